@@ -1,0 +1,292 @@
+//! CPU scheduling policies, written once, for simulators, unikernels, kernels and hypervisors.
+//!
+//! A *host* (a simulator, a kernel) drives a policy through [`Scheduler`]: it says what happened
+//! to which task and asks which task a CPU runs next. The policy decides and keeps queues; it
+//! knows no clock, no lock, no file and no float. Time is passed in.
+//!
+//! Most policies are an ordering rule, a [`RunQueue`], and get the rest (which queue a CPU
+//! serves, placement, stealing, balancing) from [`Smp`]. [`registry::POLICIES`] lists them all.
+//!
+//! # The contract
+//!
+//! ```text
+//! Detached --attach--> Blocked --enqueue--> Ready --pick_next--> Running
+//! Running --put_prev(runnable)--> Ready       Running --put_prev(Blocked | Exited)--> Blocked
+//! Ready --dequeue--> Blocked --detach--> Detached
+//! ```
+//!
+//! 1. The host serialises calls; one instance's CPUs are the lock domain. `now` never decreases.
+//! 2. `ran` is CPU time since the last tick or pick as the host measured it; it may be less than
+//!    the time that passed.
+//! 3. Whatever makes a task ready kicks an idle CPU that could run it, if there is one.
+//! 4. A kick may be late or merged, never lost; an extra pick is harmless.
+//! 5. `pick_next` returns a ready task that is allowed on that CPU, and a slice above zero.
+//!    [`Off::NotRun`] undoes a pick that the host could not start.
+//! 6. Ties go by (key, arrival number). No hash iteration, no float, no unseeded randomness.
+//! 7. Wake-up preemption is the policy's: it knows what each CPU runs and kicks the victim.
+//! 8. Load balancing has no method of its own: pulling happens in `pick_next`, pushing in
+//!    `enqueue` and `timer`, forced moves in `update` and `set_online`.
+//! 9. A host whose tasks stay on their old stack for a moment uses `put_prev`, `pick_next` and,
+//!    if another task won, `dequeue(prev)`, then `enqueue(prev, Resumed)` once it is saved.
+//! 10. A task that yields goes behind the other ready tasks unless the policy says otherwise.
+//!
+//! [`Checked`] enforces this around any policy.
+
+#![no_std]
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod ids;
+pub mod machine;
+pub mod params;
+pub mod policy;
+pub mod queue;
+pub mod registry;
+pub mod smp;
+pub mod time;
+
+use alloc::boxed::Box;
+
+pub use ids::{CpuId, CpuMask, CpuSet, DomainId, MAX_CPUS, TaskId};
+pub use machine::Machine;
+pub use params::{DomainParams, ParamError, Params, TaskParams};
+pub use smp::{RunQueue, Smp};
+pub use time::{Span, Time, VTime};
+
+/// What a call may use besides its arguments: the time, and the kicks it asks for.
+#[derive(Debug)]
+pub struct Cx<'a> {
+    /// The time of the call.
+    pub now: Time,
+    /// What the call touched, for hosts that charge for it.
+    pub work: Work,
+    kicks: &'a mut CpuMask,
+}
+
+/// How much work a call was, in units that a cost model can price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Work {
+    /// The runqueue it locked; hosts that model contention serve each queue's calls in turn.
+    pub queue: u16,
+    /// Tasks queued there afterwards.
+    pub queued: u32,
+    /// Tasks looked at one by one, beyond the cost of an ordered structure.
+    pub scanned: u32,
+}
+
+impl<'a> Cx<'a> {
+    /// The context of a call at `now`; kicks are added to `kicks`.
+    #[inline]
+    pub fn new(now: Time, kicks: &'a mut CpuMask) -> Cx<'a> {
+        Cx { now, work: Work::default(), kicks }
+    }
+
+    /// Asks the host to run `put_prev` (if it runs a task) and `pick_next` on `cpu` soon.
+    #[inline]
+    pub fn kick(&mut self, cpu: CpuId) {
+        self.kicks.insert(cpu);
+    }
+}
+
+/// Why and how a task becomes ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Why.
+    pub why: Enqueue,
+    /// The CPU whose task made it ready (its creator, its waker); `None` for timers and devices.
+    pub from: Option<CpuId>,
+    /// CPU time it will use before it blocks or exits, if the host knows (simulators do, kernels
+    /// do not). Only clairvoyant policies read it.
+    pub burst: Option<Span>,
+    /// The absolute deadline of the job that it starts with, if it has one.
+    pub deadline: Option<Time>,
+}
+
+impl Arrival {
+    /// An arrival about which nothing else is known.
+    pub fn because(why: Enqueue) -> Arrival {
+        Arrival { why, from: None, burst: None, deadline: None }
+    }
+}
+
+/// Why a task becomes ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Enqueue {
+    /// It has just been created.
+    New,
+    /// It was blocked.
+    Wakeup {
+        /// The CPU it last ran on.
+        prev: CpuId,
+        /// The waker says that it will block at once.
+        sync: bool,
+    },
+    /// The host took it out only for a moment (rule 9 of the contract).
+    Resumed {
+        /// The CPU it last ran on.
+        prev: CpuId,
+    },
+}
+
+/// Why a task stops running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Off {
+    /// Its slice ended.
+    Expired,
+    /// The policy kicked this CPU.
+    Preempted,
+    /// It gave the CPU up but stays ready.
+    Yielded,
+    /// The host could not start it; the pick is undone.
+    NotRun,
+    /// It waits for something.
+    Blocked,
+    /// It has ended.
+    Exited,
+}
+
+impl Off {
+    /// Whether the task stays ready.
+    #[inline]
+    pub fn runnable(self) -> bool {
+        !matches!(self, Off::Blocked | Off::Exited)
+    }
+}
+
+/// What a CPU runs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pick {
+    /// The task.
+    pub task: TaskId,
+    /// CPU time after which the host takes it off again as [`Off::Expired`];
+    /// [`Span::MAX`] is no limit, zero never occurs.
+    pub slice: Span,
+}
+
+/// A scheduling policy as hosts drive it. The [crate documentation](crate) has the contract.
+pub trait Scheduler {
+    /// Makes `task` known. Control plane: may allocate.
+    fn attach(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams);
+
+    /// Forgets `task`, which is neither ready nor running. Its number may be used again.
+    fn detach(&mut self, cx: &mut Cx<'_>, task: TaskId);
+
+    /// Changes the parameters of `task`, in any state. Control plane: may allocate.
+    fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams);
+
+    /// Sets the parameters of a domain. Control plane: may allocate.
+    fn set_domain(&mut self, _cx: &mut Cx<'_>, _domain: DomainId, _params: &DomainParams) {}
+
+    /// Takes `cpu` into use or out of it; all are in use at first. A policy moves what waits on
+    /// a CPU that goes; what runs there the host takes off afterwards, as [`Off::Preempted`].
+    /// The host first widens the affinity of tasks that no remaining CPU is allowed for.
+    fn set_online(&mut self, _cx: &mut Cx<'_>, _cpu: CpuId, _online: bool) {}
+
+    /// `task`, which was blocked, is ready.
+    fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, arrival: Arrival);
+
+    /// `task`, which was ready, is not ready any more.
+    fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId);
+
+    /// The task that `cpu`, which runs none, runs next; `None` leaves it idle until a kick.
+    fn pick_next(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<Pick>;
+
+    /// `task` stops running on `cpu`.
+    fn put_prev(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span, why: Off);
+
+    /// The host's periodic tick while `task` runs on `cpu`.
+    fn tick(&mut self, _cx: &mut Cx<'_>, _cpu: CpuId, _task: TaskId, _ran: Span) {}
+
+    /// The tick that this policy is defined by, if it is: hosts that can, tick at this period.
+    fn tick_period(&self) -> Option<Span> {
+        None
+    }
+
+    /// When [`Scheduler::timer`] is due; hosts ask again after each call.
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
+
+    /// Runs what was due.
+    fn timer(&mut self, _cx: &mut Cx<'_>) {}
+
+    /// Names and values that show the policy's state of `task`, for traces and tests.
+    fn probe(&self, _task: TaskId, _sink: &mut dyn FnMut(&'static str, i64)) {}
+}
+
+macro_rules! forward {
+    ($type:ty) => {
+        impl<S: Scheduler + ?Sized> Scheduler for $type {
+            #[inline]
+            fn attach(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
+                (**self).attach(cx, task, params)
+            }
+            #[inline]
+            fn detach(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+                (**self).detach(cx, task)
+            }
+            #[inline]
+            fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
+                (**self).update(cx, task, params)
+            }
+            #[inline]
+            fn set_domain(&mut self, cx: &mut Cx<'_>, domain: DomainId, params: &DomainParams) {
+                (**self).set_domain(cx, domain, params)
+            }
+            #[inline]
+            fn set_online(&mut self, cx: &mut Cx<'_>, cpu: CpuId, online: bool) {
+                (**self).set_online(cx, cpu, online)
+            }
+            #[inline]
+            fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, arrival: Arrival) {
+                (**self).enqueue(cx, task, arrival)
+            }
+            #[inline]
+            fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+                (**self).dequeue(cx, task)
+            }
+            #[inline]
+            fn pick_next(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<Pick> {
+                (**self).pick_next(cx, cpu)
+            }
+            #[inline]
+            fn put_prev(
+                &mut self,
+                cx: &mut Cx<'_>,
+                cpu: CpuId,
+                task: TaskId,
+                ran: Span,
+                why: Off,
+            ) {
+                (**self).put_prev(cx, cpu, task, ran, why)
+            }
+            #[inline]
+            fn tick(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span) {
+                (**self).tick(cx, cpu, task, ran)
+            }
+            #[inline]
+            fn tick_period(&self) -> Option<Span> {
+                (**self).tick_period()
+            }
+            #[inline]
+            fn next_timer(&self) -> Option<Time> {
+                (**self).next_timer()
+            }
+            #[inline]
+            fn timer(&mut self, cx: &mut Cx<'_>) {
+                (**self).timer(cx)
+            }
+            #[inline]
+            fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
+                (**self).probe(task, sink)
+            }
+        }
+    };
+}
+
+forward!(Box<S>);
+forward!(&mut S);

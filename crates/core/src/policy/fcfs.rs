@@ -1,0 +1,85 @@
+//! First come, first served: tasks run in the order in which they became ready, each until it
+//! blocks, yields or ends.
+//!
+//! Source: textbook; ArceOS `axsched` 0.3.1, `fifo.rs`.
+//! Order key: arrival number. Nothing preempts; a yielder goes to the tail.
+//! Cost: O(1).
+
+use alloc::vec::Vec;
+
+use crate::ids::{CpuId, TaskId};
+use crate::params::{ParamError, TaskParams};
+use crate::queue::{Links, List};
+use crate::registry::Policy;
+use crate::smp::{At, Entry, Removal, RunQueue, SmpParams, Why};
+use crate::time::Span;
+use crate::{Machine, Off, params};
+
+params! {
+    /// Parameters of `fcfs`: none beyond those of the queue layout.
+    pub struct FcfsParams {}
+}
+
+/// See the [module documentation](self).
+#[derive(Debug)]
+pub struct Fcfs {
+    links: Links,
+    queues: Vec<List>,
+}
+
+impl Policy for Fcfs {
+    type Params = FcfsParams;
+    const SOURCE: &'static str = "textbook; ArceOS axsched 0.3.1 fifo.rs";
+
+    fn build(_: &Machine, queues: usize, _: &FcfsParams) -> Result<Fcfs, ParamError> {
+        Ok(Fcfs { links: Links::default(), queues: alloc::vec![List::default(); queues] })
+    }
+}
+
+impl RunQueue for Fcfs {
+    fn smp() -> SmpParams {
+        SmpParams::global()
+    }
+
+    fn attach(&mut self, task: TaskId, _: &TaskParams) {
+        self.links.attach(task);
+    }
+
+    #[inline]
+    fn push(&mut self, at: &At<'_>, task: TaskId, entry: &Entry) {
+        let queue = &mut self.queues[at.queue];
+        match entry.why {
+            Why::Put(Off::NotRun) => self.links.push_front(queue, task),
+            _ => self.links.push_back(queue, task),
+        }
+    }
+
+    #[inline]
+    fn pop(&mut self, at: &At<'_>, _: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+        let queue = &mut self.queues[at.queue];
+        if fits(queue.front()?) {
+            return self.links.pop_front(queue);
+        }
+        let task = self.links.iter(queue).find(|&task| fits(task))?;
+        self.links.remove(queue, task);
+        Some(task)
+    }
+
+    fn remove(&mut self, at: &At<'_>, task: TaskId, _: Removal) {
+        self.links.remove(&mut self.queues[at.queue], task);
+    }
+
+    #[inline]
+    fn slice(&mut self, _: &At<'_>, _: TaskId) -> Span {
+        Span::MAX
+    }
+
+    #[inline]
+    fn len(&self, queue: usize) -> usize {
+        self.queues[queue].len()
+    }
+
+    fn spare(&self, at: &At<'_>, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+        self.links.iter(&self.queues[at.queue]).find(|&task| fits(task))
+    }
+}

@@ -1,0 +1,173 @@
+//! Doubly linked lists of tasks.
+
+use alloc::vec::Vec;
+
+use super::NONE;
+use crate::ids::TaskId;
+
+/// The links of all tasks of a policy: each task is in at most one [`List`] at a time.
+#[derive(Clone, Debug, Default)]
+pub struct Links {
+    nodes: Vec<Link>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    prev: u32,
+    next: u32,
+}
+
+/// A first-in first-out list. All operations O(1).
+#[derive(Clone, Copy, Debug)]
+pub struct List {
+    head: u32,
+    tail: u32,
+    len: u32,
+}
+
+impl Default for List {
+    fn default() -> List {
+        List { head: NONE, tail: NONE, len: 0 }
+    }
+}
+
+impl Links {
+    /// Makes room for `task`. Allocates; every other operation does not.
+    pub fn attach(&mut self, task: TaskId) {
+        if self.nodes.len() <= task.index() {
+            self.nodes.resize(task.index() + 1, Link { prev: NONE, next: NONE });
+        }
+    }
+
+    /// Adds `task`, which must be in no list, at the tail.
+    #[inline]
+    pub fn push_back(&mut self, list: &mut List, task: TaskId) {
+        self.nodes[task.index()] = Link { prev: list.tail, next: NONE };
+        match list.tail {
+            NONE => list.head = task.0,
+            tail => self.nodes[tail as usize].next = task.0,
+        }
+        list.tail = task.0;
+        list.len += 1;
+    }
+
+    /// Adds `task`, which must be in no list, at the head.
+    #[inline]
+    pub fn push_front(&mut self, list: &mut List, task: TaskId) {
+        self.nodes[task.index()] = Link { prev: NONE, next: list.head };
+        match list.head {
+            NONE => list.tail = task.0,
+            head => self.nodes[head as usize].prev = task.0,
+        }
+        list.head = task.0;
+        list.len += 1;
+    }
+
+    /// Removes and returns the head.
+    #[inline]
+    pub fn pop_front(&mut self, list: &mut List) -> Option<TaskId> {
+        let head = list.head;
+        if head == NONE {
+            return None;
+        }
+        let next = self.nodes[head as usize].next;
+        list.head = next;
+        list.len -= 1;
+        match next {
+            NONE => list.tail = NONE,
+            next => self.nodes[next as usize].prev = NONE,
+        }
+        Some(TaskId(head))
+    }
+
+    /// Removes `task`, which must be in `list`.
+    pub fn remove(&mut self, list: &mut List, task: TaskId) {
+        let Link { prev, next } = self.nodes[task.index()];
+        match prev {
+            NONE => list.head = next,
+            prev => self.nodes[prev as usize].next = next,
+        }
+        match next {
+            NONE => list.tail = prev,
+            next => self.nodes[next as usize].prev = prev,
+        }
+        list.len -= 1;
+    }
+
+    /// The tasks of `list` from head to tail.
+    pub fn iter<'a>(&'a self, list: &List) -> impl Iterator<Item = TaskId> + use<'a> {
+        let mut at = list.head;
+        core::iter::from_fn(move || {
+            if at == NONE {
+                return None;
+            }
+            let task = TaskId(at);
+            at = self.nodes[task.index()].next;
+            Some(task)
+        })
+    }
+}
+
+impl List {
+    /// How many tasks are in the list.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether no task is in the list.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The head.
+    #[inline]
+    pub fn front(&self) -> Option<TaskId> {
+        (self.head != NONE).then_some(TaskId(self.head))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::VecDeque;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Two lists over one arena behave as two deques.
+        #[test]
+        fn lists_behave_as_deques(steps in prop::collection::vec((0..5u8, 0..2usize, 0..12u32), 0..300)) {
+            let mut links = Links::default();
+            let mut lists = [List::default(); 2];
+            let mut model = [VecDeque::new(), VecDeque::new()];
+            (0..12).for_each(|task| links.attach(TaskId(task)));
+            for (step, which, task) in steps {
+                let queued = model.iter().position(|deque| deque.contains(&task));
+                match (step, queued) {
+                    (0 | 1, None) => {
+                        links.push_back(&mut lists[which], TaskId(task));
+                        model[which].push_back(task);
+                    }
+                    (2, None) => {
+                        links.push_front(&mut lists[which], TaskId(task));
+                        model[which].push_front(task);
+                    }
+                    (3, Some(which)) => {
+                        links.remove(&mut lists[which], TaskId(task));
+                        model[which].retain(|&other| other != task);
+                    }
+                    _ => {
+                        let popped = links.pop_front(&mut lists[which]);
+                        prop_assert_eq!(popped.map(|task| task.0), model[which].pop_front());
+                    }
+                }
+                for (list, deque) in lists.iter().zip(&model) {
+                    prop_assert!(links.iter(list).map(|task| task.0).eq(deque.iter().copied()));
+                    prop_assert_eq!(list.len(), deque.len());
+                    prop_assert_eq!(list.front().map(|task| task.0), deque.front().copied());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Containers for ready tasks, linked by index.
+//!
+//! All per-task links live in one arena that grows when a task is attached; a queue is a handful
+//! of indices. Many queues share one arena, moving a task between them touches no allocator, and
+//! removing a task needs only its id.
+
+mod list;
+mod tree;
+
+pub use list::{Links, List};
+pub use tree::{Forest, Summary, Tree};
+
+/// "No task" in a link.
+pub(crate) const NONE: u32 = u32::MAX;

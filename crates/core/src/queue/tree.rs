@@ -1,0 +1,420 @@
+//! Ordered trees of tasks: treaps with parent links.
+//!
+//! Keys are (policy's key, arrival number) or the like, so order is total and ties are settled
+//! by arrival. The smallest and the largest key are cached: taking the first and adding at
+//! either end cost O(1) expected, anything else O(log n). A node's rank is a hash of the task's
+//! number, so the shape, like everything else here, is the same in every run.
+
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+use super::NONE;
+use crate::ids::TaskId;
+
+/// A value kept per task of which each subtree knows the combination, for searches by something
+/// other than the key (EEVDF: the least vruntime among later deadlines).
+pub trait Summary: Copy {
+    /// Whether there is anything to combine; false skips all upkeep.
+    const NEEDED: bool;
+    /// The combination of two values; associative and commutative.
+    fn merge(self, other: Self) -> Self;
+}
+
+impl Summary for () {
+    const NEEDED: bool = false;
+    #[inline]
+    fn merge(self, (): ()) {}
+}
+
+/// The nodes of all tasks of a policy: each task is in at most one [`Tree`] at a time.
+#[derive(Clone, Debug)]
+pub struct Forest<K, S = ()> {
+    nodes: Vec<Node<K, S>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node<K, S> {
+    key: K,
+    own: S,
+    all: S,
+    left: u32,
+    right: u32,
+    parent: u32,
+}
+
+/// One ordered tree; its nodes are in a [`Forest`].
+#[derive(Clone, Copy, Debug)]
+pub struct Tree {
+    root: u32,
+    first: u32,
+    last: u32,
+    len: u32,
+}
+
+impl Default for Tree {
+    fn default() -> Tree {
+        Tree { root: NONE, first: NONE, last: NONE, len: 0 }
+    }
+}
+
+impl Tree {
+    /// How many tasks are in the tree.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether no task is in the tree.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The task with the smallest key.
+    #[inline]
+    pub fn first(&self) -> Option<TaskId> {
+        some(self.first)
+    }
+
+    /// The task with the largest key.
+    #[inline]
+    pub fn last(&self) -> Option<TaskId> {
+        some(self.last)
+    }
+
+    /// The root, where searches by [`Summary`] start.
+    #[inline]
+    pub fn root(&self) -> Option<TaskId> {
+        some(self.root)
+    }
+}
+
+#[inline]
+fn some(node: u32) -> Option<TaskId> {
+    (node != NONE).then_some(TaskId(node))
+}
+
+/// The heap order of the treap: a bijective mix of the task's number.
+#[inline]
+fn rank(node: u32) -> u32 {
+    let mut hash = node ^ (node >> 16);
+    hash = hash.wrapping_mul(0x7feb_352d);
+    hash ^= hash >> 15;
+    hash = hash.wrapping_mul(0x846c_a68b);
+    hash ^ (hash >> 16)
+}
+
+impl<K, S> Default for Forest<K, S> {
+    fn default() -> Forest<K, S> {
+        Forest { nodes: Vec::new() }
+    }
+}
+
+impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
+    /// Makes room for `task`. Allocates; every other operation does not.
+    pub fn attach(&mut self, task: TaskId) {
+        if self.nodes.len() <= task.index() {
+            let (own, all) = (S::default(), S::default());
+            let node =
+                Node { key: K::default(), own, all, left: NONE, right: NONE, parent: NONE };
+            self.nodes.resize(task.index() + 1, node);
+        }
+    }
+
+    /// The key with which `task` was last inserted.
+    #[inline]
+    pub fn key(&self, task: TaskId) -> K {
+        self.nodes[task.index()].key
+    }
+
+    /// The summary of the subtree at `task`.
+    #[inline]
+    pub fn summary(&self, task: TaskId) -> S {
+        self.nodes[task.index()].all
+    }
+
+    /// The value with which `task` was last inserted.
+    #[inline]
+    pub fn own(&self, task: TaskId) -> S {
+        self.nodes[task.index()].own
+    }
+
+    /// The root of the subtree with smaller keys.
+    #[inline]
+    pub fn left(&self, task: TaskId) -> Option<TaskId> {
+        some(self.nodes[task.index()].left)
+    }
+
+    /// The root of the subtree with larger keys.
+    #[inline]
+    pub fn right(&self, task: TaskId) -> Option<TaskId> {
+        some(self.nodes[task.index()].right)
+    }
+
+    /// Adds `task`, which must be in no tree; behind equal keys.
+    pub fn insert(&mut self, tree: &mut Tree, task: TaskId, key: K, own: S) {
+        let node = task.0;
+        self.nodes[task.index()] =
+            Node { key, own, all: own, left: NONE, right: NONE, parent: NONE };
+        tree.len += 1;
+        if tree.root == NONE {
+            (tree.root, tree.first, tree.last) = (node, node, node);
+            return;
+        }
+        if key >= self.nodes[tree.last as usize].key {
+            self.nodes[tree.last as usize].right = node;
+            self.nodes[task.index()].parent = tree.last;
+            tree.last = node;
+        } else if key < self.nodes[tree.first as usize].key {
+            self.nodes[tree.first as usize].left = node;
+            self.nodes[task.index()].parent = tree.first;
+            tree.first = node;
+        } else {
+            self.insert_below(tree.root, node, key);
+        }
+        self.refresh_upwards(self.nodes[task.index()].parent);
+        while self.nodes[task.index()].parent != NONE
+            && rank(self.nodes[task.index()].parent) < rank(node)
+        {
+            self.rotate_up(tree, node);
+        }
+    }
+
+    fn insert_below(&mut self, mut at: u32, node: u32, key: K) {
+        loop {
+            let parent = &mut self.nodes[at as usize];
+            let child = if key < parent.key { &mut parent.left } else { &mut parent.right };
+            if *child == NONE {
+                *child = node;
+                self.nodes[node as usize].parent = at;
+                return;
+            }
+            at = *child;
+        }
+    }
+
+    /// Removes `task`, which must be in `tree`.
+    pub fn remove(&mut self, tree: &mut Tree, task: TaskId) {
+        let node = task.0;
+        if tree.first == node {
+            tree.first = self.next(task).map_or(NONE, |next| next.0);
+        }
+        if tree.last == node {
+            tree.last = self.prev(task).map_or(NONE, |prev| prev.0);
+        }
+        tree.len -= 1;
+        let (mut left, mut right) = (self.nodes[task.index()].left, self.nodes[task.index()].right);
+        while left != NONE && right != NONE {
+            self.rotate_up(tree, if rank(left) > rank(right) { left } else { right });
+            (left, right) = (self.nodes[task.index()].left, self.nodes[task.index()].right);
+        }
+        let child = if left == NONE { right } else { left };
+        let parent = self.nodes[task.index()].parent;
+        if child != NONE {
+            self.nodes[child as usize].parent = parent;
+        }
+        self.replace_child(tree, parent, node, child);
+        self.refresh_upwards(parent);
+    }
+
+    /// Removes and returns the task with the smallest key.
+    #[inline]
+    pub fn pop_first(&mut self, tree: &mut Tree) -> Option<TaskId> {
+        let first = tree.first()?;
+        self.remove(tree, first);
+        Some(first)
+    }
+
+    /// The task with the next larger key.
+    pub fn next(&self, task: TaskId) -> Option<TaskId> {
+        let mut right = self.nodes[task.index()].right;
+        if right != NONE {
+            while self.nodes[right as usize].left != NONE {
+                right = self.nodes[right as usize].left;
+            }
+            return some(right);
+        }
+        self.climb(task.0, |node| node.right)
+    }
+
+    /// The task with the next smaller key.
+    pub fn prev(&self, task: TaskId) -> Option<TaskId> {
+        let mut left = self.nodes[task.index()].left;
+        if left != NONE {
+            while self.nodes[left as usize].right != NONE {
+                left = self.nodes[left as usize].right;
+            }
+            return some(left);
+        }
+        self.climb(task.0, |node| node.left)
+    }
+
+    /// The first ancestor of `at` that is not reached from its child on `side`.
+    fn climb(&self, mut at: u32, side: impl Fn(&Node<K, S>) -> u32) -> Option<TaskId> {
+        loop {
+            let parent = self.nodes[at as usize].parent;
+            if parent == NONE || side(&self.nodes[parent as usize]) != at {
+                return some(parent);
+            }
+            at = parent;
+        }
+    }
+
+    /// The tasks of `tree` by ascending key.
+    pub fn iter<'a>(&'a self, tree: &Tree) -> impl Iterator<Item = TaskId> + use<'a, K, S> {
+        core::iter::successors(tree.first(), |&task| self.next(task))
+    }
+
+    /// Changes the value of `task`, which must be in a tree, and the summaries above it.
+    pub fn set_own(&mut self, task: TaskId, own: S) {
+        self.nodes[task.index()].own = own;
+        self.refresh_upwards(task.0);
+    }
+
+    fn replace_child(&mut self, tree: &mut Tree, parent: u32, old: u32, new: u32) {
+        if parent == NONE {
+            tree.root = new;
+        } else if self.nodes[parent as usize].left == old {
+            self.nodes[parent as usize].left = new;
+        } else {
+            self.nodes[parent as usize].right = new;
+        }
+    }
+
+    /// Swaps `node` with its parent, keeping the order of keys.
+    fn rotate_up(&mut self, tree: &mut Tree, node: u32) {
+        let parent = self.nodes[node as usize].parent;
+        let grandparent = self.nodes[parent as usize].parent;
+        let inner;
+        if self.nodes[parent as usize].left == node {
+            inner = self.nodes[node as usize].right;
+            self.nodes[parent as usize].left = inner;
+            self.nodes[node as usize].right = parent;
+        } else {
+            inner = self.nodes[node as usize].left;
+            self.nodes[parent as usize].right = inner;
+            self.nodes[node as usize].left = parent;
+        }
+        if inner != NONE {
+            self.nodes[inner as usize].parent = parent;
+        }
+        self.nodes[parent as usize].parent = node;
+        self.nodes[node as usize].parent = grandparent;
+        self.replace_child(tree, grandparent, parent, node);
+        if S::NEEDED {
+            self.refresh(parent);
+            self.refresh(node);
+        }
+    }
+
+    /// Recomputes the summary of `at` from its children.
+    fn refresh(&mut self, at: u32) {
+        let node = &self.nodes[at as usize];
+        let mut all = node.own;
+        for child in [node.left, node.right] {
+            if child != NONE {
+                all = all.merge(self.nodes[child as usize].all);
+            }
+        }
+        self.nodes[at as usize].all = all;
+    }
+
+    fn refresh_upwards(&mut self, mut at: u32) {
+        if S::NEEDED {
+            while at != NONE {
+                self.refresh(at);
+                at = self.nodes[at as usize].parent;
+            }
+        }
+    }
+
+    /// Where `key` lies relative to the key of `task`.
+    pub fn compare(&self, key: K, task: TaskId) -> Ordering {
+        key.cmp(&self.nodes[task.index()].key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeMap;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Copy, Debug, Default, PartialEq)]
+    struct Least(u32);
+
+    impl Summary for Least {
+        const NEEDED: bool = true;
+        fn merge(self, other: Least) -> Least {
+            Least(self.0.min(other.0))
+        }
+    }
+
+    fn check(forest: &Forest<(u32, u32), Least>, at: Option<TaskId>) -> Option<u32> {
+        let at = at?;
+        let mut least = forest.own(at).0;
+        for child in [forest.left(at), forest.right(at)].into_iter().flatten() {
+            assert!(rank(child.0) < rank(at.0), "heap order of ranks");
+            least = least.min(check(forest, Some(child)).unwrap());
+        }
+        assert_eq!(forest.summary(at), Least(least));
+        Some(least)
+    }
+
+    proptest! {
+        /// Two trees over one forest behave as two ordered maps, and summaries are exact.
+        #[test]
+        fn trees_behave_as_ordered_maps(
+            steps in prop::collection::vec((0..4u8, 0..2usize, 0..40u32, 0..20u32), 0..400)
+        ) {
+            let mut forest = Forest::<(u32, u32), Least>::default();
+            let mut trees = [Tree::default(); 2];
+            let mut model = [BTreeMap::new(), BTreeMap::new()];
+            (0..40).for_each(|task| forest.attach(TaskId(task)));
+            for (number, (step, which, task, key)) in steps.into_iter().enumerate() {
+                let task = TaskId(task);
+                let queued = model.iter().position(|map| map.values().any(|&other| other == task));
+                match (step, queued) {
+                    (0 | 1, None) => {
+                        let key = (key, number as u32);
+                        forest.insert(&mut trees[which], task, key, Least(task.0 * 7 % 40));
+                        model[which].insert(key, task);
+                    }
+                    (2, Some(which)) => {
+                        forest.remove(&mut trees[which], task);
+                        model[which].retain(|_, &mut other| other != task);
+                    }
+                    (3, Some(_)) => forest.set_own(task, Least(key)),
+                    _ => {
+                        let popped = forest.pop_first(&mut trees[which]);
+                        prop_assert_eq!(popped, model[which].pop_first().map(|(_, task)| task));
+                    }
+                }
+                for (tree, map) in trees.iter().zip(&model) {
+                    prop_assert!(forest.iter(tree).eq(map.values().copied()));
+                    prop_assert_eq!(tree.len(), map.len());
+                    prop_assert_eq!(tree.last(), map.values().last().copied());
+                    for task in map.values() {
+                        let before = map.range(..forest.key(*task)).next_back();
+                        prop_assert_eq!(forest.prev(*task), before.map(|(_, task)| *task));
+                    }
+                    check(&forest, tree.root());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn depth_stays_logarithmic_for_sorted_keys() {
+        let mut forest = Forest::<u32>::default();
+        let mut tree = Tree::default();
+        for task in 0..10_000 {
+            forest.attach(TaskId(task));
+            forest.insert(&mut tree, TaskId(task), task, ());
+        }
+        fn depth(forest: &Forest<u32>, at: Option<TaskId>) -> usize {
+            at.map_or(0, |at| 1 + depth(forest, forest.left(at)).max(depth(forest, forest.right(at))))
+        }
+        assert!(depth(&forest, tree.root()) < 45, "{}", depth(&forest, tree.root()));
+    }
+}

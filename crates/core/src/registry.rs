@@ -1,0 +1,139 @@
+//! The one list of policies. Everything that needs to know which there are walks it: command
+//! lines, experiment files, documentation, tests.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+pub use crate::policy::POLICIES;
+
+use crate::params::{ParamError, ParamInfo, Params};
+use crate::smp::{RunQueue, Smp};
+use crate::{Machine, Scheduler};
+
+/// What every policy states about itself, and how it is built.
+pub trait Policy: Sized {
+    /// Its parameters.
+    type Params: Params;
+    /// Where the rule comes from: paper section, or kernel file and version.
+    const SOURCE: &'static str;
+    /// Whether it reads [`Arrival::burst`](crate::Arrival::burst), which no kernel knows.
+    const CLAIRVOYANT: bool = false;
+
+    /// The policy with `queues` runqueues on `machine`.
+    ///
+    /// Errors: a parameter is not usable.
+    fn build(machine: &Machine, queues: usize, params: &Self::Params) -> Result<Self, ParamError>;
+}
+
+/// One line of the list.
+#[derive(Debug)]
+pub struct PolicyInfo {
+    /// Its name in experiment files and on command lines.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub summary: &'static str,
+    /// Where the rule comes from.
+    pub source: &'static str,
+    /// Whether it needs to know how long tasks will run, which no kernel does.
+    pub clairvoyant: bool,
+    /// Its parameters with their defaults.
+    pub params: fn() -> Vec<ParamInfo>,
+    /// Builds it for a machine with parameters given as text.
+    ///
+    /// Errors: an unknown parameter, a wrong value, or values that do not fit together.
+    pub build: Build,
+}
+
+/// How a policy is built from text.
+pub type Build = fn(&Machine, &[(&str, &str)]) -> Result<Box<dyn Scheduler>, ParamError>;
+
+/// The policy of this name.
+pub fn policy(name: &str) -> Option<&'static PolicyInfo> {
+    POLICIES.iter().find(|policy| policy.name == name)
+}
+
+/// Builds a policy that is an ordering rule: its own parameters and those of [`Smp`] are set by
+/// one list of names.
+///
+/// Errors: as [`PolicyInfo::build`].
+pub fn build_rule<Q: RunQueue>(
+    machine: &Machine,
+    settings: &[(&str, &str)],
+) -> Result<Smp<Q>, ParamError> {
+    let mut params = Q::Params::default();
+    let mut smp = Q::smp();
+    for (name, text) in settings {
+        match params.set(name, text) {
+            Err(ParamError::Unknown { .. }) => smp.set(name, text)?,
+            other => other?,
+        }
+    }
+    Smp::new(machine, &params, &smp)
+}
+
+/// The parameters that [`build_rule`] accepts.
+pub fn list_rule<Q: RunQueue>() -> Vec<ParamInfo> {
+    let mut list = Q::Params::default().list();
+    list.extend(Q::smp().list());
+    list
+}
+
+/// Declares the policies: a line each gives the module and the entry in [`POLICIES`].
+macro_rules! policies {
+    ($( $name:literal $module:ident => $type:ident: $kind:ident, $summary:literal; )*) => {
+        $( pub mod $module; )*
+
+        /// All policies.
+        pub static POLICIES: &[$crate::registry::PolicyInfo] = &[$(
+            $crate::registry::PolicyInfo {
+                name: $name,
+                summary: $summary,
+                source: <$module::$type as $crate::registry::Policy>::SOURCE,
+                clairvoyant: <$module::$type as $crate::registry::Policy>::CLAIRVOYANT,
+                params: $crate::registry::policies!(@params $kind, $module::$type),
+                build: $crate::registry::policies!(@build $kind, $module::$type),
+            },
+        )*];
+    };
+    (@params RunQueue, $type:path) => { $crate::registry::list_rule::<$type> };
+    (@build RunQueue, $type:path) => {
+        |machine, settings| {
+            let built = $crate::registry::build_rule::<$type>(machine, settings)?;
+            Ok(alloc::boxed::Box::new(built))
+        }
+    };
+}
+pub(crate) use policies;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::String;
+
+    #[test]
+    fn every_policy_builds_from_its_listed_defaults() {
+        let machine = Machine::parse("2 nodes x 2 cores x 2 threads").unwrap();
+        for policy in POLICIES {
+            let params = (policy.params)();
+            let settings: Vec<(&str, &str)> =
+                params.iter().map(|param| (param.name, param.default.as_str())).collect();
+            assert!((policy.build)(&machine, &settings).is_ok(), "{}", policy.name);
+            assert!((policy.build)(&machine, &[("no-such", "1")]).is_err(), "{}", policy.name);
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_every_line_is_documented() {
+        let mut names: Vec<&str> = POLICIES.iter().map(|policy| policy.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), POLICIES.len());
+        for policy in POLICIES {
+            assert!(!policy.summary.is_empty() && !policy.source.is_empty(), "{}", policy.name);
+            for param in (policy.params)() {
+                let place: String = alloc::format!("{} {}", policy.name, param.name);
+                assert!(param.doc.ends_with('.'), "{place}: \"{}\"", param.doc);
+            }
+        }
+    }
+}

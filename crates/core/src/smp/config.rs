@@ -1,0 +1,106 @@
+//! Layout, placement and balancing as configuration.
+
+use crate::machine::Level;
+use crate::time::Span;
+use crate::{choice, params};
+
+choice! {
+    /// Which CPUs share a runqueue.
+    pub enum Layout {
+        /// All.
+        Global = "global",
+        /// None: each has its own.
+        PerCpu = "per-cpu",
+        /// Those behind one last-level cache.
+        PerLlc = "per-llc",
+        /// Those of one NUMA node.
+        PerNode = "per-node",
+    }
+}
+
+impl Layout {
+    /// The level whose groups have a runqueue each; `None` for one per CPU.
+    pub fn level(self) -> Option<Level> {
+        match self {
+            Layout::Global => Some(Level::Machine),
+            Layout::PerCpu => None,
+            Layout::PerLlc => Some(Level::Llc),
+            Layout::PerNode => Some(Level::Node),
+        }
+    }
+}
+
+choice! {
+    /// In which runqueue a task is placed that becomes ready, if there are several.
+    pub enum Place {
+        /// Where it last ran; a new one where its creator runs.
+        Creator = "creator",
+        /// New tasks in turn over all runqueues; then where it last ran.
+        RoundRobin = "round-robin",
+        /// The runqueue with the fewest tasks per CPU, running ones included; among equals where
+        /// it last ran, then the lowest.
+        LeastLoaded = "least-loaded",
+        /// As Linux does: a new task in the least loaded group, level by level; a waking one near
+        /// its waker or where it last ran, on an idle CPU of that cache if there is one.
+        Linux = "linux",
+    }
+}
+
+choice! {
+    /// What a CPU with nothing to run may pull from other runqueues.
+    pub enum Steal {
+        /// Nothing.
+        Never = "never",
+        /// From runqueues of its last-level cache.
+        Llc = "llc",
+        /// From runqueues of its node.
+        Node = "node",
+        /// From any runqueue, nearest first.
+        Machine = "machine",
+    }
+}
+
+choice! {
+    /// Balancing in the background.
+    pub enum Balance {
+        /// None.
+        Never = "never",
+        /// As Linux does: per level, at an interval that grows while the level is balanced.
+        Linux = "linux",
+    }
+}
+
+params! {
+    /// Parameters of [`Smp`](super::Smp), which every policy that is an ordering rule has too.
+    pub struct SmpParams {
+        /// Which CPUs share a runqueue.
+        layout: Layout = Layout::Global,
+        /// Where a task is placed that becomes ready, if there are several runqueues.
+        place: Place = Place::LeastLoaded,
+        /// What a CPU with nothing to run may pull from other runqueues.
+        steal: Steal = Steal::Machine,
+        /// Balancing between runqueues in the background.
+        balance: Balance = Balance::Never,
+        /// A task that ran within this time is moved only when nothing else can be (Linux
+        /// sched_migration_cost).
+        cache_hot: Span = Span::from_us(500),
+    }
+}
+
+impl SmpParams {
+    /// One runqueue for all CPUs.
+    pub fn global() -> SmpParams {
+        SmpParams::default()
+    }
+
+    /// A runqueue per CPU, placement and balancing as in Linux.
+    pub fn linux() -> SmpParams {
+        SmpParams {
+            layout: Layout::PerCpu,
+            place: Place::Linux,
+            steal: Steal::Machine,
+            balance: Balance::Linux,
+            ..SmpParams::default()
+        }
+    }
+}

@@ -1,0 +1,637 @@
+//! From an ordering rule to a scheduler for many CPUs.
+//!
+//! A policy that is an ordering rule implements [`RunQueue`]. [`Smp`] adds what is the same for
+//! all of them: which CPUs share a runqueue, where a task is placed that becomes ready, whom it
+//! preempts, what an idle CPU pulls and what is balanced in the background.
+
+mod balance;
+mod config;
+mod place;
+
+use alloc::vec::Vec;
+
+pub use config::{Balance, Layout, Place, SmpParams, Steal};
+
+use crate::ids::{CpuId, CpuMask, CpuSet, TaskId};
+use crate::machine::Machine;
+use crate::params::{ParamError, TaskParams};
+use crate::registry::Policy;
+use crate::time::{Span, Time};
+use crate::{Arrival, Cx, Enqueue, Off, Pick, Scheduler};
+
+/// Where and when a rule is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct At<'a> {
+    /// The time of the call.
+    pub now: Time,
+    /// The runqueue in question, `0 .. queues`.
+    pub queue: usize,
+    /// What the CPUs that serve this runqueue are doing.
+    pub running: &'a [Running],
+}
+
+/// What one CPU is doing.
+#[derive(Clone, Copy, Debug)]
+pub struct Running {
+    task: u32,
+    cpu: CpuId,
+    /// Already asked to pick again.
+    told: bool,
+    since: Time,
+}
+
+impl Running {
+    /// The task that runs, if one does.
+    #[inline]
+    pub fn task(&self) -> Option<TaskId> {
+        (self.task != NOBODY).then_some(TaskId(self.task))
+    }
+
+    /// The CPU.
+    #[inline]
+    pub fn cpu(&self) -> CpuId {
+        self.cpu
+    }
+
+    /// When the task was picked or last charged, whichever is later. Until the next charge its
+    /// use of the CPU can only be estimated, as the time since then.
+    #[inline]
+    pub fn since(&self) -> Time {
+        self.since
+    }
+}
+
+const NOBODY: u32 = u32::MAX;
+
+/// How a task enters a runqueue.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Why.
+    pub why: Why,
+    /// The running task that created it ([`Why::New`]) or woke it ([`Why::Woken`]), if one did.
+    pub by: Option<TaskId>,
+    /// CPU time until it blocks or exits, where the host knows it ([`Arrival::burst`]).
+    pub burst: Option<Span>,
+    /// The absolute deadline of its job ([`Arrival::deadline`]).
+    pub deadline: Option<Time>,
+}
+
+/// Why a task enters a runqueue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It has just been created.
+    New,
+    /// It was blocked.
+    Woken,
+    /// The host had taken it out for a moment.
+    Resumed,
+    /// It comes from another runqueue (see [`Removal::Move`]).
+    Moved,
+    /// It ran here until now; it has been charged already.
+    Put(Off),
+}
+
+/// Why a queued task leaves a runqueue without running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// It is not ready any more, or only soon again.
+    Dequeue,
+    /// It goes to another runqueue.
+    Move,
+}
+
+/// Where a task is when its parameters change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whereabouts {
+    /// Blocked, or just attached.
+    Away,
+    /// Queued in the runqueue in question.
+    Queued,
+    /// Running on a CPU of the runqueue in question.
+    Running,
+}
+
+/// An ordering rule over one or more runqueues that share an arena of tasks.
+///
+/// A task is in at most one runqueue. A running task is not queued, but a rule may go on
+/// counting it; it learns of every change: `pop` (queued → running), `push` with [`Why::Put`]
+/// (running → queued), `leave` (running → blocked).
+pub trait RunQueue: Policy {
+    /// Whether a task that becomes ready may interrupt a running one; if not,
+    /// [`RunQueue::preempts`] is never asked.
+    const PREEMPTS: bool = false;
+
+    /// The layout, placement and balancing that this policy has unless told otherwise.
+    fn smp() -> SmpParams;
+
+    /// Makes room for `task` and resets what is known of it. May allocate.
+    fn attach(&mut self, task: TaskId, params: &TaskParams);
+
+    /// Forgets `task`, which is in no runqueue.
+    fn detach(&mut self, _task: TaskId) {}
+
+    /// The parameters of `task` change; `at.queue` means something unless it is away.
+    fn update(&mut self, _at: &At<'_>, _is: Whereabouts, _task: TaskId, _params: &TaskParams) {}
+
+    /// `task` enters the runqueue.
+    fn push(&mut self, at: &At<'_>, task: TaskId, entry: &Entry);
+
+    /// Takes the task that `cpu` runs next: the first in the rule's order that `fits`.
+    fn pop(&mut self, at: &At<'_>, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId>;
+
+    /// Takes out `task`, which is queued here.
+    fn remove(&mut self, at: &At<'_>, task: TaskId, why: Removal);
+
+    /// `task`, which runs here, has used `ran` of CPU time since it was picked or last charged.
+    fn charge(&mut self, _at: &At<'_>, _task: TaskId, _ran: Span) {}
+
+    /// `task`, which ran here and has been charged, blocks or exits. Returns whether the rule
+    /// keeps it queued all the same (delayed dequeue); it then counts as blocked, `pop` and
+    /// `spare` must not return it, and a wake-up returns it to this runqueue.
+    fn leave(&mut self, _at: &At<'_>, _task: TaskId, _why: Off) -> bool {
+        false
+    }
+
+    /// The longest that `task`, just popped, may run; above zero.
+    fn slice(&mut self, at: &At<'_>, task: TaskId) -> Span;
+
+    /// The host's tick while `task`, which has been charged, runs here. Returns whether its CPU
+    /// shall pick again.
+    fn tick(&mut self, _at: &At<'_>, _task: TaskId) -> bool {
+        false
+    }
+
+    /// The tick by which the policy is defined, if it is ([`Scheduler::tick_period`]).
+    fn tick_period(&self) -> Option<Span> {
+        None
+    }
+
+    /// Whether `task`, just pushed, shall interrupt what `running` runs: `Some(margin)` if so.
+    /// Among several CPUs the one with the largest margin is interrupted, the lowest of equals.
+    fn preempts(&mut self, _at: &At<'_>, _task: TaskId, _running: &Running) -> Option<u64> {
+        None
+    }
+
+    /// How many tasks wait in `queue`. Delayed ones do not count.
+    fn len(&self, queue: usize) -> usize;
+
+    /// The load of `queue` for balancing, in weight (1024 for a task of nice 0): waiting tasks,
+    /// and running ones where the rule counts them.
+    fn load(&self, queue: usize) -> u64 {
+        self.len(queue) as u64 * 1024
+    }
+
+    /// The weight of `task` in [`RunQueue::load`].
+    fn weight(&self, _task: TaskId) -> u64 {
+        1024
+    }
+
+    /// Whether [`RunQueue::load`] counts running tasks.
+    const LOAD_COUNTS_RUNNING: bool = false;
+
+    /// The waiting task to hand over when another runqueue wants one: the first that `fits`, in
+    /// the order in which the rule would rather lose them.
+    fn spare(&self, at: &At<'_>, fits: impl Fn(TaskId) -> bool) -> Option<TaskId>;
+
+    /// When [`RunQueue::timer`] is due.
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
+
+    /// Runs what was due.
+    fn timer(&mut self, _now: Time) {}
+
+    /// See [`Scheduler::probe`].
+    fn probe(&self, _task: TaskId, _sink: &mut dyn FnMut(&'static str, i64)) {}
+}
+
+/// A [`Scheduler`] for all CPUs of a machine from the rule `Q`.
+#[derive(Debug)]
+pub struct Smp<Q> {
+    rule: Q,
+    params: SmpParams,
+    machine: Machine,
+    /// Per CPU, the runqueue it serves.
+    queue_of: Vec<u16>,
+    /// Per CPU, its place in `cpus`.
+    slot_of: Vec<u16>,
+    /// What each CPU is doing, CPUs of one runqueue next to each other.
+    cpus: Vec<Running>,
+    /// Per runqueue, where its CPUs begin in `cpus`; one more entry ends the last.
+    first_slot: Vec<u16>,
+    /// CPUs that run nothing and have not been kicked since.
+    idle: CpuMask,
+    online: CpuMask,
+    /// Runqueues with waiting tasks, by number; kept only when there are several.
+    waiting: CpuMask,
+    tasks: Vec<Slot>,
+    /// Attached tasks that may not run everywhere.
+    restricted: u32,
+    /// For round-robin placement.
+    next_queue: usize,
+    balancer: balance::Balancer,
+}
+
+/// What is known of a task whatever the rule.
+#[derive(Clone, Debug, Default)]
+struct Slot {
+    affinity: CpuSet,
+    /// When it last stopped running, for cache hotness.
+    last_ran: Time,
+    /// The runqueue it is in, or was last in.
+    queue: u16,
+    /// The CPU it last ran on.
+    cpu: u16,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+enum State {
+    #[default]
+    Blocked,
+    /// Blocked for the host, but the rule keeps it queued.
+    Delayed,
+    Ready,
+    Running,
+}
+
+/// `At` borrows only what a rule may see, so that the rule itself can be borrowed beside it.
+macro_rules! at {
+    ($self:ident, $now:expr, $queue:expr) => {{
+        let queue = usize::from($queue);
+        let slots =
+            usize::from($self.first_slot[queue])..usize::from($self.first_slot[queue + 1]);
+        At { now: $now, queue, running: &$self.cpus[slots] }
+    }};
+}
+use at;
+
+impl<Q: RunQueue> Smp<Q> {
+    /// The scheduler of `machine` with the rule's and the layout's parameters.
+    ///
+    /// Errors: a parameter is not usable.
+    pub fn new(
+        machine: &Machine,
+        params: &Q::Params,
+        smp: &SmpParams,
+    ) -> Result<Smp<Q>, ParamError> {
+        let level = smp.layout.level();
+        let queue_of: Vec<u16> =
+            machine.cpu_ids().map(|cpu| level.map_or(cpu.0, |l| machine.cpu(cpu).group(l))).collect();
+        let queues = queue_of.iter().max().map_or(0, |&last| usize::from(last) + 1);
+        let mut by_queue: Vec<CpuId> = machine.cpu_ids().collect();
+        by_queue.sort_by_key(|cpu| (queue_of[cpu.index()], cpu.0));
+        let mut slot_of = alloc::vec![0; machine.cpus()];
+        for (slot, cpu) in by_queue.iter().enumerate() {
+            slot_of[cpu.index()] = slot as u16;
+        }
+        let first = |queue: usize| by_queue.partition_point(|c| usize::from(queue_of[c.index()]) < queue);
+        let idle = |&cpu: &CpuId| Running { task: NOBODY, cpu, told: false, since: Time::ZERO };
+        Ok(Smp {
+            rule: Q::build(machine, queues, params)?,
+            params: smp.clone(),
+            machine: machine.clone(),
+            first_slot: (0..=queues).map(|queue| first(queue) as u16).collect(),
+            cpus: by_queue.iter().map(idle).collect(),
+            queue_of,
+            slot_of,
+            idle: CpuMask::first(machine.cpus()),
+            online: CpuMask::first(machine.cpus()),
+            waiting: CpuMask::EMPTY,
+            tasks: Vec::new(),
+            restricted: 0,
+            next_queue: 0,
+            balancer: balance::Balancer::new(machine, smp, queues),
+        })
+    }
+
+    /// The rule, for tests and probes.
+    pub fn rule(&self) -> &Q {
+        &self.rule
+    }
+
+    #[inline]
+    fn queues(&self) -> usize {
+        self.first_slot.len() - 1
+    }
+
+    #[inline]
+    fn slot(&self, cpu: CpuId) -> usize {
+        usize::from(self.slot_of[cpu.index()])
+    }
+
+    /// The CPUs that serve `queue`.
+    #[inline]
+    fn members(&self, queue: usize) -> &[Running] {
+        &self.cpus[usize::from(self.first_slot[queue])..usize::from(self.first_slot[queue + 1])]
+    }
+
+    /// Whether `task` may run on some usable CPU of `queue`.
+    fn may_enter(&self, task: TaskId, queue: usize) -> bool {
+        let affinity = &self.tasks[task.index()].affinity;
+        self.members(queue)
+            .iter()
+            .any(|running| self.online.contains(running.cpu) && affinity.contains(running.cpu))
+    }
+
+    /// Notes for the host's cost model what a call touched, and for stealing which queues wait.
+    #[inline]
+    fn touched(&mut self, cx: &mut Cx<'_>, queue: usize) {
+        let queued = self.rule.len(queue);
+        cx.work.queue = queue as u16;
+        cx.work.queued = queued as u32;
+        if self.queues() > 1 {
+            if queued > 0 {
+                self.waiting.insert(CpuId(queue as u16));
+            } else {
+                self.waiting.remove(CpuId(queue as u16));
+            }
+        }
+    }
+
+    /// Kicks `cpu` once until it picks again.
+    #[inline]
+    fn tell(&mut self, cx: &mut Cx<'_>, cpu: CpuId) {
+        let slot = self.slot(cpu);
+        self.cpus[slot].told = true;
+        self.idle.remove(cpu);
+        cx.kick(cpu);
+    }
+
+    /// After `task` entered `queue`: kicks an idle CPU that may run it, nearest to `near`.
+    /// Returns whether there was one.
+    #[inline]
+    fn kick_idle(&mut self, cx: &mut Cx<'_>, task: TaskId, queue: usize, near: CpuId) -> bool {
+        if self.idle.is_empty() {
+            return false;
+        }
+        match self.find_idle(task, queue, near) {
+            Some(cpu) => {
+                self.tell(cx, cpu);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// After `task` entered `queue` and no CPU was idle: kicks the CPU it preempts, if any.
+    fn kick_victim(&mut self, cx: &mut Cx<'_>, task: TaskId, queue: usize) {
+        let mut victim: Option<(u64, CpuId)> = None;
+        let at = at!(self, cx.now, queue);
+        let affinity = &self.tasks[task.index()].affinity;
+        for running in at.running {
+            if running.told || running.task == NOBODY || !affinity.contains(running.cpu) {
+                continue;
+            }
+            if let Some(margin) = self.rule.preempts(&at, task, running) {
+                let worse = victim.is_none_or(|(most, cpu)| {
+                    margin > most || (margin == most && running.cpu < cpu)
+                });
+                if worse {
+                    victim = Some((margin, running.cpu));
+                }
+            }
+        }
+        if let Some((_, cpu)) = victim {
+            self.tell(cx, cpu);
+        }
+    }
+
+    /// Puts `task` into `queue` and kicks whoever should run it.
+    fn enter(&mut self, cx: &mut Cx<'_>, task: TaskId, queue: usize, near: CpuId, entry: &Entry) {
+        let slot = &mut self.tasks[task.index()];
+        slot.queue = queue as u16;
+        slot.state = State::Ready;
+        let at = at!(self, cx.now, queue);
+        self.rule.push(&at, task, entry);
+        self.touched(cx, queue);
+        let kicked = self.kick_idle(cx, task, queue, near);
+        if Q::PREEMPTS && !kicked {
+            self.kick_victim(cx, task, queue);
+        }
+    }
+
+    /// Moves `task`, which waits in one runqueue, to another.
+    fn move_task(&mut self, cx: &mut Cx<'_>, task: TaskId, to: usize) {
+        let from = usize::from(self.tasks[task.index()].queue);
+        self.rule.remove(&at!(self, cx.now, from), task, Removal::Move);
+        self.touched(cx, from);
+        self.tasks[task.index()].queue = to as u16;
+        self.rule.push(&at!(self, cx.now, to), task, &Entry::because(Why::Moved));
+        self.touched(cx, to);
+    }
+
+    /// The next task of `queue` for `cpu`.
+    #[inline]
+    fn pop(&mut self, cx: &mut Cx<'_>, queue: usize, cpu: CpuId) -> Option<TaskId> {
+        let at = at!(self, cx.now, queue);
+        let task = if self.restricted == 0 {
+            self.rule.pop(&at, cpu, |_| true)
+        } else {
+            let tasks = &self.tasks;
+            self.rule.pop(&at, cpu, |task| tasks[task.index()].affinity.contains(cpu))
+        };
+        self.touched(cx, queue);
+        task
+    }
+
+    fn detached_entry(&self, arrival: &Arrival) -> Entry {
+        let why = match arrival.why {
+            Enqueue::New => Why::New,
+            Enqueue::Wakeup { .. } => Why::Woken,
+            Enqueue::Resumed { .. } => Why::Resumed,
+        };
+        let by = arrival.from.and_then(|cpu| self.cpus[self.slot(cpu)].task());
+        Entry { why, by, burst: arrival.burst, deadline: arrival.deadline }
+    }
+}
+
+impl Entry {
+    /// An entry about which nothing else is known.
+    #[inline]
+    pub fn because(why: Why) -> Entry {
+        Entry { why, by: None, burst: None, deadline: None }
+    }
+}
+
+impl<Q: RunQueue> Scheduler for Smp<Q> {
+    fn attach(&mut self, _: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
+        if self.tasks.len() <= task.index() {
+            self.tasks.resize(task.index() + 1, Slot::default());
+        }
+        self.restricted += u32::from(!params.affinity.is_all());
+        self.tasks[task.index()] = Slot { affinity: params.affinity.clone(), ..Slot::default() };
+        self.rule.attach(task, params);
+    }
+
+    fn detach(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        let slot = &self.tasks[task.index()];
+        self.restricted -= u32::from(!slot.affinity.is_all());
+        if slot.state == State::Delayed {
+            let queue = usize::from(slot.queue);
+            self.rule.remove(&at!(self, cx.now, queue), task, Removal::Dequeue);
+        }
+        self.tasks[task.index()] = Slot::default();
+        self.rule.detach(task);
+    }
+
+    fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
+        let slot = &mut self.tasks[task.index()];
+        self.restricted -= u32::from(!slot.affinity.is_all());
+        self.restricted += u32::from(!params.affinity.is_all());
+        slot.affinity = params.affinity.clone();
+        let (queue, state, cpu) = (usize::from(slot.queue), slot.state, CpuId(slot.cpu));
+        let is = match state {
+            State::Blocked => Whereabouts::Away,
+            State::Ready | State::Delayed => Whereabouts::Queued,
+            State::Running => Whereabouts::Running,
+        };
+        self.rule.update(&at!(self, cx.now, queue), is, task, params);
+        match state {
+            State::Ready if !self.may_enter(task, queue) => {
+                let to = self.choose_queue(task, None, cpu);
+                self.move_task(cx, task, to);
+                self.kick_idle(cx, task, to, cpu);
+            }
+            State::Ready => {
+                self.kick_idle(cx, task, queue, cpu);
+            }
+            State::Running if !params.affinity.contains(cpu) => self.tell(cx, cpu),
+            _ => {}
+        }
+    }
+
+    fn set_online(&mut self, cx: &mut Cx<'_>, cpu: CpuId, online: bool) {
+        if online {
+            self.online.insert(cpu);
+            self.tell(cx, cpu);
+            return;
+        }
+        self.online.remove(cpu);
+        self.idle.remove(cpu);
+        let queue = usize::from(self.queue_of[cpu.index()]);
+        loop {
+            let stranded = {
+                let fits = |task: TaskId| !self.may_enter(task, queue);
+                self.rule.spare(&at!(self, cx.now, queue), fits)
+            };
+            let Some(task) = stranded else { break };
+            let to = self.choose_queue(task, None, cpu);
+            self.move_task(cx, task, to);
+            self.kick_idle(cx, task, to, cpu);
+        }
+    }
+
+    #[inline]
+    fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, arrival: Arrival) {
+        let entry = self.detached_entry(&arrival);
+        let slot = &self.tasks[task.index()];
+        let near = match arrival.why {
+            Enqueue::New => arrival.from.unwrap_or(CpuId(0)),
+            Enqueue::Wakeup { prev, .. } | Enqueue::Resumed { prev } => prev,
+        };
+        let home = usize::from(slot.queue);
+        if slot.state == State::Delayed {
+            if self.may_enter(task, home) {
+                return self.enter(cx, task, home, near, &entry);
+            }
+            self.rule.remove(&at!(self, cx.now, home), task, Removal::Dequeue);
+        }
+        let queue = if self.queues() == 1 { 0 } else { self.choose_queue(task, Some(&arrival), near) };
+        self.enter(cx, task, queue, near, &entry);
+    }
+
+    fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        let queue = usize::from(self.tasks[task.index()].queue);
+        self.rule.remove(&at!(self, cx.now, queue), task, Removal::Dequeue);
+        self.tasks[task.index()].state = State::Blocked;
+        self.touched(cx, queue);
+    }
+
+    #[inline]
+    fn pick_next(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<Pick> {
+        let queue = usize::from(self.queue_of[cpu.index()]);
+        let slot = self.slot(cpu);
+        self.cpus[slot].told = false;
+        let mut task = None;
+        if self.online.contains(cpu) {
+            task = self.pop(cx, queue, cpu);
+            if task.is_none() && self.pull(cx, queue, cpu) {
+                task = self.pop(cx, queue, cpu);
+            }
+        }
+        let Some(task) = task else {
+            if self.online.contains(cpu) {
+                self.idle.insert(cpu);
+            }
+            return None;
+        };
+        self.idle.remove(cpu);
+        self.cpus[slot] = Running { task: task.0, cpu, told: false, since: cx.now };
+        let state = &mut self.tasks[task.index()];
+        state.state = State::Running;
+        state.cpu = cpu.0;
+        let slice = self.rule.slice(&at!(self, cx.now, queue), task);
+        Some(Pick { task, slice })
+    }
+
+    #[inline]
+    fn put_prev(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span, why: Off) {
+        let queue = usize::from(self.queue_of[cpu.index()]);
+        let slot = self.slot(cpu);
+        self.rule.charge(&at!(self, cx.now, queue), task, ran);
+        self.cpus[slot].task = NOBODY;
+        self.tasks[task.index()].last_ran = cx.now;
+        if !why.runnable() {
+            let delayed = self.rule.leave(&at!(self, cx.now, queue), task, why);
+            let state = if delayed { State::Delayed } else { State::Blocked };
+            self.tasks[task.index()].state = state;
+        } else if self.restricted == 0 && self.online.contains(cpu) || self.may_enter(task, queue) {
+            self.tasks[task.index()].state = State::Ready;
+            self.rule.push(&at!(self, cx.now, queue), task, &Entry::because(Why::Put(why)));
+            self.touched(cx, queue);
+            self.kick_idle(cx, task, queue, cpu);
+        } else {
+            self.expel(cx, task, queue, cpu, why);
+        }
+        if self.online.contains(cpu) && !self.cpus[slot].told {
+            self.idle.insert(cpu);
+        }
+    }
+
+    #[inline]
+    fn tick(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span) {
+        let queue = usize::from(self.queue_of[cpu.index()]);
+        let slot = self.slot(cpu);
+        self.rule.charge(&at!(self, cx.now, queue), task, ran);
+        self.cpus[slot].since = cx.now;
+        if self.rule.tick(&at!(self, cx.now, queue), task) && !self.cpus[slot].told {
+            self.tell(cx, cpu);
+        }
+    }
+
+    fn tick_period(&self) -> Option<Span> {
+        self.rule.tick_period()
+    }
+
+    #[inline]
+    fn next_timer(&self) -> Option<Time> {
+        let balance = self.next_balance();
+        match self.rule.next_timer() {
+            None => balance,
+            Some(rule) => Some(balance.map_or(rule, |balance| rule.min(balance))),
+        }
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>) {
+        if self.rule.next_timer().is_some_and(|due| due <= cx.now) {
+            self.rule.timer(cx.now);
+        }
+        self.balance(cx);
+    }
+
+    fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
+        sink("runqueue", i64::from(self.tasks[task.index()].queue));
+        self.rule.probe(task, sink);
+    }
+}

@@ -1,0 +1,126 @@
+//! Scheduling events: one schema for every host, and writers for it.
+//!
+//! Policies emit nothing; the driver (the simulator, a kernel's shim) tells a [`Sink`] what it
+//! did. Events come in time order and are written as they come: no sink holds a whole run.
+
+#![no_std]
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+use anysched_core::{CpuId, Off, TaskId, Time};
+
+/// What happened, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When.
+    pub time: Time,
+    /// What.
+    pub kind: Kind,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A new task became ready for the first time. [`Sink::task`] has named it just before.
+    Attach {
+        /// The task.
+        task: TaskId,
+        /// The task that created it, if one did.
+        by: Option<TaskId>,
+    },
+    /// A blocked task became ready.
+    Wake {
+        /// The task.
+        task: TaskId,
+        /// The running task that woke it; `None`: a timer or a device.
+        by: Option<TaskId>,
+        /// The CPU where the wake-up was done, if it was done on one.
+        cpu: Option<CpuId>,
+    },
+    /// A CPU went from one task to another, or to or from idle. `prev` and `next` may be equal
+    /// (a task picked again), which counts as no switch.
+    Switch {
+        /// The CPU.
+        cpu: CpuId,
+        /// The task that ran and why it stopped; `None`: the CPU was idle. `Blocked` and
+        /// `Exited` are how a task's blocking and its end show.
+        prev: Option<(TaskId, Off)>,
+        /// The task that runs now; `None`: the CPU is idle.
+        next: Option<TaskId>,
+    },
+    /// The policy asked a CPU to pick again.
+    Kick {
+        /// The CPU.
+        cpu: CpuId,
+    },
+    /// A task is about to run on another CPU than before; its switch follows.
+    Migrate {
+        /// The task.
+        task: TaskId,
+        /// Where it ran.
+        from: CpuId,
+        /// Where it will run.
+        to: CpuId,
+    },
+    /// A counter has a new value.
+    Sample {
+        /// Which.
+        counter: Counter,
+        /// Its value.
+        value: u64,
+    },
+}
+
+/// What a [`Kind::Sample`] counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Counter {
+    /// Tasks that are ready but do not run.
+    Ready,
+    /// CPUs that run a task.
+    Busy,
+}
+
+/// A new task, for the sink's records.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskInfo<'a> {
+    /// Its number; the number of a task that has exited may be used again.
+    pub task: TaskId,
+    /// How many tasks there were before it in this run; never used again.
+    pub serial: u64,
+    /// Its name, if it has one; otherwise sinks name it after its serial.
+    pub name: Option<&'a str>,
+    /// Its nice value.
+    pub nice: i8,
+}
+
+/// Takes events as they happen.
+pub trait Sink {
+    /// A task that the next event attaches.
+    fn task(&mut self, info: &TaskInfo<'_>);
+    /// An event; times never decrease.
+    fn event(&mut self, event: &Event);
+}
+
+/// Takes nothing and costs nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoTrace;
+
+impl Sink for NoTrace {
+    #[inline]
+    fn task(&mut self, _: &TaskInfo<'_>) {}
+    #[inline]
+    fn event(&mut self, _: &Event) {}
+}
+
+impl<S: Sink + ?Sized> Sink for &mut S {
+    fn task(&mut self, info: &TaskInfo<'_>) {
+        (**self).task(info);
+    }
+    fn event(&mut self, event: &Event) {
+        (**self).event(event);
+    }
+}

@@ -1,0 +1,178 @@
+//! Load models: what tasks there are and what each of them does.
+//!
+//! A [`Load`] is asked by the simulator, one operation at a time, so that endless and random
+//! loads need no memory. Generators (closed batch, Poisson, closed loop, periodic, interactive)
+//! and imported [`model::Model`]s (recordings, rt-app files) are loads; [`mix::Mix`] joins several.
+
+#![forbid(unsafe_code)]
+
+pub mod model;
+
+use anysched_core::{CpuSet, DomainId, Span, TaskId, Time};
+use std::sync::Arc;
+
+/// A stored-signal counter on which tasks wait: `0 .. Sizes::channels`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(serde::Serialize, serde::Deserialize)]
+pub struct Channel(pub u32);
+
+/// A sleeping mutex with first-come hand-over: `0 .. Sizes::locks`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(serde::Serialize, serde::Deserialize)]
+pub struct Lock(pub u32);
+
+/// A meeting point of a fixed number of tasks: `0 .. Sizes::barriers.len()`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(serde::Serialize, serde::Deserialize)]
+pub struct Barrier(pub u32);
+
+/// The next thing a task does. All but [`Op::Run`] take no time of their own; a task does them
+/// when it is on a CPU.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op {
+    /// Uses this much CPU time of the fastest CPU. Zero is allowed.
+    Run(Span),
+    /// Blocks by choice for this long from now. Zero does nothing.
+    Sleep(Span),
+    /// Ends the current job and begins the next, which is released at `at`: blocks until then if
+    /// that is in the future. The job's response time counts from `at`.
+    Release {
+        /// When the next job may begin.
+        at: Time,
+        /// When it has to be done.
+        deadline: Option<Time>,
+    },
+    /// Takes a stored signal, or blocks until one comes.
+    Wait(Channel),
+    /// Wakes the first task that waits, or stores the signal.
+    Signal(Channel),
+    /// Wakes the first task that waits, if there is one.
+    Notify(Channel),
+    /// Wakes every task that waits.
+    Broadcast(Channel),
+    /// Takes the lock, or blocks until it is handed over.
+    Lock(Lock),
+    /// Gives the lock to the first task that waits for it. Not holding it does nothing.
+    Unlock(Lock),
+    /// Blocks until as many tasks as [`Sizes::barriers`] says have come here.
+    Meet(Barrier),
+    /// Gives up the CPU but stays ready.
+    Yield,
+    /// Changes its nice value.
+    SetNice(i8),
+    /// Changes the CPUs it may run on.
+    SetAffinity(CpuSet),
+    /// Creates the task that this number means to the load; see [`Load::spawn`].
+    Spawn(u32),
+    /// Ends.
+    Exit,
+}
+
+/// A task about to be created.
+#[derive(Clone, Debug, Default)]
+pub struct NewTask {
+    /// Its name, if it has one.
+    pub name: Option<Arc<str>>,
+    /// Its nice value, −20 ..= 19.
+    pub nice: i8,
+    /// The CPUs it may run on.
+    pub affinity: CpuSet,
+    /// The group it belongs to.
+    pub domain: DomainId,
+    /// Its fixed priority, for policies that use one.
+    pub priority: i32,
+    /// Time between its releases, if it is periodic.
+    pub period: Option<Span>,
+    /// CPU time per period, if it is reserved.
+    pub budget: Option<Span>,
+    /// Time from a release to its deadline.
+    pub relative_deadline: Option<Span>,
+    /// The absolute deadline of its first (or only) job.
+    pub deadline: Option<Time>,
+}
+
+/// What comes from outside the tasks.
+#[derive(Clone, Debug)]
+pub enum Outside {
+    /// A task arrives; [`Load::start`] follows with its number.
+    Arrival(NewTask),
+    /// A device or a timer signals.
+    Signal(Channel),
+}
+
+/// How many objects a load uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Channels.
+    pub channels: u32,
+    /// Locks.
+    pub locks: u32,
+    /// Per barrier, how many tasks meet there; at least 1.
+    pub barriers: Vec<u32>,
+}
+
+/// What tasks there are and what each of them does.
+///
+/// The simulator numbers tasks as they arrive and uses the number of a task again after it has
+/// exited. A load is deterministic: all randomness comes from the seed it was made with, and
+/// what it answers depends only on the calls so far.
+pub trait Load {
+    /// How many objects it uses; the same throughout.
+    fn sizes(&self) -> Sizes {
+        Sizes::default()
+    }
+
+    /// When [`Load::outside`] has something next; [`Time::NEVER`]: nothing as far as known.
+    /// Exits may bring more.
+    fn peek(&self) -> Time;
+
+    /// Takes what is next from outside. Called when [`Load::peek`] has come.
+    fn outside(&mut self) -> Outside;
+
+    /// The task that [`Op::Spawn`]`(what)` creates; [`Load::start`] follows with its number.
+    fn spawn(&mut self, what: u32) -> NewTask {
+        panic!("this load spawns nothing, not even {what}")
+    }
+
+    /// The task that has just arrived or been spawned got the number `task`.
+    fn start(&mut self, task: TaskId, now: Time);
+
+    /// What `task` does next, now that it has done what was asked for before.
+    fn step(&mut self, task: TaskId, now: Time) -> Op;
+
+    /// CPU time until `task` blocks or exits, given that what it does now takes `run`. The oracle
+    /// of clairvoyant policies; loads whose tasks yield or signal between runs look ahead.
+    fn burst(&self, _task: TaskId, run: Span) -> Span {
+        run
+    }
+
+    /// `task` has done [`Op::Exit`]; its number may come again.
+    fn exited(&mut self, _task: TaskId, _now: Time) {}
+}
+
+impl<L: Load + ?Sized> Load for Box<L> {
+    fn sizes(&self) -> Sizes {
+        (**self).sizes()
+    }
+    fn peek(&self) -> Time {
+        (**self).peek()
+    }
+    fn outside(&mut self) -> Outside {
+        (**self).outside()
+    }
+    fn spawn(&mut self, what: u32) -> NewTask {
+        (**self).spawn(what)
+    }
+    fn start(&mut self, task: TaskId, now: Time) {
+        (**self).start(task, now);
+    }
+    fn step(&mut self, task: TaskId, now: Time) -> Op {
+        (**self).step(task, now)
+    }
+    fn burst(&self, task: TaskId, run: Span) -> Span {
+        (**self).burst(task, run)
+    }
+    fn exited(&mut self, task: TaskId, now: Time) {
+        (**self).exited(task, now);
+    }
+}
