@@ -1,0 +1,99 @@
+//! What one CPU is doing.
+
+use anysched_core::{CpuId, Off, Span, TaskId, Time};
+
+use crate::agenda::{Class, Moment};
+
+#[derive(Debug)]
+pub(crate) struct Cpu {
+    pub(crate) id: CpuId,
+    pub(crate) online: bool,
+    /// The task that runs.
+    pub(crate) task: Option<TaskId>,
+    /// The task whose state its caches and registers still hold.
+    pub(crate) last: Option<TaskId>,
+    /// Who was taken off at this instant, until the next pick.
+    pub(crate) leaving: Option<(TaskId, Off)>,
+    /// From when the running task's CPU time has not been counted yet; in the future while the
+    /// CPU is still switching to it.
+    pub(crate) from: Time,
+    /// CPU time counted but not yet told to the policy.
+    pub(crate) untold: Span,
+    /// CPU time until the slice ends.
+    pub(crate) slice: Span,
+    /// Speed in 1/1024.
+    pub(crate) speed: u64,
+    pub(crate) next_tick: Time,
+    /// When the CPU is done with work that nobody was charged for (interrupts while idle).
+    pub(crate) free_at: Time,
+    pub(crate) busy: Span,
+    pub(crate) overhead: Span,
+    pub(crate) idle: Span,
+    /// When it last became idle; `NEVER` while it is not.
+    pub(crate) idle_since: Time,
+}
+
+impl Cpu {
+    pub(crate) fn new(id: CpuId, capacity: u16) -> Cpu {
+        Cpu {
+            id,
+            online: true,
+            task: None,
+            last: None,
+            leaving: None,
+            from: Time::ZERO,
+            untold: Span::ZERO,
+            slice: Span::MAX,
+            speed: u64::from(capacity),
+            next_tick: Time::NEVER,
+            free_at: Time::ZERO,
+            busy: Span::ZERO,
+            overhead: Span::ZERO,
+            idle: Span::ZERO,
+            idle_since: Time::ZERO,
+        }
+    }
+
+    /// Counts the CPU time up to `now` and returns it with the work done in it.
+    #[inline]
+    pub(crate) fn count(&mut self, now: Time, left: Span) -> (Span, Span) {
+        let ran = now.since(self.from);
+        if ran == Span::ZERO {
+            return (Span::ZERO, Span::ZERO);
+        }
+        self.from = now;
+        self.untold += ran;
+        self.busy += ran;
+        if self.slice != Span::MAX {
+            self.slice = self.slice.saturating_sub(ran);
+        }
+        let work = if self.speed == 1024 { ran } else { ran.scaled(self.speed, 1024) };
+        (ran, work.min(left))
+    }
+
+    /// Delays the running task by `cost`; it must have been counted up to now.
+    #[inline]
+    pub(crate) fn delay(&mut self, cost: Span) {
+        self.from = self.from + cost;
+        self.overhead += cost;
+    }
+
+    /// When something happens on this CPU by itself, given the work left of the run.
+    #[inline]
+    pub(crate) fn next(&self, left: Span) -> Moment {
+        let time = if self.speed == 1024 {
+            left
+        } else {
+            // Rounded up: the work must be done when the event comes.
+            Span((left.0 * 1024).div_ceil(self.speed))
+        };
+        let mut next = Moment::new(self.from + time, Class::BurstEnd);
+        if self.slice < time {
+            next = Moment::new(self.from + self.slice, Class::SliceEnd);
+        }
+        if self.next_tick != Time::NEVER {
+            next = next.min(Moment::new(self.next_tick, Class::Tick));
+        }
+        next
+    }
+}

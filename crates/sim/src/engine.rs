@@ -1,0 +1,697 @@
+//! The engine: takes what happens next, tells the policy, does what it answers.
+
+use anysched_core::machine::Level;
+use anysched_core::{
+    Arrival, CpuId, CpuMask, Cx, Enqueue, Off, Scheduler, Span, TaskId, TaskParams, Time, Work,
+};
+use anysched_trace::{Counter, Event, Kind, NoTrace, Sink, TaskInfo};
+use anysched_workload::{Load, NewTask, Op, Outside};
+use std::fmt;
+
+use crate::agenda::{Class, CpuAgenda, Moment, Sleepers};
+use crate::cost::Setup;
+use crate::cpu::Cpu;
+use crate::metrics::Metrics;
+use crate::sync::Objects;
+use crate::task::{Job, State, Tasks};
+
+/// One run of a machine under a policy and a load.
+pub struct Sim<S, L, T = NoTrace> {
+    pub(crate) policy: S,
+    pub(crate) load: L,
+    pub(crate) sink: T,
+    pub(crate) setup: Setup,
+    pub(crate) free: bool,
+    pub(crate) now: Time,
+    pub(crate) cpus: Vec<Cpu>,
+    pub(crate) tasks: Tasks,
+    pub(crate) objects: Objects,
+    pub(crate) sleepers: Sleepers,
+    pub(crate) kicks: CpuMask,
+    /// Per runqueue, when its lock is free again.
+    locks: Vec<Time>,
+    agenda: CpuAgenda,
+    tick: Span,
+    next_hotplug: usize,
+    /// Tasks that are ready but do not run.
+    pub(crate) ready: u64,
+    running: u64,
+    /// Operations done since time last passed.
+    pub(crate) standstill: u64,
+    pub(crate) metrics: Metrics,
+    on_exit: Option<OnExit>,
+    pub(crate) error: Option<SimError>,
+}
+
+/// Takes the results of tasks as they exit.
+type OnExit = Box<dyn FnMut(&TaskResult)>;
+
+/// What became of a task that exited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskResult {
+    /// How many tasks arrived before it.
+    pub serial: u64,
+    /// When it arrived.
+    pub arrival: Time,
+    /// When it first ran.
+    pub first_run: Time,
+    /// When it exited.
+    pub completion: Time,
+    /// The work it did, in ns of the fastest CPU.
+    pub service: Span,
+    /// The time it was blocked.
+    pub blocked: Span,
+}
+
+/// Why a run could not be finished. Each is a fault of the load or the policy, not of the user's
+/// machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SimError {
+    /// Ten million operations without any time passing.
+    Standstill {
+        /// Where time stands.
+        at: Time,
+        /// The last task that did something, by serial.
+        task: u64,
+    },
+    /// The policy asked for a timer ten million times without any time passing.
+    PolicyTimer {
+        /// Where time stands.
+        at: Time,
+    },
+}
+
+impl fmt::Display for SimError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SimError::Standstill { at, task } => write!(
+                f,
+                "time stands still at {} ns: task {task} and perhaps others go on without using \
+                 the CPU or blocking; give the loop a run or a sleep above 0",
+                at.0
+            ),
+            SimError::PolicyTimer { at } => {
+                write!(f, "the policy's timer does not advance beyond {} ns", at.0)
+            }
+        }
+    }
+}
+
+impl std::error::Error for SimError {}
+
+const STANDSTILL: u64 = 10_000_000;
+
+impl<S: Scheduler, L: Load> Sim<S, L, NoTrace> {
+    /// A run of `load` under `policy`, built for the same machine, without a trace.
+    pub fn new(setup: Setup, policy: S, load: L) -> Sim<S, L, NoTrace> {
+        Sim::with_sink(setup, policy, load, NoTrace)
+    }
+}
+
+impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
+    /// A run whose events go to `sink`.
+    pub fn with_sink(setup: Setup, policy: S, load: L, sink: T) -> Sim<S, L, T> {
+        let cpu = |id| Cpu::new(id, setup.machine.cpu(id).capacity);
+        let tick = policy.tick_period().or(setup.machine.tick()).unwrap_or(Span::ZERO);
+        Sim {
+            cpus: setup.machine.cpu_ids().map(cpu).collect(),
+            agenda: CpuAgenda::new(setup.machine.cpus()),
+            locks: vec![Time::ZERO; setup.machine.cpus()],
+            objects: Objects::new(&load.sizes()),
+            free: setup.costs.are_zero(),
+            policy,
+            load,
+            sink,
+            setup,
+            now: Time::ZERO,
+            tasks: Tasks::default(),
+            sleepers: Sleepers::default(),
+            kicks: CpuMask::EMPTY,
+            tick,
+            next_hotplug: 0,
+            ready: 0,
+            running: 0,
+            standstill: 0,
+            metrics: Metrics::default(),
+            on_exit: None,
+            error: None,
+        }
+    }
+
+    /// Calls `take` with the result of every task that exits.
+    pub fn on_exit(mut self, take: impl FnMut(&TaskResult) + 'static) -> Sim<S, L, T> {
+        self.on_exit = Some(Box::new(take));
+        self
+    }
+
+    /// Runs until nothing is left to happen, or until [`Setup::until`].
+    ///
+    /// Errors: the load or the policy goes on for ever without time passing.
+    pub fn run(mut self) -> Result<(Metrics, S, T), SimError> {
+        while self.advance() {}
+        match self.error.take() {
+            Some(error) => Err(error),
+            None => {
+                self.finish();
+                Ok((self.metrics, self.policy, self.sink))
+            }
+        }
+    }
+
+    /// Handles one event, or the picks of an instant. False: the run is over.
+    fn advance(&mut self) -> bool {
+        let (on_cpu, cpu) = self.agenda.first();
+        let outside = self.load.peek();
+        let sleeper = self.sleepers.next();
+        let mut next = on_cpu.min(Moment::new(outside.min(sleeper), Class::Ready));
+        if let Some(&(time, ..)) = self.setup.hotplug.get(self.next_hotplug) {
+            next = next.min(Moment::new(time, Class::Hotplug));
+        }
+        if let Some(time) = self.policy.next_timer()
+            && (next != Moment::NEVER || !self.kicks.is_empty())
+        {
+            next = next.min(Moment::new(time.max(self.now), Class::PolicyTimer));
+        }
+        let time = next.time();
+        if time > self.now {
+            if !self.kicks.is_empty() {
+                self.pick_kicked();
+                return self.error.is_none();
+            }
+            if time > self.setup.until || time == Time::NEVER {
+                return false;
+            }
+            self.now = time;
+            self.standstill = 0;
+        }
+        self.metrics.events += 1;
+        match next.class() {
+            Class::BurstEnd => {
+                self.count(cpu);
+                self.continue_task(cpu);
+            }
+            Class::SliceEnd => self.put_prev(cpu, Off::Expired),
+            Class::Tick => self.do_tick(cpu),
+            Class::Ready if outside <= sleeper => self.from_outside(),
+            Class::Ready => {
+                if let Some(task) = self.sleepers.pop() {
+                    self.wake(task, None);
+                }
+            }
+            Class::PolicyTimer => self.policy_timer(),
+            Class::Hotplug => self.hotplug(),
+        }
+        self.error.is_none()
+    }
+
+    #[cold]
+    fn policy_timer(&mut self) {
+        self.standstill += 1;
+        if self.standstill > STANDSTILL {
+            self.error = Some(SimError::PolicyTimer { at: self.now });
+        }
+        self.call(|policy, cx| policy.timer(cx));
+    }
+
+    /// Calls the policy; its kicks are added to those that are due.
+    #[inline]
+    pub(crate) fn call<R>(&mut self, call: impl FnOnce(&mut S, &mut Cx<'_>) -> R) -> R {
+        self.call_counting(call).0
+    }
+
+    #[inline]
+    fn call_counting<R>(&mut self, call: impl FnOnce(&mut S, &mut Cx<'_>) -> R) -> (R, Work) {
+        let mut cx = Cx::new(self.now, &mut self.kicks);
+        let result = call(&mut self.policy, &mut cx);
+        (result, cx.work)
+    }
+
+    #[inline]
+    pub(crate) fn emit(&mut self, kind: Kind) {
+        self.sink.event(&Event { time: self.now, kind });
+    }
+
+    fn sample(&mut self) {
+        self.emit(Kind::Sample { counter: Counter::Ready, value: self.ready });
+        self.emit(Kind::Sample { counter: Counter::Busy, value: self.running });
+    }
+
+    fn from_outside(&mut self) {
+        match self.load.outside() {
+            Outside::Arrival(new) => self.create(new, None),
+            Outside::Signal(channel) => {
+                if let Some(task) = self.objects.signal(channel, true) {
+                    self.wake(task, None);
+                }
+            }
+        }
+    }
+
+    /// A task arrives; `creator` is the CPU whose task created it.
+    pub(crate) fn create(&mut self, new: NewTask, creator: Option<CpuId>) {
+        let id = self.tasks.create(self.now);
+        let task = &mut self.tasks[id];
+        task.nice = new.nice;
+        task.cpu = creator.map_or(0, |cpu| cpu.0);
+        if new.deadline.is_some() || new.period.is_some() {
+            task.job =
+                Job { release: self.now, deadline: new.deadline.unwrap_or(Time::NEVER) };
+        }
+        let serial = task.serial;
+        self.metrics.tasks += 1;
+        self.metrics.first_arrival.get_or_insert(self.now);
+        let params = TaskParams {
+            priority: new.priority,
+            affinity: self.setup_affinity(new.affinity),
+            domain: new.domain,
+            period: new.period,
+            budget: new.budget,
+            relative_deadline: new.relative_deadline,
+            ..TaskParams::nice(new.nice)
+        };
+        self.sink.task(&TaskInfo { task: id, serial, name: new.name.as_deref(), nice: new.nice });
+        let by = creator.and_then(|cpu| self.cpus[cpu.index()].task);
+        self.emit(Kind::Attach { task: id, by });
+        self.call(|policy, cx| policy.attach(cx, id, &params));
+        if params != TaskParams::default() {
+            self.tasks[id].params = Some(Box::new(params));
+        }
+        self.load.start(id, self.now);
+        self.fetch(id);
+        self.enqueue(id, Enqueue::New, creator);
+    }
+
+    /// `task`, which is blocked, becomes ready; `waker` is the CPU whose task woke it.
+    pub(crate) fn wake(&mut self, id: TaskId, waker: Option<CpuId>) {
+        let task = &mut self.tasks[id];
+        task.blocked += self.now.since(task.since);
+        task.woken = self.now;
+        let prev = task.last_cpu();
+        let by = waker.and_then(|cpu| self.cpus[cpu.index()].task);
+        self.emit(Kind::Wake { task: id, by, cpu: waker });
+        self.fetch(id);
+        self.enqueue(id, Enqueue::Wakeup { prev, sync: false }, waker);
+    }
+
+    /// Asks the load what `task` does next, so that the policy can be told how long it runs.
+    fn fetch(&mut self, id: TaskId) {
+        if self.tasks[id].left == Span::ZERO && self.tasks[id].pending.is_none() {
+            match self.load.step(id, self.now) {
+                Op::Run(work) => self.tasks[id].left = work,
+                other => self.tasks[id].pending = Some(Box::new(other)),
+            }
+        }
+    }
+
+    fn enqueue(&mut self, id: TaskId, why: Enqueue, from: Option<CpuId>) {
+        let task = &mut self.tasks[id];
+        task.state = State::Ready;
+        task.since = self.now;
+        self.ready += 1;
+        let (left, last) = (task.left, task.last_cpu());
+        let deadline = task.job.deadline;
+        let arrival = Arrival {
+            why,
+            from,
+            burst: Some(self.load.burst(id, left)),
+            deadline: (deadline != Time::NEVER).then_some(deadline),
+        };
+        let ((), work) = self.call_counting(|policy, cx| policy.enqueue(cx, id, arrival));
+        if !self.free {
+            let cost = self.setup.costs.enqueue(work.queued) + self.lock(work.queue);
+            self.charge(from.unwrap_or(last), cost);
+        }
+        self.sample();
+    }
+
+    /// Waits for the lock of `queue` and holds it: the time both take.
+    fn lock(&mut self, queue: u16) -> Span {
+        let hold = self.setup.costs.lock_hold;
+        if hold == Span::ZERO {
+            return Span::ZERO;
+        }
+        let free = &mut self.locks[usize::from(queue)];
+        *free = (*free).max(self.now) + hold;
+        free.since(self.now)
+    }
+
+    /// `cpu` spends `cost` on something that is no task's doing.
+    fn charge(&mut self, cpu: CpuId, cost: Span) {
+        if cost == Span::ZERO {
+            return;
+        }
+        let index = cpu.index();
+        if self.cpus[index].task.is_some() {
+            self.count(index);
+            self.cpus[index].delay(cost);
+            self.schedule(index);
+        } else {
+            let cpu = &mut self.cpus[index];
+            cpu.free_at = cpu.free_at.max(self.now) + cost;
+        }
+    }
+
+    /// Counts what the task on `cpu` has run up to now.
+    #[inline]
+    pub(crate) fn count(&mut self, cpu: usize) {
+        let cpu = &mut self.cpus[cpu];
+        if let Some(id) = cpu.task {
+            let task = &mut self.tasks[id];
+            let (_, work) = cpu.count(self.now, task.left);
+            task.left -= work;
+            task.service += work;
+        }
+    }
+
+    /// Puts what happens next on `cpu` on the agenda.
+    #[inline]
+    pub(crate) fn schedule(&mut self, cpu: usize) {
+        let moment = match self.cpus[cpu].task {
+            Some(task) => self.cpus[cpu].next(self.tasks[task].left),
+            None => Moment::NEVER,
+        };
+        self.agenda.set(cpu, moment);
+    }
+
+    /// Takes the running task off `cpu`, which is to pick again at the end of this instant.
+    pub(crate) fn put_prev(&mut self, cpu: usize, why: Off) {
+        self.count(cpu);
+        let Some(id) = self.cpus[cpu].task.take() else { return };
+        let ran = std::mem::take(&mut self.cpus[cpu].untold);
+        let cpu_id = self.cpus[cpu].id;
+        self.cpus[cpu].leaving = Some((id, why));
+        // What was planned for switching to the task and did not happen was not spent.
+        let unspent = self.cpus[cpu].from.since(self.now);
+        self.cpus[cpu].overhead = self.cpus[cpu].overhead.saturating_sub(unspent);
+        self.agenda.set(cpu, Moment::NEVER);
+        self.kicks.insert(cpu_id);
+        self.running -= 1;
+        self.metrics.last_completion = self.now;
+        let task = &mut self.tasks[id];
+        task.since = self.now;
+        if why.runnable() {
+            task.state = State::Ready;
+            self.ready += 1;
+        } else {
+            task.state = State::Blocked;
+        }
+        self.call(|policy, cx| policy.put_prev(cx, cpu_id, id, ran, why));
+    }
+
+    fn do_tick(&mut self, cpu: usize) {
+        self.count(cpu);
+        let cost = self.setup.costs.timer_irq;
+        if cost > Span::ZERO {
+            self.cpus[cpu].delay(cost);
+        }
+        self.cpus[cpu].next_tick = self.now + self.tick;
+        self.schedule(cpu);
+        let ran = std::mem::take(&mut self.cpus[cpu].untold);
+        if let Some(task) = self.cpus[cpu].task {
+            let id = self.cpus[cpu].id;
+            self.call(|policy, cx| policy.tick(cx, id, task, ran));
+        }
+    }
+
+    /// The picks of this instant, lowest CPU first.
+    fn pick_kicked(&mut self) {
+        while let Some(cpu) = self.kicks.take_lowest() {
+            let index = cpu.index();
+            if !self.cpus[index].online {
+                continue;
+            }
+            if self.cpus[index].task.is_some() {
+                self.emit(Kind::Kick { cpu });
+                self.metrics.preemptions += 1;
+                self.put_prev(index, Off::Preempted);
+                self.kicks.remove(cpu);
+            }
+            self.pick(index);
+        }
+    }
+
+    fn pick(&mut self, cpu: usize) {
+        let id = self.cpus[cpu].id;
+        let was_idle = self.cpus[cpu].leaving.is_none();
+        let (pick, work) = self.call_counting(|policy, cx| policy.pick_next(cx, id));
+        let prev = self.cpus[cpu].leaving.take();
+        let next = pick.map(|pick| pick.task);
+        if let Some(pick) = pick {
+            self.start(cpu, pick.task, pick.slice, prev, &work);
+        } else if !was_idle {
+            self.cpus[cpu].idle_since = self.now.max(self.cpus[cpu].free_at);
+        }
+        if prev.is_some() || next.is_some() {
+            self.emit(Kind::Switch { cpu: id, prev, next });
+            self.sample();
+        }
+        if self.setup.smt_speed != 1024 && was_idle != next.is_none() {
+            self.change_sibling_speed(cpu);
+        }
+        self.schedule(cpu);
+    }
+
+    /// `cpu` goes to the task it has picked.
+    fn start(
+        &mut self,
+        cpu: usize,
+        id: TaskId,
+        slice: Span,
+        prev: Option<(TaskId, Off)>,
+        work: &Work,
+    ) {
+        let task = &mut self.tasks[id];
+        let (cpu_id, last) = (self.cpus[cpu].id, task.last_cpu());
+        let switched = self.cpus[cpu].last != Some(id);
+        let migrated = task.has_run && last != cpu_id;
+        self.metrics.dispatches += 1;
+        self.metrics.context_switches += u64::from(switched);
+        self.metrics.runqueue_wait.record(self.now.since(task.since).0);
+        if task.woken != Time::NEVER {
+            self.metrics.wakeup_latency.record(self.now.since(task.woken).0);
+            task.woken = Time::NEVER;
+        }
+        if !task.has_run {
+            task.first_run = self.now;
+            task.has_run = true;
+        }
+        task.cpu = cpu_id.0;
+        task.state = State::Running;
+        self.ready -= 1;
+        self.running += 1;
+        if migrated {
+            self.note_migration(id, last, cpu_id);
+        }
+        if prev.is_none() {
+            let idle = self.now.since(self.cpus[cpu].idle_since);
+            self.cpus[cpu].idle += idle;
+        }
+        let delay = if self.free {
+            Span::ZERO
+        } else {
+            self.pick_cost(cpu, switched, migrated.then_some(last), work)
+        };
+        let tick = self.tick;
+        let cpu = &mut self.cpus[cpu];
+        cpu.task = Some(id);
+        cpu.last = Some(id);
+        cpu.from = self.now + delay;
+        cpu.overhead += delay;
+        cpu.untold = Span::ZERO;
+        cpu.slice = slice;
+        cpu.next_tick = match tick {
+            Span::ZERO => Time::NEVER,
+            Span(tick) => Time((self.now.0 / tick + 1) * tick),
+        };
+    }
+
+    #[cold]
+    fn note_migration(&mut self, task: TaskId, from: CpuId, to: CpuId) {
+        let shares = |level| {
+            let machine = &self.setup.machine;
+            machine.cpu(from).group(level) == machine.cpu(to).group(level)
+        };
+        self.metrics.migrations += 1;
+        self.metrics.migrations_llc += u64::from(!shares(Level::Llc));
+        self.metrics.migrations_node += u64::from(!shares(Level::Node));
+        self.emit(Kind::Migrate { task, from, to });
+    }
+
+    /// What `cpu` spends from now until the picked task runs.
+    fn pick_cost(
+        &mut self,
+        cpu: usize,
+        switched: bool,
+        migrated_from: Option<CpuId>,
+        work: &Work,
+    ) -> Span {
+        let mut cost = self.lock(work.queue) + self.cpus[cpu].free_at.since(self.now);
+        let costs = &self.setup.costs;
+        cost += costs.pick_base;
+        cost += costs.pick_per_item.scaled(u64::from(work.scanned), 1);
+        if switched {
+            cost += costs.context_switch;
+        }
+        if let Some(from) = migrated_from {
+            cost += costs.migration(self.setup.machine.distance(from, self.cpus[cpu].id));
+        }
+        cost
+    }
+
+    /// `cpu` became busy or idle: its siblings slow down or speed up.
+    fn change_sibling_speed(&mut self, cpu: usize) {
+        let siblings = self.setup.machine.sharing(Level::Core, self.cpus[cpu].id).to_vec();
+        let busy = siblings.iter().filter(|cpu| self.cpus[cpu.index()].task.is_some()).count();
+        for sibling in siblings {
+            let capacity = u64::from(self.setup.machine.cpu(sibling).capacity);
+            let sibling = sibling.index();
+            let shared = busy > usize::from(self.cpus[sibling].task.is_some());
+            let smt = if shared { u64::from(self.setup.smt_speed) } else { 1024 };
+            self.count(sibling);
+            self.cpus[sibling].speed = (capacity * smt / 1024).max(1);
+            self.schedule(sibling);
+        }
+    }
+
+    fn hotplug(&mut self) {
+        let (_, cpu, online) = self.setup.hotplug[self.next_hotplug];
+        self.next_hotplug += 1;
+        let index = cpu.index();
+        if self.cpus[index].online == online {
+            return;
+        }
+        self.cpus[index].online = online;
+        if online {
+            self.cpus[index].idle_since = self.now;
+            self.call(|policy, cx| policy.set_online(cx, cpu, true));
+            return;
+        }
+        self.widen_stranded();
+        self.call(|policy, cx| policy.set_online(cx, cpu, false));
+        if self.cpus[index].task.is_some() {
+            self.put_prev(index, Off::Preempted);
+            let prev = self.cpus[index].leaving.take();
+            self.emit(Kind::Switch { cpu, prev, next: None });
+            if self.setup.smt_speed != 1024 {
+                self.change_sibling_speed(index);
+            }
+        } else {
+            let idle = self.now.since(self.cpus[index].idle_since);
+            self.cpus[index].idle += idle;
+        }
+        self.cpus[index].idle_since = Time::NEVER;
+    }
+
+    /// Tasks that may not run on any CPU in use may run anywhere from now on, as in Linux
+    /// (`select_fallback_rq`).
+    fn widen_stranded(&mut self) {
+        let online = |cpu: &Cpu| cpu.online;
+        let stranded: Vec<TaskId> = self
+            .tasks
+            .live()
+            .filter(|(_, task)| {
+                task.params.as_ref().is_some_and(|params| {
+                    !self.cpus.iter().any(|cpu| online(cpu) && params.affinity.contains(cpu.id))
+                })
+            })
+            .map(|(id, _)| id)
+            .collect();
+        for id in stranded {
+            self.update_params(id, |params| params.affinity = anysched_core::CpuSet::All);
+        }
+    }
+
+    /// Changes the parameters of `task` and tells the policy.
+    pub(crate) fn update_params(&mut self, id: TaskId, change: impl FnOnce(&mut TaskParams)) {
+        let mut params = match self.tasks[id].params.take() {
+            Some(params) => params,
+            None => Box::default(),
+        };
+        change(&mut params);
+        self.call(|policy, cx| policy.update(cx, id, &params));
+        self.tasks[id].params = Some(params);
+    }
+
+    /// An affinity that some CPU of the machine satisfies: one that none does becomes all.
+    pub(crate) fn setup_affinity(&self, affinity: anysched_core::CpuSet) -> anysched_core::CpuSet {
+        let usable = |cpu: &Cpu| cpu.online && affinity.contains(cpu.id);
+        if self.cpus.iter().any(usable) { affinity } else { anysched_core::CpuSet::All }
+    }
+
+    /// `task` has exited and been taken off its CPU.
+    pub(crate) fn retire(&mut self, id: TaskId) {
+        self.close_job(id);
+        let task = &self.tasks[id];
+        let result = TaskResult {
+            serial: task.serial,
+            arrival: task.arrival,
+            first_run: task.first_run,
+            completion: self.now,
+            service: task.service,
+            blocked: task.blocked,
+        };
+        let turnaround = self.now.since(task.arrival);
+        let metrics = &mut self.metrics;
+        metrics.completed += 1;
+        metrics.turnaround.record(turnaround.0);
+        metrics.response_time.record(task.first_run.since(task.arrival).0);
+        let waiting = turnaround.saturating_sub(task.service).saturating_sub(task.blocked);
+        metrics.waiting_time.record(waiting.0);
+        if task.service > Span::ZERO {
+            metrics.slowdown.record(turnaround.scaled(1_000_000, task.service.0).0);
+        }
+        if let Some(take) = &mut self.on_exit {
+            take(&result);
+        }
+        let cpu = usize::from(task.cpu);
+        if self.cpus[cpu].last == Some(id) {
+            self.cpus[cpu].last = None;
+        }
+        self.call(|policy, cx| policy.detach(cx, id));
+        self.load.exited(id, self.now);
+        self.tasks.release(id);
+    }
+
+    /// The task's job, if it has one, is done.
+    pub(crate) fn close_job(&mut self, id: TaskId) {
+        let job = std::mem::take(&mut self.tasks[id].job);
+        if job.release == Time::NEVER {
+            return;
+        }
+        self.metrics.job_response_time.record(self.now.since(job.release).0);
+        if job.deadline != Time::NEVER {
+            self.metrics.deadline_misses += u64::from(self.now > job.deadline);
+            self.metrics.tardiness.record(self.now.since(job.deadline).0);
+        }
+    }
+
+    pub(crate) fn fail_if_standing_still(&mut self, id: TaskId) -> bool {
+        self.standstill += 1;
+        if self.standstill > STANDSTILL {
+            let task = self.tasks[id].serial;
+            self.error = Some(SimError::Standstill { at: self.now, task });
+        }
+        self.error.is_some()
+    }
+
+    fn finish(&mut self) {
+        if self.setup.until != Time::NEVER && self.setup.until > self.now {
+            self.now = self.setup.until;
+        }
+        for cpu in 0..self.cpus.len() {
+            self.count(cpu);
+            let cpu = &mut self.cpus[cpu];
+            if cpu.task.is_some() {
+                self.metrics.last_completion = self.now;
+                let unspent = cpu.from.since(self.now);
+                cpu.overhead = cpu.overhead.saturating_sub(unspent);
+            } else if cpu.idle_since != Time::NEVER {
+                cpu.idle += self.now.since(cpu.idle_since);
+            }
+            self.metrics.busy += cpu.busy;
+            self.metrics.overhead += cpu.overhead;
+            self.metrics.idle += cpu.idle;
+        }
+        self.metrics.unfinished = self.tasks.live().count() as u64;
+    }
+}

@@ -1,0 +1,284 @@
+//! What a run is judged by.
+
+use anysched_core::{Span, Time};
+
+/// Samples up to this number are kept and their percentiles are exact.
+pub const EXACT_SAMPLES: usize = 1 << 16;
+
+/// Mantissa bits of a histogram bucket: above [`EXACT_SAMPLES`], percentiles are rounded down by
+/// less than 1 part in 256.
+const MANTISSA: u32 = 8;
+
+/// Count, mean, standard deviation, extremes and percentiles of a stream of numbers, in bounded
+/// memory. Mean and extremes are exact; so are percentiles up to [`EXACT_SAMPLES`] samples.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    count: u64,
+    sum: u128,
+    /// Σ (x − first)², which loses less to cancellation than Σ x².
+    squares: f64,
+    first: u64,
+    min: u64,
+    max: u64,
+    samples: Vec<u64>,
+    histogram: Vec<u64>,
+}
+
+impl Summary {
+    /// Adds one number.
+    #[inline]
+    pub fn record(&mut self, value: u64) {
+        if self.count == 0 {
+            (self.first, self.min, self.max) = (value, value, value);
+        }
+        self.count += 1;
+        self.sum += u128::from(value);
+        let distance = value as f64 - self.first as f64;
+        self.squares += distance * distance;
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+        if self.histogram.is_empty() {
+            self.samples.push(value);
+            if self.samples.len() == EXACT_SAMPLES {
+                self.condense();
+            }
+        } else {
+            self.histogram[bucket(value)] += 1;
+        }
+    }
+
+    #[cold]
+    fn condense(&mut self) {
+        self.histogram = vec![0; bucket(u64::MAX) + 1];
+        for value in std::mem::take(&mut self.samples) {
+            self.histogram[bucket(value)] += 1;
+        }
+    }
+
+    /// How many numbers there were.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Their sum.
+    pub fn sum(&self) -> u128 {
+        self.sum
+    }
+
+    /// Their mean; NaN if there were none.
+    pub fn mean(&self) -> f64 {
+        self.sum as f64 / self.count as f64
+    }
+
+    /// Their standard deviation with n − 1; 0 for a single number, NaN for none.
+    pub fn sd(&self) -> f64 {
+        if self.count < 2 {
+            return if self.count == 1 { 0.0 } else { f64::NAN };
+        }
+        let n = self.count as f64;
+        let shift = self.mean() - self.first as f64;
+        libm::sqrt(((self.squares - n * shift * shift) / (n - 1.0)).max(0.0))
+    }
+
+    /// The smallest, if there is one.
+    pub fn min(&self) -> Option<u64> {
+        (self.count > 0).then_some(self.min)
+    }
+
+    /// The largest, if there is one.
+    pub fn max(&self) -> Option<u64> {
+        (self.count > 0).then_some(self.max)
+    }
+
+    /// The nearest-rank percentiles `percents` (each in `0 < p <= 100`); empty if there is no
+    /// number.
+    pub fn percentiles<const N: usize>(&self, percents: [f64; N]) -> Option<[u64; N]> {
+        if self.count == 0 {
+            return None;
+        }
+        let rank = |percent: f64| {
+            (libm::ceil(percent / 100.0 * self.count as f64) as u64).clamp(1, self.count)
+        };
+        if self.histogram.is_empty() {
+            let mut sorted = self.samples.clone();
+            sorted.sort_unstable();
+            return Some(percents.map(|percent| sorted[rank(percent) as usize - 1]));
+        }
+        Some(percents.map(|percent| {
+            let mut left = rank(percent);
+            let found = self.histogram.iter().position(|&count| {
+                let here = count >= left;
+                left = left.saturating_sub(count);
+                here
+            });
+            found.map_or(self.max, lowest_of).clamp(self.min, self.max)
+        }))
+    }
+}
+
+/// The bucket of `value`: exact below 2^9, then 256 buckets per power of two.
+#[inline]
+fn bucket(value: u64) -> usize {
+    let exponent = (63 - (value | 1).leading_zeros()).saturating_sub(MANTISSA);
+    ((exponent as usize) << MANTISSA) + (value >> exponent) as usize
+}
+
+/// The smallest value of a bucket.
+fn lowest_of(bucket: usize) -> u64 {
+    let exponent = (bucket >> MANTISSA).saturating_sub(1);
+    ((bucket - (exponent << MANTISSA)) as u64) << exponent
+}
+
+/// Everything that is measured in a run. Times are in ns, the terms are those of the
+/// architecture document.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    /// Completion − arrival, per task that exited.
+    pub turnaround: Summary,
+    /// First run − arrival, per task that exited.
+    pub response_time: Summary,
+    /// Turnaround − service − time blocked, per task that exited.
+    pub waiting_time: Summary,
+    /// Turnaround ÷ service in millionths, per task that exited and had any service.
+    pub slowdown: Summary,
+    /// Run − wake, per wake-up.
+    pub wakeup_latency: Summary,
+    /// Run − ready, per dispatch, after preemptions too.
+    pub runqueue_wait: Summary,
+    /// Completion − release, per job of tasks that have jobs.
+    pub job_response_time: Summary,
+    /// Completion − deadline where positive, else 0, per job with a deadline.
+    pub tardiness: Summary,
+    /// Jobs done after their deadline.
+    pub deadline_misses: u64,
+    /// Picks that gave a CPU a task.
+    pub dispatches: u64,
+    /// Dispatches of another task than the CPU ran before.
+    pub context_switches: u64,
+    /// Times a task was taken off because the policy asked for it.
+    pub preemptions: u64,
+    /// Dispatches on another CPU than the task ran on before.
+    pub migrations: u64,
+    /// Those of them that left the last-level cache.
+    pub migrations_llc: u64,
+    /// Those of them that left the NUMA node.
+    pub migrations_node: u64,
+    /// Tasks that arrived.
+    pub tasks: u64,
+    /// Tasks that exited.
+    pub completed: u64,
+    /// Tasks that were blocked, ready or running when the run ended.
+    pub unfinished: u64,
+    /// Events that the simulator processed.
+    pub events: u64,
+    /// CPU time that tasks used, over all CPUs.
+    pub busy: Span,
+    /// CPU time that scheduling cost, over all CPUs.
+    pub overhead: Span,
+    /// CPU time that nobody used while CPUs were in use.
+    pub idle: Span,
+    /// First arrival.
+    pub first_arrival: Option<Time>,
+    /// The last time at which a task stopped running.
+    pub last_completion: Time,
+}
+
+impl Metrics {
+    /// Last completion − first arrival.
+    pub fn makespan(&self) -> Span {
+        self.last_completion.since(self.first_arrival.unwrap_or(self.last_completion))
+    }
+
+    /// The measures that have a distribution, by column name, with the factor that turns what
+    /// was recorded into the column's unit.
+    pub fn distributions(&self) -> [(&'static str, &Summary, f64); 8] {
+        [
+            ("turnaround_ns", &self.turnaround, 1.0),
+            ("response_time_ns", &self.response_time, 1.0),
+            ("waiting_time_ns", &self.waiting_time, 1.0),
+            ("slowdown", &self.slowdown, 1e-6),
+            ("wakeup_latency_ns", &self.wakeup_latency, 1.0),
+            ("runqueue_wait_ns", &self.runqueue_wait, 1.0),
+            ("job_response_time_ns", &self.job_response_time, 1.0),
+            ("tardiness_ns", &self.tardiness, 1.0),
+        ]
+    }
+
+    /// The measures that are one number a run, by column name.
+    pub fn numbers(&self) -> [(&'static str, f64); 15] {
+        let ratio = |part: u64, whole: u64| part as f64 / whole as f64;
+        let capacity = self.busy.0 + self.overhead.0 + self.idle.0;
+        [
+            ("makespan_ns", self.makespan().0 as f64),
+            ("deadline_miss_ratio", ratio(self.deadline_misses, self.tardiness.count())),
+            ("dispatches", self.dispatches as f64),
+            ("context_switches", self.context_switches as f64),
+            ("preemptions", self.preemptions as f64),
+            ("migrations", self.migrations as f64),
+            ("migrations_llc", self.migrations_llc as f64),
+            ("migrations_node", self.migrations_node as f64),
+            ("tasks", self.tasks as f64),
+            ("completed", self.completed as f64),
+            ("unfinished", self.unfinished as f64),
+            ("busy_ns", self.busy.0 as f64),
+            ("overhead_ns", self.overhead.0 as f64),
+            ("utilisation", ratio(self.busy.0, capacity)),
+            ("throughput_per_s", self.completed as f64 * 1e9 / self.makespan().0 as f64),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_samples_are_exact() {
+        let mut summary = Summary::default();
+        for value in [7, 2, 5, 1, 9, 3] {
+            summary.record(value);
+        }
+        assert_eq!(summary.mean(), 4.5);
+        assert!((summary.sd() - 9.5f64.sqrt()).abs() < 1e-12, "{}", summary.sd());
+        assert_eq!((summary.min(), summary.max()), (Some(1), Some(9)));
+        assert_eq!(summary.percentiles([50.0, 95.0, 99.0, 100.0]), Some([3, 9, 9, 9]));
+    }
+
+    #[test]
+    fn no_sample_is_no_number() {
+        let summary = Summary::default();
+        assert!(summary.mean().is_nan() && summary.sd().is_nan());
+        assert_eq!(summary.percentiles([50.0]), None);
+    }
+
+    #[test]
+    fn buckets_are_ordered_and_narrow() {
+        let mut values: Vec<u64> = (0..64).flat_map(|bit| [1 << bit, (1 << bit) - 1]).collect();
+        values.extend([511, 512, 513, 1_000_000_007, u64::MAX]);
+        values.sort_unstable();
+        for pair in values.windows(2) {
+            assert!(bucket(pair[0]) <= bucket(pair[1]));
+        }
+        for value in values {
+            let low = lowest_of(bucket(value));
+            assert!(low <= value && value - low <= value / 256, "{value}: {low}");
+            assert_eq!(bucket(low), bucket(value));
+        }
+    }
+
+    #[test]
+    fn large_samples_keep_their_moments_and_nearly_their_percentiles() {
+        let mut summary = Summary::default();
+        let n = 3 * EXACT_SAMPLES as u64;
+        for value in 0..n {
+            summary.record(1_000_000 + value * 7919 % n);
+        }
+        assert_eq!(summary.mean(), 1_000_000.0 + (n - 1) as f64 / 2.0);
+        let sd = ((n * n - 1) as f64 / 12.0 * (n as f64 / (n - 1) as f64)).sqrt();
+        assert!((summary.sd() / sd - 1.0).abs() < 1e-9);
+        let [p50, p99] = summary.percentiles([50.0, 99.0]).unwrap();
+        for (found, exact) in [(p50, 1_000_000 + n / 2), (p99, 1_000_000 + n * 99 / 100)] {
+            assert!(found <= exact && (exact - found) as f64 <= exact as f64 / 256.0);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What the simulator knows of a task.
+
+use anysched_core::{CpuId, Span, TaskId, TaskParams, Time};
+use anysched_workload::Op;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum State {
+    /// The number is not in use.
+    #[default]
+    Free,
+    Blocked,
+    Ready,
+    Running,
+}
+
+/// One live task. Kept small: a closed batch holds a million.
+#[derive(Debug, Default)]
+pub(crate) struct Task {
+    pub(crate) state: State,
+    pub(crate) nice: i8,
+    /// The CPU it last ran on.
+    pub(crate) cpu: u16,
+    pub(crate) has_run: bool,
+    pub(crate) serial: u64,
+    /// Work left of the current run, in ns of the fastest CPU.
+    pub(crate) left: Span,
+    /// The operation to do next time it is on a CPU, if it was asked for ahead of time.
+    pub(crate) pending: Option<Box<Op>>,
+    pub(crate) arrival: Time,
+    pub(crate) first_run: Time,
+    /// Since when it has been ready, or blocked.
+    pub(crate) since: Time,
+    /// When it was woken, until it runs; `NEVER` otherwise.
+    pub(crate) woken: Time,
+    /// Work done so far.
+    pub(crate) service: Span,
+    /// Time blocked so far.
+    pub(crate) blocked: Span,
+    /// Its current job, for tasks that have jobs.
+    pub(crate) job: Job,
+    /// Its parameters where they are not the defaults.
+    pub(crate) params: Option<Box<TaskParams>>,
+}
+
+/// A piece of work with a release and perhaps a deadline.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Job {
+    /// `NEVER`: there is none.
+    pub(crate) release: Time,
+    /// `NEVER`: it has none.
+    pub(crate) deadline: Time,
+}
+
+impl Default for Job {
+    fn default() -> Job {
+        Job { release: Time::NEVER, deadline: Time::NEVER }
+    }
+}
+
+impl Task {
+    pub(crate) fn last_cpu(&self) -> CpuId {
+        CpuId(self.cpu)
+    }
+}
+
+/// All tasks by number; numbers of tasks that have exited are used again, the last one first.
+#[derive(Debug, Default)]
+pub(crate) struct Tasks {
+    slots: Vec<Task>,
+    free: Vec<TaskId>,
+    created: u64,
+}
+
+impl Tasks {
+    /// A number for a new task, which is blocked and arrived at `now`.
+    pub(crate) fn create(&mut self, now: Time) -> TaskId {
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Task::default());
+            TaskId(self.slots.len() as u32 - 1)
+        });
+        self.slots[id.index()] = Task {
+            state: State::Blocked,
+            serial: self.created,
+            arrival: now,
+            first_run: Time::NEVER,
+            since: now,
+            woken: Time::NEVER,
+            ..Task::default()
+        };
+        self.created += 1;
+        id
+    }
+
+    pub(crate) fn release(&mut self, id: TaskId) {
+        self.slots[id.index()].state = State::Free;
+        self.free.push(id);
+    }
+
+    pub(crate) fn live(&self) -> impl Iterator<Item = (TaskId, &Task)> {
+        let ids = (0..).map(TaskId);
+        ids.zip(&self.slots).filter(|(_, task)| task.state != State::Free)
+    }
+}
+
+impl std::ops::Index<TaskId> for Tasks {
+    type Output = Task;
+    #[inline]
+    fn index(&self, id: TaskId) -> &Task {
+        &self.slots[id.index()]
+    }
+}
+
+impl std::ops::IndexMut<TaskId> for Tasks {
+    #[inline]
+    fn index_mut(&mut self, id: TaskId) -> &mut Task {
+        &mut self.slots[id.index()]
+    }
+}
