@@ -1,8 +1,6 @@
 //! The agenda: what happens next.
 
 use anysched_core::{TaskId, Time};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 /// What happens first at one instant. Completion wins over everything, so that a task which ends
 /// with its slice has ended; arrivals come before the end of a slice, so that they are queued
@@ -49,45 +47,47 @@ impl Moment {
     }
 }
 
-/// One pending moment per CPU and the earliest of them: a tournament tree, so that changing one
-/// costs log2(CPUs) comparisons and nothing ever goes stale.
+/// One pending moment per CPU and the earliest of them. Nothing ever goes stale.
+///
+/// Up to [`FEW`] CPUs are searched; more are the leaves of a tournament tree, where changing one
+/// costs log2(CPUs) comparisons.
 #[derive(Debug)]
 pub(crate) struct CpuAgenda {
     moments: Vec<Moment>,
-    /// `winners[1]` is the root; node n has the children 2n and 2n+1; leaves are not stored.
+    /// `winners[1]` is the root; node n has the children 2n and 2n+1; the leaves are the upper
+    /// half. Empty for few CPUs.
     winners: Vec<u16>,
-    /// Leaves, a power of two.
-    width: usize,
 }
+
+/// So many moments fill one cache line.
+const FEW: usize = 8;
 
 impl CpuAgenda {
     pub(crate) fn new(cpus: usize) -> CpuAgenda {
-        let width = cpus.next_power_of_two().max(2);
-        let mut agenda = CpuAgenda {
-            moments: vec![Moment::NEVER; width],
-            winners: vec![0; width],
-            width,
-        };
-        for node in (1..width).rev() {
-            agenda.winners[node] = agenda.contender(2 * node);
+        let width = if cpus <= FEW { cpus } else { cpus.next_power_of_two() };
+        let moments = vec![Moment::NEVER; width];
+        let mut winners = Vec::new();
+        if cpus > FEW {
+            winners = (0..2 * width).map(|node| node.wrapping_sub(width) as u16).collect();
+            for node in (1..width).rev() {
+                winners[node] = winners[2 * node];
+            }
         }
-        agenda
-    }
-
-    #[inline]
-    fn contender(&self, node: usize) -> u16 {
-        if node >= self.width { (node - self.width) as u16 } else { self.winners[node] }
+        CpuAgenda { moments, winners }
     }
 
     #[inline]
     pub(crate) fn set(&mut self, cpu: usize, moment: Moment) {
-        if self.moments[cpu] == moment {
-            return;
-        }
         self.moments[cpu] = moment;
-        let mut node = (self.width + cpu) / 2;
+        if !self.winners.is_empty() {
+            self.replay(cpu);
+        }
+    }
+
+    fn replay(&mut self, cpu: usize) {
+        let mut node = (self.moments.len() + cpu) / 2;
         while node > 0 {
-            let (left, right) = (self.contender(2 * node), self.contender(2 * node + 1));
+            let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
             let right_wins = self.moments[usize::from(right)] < self.moments[usize::from(left)];
             self.winners[node] = if right_wins { right } else { left };
             node /= 2;
@@ -97,33 +97,88 @@ impl CpuAgenda {
     /// The earliest moment and its CPU, the lowest among equals.
     #[inline]
     pub(crate) fn first(&self) -> (Moment, usize) {
-        let cpu = usize::from(self.winners[1]);
-        (self.moments[cpu], cpu)
+        if let Some(&root) = self.winners.get(1) {
+            return (self.moments[usize::from(root)], usize::from(root));
+        }
+        let mut first = (Moment::NEVER, 0);
+        for (cpu, &moment) in self.moments.iter().enumerate() {
+            let earlier = moment < first.0;
+            first = if earlier { (moment, cpu) } else { first };
+        }
+        first
     }
 }
 
 /// Sleeping tasks by wake-up time; first come, first served among equals.
+///
+/// A heap with four children a node: half as deep as a binary one, and the least of four
+/// neighbours is found without a branch that could be mispredicted.
 #[derive(Debug, Default)]
 pub(crate) struct Sleepers {
-    heap: BinaryHeap<Reverse<(Time, u64, TaskId)>>,
-    sequence: u64,
+    /// Time, sequence and task in one number that orders by all three.
+    heap: Vec<u128>,
+    /// Wraps after 2^32 sleeps: then two sleepers with the same wake-up time may change places,
+    /// in every run alike.
+    sequence: u32,
 }
 
 impl Sleepers {
     #[inline]
     pub(crate) fn push(&mut self, wake: Time, task: TaskId) {
-        self.sequence += 1;
-        self.heap.push(Reverse((wake, self.sequence, task)));
+        self.sequence = self.sequence.wrapping_add(1);
+        let entry =
+            u128::from(wake.0) << 64 | u128::from(self.sequence) << 32 | u128::from(task.0);
+        let mut at = self.heap.len();
+        self.heap.push(entry);
+        while at > 0 {
+            let parent = (at - 1) / 4;
+            if self.heap[parent] <= entry {
+                break;
+            }
+            self.heap[at] = self.heap[parent];
+            at = parent;
+        }
+        self.heap[at] = entry;
     }
 
     #[inline]
     pub(crate) fn next(&self) -> Time {
-        self.heap.peek().map_or(Time::NEVER, |Reverse((wake, ..))| *wake)
+        self.heap.first().map_or(Time::NEVER, |entry| Time((entry >> 64) as u64))
     }
 
-    #[inline]
     pub(crate) fn pop(&mut self) -> Option<TaskId> {
-        self.heap.pop().map(|Reverse((_, _, task))| task)
+        let first = *self.heap.first()?;
+        let last = self.heap.pop()?;
+        if !self.heap.is_empty() {
+            self.sift_down(last);
+        }
+        Some(TaskId(first as u32))
+    }
+
+    /// Puts `entry` in the place of the first.
+    #[inline]
+    fn sift_down(&mut self, entry: u128) {
+        let heap = &mut self.heap[..];
+        let mut at = 0;
+        loop {
+            let child = 4 * at + 1;
+            let least = if let Some(four) = heap.get(child..child + 4) {
+                let left = usize::from(four[1] < four[0]);
+                let right = 2 + usize::from(four[3] < four[2]);
+                child + if four[right] < four[left] { right } else { left }
+            } else {
+                match (child..heap.len()).min_by_key(|&child| heap[child]) {
+                    Some(least) => least,
+                    None => break,
+                }
+            };
+            if heap[least] >= entry {
+                break;
+            }
+            heap[at] = heap[least];
+            at = least;
+        }
+        heap[at] = entry;
     }
 }
 
@@ -140,6 +195,29 @@ mod tests {
         assert_eq!(at(5, Class::Tick).time(), Time(5));
         assert_eq!(at(5, Class::Tick).class(), Class::Tick);
         assert_eq!(at(u64::MAX, Class::Tick), Moment::NEVER);
+    }
+
+    #[test]
+    fn sleepers_wake_by_time_and_then_in_turn() {
+        let mut sleepers = Sleepers::default();
+        let mut model: Vec<(u64, u32)> = Vec::new();
+        let mut state = 1u64;
+        for task in 0..3000u32 {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            if state >> 62 == 0 && !model.is_empty() {
+                model.sort();
+                assert_eq!(sleepers.next(), Time(model[0].0));
+                assert_eq!(sleepers.pop(), Some(TaskId(model.remove(0).1)));
+            }
+            let wake = state >> 54;
+            model.push((wake, task));
+            sleepers.push(Time(wake), TaskId(task));
+        }
+        model.sort();
+        for (_, task) in model {
+            assert_eq!(sleepers.pop(), Some(TaskId(task)));
+        }
+        assert_eq!((sleepers.pop(), sleepers.next()), (None, Time::NEVER));
     }
 
     #[test]

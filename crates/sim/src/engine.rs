@@ -158,27 +158,25 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
-    /// Handles one event, or the picks of an instant. False: the run is over.
+    /// Handles one event, after the picks of the instant before it. False: the run is over.
+    #[inline]
     fn advance(&mut self) -> bool {
-        let (on_cpu, cpu) = self.agenda.first();
         let outside = self.load.peek();
         let sleeper = self.sleepers.next();
-        let mut next = on_cpu.min(Moment::new(outside.min(sleeper), Class::Ready));
+        let mut others = Moment::new(outside.min(sleeper), Class::Ready);
         if let Some(&(time, ..)) = self.setup.hotplug.get(self.next_hotplug) {
-            next = next.min(Moment::new(time, Class::Hotplug));
+            others = others.min(Moment::new(time, Class::Hotplug));
         }
-        if let Some(time) = self.policy.next_timer()
-            && (next != Moment::NEVER || !self.kicks.is_empty())
-        {
-            next = next.min(Moment::new(time.max(self.now), Class::PolicyTimer));
+        let (mut next, mut cpu) = self.next_moment(others);
+        if next.time() > self.now && !self.kicks.is_empty() {
+            // Picks change what happens on CPUs, and when the policy's timer is due, but nothing
+            // else.
+            self.pick_kicked();
+            (next, cpu) = self.next_moment(others);
         }
         let time = next.time();
         if time > self.now {
-            if !self.kicks.is_empty() {
-                self.pick_kicked();
-                return self.error.is_none();
-            }
-            if time > self.setup.until || time == Time::NEVER {
+            if time > self.setup.until || next == Moment::NEVER {
                 return false;
             }
             self.now = time;
@@ -202,6 +200,20 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             Class::Hotplug => self.hotplug(),
         }
         self.error.is_none()
+    }
+
+    /// The first of `others`, of what happens on a CPU (which is returned too), and of the
+    /// policy's timer; that alone keeps no run going.
+    #[inline]
+    fn next_moment(&self, others: Moment) -> (Moment, usize) {
+        let (on_cpu, cpu) = self.agenda.first();
+        let mut next = on_cpu.min(others);
+        if let Some(time) = self.policy.next_timer()
+            && (next != Moment::NEVER || !self.kicks.is_empty())
+        {
+            next = next.min(Moment::new(time.max(self.now), Class::PolicyTimer));
+        }
+        (next, cpu)
     }
 
     #[cold]

@@ -13,6 +13,16 @@ const MANTISSA: u32 = 8;
 /// memory. Mean and extremes are exact; so are percentiles up to [`EXACT_SAMPLES`] samples.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
+    /// Numbers not yet in the fields below; all of them, up to [`EXACT_SAMPLES`].
+    samples: Vec<u64>,
+    /// How many samples are kept before they are folded.
+    keep: usize,
+    folded: Folded,
+}
+
+/// Numbers of which only what is needed is kept.
+#[derive(Clone, Debug, Default)]
+struct Folded {
     count: u64,
     sum: u128,
     /// Σ (x − first)², which loses less to cancellation than Σ x².
@@ -20,98 +30,129 @@ pub struct Summary {
     first: u64,
     min: u64,
     max: u64,
-    samples: Vec<u64>,
     histogram: Vec<u64>,
+}
+
+/// How many samples are folded at a time after the first [`EXACT_SAMPLES`]: recording one is then
+/// a store, and the rest of the work runs over an array that stays in the first-level cache.
+const BATCH: usize = 1024;
+
+impl Folded {
+    fn add(&mut self, values: &[u64]) {
+        let Some(&first) = values.first() else { return };
+        if self.count == 0 {
+            (self.first, self.min, self.max) = (first, first, first);
+        }
+        self.count += values.len() as u64;
+        for &value in values {
+            self.sum += u128::from(value);
+            let distance = value as f64 - self.first as f64;
+            self.squares += distance * distance;
+            self.min = self.min.min(value);
+            self.max = self.max.max(value);
+        }
+    }
+
+    fn add_to_histogram(&mut self, values: &[u64]) {
+        self.histogram.resize(bucket(u64::MAX) + 1, 0);
+        for &value in values {
+            self.histogram[bucket(value)] += 1;
+        }
+    }
 }
 
 impl Summary {
     /// Adds one number.
     #[inline]
     pub fn record(&mut self, value: u64) {
-        if self.count == 0 {
-            (self.first, self.min, self.max) = (value, value, value);
+        if self.samples.len() >= self.keep {
+            self.make_room();
         }
-        self.count += 1;
-        self.sum += u128::from(value);
-        let distance = value as f64 - self.first as f64;
-        self.squares += distance * distance;
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
-        if self.histogram.is_empty() {
-            self.samples.push(value);
-            if self.samples.len() == EXACT_SAMPLES {
-                self.condense();
-            }
-        } else {
-            self.histogram[bucket(value)] += 1;
-        }
+        self.samples.push(value);
     }
 
     #[cold]
-    fn condense(&mut self) {
-        self.histogram = vec![0; bucket(u64::MAX) + 1];
-        for value in std::mem::take(&mut self.samples) {
-            self.histogram[bucket(value)] += 1;
+    fn make_room(&mut self) {
+        if self.keep < EXACT_SAMPLES && self.folded.count == 0 {
+            self.keep = (self.keep * 2).max(64);
+            return;
         }
+        self.folded.add(&self.samples);
+        self.folded.add_to_histogram(&self.samples);
+        self.samples.clear();
+        self.samples.shrink_to(BATCH);
+        self.keep = BATCH;
+    }
+
+    /// The moments of all numbers so far, without the histogram.
+    fn all(&self) -> Folded {
+        let Folded { count, sum, squares, first, min, max, .. } = self.folded;
+        let mut all = Folded { count, sum, squares, first, min, max, histogram: Vec::new() };
+        all.add(&self.samples);
+        all
     }
 
     /// How many numbers there were.
     pub fn count(&self) -> u64 {
-        self.count
+        self.folded.count + self.samples.len() as u64
     }
 
     /// Their sum.
     pub fn sum(&self) -> u128 {
-        self.sum
+        self.all().sum
     }
 
     /// Their mean; NaN if there were none.
     pub fn mean(&self) -> f64 {
-        self.sum as f64 / self.count as f64
+        self.sum() as f64 / self.count() as f64
     }
 
     /// Their standard deviation with n − 1; 0 for a single number, NaN for none.
     pub fn sd(&self) -> f64 {
-        if self.count < 2 {
-            return if self.count == 1 { 0.0 } else { f64::NAN };
+        let all = self.all();
+        if all.count < 2 {
+            return if all.count == 1 { 0.0 } else { f64::NAN };
         }
-        let n = self.count as f64;
-        let shift = self.mean() - self.first as f64;
-        libm::sqrt(((self.squares - n * shift * shift) / (n - 1.0)).max(0.0))
+        let n = all.count as f64;
+        let shift = all.sum as f64 / n - all.first as f64;
+        libm::sqrt(((all.squares - n * shift * shift) / (n - 1.0)).max(0.0))
     }
 
     /// The smallest, if there is one.
     pub fn min(&self) -> Option<u64> {
-        (self.count > 0).then_some(self.min)
+        (self.count() > 0).then(|| self.all().min)
     }
 
     /// The largest, if there is one.
     pub fn max(&self) -> Option<u64> {
-        (self.count > 0).then_some(self.max)
+        (self.count() > 0).then(|| self.all().max)
     }
 
-    /// The nearest-rank percentiles `percents` (each in `0 < p <= 100`); empty if there is no
-    /// number.
+    /// The nearest-rank percentiles `percents` (each in `0 < p <= 100`), if there is a number.
     pub fn percentiles<const N: usize>(&self, percents: [f64; N]) -> Option<[u64; N]> {
-        if self.count == 0 {
+        let count = self.count();
+        if count == 0 {
             return None;
         }
         let rank = |percent: f64| {
-            (libm::ceil(percent / 100.0 * self.count as f64) as u64).clamp(1, self.count)
+            (libm::ceil(percent / 100.0 * count as f64) as u64).clamp(1, count)
         };
-        if self.histogram.is_empty() {
+        if self.folded.count == 0 {
             let mut sorted = self.samples.clone();
             sorted.sort_unstable();
             return Some(percents.map(|percent| sorted[rank(percent) as usize - 1]));
         }
+        let mut all = self.folded.clone();
+        all.add(&self.samples);
+        all.add_to_histogram(&self.samples);
         Some(percents.map(|percent| {
             let mut left = rank(percent);
-            let found = self.histogram.iter().position(|&count| {
+            let found = all.histogram.iter().position(|&count| {
                 let here = count >= left;
                 left = left.saturating_sub(count);
                 here
             });
-            found.map_or(self.max, lowest_of).clamp(self.min, self.max)
+            found.map_or(all.max, lowest_of).clamp(all.min, all.max)
         }))
     }
 }

@@ -1,0 +1,68 @@
+//! Small cases that can be checked by hand: the golden vectors of the specification, to the ns.
+
+use anysched_core::registry::policy;
+use anysched_core::{Machine, Span, TaskId, Time};
+use anysched_sim::{Setup, Sim, TaskResult};
+use anysched_workload::{Load, NewTask, Op, Outside};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+const MS: u64 = 1_000_000;
+
+/// Tasks with one burst each, in order of arrival.
+struct Bursts {
+    tasks: Vec<(u64, u64)>,
+    next: usize,
+    done: Vec<bool>,
+}
+
+impl Load for Bursts {
+    fn peek(&self) -> Time {
+        self.tasks.get(self.next).map_or(Time::NEVER, |task| Time(task.0 * MS))
+    }
+    fn outside(&mut self) -> Outside {
+        self.next += 1;
+        Outside::Arrival(NewTask::default())
+    }
+    fn start(&mut self, task: TaskId, _: Time) {
+        assert_eq!(task.index(), self.done.len(), "no number is used again here");
+        self.done.push(false);
+    }
+    fn step(&mut self, task: TaskId, _: Time) -> Op {
+        if std::mem::replace(&mut self.done[task.index()], true) {
+            return Op::Exit;
+        }
+        Op::Run(Span(self.tasks[task.index()].1 * MS))
+    }
+}
+
+/// Finish and first dispatch of each task, in ms.
+fn play(cpus: usize, name: &str, settings: &[(&str, &str)], tasks: &[(u64, u64)]) -> (Vec<u64>, Vec<u64>) {
+    let machine = Machine::flat(cpus).unwrap();
+    let scheduler = (policy(name).unwrap().build)(&machine, settings).unwrap();
+    let results = Rc::new(RefCell::new(Vec::<TaskResult>::new()));
+    let take = Rc::clone(&results);
+    let load = Bursts { tasks: tasks.to_vec(), next: 0, done: Vec::new() };
+    let sim = Sim::new(Setup::new(machine), scheduler, load);
+    sim.on_exit(move |result| take.borrow_mut().push(*result)).run().unwrap();
+    let mut results = results.borrow().clone();
+    results.sort_by_key(|result| result.serial);
+    let ms = |time: Time| {
+        assert_eq!(time.0 % MS, 0, "whole milliseconds");
+        time.0 / MS
+    };
+    results.iter().map(|result| (ms(result.completion), ms(result.first_run))).unzip()
+}
+
+const A: [(u64, u64); 6] = [(0, 7), (0, 2), (0, 5), (0, 1), (0, 9), (0, 3)];
+
+#[test]
+fn closed_batch_on_one_cpu() {
+    let rr = [("quantum", "2ms")];
+    for (name, settings, finish, first) in [
+        ("fcfs", &[][..], [7, 9, 14, 15, 24, 27], [0, 7, 9, 14, 15, 24]),
+        ("rr", &rr[..], [24, 4, 21, 7, 27, 18], [0, 2, 4, 6, 7, 9]),
+    ] {
+        assert_eq!(play(1, name, settings, &A), (finish.into(), first.into()), "{name}");
+    }
+}
