@@ -1,6 +1,7 @@
 //! The agenda: what happens next.
 
 use anysched_core::{TaskId, Time};
+use std::hint::select_unpredictable;
 
 /// What happens first at one instant. Completion wins over everything, so that a task which ends
 /// with its slice has ended; arrivals come before the end of a slice, so that they are queued
@@ -15,14 +16,14 @@ pub(crate) enum Class {
     SliceEnd,
 }
 
-/// A time and a class in one number that orders by both. Times stay below 2^61 ns (73 years).
+/// A time and a class in one number that orders by both. Times stay below 2^57 ns (4.5 years).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Moment(u64);
 
 impl Moment {
     pub(crate) const NEVER: Moment = Moment(u64::MAX);
     /// Later than any time of a run.
-    pub(crate) const HORIZON: Time = Time(1 << 60);
+    pub(crate) const HORIZON: Time = Time(1 << 57);
 
     #[inline]
     pub(crate) fn new(time: Time, class: Class) -> Moment {
@@ -47,138 +48,123 @@ impl Moment {
     }
 }
 
-/// One pending moment per CPU and the earliest of them. Nothing ever goes stale.
-///
-/// Up to [`FEW`] CPUs are searched; more are the leaves of a tournament tree, where changing one
-/// costs log2(CPUs) comparisons.
+/// The least of many numbers that change one at a time: a tournament tree. A change costs log2 of
+/// how many there are, without a branch that could be mispredicted, and nothing ever goes stale.
 #[derive(Debug)]
-pub(crate) struct CpuAgenda {
-    moments: Vec<Moment>,
-    /// `winners[1]` is the root; node n has the children 2n and 2n+1; the leaves are the upper
-    /// half. Empty for few CPUs.
-    winners: Vec<u16>,
+struct Tournament {
+    /// `nodes[1]` is the least of all; node n has the children 2n and 2n+1; the leaves are the
+    /// upper half.
+    nodes: Vec<Contender>,
 }
 
-/// So many moments fill one cache line.
-const FEW: usize = 8;
+#[derive(Clone, Copy, Debug)]
+struct Contender {
+    value: u64,
+    leaf: u32,
+}
+
+impl Tournament {
+    fn new(leaves: usize) -> Tournament {
+        let width = leaves.next_power_of_two();
+        let leaf = |node: usize| Contender { value: u64::MAX, leaf: node.wrapping_sub(width) as u32 };
+        Tournament { nodes: (0..2 * width).map(leaf).collect() }
+    }
+
+    fn leaves(&self) -> usize {
+        self.nodes.len() / 2
+    }
+
+    #[inline]
+    fn set(&mut self, leaf: usize, value: u64) {
+        let mut node = self.leaves() + leaf;
+        let mut least = Contender { value, leaf: leaf as u32 };
+        self.nodes[node] = least;
+        while node > 1 {
+            let other = self.nodes[node ^ 1];
+            // The left one wins a draw, so that the lowest leaf does. Which of two wins cannot be
+            // predicted, so that a branch would be wrong every other time.
+            let left = node & 1 == 1;
+            let other_wins =
+                (other.value < least.value) | ((other.value == least.value) & left);
+            least.value = select_unpredictable(other_wins, other.value, least.value);
+            least.leaf = select_unpredictable(other_wins, other.leaf, least.leaf);
+            node /= 2;
+            self.nodes[node] = least;
+        }
+    }
+
+    /// The least value and its leaf, the lowest among equals.
+    #[inline]
+    fn least(&self) -> (u64, usize) {
+        (self.nodes[1].value, self.nodes[1].leaf as usize)
+    }
+
+    fn grow_to(&mut self, leaves: usize) {
+        let mut grown = Tournament::new(leaves.max(2 * self.leaves()));
+        for (leaf, contender) in self.nodes[self.leaves()..].iter().enumerate() {
+            grown.set(leaf, contender.value);
+        }
+        *self = grown;
+    }
+}
+
+/// One pending moment per CPU and the earliest of them.
+#[derive(Debug)]
+pub(crate) struct CpuAgenda {
+    moments: Tournament,
+}
 
 impl CpuAgenda {
     pub(crate) fn new(cpus: usize) -> CpuAgenda {
-        let width = if cpus <= FEW { cpus } else { cpus.next_power_of_two() };
-        let moments = vec![Moment::NEVER; width];
-        let mut winners = Vec::new();
-        if cpus > FEW {
-            winners = (0..2 * width).map(|node| node.wrapping_sub(width) as u16).collect();
-            for node in (1..width).rev() {
-                winners[node] = winners[2 * node];
-            }
-        }
-        CpuAgenda { moments, winners }
+        CpuAgenda { moments: Tournament::new(cpus) }
     }
 
     #[inline]
     pub(crate) fn set(&mut self, cpu: usize, moment: Moment) {
-        self.moments[cpu] = moment;
-        if !self.winners.is_empty() {
-            self.replay(cpu);
-        }
-    }
-
-    fn replay(&mut self, cpu: usize) {
-        let mut node = (self.moments.len() + cpu) / 2;
-        while node > 0 {
-            let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
-            let right_wins = self.moments[usize::from(right)] < self.moments[usize::from(left)];
-            self.winners[node] = if right_wins { right } else { left };
-            node /= 2;
-        }
+        self.moments.set(cpu, moment.0);
     }
 
     /// The earliest moment and its CPU, the lowest among equals.
     #[inline]
     pub(crate) fn first(&self) -> (Moment, usize) {
-        if let Some(&root) = self.winners.get(1) {
-            return (self.moments[usize::from(root)], usize::from(root));
-        }
-        let mut first = (Moment::NEVER, 0);
-        for (cpu, &moment) in self.moments.iter().enumerate() {
-            let earlier = moment < first.0;
-            first = if earlier { (moment, cpu) } else { first };
-        }
-        first
+        let (moment, cpu) = self.moments.least();
+        (Moment(moment), cpu)
     }
 }
 
-/// Sleeping tasks by wake-up time; first come, first served among equals.
-///
-/// A heap with four children a node: half as deep as a binary one, and the least of four
-/// neighbours is found without a branch that could be mispredicted.
-#[derive(Debug, Default)]
+/// Sleeping tasks by wake-up time, the lowest number first among equals.
+#[derive(Debug)]
 pub(crate) struct Sleepers {
-    /// Time, sequence and task in one number that orders by all three.
-    heap: Vec<u128>,
-    /// Wraps after 2^32 sleeps: then two sleepers with the same wake-up time may change places,
-    /// in every run alike.
-    sequence: u32,
+    /// Leaves are task numbers.
+    times: Tournament,
 }
 
 impl Sleepers {
+    pub(crate) fn new() -> Sleepers {
+        Sleepers { times: Tournament::new(1) }
+    }
+
     #[inline]
     pub(crate) fn push(&mut self, wake: Time, task: TaskId) {
-        self.sequence = self.sequence.wrapping_add(1);
-        let entry =
-            u128::from(wake.0) << 64 | u128::from(self.sequence) << 32 | u128::from(task.0);
-        let mut at = self.heap.len();
-        self.heap.push(entry);
-        while at > 0 {
-            let parent = (at - 1) / 4;
-            if self.heap[parent] <= entry {
-                break;
-            }
-            self.heap[at] = self.heap[parent];
-            at = parent;
+        if task.index() >= self.times.leaves() {
+            self.times.grow_to(task.index() + 1);
         }
-        self.heap[at] = entry;
+        self.times.set(task.index(), wake.0);
     }
 
     #[inline]
     pub(crate) fn next(&self) -> Time {
-        self.heap.first().map_or(Time::NEVER, |entry| Time((entry >> 64) as u64))
+        Time(self.times.least().0)
     }
 
-    pub(crate) fn pop(&mut self) -> Option<TaskId> {
-        let first = *self.heap.first()?;
-        let last = self.heap.pop()?;
-        if !self.heap.is_empty() {
-            self.sift_down(last);
-        }
-        Some(TaskId(first as u32))
-    }
-
-    /// Puts `entry` in the place of the first.
     #[inline]
-    fn sift_down(&mut self, entry: u128) {
-        let heap = &mut self.heap[..];
-        let mut at = 0;
-        loop {
-            let child = 4 * at + 1;
-            let least = if let Some(four) = heap.get(child..child + 4) {
-                let left = usize::from(four[1] < four[0]);
-                let right = 2 + usize::from(four[3] < four[2]);
-                child + if four[right] < four[left] { right } else { left }
-            } else {
-                match (child..heap.len()).min_by_key(|&child| heap[child]) {
-                    Some(least) => least,
-                    None => break,
-                }
-            };
-            if heap[least] >= entry {
-                break;
-            }
-            heap[at] = heap[least];
-            at = least;
+    pub(crate) fn pop(&mut self) -> Option<TaskId> {
+        let (time, task) = self.times.least();
+        if time == u64::MAX {
+            return None;
         }
-        heap[at] = entry;
+        self.times.set(task, u64::MAX);
+        Some(TaskId(task as u32))
     }
 }
 
@@ -198,8 +184,8 @@ mod tests {
     }
 
     #[test]
-    fn sleepers_wake_by_time_and_then_in_turn() {
-        let mut sleepers = Sleepers::default();
+    fn sleepers_wake_by_time_and_then_by_number() {
+        let mut sleepers = Sleepers::new();
         let mut model: Vec<(u64, u32)> = Vec::new();
         let mut state = 1u64;
         for task in 0..3000u32 {

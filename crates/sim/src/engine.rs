@@ -125,7 +125,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             setup,
             now: Time::ZERO,
             tasks: Tasks::default(),
-            sleepers: Sleepers::default(),
+            sleepers: Sleepers::new(),
             kicks: CpuMask::EMPTY,
             tick,
             next_hotplug: 0,
@@ -297,7 +297,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     pub(crate) fn wake(&mut self, id: TaskId, waker: Option<CpuId>) {
         let task = &mut self.tasks[id];
         task.blocked += self.now.since(task.since);
-        task.woken = self.now;
+        task.woken = true;
         let prev = task.last_cpu();
         let by = waker.and_then(|cpu| self.cpus[cpu.index()].task);
         self.emit(Kind::Wake { task: id, by, cpu: waker });
@@ -478,10 +478,11 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         let migrated = task.has_run && last != cpu_id;
         self.metrics.dispatches += 1;
         self.metrics.context_switches += u64::from(switched);
-        self.metrics.runqueue_wait.record(self.now.since(task.since).0);
-        if task.woken != Time::NEVER {
-            self.metrics.wakeup_latency.record(self.now.since(task.woken).0);
-            task.woken = Time::NEVER;
+        let waited = self.now.since(task.since).0;
+        if std::mem::take(&mut task.woken) {
+            self.metrics.wakeup_latency.record(waited);
+        } else {
+            self.metrics.runqueue_wait.record(waited);
         }
         if !task.has_run {
             task.first_run = self.now;
@@ -687,6 +688,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     }
 
     fn finish(&mut self) {
+        self.metrics.runqueue_wait.merge(&self.metrics.wakeup_latency);
         if self.setup.until != Time::NEVER && self.setup.until > self.now {
             self.now = self.setup.until;
         }

@@ -53,6 +53,25 @@ impl Folded {
         }
     }
 
+    fn merge(&mut self, other: &Folded) {
+        if self.count == 0 {
+            self.clone_from(other);
+            return;
+        }
+        // Σ (x − a)² = Σ (x − b)² + 2 (b − a) Σ (x − b) + n (b − a)²
+        let shift = other.first as f64 - self.first as f64;
+        let n = other.count as f64;
+        let around_other = other.sum as f64 - n * other.first as f64;
+        self.squares += other.squares + shift * (2.0 * around_other + n * shift);
+        self.count += other.count;
+        self.sum += other.sum;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        for (mine, theirs) in self.histogram.iter_mut().zip(&other.histogram) {
+            *mine += theirs;
+        }
+    }
+
     fn add_to_histogram(&mut self, values: &[u64]) {
         self.histogram.resize(bucket(u64::MAX) + 1, 0);
         for &value in values {
@@ -71,12 +90,27 @@ impl Summary {
         self.samples.push(value);
     }
 
+    /// Adds all numbers of `other`.
+    pub fn merge(&mut self, other: &Summary) {
+        if other.folded.count > 0 {
+            self.fold();
+            self.folded.merge(&other.folded);
+        }
+        for &value in &other.samples {
+            self.record(value);
+        }
+    }
+
     #[cold]
     fn make_room(&mut self) {
         if self.keep < EXACT_SAMPLES && self.folded.count == 0 {
             self.keep = (self.keep * 2).max(64);
             return;
         }
+        self.fold();
+    }
+
+    fn fold(&mut self) {
         self.folded.add(&self.samples);
         self.folded.add_to_histogram(&self.samples);
         self.samples.clear();
@@ -184,7 +218,8 @@ pub struct Metrics {
     pub slowdown: Summary,
     /// Run − wake, per wake-up.
     pub wakeup_latency: Summary,
-    /// Run − ready, per dispatch, after preemptions too.
+    /// Run − ready, per dispatch: after wake-ups, first runs and preemptions. While a run goes
+    /// on, those after wake-ups are only in `wakeup_latency`.
     pub runqueue_wait: Summary,
     /// Completion − release, per job of tasks that have jobs.
     pub job_response_time: Summary,
@@ -290,6 +325,21 @@ mod tests {
         let summary = Summary::default();
         assert!(summary.mean().is_nan() && summary.sd().is_nan());
         assert_eq!(summary.percentiles([50.0]), None);
+    }
+
+    #[test]
+    fn merging_is_recording_all() {
+        for (left, right) in [(10, 20), (10, 100_000), (100_000, 10), (100_000, 200_000), (0, 5)] {
+            let values = |n: u64, seed: u64| (0..n).map(move |i| (i * 7919 + seed) % 1_000_003);
+            let (mut a, mut b, mut all) = <(Summary, Summary, Summary)>::default();
+            values(left, 1).for_each(|value| a.record(value));
+            values(right, 500).for_each(|value| b.record(value));
+            values(left, 1).chain(values(right, 500)).for_each(|value| all.record(value));
+            a.merge(&b);
+            assert_eq!((a.count(), a.sum(), a.min(), a.max()), (all.count(), all.sum(), all.min(), all.max()));
+            assert_eq!(a.percentiles([50.0, 99.0]), all.percentiles([50.0, 99.0]));
+            assert!((a.sd() / all.sd() - 1.0).abs() < 1e-9);
+        }
     }
 
     #[test]

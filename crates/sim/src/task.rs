@@ -21,6 +21,8 @@ pub(crate) struct Task {
     /// The CPU it last ran on.
     pub(crate) cpu: u16,
     pub(crate) has_run: bool,
+    /// It was woken and has not run since.
+    pub(crate) woken: bool,
     pub(crate) serial: u64,
     /// Work left of the current run, in ns of the fastest CPU.
     pub(crate) left: Span,
@@ -30,8 +32,6 @@ pub(crate) struct Task {
     pub(crate) first_run: Time,
     /// Since when it has been ready, or blocked.
     pub(crate) since: Time,
-    /// When it was woken, until it runs; `NEVER` otherwise.
-    pub(crate) woken: Time,
     /// Work done so far.
     pub(crate) service: Span,
     /// Time blocked so far.
@@ -84,7 +84,6 @@ impl Tasks {
             arrival: now,
             first_run: Time::NEVER,
             since: now,
-            woken: Time::NEVER,
             ..Task::default()
         };
         self.created += 1;
