@@ -6,7 +6,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod dist;
+pub mod import;
 pub mod model;
+pub mod nearest;
+pub mod rng;
 
 use anysched_core::{CpuSet, DomainId, Span, TaskId, Time};
 use std::sync::Arc;

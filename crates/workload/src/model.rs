@@ -1,7 +1,28 @@
 //! Explicit models: every task with the list of what it does. Importers make them.
+//!
+//! A model is kept in a JSON file, one script, task or signal a line:
+//!
+//! ```json
+//! {"anysched-model":1,"cpus":2,"channels":1,
+//! "scripts":[
+//! {"ops":[["run",250000],["wait",0]],"repeat_from":0,"rounds":"forever"},
+//! {"ops":[["sleep",1000000],["signal",0]],"rounds":10}],
+//! "tasks":[
+//! {"name":"reader","arrives":0,"script":0},
+//! {"name":"writer","arrives":0,"script":1,"nice":5}],
+//! "signals":[
+//! [500000,0]]}
+//! ```
+//!
+//! Times are in nanoseconds. What has its default is left out: see [`Model::read`].
 
-use crate::{Channel, Load, NewTask, Op, Outside, Sizes};
-use anysched_core::{Span, TaskId, Time};
+use crate::import::{self, ImportError};
+use crate::{Barrier, Channel, Lock, NewTask, Op, Sizes};
+use anysched_core::{CpuSet, DomainId, Span, Time};
+use serde::de::{self, Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 /// A complete, explicit load.
@@ -15,6 +36,8 @@ pub struct Model {
     pub sizes: Sizes,
     /// CPUs of the machine it was recorded on, if it was.
     pub cpus: Option<u32>,
+    /// When the source ends the load, whatever its tasks still do then.
+    pub until: Option<Time>,
     /// What the source said that the model leaves out, one line each.
     pub warnings: Vec<String>,
 }
@@ -24,19 +47,512 @@ pub struct Model {
 pub struct ModelTask {
     /// Its parameters and name.
     pub new: NewTask,
-    /// When it arrives; `None`: another task spawns it.
+    /// When it arrives; `None`: another task spawns it, perhaps more than once.
     pub arrives: Option<Time>,
     /// What it does.
     pub script: Arc<Script>,
 }
 
 /// A list of operations, of which the last part may be repeated.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Script {
-    /// What is done; [`Op::Exit`] follows the last one.
+    /// What is done; [`Op::Exit`] follows the last one. Both times of an [`Op::Release`] count
+    /// from the task's previous release, at first from its arrival, so that they can be
+    /// repeated: `at` is the period.
     pub ops: Vec<Op>,
     /// Where a repetition begins.
     pub repeat_from: usize,
     /// How often the part from `repeat_from` is done; at least 1, `u64::MAX` is for ever.
     pub rounds: u64,
+    /// Whether a release that is found to be past counts as made when it is found, so that those
+    /// after it move too; otherwise they keep their grid.
+    pub slips: bool,
+}
+
+impl Default for Script {
+    fn default() -> Script {
+        Script { ops: Vec::new(), repeat_from: 0, rounds: 1, slips: false }
+    }
+}
+
+impl Script {
+    /// A script that is done once.
+    pub fn once(ops: Vec<Op>) -> Script {
+        Script { ops, ..Script::default() }
+    }
+}
+
+/// The version of the format that [`Model::write`] writes and [`Model::read`] reads.
+const VERSION: u64 = 1;
+
+/// The most channels or locks that a file may ask for; hosts allocate them all at once.
+const MAX_OBJECTS: u32 = 1 << 24;
+
+impl Model {
+    /// Writes the model as JSON. Scripts that tasks share are written once.
+    ///
+    /// Errors: those of `out`.
+    pub fn write(&self, mut out: impl Write) -> io::Result<()> {
+        let out = &mut out;
+        write!(out, "{{\"anysched-model\":{VERSION}")?;
+        for (key, value) in [("cpus", self.cpus.map(u64::from)), ("until", self.until.map(|t| t.0))]
+        {
+            if let Some(value) = value {
+                write!(out, ",\"{key}\":{value}")?;
+            }
+        }
+        write!(out, ",\"channels\":{},\"locks\":{}", self.sizes.channels, self.sizes.locks)?;
+        write!(out, ",\"barriers\":{}", text(&self.sizes.barriers)?)?;
+        write_list(out, "warnings", self.warnings.iter(), |out, line| {
+            write!(out, "{}", text(line)?)
+        })?;
+        let (scripts, numbers) = self.scripts();
+        write_list(out, "scripts", scripts.iter(), |out, script| write_script(out, script))?;
+        write_list(out, "tasks", self.tasks.iter().zip(numbers), |out, (task, script)| {
+            write_task(out, task, script)
+        })?;
+        write_list(out, "signals", self.signals.iter(), |out, (at, channel)| {
+            write!(out, "[{},{}]", at.0, channel.0)
+        })?;
+        writeln!(out, "}}")
+    }
+
+    /// The different scripts in the order of their first tasks, and the number of each task's.
+    fn scripts(&self) -> (Vec<&Arc<Script>>, Vec<usize>) {
+        let mut scripts = Vec::new();
+        let mut known = BTreeMap::new();
+        let numbers = self.tasks.iter().map(|task| {
+            *known.entry(Arc::as_ptr(&task.script)).or_insert_with(|| {
+                scripts.push(&task.script);
+                scripts.len() - 1
+            })
+        });
+        let numbers = numbers.collect();
+        (scripts, numbers)
+    }
+
+    /// Reads what [`Model::write`] writes, as text or compressed with gzip.
+    ///
+    /// A task has `script` and may have `name`, `arrives` (otherwise another one spawns it),
+    /// `nice` (0), `priority` (0), `affinity` ("all"), `domain` (0), `period`, `budget`,
+    /// `relative_deadline` and `deadline`. A script has `ops` and may have `repeat_from` (0),
+    /// `rounds` (1) and `slips` (false).
+    ///
+    /// Errors: the text is not JSON or not such a model, with line and column; or the model does
+    /// not hold together (an object, script or task that is not there, signals out of order),
+    /// with the number of the script, task or signal.
+    pub fn read(input: impl Read) -> Result<Model, ImportError> {
+        let input = import::open(input)?;
+        let file: File = serde_json::from_reader(input).map_err(|error| {
+            let full = error.to_string();
+            let place = format!(" at line {} column {}", error.line(), error.column());
+            let what = full.strip_suffix(&place).unwrap_or(&full);
+            ImportError::at(error.line() as u64, error.column() as u64, what)
+        })?;
+        file.into_model()
+    }
+}
+
+/// The JSON of a value that has no maps with other keys than strings.
+fn text<T: serde::Serialize + ?Sized>(value: &T) -> io::Result<String> {
+    serde_json::to_string(value).map_err(io::Error::from)
+}
+
+/// Writes `,"key":[…]`, one item a line; nothing if there are none.
+fn write_list<W: Write, I: Iterator>(
+    out: &mut W,
+    key: &str,
+    items: I,
+    mut item: impl FnMut(&mut W, I::Item) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut empty = true;
+    for each in items {
+        if empty {
+            write!(out, ",\n\"{key}\":[")?;
+        }
+        out.write_all(if empty { b"\n" } else { b",\n" })?;
+        item(out, each)?;
+        empty = false;
+    }
+    if empty { Ok(()) } else { out.write_all(b"]") }
+}
+
+fn write_script(out: &mut impl Write, script: &Script) -> io::Result<()> {
+    out.write_all(b"{\"ops\":[")?;
+    for (index, op) in script.ops.iter().enumerate() {
+        if index > 0 {
+            out.write_all(b",")?;
+        }
+        write_op(out, op)?;
+    }
+    out.write_all(b"]")?;
+    if script.repeat_from > 0 {
+        write!(out, ",\"repeat_from\":{}", script.repeat_from)?;
+    }
+    match script.rounds {
+        1 => {}
+        u64::MAX => out.write_all(b",\"rounds\":\"forever\"")?,
+        rounds => write!(out, ",\"rounds\":{rounds}")?,
+    }
+    if script.slips {
+        out.write_all(b",\"slips\":true")?;
+    }
+    out.write_all(b"}")
+}
+
+fn write_op(out: &mut impl Write, op: &Op) -> io::Result<()> {
+    match op {
+        Op::Run(span) => write!(out, "[\"run\",{}]", span.0),
+        Op::Sleep(span) => write!(out, "[\"sleep\",{}]", span.0),
+        Op::Release { at, deadline: None } => write!(out, "[\"release\",{}]", at.0),
+        Op::Release { at, deadline: Some(deadline) } => {
+            write!(out, "[\"release\",{},{}]", at.0, deadline.0)
+        }
+        Op::Wait(channel) => write!(out, "[\"wait\",{}]", channel.0),
+        Op::Signal(channel) => write!(out, "[\"signal\",{}]", channel.0),
+        Op::Notify(channel) => write!(out, "[\"notify\",{}]", channel.0),
+        Op::Broadcast(channel) => write!(out, "[\"broadcast\",{}]", channel.0),
+        Op::Lock(lock) => write!(out, "[\"lock\",{}]", lock.0),
+        Op::Unlock(lock) => write!(out, "[\"unlock\",{}]", lock.0),
+        Op::Meet(barrier) => write!(out, "[\"meet\",{}]", barrier.0),
+        Op::Yield => write!(out, "[\"yield\"]"),
+        Op::SetNice(nice) => write!(out, "[\"nice\",{nice}]"),
+        Op::SetAffinity(cpus) => write!(out, "[\"affinity\",\"{cpus}\"]"),
+        Op::Spawn(task) => write!(out, "[\"spawn\",{task}]"),
+        Op::Exit => write!(out, "[\"exit\"]"),
+    }
+}
+
+fn write_task(out: &mut impl Write, task: &ModelTask, script: usize) -> io::Result<()> {
+    let new = &task.new;
+    write!(out, "{{\"script\":{script}")?;
+    if let Some(name) = &new.name {
+        write!(out, ",\"name\":{}", text(&**name)?)?;
+    }
+    if !new.affinity.is_all() {
+        write!(out, ",\"affinity\":\"{}\"", new.affinity)?;
+    }
+    for (key, value) in [("nice", i64::from(new.nice)), ("priority", i64::from(new.priority))] {
+        if value != 0 {
+            write!(out, ",\"{key}\":{value}")?;
+        }
+    }
+    if new.domain != DomainId::default() {
+        write!(out, ",\"domain\":{}", new.domain.0)?;
+    }
+    for (key, value) in [
+        ("arrives", task.arrives.map(|time| time.0)),
+        ("period", new.period.map(|span| span.0)),
+        ("budget", new.budget.map(|span| span.0)),
+        ("relative_deadline", new.relative_deadline.map(|span| span.0)),
+        ("deadline", new.deadline.map(|time| time.0)),
+    ] {
+        if let Some(value) = value {
+            write!(out, ",\"{key}\":{value}")?;
+        }
+    }
+    out.write_all(b"}")
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(rename = "anysched-model")]
+    version: Option<Version>,
+    cpus: Option<u32>,
+    until: Option<u64>,
+    #[serde(default)]
+    channels: u32,
+    #[serde(default)]
+    locks: u32,
+    #[serde(default)]
+    barriers: Vec<u32>,
+    #[serde(default)]
+    warnings: Vec<String>,
+    #[serde(default)]
+    scripts: Vec<FileScript>,
+    #[serde(default)]
+    tasks: Vec<FileTask>,
+    #[serde(default)]
+    signals: Vec<(u64, u32)>,
+}
+
+/// Checked while it is read, so that a newer file is not refused for its new keys.
+struct Version;
+
+impl<'de> Deserialize<'de> for Version {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Version, D::Error> {
+        match u64::deserialize(input)? {
+            VERSION => Ok(Version),
+            other => Err(de::Error::custom(format_args!(
+                "this is version {other} of the model format; only version {VERSION} is known"
+            ))),
+        }
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileScript {
+    ops: Vec<FileOp>,
+    #[serde(default)]
+    repeat_from: usize,
+    #[serde(default)]
+    rounds: Rounds,
+    #[serde(default)]
+    slips: bool,
+}
+
+struct Rounds(u64);
+
+impl Default for Rounds {
+    fn default() -> Rounds {
+        Rounds(1)
+    }
+}
+
+impl<'de> Deserialize<'de> for Rounds {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Rounds, D::Error> {
+        struct Reads;
+        impl Visitor<'_> for Reads {
+            type Value = Rounds;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number of rounds from 1, or \"forever\"")
+            }
+            fn visit_u64<E: de::Error>(self, rounds: u64) -> Result<Rounds, E> {
+                match rounds {
+                    0 => Err(E::invalid_value(de::Unexpected::Unsigned(0), &self)),
+                    rounds => Ok(Rounds(rounds)),
+                }
+            }
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<Rounds, E> {
+                match word {
+                    "forever" => Ok(Rounds(u64::MAX)),
+                    other => Err(E::invalid_value(de::Unexpected::Str(other), &self)),
+                }
+            }
+        }
+        input.deserialize_any(Reads)
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileTask {
+    script: usize,
+    name: Option<Arc<str>>,
+    arrives: Option<u64>,
+    #[serde(default)]
+    nice: i8,
+    #[serde(default)]
+    priority: i32,
+    #[serde(default)]
+    affinity: Cpus,
+    #[serde(default)]
+    domain: u16,
+    period: Option<u64>,
+    budget: Option<u64>,
+    relative_deadline: Option<u64>,
+    deadline: Option<u64>,
+}
+
+#[derive(Default)]
+struct Cpus(CpuSet);
+
+impl<'de> Deserialize<'de> for Cpus {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Cpus, D::Error> {
+        let list = String::deserialize(input)?;
+        let set = CpuSet::parse(&list);
+        set.map(Cpus).map_err(|why| de::Error::custom(format_args!("\"{list}\": {why}")))
+    }
+}
+
+/// One operation: `["name", argument…]`.
+struct FileOp(Op);
+
+const OP_NAMES: &[&str] = &[
+    "run",
+    "sleep",
+    "release",
+    "wait",
+    "signal",
+    "notify",
+    "broadcast",
+    "lock",
+    "unlock",
+    "meet",
+    "yield",
+    "nice",
+    "affinity",
+    "spawn",
+    "exit",
+];
+
+impl<'de> Deserialize<'de> for FileOp {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<FileOp, D::Error> {
+        struct Reads;
+        impl<'de> Visitor<'de> for Reads {
+            type Value = FileOp;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an operation such as [\"run\",1000]")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<FileOp, A::Error> {
+                let Some(name) = seq.next_element::<String>()? else {
+                    return Err(de::Error::invalid_length(0, &self));
+                };
+                let op = read_op(&name, &mut seq)?;
+                match seq.next_element::<IgnoredAny>()? {
+                    None => Ok(FileOp(op)),
+                    Some(_) => Err(de::Error::custom(format_args!(
+                        "the operation `{name}` has too many arguments"
+                    ))),
+                }
+            }
+        }
+        input.deserialize_seq(Reads)
+    }
+}
+
+fn read_op<'de, A: SeqAccess<'de>>(name: &str, seq: &mut A) -> Result<Op, A::Error> {
+    fn one<'de, A: SeqAccess<'de>, T: Deserialize<'de>>(
+        name: &str,
+        seq: &mut A,
+    ) -> Result<T, A::Error> {
+        seq.next_element()?.ok_or_else(|| {
+            de::Error::custom(format_args!("the operation `{name}` needs an argument"))
+        })
+    }
+    Ok(match name {
+        "run" => Op::Run(Span(one(name, seq)?)),
+        "sleep" => Op::Sleep(Span(one(name, seq)?)),
+        "release" => {
+            let at = Time(one(name, seq)?);
+            Op::Release { at, deadline: seq.next_element()?.map(Time) }
+        }
+        "wait" => Op::Wait(one(name, seq)?),
+        "signal" => Op::Signal(one(name, seq)?),
+        "notify" => Op::Notify(one(name, seq)?),
+        "broadcast" => Op::Broadcast(one(name, seq)?),
+        "lock" => Op::Lock(one(name, seq)?),
+        "unlock" => Op::Unlock(one(name, seq)?),
+        "meet" => Op::Meet(one(name, seq)?),
+        "yield" => Op::Yield,
+        "nice" => Op::SetNice(one(name, seq)?),
+        "affinity" => Op::SetAffinity(one::<A, Cpus>(name, seq)?.0),
+        "spawn" => Op::Spawn(one(name, seq)?),
+        "exit" => Op::Exit,
+        other => return Err(de::Error::unknown_variant(other, OP_NAMES)),
+    })
+}
+
+impl File {
+    fn into_model(self) -> Result<Model, ImportError> {
+        let wrong = |what: String| Err(ImportError::whole(what));
+        if self.version.is_none() {
+            return wrong(format!("not a model: it has no `\"anysched-model\": {VERSION}`"));
+        }
+        for (what, number) in [("channels", self.channels), ("locks", self.locks)] {
+            if number > MAX_OBJECTS {
+                return wrong(format!("{number} {what}; at most {MAX_OBJECTS} are possible"));
+            }
+        }
+        if let Some(barrier) = self.barriers.iter().position(|&party| party == 0) {
+            return wrong(format!("barrier {barrier} is for no task; at least 1 meets there"));
+        }
+        let mut model = Model {
+            sizes: Sizes { channels: self.channels, locks: self.locks, barriers: self.barriers },
+            cpus: self.cpus,
+            until: self.until.map(Time),
+            warnings: self.warnings,
+            ..Model::default()
+        };
+        let mut scripts = Vec::with_capacity(self.scripts.len());
+        for (number, script) in self.scripts.into_iter().enumerate() {
+            let script = script.into_script();
+            check_script(&script, &model.sizes, self.tasks.len())
+                .map_err(|what| ImportError::whole(format!("script {number}: {what}")))?;
+            scripts.push(Arc::new(script));
+        }
+        for (number, task) in self.tasks.into_iter().enumerate() {
+            let task = task.into_task(&scripts);
+            let task = task.map_err(|what| ImportError::whole(format!("task {number}: {what}")))?;
+            model.tasks.push(task);
+        }
+        for (number, &(at, channel)) in self.signals.iter().enumerate() {
+            if channel >= self.channels {
+                let there = self.channels;
+                return wrong(format!("signal {number}: channel {channel} of {there}"));
+            }
+            if model.signals.last().is_some_and(|&(before, _)| before > Time(at)) {
+                return wrong(format!("signal {number} comes before the one before it"));
+            }
+            model.signals.push((Time(at), Channel(channel)));
+        }
+        Ok(model)
+    }
+}
+
+impl FileScript {
+    fn into_script(self) -> Script {
+        Script {
+            ops: self.ops.into_iter().map(|op| op.0).collect(),
+            repeat_from: self.repeat_from,
+            rounds: self.rounds.0,
+            slips: self.slips,
+        }
+    }
+}
+
+/// Whether every object of the script is there. Errors: what is wrong.
+fn check_script(script: &Script, sizes: &Sizes, tasks: usize) -> Result<(), String> {
+    for (number, op) in script.ops.iter().enumerate() {
+        let (what, index, there) = match *op {
+            Op::Wait(Channel(n))
+            | Op::Signal(Channel(n))
+            | Op::Notify(Channel(n))
+            | Op::Broadcast(Channel(n)) => ("channel", n, sizes.channels as usize),
+            Op::Lock(Lock(n)) | Op::Unlock(Lock(n)) => ("lock", n, sizes.locks as usize),
+            Op::Meet(Barrier(n)) => ("barrier", n, sizes.barriers.len()),
+            Op::Spawn(n) => ("task", n, tasks),
+            Op::SetNice(nice) if !(-20..=19).contains(&nice) => {
+                return Err(format!("operation {number}: nice {nice} is not in -20..=19"));
+            }
+            _ => continue,
+        };
+        if index as usize >= there {
+            return Err(format!("operation {number}: {what} {index} of {there}"));
+        }
+    }
+    match script.ops.len() {
+        n if script.repeat_from > n => {
+            Err(format!("it repeats from operation {} of {n}", script.repeat_from))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl FileTask {
+    fn into_task(self, scripts: &[Arc<Script>]) -> Result<ModelTask, String> {
+        let Some(script) = scripts.get(self.script) else {
+            return Err(format!("script {} of {}", self.script, scripts.len()));
+        };
+        if !(-20..=19).contains(&self.nice) {
+            return Err(format!("nice {} is not in -20..=19", self.nice));
+        }
+        Ok(ModelTask {
+            new: NewTask {
+                name: self.name,
+                nice: self.nice,
+                affinity: self.affinity.0,
+                domain: DomainId(self.domain),
+                priority: self.priority,
+                period: self.period.map(Span),
+                budget: self.budget.map(Span),
+                relative_deadline: self.relative_deadline.map(Span),
+                deadline: self.deadline.map(Time),
+            },
+            arrives: self.arrives.map(Time),
+            script: script.clone(),
+        })
+    }
 }
