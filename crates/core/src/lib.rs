@@ -48,6 +48,7 @@ pub mod queue;
 pub mod registry;
 pub mod smp;
 pub mod time;
+pub mod uni;
 
 use alloc::boxed::Box;
 
@@ -56,6 +57,7 @@ pub use machine::Machine;
 pub use params::{DomainParams, ParamError, Params, TaskParams};
 pub use smp::{RunQueue, Smp};
 pub use time::{Span, Time, VTime};
+pub use uni::Uni;
 
 /// What a call may use besides its arguments: the time, and the kicks it asks for.
 #[derive(Debug)]
@@ -83,6 +85,12 @@ impl<'a> Cx<'a> {
     #[inline]
     pub fn new(now: Time, kicks: &'a mut CpuMask) -> Cx<'a> {
         Cx { now, work: Work::default(), kicks }
+    }
+
+    /// Whether any CPU has been kicked and not been dealt with yet.
+    #[inline]
+    pub fn kicked(&self) -> bool {
+        !self.kicks.is_empty()
     }
 
     /// Asks the host to run `put_prev` (if it runs a task) and `pick_next` on `cpu` soon.

@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 pub use crate::policy::POLICIES;
 
 use crate::params::{ParamError, ParamInfo, Params};
-use crate::smp::{RunQueue, Smp};
+use crate::smp::{RunQueue, Smp, SmpParams};
+use crate::uni::Uni;
 use crate::{Machine, Scheduler};
 
 /// What every policy states about itself, and how it is built.
@@ -60,6 +61,26 @@ pub fn build_rule<Q: RunQueue>(
     machine: &Machine,
     settings: &[(&str, &str)],
 ) -> Result<Smp<Q>, ParamError> {
+    let (params, smp) = read_settings::<Q>(settings)?;
+    Smp::new(machine, &params, &smp)
+}
+
+/// [`build_rule`], or the same rule in [`Uni`] for a machine of one CPU, where the layout's
+/// parameters mean nothing.
+pub(crate) fn build_boxed<Q: RunQueue + 'static>(
+    machine: &Machine,
+    settings: &[(&str, &str)],
+) -> Result<Box<dyn Scheduler>, ParamError> {
+    if machine.cpus() > 1 {
+        return Ok(Box::new(build_rule::<Q>(machine, settings)?));
+    }
+    let (params, _) = read_settings::<Q>(settings)?;
+    Ok(Box::new(Uni::<Q>::new(machine, &params)?))
+}
+
+fn read_settings<Q: RunQueue>(
+    settings: &[(&str, &str)],
+) -> Result<(Q::Params, SmpParams), ParamError> {
     let mut params = Q::Params::default();
     let mut smp = Q::smp();
     for (name, text) in settings {
@@ -68,7 +89,7 @@ pub fn build_rule<Q: RunQueue>(
             other => other?,
         }
     }
-    Smp::new(machine, &params, &smp)
+    Ok((params, smp))
 }
 
 /// The parameters that [`build_rule`] accepts.
@@ -97,10 +118,7 @@ macro_rules! policies {
     };
     (@params RunQueue, $type:path) => { $crate::registry::list_rule::<$type> };
     (@build RunQueue, $type:path) => {
-        |machine, settings| {
-            let built = $crate::registry::build_rule::<$type>(machine, settings)?;
-            Ok(alloc::boxed::Box::new(built))
-        }
+        $crate::registry::build_boxed::<$type>
     };
 }
 pub(crate) use policies;

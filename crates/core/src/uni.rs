@@ -1,0 +1,194 @@
+//! From an ordering rule to a scheduler for one CPU.
+//!
+//! What [`Smp`](crate::Smp) does for many CPUs, with nothing to place, steal or balance: the
+//! right size for a unikernel or for hosts that give each CPU a scheduler of its own. The
+//! registry builds it for machines of one CPU.
+
+use alloc::vec::Vec;
+
+use crate::ids::{CpuId, TaskId};
+use crate::machine::Machine;
+use crate::params::{ParamError, TaskParams};
+use crate::smp::{At, Entry, NOBODY, Removal, RunQueue, Running, Whereabouts, Why};
+use crate::time::{Span, Time};
+use crate::{Arrival, Cx, Enqueue, Off, Pick, Scheduler};
+
+/// A [`Scheduler`] for one CPU from the rule `Q`.
+#[derive(Debug)]
+pub struct Uni<Q> {
+    rule: Q,
+    running: [Running; 1],
+    online: bool,
+    /// Nothing runs and the CPU has not been kicked since.
+    idle: bool,
+    states: Vec<State>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Blocked,
+    /// Blocked for the host, but the rule keeps it queued.
+    Delayed,
+    Ready,
+    Running,
+}
+
+impl<Q: RunQueue> Uni<Q> {
+    /// The scheduler of `machine`'s only CPU.
+    ///
+    /// Errors: a parameter is not usable.
+    pub fn new(machine: &Machine, params: &Q::Params) -> Result<Uni<Q>, ParamError> {
+        let nobody = Running { task: NOBODY, cpu: CpuId(0), told: false, since: Time::ZERO };
+        Ok(Uni {
+            rule: Q::build(machine, 1, params)?,
+            running: [nobody],
+            online: true,
+            idle: true,
+            states: Vec::new(),
+        })
+    }
+
+    /// The rule, for tests and probes.
+    pub fn rule(&self) -> &Q {
+        &self.rule
+    }
+
+    #[inline]
+    fn touched(&self, cx: &mut Cx<'_>) {
+        cx.work.queued = self.rule.len(0) as u32;
+    }
+
+    #[inline]
+    fn tell(&mut self, cx: &mut Cx<'_>) {
+        self.running[0].told = true;
+        self.idle = false;
+        cx.kick(CpuId(0));
+    }
+}
+
+/// `At` borrows only what a rule may see, so that the rule itself can be borrowed beside it.
+macro_rules! at {
+    ($self:ident, $cx:ident) => {
+        At { now: $cx.now, queue: 0, running: &$self.running }
+    };
+}
+
+impl<Q: RunQueue> Scheduler for Uni<Q> {
+    fn attach(&mut self, _: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
+        if self.states.len() <= task.index() {
+            self.states.resize(task.index() + 1, State::Blocked);
+        }
+        self.states[task.index()] = State::Blocked;
+        self.rule.attach(task, params);
+    }
+
+    fn detach(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        if self.states[task.index()] == State::Delayed {
+            self.rule.remove(&at!(self, cx), task, Removal::Dequeue);
+            self.states[task.index()] = State::Blocked;
+        }
+        self.rule.detach(task);
+    }
+
+    fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
+        let is = match self.states[task.index()] {
+            State::Blocked => Whereabouts::Away,
+            State::Ready | State::Delayed => Whereabouts::Queued,
+            State::Running => Whereabouts::Running,
+        };
+        self.rule.update(&at!(self, cx), is, task, params);
+    }
+
+    fn set_online(&mut self, cx: &mut Cx<'_>, _: CpuId, online: bool) {
+        self.online = online;
+        self.idle = false;
+        if online {
+            self.tell(cx);
+        }
+    }
+
+    #[inline]
+    fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, arrival: Arrival) {
+        let why = match arrival.why {
+            Enqueue::New => Why::New,
+            Enqueue::Wakeup { .. } => Why::Woken,
+            Enqueue::Resumed { .. } => Why::Resumed,
+        };
+        let by = arrival.from.and_then(|_| self.running[0].task());
+        let entry = Entry { why, by, burst: arrival.burst, deadline: arrival.deadline };
+        self.states[task.index()] = State::Ready;
+        let at = at!(self, cx);
+        self.rule.push(&at, task, &entry);
+        let preempts = Q::PREEMPTS
+            && !self.running[0].told
+            && self.running[0].task != NOBODY
+            && self.rule.preempts(&at, task, &self.running[0]).is_some();
+        self.touched(cx);
+        if self.idle || preempts {
+            self.tell(cx);
+        }
+    }
+
+    fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        self.rule.remove(&at!(self, cx), task, Removal::Dequeue);
+        self.states[task.index()] = State::Blocked;
+        self.touched(cx);
+    }
+
+    #[inline]
+    fn pick_next(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<Pick> {
+        self.running[0].told = false;
+        let task = if self.online { self.rule.pop(&at!(self, cx), cpu, |_| true) } else { None };
+        self.touched(cx);
+        self.idle = task.is_none() && self.online;
+        let task = task?;
+        self.running[0].task = task.0;
+        self.running[0].since = cx.now;
+        self.states[task.index()] = State::Running;
+        let slice = self.rule.slice(&at!(self, cx), task);
+        Some(Pick { task, slice })
+    }
+
+    #[inline]
+    fn put_prev(&mut self, cx: &mut Cx<'_>, _: CpuId, task: TaskId, ran: Span, why: Off) {
+        self.rule.charge(&at!(self, cx), task, ran);
+        self.running[0].task = NOBODY;
+        if why.runnable() {
+            self.states[task.index()] = State::Ready;
+            self.rule.push(&at!(self, cx), task, &Entry::because(Why::Put(why)));
+        } else {
+            let delayed = self.rule.leave(&at!(self, cx), task, why);
+            self.states[task.index()] = if delayed { State::Delayed } else { State::Blocked };
+        }
+        self.touched(cx);
+        self.idle = self.online && !self.running[0].told;
+    }
+
+    #[inline]
+    fn tick(&mut self, cx: &mut Cx<'_>, _: CpuId, task: TaskId, ran: Span) {
+        self.rule.charge(&at!(self, cx), task, ran);
+        self.running[0].since = cx.now;
+        if self.rule.tick(&at!(self, cx), task) && !self.running[0].told {
+            self.tell(cx);
+        }
+    }
+
+    fn tick_period(&self) -> Option<Span> {
+        self.rule.tick_period()
+    }
+
+    #[inline]
+    fn next_timer(&self) -> Option<Time> {
+        self.rule.next_timer()
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>) {
+        if self.rule.next_timer().is_some_and(|due| due <= cx.now) {
+            self.rule.timer(cx.now);
+        }
+    }
+
+    fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
+        self.rule.probe(task, sink);
+    }
+}
