@@ -1,1 +1,94 @@
-fn main() {}
+//! The project's own tasks: `cargo xtask <task>`.
+
+mod bench;
+mod docs;
+mod fuzz;
+mod run;
+mod setup;
+mod style;
+
+use run::{Failed, cargo, step};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask <task>
+
+  ci             set up what is missing, then run every check there is
+  test           unit, property, golden and documentation tests
+  bless          rewrite golden results and the generated parts of the documentation
+  bench          run the benchmarks and write docs/performance.md  [--quick] [filter]
+  docs           rewrite the generated parts of the documentation  [--check]
+  fuzz           run every fuzz target  [seconds each, default 10]
+  style          what rustfmt and clippy do not check
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let result = match args.as_slice() {
+        ["ci"] => ci(),
+        ["test"] => test(),
+        ["bless"] => bless(),
+        ["bench", rest @ ..] => bench::bench(rest),
+        ["docs"] => docs::write(),
+        ["docs", "--check"] => docs::check(),
+        ["fuzz"] => fuzz::run_all(10),
+        ["fuzz", seconds] => match seconds.parse() {
+            Ok(seconds) => fuzz::run_all(seconds),
+            Err(_) => Err(Failed(format!("\"{seconds}\" is not a number of seconds"))),
+        },
+        ["style"] => style::check(),
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => Err(Failed(format!("no task \"{}\"\n\n{HELP}", other.join(" ")))),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failed(why)) => {
+            eprintln!("xtask: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Everything, in the order in which a fault is cheapest to find.
+fn ci() -> Result<(), Failed> {
+    setup::ensure()?;
+    step("style", style::check)?;
+    step("format", || cargo(&["fmt", "--all", "--check"]))?;
+    step("clippy", || {
+        cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])
+    })?;
+    step("core without std", || {
+        cargo(&[
+            "build",
+            "--quiet",
+            "-p",
+            "anysched-core",
+            "-p",
+            "anysched-trace",
+            "--no-default-features",
+        ])
+    })?;
+    step("licences and sources", setup::deny)?;
+    step("tests", test)?;
+    step("documentation", docs::build)?;
+    step("generated documentation", docs::check)?;
+    step("fuzz targets", || fuzz::run_all(5))?;
+    step("benchmarks compile", || {
+        cargo(&["bench", "--workspace", "--no-run", "--quiet", "--profile", "test"])
+    })
+}
+
+fn test() -> Result<(), Failed> {
+    cargo(&["test", "--workspace", "--quiet"])
+}
+
+fn bless() -> Result<(), Failed> {
+    run::run(
+        run::cargo_command(&["test", "--workspace", "--quiet"]).env("INSTA_UPDATE", "always"),
+    )?;
+    docs::write()
+}

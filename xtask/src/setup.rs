@@ -1,0 +1,69 @@
+//! What the checks need besides Rust, and how it comes here.
+
+use crate::run::{Failed, cargo, command, output, root, run};
+
+/// A program that a check needs, and the Debian package that has it.
+const TOOLS: [(&str, &str, &str); 1] =
+    [("c++", "g++", "the fuzz targets link libFuzzer, which is C++")];
+
+const COMPONENTS: [(&str, &str); 2] = [("rustfmt", "rustfmt"), ("cargo-clippy", "clippy")];
+
+/// Checks the toolchain and the tools; installs packages when it may, otherwise says what to type.
+pub fn ensure() -> Result<(), Failed> {
+    for (program, component) in COMPONENTS {
+        if !exists(program) {
+            return Err(Failed(format!(
+                "`{program}` is missing; type: rustup component add {component}"
+            )));
+        }
+    }
+    let missing: Vec<_> = TOOLS.iter().filter(|(program, ..)| !exists(program)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let packages: Vec<&str> = missing.iter().map(|(_, package, _)| *package).collect();
+    for (program, package, why) in &missing {
+        println!("`{program}` is missing ({why}); it comes with the package {package}");
+    }
+    let is_root = output(&mut command("id", &["-u"]))?.trim() == "0";
+    let line = format!("apt-get install -y {}", packages.join(" "));
+    if !is_root || !exists("apt-get") {
+        return Err(Failed(format!("install what is missing; on Debian, as root: {line}")));
+    }
+    println!("installing: {line}");
+    run(&mut command("apt-get", &["update", "-qq"]))?;
+    let mut install = command("apt-get", &["install", "-y", "-qq"]);
+    run(install.args(&packages).env("DEBIAN_FRONTEND", "noninteractive"))
+}
+
+fn exists(program: &str) -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&paths).any(|folder| folder.join(program).is_file())
+}
+
+/// The version of cargo-deny that deny.toml is written for.
+const CARGO_DENY: &str = "0.19";
+
+/// Checks licences, duplicate versions and sources of all dependencies. Without the network the
+/// advisory database cannot be had, so that advisories are left to whoever is online.
+pub fn deny() -> Result<(), Failed> {
+    let tools = root().join("target/tools");
+    let deny = tools.join("bin/cargo-deny");
+    if !deny.is_file() && !exists("cargo-deny") {
+        println!("installing cargo-deny {CARGO_DENY} into target/tools");
+        let tools = tools.to_string_lossy().into_owned();
+        cargo(&[
+            "install",
+            "--quiet",
+            "--locked",
+            "--root",
+            &tools,
+            "--version",
+            &format!("^{CARGO_DENY}"),
+            "cargo-deny",
+        ])?;
+    }
+    let program =
+        if deny.is_file() { deny.to_string_lossy().into_owned() } else { "cargo-deny".into() };
+    run(&mut command(&program, &["--offline", "check", "bans", "licenses", "sources"]))
+}
