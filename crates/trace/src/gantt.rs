@@ -1,0 +1,314 @@
+//! A schedule as a picture of characters, for terminals and for golden results.
+
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use anysched_core::{CpuId, Span, TaskId, Time};
+use core::fmt;
+
+use crate::{Event, Kind, Sink, TaskInfo};
+
+/// Draws what happens between two times: a line per CPU that says which task ran for most of each
+/// column, and a line per task that says where it ran or that it waited. Its size depends on the
+/// size of the picture, not on the length of the run.
+#[derive(Debug)]
+pub struct Gantt {
+    from: Time,
+    column: Span,
+    columns: usize,
+    cpus: Vec<CpuLine>,
+    tasks: Vec<TaskLine>,
+    most_tasks: usize,
+    /// More tasks than there are lines for.
+    hidden: u64,
+    live: BTreeMap<TaskId, Live>,
+    now: Time,
+}
+
+/// What a live task is doing, and since when.
+#[derive(Clone, Copy, Debug)]
+struct Live {
+    serial: u64,
+    doing: Doing,
+    since: Time,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doing {
+    Away,
+    Waiting,
+    Running(CpuId),
+}
+
+#[derive(Debug)]
+struct CpuLine {
+    running: Option<(u64, Time)>,
+    /// Per column, the task that ran longest so far, and how long.
+    cells: Vec<(Option<u64>, Span)>,
+    /// The column being filled, and how long each task ran in it.
+    open: (usize, Vec<(u64, Span)>),
+}
+
+#[derive(Debug)]
+struct TaskLine {
+    name: String,
+    cells: Vec<TaskCell>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct TaskCell {
+    ran: Span,
+    cpu: u16,
+    waited: Span,
+}
+
+/// How tasks and CPUs are called in one character; `#` is any beyond.
+const LETTERS: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+fn letter(number: u64) -> char {
+    usize::try_from(number).ok().and_then(|n| LETTERS.get(n)).map_or('#', |&byte| char::from(byte))
+}
+
+impl Gantt {
+    /// A picture of `from .. until` on `cpus` CPUs, `columns` characters wide besides the names,
+    /// with a line for each of the first `most_tasks` tasks.
+    pub fn new(cpus: usize, from: Time, until: Time, columns: usize, most_tasks: usize) -> Gantt {
+        let columns = columns.max(1);
+        let column = Span(until.since(from).0.div_ceil(columns as u64).max(1));
+        let line = || CpuLine {
+            running: None,
+            cells: alloc::vec![(None, Span::ZERO); columns],
+            open: (0, Vec::new()),
+        };
+        Gantt {
+            from,
+            column,
+            columns,
+            cpus: (0..cpus).map(|_| line()).collect(),
+            tasks: Vec::new(),
+            most_tasks,
+            hidden: 0,
+            live: BTreeMap::new(),
+            now: from,
+        }
+    }
+
+    /// The columns that `since .. until` touches, and how much of each.
+    fn split(&self, since: Time, until: Time) -> impl Iterator<Item = (usize, Span)> + use<> {
+        let (origin, column) = (self.from.0, self.column.0);
+        let since = since.0.max(origin) - origin;
+        let until = (until.0.max(origin) - origin).min(column * self.columns as u64);
+        let first = since / column;
+        let last = if until > since { until.div_ceil(column) } else { first };
+        (first..last).map(move |index| {
+            let (begin, end) = (index * column, (index + 1) * column);
+            (index as usize, Span(until.min(end) - since.max(begin)))
+        })
+    }
+
+    fn change(&mut self, task: TaskId, doing: Doing) {
+        let now = self.now;
+        let Some(live) = self.live.get_mut(&task) else { return };
+        let before = core::mem::replace(live, Live { doing, since: now, ..*live });
+        self.fill_task(before, now);
+    }
+
+    fn fill_task(&mut self, live: Live, now: Time) {
+        let parts = self.split(live.since, now);
+        let Some(line) = self.tasks.get_mut(live.serial as usize) else { return };
+        for (index, part) in parts {
+            let cell = &mut line.cells[index];
+            match live.doing {
+                Doing::Away => {}
+                Doing::Waiting => cell.waited += part,
+                Doing::Running(cpu) => {
+                    cell.ran += part;
+                    cell.cpu = cpu.0;
+                }
+            }
+        }
+    }
+
+    fn switch(&mut self, cpu: CpuId, next: Option<u64>) {
+        let now = self.now;
+        let running = core::mem::replace(
+            &mut self.cpus[cpu.index()].running,
+            next.map(|serial| (serial, now)),
+        );
+        if let Some((serial, since)) = running {
+            for (index, part) in self.split(since, now) {
+                self.cpus[cpu.index()].fill(index, serial, part);
+            }
+        }
+    }
+
+    /// Fills in what still runs or waits at `now`.
+    pub fn finish(&mut self, now: Time) {
+        self.now = now;
+        for cpu in 0..self.cpus.len() {
+            self.switch(CpuId(cpu as u16), None);
+            self.cpus[cpu].close();
+        }
+        for live in core::mem::take(&mut self.live).into_values() {
+            self.fill_task(live, now);
+        }
+    }
+}
+
+impl CpuLine {
+    fn fill(&mut self, index: usize, serial: u64, part: Span) {
+        if self.open.0 != index {
+            self.close();
+            self.open.0 = index;
+        }
+        match self.open.1.iter_mut().find(|(other, _)| *other == serial) {
+            Some((_, ran)) => *ran += part,
+            None => self.open.1.push((serial, part)),
+        }
+    }
+
+    fn close(&mut self) {
+        let (index, tasks) = &mut self.open;
+        for (serial, ran) in tasks.drain(..) {
+            let cell = &mut self.cells[*index];
+            if ran > cell.1 {
+                *cell = (Some(serial), ran);
+            }
+        }
+    }
+}
+
+impl Sink for Gantt {
+    fn task(&mut self, info: &TaskInfo<'_>) {
+        let since = self.now;
+        self.live.insert(info.task, Live { serial: info.serial, doing: Doing::Away, since });
+        if self.tasks.len() < self.most_tasks {
+            let name = info.name.map_or_else(|| alloc::format!("task {}", info.serial), Into::into);
+            let cells = alloc::vec![TaskCell::default(); self.columns];
+            self.tasks.push(TaskLine { name, cells });
+        } else {
+            self.hidden += 1;
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.now = event.time;
+        match event.kind {
+            Kind::Attach { task, .. } | Kind::Wake { task, .. } => {
+                self.change(task, Doing::Waiting);
+            }
+            Kind::Switch { cpu, prev, next } => {
+                if let Some((task, why)) = prev {
+                    self.change(task, if why.runnable() { Doing::Waiting } else { Doing::Away });
+                }
+                let serial = next.and_then(|task| self.live.get(&task)).map(|live| live.serial);
+                if let Some(task) = next {
+                    self.change(task, Doing::Running(cpu));
+                }
+                self.switch(cpu, serial);
+            }
+            Kind::Kick { .. } | Kind::Migrate { .. } | Kind::Sample { .. } => {}
+        }
+    }
+}
+
+/// Width of the names.
+const NAMES: usize = 16;
+
+impl fmt::Display for Gantt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let until = Span(self.column.0 * self.columns as u64);
+        let (from, until) =
+            (Span(self.from.0).to_string(), (Span(self.from.0) + until).to_string());
+        let gap = self.columns.saturating_sub(from.len() + until.len());
+        writeln!(f, "{:NAMES$}{from}{:gap$}{until}", "", "")?;
+        for (cpu, line) in self.cpus.iter().enumerate() {
+            let half = Span(self.column.0 / 2);
+            let cells = line.cells.iter().map(|(task, ran)| match task {
+                Some(serial) if *ran >= half => letter(*serial),
+                Some(_) => '\'',
+                None => ' ',
+            });
+            let cells: String = cells.collect();
+            writeln!(f, "{:NAMES$}{}", alloc::format!("cpu {cpu}"), cells.trim_end())?;
+        }
+        for (serial, line) in self.tasks.iter().enumerate() {
+            let cells = line.cells.iter().map(|cell| {
+                let away = self.column.saturating_sub(cell.ran + cell.waited);
+                if cell.ran > Span::ZERO && cell.ran >= cell.waited.max(away) {
+                    letter(u64::from(cell.cpu))
+                } else if cell.waited > Span::ZERO && cell.waited >= away {
+                    '.'
+                } else if cell.ran > Span::ZERO {
+                    '\''
+                } else {
+                    ' '
+                }
+            });
+            let cells: String = cells.collect();
+            let name: String = line.name.chars().take(NAMES - 4).collect();
+            writeln!(f, "{} {name:14}{}", letter(serial as u64), cells.trim_end())?;
+        }
+        if self.hidden > 0 {
+            writeln!(f, "and {} more tasks", self.hidden)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anysched_core::Off;
+
+    #[test]
+    fn a_schedule_of_two_tasks_on_two_cpus() {
+        let mut gantt = Gantt::new(2, Time(0), Time(10), 10, 2);
+        let info = |task, name| TaskInfo { task: TaskId(task), serial: task.into(), name, nice: 0 };
+        let mut tell = |time, kind| gantt.event(&Event { time: Time(time), kind });
+        let run = |cpu, prev, next| Kind::Switch { cpu: CpuId(cpu), prev, next };
+        let (a, b) = (TaskId(0), TaskId(1));
+        tell(0, Kind::Sample { counter: crate::Counter::Ready, value: 0 });
+        gantt.task(&info(0, None));
+        gantt.task(&info(1, Some("reader")));
+        gantt.task(&info(2, None));
+        let mut tell = |time, kind| gantt.event(&Event { time: Time(time), kind });
+        tell(0, Kind::Attach { task: a, by: None });
+        tell(0, run(0, None, Some(a)));
+        tell(2, Kind::Attach { task: b, by: None });
+        tell(4, run(0, Some((a, Off::Preempted)), Some(b)));
+        tell(5, run(1, None, Some(a)));
+        tell(7, run(1, Some((a, Off::Exited)), None));
+        tell(8, run(0, Some((b, Off::Blocked)), None));
+        gantt.finish(Time(10));
+        let expected = "                0     10ns\n\
+                        cpu 0           00001111\n\
+                        cpu 1                00\n\
+                        0 task 0        0000.11\n\
+                        1 reader          ..0000\n\
+                        and 1 more tasks\n";
+        assert_eq!(gantt.to_string(), expected);
+    }
+
+    #[test]
+    fn the_longest_share_of_a_column_is_shown() {
+        let mut gantt = Gantt::new(1, Time(0), Time(20), 2, 2);
+        for task in 0..2 {
+            let info = TaskInfo { task: TaskId(task), serial: task.into(), name: None, nice: 0 };
+            gantt.task(&info);
+        }
+        let mut tell = |time, prev, next| {
+            let kind = Kind::Switch { cpu: CpuId(0), prev, next };
+            gantt.event(&Event { time: Time(time), kind });
+        };
+        tell(0, None, Some(TaskId(0)));
+        tell(4, Some((TaskId(0), Off::Yielded)), Some(TaskId(1)));
+        tell(10, Some((TaskId(1), Off::Blocked)), Some(TaskId(0)));
+        tell(12, Some((TaskId(0), Off::Blocked)), None);
+        gantt.finish(Time(20));
+        let text = gantt.to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1], "cpu 0           1'");
+        assert_eq!(lines[2], "0 task 0        .'");
+    }
+}
