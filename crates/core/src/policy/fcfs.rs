@@ -3,6 +3,7 @@
 //!
 //! Source: textbook; ArceOS `axsched` 0.3.1, `fifo.rs`.
 //! Order key: arrival number. Nothing preempts; a yielder goes to the tail.
+//! A runqueue that wants a task is given the head.
 //! Cost: O(1).
 
 use alloc::vec::Vec;
@@ -81,5 +82,44 @@ impl RunQueue for Fcfs {
 
     fn spare(&self, at: &At<'_>, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         self.links.iter(&self.queues[at.queue]).find(|&task| fits(task))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::drive::{CLOSED, Drive, OPEN, ms, play, times};
+
+    #[test]
+    fn golden_vectors() {
+        let closed = play::<Fcfs>(&[], CLOSED);
+        closed.assert(CLOSED, &[7, 9, 14, 15, 24, 27], 69);
+        assert_eq!(closed.first, times(&[0, 7, 9, 14, 15, 24]));
+        play::<Fcfs>(&[], OPEN).assert(OPEN, &[6, 9, 17, 18, 20], 36);
+    }
+
+    #[test]
+    fn only_an_undone_pick_keeps_its_place() {
+        let mut drive = Drive::<Fcfs>::new("1", &[]);
+        (0..4).for_each(|task| drive.create(task, None));
+        assert_eq!(drive.run(Span::ZERO, Off::NotRun), 0);
+        assert_eq!(drive.run(ms(1), Off::Yielded), 0);
+        assert_eq!(drive.run(ms(1), Off::Preempted), 1);
+        assert_eq!(drive.run(ms(1), Off::Blocked), 2);
+        drive.wake(2, None);
+        let order: Vec<u32> = (0..4).map(|_| drive.run(ms(1), Off::Exited)).collect();
+        assert_eq!(order, [3, 0, 1, 2]);
+    }
+
+    #[test]
+    fn a_cpu_skips_tasks_that_are_not_allowed_there() {
+        let mut drive = Drive::<Fcfs>::new("2", &[]);
+        let only =
+            |cpu| TaskParams { affinity: crate::CpuSet::of([CpuId(cpu)]), ..TaskParams::default() };
+        drive.create_with(0, None, &only(1));
+        drive.create_with(1, None, &only(0));
+        drive.create(2, None);
+        assert_eq!([drive.pick(0), drive.pick(1)], [Some((1, Span::MAX)), Some((0, Span::MAX))]);
+        assert_eq!(drive.smp.rule().len(0), 1);
     }
 }

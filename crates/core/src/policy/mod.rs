@@ -3,7 +3,16 @@
 
 use crate::registry::policies;
 
+#[cfg(test)]
+mod drive;
+
 policies! {
     "fcfs" fcfs => Fcfs: RunQueue, "First come, first served, each task to completion";
+    "sjf" sjf => Sjf: RunQueue, "Shortest job first, each to completion";
+    "srpt" srpt => Srpt: RunQueue, "Shortest remaining processing time, preemptive";
+    "sjf-ewma" sjf_ewma => SjfEwma: RunQueue, "ArceOS: shortest job first by average past turn";
+    "mlfq" mlfq => Mlfq: RunQueue, "Multilevel feedback queue with allotments and boosts";
+    "mlfq-arceos" mlfq_arceos => MlfqArceos: RunQueue, "ArceOS: feedback queue counted in ticks";
+    "cfs-arceos" cfs_arceos => CfsArceos: RunQueue, "ArceOS: fair by weighted ticks";
     "rr" rr => RoundRobin: RunQueue, "Round robin with a fixed quantum";
 }
