@@ -95,7 +95,11 @@ impl CpuMask {
     /// The lowest CPU of the set, or `None` when it is empty.
     #[inline]
     pub fn lowest(&self) -> Option<CpuId> {
-        if self.len == 0 { None } else { self.iter().next() }
+        if self.len == 0 {
+            return None;
+        }
+        let index = self.words.iter().position(|&word| word != 0)?;
+        Some(CpuId((index * 64) as u16 + self.words[index].trailing_zeros() as u16))
     }
 
     /// Removes and returns the lowest CPU of the set.

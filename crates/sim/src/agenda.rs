@@ -21,7 +21,7 @@ pub(crate) enum Class {
 pub(crate) struct Moment(u64);
 
 impl Moment {
-    pub(crate) const NEVER: Moment = Moment(u64::MAX);
+    pub(crate) const NEVER: Moment = Moment(NOTHING);
     /// Later than any time of a run.
     pub(crate) const HORIZON: Time = Time(1 << 57);
 
@@ -30,9 +30,10 @@ impl Moment {
         if time >= Moment::HORIZON { Moment::NEVER } else { Moment(time.0 << 3 | class as u64) }
     }
 
+    /// The time; of [`Moment::NEVER`], one that is beyond [`Moment::HORIZON`].
     #[inline]
     pub(crate) fn time(self) -> Time {
-        if self == Moment::NEVER { Time::NEVER } else { Time(self.0 >> 3) }
+        Time(self.0 >> 3)
     }
 
     #[inline]
@@ -57,7 +58,10 @@ struct Tournament {
     nodes: Vec<Contender>,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// Greater than every value, and one less than the greatest number so that one can be added.
+const NOTHING: u64 = u64::MAX - 1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Contender {
     value: u64,
     leaf: u32,
@@ -66,7 +70,7 @@ struct Contender {
 impl Tournament {
     fn new(leaves: usize) -> Tournament {
         let width = leaves.next_power_of_two();
-        let leaf = |node: usize| Contender { value: u64::MAX, leaf: node.wrapping_sub(width) as u32 };
+        let leaf = |node: usize| Contender { value: NOTHING, leaf: node.wrapping_sub(width) as u32 };
         Tournament { nodes: (0..2 * width).map(leaf).collect() }
     }
 
@@ -83,12 +87,13 @@ impl Tournament {
             let other = self.nodes[node ^ 1];
             // The left one wins a draw, so that the lowest leaf does. Which of two wins cannot be
             // predicted, so that a branch would be wrong every other time.
-            let left = node & 1 == 1;
-            let other_wins =
-                (other.value < least.value) | ((other.value == least.value) & left);
+            let other_wins = other.value < least.value + (node & 1) as u64;
             least.value = select_unpredictable(other_wins, other.value, least.value);
             least.leaf = select_unpredictable(other_wins, other.leaf, least.leaf);
             node /= 2;
+            if self.nodes[node] == least {
+                return;
+            }
             self.nodes[node] = least;
         }
     }
@@ -149,7 +154,7 @@ impl Sleepers {
         if task.index() >= self.times.leaves() {
             self.times.grow_to(task.index() + 1);
         }
-        self.times.set(task.index(), wake.0);
+        self.times.set(task.index(), wake.0.min(NOTHING));
     }
 
     #[inline]
@@ -160,10 +165,10 @@ impl Sleepers {
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<TaskId> {
         let (time, task) = self.times.least();
-        if time == u64::MAX {
+        if time == NOTHING {
             return None;
         }
-        self.times.set(task, u64::MAX);
+        self.times.set(task, NOTHING);
         Some(TaskId(task as u32))
     }
 }
@@ -203,7 +208,8 @@ mod tests {
         for (_, task) in model {
             assert_eq!(sleepers.pop(), Some(TaskId(task)));
         }
-        assert_eq!((sleepers.pop(), sleepers.next()), (None, Time::NEVER));
+        assert_eq!(sleepers.pop(), None);
+        assert!(sleepers.next() > Moment::HORIZON);
     }
 
     #[test]

@@ -518,15 +518,12 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         };
     }
 
-    #[cold]
     fn note_migration(&mut self, task: TaskId, from: CpuId, to: CpuId) {
-        let shares = |level| {
-            let machine = &self.setup.machine;
-            machine.cpu(from).group(level) == machine.cpu(to).group(level)
-        };
+        let machine = &self.setup.machine;
+        let (old, new) = (machine.cpu(from), machine.cpu(to));
         self.metrics.migrations += 1;
-        self.metrics.migrations_llc += u64::from(!shares(Level::Llc));
-        self.metrics.migrations_node += u64::from(!shares(Level::Node));
+        self.metrics.migrations_llc += u64::from(old.llc != new.llc);
+        self.metrics.migrations_node += u64::from(old.node != new.node);
         self.emit(Kind::Migrate { task, from, to });
     }
 
