@@ -42,7 +42,7 @@ fn exists(program: &str) -> bool {
 }
 
 /// The version of cargo-deny that deny.toml is written for.
-const CARGO_DENY: &str = "0.19";
+const CARGO_DENY: &str = "0.20";
 
 /// Checks licences, duplicate versions and sources of all dependencies. Without the network the
 /// advisory database cannot be had, so that advisories are left to whoever is online.

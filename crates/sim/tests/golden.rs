@@ -13,7 +13,8 @@ const MS: u64 = 1_000_000;
 struct Bursts {
     tasks: Vec<(u64, u64)>,
     next: usize,
-    done: Vec<bool>,
+    /// Per number, the burst that its task still has to do.
+    burst: Vec<Option<u64>>,
 }
 
 impl Load for Bursts {
@@ -25,24 +26,29 @@ impl Load for Bursts {
         Outside::Arrival(NewTask::default())
     }
     fn start(&mut self, task: TaskId, _: Time) {
-        assert_eq!(task.index(), self.done.len(), "no number is used again here");
-        self.done.push(false);
+        self.burst.resize(self.burst.len().max(task.index() + 1), None);
+        self.burst[task.index()] = Some(self.tasks[self.next - 1].1);
     }
     fn step(&mut self, task: TaskId, _: Time) -> Op {
-        if std::mem::replace(&mut self.done[task.index()], true) {
-            return Op::Exit;
+        match self.burst[task.index()].take() {
+            Some(burst) => Op::Run(Span(burst * MS)),
+            None => Op::Exit,
         }
-        Op::Run(Span(self.tasks[task.index()].1 * MS))
     }
 }
 
 /// Finish and first dispatch of each task, in ms.
-fn play(cpus: usize, name: &str, settings: &[(&str, &str)], tasks: &[(u64, u64)]) -> (Vec<u64>, Vec<u64>) {
+fn play(
+    cpus: usize,
+    name: &str,
+    settings: &[(&str, &str)],
+    tasks: &[(u64, u64)],
+) -> (Vec<u64>, Vec<u64>) {
     let machine = Machine::flat(cpus).unwrap();
     let scheduler = (policy(name).unwrap().build)(&machine, settings).unwrap();
     let results = Rc::new(RefCell::new(Vec::<TaskResult>::new()));
     let take = Rc::clone(&results);
-    let load = Bursts { tasks: tasks.to_vec(), next: 0, done: Vec::new() };
+    let load = Bursts { tasks: tasks.to_vec(), next: 0, burst: Vec::new() };
     let sim = Sim::new(Setup::new(machine), scheduler, load);
     sim.on_exit(move |result| take.borrow_mut().push(*result)).run().unwrap();
     let mut results = results.borrow().clone();
@@ -56,13 +62,34 @@ fn play(cpus: usize, name: &str, settings: &[(&str, &str)], tasks: &[(u64, u64)]
 
 const A: [(u64, u64); 6] = [(0, 7), (0, 2), (0, 5), (0, 1), (0, 9), (0, 3)];
 
+const B: [(u64, u64); 5] = [(0, 6), (1, 3), (2, 8), (5, 1), (6, 2)];
+
+const QUANTUM: &[(&str, &str)] = &[("quantum", "2ms")];
+const MLFQ: &[(&str, &str)] =
+    &[("slices", "2ms,2ms,none"), ("boost", "0"), ("preemptive", "false"), ("levels", "3")];
+
 #[test]
 fn closed_batch_on_one_cpu() {
-    let rr = [("quantum", "2ms")];
     for (name, settings, finish, first) in [
         ("fcfs", &[][..], [7, 9, 14, 15, 24, 27], [0, 7, 9, 14, 15, 24]),
-        ("rr", &rr[..], [24, 4, 21, 7, 27, 18], [0, 2, 4, 6, 7, 9]),
+        ("sjf", &[], [18, 3, 11, 1, 27, 6], [11, 1, 6, 0, 18, 3]),
+        ("srpt", &[], [18, 3, 11, 1, 27, 6], [11, 1, 6, 0, 18, 3]),
+        ("rr", QUANTUM, [24, 4, 21, 7, 27, 18], [0, 2, 4, 6, 7, 9]),
+        ("mlfq", MLFQ, [21, 4, 22, 7, 27, 18], [0, 2, 4, 6, 7, 9]),
     ] {
         assert_eq!(play(1, name, settings, &A), (finish.into(), first.into()), "{name}");
+    }
+}
+
+#[test]
+fn open_arrivals_on_one_cpu() {
+    for (name, settings, finish) in [
+        ("fcfs", &[][..], [6, 9, 17, 18, 20]),
+        ("sjf", &[], [6, 12, 20, 7, 9]),
+        ("srpt", &[], [12, 4, 20, 6, 8]),
+        ("rr", QUANTUM, [16, 9, 20, 10, 12]),
+        ("mlfq", MLFQ, [16, 12, 20, 7, 9]),
+    ] {
+        assert_eq!(play(1, name, settings, &B).0, finish, "{name}");
     }
 }
