@@ -7,10 +7,17 @@
 #![forbid(unsafe_code)]
 
 pub mod dist;
+pub mod generate;
 pub mod import;
+pub mod mix;
 pub mod model;
+pub mod model_load;
 pub mod nearest;
+mod per_task;
+#[cfg(test)]
+mod play;
 pub mod rng;
+pub mod tasks_csv;
 
 use anysched_core::{CpuSet, DomainId, Span, TaskId, Time};
 use std::sync::Arc;

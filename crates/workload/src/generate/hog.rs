@@ -1,0 +1,90 @@
+//! Tasks that use all the CPU time they get.
+
+use super::{Agenda, Generator, Maker, SettingError, Settings, check, check_period, check_until};
+use crate::dist::Dist;
+use crate::per_task::PerTask;
+use crate::{Load, Op, Outside};
+use anysched_core::{Span, TaskId, Time};
+
+/// Tasks that never block: background load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hog {
+    /// Of each task.
+    pub settings: Settings,
+    /// How many such tasks there are; at least 1.
+    pub tasks: u32,
+    /// When a task arrives; drawn for each task.
+    pub offset: Dist,
+    /// When they end; `None`: never.
+    pub until: Option<Time>,
+    /// CPU time between two looks at the clock, so the most that a task uses after `until`.
+    /// Without `until` it means nothing.
+    pub check: Span,
+}
+
+/// CPU time that stands for "for ever": 104 days, 2^53 ns, with room for arithmetic.
+pub(crate) const FOR_EVER: Span = Span(1 << 53);
+
+impl Generator for Hog {
+    fn validate(&self, cpus: usize) -> Result<(), SettingError> {
+        self.settings.validate(cpus)?;
+        check(self.tasks > 0, "tasks", self.tasks, "at least 1")?;
+        check_period("check", self.check)?;
+        check_until(Time::ZERO, self.until)
+    }
+
+    fn endless(&self) -> bool {
+        self.until.is_none()
+    }
+
+    fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {
+        self.validate(cpus)?;
+        Ok(Box::new(HogLoad {
+            maker: Maker::new(&self.settings, self.tasks > 1),
+            agenda: Agenda::drawn(self.tasks, &self.offset, self.until, seed),
+            until: self.until,
+            check: self.check,
+            clock: PerTask::default(),
+        }))
+    }
+}
+
+struct HogLoad {
+    maker: Maker,
+    agenda: Agenda,
+    until: Option<Time>,
+    check: Span,
+    /// When each task last looked at the clock.
+    clock: PerTask<Time>,
+}
+
+impl Load for HogLoad {
+    #[inline]
+    fn peek(&self) -> Time {
+        self.agenda.peek()
+    }
+
+    fn outside(&mut self) -> Outside {
+        let (at, task) = self.agenda.take();
+        Outside::Arrival(self.maker.make_numbered(u64::from(task), at))
+    }
+
+    fn start(&mut self, task: TaskId, now: Time) {
+        self.clock.set(task, now);
+    }
+
+    #[inline]
+    fn step(&mut self, task: TaskId, now: Time) -> Op {
+        let Some(until) = self.until else { return Op::Run(FOR_EVER) };
+        self.clock[task] = now;
+        if now >= until { Op::Exit } else { Op::Run(self.check.min(until - now)) }
+    }
+
+    /// What it gets until the end if nothing else runs.
+    fn burst(&self, task: TaskId, run: Span) -> Span {
+        match self.until {
+            None => FOR_EVER,
+            Some(until) => until.since(self.clock[task]).max(run),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Interactive tasks.
+
+use super::{Agenda, Generator, Maker, SettingError, Settings, check, check_run, check_until, run};
+use crate::dist::Dist;
+use crate::per_task::PerTask;
+use crate::rng::Rng;
+use crate::{Load, Op, Outside};
+use anysched_core::{Span, TaskId, Time};
+
+/// Tasks that run and sleep in turn until the end.
+///
+/// Each wake-up begins a job, so that the time from wake-up to the next sleep is a response time
+/// and the deadline, if there is one, counts from the wake-up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Interactive {
+    /// Of each task.
+    pub settings: Settings,
+    /// How many such tasks there are; at least 1.
+    pub tasks: u32,
+    /// CPU time between two sleeps; at least 1 ns.
+    pub run: Dist,
+    /// Time asleep, from the end of a run.
+    pub sleep: Dist,
+    /// When a task arrives; drawn for each task.
+    pub offset: Dist,
+    /// A task that would wake up at this time or later exits instead of sleeping; `None`:
+    /// endless.
+    pub until: Option<Time>,
+}
+
+impl Generator for Interactive {
+    fn validate(&self, cpus: usize) -> Result<(), SettingError> {
+        self.settings.validate(cpus)?;
+        check(self.tasks > 0, "tasks", self.tasks, "at least 1")?;
+        check_run("run", &self.run)?;
+        check_until(Time::ZERO, self.until)
+    }
+
+    fn endless(&self) -> bool {
+        self.until.is_none()
+    }
+
+    fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {
+        self.validate(cpus)?;
+        let user = |task| User {
+            run: Rng::numbered(seed, "run", u64::from(task)),
+            sleep: Rng::numbered(seed, "sleep", u64::from(task)),
+        };
+        Ok(Box::new(InteractiveLoad {
+            maker: Maker::new(&self.settings, self.tasks > 1),
+            agenda: Agenda::drawn(self.tasks, &self.offset, self.until, seed),
+            users: (0..self.tasks).map(user).collect(),
+            run: self.run.clone(),
+            sleep: self.sleep.clone(),
+            until: self.until.unwrap_or(Time::NEVER),
+            deadline: self.settings.deadline,
+            arriving: 0,
+            tasks: PerTask::default(),
+        }))
+    }
+}
+
+struct User {
+    run: Rng,
+    sleep: Rng,
+}
+
+struct InteractiveLoad {
+    maker: Maker,
+    agenda: Agenda,
+    users: Vec<User>,
+    run: Dist,
+    sleep: Dist,
+    until: Time,
+    deadline: Option<Span>,
+    /// The task that has arrived last, by its number in this load.
+    arriving: u32,
+    /// Number in this load, and whether the task runs.
+    tasks: PerTask<(u32, bool)>,
+}
+
+impl Load for InteractiveLoad {
+    #[inline]
+    fn peek(&self) -> Time {
+        self.agenda.peek()
+    }
+
+    fn outside(&mut self) -> Outside {
+        let (at, task) = self.agenda.take();
+        self.arriving = task;
+        let mut new = self.maker.make_numbered(u64::from(task), at);
+        // A deadline makes the first run a job like those that begin with a release.
+        new.deadline.get_or_insert(Time::NEVER);
+        Outside::Arrival(new)
+    }
+
+    fn start(&mut self, task: TaskId, _: Time) {
+        self.tasks.set(task, (self.arriving, false));
+    }
+
+    #[inline]
+    fn step(&mut self, task: TaskId, now: Time) -> Op {
+        let (user, running) = &mut self.tasks[task];
+        let user = &mut self.users[*user as usize];
+        *running = !*running;
+        if *running {
+            return Op::Run(run(&self.run, &mut user.run));
+        }
+        let at = now + self.sleep.sample(&mut user.sleep);
+        if at >= self.until {
+            return Op::Exit;
+        }
+        Op::Release { at, deadline: self.deadline.map(|deadline| at + deadline) }
+    }
+}

@@ -1,0 +1,226 @@
+//! Generated loads.
+//!
+//! A [`Generator`] is a set of parameters; [`Generator::build`] makes the load. What a task does
+//! depends on the seed and on which task of the load it is, never on when it was run, so two
+//! policies that are given the same seed are given the same tasks.
+
+mod batch;
+mod closed;
+mod hog;
+mod interactive;
+mod open;
+mod periodic;
+mod task_set;
+#[cfg(test)]
+mod tests;
+
+pub use batch::Batch;
+pub use closed::Closed;
+pub(crate) use hog::FOR_EVER;
+pub use hog::Hog;
+pub use interactive::Interactive;
+pub use open::{Arrivals, Open};
+pub use periodic::Periodic;
+pub use task_set::{TaskSet, utilisations};
+
+use crate::dist::Dist;
+use crate::rng::Rng;
+use crate::{Load, NewTask};
+use anysched_core::{CpuId, CpuSet, DomainId, Span, Time};
+use std::fmt;
+use std::sync::Arc;
+
+/// The parameters of a generated load.
+pub trait Generator: fmt::Debug + Send + Sync {
+    /// Checks the parameters for a machine of `cpus` CPUs.
+    ///
+    /// Errors: names the parameter, its value and what would be right.
+    fn validate(&self, cpus: usize) -> Result<(), SettingError>;
+
+    /// Whether it never ends by itself, so that the run needs an end of its own.
+    fn endless(&self) -> bool;
+
+    /// The load for a machine of `cpus` CPUs.
+    ///
+    /// Errors: those of [`Generator::validate`].
+    fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError>;
+}
+
+/// What all tasks of a generated load have in common.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// The name of the only task, or `name-0`, `name-1`, … of many; `None`: they have none.
+    pub name: Option<String>,
+    /// Their nice value, −20 ..= 19.
+    pub nice: i8,
+    /// Their fixed priority, for policies that use one.
+    pub priority: i32,
+    /// The CPUs they may run on.
+    pub affinity: CpuSet,
+    /// The group they belong to.
+    pub domain: DomainId,
+    /// Time from the arrival or release of a job to its deadline.
+    pub deadline: Option<Span>,
+}
+
+/// Why the parameters of a load were refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingError {
+    /// The parameter.
+    pub key: &'static str,
+    /// What it was.
+    pub value: String,
+    /// What would be right.
+    pub why: String,
+}
+
+impl fmt::Display for SettingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` = {}: {}", self.key, self.value, self.why)
+    }
+}
+
+impl std::error::Error for SettingError {}
+
+/// An error unless `right`.
+fn check(
+    right: bool,
+    key: &'static str,
+    value: impl fmt::Display,
+    why: impl fmt::Display,
+) -> Result<(), SettingError> {
+    if right {
+        return Ok(());
+    }
+    Err(SettingError { key, value: value.to_string(), why: why.to_string() })
+}
+
+/// An error if runs drawn from `dist` would all be empty.
+fn check_run(key: &'static str, dist: &Dist) -> Result<(), SettingError> {
+    check(dist.mean() > 0.0, key, dist, "a task uses CPU time, for example \"10ms\"")
+}
+
+/// An error if `period` is none.
+fn check_period(key: &'static str, period: Span) -> Result<(), SettingError> {
+    let right = period > Span::ZERO && period < Span::MAX;
+    check(right, key, period, "longer than 0, for example \"10ms\"")
+}
+
+/// An error if `count`, where it is given, is 0.
+fn check_count(key: &'static str, count: Option<u64>) -> Result<(), SettingError> {
+    check(count != Some(0), key, 0, "at least 1")
+}
+
+/// An error if nothing can come before `until`.
+fn check_until(start: Time, until: Option<Time>) -> Result<(), SettingError> {
+    let why = "later than the start; leave it out to go on for ever";
+    check(until.is_none_or(|until| until > start), "until", shown(until), why)
+}
+
+fn shown(time: Option<Time>) -> Span {
+    time.unwrap_or(Time::NEVER).since(Time::ZERO)
+}
+
+impl Settings {
+    fn validate(&self, cpus: usize) -> Result<(), SettingError> {
+        check((-20..=19).contains(&self.nice), "nice", self.nice, "from -20 to 19")?;
+        let somewhere = (0..cpus).any(|cpu| self.affinity.contains(CpuId(cpu as u16)));
+        let why =
+            format_args!("none of these is a CPU of this machine, which has {cpus}").to_string();
+        check(somewhere, "affinity", &self.affinity, why)?;
+        let why = "longer than 0; leave it out for tasks without deadlines";
+        check(self.deadline != Some(Span::ZERO), "deadline", 0, why)
+    }
+}
+
+/// Makes the tasks of one load.
+#[derive(Clone, Debug)]
+struct Maker {
+    new: NewTask,
+    name: Option<String>,
+    numbered: bool,
+    made: u64,
+}
+
+impl Maker {
+    /// Of one task, or of several with numbers in their names.
+    fn new(settings: &Settings, numbered: bool) -> Maker {
+        let new = NewTask {
+            nice: settings.nice,
+            affinity: settings.affinity.clone(),
+            domain: settings.domain,
+            priority: settings.priority,
+            relative_deadline: settings.deadline,
+            ..NewTask::default()
+        };
+        Maker { new, name: settings.name.clone(), numbered, made: 0 }
+    }
+
+    /// The next task, which arrives at `at`.
+    #[inline]
+    fn make(&mut self, at: Time) -> NewTask {
+        let number = self.made;
+        self.made += 1;
+        self.make_numbered(number, at)
+    }
+
+    /// The task that `number` means, which arrives at `at`.
+    #[inline]
+    fn make_numbered(&self, number: u64, at: Time) -> NewTask {
+        let mut new = self.new.clone();
+        new.deadline = new.relative_deadline.map(|deadline| at + deadline);
+        if let Some(name) = &self.name {
+            new.name = Some(if self.numbered {
+                format!("{name}-{number}").into()
+            } else {
+                Arc::from(name.as_str())
+            });
+        }
+        new
+    }
+}
+
+/// When the tasks of a load arrive that are known from the start.
+#[derive(Clone, Debug)]
+struct Agenda {
+    /// Times and which task of the load it is, in order.
+    arrivals: Vec<(Time, u32)>,
+    next: usize,
+}
+
+impl Agenda {
+    fn new(mut arrivals: Vec<(Time, u32)>) -> Agenda {
+        arrivals.sort_unstable();
+        Agenda { arrivals, next: 0 }
+    }
+
+    /// Tasks that arrive at times drawn from `offset`, but none from `until` on.
+    fn drawn(tasks: u32, offset: &Dist, until: Option<Time>, seed: u64) -> Agenda {
+        let end = until.unwrap_or(Time::NEVER);
+        let all = (0..tasks).map(|task| (Agenda::offset(offset, seed, task), task));
+        Agenda::new(all.filter(|&(at, _)| at < end).collect())
+    }
+
+    /// When one task of the load arrives.
+    fn offset(offset: &Dist, seed: u64, task: u32) -> Time {
+        Time::ZERO + offset.sample(&mut Rng::numbered(seed, "offset", u64::from(task)))
+    }
+
+    #[inline]
+    fn peek(&self) -> Time {
+        self.arrivals.get(self.next).map_or(Time::NEVER, |&(at, _)| at)
+    }
+
+    /// The next arrival; [`Agenda::peek`] has said that there is one.
+    #[inline]
+    fn take(&mut self) -> (Time, u32) {
+        self.next += 1;
+        self.arrivals[self.next - 1]
+    }
+}
+
+/// A run of at least 1 ns, so that every task does something.
+#[inline]
+fn run(dist: &Dist, rng: &mut Rng) -> Span {
+    dist.sample(rng).max(Span(1))
+}

@@ -1,0 +1,197 @@
+//! An open load: tasks arrive whatever has become of those before them.
+
+use super::{
+    Generator, Maker, SettingError, Settings, check, check_count, check_run, check_until, run,
+};
+use crate::dist::{Dist, exp_quantile, to_span};
+use crate::per_task::OneRun;
+use crate::rng::Rng;
+use crate::{Load, Op, Outside};
+use anysched_core::{Span, TaskId, Time};
+
+/// Tasks that arrive one after another, run once and exit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Open {
+    /// Of each task.
+    pub settings: Settings,
+    /// How often tasks arrive. The first comes one gap after `start`.
+    pub arrivals: Arrivals,
+    /// CPU time of each; at least 1 ns.
+    pub service: Dist,
+    /// How many there are, at least 1; `None`: until `until`, or endless.
+    pub tasks: Option<u64>,
+    /// From when they come.
+    pub start: Time,
+    /// None arrives at this time or later.
+    pub until: Option<Time>,
+}
+
+/// How often tasks arrive.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arrivals {
+    /// A Poisson process that keeps this part of all CPUs busy; above 0, overloaded from 1 on.
+    Load(f64),
+    /// A Poisson process of so many tasks per second; above 0.
+    Rate(f64),
+    /// Gaps drawn from this distribution; its mean is above 0.
+    Gaps(Dist),
+}
+
+impl Open {
+    /// The mean gap of a Poisson process, in ns.
+    fn mean_gap(&self, cpus: usize) -> Option<f64> {
+        match &self.arrivals {
+            Arrivals::Load(load) => Some(self.service.mean() / (load * cpus as f64)),
+            Arrivals::Rate(rate) => Some(1e9 / rate),
+            Arrivals::Gaps(_) => None,
+        }
+    }
+}
+
+impl Generator for Open {
+    fn validate(&self, cpus: usize) -> Result<(), SettingError> {
+        self.settings.validate(cpus)?;
+        let positive = |number: &f64| number.is_finite() && *number > 0.0;
+        match &self.arrivals {
+            Arrivals::Load(load) => {
+                check(positive(load), "load", load, "above 0, for example 0.9")?;
+            }
+            Arrivals::Rate(rate) => {
+                check(positive(rate), "rate", rate, "above 0, in tasks per second")?;
+            }
+            Arrivals::Gaps(gaps) => {
+                let why = "longer than 0 on average; a batch has tasks that arrive together";
+                check(gaps.mean() > 0.0, "interarrival", gaps, why)?;
+            }
+        }
+        check_run("service", &self.service)?;
+        check_count("tasks", self.tasks)?;
+        check_until(self.start, self.until)
+    }
+
+    fn endless(&self) -> bool {
+        self.tasks.is_none() && self.until.is_none()
+    }
+
+    fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {
+        self.validate(cpus)?;
+        let (start, tasks, until) = (self.start, self.tasks, self.until);
+        let (settings, service) = (&self.settings, &self.service);
+        Ok(match (&self.arrivals, self.mean_gap(cpus)) {
+            (_, Some(mean)) => {
+                let stream = Stream::new(settings, Poisson { mean }, service, seed);
+                Box::new(stream.limited(start, tasks, until))
+            }
+            (Arrivals::Gaps(gaps), None) => {
+                let stream = Stream::new(settings, gaps.clone(), service, seed);
+                Box::new(stream.limited(start, tasks, until))
+            }
+            (_, None) => unreachable!("a rate or a load has a mean gap"),
+        })
+    }
+}
+
+/// Times between arrivals.
+pub(super) trait Gaps {
+    fn draw(&self, rng: &mut Rng) -> Span;
+}
+
+/// Exponential gaps with a mean that need not be a whole number of ns.
+struct Poisson {
+    mean: f64,
+}
+
+impl Gaps for Poisson {
+    #[inline]
+    fn draw(&self, rng: &mut Rng) -> Span {
+        to_span(exp_quantile(self.mean, rng.unit()))
+    }
+}
+
+impl Gaps for Dist {
+    #[inline]
+    fn draw(&self, rng: &mut Rng) -> Span {
+        self.sample(rng)
+    }
+}
+
+/// Tasks that arrive one after another, run once and exit.
+pub(super) struct Stream<G> {
+    maker: Maker,
+    gaps: G,
+    gap_rng: Rng,
+    service: Dist,
+    service_rng: Rng,
+    /// When the next task arrives; `NEVER` after the last one.
+    next: Time,
+    /// Tasks to come after the next one.
+    left: u64,
+    until: Time,
+    tasks: OneRun,
+}
+
+impl<G: Gaps> Stream<G> {
+    pub(super) fn new(settings: &Settings, gaps: G, service: &Dist, seed: u64) -> Stream<G> {
+        Stream {
+            maker: Maker::new(settings, true),
+            gaps,
+            gap_rng: Rng::stream(seed, "arrivals"),
+            service: service.clone(),
+            service_rng: Rng::stream(seed, "service"),
+            next: Time::ZERO,
+            left: 0,
+            until: Time::NEVER,
+            tasks: OneRun::default(),
+        }
+    }
+
+    /// From `start`, at most so many tasks, and none at `until` or later.
+    pub(super) fn limited(
+        mut self,
+        start: Time,
+        tasks: Option<u64>,
+        until: Option<Time>,
+    ) -> Stream<G> {
+        self.next = start;
+        self.left = tasks.unwrap_or(u64::MAX);
+        self.until = until.unwrap_or(Time::NEVER);
+        self.maker.numbered = tasks != Some(1);
+        self.advance();
+        self
+    }
+
+    #[inline]
+    fn advance(&mut self) {
+        let next = self.next + self.gaps.draw(&mut self.gap_rng);
+        if self.left == 0 || next >= self.until {
+            self.next = Time::NEVER;
+            return;
+        }
+        self.left -= 1;
+        self.next = next;
+    }
+}
+
+impl<G: Gaps> Load for Stream<G> {
+    #[inline]
+    fn peek(&self) -> Time {
+        self.next
+    }
+
+    #[inline]
+    fn outside(&mut self) -> Outside {
+        let new = self.maker.make(self.next);
+        self.advance();
+        Outside::Arrival(new)
+    }
+
+    #[inline]
+    fn start(&mut self, task: TaskId, _: Time) {
+        self.tasks.start(task, run(&self.service, &mut self.service_rng));
+    }
+
+    #[inline]
+    fn step(&mut self, task: TaskId, _: Time) -> Op {
+        self.tasks.step(task)
+    }
+}
