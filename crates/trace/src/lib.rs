@@ -11,7 +11,18 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+#[cfg(all(test, feature = "std"))]
+mod churn;
+#[cfg(feature = "std")]
+pub mod ftrace;
+pub mod gantt;
+#[cfg(feature = "std")]
+mod output;
+#[cfg(feature = "std")]
+pub mod perfetto;
+
 use anysched_core::{CpuId, Off, TaskId, Time};
+use core::fmt;
 
 /// What happened, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +106,25 @@ pub struct TaskInfo<'a> {
     pub name: Option<&'a str>,
     /// Its nice value.
     pub nice: i8,
+}
+
+impl TaskInfo<'_> {
+    /// How sinks call it: its name, or `task 7` for one without a name (or an empty one) that
+    /// had seven before it.
+    pub fn label(&self) -> impl fmt::Display + '_ {
+        struct Label<'a>(&'a TaskInfo<'a>);
+
+        impl fmt::Display for Label<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self.0.name {
+                    Some(name) if !name.is_empty() => f.write_str(name),
+                    _ => write!(f, "task {}", self.0.serial),
+                }
+            }
+        }
+
+        Label(self)
+    }
 }
 
 /// Takes events as they happen.

@@ -1,0 +1,142 @@
+//! A buffer before a file whose errors are told at the end.
+
+use std::io::{self, Write};
+use std::vec;
+use std::vec::Vec;
+
+/// How much is gathered before it is written.
+const CHUNK: usize = 64 << 10;
+
+/// What one event may add without asking.
+pub(crate) const MARGIN: usize = 4 << 10;
+
+/// Where a writer puts its bytes. Sinks cannot fail, so the first error is kept until
+/// [`Output::finish`] and nothing is written after it.
+#[derive(Debug)]
+pub(crate) struct Output<W> {
+    inner: W,
+    buffer: Vec<u8>,
+    /// How much of the buffer has not been written yet.
+    used: usize,
+    error: Option<io::Error>,
+}
+
+impl<W: Write> Output<W> {
+    pub(crate) fn new(inner: W) -> Output<W> {
+        Output { inner, buffer: vec![0; CHUNK + MARGIN], used: 0, error: None }
+    }
+
+    /// Lets `fill` write to the next `N` bytes of the buffer; it returns how many it used.
+    #[inline]
+    pub(crate) fn fill<const N: usize>(&mut self, fill: impl FnOnce(&mut [u8; N]) -> usize) {
+        if let Some(free) = self.buffer[self.used..].first_chunk_mut() {
+            self.used += fill(free);
+        }
+    }
+
+    /// Adds bytes, however many.
+    pub(crate) fn extend(&mut self, bytes: &[u8]) {
+        if bytes.len() > MARGIN {
+            self.write();
+            self.write_through(bytes);
+        } else {
+            self.buffer[self.used..][..bytes.len()].copy_from_slice(bytes);
+            self.used += bytes.len();
+            self.drain();
+        }
+    }
+
+    /// Writes what has been gathered if there is little room left. To be called once an event.
+    #[inline]
+    pub(crate) fn drain(&mut self) {
+        if self.used >= CHUNK {
+            self.write();
+        }
+    }
+
+    #[cold]
+    fn write(&mut self) {
+        if self.error.is_none() {
+            self.error = self.inner.write_all(&self.buffer[..self.used]).err();
+        }
+        self.used = 0;
+    }
+
+    #[cold]
+    fn write_through(&mut self, bytes: &[u8]) {
+        if self.error.is_none() {
+            self.error = self.inner.write_all(bytes).err();
+        }
+    }
+
+    /// Writes the rest and gives the file back.
+    ///
+    /// Errors: the first that any write met.
+    pub(crate) fn finish(mut self) -> io::Result<W> {
+        self.write();
+        match self.error {
+            Some(error) => Err(error),
+            None => self.inner.flush().map(|()| self.inner),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes some bytes, then fails; how often it was asked afterwards.
+    #[derive(Debug)]
+    struct Full {
+        room: usize,
+        asked: usize,
+    }
+
+    impl Write for &mut Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let taken = bytes.len().min(self.room);
+            self.room -= taken;
+            if taken == 0 {
+                self.asked += 1;
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            Ok(taken)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_first_error_is_kept_and_ends_writing() {
+        let mut full = Full { room: 100_000, asked: 0 };
+        let mut output = Output::new(&mut full);
+        for _ in 0..1_000 {
+            output.extend(&[7; 1_000]);
+        }
+        output.extend(&[7; 100_000]);
+        let error = output.finish().unwrap_err();
+        assert_eq!((error.kind(), full.asked), (io::ErrorKind::StorageFull, 1));
+    }
+
+    #[test]
+    fn bytes_keep_their_order_whatever_their_size() {
+        let mut output = Output::new(Vec::new());
+        let mut expected = Vec::new();
+        for (number, size) in
+            [1, MARGIN, MARGIN + 1, 3, 5 * CHUNK, CHUNK, 2].repeat(20).into_iter().enumerate()
+        {
+            let bytes = vec![number as u8; size];
+            output.extend(&bytes);
+            expected.extend(&bytes);
+            output.fill(|free: &mut [u8; 2]| {
+                free[0] = 255;
+                1
+            });
+            expected.push(255);
+            output.drain();
+        }
+        assert!(output.finish().unwrap() == expected);
+    }
+}

@@ -1,0 +1,519 @@
+//! Perfetto traces (`.pftrace`), for <https://ui.perfetto.dev>.
+//!
+//! What the viewer shows:
+//!
+//! - Under "CPUs", the counters and then a track for each CPU that did something, whose slices
+//!   are the tasks that ran, by name; a kick is an instant.
+//! - Under "Tasks", a track for each task in order of arrival. Its slices are `ready` and
+//!   `running` (argument `cpu`; at the end `off`, why it stopped); a gap means blocked. A
+//!   migration is an instant.
+//! - A wake-up is an instant in the waker's `running` slice, on the CPU that took the interrupt,
+//!   or on the track "outside", with an arrow to the `ready` slice that it begins. So is a
+//!   task's creation.
+//!
+//! A `running` slice and the slice of the CPU have the task's serial as correlation id, by which
+//! the viewer colours them alike.
+//!
+//! Tracks are plain ones with a parent, not thread tracks: the viewer would sort threads among
+//! processes and their threads by its own rules, merge them with a kernel's, and has no such
+//! thing as a CPU track to draw slices on. The viewer's own scheduling view, which is
+//! made for sched_switch events, opens what [`crate::ftrace`] writes.
+//!
+//! Events are packets of one sequence whose clock counts from packet to packet, with interned
+//! names; one event becomes at most six packets of 20 to 30 bytes. Nothing is kept but the state
+//! of the tasks that live and of the CPUs.
+
+mod event;
+mod proto;
+
+use crate::output::Output;
+use crate::{Counter, Event, Kind, Sink, TaskInfo};
+use anysched_core::{CpuId, Off, TaskId, Time};
+use event::{DebugAnnotation, TrackEvent, Type, Value};
+use proto::{Interned, TracePacket, TrackDescriptor};
+use std::borrow::ToOwned;
+use std::format;
+use std::io::{self, Write};
+use std::string::String;
+use std::vec::Vec;
+
+/// The only sequence.
+const SEQUENCE: u32 = 1;
+/// The sequence's own clock: each timestamp counts from the one before. 64 is the first number
+/// that is free for such clocks.
+const CLOCK: u32 = 64;
+
+/// Tracks that are not a CPU's or a task's. 0 is the viewer's.
+const CPUS: u64 = 1;
+const TASKS: u64 = 2;
+const OUTSIDE: u64 = 3;
+const COUNTERS: u64 = 4;
+/// CPUs and tasks take turns from here on.
+const FIRST_TRACK: u64 = 8;
+
+/// Names of slices and instants, interned; tasks' names follow from [`FIRST_NAME`].
+#[derive(Clone, Copy)]
+enum Name {
+    Running = 1,
+    Ready,
+    Wake,
+    New,
+    Kick,
+    Migrate,
+    Unknown,
+}
+const NAMES: [(Name, &str); 7] = [
+    (Name::Running, "running"),
+    (Name::Ready, "ready"),
+    (Name::Wake, "wake"),
+    (Name::New, "new"),
+    (Name::Kick, "kick"),
+    (Name::Migrate, "migrate"),
+    (Name::Unknown, "unknown task"),
+];
+const FIRST_NAME: u64 = 8;
+
+/// Names of arguments, interned.
+#[derive(Clone, Copy)]
+enum Arg {
+    Cpu = 1,
+    Off,
+    From,
+    To,
+}
+const ARGS: [(Arg, &str); 4] =
+    [(Arg::Cpu, "cpu"), (Arg::Off, "off"), (Arg::From, "from"), (Arg::To, "to")];
+
+const OFFS: [(Off, &str); 6] = [
+    (Off::Expired, "expired"),
+    (Off::Preempted, "preempted"),
+    (Off::Yielded, "yielded"),
+    (Off::NotRun, "not run"),
+    (Off::Blocked, "blocked"),
+    (Off::Exited, "exited"),
+];
+
+fn cpu_track(cpu: CpuId) -> u64 {
+    FIRST_TRACK + 2 * u64::from(cpu.0)
+}
+
+fn task_track(serial: u64) -> u64 {
+    FIRST_TRACK + 1 + 2 * serial
+}
+
+/// What is known of the task that has a number now.
+#[derive(Clone, Copy, Debug, Default)]
+struct Task {
+    serial: u64,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+enum State {
+    /// No task has this number, as far as the writer was told.
+    #[default]
+    Unknown,
+    Blocked,
+    Ready,
+    Running(CpuId),
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Cpu {
+    /// Its track has been described.
+    described: bool,
+    /// Its track has an open slice.
+    busy: bool,
+}
+
+/// Writes events as a Perfetto trace. It gathers its own chunks, so `W` needs no buffer.
+///
+/// Without [`PerfettoWriter::finish`] the end of the trace is missing.
+#[derive(Debug)]
+pub struct PerfettoWriter<W> {
+    output: Output<W>,
+    /// The time of the event at hand.
+    now: Time,
+    /// The time of the last packet that has one.
+    written: Time,
+    /// The task that the next event attaches.
+    arriving: Option<(TaskId, u64)>,
+    tasks: Vec<Task>,
+    cpus: Vec<Cpu>,
+    /// The last value of each counter.
+    counters: [Option<u64>; 2],
+    /// The track "outside" has been described.
+    outside: bool,
+    /// Arrows so far; the last one's id.
+    flows: u64,
+}
+
+impl<W: Write> PerfettoWriter<W> {
+    /// A trace that goes to `out`, which is best a plain file.
+    pub fn new(out: W) -> PerfettoWriter<W> {
+        let mut writer = PerfettoWriter {
+            output: Output::new(out),
+            now: Time::ZERO,
+            written: Time::ZERO,
+            arriving: None,
+            tasks: Vec::new(),
+            cpus: Vec::new(),
+            counters: [None; 2],
+            outside: false,
+            flows: 0,
+        };
+        writer.begin();
+        writer
+    }
+
+    /// Ends all slices at `end`, or at the last event if that is later, and gives the file back.
+    ///
+    /// Errors: the first that any write met; nothing was written after it.
+    pub fn finish(mut self, end: Time) -> io::Result<W> {
+        self.now = self.now.max(end);
+        for cpu in 0..self.cpus.len() {
+            if self.cpus[cpu].busy {
+                self.end_slice(cpu_track(CpuId(cpu as u16)), None);
+            }
+        }
+        for task in 0..self.tasks.len() {
+            self.change(TaskId(task as u32), State::Unknown, None);
+        }
+        self.output.finish()
+    }
+
+    /// The sequence's clock and names, and the groups of tracks.
+    fn begin(&mut self) {
+        let clock = |id, is_incremental| proto::Clock {
+            clock_id: Some(id),
+            timestamp: Some(0),
+            is_incremental,
+        };
+        self.write(&TracePacket {
+            sequence_flags: Some(proto::SEQ_INCREMENTAL_STATE_CLEARED),
+            first_packet_on_sequence: Some(true),
+            trace_packet_defaults: Some(proto::TracePacketDefaults {
+                timestamp_clock_id: Some(CLOCK),
+            }),
+            clock_snapshot: Some(proto::ClockSnapshot {
+                clocks: [clock(proto::BUILTIN_CLOCK_BOOTTIME, None), clock(CLOCK, Some(true))]
+                    .into(),
+                primary_trace_clock: Some(proto::BUILTIN_CLOCK_BOOTTIME),
+            }),
+            interned_data: Some(proto::InternedData {
+                event_names: NAMES
+                    .iter()
+                    .map(|&(name, text)| interned(name as u64, text))
+                    .collect(),
+                debug_annotation_names: ARGS
+                    .iter()
+                    .map(|&(arg, text)| interned(arg as u64, text))
+                    .collect(),
+                debug_annotation_string_values: OFFS
+                    .iter()
+                    .map(|&(off, text)| interned(off as u64 + 1, text))
+                    .collect(),
+            }),
+            ..packet()
+        });
+        for (uuid, name) in [(CPUS, "CPUs"), (TASKS, "Tasks")] {
+            self.describe(TrackDescriptor {
+                uuid: Some(uuid),
+                name: Some(name.to_owned()),
+                child_ordering: Some(proto::CHILD_ORDERING_EXPLICIT),
+                ..TrackDescriptor::default()
+            });
+        }
+    }
+
+    fn describe(&mut self, track: TrackDescriptor) {
+        self.write(&TracePacket { track_descriptor: Some(track), ..packet() });
+    }
+
+    /// Describes a track of the group "CPUs".
+    #[cold]
+    fn describe_cpus_track(&mut self, uuid: u64, name: String, rank: i32) {
+        self.describe(TrackDescriptor {
+            uuid: Some(uuid),
+            name: Some(name),
+            parent_uuid: Some(CPUS),
+            sibling_order_rank: Some(rank),
+            ..TrackDescriptor::default()
+        });
+    }
+
+    fn write(&mut self, packet: &TracePacket) {
+        let mut bytes = Vec::new();
+        prost::encoding::message::encode(1, packet, &mut bytes);
+        self.output.extend(&bytes);
+    }
+
+    /// Writes an event that happens now.
+    #[inline]
+    fn put(&mut self, event: TrackEvent) {
+        let since_last = self.now.since(self.written);
+        self.written = self.now;
+        let flags = proto::SEQ_NEEDS_INCREMENTAL_STATE;
+        self.output.fill(|free| event::encode(free, since_last.0, SEQUENCE, flags, &event));
+    }
+
+    fn end_slice(&mut self, track_uuid: u64, why: Option<Off>) {
+        let off = |off| DebugAnnotation {
+            name_iid: Arg::Off as u64,
+            value: Value::StringIid(off as u64 + 1),
+        };
+        self.put(TrackEvent {
+            r#type: Type::SliceEnd,
+            track_uuid,
+            debug_annotations: [why.map(off), None],
+            ..TrackEvent::default()
+        });
+    }
+
+    fn known(&self, task: TaskId) -> Task {
+        self.tasks.get(task.index()).copied().unwrap_or_default()
+    }
+
+    /// The state of `cpu`, whose track exists afterwards.
+    fn cpu(&mut self, cpu: CpuId) -> &mut Cpu {
+        if self.cpus.len() <= cpu.index() {
+            self.cpus.resize(cpu.index() + 1, Cpu::default());
+        }
+        if !self.cpus[cpu.index()].described {
+            self.cpus[cpu.index()].described = true;
+            self.describe_cpus_track(cpu_track(cpu), format!("CPU {}", cpu.0), i32::from(cpu.0));
+        }
+        &mut self.cpus[cpu.index()]
+    }
+
+    /// `id` goes from its state to another one: its open slice ends, for the reason `off`, and
+    /// a new one begins.
+    fn change(&mut self, id: TaskId, state: State, off: Option<Off>) {
+        let task = self.known(id);
+        if task.state == State::Unknown {
+            return;
+        }
+        let track = task_track(task.serial);
+        match task.state {
+            State::Unknown | State::Blocked => {}
+            State::Ready => self.end_slice(track, None),
+            State::Running(_) => self.end_slice(track, off),
+        }
+        self.tasks[id.index()].state = state;
+        match state {
+            State::Unknown | State::Blocked => {}
+            State::Ready => self.begin_ready(track, 0),
+            State::Running(cpu) => self.put(TrackEvent {
+                track_uuid: track,
+                name_iid: Name::Running as u64,
+                debug_annotations: [Some(argument(Arg::Cpu, cpu)), None],
+                correlation_id: Some(task.serial),
+                ..TrackEvent::default()
+            }),
+        }
+    }
+
+    /// Begins a slice to which `arrow` leads, if it is not 0.
+    fn begin_ready(&mut self, track_uuid: u64, arrow: u64) {
+        self.put(TrackEvent {
+            track_uuid,
+            name_iid: Name::Ready as u64,
+            terminating_flow_id: arrow,
+            ..TrackEvent::default()
+        });
+    }
+
+    fn instant(&mut self, name: Name, event: TrackEvent) {
+        self.put(TrackEvent { r#type: Type::Instant, name_iid: name as u64, ..event });
+    }
+
+    /// `id` becomes ready because of `by`, or of an interrupt on `cpu`, or of nothing known.
+    fn ready(&mut self, id: TaskId, name: Name, by: Option<TaskId>, cpu: Option<CpuId>, off: Off) {
+        let waker = by.map(|by| self.known(by)).filter(|waker| waker.state != State::Unknown);
+        let from = match (waker, cpu) {
+            (Some(waker), _) => task_track(waker.serial),
+            (None, Some(cpu)) => {
+                self.cpu(cpu);
+                cpu_track(cpu)
+            }
+            (None, None) => {
+                if !self.outside {
+                    self.outside = true;
+                    self.describe_cpus_track(OUTSIDE, "outside".to_owned(), i32::MAX);
+                }
+                OUTSIDE
+            }
+        };
+        self.flows += 1;
+        let flow_id = self.flows;
+        self.instant(name, TrackEvent { track_uuid: from, flow_id, ..TrackEvent::default() });
+        self.change(id, State::Blocked, Some(off));
+        let task = self.known(id);
+        if task.state == State::Blocked {
+            self.tasks[id.index()].state = State::Ready;
+            self.begin_ready(task_track(task.serial), flow_id);
+        }
+    }
+
+    fn attach(&mut self, id: TaskId, by: Option<TaskId>) {
+        let Some((_, serial)) = self.arriving.take().filter(|&(named, _)| named == id) else {
+            return;
+        };
+        if self.tasks.len() <= id.index() {
+            self.tasks.resize(id.index() + 1, Task::default());
+        }
+        // The number may be free already although the switch away from the task that had it is
+        // only told after this event.
+        self.change(id, State::Unknown, Some(Off::Exited));
+        self.tasks[id.index()] = Task { serial, state: State::Blocked };
+        self.ready(id, Name::New, by, None, Off::Exited);
+    }
+
+    fn switch(&mut self, cpu: CpuId, prev: Option<(TaskId, Off)>, next: Option<TaskId>) {
+        let here = State::Running(cpu);
+        if let (Some((prev, _)), Some(next)) = (prev, next)
+            && prev == next
+            && self.known(prev).state == here
+        {
+            return;
+        }
+        if std::mem::replace(&mut self.cpu(cpu).busy, next.is_some()) {
+            self.end_slice(cpu_track(cpu), None);
+        }
+        if let Some((prev, why)) = prev
+            // It may have been woken, or even run elsewhere, since it left the CPU.
+            && self.known(prev).state == here
+        {
+            let state = match why {
+                Off::Exited => State::Unknown,
+                Off::Blocked => State::Blocked,
+                _ => State::Ready,
+            };
+            self.change(prev, state, Some(why));
+        }
+        if let Some(next) = next {
+            let task = self.known(next);
+            let known = task.state != State::Unknown;
+            self.put(TrackEvent {
+                track_uuid: cpu_track(cpu),
+                name_iid: if known { FIRST_NAME + task.serial } else { Name::Unknown as u64 },
+                correlation_id: known.then_some(task.serial),
+                ..TrackEvent::default()
+            });
+            self.change(next, here, None);
+        }
+    }
+
+    fn migrate(&mut self, id: TaskId, from: CpuId, to: CpuId) {
+        let task = self.known(id);
+        if task.state != State::Unknown {
+            let event = TrackEvent {
+                track_uuid: task_track(task.serial),
+                debug_annotations: [Some(argument(Arg::From, from)), Some(argument(Arg::To, to))],
+                ..TrackEvent::default()
+            };
+            self.instant(Name::Migrate, event);
+        }
+    }
+
+    fn sample(&mut self, counter: Counter, value: u64) {
+        let (index, name, unit) = match counter {
+            Counter::Ready => (0, "ready tasks", "tasks"),
+            Counter::Busy => (1, "busy CPUs", "CPUs"),
+        };
+        let track = COUNTERS + index as u64;
+        match self.counters[index].replace(value) {
+            Some(last) if last == value => return,
+            Some(_) => {}
+            None => self.describe(TrackDescriptor {
+                uuid: Some(track),
+                name: Some(name.to_owned()),
+                parent_uuid: Some(CPUS),
+                counter: Some(proto::CounterDescriptor { unit_name: Some(unit.to_owned()) }),
+                sibling_order_rank: Some(index as i32 - 2),
+                ..TrackDescriptor::default()
+            }),
+        }
+        self.put(TrackEvent {
+            r#type: Type::Counter,
+            track_uuid: track,
+            counter_value: Some(value),
+            ..TrackEvent::default()
+        });
+    }
+}
+
+fn argument(name: Arg, cpu: CpuId) -> DebugAnnotation {
+    DebugAnnotation { name_iid: name as u64, value: Value::Uint(u64::from(cpu.0)) }
+}
+
+fn packet() -> TracePacket {
+    TracePacket {
+        trusted_packet_sequence_id: Some(SEQUENCE),
+        sequence_flags: Some(proto::SEQ_NEEDS_INCREMENTAL_STATE),
+        ..TracePacket::default()
+    }
+}
+
+fn interned(iid: u64, text: &str) -> Interned {
+    Interned { iid: Some(iid), name: Some(text.to_owned()) }
+}
+
+impl<W: Write> Sink for PerfettoWriter<W> {
+    fn task(&mut self, info: &TaskInfo<'_>) {
+        let serial = info.serial;
+        let name = match info.name {
+            Some(name) if !name.is_empty() => name.to_owned(),
+            _ => format!("task {serial}"),
+        };
+        self.write(&TracePacket {
+            interned_data: Some(proto::InternedData {
+                event_names: [interned(FIRST_NAME + serial, &name)].into(),
+                ..proto::InternedData::default()
+            }),
+            track_descriptor: Some(TrackDescriptor {
+                uuid: Some(task_track(serial)),
+                name: Some(name),
+                parent_uuid: Some(TASKS),
+                sibling_order_rank: Some(i32::try_from(serial).unwrap_or(i32::MAX)),
+                sibling_merge_behavior: Some(proto::SIBLING_MERGE_BEHAVIOR_NONE),
+                description: Some(format!("task {serial}, nice {}", info.nice)),
+                ..TrackDescriptor::default()
+            }),
+            ..packet()
+        });
+        self.arriving = Some((info.task, serial));
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.now = self.now.max(event.time);
+        match event.kind {
+            Kind::Attach { task, by } => self.attach(task, by),
+            Kind::Wake { task, by, cpu } => self.ready(task, Name::Wake, by, cpu, Off::Blocked),
+            Kind::Switch { cpu, prev, next } => self.switch(cpu, prev, next),
+            Kind::Kick { cpu } => {
+                self.cpu(cpu);
+                let track_uuid = cpu_track(cpu);
+                self.instant(Name::Kick, TrackEvent { track_uuid, ..TrackEvent::default() });
+            }
+            Kind::Migrate { task, from, to } => self.migrate(task, from, to),
+            Kind::Sample { counter, value } => self.sample(counter, value),
+        }
+        self.output.drain();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::churn::churn;
+
+    #[test]
+    fn memory_depends_on_live_tasks_only() {
+        let mut writer = PerfettoWriter::new(io::sink());
+        churn(&mut writer, 2_000_000, 100);
+        assert_eq!((writer.tasks.len(), writer.cpus.len()), (100, 4));
+        assert!(writer.tasks.capacity() <= 200);
+        writer.finish(Time::ZERO).unwrap();
+    }
+}
