@@ -1,0 +1,235 @@
+//! What the machine does to tasks, in cases small enough to work out by hand: costs, SMT, ticks,
+//! hotplug, affinity, and the ways in which tasks wait for each other.
+
+mod support;
+
+use anysched_core::{CpuId, CpuSet, Machine, Span, Time};
+use anysched_sim::{Costs, Setup, Sim, SimError};
+use anysched_workload::model::{Model, ModelTask};
+use anysched_workload::{Barrier, Channel, Load, Lock, NewTask, Op, Outside, Sizes};
+use support::{MS, at, completions, model, ms, play, run, task};
+
+fn cpus(n: usize) -> Setup {
+    Setup::new(Machine::flat(n).unwrap())
+}
+
+#[test]
+fn costs_delay_tasks_but_are_not_their_service() {
+    let mut setup = cpus(1);
+    setup.costs = Costs { context_switch: ms(1), pick_base: Span::from_us(10), ..Costs::default() };
+    let load = model(vec![task(0, vec![run(4)]), task(0, vec![run(4)])]);
+    let (metrics, results) = play(setup, "rr", &[("quantum", "2ms")], load);
+    // Four slices, each another task than before: 4 · (1.01 + 2) ms.
+    assert_eq!(results[1].completion, Time(4 * 3_010_000));
+    assert_eq!(results[0].completion, Time(3 * 3_010_000));
+    assert_eq!(results[0].service, ms(4));
+    assert_eq!(metrics.context_switches, 4);
+    assert_eq!((metrics.busy, metrics.overhead), (ms(8), Span(4 * 1_010_000)));
+}
+
+#[test]
+fn a_task_that_is_picked_again_switches_for_nothing() {
+    let mut setup = cpus(1);
+    setup.costs.context_switch = ms(1);
+    let load = model(vec![task(0, vec![run(6)])]);
+    let (metrics, results) = play(setup, "rr", &[("quantum", "2ms")], load);
+    assert_eq!((metrics.dispatches, metrics.context_switches), (3, 1));
+    assert_eq!(completions(&results), [7]);
+}
+
+#[test]
+fn moving_costs_by_distance() {
+    let mut setup = Setup::new(Machine::parse("2 nodes x 2 cores").unwrap());
+    setup.costs.migrate_core = ms(1);
+    setup.costs.migrate_node = ms(3);
+    let pinned = |cpu| Op::SetAffinity(CpuSet::of([CpuId(cpu)]));
+    let ops = vec![pinned(0), run(1), pinned(1), run(1), pinned(2), run(1), pinned(3), run(1)];
+    let (metrics, results) = play(setup, "fcfs", &[], model(vec![task(0, ops)]));
+    // 4 ms of work, two moves within a cache, one between nodes.
+    assert_eq!(completions(&results), [4 + 1 + 3 + 1]);
+    assert_eq!((metrics.migrations, metrics.migrations_node), (3, 1));
+}
+
+#[test]
+fn enqueueing_costs_the_waker() {
+    let mut setup = cpus(2);
+    setup.costs.enqueue_base = ms(1);
+    let mut load = model(vec![
+        task(0, vec![Op::Wait(Channel(0)), run(2)]),
+        task(0, vec![run(3), Op::Signal(Channel(0)), run(2)]),
+    ]);
+    load.sizes.channels = 1;
+    let (_, results) = play(setup, "fcfs", &[], load);
+    // Both arrivals keep CPU 0 busy until 2 ms; the second task runs on CPU 1 from 0 on, so that
+    // it signals at 3 ms, spends 1 ms on that and has 2 ms to do; the first runs at once.
+    assert_eq!(completions(&results), [5, 6]);
+}
+
+#[test]
+fn a_contended_lock_serves_cpus_in_turn() {
+    let mut setup = cpus(2);
+    setup.costs.lock_hold = ms(1);
+    let load = model(vec![task(0, vec![run(4)]), task(0, vec![run(4)])]);
+    let (metrics, results) = play(setup, "fcfs", &[], load);
+    // Two arrivals hold the lock until 2 ms (CPU 0 pays), then CPU 0 picks until 3, CPU 1 until 4.
+    // The pick of CPU 0 pays the wait and its own arrivals: see the sum.
+    assert_eq!(metrics.overhead, metrics.makespan() + metrics.makespan() - metrics.idle - ms(8));
+    assert!(results[1].completion > at(4) && results[0].completion > at(4));
+}
+
+#[test]
+fn smt_siblings_slow_each_other_down() {
+    let mut setup = Setup::new(Machine::parse("1 cores x 2 threads").unwrap());
+    setup.smt_speed = 512;
+    let load = model(vec![task(0, vec![run(4)]), task(0, vec![run(10)])]);
+    let (metrics, results) = play(setup, "fcfs", &[], load);
+    // Both at half speed until the first is done at 8 ms with 4 ms of the second's work done;
+    // the other 6 ms go at full speed.
+    assert_eq!(completions(&results), [8, 14]);
+    assert_eq!((results[1].service, metrics.busy), (ms(10), ms(22)));
+}
+
+#[test]
+fn slow_cpus_take_longer() {
+    let mut cpu = *Machine::flat(1).unwrap().cpu(CpuId(0));
+    cpu.capacity = 256;
+    let setup = Setup::new(Machine::new(vec![cpu]).unwrap());
+    let (_, results) = play(setup, "fcfs", &[], model(vec![task(0, vec![run(3)])]));
+    assert_eq!(completions(&results), [12]);
+}
+
+#[test]
+fn a_cpu_that_goes_offline_gives_its_tasks_away() {
+    for (policy, settings) in
+        [("fcfs", &[][..]), ("rr", &[("layout", "per-cpu")]), ("cfs", &[]), ("eevdf", &[])]
+    {
+        let mut setup = cpus(2);
+        setup.hotplug = vec![(at(2), CpuId(1), false), (at(8), CpuId(1), true)];
+        let mut pinned = task(0, vec![run(4)]);
+        pinned.new.affinity = CpuSet::of([CpuId(1)]);
+        let load = model(vec![pinned, task(0, vec![run(10)]), task(9, vec![run(3)])]);
+        let (metrics, results) = play(setup, policy, settings, load);
+        assert_eq!(results.len(), 3, "{policy}");
+        // The first task is taken off at 2 ms. What is left of the second keeps CPU 0 busy until
+        // at least 10 ms, so that the third, if nothing is preempted for it, is done at 13.
+        let end = metrics.makespan();
+        assert!(end == ms(12) || end == ms(13), "{policy}: {end}");
+        assert_eq!(metrics.busy, ms(17), "{policy}");
+        assert_eq!(metrics.busy + metrics.idle, end + end - ms(6), "{policy}");
+    }
+}
+
+#[test]
+fn ticks_come_on_a_grid_while_a_task_runs() {
+    let mut setup = cpus(1);
+    setup.costs.timer_irq = Span::from_us(100);
+    let load = model(vec![task(3, vec![run(20)])]);
+    let (metrics, results) = play(setup, "rr", &[("tick", "10ms")], load);
+    // From 3 to 23.2 ms, with ticks at 10 and 20 ms.
+    assert_eq!(results[0].completion, Time(23_200_000));
+    assert_eq!(metrics.overhead, Span(200_000));
+}
+
+#[test]
+fn locks_are_handed_over_in_turn() {
+    let critical = || vec![Op::Lock(Lock(0)), run(2), Op::Unlock(Lock(0)), run(1)];
+    let mut load = model((0..3).map(|_| task(0, critical())).collect());
+    load.sizes.locks = 1;
+    let (_, results) = play(cpus(3), "fcfs", &[], load);
+    assert_eq!(completions(&results), [3, 5, 7]);
+    assert_eq!(results[2].blocked, ms(4));
+}
+
+#[test]
+fn a_barrier_lets_everyone_go_at_once() {
+    let part = |n| task(0, vec![run(n), Op::Meet(Barrier(0)), run(1)]);
+    let mut load = model(vec![part(1), part(5), part(3)]);
+    load.sizes.barriers = vec![3];
+    let (_, results) = play(cpus(3), "fcfs", &[], load);
+    assert_eq!(completions(&results), [6, 6, 6]);
+}
+
+#[test]
+fn signals_are_stored_notifications_are_not() {
+    let case = |signal| {
+        let mut load = model(vec![
+            task(0, vec![signal]),
+            task(1, vec![Op::Wait(Channel(0)), run(1)]),
+            task(5, vec![Op::Broadcast(Channel(0))]),
+        ]);
+        load.sizes.channels = 1;
+        let (_, results) = play(cpus(1), "fcfs", &[], load);
+        results[1].completion
+    };
+    assert_eq!(case(Op::Signal(Channel(0))), at(2));
+    assert_eq!(case(Op::Notify(Channel(0))), at(6));
+}
+
+#[test]
+fn spawned_tasks_begin_when_they_are_spawned() {
+    let child = ModelTask { arrives: None, ..task(0, vec![run(2)]) };
+    let load = model(vec![task(0, vec![run(1), Op::Spawn(1), run(1)]), child]);
+    let (_, results) = play(cpus(2), "fcfs", &[], load);
+    assert_eq!((results[1].arrival, results[1].completion), (at(1), at(3)));
+}
+
+#[test]
+fn jobs_are_measured_from_their_release() {
+    let release = |n| Op::Release { at: at(n), deadline: Some(at(n + 5)) };
+    // In a script, each release counts from the one before.
+    let ops = vec![release(0), run(8), release(10), run(3), release(2), run(4)];
+    let (metrics, _) = play(cpus(1), "fcfs", &[], model(vec![task(0, ops)]));
+    // Jobs: 0–8 (3 late), 10–13, 12–17 (released while the one before runs).
+    assert_eq!(metrics.job_response_time.sum(), u128::from((8 + 3 + 5) * MS));
+    assert_eq!((metrics.deadline_misses, metrics.tardiness.max()), (1, Some(3 * MS)));
+}
+
+#[test]
+fn waiting_time_leaves_out_service_and_sleep() {
+    let sleeper = task(0, vec![run(1), Op::Sleep(ms(5)), run(1)]);
+    let load = model(vec![sleeper, task(0, vec![run(10)])]);
+    let (metrics, results) = play(cpus(1), "fcfs", &[], load);
+    // 0–1, asleep until 6, waits until 11, done at 12: 12 − 2 − 5.
+    assert_eq!(completions(&results), [12, 11]);
+    assert_eq!(metrics.waiting_time.max(), Some(5 * MS));
+    assert_eq!(metrics.wakeup_latency.max(), Some(5 * MS));
+}
+
+#[test]
+fn the_end_of_time_cuts_what_runs() {
+    let mut setup = cpus(2);
+    setup.until = at(10);
+    let (metrics, results) = play(setup, "fcfs", &[], model(vec![task(4, vec![run(100)])]));
+    assert_eq!(results.len(), 0);
+    assert_eq!((metrics.busy, metrics.idle, metrics.unfinished), (ms(6), ms(14), 1));
+}
+
+/// Arrives once and never uses the CPU.
+struct Spinner(bool);
+
+impl Load for Spinner {
+    fn peek(&self) -> Time {
+        if self.0 { Time(7) } else { Time::NEVER }
+    }
+    fn outside(&mut self) -> Outside {
+        self.0 = false;
+        Outside::Arrival(NewTask::default())
+    }
+    fn start(&mut self, _: anysched_core::TaskId, _: Time) {}
+    fn step(&mut self, _: anysched_core::TaskId, _: Time) -> Op {
+        Op::Yield
+    }
+}
+
+#[test]
+fn a_load_that_stands_still_is_an_error() {
+    let setup = cpus(1);
+    let scheduler = support::build(&setup.machine, "fcfs", &[]);
+    let error = Sim::new(setup, scheduler, Spinner(true)).run().map(|_| ()).unwrap_err();
+    assert_eq!(error, SimError::Standstill { at: Time(7), task: 0 });
+}
+
+#[test]
+fn sizes_of_a_model_without_objects_are_nothing() {
+    assert_eq!(Model::default().into_load().unwrap().sizes(), Sizes::default());
+}

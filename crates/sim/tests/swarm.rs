@@ -1,0 +1,257 @@
+//! Random machines, loads and policies under [`Checked`]: whatever is thrown at them, every
+//! policy keeps the contract and no CPU time is lost.
+
+mod support;
+
+use anysched_core::checked::{Checked, Rules};
+use anysched_core::registry::{POLICIES, PolicyInfo};
+use anysched_core::{CpuId, CpuSet, Machine, Scheduler, Span, Time};
+use anysched_sim::{Costs, Metrics, Setup, Sim};
+use anysched_trace::{Event, Sink, TaskInfo};
+use anysched_workload::model::{Model, ModelTask, Script};
+use anysched_workload::rng::Rng;
+use anysched_workload::{Barrier, Channel, Lock, Op};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+const CASES: u64 = 6_000;
+
+/// One case, from its seed alone.
+struct Case {
+    seed: u64,
+    setup: Setup,
+    policy: &'static PolicyInfo,
+    settings: Vec<(&'static str, &'static str)>,
+    model: Model,
+}
+
+const TOPOLOGIES: [&str; 8] = [
+    "1",
+    "2",
+    "3",
+    "2 cores x 2 threads",
+    "2 llcs x 2 cores",
+    "2 nodes x 2 cores x 2 threads",
+    "2 nodes x 2 packages x 2 llcs x 2 cores",
+    "12",
+];
+
+fn pick<'a, T>(rng: &mut Rng, from: &'a [T]) -> &'a T {
+    &from[rng.below(from.len() as u64) as usize]
+}
+
+fn sometimes(rng: &mut Rng, one_in: u64) -> bool {
+    rng.below(one_in) == 0
+}
+
+fn span(rng: &mut Rng, most_us: u64) -> Span {
+    Span::from_us(rng.below(most_us + 1))
+}
+
+impl Case {
+    fn new(seed: u64) -> Case {
+        let rng = &mut Rng::stream(seed, "swarm");
+        let machine = Machine::parse(pick::<&str>(rng, &TOPOLOGIES)).unwrap();
+        let tick = sometimes(rng, 2).then_some(Span::from_ms(1));
+        let mut setup = Setup::new(machine.with_tick(tick));
+        setup.until = Time(400_000_000);
+        if sometimes(rng, 2) {
+            setup.costs = costs(rng);
+        }
+        if sometimes(rng, 2) {
+            setup.smt_speed = 600;
+        }
+        let cpus = setup.machine.cpus() as u64;
+        if cpus > 1 && sometimes(rng, 2) {
+            for _ in 0..rng.below(6) {
+                // CPU 0 stays, so that there is always one.
+                let cpu = CpuId(1 + rng.below(cpus - 1) as u16);
+                let time = Time(rng.below(300_000) * 1000);
+                setup.hotplug.push((time, cpu, sometimes(rng, 2)));
+            }
+            setup.hotplug.sort();
+        }
+        let model = model(rng, cpus);
+        let policy = pick(rng, POLICIES);
+        Case { seed, setup, policy, settings: settings(rng), model }
+    }
+
+    fn scheduler(&self) -> Box<dyn Scheduler> {
+        (self.policy.build)(&self.setup.machine, &self.settings).unwrap()
+    }
+
+    /// Whether no CPU may idle while a ready task could run on it.
+    fn work_conserving(&self) -> bool {
+        let has = |key, value| self.settings.contains(&(key, value));
+        self.setup.machine.cpus() == 1 || has("layout", "global") || has("steal", "machine")
+    }
+}
+
+fn costs(rng: &mut Rng) -> Costs {
+    Costs {
+        context_switch: span(rng, 20),
+        migrate_core: span(rng, 5),
+        migrate_llc: span(rng, 50),
+        migrate_node: span(rng, 100),
+        pick_base: span(rng, 2),
+        pick_per_item: Span(rng.below(100)),
+        enqueue_base: span(rng, 2),
+        enqueue_log: Span(rng.below(500)),
+        lock_hold: Span(rng.below(1000)),
+        ipi: span(rng, 3),
+        timer_irq: span(rng, 3),
+    }
+}
+
+fn settings(rng: &mut Rng) -> Vec<(&'static str, &'static str)> {
+    let mut settings = vec![
+        ("layout", *pick(rng, &["global", "per-cpu", "per-llc", "per-node"])),
+        ("place", *pick(rng, &["creator", "round-robin", "least-loaded", "linux"])),
+        ("steal", *pick(rng, &["never", "llc", "node", "machine", "machine"])),
+    ];
+    settings.push(("balance", *pick(rng, &["never", "linux"])));
+    settings
+}
+
+fn model(rng: &mut Rng, cpus: u64) -> Model {
+    let mut model = Model::default();
+    model.sizes.channels = 3;
+    model.sizes.locks = 2;
+    model.sizes.barriers = vec![2, 3];
+    let tasks = 1 + rng.below(30);
+    for _ in 0..tasks {
+        let mut task = ModelTask {
+            arrives: Some(Time(rng.below(100_000) * 1000)),
+            script: Arc::new(script(rng, cpus)),
+            ..ModelTask::default()
+        };
+        task.new.nice = rng.below(40) as i8 - 20;
+        if sometimes(rng, 4) {
+            task.new.affinity = affinity(rng, cpus);
+        }
+        model.tasks.push(task);
+    }
+    for _ in 0..rng.below(40) {
+        let time = Time(rng.below(300_000) * 1000);
+        model.signals.push((time, Channel(rng.below(3) as u32)));
+    }
+    model.signals.sort();
+    model
+}
+
+fn affinity(rng: &mut Rng, cpus: u64) -> CpuSet {
+    let chosen = (0..cpus as u16).map(CpuId).filter(|_| sometimes(rng, 2));
+    let mut chosen: Vec<CpuId> = chosen.collect();
+    if chosen.is_empty() {
+        chosen.push(CpuId(rng.below(cpus) as u16));
+    }
+    CpuSet::of(chosen)
+}
+
+fn script(rng: &mut Rng, cpus: u64) -> Script {
+    let mut ops = vec![Op::Run(Span::from_us(1) + span(rng, 3_000))];
+    for _ in 0..rng.below(8) {
+        let lock = Lock(rng.below(2) as u32);
+        match rng.below(12) {
+            0..4 => ops.push(Op::Run(span(rng, 5_000))),
+            4 => ops.push(Op::Sleep(span(rng, 5_000))),
+            5 => ops.push(Op::Yield),
+            6 => ops.extend([Op::Lock(lock), Op::Run(span(rng, 500)), Op::Unlock(lock)]),
+            7 => ops.push(Op::Wait(Channel(rng.below(3) as u32))),
+            8 => ops.push(Op::Signal(Channel(rng.below(3) as u32))),
+            9 => ops.push(Op::Broadcast(Channel(rng.below(3) as u32))),
+            10 if sometimes(rng, 3) => ops.push(Op::Meet(Barrier(rng.below(2) as u32))),
+            10 => ops.push(Op::SetNice(rng.below(40) as i8 - 20)),
+            _ => ops.push(Op::SetAffinity(affinity(rng, cpus))),
+        }
+    }
+    Script { ops, repeat_from: 0, rounds: 1 + rng.below(20), ..Script::default() }
+}
+
+/// All events in one number.
+#[derive(Default)]
+struct Fingerprint(DefaultHasher);
+
+impl Sink for Fingerprint {
+    fn task(&mut self, info: &TaskInfo<'_>) {
+        info.serial.hash(&mut self.0);
+    }
+    fn event(&mut self, event: &Event) {
+        format!("{event:?}").hash(&mut self.0);
+    }
+}
+
+/// Says which case it was when a test fails.
+struct Blame<'a>(&'a Case);
+
+impl Drop for Blame<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let Case { seed, policy, settings, setup, .. } = self.0;
+            eprintln!("case {seed}: {} {settings:?} on {setup:?}", policy.name);
+        }
+    }
+}
+
+/// The time that each CPU was in use, summed up.
+fn online_time(setup: &Setup, end: Time) -> u64 {
+    let mut online = vec![Some(Time::ZERO); setup.machine.cpus()];
+    let mut sum = 0;
+    for &(time, cpu, up) in &setup.hotplug {
+        let since = &mut online[cpu.index()];
+        match (*since, up) {
+            (None, true) => *since = Some(time),
+            (Some(from), false) => {
+                sum += (time - from).0;
+                *since = None;
+            }
+            _ => {}
+        }
+    }
+    sum + online.into_iter().flatten().map(|from| (end - from).0).sum::<u64>()
+}
+
+fn check_case(case: &Case) -> Metrics {
+    let _blame = Blame(case);
+    let rules = Rules { work_conserving: case.work_conserving(), ..Rules::default() };
+    let checked = Checked::new(case.scheduler(), &case.setup.machine, rules);
+    let load = case.model.clone().into_load().unwrap();
+    let sim = Sim::new(case.setup.clone(), checked, load);
+    let mut service = 0;
+    let (metrics, ..) = sim.run().unwrap();
+    service += metrics.busy.0;
+    let spent = service + metrics.overhead.0 + metrics.idle.0;
+    assert_eq!(spent, online_time(&case.setup, case.setup.until), "no CPU time is lost");
+    assert_eq!(metrics.tasks, metrics.completed + metrics.unfinished);
+    assert_eq!(metrics.runqueue_wait.count(), metrics.dispatches);
+    metrics
+}
+
+#[test]
+fn every_policy_keeps_the_contract_whatever_comes() {
+    let mut dispatches = vec![0; POLICIES.len()];
+    for seed in 0..CASES {
+        let case = Case::new(seed);
+        let metrics = check_case(&case);
+        let at = POLICIES.iter().position(|policy| policy.name == case.policy.name).unwrap();
+        dispatches[at] += metrics.dispatches;
+    }
+    for (policy, dispatches) in POLICIES.iter().zip(dispatches) {
+        assert!(dispatches > 10_000, "{}: {dispatches} dispatches are no test", policy.name);
+    }
+}
+
+#[test]
+fn the_same_case_is_the_same_run() {
+    for seed in 0..CASES / 20 {
+        let run = || {
+            let case = Case::new(seed);
+            let load = case.model.clone().into_load().unwrap();
+            let sink = Fingerprint::default();
+            let sim = Sim::with_sink(case.setup.clone(), case.scheduler(), load, sink);
+            let (_, _, sink) = sim.run().unwrap();
+            sink.0.finish()
+        };
+        assert_eq!(run(), run(), "case {seed}");
+    }
+}
