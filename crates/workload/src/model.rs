@@ -16,8 +16,9 @@
 //!
 //! Times are in nanoseconds. What has its default is left out: see [`Model::read`].
 
-use crate::import::{self, ImportError};
-use crate::{Barrier, Channel, Lock, NewTask, Op, Sizes};
+use crate::import::{self, ImportError, excerpt};
+use crate::nearest::nearest;
+use crate::{Channel, NewTask, Op, Sizes};
 use anysched_core::{CpuSet, DomainId, Span, Time};
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use std::collections::BTreeMap;
@@ -138,9 +139,8 @@ impl Model {
     /// `relative_deadline` and `deadline`. A script has `ops` and may have `repeat_from` (0),
     /// `rounds` (1) and `slips` (false).
     ///
-    /// Errors: the text is not JSON or not such a model, with line and column; or the model does
-    /// not hold together (an object, script or task that is not there, signals out of order),
-    /// with the number of the script, task or signal.
+    /// Errors: the text is not JSON or not such a model, with line and column; a script that is
+    /// not there, more than 16 777 216 channels or locks, or what [`Model::validate`] refuses.
     pub fn read(input: impl Read) -> Result<Model, ImportError> {
         let input = import::open(input)?;
         let file: File = serde_json::from_reader(input).map_err(|error| {
@@ -441,7 +441,12 @@ fn read_op<'de, A: SeqAccess<'de>>(name: &str, seq: &mut A) -> Result<Op, A::Err
         "affinity" => Op::SetAffinity(one::<A, Cpus>(name, seq)?.0),
         "spawn" => Op::Spawn(one(name, seq)?),
         "exit" => Op::Exit,
-        other => return Err(de::Error::unknown_variant(other, OP_NAMES)),
+        other => {
+            let near = nearest(other, OP_NAMES.iter().copied());
+            let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+            let other = excerpt(other);
+            return Err(de::Error::custom(format_args!("no operation `{other}`{hint}")));
+        }
     })
 }
 
@@ -456,90 +461,49 @@ impl File {
                 return wrong(format!("{number} {what}; at most {MAX_OBJECTS} are possible"));
             }
         }
-        if let Some(barrier) = self.barriers.iter().position(|&party| party == 0) {
-            return wrong(format!("barrier {barrier} is for no task; at least 1 meets there"));
+        let scripts: Vec<_> = self.scripts.into_iter().map(FileScript::into_script).collect();
+        let mut tasks = Vec::with_capacity(self.tasks.len());
+        for (number, task) in self.tasks.into_iter().enumerate() {
+            let Some(script) = scripts.get(task.script) else {
+                let (script, there) = (task.script, scripts.len());
+                return wrong(format!(
+                    "task {number}: script {script} is not there; there are {there}, numbered \
+                     from 0"
+                ));
+            };
+            tasks.push(task.into_task(script.clone()));
         }
-        let mut model = Model {
-            sizes: Sizes { channels: self.channels, locks: self.locks, barriers: self.barriers },
+        let (channels, locks, barriers) = (self.channels, self.locks, self.barriers);
+        let signals = self.signals.into_iter().map(|(at, to)| (Time(at), Channel(to))).collect();
+        let model = Model {
+            tasks,
+            signals,
+            sizes: Sizes { channels, locks, barriers },
             cpus: self.cpus,
             until: self.until.map(Time),
             warnings: self.warnings,
-            ..Model::default()
         };
-        let mut scripts = Vec::with_capacity(self.scripts.len());
-        for (number, script) in self.scripts.into_iter().enumerate() {
-            let script = script.into_script();
-            check_script(&script, &model.sizes, self.tasks.len())
-                .map_err(|what| ImportError::whole(format!("script {number}: {what}")))?;
-            scripts.push(Arc::new(script));
+        match model.validate() {
+            Ok(()) => Ok(model),
+            Err(error) => wrong(error.to_string()),
         }
-        for (number, task) in self.tasks.into_iter().enumerate() {
-            let task = task.into_task(&scripts);
-            let task = task.map_err(|what| ImportError::whole(format!("task {number}: {what}")))?;
-            model.tasks.push(task);
-        }
-        for (number, &(at, channel)) in self.signals.iter().enumerate() {
-            if channel >= self.channels {
-                let there = self.channels;
-                return wrong(format!("signal {number}: channel {channel} of {there}"));
-            }
-            if model.signals.last().is_some_and(|&(before, _)| before > Time(at)) {
-                return wrong(format!("signal {number} comes before the one before it"));
-            }
-            model.signals.push((Time(at), Channel(channel)));
-        }
-        Ok(model)
     }
 }
 
 impl FileScript {
-    fn into_script(self) -> Script {
-        Script {
+    fn into_script(self) -> Arc<Script> {
+        Arc::new(Script {
             ops: self.ops.into_iter().map(|op| op.0).collect(),
             repeat_from: self.repeat_from,
             rounds: self.rounds.0,
             slips: self.slips,
-        }
-    }
-}
-
-/// Whether every object of the script is there. Errors: what is wrong.
-fn check_script(script: &Script, sizes: &Sizes, tasks: usize) -> Result<(), String> {
-    for (number, op) in script.ops.iter().enumerate() {
-        let (what, index, there) = match *op {
-            Op::Wait(Channel(n))
-            | Op::Signal(Channel(n))
-            | Op::Notify(Channel(n))
-            | Op::Broadcast(Channel(n)) => ("channel", n, sizes.channels as usize),
-            Op::Lock(Lock(n)) | Op::Unlock(Lock(n)) => ("lock", n, sizes.locks as usize),
-            Op::Meet(Barrier(n)) => ("barrier", n, sizes.barriers.len()),
-            Op::Spawn(n) => ("task", n, tasks),
-            Op::SetNice(nice) if !(-20..=19).contains(&nice) => {
-                return Err(format!("operation {number}: nice {nice} is not in -20..=19"));
-            }
-            _ => continue,
-        };
-        if index as usize >= there {
-            return Err(format!("operation {number}: {what} {index} of {there}"));
-        }
-    }
-    match script.ops.len() {
-        n if script.repeat_from > n => {
-            Err(format!("it repeats from operation {} of {n}", script.repeat_from))
-        }
-        _ => Ok(()),
+        })
     }
 }
 
 impl FileTask {
-    fn into_task(self, scripts: &[Arc<Script>]) -> Result<ModelTask, String> {
-        let Some(script) = scripts.get(self.script) else {
-            return Err(format!("script {} of {}", self.script, scripts.len()));
-        };
-        if !(-20..=19).contains(&self.nice) {
-            return Err(format!("nice {} is not in -20..=19", self.nice));
-        }
-        Ok(ModelTask {
+    fn into_task(self, script: Arc<Script>) -> ModelTask {
+        ModelTask {
             new: NewTask {
                 name: self.name,
                 nice: self.nice,
@@ -552,7 +516,235 @@ impl FileTask {
                 deadline: self.deadline.map(Time),
             },
             arrives: self.arrives.map(Time),
-            script: script.clone(),
+            script,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Barrier, Lock};
+    use anysched_core::CpuId;
+    use flate2::{Compression, write::GzEncoder};
+    use proptest::prelude::*;
+
+    fn written(model: &Model) -> String {
+        let mut file = Vec::new();
+        model.write(&mut file).unwrap();
+        String::from_utf8(file).unwrap()
+    }
+
+    #[test]
+    fn a_model_is_written_as_documented() {
+        let reader = Script {
+            ops: vec![Op::Run(Span(250_000)), Op::Wait(Channel(0))],
+            rounds: u64::MAX,
+            ..Script::default()
+        };
+        let writer = Script {
+            ops: vec![Op::Yield, Op::Sleep(Span(1_000_000)), Op::Signal(Channel(0))],
+            repeat_from: 1,
+            rounds: 10,
+            slips: true,
+        };
+        let task = |name: &str, nice, script| ModelTask {
+            new: NewTask { name: Some(name.into()), nice, ..NewTask::default() },
+            arrives: Some(Time::ZERO),
+            script,
+        };
+        let reader = Arc::new(reader);
+        let model = Model {
+            tasks: vec![
+                task("reader", 0, reader.clone()),
+                task("writer", 5, Arc::new(writer)),
+                task("a \"second\" reader", 0, reader),
+            ],
+            signals: vec![(Time(500_000), Channel(0))],
+            sizes: Sizes { channels: 1, locks: 0, barriers: vec![2] },
+            cpus: Some(2),
+            until: None,
+            warnings: vec!["no \n".into()],
+        };
+        let text = r#"{"anysched-model":1,"cpus":2,"channels":1,"locks":0,"barriers":[2],
+"warnings":[
+"no \n"],
+"scripts":[
+{"ops":[["run",250000],["wait",0]],"rounds":"forever"},
+{"ops":[["yield"],["sleep",1000000],["signal",0]],"repeat_from":1,"rounds":10,"slips":true}],
+"tasks":[
+{"script":0,"name":"reader","arrives":0},
+{"script":1,"name":"writer","nice":5,"arrives":0},
+{"script":0,"name":"a \"second\" reader","arrives":0}],
+"signals":[
+[500000,0]]}
+"#;
+        assert_eq!(written(&model), text);
+        let back = Model::read(text.as_bytes()).unwrap();
+        assert_eq!(format!("{back:?}"), format!("{model:?}"));
+        assert!(Arc::ptr_eq(&back.tasks[0].script, &back.tasks[2].script));
+    }
+
+    /// A model with two channels, two locks, two barriers and four tasks has all it may name.
+    fn op() -> impl Strategy<Value = Op> {
+        let two = 0..2u32;
+        prop_oneof![
+            any::<u64>().prop_map(|ns| Op::Run(Span(ns))),
+            any::<u64>().prop_map(|ns| Op::Sleep(Span(ns))),
+            (any::<u64>(), any::<Option<u64>>()).prop_map(|(at, deadline)| Op::Release {
+                at: Time(at),
+                deadline: deadline.map(Time),
+            }),
+            two.clone().prop_map(|n| Op::Wait(Channel(n))),
+            two.clone().prop_map(|n| Op::Signal(Channel(n))),
+            two.clone().prop_map(|n| Op::Notify(Channel(n))),
+            two.clone().prop_map(|n| Op::Broadcast(Channel(n))),
+            two.clone().prop_map(|n| Op::Lock(Lock(n))),
+            two.clone().prop_map(|n| Op::Unlock(Lock(n))),
+            two.prop_map(|n| Op::Meet(Barrier(n))),
+            Just(Op::Yield),
+            (-20..=19i8).prop_map(Op::SetNice),
+            cpus().prop_map(Op::SetAffinity),
+            (0..4u32).prop_map(Op::Spawn),
+            Just(Op::Exit),
+        ]
+    }
+
+    fn cpus() -> impl Strategy<Value = CpuSet> {
+        let some = prop::collection::vec(0..1024u16, 1..5);
+        prop_oneof![
+            Just(CpuSet::All),
+            some.prop_map(|cpus| CpuSet::of(cpus.into_iter().map(CpuId))),
+        ]
+    }
+
+    fn script() -> impl Strategy<Value = Arc<Script>> {
+        let rounds = prop_oneof![1..5u64, Just(u64::MAX)];
+        (prop::collection::vec(op(), 0..6), 0..6usize, rounds, any::<bool>()).prop_map(
+            |(mut ops, from, rounds, slips)| {
+                // So that no repetition is without an end, and no chain of creations.
+                ops.insert(0, Op::Run(Span(1)));
+                ops.push(Op::Sleep(Span(1)));
+                let repeat_from = from.min(ops.len() - 1);
+                Arc::new(Script { ops, repeat_from, rounds, slips })
+            },
+        )
+    }
+
+    fn model() -> impl Strategy<Value = Model> {
+        let span = || any::<Option<u64>>().prop_map(|ns| ns.map(Span));
+        let time = || any::<Option<u64>>().prop_map(|ns| ns.map(Time));
+        let new = (
+            (any::<Option<String>>(), -20..=19i8, cpus(), any::<u16>(), any::<i32>()),
+            (span(), span(), span(), time()),
+        );
+        let new = new.prop_map(|((name, nice, affinity, domain, priority), times)| NewTask {
+            name: name.map(Arc::from),
+            nice,
+            affinity,
+            domain: DomainId(domain),
+            priority,
+            period: times.0,
+            budget: times.1,
+            relative_deadline: times.2,
+            deadline: times.3,
+        });
+        let tasks = prop::collection::vec((new, time(), script(), any::<bool>()), 4);
+        let signals = prop::collection::vec((any::<u64>(), 0..2u32), 0..4);
+        let rest = (any::<Option<u32>>(), time(), any::<Vec<String>>());
+        (tasks, signals, rest).prop_map(|(tasks, signals, (cpus, until, warnings))| {
+            let first = tasks[0].2.clone();
+            let task = |(new, arrives, own, shares): (_, _, Arc<Script>, bool)| ModelTask {
+                new,
+                arrives,
+                script: if shares { first.clone() } else { own },
+            };
+            Model {
+                tasks: tasks.into_iter().map(task).collect(),
+                signals: signals.into_iter().map(|(at, to)| (Time(at), Channel(to))).collect(),
+                sizes: Sizes { channels: 2, locks: 2, barriers: vec![1, 3] },
+                cpus,
+                until,
+                warnings,
+            }
         })
+    }
+
+    proptest! {
+        #[test]
+        fn models_read_back_as_written(model in model(), zipped: bool) {
+            let mut file = written(&model).into_bytes();
+            if zipped {
+                let mut zip = GzEncoder::new(Vec::new(), Compression::fast());
+                zip.write_all(&file).unwrap();
+                file = zip.finish().unwrap();
+            }
+            let back = Model::read(&file[..]).unwrap();
+            prop_assert_eq!(format!("{back:?}"), format!("{model:?}"));
+        }
+    }
+
+    #[test]
+    fn malformed_models() {
+        let ops = |ops: &str| format!("{{\"anysched-model\":1,\"scripts\":[{{\"ops\":{ops}}}]}}");
+        let task = |task: &str| {
+            format!(
+                "{{\"anysched-model\":1,\"channels\":1,\"scripts\":[{{\"ops\":[[\"wait\",1]]}}],\n\
+                 \"tasks\":[{{{task}}}]}}"
+            )
+        };
+        for (text, error) in [
+            ("".into(), "line 1: EOF while parsing a value"),
+            ("{}".into(), "not a model: it has no `\"anysched-model\": 1`"),
+            (
+                "{\"anysched-model\":2,\"new\":1}".into(),
+                "line 1, column 20: this is version 2 of the model format; only version 1 is known",
+            ),
+            (
+                "{\"channels\":20000000,\"anysched-model\":1}".into(),
+                "20000000 channels; at most 16777216 are possible",
+            ),
+            (ops("[[\"runn\",1]]"), "line 1, column 48: no operation `runn`; did you mean `run`?"),
+            (ops("[[\"run\"]]"), "line 1, column 46: the operation `run` needs an argument"),
+            (
+                ops("[[\"run\",1,2]]"),
+                "line 1, column 50: the operation `run` has too many arguments",
+            ),
+            (ops("[[\"run\",-1]]"), "line 1, column 49: invalid value: integer `-1`, expected u64"),
+            (
+                ops("[[]]"),
+                "line 1, column 41: invalid length 0, expected an operation such as [\"run\",1000]",
+            ),
+            (
+                ops("[[\"affinity\",\"3-1\"]]"),
+                "line 1, column 57: \"3-1\": a range of CPUs goes from the lower to the higher",
+            ),
+            (
+                ops("[],\"rounds\":0"),
+                "line 1, column 52: invalid value: integer `0`, expected a number of \
+                 rounds from 1, or \"forever\"",
+            ),
+            (
+                ops("[],\"rounds\":\"ever\""),
+                "line 1, column 56: invalid value: string \"ever\", expected a number of \
+                 rounds from 1, or \"forever\"",
+            ),
+            (task("\"script\":1"), "task 0: script 1 is not there; there are 1, numbered from 0"),
+            (
+                task("\"script\":0,\"name\":\"t\""),
+                "task 0 \"t\", operation 0: channel 1 is not there; the model has 1, \
+                 numbered from 0",
+            ),
+            (task("\"script\":0,\"nice\":20"), "task 0: nice 20 is not in -20 ..= 19"),
+            (
+                task("\"script\":0,\"nicer\":2"),
+                "line 2, column 29: unknown field `nicer`, expected one of `script`, \
+                 `name`, `arrives`, `nice`, `priority`, `affinity`, `domain`, `period`, `budget`, \
+                 `relative_deadline`, `deadline`",
+            ),
+        ] {
+            let found = Model::read(text.as_bytes()).expect_err(&text).to_string();
+            assert_eq!(found, error, "{text}");
+        }
     }
 }

@@ -5,6 +5,9 @@
 //! arbitrary bytes give a model or an [`ImportError`].
 
 pub mod ftrace;
+mod json;
+pub mod rtapp;
+pub mod swf;
 
 use flate2::bufread::MultiGzDecoder;
 use std::borrow::Cow;
@@ -16,7 +19,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 pub struct ImportError {
     /// The line, from 1; 0 if it is about no one line.
     pub line: u64,
-    /// The column in bytes, from 1; 0 if it is about the whole line.
+    /// The column, from 1; 0 if it is about the whole line.
     pub column: u64,
     /// What is wrong and what would be right.
     pub what: String,

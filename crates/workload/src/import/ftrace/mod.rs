@@ -17,6 +17,8 @@
 
 mod line;
 mod replay;
+#[cfg(test)]
+mod tests;
 
 pub use replay::{Burst, Ended, Replay, Slot, Softirqs};
 

@@ -21,10 +21,9 @@
 //!
 //! A task whose first event is a wake-up was blocked at the start, one that is first seen leaving
 //! a CPU had that CPU since the start, and one that is first seen getting a CPU was ready at the
-//! start. If the recording has no events of creation and the CPU had been idle before, it was
-//! created then instead. A task that leaves a CPU in the first instant counts from its next event.
-//! A task that is blocked at the end waits for ever, and the last burst of one that is not is cut
-//! there.
+//! start; but if that CPU has been idle meanwhile, the task cannot have been, and arrives then.
+//! A task that leaves a CPU in the first instant counts from its next event. A task that is blocked
+//! at the end waits for ever, and the last burst of one that is not is cut there.
 //!
 //! # What is missing
 //!
@@ -197,7 +196,7 @@ struct Cpu {
     since: Time,
     /// The last event that showed it.
     seen: Time,
-    /// Whether it has been idle.
+    /// Whether it has been idle for any time.
     was_idle: bool,
 }
 
@@ -212,7 +211,6 @@ struct Misfits {
 struct Replayer<'a> {
     recording: &'a Recording,
     woken_by_tasks_in_softirq: BTreeSet<u32>,
-    has_creations: bool,
     cpus: Vec<Cpu>,
     tasks: Vec<Tracked>,
     /// The latest task with this number.
@@ -229,7 +227,6 @@ impl Replayer<'_> {
         Replayer {
             recording,
             woken_by_tasks_in_softirq: recording.woken_by_tasks_in_softirq(softirqs),
-            has_creations: recording.creations() > 0,
             cpus: vec![Cpu::default(); recording.cpus() as usize],
             tasks: Vec::new(),
             by_pid: BTreeMap::new(),
@@ -300,9 +297,7 @@ impl Replayer<'_> {
         if !fits {
             self.repair(cpu, pid, now);
         }
-        let cpu = &mut self.cpus[cpu.index()];
-        cpu.seen = now;
-        cpu.was_idle |= pid == 0;
+        self.cpus[cpu.index()].seen = now;
     }
 
     /// Lets `cpu` switch to `pid` as early as that can have been.
@@ -321,13 +316,14 @@ impl Replayer<'_> {
         }
         self.set_current(cpu, Current::Idle, at);
         if pid != 0 {
-            let task = self.runnable(cpu, pid, at, current == Current::Unknown);
+            let task = self.runnable(cpu, pid, at);
             self.start(cpu, task, at);
         }
     }
 
     fn set_current(&mut self, cpu: CpuId, current: Current, now: Time) {
         let cpu = &mut self.cpus[cpu.index()];
+        cpu.was_idle |= cpu.current == Current::Idle && now > cpu.since;
         cpu.current = current;
         (cpu.since, cpu.seen) = (now, now);
     }
@@ -388,28 +384,24 @@ impl Replayer<'_> {
     fn switch_in(&mut self, cpu: CpuId, next: Task, now: Time) {
         self.set_current(cpu, Current::Idle, now);
         if next.pid == 0 {
-            self.cpus[cpu.index()].was_idle = true;
             return;
         }
-        let task = self.runnable(cpu, next.pid, now, false);
+        let task = self.runnable(cpu, next.pid, now);
         self.describe(task, next);
         self.start(cpu, task, now);
     }
 
     /// The task `pid`, which `cpu` now begins to run, made ready if that was not recorded.
-    /// `first`: this is the first that is seen of that CPU.
-    fn runnable(&mut self, cpu: CpuId, pid: u32, now: Time, first: bool) -> usize {
+    fn runnable(&mut self, cpu: CpuId, pid: u32, now: Time) -> usize {
         if let Some(creator) = self.forked.remove(&pid) {
             return self.create(pid, creator, now);
         }
         let known = self.by_pid.get(&pid).copied();
         let known = known.filter(|&task| self.tasks[task].stage != Stage::Ended);
         let Some(task) = known else {
-            let reused = self.by_pid.contains_key(&pid);
-            let was_idle = self.cpus[cpu.index()].was_idle;
-            let created = reused || !self.has_creations && was_idle && !first;
-            let at = if created { now } else { Time::ZERO };
-            return self.create(pid, Waker::Outside(at), now);
+            let new = self.by_pid.contains_key(&pid) || self.cpus[cpu.index()].was_idle;
+            let arrives = if new { now } else { Time::ZERO };
+            return self.create(pid, Waker::Outside(arrives), now);
         };
         match self.tasks[task].stage {
             Stage::Blocked | Stage::BlockedOrEnded => {
