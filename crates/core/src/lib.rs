@@ -40,11 +40,14 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod call;
+pub mod checked;
 pub mod ids;
 pub mod machine;
 pub mod params;
 pub mod policy;
 pub mod queue;
+pub mod recorder;
 pub mod registry;
 pub mod smp;
 pub mod time;
@@ -52,9 +55,11 @@ pub mod uni;
 
 use alloc::boxed::Box;
 
+pub use checked::Checked;
 pub use ids::{CpuId, CpuMask, CpuSet, DomainId, MAX_CPUS, TaskId};
 pub use machine::Machine;
 pub use params::{DomainParams, ParamError, Params, TaskParams};
+pub use recorder::Recorder;
 pub use smp::{RunQueue, Smp};
 pub use time::{Span, Time, VTime};
 pub use uni::Uni;

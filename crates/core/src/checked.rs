@@ -1,0 +1,314 @@
+//! Enforces the [contract](crate) between hosts and policies, from outside: [`Checked`] wraps any
+//! policy, follows every call in a model of its own and reports what neither side may do.
+//!
+//! | rule of the contract | a breach is |
+//! |---|---|
+//! | the diagram; 1: `now` never decreases; 2: `ran` | a [`HostFault`] |
+//! | 3: idle CPUs are kicked for ready tasks | [`NoKick`], [`IdleBesideReady`] (see below) ¹ |
+//! | 4: kicks are not lost | [`HostFault::KickLost`] ² |
+//! | 5: picks are ready, allowed, of some time | [`DoubleRun`], [`NotReady`], [`NotAllowed`], … |
+//! | 10: yielding | [`YielderFirst`] ³ |
+//! | every ready task runs some time | [`Lost`], [`Starved`] ² |
+//! | timers lie ahead, kicked CPUs exist | [`TimerStuck`], [`KickedNoSuchCpu`] |
+//!
+//! ¹ if [`Rules::work_conserving`]; ² after [`Rules::max_wait`]; ³ if [`Rules::yielders_wait`]
+//!
+//! Rule 3 is checked as what it is for. A CPU that runs nothing is either *about to pick* (it was
+//! kicked, or `put_prev` was its last call) or *idle*. After every call, each ready task that an
+//! idle CPU could run must have a CPU of its own that is about to pick and could run it, so that
+//! no CPU stays idle beside a ready task. Two arrivals thus need two kicks; a task put back by a
+//! CPU that may run it needs none; and a CPU that takes another task than the one it was kicked
+//! for has to hand that on.
+//!
+//! Rules 6 to 9 are about how a policy decides and cannot be seen in a single run; the recorder
+//! and its replay show whether decisions repeat.
+//!
+//! Cost: O(1) a call while no CPU is idle or no task is ready; otherwise up to O(ready tasks ·
+//! CPUs²); O(tasks) when a CPU goes out of use. Nothing is allocated on the data plane until a
+//! violation is found.
+//!
+//! [`NoKick`]: PolicyFault::NoKick
+//! [`IdleBesideReady`]: PolicyFault::IdleBesideReady
+//! [`DoubleRun`]: PolicyFault::DoubleRun
+//! [`NotReady`]: PolicyFault::NotReady
+//! [`NotAllowed`]: PolicyFault::NotAllowed
+//! [`YielderFirst`]: PolicyFault::YielderFirst
+//! [`Lost`]: PolicyFault::Lost
+//! [`Starved`]: PolicyFault::Starved
+//! [`TimerStuck`]: PolicyFault::TimerStuck
+//! [`KickedNoSuchCpu`]: PolicyFault::KickedNoSuchCpu
+
+mod model;
+mod violation;
+
+use alloc::vec::Vec;
+
+pub(crate) use model::Model;
+use model::Overdue;
+pub use violation::{Fault, HostFault, PolicyFault, TaskState, Violation};
+
+use crate::call::{Call, scheduler_by_call};
+use crate::ids::{CpuId, CpuMask, DomainId, TaskId};
+use crate::machine::Machine;
+use crate::params::{DomainParams, TaskParams};
+use crate::time::{Span, Time};
+use crate::{Arrival, Cx, Off, Pick, Scheduler};
+
+/// What [`Checked`] demands beyond the contract's diagram, and what it does with a violation.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// Whether no CPU may idle while a ready task could run there. Policies with caps or
+    /// budgets are not work-conserving, nor are runqueues that do not steal from each other.
+    pub work_conserving: bool,
+    /// The longest that a task may be ready without running; `None` is no limit.
+    pub max_wait: Option<Span>,
+    /// Whether a task that yields may be picked again on its CPU only after the tasks that were
+    /// ready before and may run there. Holds for one runqueue without priorities.
+    pub yielders_wait: bool,
+    /// What happens on a violation.
+    pub on_violation: OnViolation,
+}
+
+impl Default for Rules {
+    /// Work-conserving, waits of any length, and a panic on the first violation.
+    fn default() -> Rules {
+        Rules {
+            work_conserving: true,
+            max_wait: None,
+            yielders_wait: false,
+            on_violation: OnViolation::Panic,
+        }
+    }
+}
+
+/// What happens on a violation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnViolation {
+    /// A panic that tells the violation; for tests.
+    Panic,
+    /// It is kept for [`Checked::violations`], and the run goes on as well as it can: a call that
+    /// the host must not make is not passed on (one that goes back in time is, at the latest
+    /// time so far); a pick of a task that is not ready leaves the CPU idle. What follows may be
+    /// a consequence, so the first violation is the one to believe.
+    Collect,
+}
+
+/// How many violations are kept; further ones are only counted.
+const KEPT: usize = 64;
+
+/// A policy whose dealings with its host are checked. See the [module documentation](self).
+#[derive(Debug)]
+pub struct Checked<S> {
+    policy: S,
+    rules: Rules,
+    model: Model,
+    calls: u64,
+    /// The earliest time at which a wait can have become too long.
+    next_overdue: Time,
+    /// Runs of the timer, in a row, after which it was due again at once.
+    timer_runs: u32,
+    /// A ready task waits beside an idle CPU; reported when that began.
+    unserved: bool,
+    violations: Vec<Violation>,
+    found: u64,
+}
+
+impl<S: Scheduler> Checked<S> {
+    /// `policy`, which was built for `machine` and has had no call yet, under `rules`.
+    pub fn new(policy: S, machine: &Machine, rules: Rules) -> Checked<S> {
+        Checked {
+            policy,
+            rules,
+            model: Model::new(machine),
+            calls: 0,
+            next_overdue: Time::ZERO,
+            timer_runs: 0,
+            unserved: false,
+            violations: Vec::new(),
+            found: 0,
+        }
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &S {
+        &self.policy
+    }
+
+    /// The policy, unwrapped.
+    pub fn into_policy(self) -> S {
+        self.policy
+    }
+
+    /// The violations so far, at most the first 64 since they were last taken.
+    pub fn violations(&self) -> &[Violation] {
+        &self.violations
+    }
+
+    /// Takes the violations so far.
+    pub fn take_violations(&mut self) -> Vec<Violation> {
+        core::mem::take(&mut self.violations)
+    }
+
+    /// How many violations there have been, kept or not.
+    pub fn found(&self) -> u64 {
+        self.found
+    }
+
+    /// Where `task` is, as the calls say.
+    pub fn state(&self, task: TaskId) -> TaskState {
+        self.model.state(task)
+    }
+
+    /// Checks the waits as of `now`. Every call does that; this is for the end of a run, after
+    /// which a lost task would be noticed by no call.
+    pub fn check_waits(&mut self, now: Time) {
+        self.model.now = now.max(self.model.now);
+        let Some(most) = self.rules.max_wait else { return };
+        if self.model.now <= self.next_overdue {
+            return;
+        }
+        let mut overdue = Vec::new();
+        self.next_overdue = self.model.overdue(most, |fault| overdue.push(fault));
+        for fault in overdue {
+            self.report(match fault {
+                Overdue::Host(fault) => Fault::Host(fault),
+                Overdue::Policy(fault) => Fault::Policy(fault),
+            });
+        }
+    }
+
+    #[cold]
+    fn report(&mut self, fault: Fault) {
+        let violation = Violation { call: self.calls, now: self.model.now, fault };
+        if self.rules.on_violation == OnViolation::Panic {
+            panic!("{violation}");
+        }
+        self.found += 1;
+        if self.violations.len() < KEPT {
+            self.violations.push(violation);
+        }
+    }
+
+    fn call(&mut self, cx: &mut Cx<'_>, call: Call<'_>) -> Option<Pick> {
+        self.calls += 1;
+        let mut allowed = self.model.check(cx.now, &call);
+        let mut now = cx.now;
+        if let Err(fault @ HostFault::TimeWentBack { .. }) = allowed {
+            self.report(Fault::Host(fault));
+            now = self.model.now;
+            allowed = self.model.check(now, &call);
+        }
+        self.check_waits(now);
+        if let Err(fault) = allowed {
+            self.report(Fault::Host(fault));
+            return None;
+        }
+        let mut kicks = CpuMask::EMPTY;
+        let mut inner = Cx { now, work: cx.work, kicks: &mut kicks };
+        let pick = call.make(&mut self.policy, &mut inner);
+        cx.work = inner.work;
+        self.model.apply(now, &call);
+        self.pass_on(cx, &kicks);
+        let pick = match call {
+            Call::PickNext { cpu } => self.check_pick(cpu, pick),
+            _ => None,
+        };
+        self.check_served(&call);
+        self.expect_overdue(&call);
+        if call == Call::Timer {
+            self.check_timer();
+        }
+        pick
+    }
+
+    /// A task that has just become ready may wait too long from some time on.
+    fn expect_overdue(&mut self, call: &Call<'_>) {
+        let readies = match call {
+            Call::Enqueue { .. } => true,
+            Call::PutPrev { why, .. } => why.runnable(),
+            _ => false,
+        };
+        if let Some(most) = self.rules.max_wait.filter(|_| readies) {
+            self.next_overdue = self.next_overdue.min(self.model.now + most);
+        }
+    }
+
+    /// Hands the kicks of a call to the host and notes them.
+    fn pass_on(&mut self, cx: &mut Cx<'_>, kicks: &CpuMask) {
+        let cpus = self.model.cpus();
+        for cpu in kicks.iter().filter(|cpu| cpu.index() >= cpus) {
+            self.report(Fault::Policy(PolicyFault::KickedNoSuchCpu { cpu, cpus }));
+        }
+        for cpu in kicks.iter().filter(|cpu| cpu.index() < cpus) {
+            cx.kick(cpu);
+            self.model.kick(cpu);
+        }
+    }
+
+    /// Whether every ready task that an idle CPU could run has a CPU of its own that is about to
+    /// pick. Reported when it begins not to.
+    fn check_served(&mut self, call: &Call<'_>) {
+        if !self.rules.work_conserving {
+            return;
+        }
+        let unserved = self.model.unserved();
+        let before = core::mem::replace(&mut self.unserved, unserved.is_some());
+        let Some((task, idle)) = unserved.filter(|_| !before) else { return };
+        let since = self.model.since(task);
+        self.report(Fault::Policy(match *call {
+            Call::PickNext { cpu } if self.model.left_idle(cpu, task) => {
+                PolicyFault::IdleBesideReady { cpu, task, since }
+            }
+            _ => PolicyFault::NoKick { task, idle },
+        }));
+    }
+
+    /// Judges the answer to `pick_next` and returns what the host gets.
+    fn check_pick(&mut self, cpu: CpuId, pick: Option<Pick>) -> Option<Pick> {
+        let Some(mut pick) = pick else {
+            self.model.rest(cpu);
+            return None;
+        };
+        if let Err(fault) = self.model.check_pick(cpu, pick) {
+            self.report(Fault::Policy(fault));
+            match fault {
+                PolicyFault::NotAllowed { .. } => {}
+                PolicyFault::ZeroSlice { .. } => pick.slice = Span(1),
+                _ => {
+                    self.model.rest(cpu);
+                    return None;
+                }
+            }
+        }
+        self.check_yielder(cpu, pick.task);
+        self.model.run(cpu, pick.task);
+        Some(pick)
+    }
+
+    fn check_yielder(&mut self, cpu: CpuId, task: TaskId) {
+        if !self.rules.yielders_wait || self.model.yielded(cpu) != Some(task) {
+            return;
+        }
+        let before = self.model.first_ready_for(cpu);
+        if let Some(other) = before.filter(|&other| other != task) {
+            self.report(Fault::Policy(PolicyFault::YielderFirst { task, cpu, other }));
+        }
+    }
+
+    /// A host runs the timer until it lies ahead. A policy may do its work in portions, but not
+    /// for ever.
+    fn check_timer(&mut self) {
+        match self.policy.next_timer().filter(|&due| due <= self.model.now) {
+            None => self.timer_runs = 0,
+            Some(due) => {
+                self.timer_runs += 1;
+                if self.timer_runs as usize == 64 + 4 * self.model.cpus() {
+                    let runs = core::mem::take(&mut self.timer_runs);
+                    self.report(Fault::Policy(PolicyFault::TimerStuck { due, runs }));
+                }
+            }
+        }
+    }
+}
+
+scheduler_by_call!([S: Scheduler] Checked<S>);

@@ -1,0 +1,448 @@
+//! The contract's diagram: the state of every task and CPU as it follows from the calls alone.
+
+use alloc::vec::Vec;
+
+use super::violation::{HostFault, PolicyFault, TaskState};
+use crate::call::Call;
+use crate::ids::{CpuId, CpuMask, CpuSet, TaskId};
+use crate::machine::Machine;
+use crate::queue::{Links, List};
+use crate::time::{Span, Time};
+use crate::{Enqueue, Off, Pick};
+
+/// How far a task's number may be above the number of tasks there have been. Bounds what a wrong
+/// number can allocate.
+const SPREAD: u64 = 1 << 16;
+
+/// See the [module documentation](self).
+#[derive(Debug)]
+pub(crate) struct Model {
+    /// The latest time of any call.
+    pub now: Time,
+    tasks: Vec<Task>,
+    cpus: Vec<Cpu>,
+    pub online: CpuMask,
+    /// CPUs in use that run nothing and will not pick unless kicked.
+    pub idle: CpuMask,
+    /// CPUs in use that run nothing and will pick: kicked, or between `put_prev` and `pick_next`.
+    pub choosing: CpuMask,
+    /// Ready tasks, the longest waiting first.
+    ready: List,
+    links: Links,
+    /// How many times a task was attached.
+    attached: u64,
+    /// Per CPU, the task that it is to serve; used within [`Model::unserved`].
+    serves: Vec<Option<TaskId>>,
+}
+
+/// What the calls say about a task.
+#[derive(Clone, Debug)]
+struct Task {
+    state: TaskState,
+    affinity: CpuSet,
+    /// When it became ready.
+    since: Time,
+    /// While it was ready, this CPU, allowed for it, went idle.
+    passed: Option<CpuId>,
+    /// Its wait has been reported.
+    reported: bool,
+}
+
+/// What the calls say about a CPU.
+#[derive(Clone, Debug)]
+struct Cpu {
+    runs: Option<TaskId>,
+    /// Since when it is to pick: it was kicked or its task put back.
+    asked: Option<Time>,
+    /// When its task was picked or last charged.
+    charged: Time,
+    /// The task that yielded here, until the next pick.
+    yielded: Option<TaskId>,
+}
+
+/// A wait that is longer than allowed.
+#[derive(Debug)]
+pub(super) enum Overdue {
+    Host(HostFault),
+    Policy(PolicyFault),
+}
+
+const NEW_TASK: Task = Task {
+    state: TaskState::Detached,
+    affinity: CpuSet::All,
+    since: Time::ZERO,
+    passed: None,
+    reported: false,
+};
+
+impl Model {
+    pub fn new(machine: &Machine) -> Model {
+        let cpu = Cpu { runs: None, asked: None, charged: Time::ZERO, yielded: None };
+        Model {
+            now: Time::ZERO,
+            tasks: Vec::new(),
+            cpus: alloc::vec![cpu; machine.cpus()],
+            online: CpuMask::first(machine.cpus()),
+            idle: CpuMask::first(machine.cpus()),
+            choosing: CpuMask::EMPTY,
+            ready: List::default(),
+            links: Links::default(),
+            attached: 0,
+            serves: alloc::vec![None; machine.cpus()],
+        }
+    }
+
+    pub fn cpus(&self) -> usize {
+        self.cpus.len()
+    }
+
+    pub fn state(&self, task: TaskId) -> TaskState {
+        self.tasks.get(task.index()).map_or(TaskState::Detached, |task| task.state)
+    }
+
+    pub fn since(&self, task: TaskId) -> Time {
+        self.tasks[task.index()].since
+    }
+
+    pub fn affinity(&self, task: TaskId) -> &CpuSet {
+        &self.tasks[task.index()].affinity
+    }
+
+    /// The task that yielded on `cpu` just before, if one did.
+    pub fn yielded(&self, cpu: CpuId) -> Option<TaskId> {
+        self.cpus[cpu.index()].yielded
+    }
+
+    /// Ready tasks, the longest waiting first.
+    pub fn ready(&self) -> impl Iterator<Item = TaskId> + '_ {
+        self.links.iter(&self.ready)
+    }
+
+    /// Whether the host may make this call at `now`.
+    pub fn check(&self, now: Time, call: &Call<'_>) -> Result<(), HostFault> {
+        if now < self.now {
+            return Err(HostFault::TimeWentBack { to: now });
+        }
+        match *call {
+            Call::Attach { task, ref params } => {
+                if u64::from(task.0) >= self.attached + SPREAD {
+                    return Err(HostFault::NotDense { task, attached: self.attached });
+                }
+                self.expect("attach", task, TaskState::Detached)?;
+                self.expect_cpu_left(&self.online, task, &params.affinity)
+            }
+            Call::Detach { task } => self.expect("detach", task, TaskState::Blocked),
+            Call::Update { task, ref params } => {
+                if self.state(task) == TaskState::Detached {
+                    return self.expect("update", task, TaskState::Blocked);
+                }
+                self.expect_cpu_left(&self.online, task, &params.affinity)
+            }
+            Call::SetDomain { .. } | Call::Timer => Ok(()),
+            Call::SetOnline { cpu, online } => self.check_online(cpu, online),
+            Call::Enqueue { task, arrival } => {
+                if let Some(from) = arrival.from {
+                    self.expect_cpu(from)?;
+                }
+                if let Enqueue::Wakeup { prev, .. } | Enqueue::Resumed { prev } = arrival.why {
+                    self.expect_cpu(prev)?;
+                }
+                self.expect("enqueue", task, TaskState::Blocked)
+            }
+            Call::Dequeue { task } => self.expect("dequeue", task, TaskState::Ready),
+            Call::PickNext { cpu } => {
+                self.expect_cpu(cpu)?;
+                match self.cpus[cpu.index()].runs {
+                    Some(task) => Err(HostFault::StillRuns { cpu, task }),
+                    None => Ok(()),
+                }
+            }
+            Call::PutPrev { cpu, task, ran, .. } => {
+                self.check_running("put_prev", now, cpu, task, ran)
+            }
+            Call::Tick { cpu, task, ran } => self.check_running("tick", now, cpu, task, ran),
+        }
+    }
+
+    fn expect(&self, call: &'static str, task: TaskId, needed: TaskState) -> Result<(), HostFault> {
+        match self.state(task) {
+            state if state == needed => Ok(()),
+            state => Err(HostFault::WrongState { call, task, state, needed }),
+        }
+    }
+
+    fn expect_cpu(&self, cpu: CpuId) -> Result<(), HostFault> {
+        let cpus = self.cpus.len();
+        if cpu.index() < cpus { Ok(()) } else { Err(HostFault::NoSuchCpu { cpu, cpus }) }
+    }
+
+    fn expect_cpu_left(
+        &self,
+        online: &CpuMask,
+        task: TaskId,
+        affinity: &CpuSet,
+    ) -> Result<(), HostFault> {
+        if online.meets(affinity) { Ok(()) } else { Err(HostFault::NoCpuLeft { task }) }
+    }
+
+    fn check_online(&self, cpu: CpuId, online: bool) -> Result<(), HostFault> {
+        self.expect_cpu(cpu)?;
+        if online {
+            return Ok(());
+        }
+        let mut left = self.online.clone();
+        left.remove(cpu);
+        let attached = self.tasks.iter().enumerate();
+        for (task, known) in attached.filter(|(_, known)| known.state != TaskState::Detached) {
+            self.expect_cpu_left(&left, TaskId(task as u32), &known.affinity)?;
+        }
+        Ok(())
+    }
+
+    fn check_running(
+        &self,
+        call: &'static str,
+        now: Time,
+        cpu: CpuId,
+        task: TaskId,
+        ran: Span,
+    ) -> Result<(), HostFault> {
+        self.expect_cpu(cpu)?;
+        self.expect(call, task, TaskState::Running(cpu))?;
+        let passed = now.since(self.cpus[cpu.index()].charged);
+        if ran <= passed { Ok(()) } else { Err(HostFault::RanTooLong { cpu, task, ran, passed }) }
+    }
+
+    /// Follows a call that [`Model::check`] allows. A pick is followed by [`Model::run`] or
+    /// [`Model::rest`].
+    pub fn apply(&mut self, now: Time, call: &Call<'_>) {
+        self.now = now;
+        match *call {
+            Call::Attach { task, ref params } => {
+                self.attached += 1;
+                self.links.attach(task);
+                if self.tasks.len() <= task.index() {
+                    self.tasks.resize(task.index() + 1, NEW_TASK);
+                }
+                let affinity = params.affinity.clone();
+                self.tasks[task.index()] = Task { state: TaskState::Blocked, affinity, ..NEW_TASK };
+            }
+            Call::Detach { task } => self.tasks[task.index()].state = TaskState::Detached,
+            Call::Update { task, ref params } => {
+                self.tasks[task.index()].affinity = params.affinity.clone();
+            }
+            Call::SetDomain { .. } | Call::Timer => {}
+            Call::SetOnline { cpu, online } => self.set_online(cpu, online),
+            Call::Enqueue { task, .. } => self.make_ready(task),
+            Call::Dequeue { task } => {
+                self.links.remove(&mut self.ready, task);
+                self.tasks[task.index()].state = TaskState::Blocked;
+            }
+            Call::PickNext { cpu } => {
+                self.cpus[cpu.index()].asked = None;
+                if self.online.contains(cpu) {
+                    self.idle.remove(cpu);
+                    self.choosing.insert(cpu);
+                }
+            }
+            Call::PutPrev { cpu, task, why, .. } => {
+                let on = &mut self.cpus[cpu.index()];
+                on.runs = None;
+                on.yielded = (why == Off::Yielded).then_some(task);
+                if self.online.contains(cpu) {
+                    on.asked = on.asked.or(Some(now));
+                    self.choosing.insert(cpu);
+                }
+                if why.runnable() {
+                    self.make_ready(task);
+                } else {
+                    self.tasks[task.index()].state = TaskState::Blocked;
+                }
+            }
+            Call::Tick { cpu, .. } => self.cpus[cpu.index()].charged = now,
+        }
+    }
+
+    fn make_ready(&mut self, task: TaskId) {
+        let known = &mut self.tasks[task.index()];
+        known.state = TaskState::Ready;
+        known.since = self.now;
+        known.passed = None;
+        known.reported = false;
+        self.links.push_back(&mut self.ready, task);
+    }
+
+    fn set_online(&mut self, cpu: CpuId, online: bool) {
+        if online == self.online.contains(cpu) {
+            return;
+        }
+        if online {
+            self.online.insert(cpu);
+            if self.cpus[cpu.index()].runs.is_none() {
+                self.idle.insert(cpu);
+            }
+        } else {
+            self.online.remove(cpu);
+            self.idle.remove(cpu);
+            self.choosing.remove(cpu);
+            self.cpus[cpu.index()].asked = None;
+        }
+    }
+
+    /// `cpu`, which the machine has, was kicked.
+    pub fn kick(&mut self, cpu: CpuId) {
+        let on = &mut self.cpus[cpu.index()];
+        if self.online.contains(cpu) {
+            on.asked = on.asked.or(Some(self.now));
+            if on.runs.is_none() {
+                self.idle.remove(cpu);
+                self.choosing.insert(cpu);
+            }
+        }
+    }
+
+    /// What is wrong with picking `task` for `cpu`, if anything is.
+    pub fn check_pick(&self, cpu: CpuId, pick: Pick) -> Result<(), PolicyFault> {
+        let task = pick.task;
+        match self.state(task) {
+            TaskState::Ready => {}
+            TaskState::Running(on) => return Err(PolicyFault::DoubleRun { task, cpu, on }),
+            state => return Err(PolicyFault::NotReady { task, cpu, state }),
+        }
+        if !self.online.contains(cpu) {
+            return Err(PolicyFault::Offline { task, cpu });
+        }
+        if !self.affinity(task).contains(cpu) {
+            return Err(PolicyFault::NotAllowed { task, cpu });
+        }
+        if pick.slice == Span::ZERO {
+            return Err(PolicyFault::ZeroSlice { task, cpu });
+        }
+        Ok(())
+    }
+
+    /// `task`, which is ready, runs on `cpu`.
+    pub fn run(&mut self, cpu: CpuId, task: TaskId) {
+        self.links.remove(&mut self.ready, task);
+        self.tasks[task.index()].state = TaskState::Running(cpu);
+        self.choosing.remove(cpu);
+        self.idle.remove(cpu);
+        let on = &mut self.cpus[cpu.index()];
+        on.runs = Some(task);
+        on.charged = self.now;
+        on.yielded = None;
+    }
+
+    /// `cpu` has nothing to run.
+    pub fn rest(&mut self, cpu: CpuId) {
+        let on = &mut self.cpus[cpu.index()];
+        on.yielded = None;
+        if !self.online.contains(cpu) {
+            return;
+        }
+        if on.asked.is_none() {
+            self.choosing.remove(cpu);
+            self.idle.insert(cpu);
+        }
+        let (links, tasks) = (&self.links, &mut self.tasks);
+        for task in links.iter(&self.ready) {
+            let known = &mut tasks[task.index()];
+            if known.affinity.contains(cpu) {
+                known.passed = Some(cpu);
+            }
+        }
+    }
+
+    /// The longest waiting task that may run on `cpu`.
+    pub fn first_ready_for(&self, cpu: CpuId) -> Option<TaskId> {
+        self.ready().find(|&task| self.affinity(task).contains(cpu))
+    }
+
+    /// Whether `cpu`, which could run `task`, is idle.
+    pub fn left_idle(&self, cpu: CpuId, task: TaskId) -> bool {
+        self.idle.contains(cpu) && self.affinity(task).contains(cpu)
+    }
+
+    /// A ready task that an idle CPU could run, with that CPU, if not all of these tasks can have
+    /// a CPU each that is about to pick. (A maximum matching, by augmenting paths.)
+    pub fn unserved(&mut self) -> Option<(TaskId, CpuId)> {
+        if self.idle.is_empty() || self.ready.is_empty() {
+            return None;
+        }
+        let mut serves = core::mem::take(&mut self.serves);
+        serves.fill(None);
+        let unserved = self.ready().find_map(|task| {
+            let idle = self.idle.lowest_of(self.affinity(task))?;
+            let mut tried = CpuMask::EMPTY;
+            let served = self.find_server(task, &mut serves, &mut tried);
+            (!served).then_some((task, idle))
+        });
+        self.serves = serves;
+        unserved
+    }
+
+    /// Finds `task` a CPU that is about to pick and has not been tried, moving tasks that have one
+    /// already to others if need be.
+    fn find_server(
+        &self,
+        task: TaskId,
+        serves: &mut [Option<TaskId>],
+        tried: &mut CpuMask,
+    ) -> bool {
+        let affinity = self.affinity(task);
+        for cpu in self.choosing.iter().filter(|&cpu| affinity.contains(cpu)) {
+            if tried.contains(cpu) {
+                continue;
+            }
+            tried.insert(cpu);
+            let moved = match serves[cpu.index()] {
+                None => true,
+                Some(other) => self.find_server(other, serves, tried),
+            };
+            if moved {
+                serves[cpu.index()] = Some(task);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Passes every wait that is longer than `most` to `report`, once each, and returns when the
+    /// next one will be.
+    pub(super) fn overdue(&mut self, most: Span, mut report: impl FnMut(Overdue)) -> Time {
+        let mut at = self.links.iter(&self.ready);
+        let mut late = alloc::vec::Vec::new();
+        let mut next = Time::NEVER;
+        for task in at.by_ref() {
+            let known = &self.tasks[task.index()];
+            if self.now.since(known.since) <= most {
+                next = known.since + most;
+                break;
+            }
+            if !known.reported {
+                late.push(task);
+            }
+        }
+        drop(at);
+        for task in late {
+            self.tasks[task.index()].reported = true;
+            report(self.why_late(task, most));
+        }
+        next
+    }
+
+    fn why_late(&self, task: TaskId, most: Span) -> Overdue {
+        let Task { affinity, since, passed, .. } = &self.tasks[task.index()];
+        let since = *since;
+        for cpu in self.online.iter().filter(|&cpu| affinity.contains(cpu)) {
+            let asked = self.cpus[cpu.index()].asked;
+            if let Some(asked) = asked.filter(|&asked| self.now.since(asked) > most) {
+                return Overdue::Host(HostFault::KickLost { cpu, asked, task });
+            }
+        }
+        Overdue::Policy(match passed.or_else(|| self.idle.lowest_of(affinity)) {
+            Some(idle) => PolicyFault::Lost { task, since, idle },
+            None => PolicyFault::Starved { task, since },
+        })
+    }
+}

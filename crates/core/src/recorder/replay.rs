@@ -1,0 +1,99 @@
+//! Feeds a recorded run to a policy.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::hash::PickHash;
+use super::read::{Answer, LogError, LogReader, Record};
+use crate::call::Call;
+use crate::checked::{Fault, Model, Violation};
+use crate::ids::CpuMask;
+use crate::{Cx, Scheduler};
+
+/// What was replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replay {
+    /// Calls made.
+    pub calls: u64,
+    /// Tasks picked.
+    pub picks: u64,
+    /// The [`PickHash`] of the picks.
+    pub hash: u64,
+}
+
+/// Why a replay stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReplayError {
+    /// The log cannot be read on.
+    Log(LogError),
+    /// The recorded run breaks the contract: the host made a call that it must not make, or the
+    /// policy gave, both times, an answer that it must not give. The call is the number in the
+    /// log.
+    Contract(Violation),
+    /// The policy answers differently.
+    Difference(Box<Difference>),
+}
+
+/// A call that the policy answers differently than the log says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The call, with the expected answer.
+    pub record: Record,
+    /// What the policy answered.
+    pub got: Answer,
+}
+
+impl fmt::Display for ReplayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReplayError::Log(error) => error.fmt(f),
+            ReplayError::Contract(violation) => violation.fmt(f),
+            ReplayError::Difference(difference) => difference.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "call {}; now the policy answers: ", self.record)?;
+        self.got.show(f, &self.record.call)
+    }
+}
+
+impl core::error::Error for ReplayError {}
+impl core::error::Error for Difference {}
+
+/// Feeds the calls of `log` to `policy`, which was built as the log's header says and has had no
+/// call yet, and compares every answer: picks, kicks and `next_timer`. Makes no call that breaks
+/// the contract, so a malformed log does not panic a policy that keeps to it.
+///
+/// Errors: the first answer that differs, or that the log is malformed or breaks the contract.
+pub fn replay(log: &[u8], policy: &mut dyn Scheduler) -> Result<Replay, ReplayError> {
+    let records = LogReader::new(log).map_err(ReplayError::Log)?;
+    let mut model = Model::new(&records.header().machine);
+    let mut done = Replay { calls: 0, picks: 0, hash: 0 };
+    let mut hash = PickHash::default();
+    for record in records {
+        let record = record.map_err(ReplayError::Log)?;
+        let (number, now) = (record.number, record.now);
+        let breach = |fault| ReplayError::Contract(Violation { call: number, now, fault });
+        model.check(now, &record.call).map_err(|fault| breach(Fault::Host(fault)))?;
+        let mut kicks = CpuMask::EMPTY;
+        let pick = record.call.make(policy, &mut Cx::new(now, &mut kicks));
+        done.calls += 1;
+        let got = Answer { pick, kicks, next_timer: policy.next_timer() };
+        let Some(expected) = &record.answer else { break };
+        if got != *expected {
+            return Err(ReplayError::Difference(Box::new(Difference { record, got })));
+        }
+        model.apply(now, &record.call);
+        if let (&Call::PickNext { cpu }, Some(pick)) = (&record.call, pick) {
+            model.check_pick(cpu, pick).map_err(|fault| breach(Fault::Policy(fault)))?;
+            model.run(cpu, pick.task);
+            hash.add(now, cpu, pick);
+            done.picks += 1;
+        }
+    }
+    done.hash = hash.value();
+    Ok(done)
+}
