@@ -1,0 +1,258 @@
+//! Claims: what an experiment is expected to show, and whether it does.
+//!
+//! Both sides of a comparison are computed for each seed, and the comparison is decided on their
+//! differences: it holds if the mean difference has the right sign and is more than 2 standard
+//! errors from 0. All policies of a row are given the same tasks for the same seed, so what the
+//! tasks contribute cancels out. If the difference is the same for every seed, or there is one
+//! seed, it is compared as it is. A difference within 2 standard errors is not enough evidence,
+//! and the comparison does not hold.
+
+mod expr;
+mod verdict;
+
+pub use verdict::{Check, ClaimResult, Measure, Verdict};
+
+use crate::columns;
+use crate::error::Fault;
+use crate::experiment::{Scenario, no_column};
+use crate::fields::{self, Fields, hint};
+use crate::sweep::{AxisValue, Sweep};
+use crate::tree::Node;
+use expr::{Comparison, Expr, Name};
+use std::ops::Range;
+
+/// The name of the axis that scenarios are.
+pub(crate) const SCENARIO: &str = "scenario";
+
+/// A `[[claim]]` whose references have been looked up.
+#[derive(Clone, Debug)]
+pub(crate) struct ClaimSpec {
+    pub(crate) id: String,
+    pub(crate) text: String,
+    pub(crate) paper: Option<String>,
+    pub(crate) reading: Option<String>,
+    pub(crate) because: Option<String>,
+    pub(crate) expected: Verdict,
+    /// Which rows it is about: values of axes.
+    pub(crate) rows: Vec<(String, String)>,
+    pub(crate) expect: Vec<Comparison<Reference>>,
+    pub(crate) measure: Option<(String, Expr<Reference>)>,
+}
+
+/// A column of a policy in the claim's rows or, where it says so, in others.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Reference {
+    pub(crate) policy: usize,
+    pub(crate) rows: Vec<(String, String)>,
+    pub(crate) column: usize,
+}
+
+const KEYS: [&str; 9] =
+    ["id", "text", "paper", "expect", "measure", "reading", "where", "verdict", "because"];
+
+/// What references may be to.
+struct Names<'a> {
+    sweep: &'a Sweep,
+    /// The axes and the texts of their values.
+    axes: Vec<(&'a str, Vec<String>)>,
+}
+
+impl ClaimSpec {
+    /// Changes the positions of policies; `None` if one has no position any more.
+    pub(crate) fn move_policies(
+        &mut self,
+        place: &impl Fn(usize) -> Option<usize>,
+    ) -> Option<()> {
+        let moved = |reference: &Reference| {
+            let policy = place(reference.policy).ok_or(())?;
+            Ok::<_, ()>(Reference { policy, ..reference.clone() })
+        };
+        for comparison in &mut self.expect {
+            comparison.left = comparison.left.resolve(&moved).ok()?;
+            comparison.right = comparison.right.resolve(&moved).ok()?;
+        }
+        if let Some((_, measure)) = &mut self.measure {
+            *measure = measure.resolve(&moved).ok()?;
+        }
+        Some(())
+    }
+
+    pub(crate) fn read_all(
+        nodes: &[Node],
+        sweep: &Sweep,
+        scenarios: &[Scenario],
+    ) -> Result<Vec<ClaimSpec>, Fault> {
+        let mut axes = Vec::new();
+        let scenarios: Option<Vec<String>> = scenarios.iter().map(|s| s.name.clone()).collect();
+        axes.extend(scenarios.map(|names| (SCENARIO, names)));
+        for axis in &sweep.axes {
+            let text = |node| AxisValue::of(node).to_string();
+            axes.push((axis.path.as_str(), axis.values.iter().map(text).collect()));
+        }
+        let names = Names { sweep, axes };
+        let mut claims: Vec<ClaimSpec> = Vec::new();
+        for node in nodes {
+            let claim = ClaimSpec::read(node, &names)?;
+            if claims.iter().any(|other| other.id == claim.id) {
+                let message = format!("two claims have the id \"{}\"", claim.id);
+                return Err(Fault::at(&node.at, message).label("the second one"));
+            }
+            claims.push(claim);
+        }
+        Ok(claims)
+    }
+
+    fn read(node: &Node, names: &Names<'_>) -> Result<ClaimSpec, Fault> {
+        let fields = Fields::of(node, "[[claim]]", &KEYS)?;
+        let id = fields::text(fields.need("id", "\"000-E4-1\"")?, "id")?.to_string();
+        let text = fields::text(fields.need("text", "\"A waits less than B\"")?, "text")?;
+        let reading = fields.text("reading")?.map(str::to_string);
+        let because = fields.text("because")?.map(str::to_string);
+        let expected = read_verdict(&fields, reading.is_some())?;
+        let expect = match fields.get("expect") {
+            Some(node) => names.expect(node)?,
+            None if expected.is_measured() => {
+                fields.need("expect", "\"a.waiting_time_ns_mean < b.waiting_time_ns_mean\"")?;
+                Vec::new()
+            }
+            None => Vec::new(),
+        };
+        if !expected.is_measured() {
+            fields.need("because", "\"the paper does not say on which hardware\"")?;
+        }
+        let measure = fields.get("measure").map(|node| names.measure(node)).transpose()?;
+        Ok(ClaimSpec {
+            id,
+            text: text.to_string(),
+            paper: fields.text("paper")?.map(str::to_string),
+            reading,
+            because,
+            expected,
+            rows: fields.get("where").map_or(Ok(Vec::new()), |node| names.rows(node))?,
+            expect,
+            measure,
+        })
+    }
+}
+
+fn read_verdict(fields: &Fields<'_>, has_reading: bool) -> Result<Verdict, Fault> {
+    let default = if has_reading { Verdict::HoldsUnderReading } else { Verdict::Holds };
+    let Some(node) = fields.get("verdict") else { return Ok(default) };
+    let text = fields::text(node, "verdict")?;
+    let verdict = Verdict::ALL.into_iter().find(|verdict| verdict.words() == text);
+    let verdict = verdict.ok_or_else(|| {
+        let words: Vec<&str> = Verdict::ALL.iter().map(|verdict| verdict.words()).collect();
+        Fault::at(&node.at, format!("\"{text}\" is not a verdict"))
+            .help(format!("there are: {}", words.join(" | ")))
+    })?;
+    match verdict {
+        Verdict::Holds if has_reading => {
+            Err(Fault::at(&node.at, "a claim with a `reading` cannot simply hold").help(format!(
+                "expect \"{}\", or leave `reading` out",
+                Verdict::HoldsUnderReading.words()
+            )))
+        }
+        Verdict::HoldsUnderReading if !has_reading => {
+            Err(Fault::at(&node.at, "under which reading?")
+                .help("say it: `reading = \"waiting time counts until the first run\"`"))
+        }
+        _ => Ok(verdict),
+    }
+}
+
+impl Names<'_> {
+    /// The rows that a table of axis values selects.
+    fn rows(&self, node: &Node) -> Result<Vec<(String, String)>, Fault> {
+        let mut rows = Vec::new();
+        self.collect_rows("", node, &node.at, &mut rows)?;
+        Ok(rows)
+    }
+
+    /// `workload.0.tasks = 500` without quotes is a table in a table.
+    fn collect_rows(
+        &self,
+        path: &str,
+        node: &Node,
+        key_at: &Range<usize>,
+        rows: &mut Vec<(String, String)>,
+    ) -> Result<(), Fault> {
+        if let Some(table) = node.as_table() {
+            for entry in &table.0 {
+                let dot = if path.is_empty() { "" } else { "." };
+                let inner = format!("{path}{dot}{}", entry.key);
+                self.collect_rows(&inner, &entry.node, &entry.key_at, rows)?;
+            }
+            return Ok(());
+        }
+        if path.is_empty() {
+            let message = format!("`where` is a table, not {}", node.shown());
+            return Err(
+                Fault::at(&node.at, message).help("for example `where = { \"machine.cpus\" = 4 }`")
+            );
+        }
+        let value = AxisValue::of(node).to_string();
+        rows.push(self.row(path, &value, key_at, &node.at)?);
+        Ok(())
+    }
+
+    fn row(
+        &self,
+        axis: &str,
+        value: &str,
+        axis_at: &Range<usize>,
+        value_at: &Range<usize>,
+    ) -> Result<(String, String), Fault> {
+        let Some((_, values)) = self.axes.iter().find(|(name, _)| *name == axis) else {
+            let fault = Fault::at(axis_at, format!("`{axis}` is not swept"));
+            return Err(match self.axes.is_empty() {
+                true => fault.help("the experiment has no axes besides `policy`"),
+                false => fault.help(hint(axis, self.axes.iter().map(|(name, _)| *name))),
+            });
+        };
+        if !values.iter().any(|known| known == value) {
+            return Err(Fault::at(value_at, format!("`{axis}` never is {value}"))
+                .help(format!("its values are {}", values.join(", "))));
+        }
+        Ok((axis.to_string(), value.to_string()))
+    }
+
+    fn expect(&self, node: &Node) -> Result<Vec<Comparison<Reference>>, Fault> {
+        let text = fields::text(node, "expect")?;
+        let inside = |fault: Fault| fault.shifted(|at| node.inside(at));
+        let comparisons = expr::parse_expect(text).map_err(inside)?;
+        let mut look_up = |name: &Name| self.look_up(name);
+        comparisons
+            .into_iter()
+            .map(|comparison| {
+                Ok(Comparison {
+                    left: comparison.left.resolve(&mut look_up).map_err(inside)?,
+                    order: comparison.order,
+                    right: comparison.right.resolve(&mut look_up).map_err(inside)?,
+                    text: comparison.text,
+                })
+            })
+            .collect()
+    }
+
+    fn measure(&self, node: &Node) -> Result<(String, Expr<Reference>), Fault> {
+        let text = fields::text(node, "measure")?;
+        let inside = |fault: Fault| fault.shifted(|at| node.inside(at));
+        let expr = expr::parse_measure(text).map_err(inside)?;
+        let expr = expr.resolve(&mut |name| self.look_up(name)).map_err(inside)?;
+        Ok((text.to_string(), expr))
+    }
+
+    /// Places of faults are bytes of the expression.
+    fn look_up(&self, name: &Name) -> Result<Reference, Fault> {
+        let labels = || self.sweep.policies.iter().map(|policy| policy.label.as_str());
+        let policy = labels().position(|label| label == name.label).ok_or_else(|| {
+            Fault::at(&name.label_at, format!("no policy is labelled `{}` here", name.label))
+                .label("unknown label")
+                .help(hint(&name.label, labels()))
+        })?;
+        let column = columns::column(&name.column)
+            .ok_or_else(|| no_column(&name.column, &name.column_at))?;
+        let rows = name.axes.iter().map(|(axis, value, at)| self.row(axis, value, at, at));
+        Ok(Reference { policy, rows: rows.collect::<Result<_, _>>()?, column })
+    }
+}

@@ -1,0 +1,140 @@
+//! What is wrong with an experiment, and where in its file.
+
+use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Why an experiment was refused, with the place in its file. Implements [`miette::Diagnostic`],
+/// so that a terminal can show the line; [`Error::to_plain`] is for where there is none.
+#[derive(Clone, Debug)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone, Debug)]
+struct Inner {
+    fault: FaultParts,
+    source: NamedSource<Arc<str>>,
+    text: Arc<str>,
+}
+
+/// What is wrong, as bytes of a text that is not at hand.
+#[derive(Clone, Debug)]
+pub(crate) struct Fault(Box<FaultParts>);
+
+#[derive(Clone, Debug)]
+struct FaultParts {
+    message: String,
+    label: String,
+    help: Option<String>,
+    at: Option<Range<usize>>,
+}
+
+impl Fault {
+    /// `message` is about the bytes `at`.
+    pub(crate) fn at(at: &Range<usize>, message: impl Into<String>) -> Fault {
+        Fault(Box::new(FaultParts {
+            message: message.into(),
+            label: "here".to_string(),
+            help: None,
+            at: Some(at.clone()),
+        }))
+    }
+
+    /// `message` is about the file as a whole.
+    pub(crate) fn whole(message: impl Into<String>) -> Fault {
+        let mut fault = Fault::at(&(0..0), message);
+        fault.0.at = None;
+        fault
+    }
+
+    /// What stands below the marked bytes.
+    pub(crate) fn label(mut self, label: impl Into<String>) -> Fault {
+        self.0.label = label.into();
+        self
+    }
+
+    /// How to get it right.
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Fault {
+        self.0.help = Some(help.into());
+        self
+    }
+
+    /// The same fault in a text that this one is a part of.
+    pub(crate) fn shifted(mut self, place: impl Fn(Range<usize>) -> Range<usize>) -> Fault {
+        self.0.at = self.0.at.map(place);
+        self
+    }
+}
+
+/// A text and the name it is known by.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) name: String,
+    pub(crate) text: Arc<str>,
+}
+
+impl Source {
+    pub(crate) fn new(path: &Path, text: &str) -> Source {
+        Source { name: path.display().to_string(), text: text.into() }
+    }
+
+    pub(crate) fn error(&self, fault: Fault) -> Error {
+        let source = NamedSource::new(&self.name, Arc::clone(&self.text)).with_language("TOML");
+        Error(Box::new(Inner { fault: *fault.0, source, text: Arc::clone(&self.text) }))
+    }
+}
+
+impl Error {
+    /// Line and column, both from 1 and the column in characters; `None` if the error is about
+    /// no one place.
+    pub fn location(&self) -> Option<(usize, usize)> {
+        let at = self.0.fault.at.as_ref()?;
+        let before = self.0.text.get(..at.start)?;
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
+        Some((line, before[line_start..].chars().count() + 1))
+    }
+
+    /// How to get it right, if it can be said.
+    pub fn remedy(&self) -> Option<&str> {
+        self.0.fault.help.as_deref()
+    }
+
+    /// In one line: `file:line:column: message; remedy`.
+    pub fn to_plain(&self) -> String {
+        let mut text = self.0.source.name().to_string();
+        if let Some((line, column)) = self.location() {
+            text += &format!(":{line}:{column}");
+        }
+        text += &format!(": {self}");
+        if let Some(remedy) = self.remedy() {
+            text += &format!("; {remedy}");
+        }
+        text
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.fault.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl Diagnostic for Error {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.remedy().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.0.fault.at.is_some().then_some(&self.0.source)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let at = self.0.fault.at.clone()?;
+        let label = Some(self.0.fault.label.clone());
+        Some(Box::new(std::iter::once(LabeledSpan::new(label, at.start, at.len()))))
+    }
+}

@@ -1,0 +1,239 @@
+//! The experiment file as a whole.
+
+use crate::claim::ClaimSpec;
+use crate::columns;
+use crate::error::{Error, Fault, Source};
+use crate::fields::{Fields, hint};
+use crate::plan::Plan;
+use crate::sweep::{self, Sweep};
+use crate::tree::{self, Node, Value};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// An experiment file that has been read. [`Experiment::plan`] checks the rest of it.
+#[derive(Debug)]
+pub struct Experiment {
+    pub(crate) source: Source,
+    /// Where files that it names are looked for.
+    pub(crate) directory: PathBuf,
+    pub(crate) name: String,
+    pub(crate) question: String,
+    pub(crate) title: Option<String>,
+    pub(crate) seed: u64,
+    pub(crate) sweep: Sweep,
+    pub(crate) scenarios: Vec<Scenario>,
+    pub(crate) claims: Vec<ClaimSpec>,
+    /// Positions in [`columns::columns`]; empty: chosen by what there is data for.
+    pub(crate) columns: Vec<usize>,
+    pub(crate) canonical: String,
+}
+
+/// One load and machine; an experiment without `[[scenario]]` has one without a name.
+#[derive(Clone, Debug)]
+pub(crate) struct Scenario {
+    pub(crate) name: Option<String>,
+    pub(crate) at: Range<usize>,
+    /// A table of `machine`, `workload` and perhaps `duration`.
+    pub(crate) tree: Node,
+}
+
+const KEYS: [&str; 11] = [
+    "question", "title", "seed", "policy", "duration", "machine", "workload", "scenario", "sweep",
+    "claim", "report",
+];
+
+impl Experiment {
+    /// Reads the experiment file at `path`.
+    ///
+    /// Errors: the file cannot be read, or as [`Experiment::parse`].
+    pub fn load(path: &Path) -> Result<Experiment, Error> {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            let fault = Fault::whole(format!("{} cannot be read: {error}", path.display()));
+            Source::new(path, "").error(fault)
+        })?;
+        Experiment::parse(&text, path)
+    }
+
+    /// Reads an experiment from `text`, as if it stood in the file `path`: the file's stem is
+    /// the experiment's name, and files that it names are looked for beside it.
+    ///
+    /// Errors: it is not TOML, or a part of it is not understood. What depends on the values of
+    /// the sweep is checked by [`Experiment::plan`].
+    pub fn parse(text: &str, path: &Path) -> Result<Experiment, Error> {
+        let source = Source::new(path, text);
+        Experiment::read(&source, path).map_err(|fault| source.error(fault))
+    }
+
+    fn read(source: &Source, path: &Path) -> Result<Experiment, Fault> {
+        let root = tree::parse(&source.text)?;
+        let fields = Fields::of(&root, "an experiment", &KEYS)?;
+        let question = fields.text("question")?.ok_or_else(|| {
+            Fault::whole("no `question`")
+                .help("an experiment begins with what it is to find out: `question = \"Does …?\"`")
+        })?;
+        let sweep = sweep::read(fields.get("sweep"), fields.get("policy"))?;
+        let scenarios = read_scenarios(&fields)?;
+        let claims = ClaimSpec::read_all(fields.tables("claim")?, &sweep, &scenarios)?;
+        let name = path.file_stem().map_or("experiment".into(), |stem| stem.to_string_lossy());
+        Ok(Experiment {
+            source: source.clone(),
+            directory: path.parent().unwrap_or(Path::new("")).to_path_buf(),
+            name: name.into_owned(),
+            question: question.to_string(),
+            title: fields.text("title")?.map(str::to_string),
+            seed: fields.whole("seed", 0..=i64::MAX as u64)?.unwrap_or(1),
+            sweep,
+            scenarios,
+            claims,
+            columns: read_report(fields.get("report"))?,
+            canonical: root.to_string(),
+        })
+    }
+
+    /// The stem of the file's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is to find out.
+    pub fn question(&self) -> &str {
+        &self.question
+    }
+
+    /// Checks everything without running anything: builds each policy for each machine, opens
+    /// each file, makes each load.
+    ///
+    /// Errors: as [`Experiment::plan`].
+    pub fn check(&self) -> Result<(), Error> {
+        self.plan().map(drop)
+    }
+
+    /// All runs of the experiment, ready to go.
+    ///
+    /// Errors: a machine, a load, a policy or a file that cannot be used, with its place.
+    pub fn plan(&self) -> Result<Plan, Error> {
+        Plan::of(self).map_err(|fault| self.source.error(fault))
+    }
+
+    /// The same experiment with another number of seeds, at least 1: fewer for a quick look, or
+    /// more. The runs with the same number of the seed are the same.
+    pub fn with_seeds(mut self, seeds: u32) -> Experiment {
+        self.sweep.seeds = seeds.max(1);
+        self
+    }
+}
+
+fn read_scenarios(fields: &Fields<'_>) -> Result<Vec<Scenario>, Fault> {
+    let mut base = Node::empty_table(0..0);
+    for key in ["machine", "workload", "duration"] {
+        if let Some(entry) = fields.table.entry(key) {
+            base.replace(&[key], &entry.key_at, entry.node.clone()).map_err(Fault::whole)?;
+        }
+    }
+    let nodes = fields.tables("scenario")?;
+    if nodes.is_empty() {
+        let scenario = Scenario { name: None, at: 0..0, tree: base };
+        return require_workload(scenario).map(|scenario| vec![scenario]);
+    }
+    let mut scenarios: Vec<Scenario> = Vec::new();
+    for node in nodes {
+        let keys = ["name", "machine", "workload", "duration"];
+        let fields = Fields::of(node, "[[scenario]]", &keys)?;
+        let name_node = fields.need("name", "\"interactive\"")?;
+        let name = crate::fields::text(name_node, "name")?;
+        if scenarios.iter().any(|other| other.name.as_deref() == Some(name)) {
+            let message = format!("two scenarios are called \"{name}\"");
+            return Err(Fault::at(&name_node.at, message).label("the second one"));
+        }
+        let mut tree = base.clone();
+        for entry in &fields.table.0 {
+            match (entry.key.as_str(), &entry.node.value) {
+                ("name", _) => {}
+                ("machine", Value::Table(overrides)) => {
+                    for inner in &overrides.0 {
+                        let path = ["machine", inner.key.as_str()];
+                        set_part(&mut tree, &path, &inner.key_at, inner.node.clone())
+                            .map_err(|why| Fault::at(&inner.key_at, why))?;
+                    }
+                }
+                (key, _) => set_part(&mut tree, &[key], &entry.key_at, entry.node.clone())
+                    .map_err(|why| Fault::at(&entry.key_at, why))?,
+            }
+        }
+        let scenario = Scenario { name: Some(name.to_string()), at: node.at.clone(), tree };
+        scenarios.push(require_workload(scenario)?);
+    }
+    Ok(scenarios)
+}
+
+fn require_workload(scenario: Scenario) -> Result<Scenario, Fault> {
+    let workload = scenario.tree.as_table().and_then(|table| table.get("workload"));
+    if workload.is_some() {
+        return Ok(scenario);
+    }
+    let help = "add a `[[workload]]`, for example with `kind = \"batch\"`, `tasks = 100` and \
+                `service = \"exp(10ms)\"`";
+    Err(match &scenario.name {
+        None => Fault::whole("no load").help(help),
+        Some(name) => Fault::at(&scenario.at, format!("scenario \"{name}\" has no load"))
+            .help(help.replace("[[workload]]", "[[scenario.workload]]")),
+    })
+}
+
+/// Replaces a part of a scenario. `cpus` and `topology` are two ways to say one thing, so that
+/// each replaces the other.
+pub(crate) fn set_part(
+    tree: &mut Node,
+    path: &[&str],
+    key_at: &Range<usize>,
+    node: Node,
+) -> Result<(), String> {
+    let other = match path {
+        ["machine", "cpus"] => Some("topology"),
+        ["machine", "topology"] => Some("cpus"),
+        _ => None,
+    };
+    if let (Some(other), Value::Table(table)) = (other, &mut tree.value)
+        && let Some(machine) = table.0.iter_mut().find(|entry| entry.key == "machine")
+        && let Value::Table(machine) = &mut machine.node.value
+    {
+        machine.0.retain(|entry| entry.key != other);
+    }
+    tree.replace(path, key_at, node)
+}
+
+fn read_report(node: Option<&Node>) -> Result<Vec<usize>, Fault> {
+    let Some(node) = node else { return Ok(Vec::new()) };
+    let fields = Fields::of(node, "[report]", &["columns"])?;
+    let Some(list) = fields.get("columns") else { return Ok(Vec::new()) };
+    let Some(items) = list.as_list() else {
+        return Err(Fault::at(&list.at, format!("`columns` is a list, not {}", list.shown()))
+            .help("for example `columns = [\"waiting_time_ns_mean\", \"makespan_ns\"]`"));
+    };
+    items
+        .iter()
+        .map(|item| {
+            let name = crate::fields::text(item, "columns")?;
+            columns::column(name).ok_or_else(|| no_column(name, &item.at))
+        })
+        .collect()
+}
+
+/// There is no column `name`: what there is instead.
+pub(crate) fn no_column(name: &str, at: &Range<usize>) -> Fault {
+    let names = columns::columns().iter().map(columns::Column::name);
+    let metric = columns::columns().iter().find(|column| column.metric == name);
+    let help = match metric.and_then(|column| column.stat) {
+        Some(_) => format!("say what of it: `{name}_mean`, `{name}_p50`, `{name}_p99`, …"),
+        None => {
+            let mut metrics: Vec<&str> =
+                columns::columns().iter().map(|column| column.metric).collect();
+            metrics.dedup();
+            match anysched_workload::nearest::nearest(name, names.clone()) {
+                Some(_) => hint(name, names),
+                None => format!("there are {}", metrics.join(", ")),
+            }
+        }
+    };
+    Fault::at(at, format!("no metric is called `{name}`")).label("unknown metric").help(help)
+}

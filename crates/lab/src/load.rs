@@ -1,0 +1,424 @@
+//! `[[workload]]`: what tasks there are.
+
+use crate::error::Fault;
+use crate::fields::{self, Fields, hint};
+use crate::files::Files;
+use crate::tree::{Node, Value};
+use anysched_core::{CpuSet, DomainId, Span, Time};
+use anysched_workload::Load;
+use anysched_workload::dist::Dist;
+use anysched_workload::generate::{
+    Arrivals, Batch, Closed, Generator, Hog, Interactive, Open, Periodic, SettingError, Settings,
+    TaskSet,
+};
+use anysched_workload::import::{ftrace, rtapp, swf};
+use anysched_workload::mix::Mix;
+use anysched_workload::model::Model;
+use anysched_workload::rng;
+use anysched_workload::tasks_csv::TaskList;
+use std::sync::Arc;
+
+/// The loads of a group of rows, checked. What they read from files is shared by all runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Loads {
+    parts: Vec<Part>,
+    cpus: usize,
+    /// In words, one each.
+    pub(crate) words: Vec<String>,
+    /// The latest end that one of the files states.
+    pub(crate) until: Option<Time>,
+    /// Where the first load is written that never ends.
+    pub(crate) endless: Option<std::ops::Range<usize>>,
+}
+
+#[derive(Clone, Debug)]
+enum Part {
+    Generated(Arc<dyn Generator>),
+    Tasks(Arc<TaskList>),
+    Model(Arc<Model>),
+}
+
+/// The kinds of load and the keys of each besides [`COMMON`].
+const KINDS: [(&str, &[&str]); 12] = [
+    ("batch", &["tasks", "service", "at"]),
+    ("open", &["tasks", "service", "load", "rate", "interarrival", "start", "until"]),
+    ("closed-loop", &["clients", "requests", "service", "think", "until"]),
+    ("periodic", &["tasks", "period", "run", "budget", "offset", "jitter", "jobs", "until"]),
+    ("task-set", &["tasks", "load", "periods", "period_step", "offset", "jitter", "jobs", "until"]),
+    ("interactive", &["tasks", "run", "sleep", "offset", "until"]),
+    ("hog", &["tasks", "offset", "until", "check"]),
+    ("tasks", &["file"]),
+    ("trace", &["file", "softirqs"]),
+    ("rt-app", &["file"]),
+    ("swf", &["file", "processors"]),
+    ("model", &["file"]),
+];
+
+/// Keys of all generated loads.
+const COMMON: [&str; 6] = ["name", "nice", "priority", "affinity", "domain", "deadline"];
+
+/// How many of [`KINDS`] are generated.
+const GENERATED: usize = 7;
+
+impl Loads {
+    /// Reads the list of loads for a machine of `cpus` CPUs.
+    pub(crate) fn read(list: &Node, cpus: usize, files: &mut Files) -> Result<Loads, Fault> {
+        let nodes = list.as_list().filter(|list| !list.is_empty()).ok_or_else(|| {
+            Fault::at(&list.at, format!("`workload` is a list of tables, not {}", list.shown()))
+                .help("each begins with a line `[[workload]]`")
+        })?;
+        let (mut parts, mut words) = (Vec::new(), Vec::new());
+        let mut until = None;
+        let mut endless = None;
+        for node in nodes {
+            let part = read_part(node, cpus, files)?;
+            let goes_on = match &part {
+                Part::Generated(generator) => generator.endless(),
+                Part::Tasks(_) => false,
+                Part::Model(model) => {
+                    until = until.max(model.until);
+                    model.until.is_none() && is_endless(model)
+                }
+            };
+            if goes_on && endless.is_none() {
+                endless = Some(node.at.clone());
+            }
+            parts.push(part);
+            words.push(in_words(node));
+        }
+        Ok(Loads { parts, cpus, words, until, endless })
+    }
+
+    /// The load as the run with this seed has it.
+    ///
+    /// Errors: one of the loads is refused after all.
+    pub(crate) fn build(&self, seed: u64) -> Result<Box<dyn Load>, String> {
+        let build = |(number, part): (usize, &Part)| -> Result<Box<dyn Load>, String> {
+            let seed = rng::derive(seed, &format!("workload.{number}"));
+            Ok(match part {
+                Part::Generated(generator) => {
+                    generator.build(seed, self.cpus).map_err(|error| error.to_string())?
+                }
+                Part::Tasks(tasks) => Box::new(TaskList::clone(tasks).into_load()),
+                Part::Model(model) => {
+                    let load = Model::clone(model).into_load();
+                    Box::new(load.map_err(|error| error.to_string())?)
+                }
+            })
+        };
+        let mut loads: Vec<Box<dyn Load>> =
+            self.parts.iter().enumerate().map(build).collect::<Result<_, _>>()?;
+        Ok(if loads.len() == 1 { loads.remove(0) } else { Box::new(Mix::new(loads)) })
+    }
+}
+
+fn is_endless(model: &Model) -> bool {
+    let scripts = model.tasks.iter().map(|task| &task.script);
+    scripts.into_iter().any(|s| s.rounds == u64::MAX && s.repeat_from < s.ops.len())
+}
+
+/// `batch: tasks 500, service exp(10ms)`.
+fn in_words(node: &Node) -> String {
+    let entries = node.as_table().map_or(&[][..], |table| &table.0);
+    let word = |value: &Node| match &value.value {
+        Value::Text(text) => text.clone(),
+        _ => value.to_string(),
+    };
+    let kind = entries.iter().find(|entry| entry.key == "kind");
+    let others: Vec<String> = entries
+        .iter()
+        .filter(|entry| entry.key != "kind")
+        .map(|entry| format!("{} {}", entry.key, word(&entry.node)))
+        .collect();
+    format!("{}: {}", kind.map_or(String::new(), |kind| word(&kind.node)), others.join(", "))
+}
+
+/// The name in [`KINDS`] that `text` means.
+fn canonical_kind(text: &str) -> String {
+    let kind = text.trim().to_lowercase().replace([' ', '_'], "-");
+    match kind.as_str() {
+        "closed-batch" => "batch".to_string(),
+        "closed" => "closed-loop".to_string(),
+        "poisson" => "open".to_string(),
+        "rtapp" => "rt-app".to_string(),
+        _ => kind,
+    }
+}
+
+fn read_part(node: &Node, cpus: usize, files: &mut Files) -> Result<Part, Fault> {
+    let Some(table) = node.as_table() else {
+        return Err(Fault::at(&node.at, format!("a load is a table, not {}", node.shown())));
+    };
+    let Some(kind_node) = table.get("kind") else {
+        return Err(Fault::at(&node.at, "a load has no `kind`")
+            .help(hint("", KINDS.iter().map(|&(kind, _)| kind))));
+    };
+    let text = fields::text(kind_node, "kind")?;
+    let kind = canonical_kind(text);
+    let Some(position) = KINDS.iter().position(|&(known, _)| known == kind) else {
+        return Err(Fault::at(&kind_node.at, format!("no kind of load is called \"{text}\""))
+            .label("unknown kind")
+            .help(hint(&kind, KINDS.iter().map(|&(kind, _)| kind))));
+    };
+    let (_, own) = KINDS[position];
+    let mut keys = vec!["kind"];
+    keys.extend(own);
+    if position < GENERATED {
+        keys.extend(COMMON);
+    }
+    let what = format!("a load of kind \"{kind}\"");
+    let reader = Reader { fields: Fields::of(node, &what, &keys)?, node, files };
+    match kind.as_str() {
+        "batch" => reader.batch(cpus),
+        "open" => reader.open(cpus),
+        "closed-loop" => reader.closed_loop(cpus),
+        "periodic" => reader.periodic(cpus),
+        "task-set" => reader.task_set(cpus),
+        "interactive" => reader.interactive(cpus),
+        "hog" => reader.hog(cpus),
+        "tasks" => reader.tasks(),
+        _ => reader.model(&kind),
+    }
+}
+
+struct Reader<'a> {
+    fields: Fields<'a>,
+    node: &'a Node,
+    files: &'a mut Files,
+}
+
+impl Reader<'_> {
+    fn generated(&self, generator: impl Generator + 'static, cpus: usize) -> Result<Part, Fault> {
+        generator.validate(cpus).map_err(|error| self.fault(&error))?;
+        Ok(Part::Generated(Arc::new(generator)))
+    }
+
+    fn fault(&self, error: &SettingError) -> Fault {
+        let at = self.fields.get(error.key).map_or(&self.node.at, |node| &node.at);
+        Fault::at(at, format!("`{}` = {} is not possible", error.key, error.value))
+            .help(format!("`{}`: {}", error.key, error.why))
+    }
+
+    fn settings(&self) -> Result<Settings, Fault> {
+        let affinity = match self.fields.get("affinity") {
+            None => CpuSet::All,
+            Some(node) => {
+                let text = match &node.value {
+                    Value::Integer(cpu) => cpu.to_string(),
+                    _ => fields::text(node, "affinity")?.to_string(),
+                };
+                CpuSet::parse(&text)
+                    .map_err(|why| Fault::at(&node.at, format!("`affinity` = \"{text}\": {why}")))?
+            }
+        };
+        Ok(Settings {
+            name: self.fields.text("name")?.map(str::to_string),
+            nice: self.fields.whole("nice", -20..=19)?.unwrap_or(0),
+            priority: self.fields.whole("priority", i32::MIN..=i32::MAX)?.unwrap_or(0),
+            affinity,
+            domain: DomainId(self.fields.whole("domain", 0..=u16::MAX)?.unwrap_or(0)),
+            deadline: self.fields.span("deadline")?,
+        })
+    }
+
+    fn batch(mut self, cpus: usize) -> Result<Part, Fault> {
+        self.fields.need("tasks", "100")?;
+        let load = Batch {
+            settings: self.settings()?,
+            tasks: self.count("tasks")?.unwrap_or(1),
+            service: self.dist_needed("service")?,
+            at: self.time("at")?.unwrap_or(Time::ZERO),
+        };
+        self.generated(load, cpus)
+    }
+
+    fn open(mut self, cpus: usize) -> Result<Part, Fault> {
+        let given = |key: &&str| self.fields.get(key).is_some();
+        let mut ways = ["load", "rate", "interarrival"].into_iter().filter(given);
+        let (first, second) = (ways.next(), ways.next());
+        if let (Some(first), Some(second)) = (first, second) {
+            let at = &self.fields.need(second, "")?.at;
+            return Err(Fault::at(at, format!("`{first}` and `{second}` say the same thing"))
+                .help("keep one of them"));
+        }
+        let arrivals = match first {
+            Some("load") => Arrivals::Load(self.fields.real("load")?.unwrap_or(0.0)),
+            Some("rate") => Arrivals::Rate(self.fields.real("rate")?.unwrap_or(0.0)),
+            Some(_) => Arrivals::Gaps(self.dist_needed("interarrival")?),
+            None => {
+                return Err(Fault::at(&self.node.at, "it is not said how often tasks arrive")
+                    .help(
+                        "`load = 0.9` keeps this part of the CPUs busy, `rate = 100` is tasks \
+                         per second, `interarrival = \"exp(1ms)\"` is the time between them",
+                    ));
+            }
+        };
+        let load = Open {
+            settings: self.settings()?,
+            arrivals,
+            service: self.dist_needed("service")?,
+            tasks: self.count("tasks")?,
+            start: self.time("start")?.unwrap_or(Time::ZERO),
+            until: self.time("until")?,
+        };
+        self.generated(load, cpus)
+    }
+
+    fn closed_loop(mut self, cpus: usize) -> Result<Part, Fault> {
+        self.fields.need("clients", "40")?;
+        let load = Closed {
+            settings: self.settings()?,
+            clients: self.fields.whole("clients", 0..=MAX_SOURCES)?.unwrap_or(1),
+            requests: self.count("requests")?,
+            service: self.dist_needed("service")?,
+            think: self.dist("think")?.unwrap_or(Dist::constant(Span::ZERO)),
+            until: self.time("until")?,
+        };
+        self.generated(load, cpus)
+    }
+
+    fn periodic(mut self, cpus: usize) -> Result<Part, Fault> {
+        let period = fields::span(self.fields.need("period", "\"10ms\"")?, "period")?;
+        let load = Periodic {
+            settings: self.settings()?,
+            tasks: self.sources()?,
+            period,
+            run: self.dist_needed("run")?,
+            budget: self.fields.span("budget")?,
+            offset: self.offset()?,
+            jitter: self.fields.span("jitter")?.unwrap_or(Span::ZERO),
+            jobs: self.count("jobs")?,
+            until: self.time("until")?,
+        };
+        self.generated(load, cpus)
+    }
+
+    fn task_set(mut self, cpus: usize) -> Result<Part, Fault> {
+        self.fields.need("tasks", "20")?;
+        let load = fields::real(self.fields.need("load", "0.8")?, "load")?;
+        let node = self.fields.need("periods", "[\"1ms\", \"100ms\"]")?;
+        let periods = match node.as_list() {
+            Some([low, high]) => (fields::span(low, "periods")?, fields::span(high, "periods")?),
+            _ => {
+                let message = format!("`periods` is a list of two times, not {}", node.shown());
+                return Err(Fault::at(&node.at, message)
+                    .help("the shortest and the longest: `periods = [\"1ms\", \"100ms\"]`"));
+            }
+        };
+        let load = TaskSet {
+            settings: self.settings()?,
+            tasks: self.sources()?,
+            load,
+            periods,
+            period_step: self.fields.span("period_step")?.unwrap_or(Span(1)),
+            offset: self.offset()?,
+            jitter: self.fields.span("jitter")?.unwrap_or(Span::ZERO),
+            jobs: self.count("jobs")?,
+            until: self.time("until")?,
+        };
+        self.generated(load, cpus)
+    }
+
+    fn interactive(mut self, cpus: usize) -> Result<Part, Fault> {
+        let load = Interactive {
+            settings: self.settings()?,
+            tasks: self.sources()?,
+            run: self.dist_needed("run")?,
+            sleep: self.dist_needed("sleep")?,
+            offset: self.offset()?,
+            until: self.time("until")?,
+        };
+        self.generated(load, cpus)
+    }
+
+    fn hog(mut self, cpus: usize) -> Result<Part, Fault> {
+        let load = Hog {
+            settings: self.settings()?,
+            tasks: self.sources()?,
+            offset: self.offset()?,
+            until: self.time("until")?,
+            check: self.fields.span("check")?.unwrap_or(Span::from_ms(1)),
+        };
+        self.generated(load, cpus)
+    }
+
+    fn tasks(self) -> Result<Part, Fault> {
+        let node = self.fields.need("file", "\"tasks.csv\"")?;
+        let list = self.files.tasks(node, |bytes, name| {
+            TaskList::read(bytes, name).map_err(|error| error.to_string())
+        })?;
+        Ok(Part::Tasks(list))
+    }
+
+    /// `trace`, `rt-app`, `swf` or `model`.
+    fn model(self, kind: &str) -> Result<Part, Fault> {
+        let example = match kind {
+            "trace" => "\"recording.txt.gz\"",
+            "swf" => "\"jobs.swf\"",
+            _ => "\"load.json\"",
+        };
+        let node = self.fields.need("file", example)?;
+        const SOFTIRQS: [(&str, ftrace::Softirqs); 3] = [
+            ("by-evidence", ftrace::Softirqs::ByEvidence),
+            ("task", ftrace::Softirqs::Task),
+            ("outside", ftrace::Softirqs::Outside),
+        ];
+        const PROCESSORS: [(&str, swf::Processors); 2] =
+            [("task-each", swf::Processors::TaskEach), ("one-task", swf::Processors::OneTask)];
+        let softirqs = self.choice("softirqs", &SOFTIRQS)?;
+        let processors = self.choice("processors", &PROCESSORS)?;
+        let options = format!("{kind} {softirqs:?} {processors:?}");
+        let model = self.files.model(node, &options, |bytes| match kind {
+            "trace" => ftrace::Recording::read(bytes).map(|read| read.replay(softirqs).model),
+            "rt-app" => rtapp::read(bytes),
+            "swf" => swf::read(bytes, processors),
+            _ => Model::read(bytes),
+        })?;
+        Ok(Part::Model(model))
+    }
+
+    /// One of a few words; the first if the key is absent.
+    fn choice<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Result<T, Fault> {
+        let Some(node) = self.fields.get(key) else { return Ok(words[0].1) };
+        let text = fields::text(node, key)?;
+        let found = words.iter().find(|(word, _)| *word == text);
+        found.map(|&(_, value)| value).ok_or_else(|| {
+            Fault::at(&node.at, format!("`{key}` = \"{text}\" is not one of its values"))
+                .help(hint(text, words.iter().map(|&(word, _)| word)))
+        })
+    }
+
+    fn sources(&self) -> Result<u32, Fault> {
+        Ok(self.fields.whole("tasks", 0..=MAX_SOURCES)?.unwrap_or(1))
+    }
+
+    fn count(&self, key: &str) -> Result<Option<u64>, Fault> {
+        self.fields.whole(key, 0..=MAX_TASKS)
+    }
+
+    fn offset(&mut self) -> Result<Dist, Fault> {
+        Ok(self.dist("offset")?.unwrap_or(Dist::constant(Span::ZERO)))
+    }
+
+    fn time(&self, key: &str) -> Result<Option<Time>, Fault> {
+        Ok(self.fields.span(key)?.map(|span| Time::ZERO + span))
+    }
+
+    fn dist_needed(&mut self, key: &str) -> Result<Dist, Fault> {
+        self.fields.need(key, "\"exp(10ms)\"")?;
+        Ok(self.dist(key)?.unwrap_or(Dist::constant(Span::ZERO)))
+    }
+
+    fn dist(&mut self, key: &str) -> Result<Option<Dist>, Fault> {
+        let Some(node) = self.fields.get(key) else { return Ok(None) };
+        let Some(text) = node.as_text() else {
+            return Ok(Some(Dist::constant(fields::span(node, key)?)));
+        };
+        self.files.dist(node, text).map(Some)
+    }
+}
+
+/// Tasks that exist for the whole run cost memory each.
+const MAX_SOURCES: u32 = 1 << 20;
+/// Tasks of a batch are all there at once.
+const MAX_TASKS: u64 = 1 << 32;

@@ -1,0 +1,189 @@
+//! `[machine]`: CPUs, what scheduling costs on them, and when they come and go.
+
+use crate::error::Fault;
+use crate::fields::{self, Fields};
+use crate::tree::Node;
+use anysched_core::machine::Cpu;
+use anysched_core::{CpuId, MAX_CPUS, Machine, Span, Time};
+use anysched_sim::{Costs, Setup};
+
+const KEYS: [&str; 14] = [
+    "cpus",
+    "topology",
+    "context_switch",
+    "migration",
+    "pick",
+    "pick_per_item",
+    "enqueue",
+    "enqueue_log",
+    "lock_hold",
+    "ipi",
+    "timer_irq",
+    "tick",
+    "smt",
+    "capacity",
+];
+
+/// The setup that `[machine]` describes, without an end.
+pub(crate) fn setup(node: &Node) -> Result<Setup, Fault> {
+    let keys: Vec<&str> = KEYS.into_iter().chain(["hotplug"]).collect();
+    let fields = Fields::of(node, "[machine]", &keys)?;
+    let machine = with_capacities(&fields, cpus(&fields, node)?)?;
+    let machine = machine.with_tick(fields.span("tick")?);
+    let mut setup = Setup::new(machine);
+    setup.costs = costs(&fields)?;
+    if let Some(speed) = fields.real("smt")? {
+        if !(speed > 0.0 && speed <= 1.0) {
+            let at = &fields.need("smt", "0.6")?.at;
+            return Err(Fault::at(at, format!("`smt` = {speed} is out of range")).help(
+                "it is the speed of a thread whose sibling is busy, relative to its speed \
+                 alone: above 0, up to 1",
+            ));
+        }
+        setup.smt_speed = (libm::round(speed * 1024.0) as u32).max(1);
+    }
+    setup.hotplug = hotplug(&fields, setup.machine.cpus())?;
+    Ok(setup)
+}
+
+fn cpus(fields: &Fields<'_>, node: &Node) -> Result<Machine, Fault> {
+    match (fields.get("cpus"), fields.get("topology")) {
+        (Some(_), Some(topology)) => {
+            Err(Fault::at(&topology.at, "[machine] has `cpus` and `topology`")
+                .help("`cpus = 8` is short for `topology = \"8 cores\"`; keep one of them"))
+        }
+        (Some(count), None) => {
+            let count = fields::whole(count, "cpus", 1..=MAX_CPUS)?;
+            Machine::flat(count).map_err(|error| Fault::at(&node.at, error.to_string()))
+        }
+        (None, Some(topology)) => {
+            let text = fields::text(topology, "topology")?;
+            Machine::parse(text).map_err(|error| {
+                Fault::at(&topology.at, format!("\"{text}\" is not a topology"))
+                    .help(error.to_string())
+            })
+        }
+        (None, None) => Err(Fault::at(&node.at, "[machine] says nothing about its CPUs")
+            .help("for example `cpus = 4` or `topology = \"2 nodes x 4 cores x 2 threads\"`")),
+    }
+}
+
+fn with_capacities(fields: &Fields<'_>, machine: Machine) -> Result<Machine, Fault> {
+    let Some(node) = fields.get("capacity") else { return Ok(machine) };
+    let Some(list) = node.as_list() else {
+        return Err(Fault::at(&node.at, format!("`capacity` is a list, not {}", node.shown()))
+            .help("one number from 1 to 1024 per CPU; 1024 is the fastest"));
+    };
+    if list.len() != machine.cpus() {
+        let (given, cpus) = (list.len(), machine.cpus());
+        let message = format!("`capacity` has {given} entries, and the machine has {cpus} CPUs");
+        return Err(Fault::at(&node.at, message).help("give one number from 1 to 1024 per CPU"));
+    }
+    let capacities = list.iter().map(|item| fields::whole(item, "capacity", 1..=1024u16));
+    let cpus: Vec<Cpu> = machine
+        .cpu_ids()
+        .zip(capacities)
+        .map(|(cpu, capacity)| Ok(Cpu { capacity: capacity?, ..*machine.cpu(cpu) }))
+        .collect::<Result<_, Fault>>()?;
+    Machine::new(cpus).map_err(|error| Fault::at(&node.at, error.to_string()))
+}
+
+fn costs(fields: &Fields<'_>) -> Result<Costs, Fault> {
+    let cost = |key| fields.span(key).map(Option::unwrap_or_default);
+    let mut costs = Costs {
+        context_switch: cost("context_switch")?,
+        pick_base: cost("pick")?,
+        pick_per_item: cost("pick_per_item")?,
+        enqueue_base: cost("enqueue")?,
+        enqueue_log: cost("enqueue_log")?,
+        lock_hold: cost("lock_hold")?,
+        ipi: cost("ipi")?,
+        timer_irq: cost("timer_irq")?,
+        ..Costs::default()
+    };
+    if let Some(node) = fields.get("migration") {
+        let migration = Fields::of(node, "migration", &["core", "llc", "node"])?;
+        let cost = |key| migration.span(key).map(Option::unwrap_or_default);
+        costs.migrate_core = cost("core")?;
+        costs.migrate_llc = cost("llc")?;
+        costs.migrate_node = cost("node")?;
+    }
+    Ok(costs)
+}
+
+/// In time order; those of the same time in the order of the file.
+fn hotplug(fields: &Fields<'_>, cpus: usize) -> Result<Vec<(Time, CpuId, bool)>, Fault> {
+    const WHAT: &str = "[[machine.hotplug]]";
+    let mut moments = Vec::new();
+    for node in fields.tables("hotplug")? {
+        let fields = Fields::of(node, WHAT, &["at", "cpu", "online"])?;
+        let at = fields::span(fields.need("at", "\"1s\"")?, "at")?;
+        let cpu = fields::whole(fields.need("cpu", "1")?, "cpu", 0..=(cpus - 1) as u16)?;
+        fields.need("online", "false")?;
+        let online = fields.flag("online")?.unwrap_or_default();
+        moments.push((Time::ZERO + at, CpuId(cpu), online));
+    }
+    moments.sort_by_key(|&(at, ..)| at);
+    Ok(moments)
+}
+
+/// One line about a machine, for headings: its CPUs and what on it is not free.
+pub(crate) fn describe(setup: &Setup) -> String {
+    use anysched_core::machine::Level;
+    let machine = &setup.machine;
+    let counts = Level::ALL.map(|level| machine.groups(level));
+    let [cores, llcs, packages, nodes, _] = counts;
+    let mut parts = Vec::new();
+    for (count, of, name) in [
+        (nodes, 1, "node"),
+        (packages, nodes, "package"),
+        (llcs, packages, "llc"),
+        (cores, llcs, "core"),
+        (machine.cpus(), cores, "thread"),
+    ] {
+        let each = count / of;
+        if each > 1 {
+            parts.push(format!("{each} {name}s"));
+        }
+    }
+    let mut text = match parts.as_slice() {
+        [] => "1 CPU".to_string(),
+        [_] if cores == machine.cpus() && llcs == 1 => format!("{cores} CPUs"),
+        _ => parts.join(" x "),
+    };
+    if machine.cpu_ids().any(|cpu| machine.cpu(cpu).capacity != 1024) {
+        text += " of unequal capacity";
+    }
+    if setup.smt_speed != 1024 && cores != machine.cpus() {
+        text += &format!(", smt {:.2}", f64::from(setup.smt_speed) / 1024.0);
+    }
+    if let Some(tick) = machine.tick() {
+        text += &format!(", tick {tick}");
+    }
+    if !setup.hotplug.is_empty() {
+        text += ", hotplug";
+    }
+    text
+}
+
+/// One line about the costs, for headings.
+pub(crate) fn describe_costs(costs: &Costs) -> String {
+    let list: Vec<String> = [
+        ("context switch", costs.context_switch),
+        ("migration to a core", costs.migrate_core),
+        ("to an LLC", costs.migrate_llc),
+        ("to a node", costs.migrate_node),
+        ("pick", costs.pick_base),
+        ("per task looked at", costs.pick_per_item),
+        ("enqueue", costs.enqueue_base),
+        ("times log2 of the queue", costs.enqueue_log),
+        ("lock", costs.lock_hold),
+        ("IPI", costs.ipi),
+        ("tick", costs.timer_irq),
+    ]
+    .into_iter()
+    .filter(|&(_, cost)| cost > Span::ZERO)
+    .map(|(name, cost)| format!("{name} {cost}"))
+    .collect();
+    if list.is_empty() { "none".to_string() } else { list.join(", ") }
+}

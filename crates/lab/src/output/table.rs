@@ -1,0 +1,283 @@
+//! The results as plain text for a terminal: policies as lines, 80 columns wide.
+
+use super::numbers::Format;
+use crate::claim::{Check, ClaimResult};
+use crate::columns::{Column, column, columns};
+use crate::results::{Group, Results};
+use crate::sweep::AxisValue;
+use std::fmt::Write;
+
+const WIDTH: usize = 80;
+
+/// What is shown if the file does not say, as far as there is data.
+const DEFAULT: [&str; 8] = [
+    "waiting_time_ns_mean",
+    "turnaround_ns_mean",
+    "response_time_ns_mean",
+    "wakeup_latency_ns_mean",
+    "wakeup_latency_ns_p99",
+    "job_response_time_ns_p99",
+    "deadline_miss_ratio",
+    "context_switches",
+];
+
+/// The results as plain text: a table per combination of axis values with policies as lines, then
+/// the claims. Every line but those with long names fits in 80 columns.
+pub fn table(results: &Results) -> String {
+    let mut text = String::new();
+    let title = results.title.as_deref().unwrap_or(&results.experiment);
+    let _ = writeln!(text, "{title}");
+    wrap(&mut text, "", &results.question);
+    let shown = shown_columns(results);
+    let formats = shown.iter().map(|&index| format_of(results, index)).collect();
+    let tables = Tables { results, shown, formats };
+    for group in 0..results.groups.len() {
+        tables.group(&mut text, group);
+    }
+    if !results.complete {
+        let _ = writeln!(text, "\nCancelled: rows that were not complete are left out.");
+    }
+    let mut notes = Vec::new();
+    if results.policies.iter().any(|policy| policy.clairvoyant) {
+        notes.push("* is told how long tasks will run, which no kernel knows.");
+    }
+    if results.seeds > 1 {
+        notes.push("± is half the 95 % confidence interval of the mean over seeds.");
+    }
+    if !notes.is_empty() {
+        let _ = writeln!(text, "\n{}", notes.join("\n"));
+    }
+    if !results.claims.is_empty() {
+        text += "\nClaims\n";
+        for claim in &results.claims {
+            write_claim(&mut text, claim);
+        }
+    }
+    text
+}
+
+/// The columns that are shown, by position.
+fn shown_columns(results: &Results) -> Vec<usize> {
+    if !results.shown.is_empty() {
+        return results.shown.clone();
+    }
+    let has = |index: &usize| results.rows.iter().any(|row| row.estimate(*index).is_some());
+    let mut shown: Vec<usize> =
+        DEFAULT.into_iter().filter_map(column).filter(|index| has(index)).collect();
+    // Averages of tasks that finished say little if many did not.
+    let unfinished = column("unfinished").filter(|&index| {
+        results.rows.iter().any(|row| row.values(index).iter().any(|&count| count > 0.0))
+    });
+    shown.extend(unfinished);
+    shown
+}
+
+/// One format for a column in all tables, so that they can be compared.
+fn format_of(results: &Results, index: usize) -> Format {
+    let estimates = results.rows.iter().filter_map(|row| row.estimate(index));
+    let means: Vec<f64> = estimates.map(|estimate| estimate.mean).collect();
+    Format::of(columns()[index].metric, &means)
+}
+
+struct Tables<'a> {
+    results: &'a Results,
+    shown: Vec<usize>,
+    formats: Vec<Format>,
+}
+
+/// A column as it stands in a table.
+struct Printed {
+    head: Vec<String>,
+    cells: Vec<String>,
+    width: usize,
+}
+
+impl Tables<'_> {
+    fn group(&self, text: &mut String, group: usize) {
+        text.push('\n');
+        heading(text, &self.results.groups[group], self.results.seeds);
+        let mut names: Vec<String> = vec!["policy".to_string()];
+        for policy in &self.results.policies {
+            names.push(format!("{}{}", policy.label, if policy.clairvoyant { " *" } else { "" }));
+        }
+        let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+        let all: Vec<Printed> = (0..self.shown.len()).map(|n| self.column(group, n)).collect();
+        let mut left = all.as_slice();
+        while !left.is_empty() {
+            let mut width = name_width;
+            let count = left
+                .iter()
+                .take_while(|column| {
+                    width += 2 + column.width;
+                    width <= WIDTH
+                })
+                .count();
+            let count = count.max(1);
+            let (block, rest) = left.split_at(count);
+            if left.len() < all.len() {
+                text.push('\n');
+            }
+            write_block(text, &names, name_width, block);
+            left = rest;
+        }
+    }
+
+    fn column(&self, group: usize, number: usize) -> Printed {
+        let (index, format) = (self.shown[number], &self.formats[number]);
+        let column = &columns()[index];
+        let policies = 0..self.results.policies.len();
+        let estimates = policies.map(|policy| self.results.row(group, policy)?.estimate(index));
+        let mut numbers = Vec::new();
+        for estimate in estimates {
+            numbers.push(estimate.map(|estimate| {
+                let error = estimate.ci95.map(|ci95| format!("± {}", format.number(ci95)));
+                (format.number(estimate.mean), error.unwrap_or_default())
+            }));
+        }
+        let longest = numbers.iter().flatten().map(|(_, error)| error.chars().count()).max();
+        let pad = longest.unwrap_or(0);
+        let cell = |number: Option<(String, String)>| match number {
+            None => "-".to_string(),
+            Some((mean, _)) if pad == 0 => mean,
+            Some((mean, error)) => format!("{mean} {error:>pad$}"),
+        };
+        let cells: Vec<String> = numbers.into_iter().map(cell).collect();
+        let widest = cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
+        let head = head(column, format, widest);
+        let width = head.iter().map(|line| line.chars().count()).max().unwrap_or(0).max(widest);
+        Printed { head, cells, width }
+    }
+}
+
+/// The name of a column in lines of about `width`, the last one with stat and unit.
+fn head(column: &Column, format: &Format, width: usize) -> Vec<String> {
+    let name = column.metric.trim_end_matches("_ns").trim_end_matches("_per_s");
+    let mut lines: Vec<String> = Vec::new();
+    for word in name.split('_') {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_string()),
+        }
+    }
+    let stat = column.stat.map_or("", |stat| stat.name());
+    let comma = if stat.is_empty() || format.unit.is_empty() { "" } else { ", " };
+    lines.push(format!("{stat}{comma}{}", format.unit));
+    lines
+}
+
+fn write_block(text: &mut String, names: &[String], name_width: usize, columns: &[Printed]) {
+    let head_lines = columns.iter().map(|column| column.head.len()).max().unwrap_or(1);
+    for line in 0..head_lines {
+        let last = line + 1 == head_lines;
+        let mut row = format!("{:name_width$}", if last { names[0].as_str() } else { "" });
+        for Printed { head, width, .. } in columns {
+            let above = head_lines - head.len();
+            let part = line.checked_sub(above).map_or("", |line| head[line].as_str());
+            let _ = write!(row, "  {part:>width$}");
+        }
+        let _ = writeln!(text, "{}", row.trim_end());
+    }
+    for (number, name) in names[1..].iter().enumerate() {
+        let mut row = format!("{name:name_width$}");
+        for Printed { cells, width, .. } in columns {
+            let _ = write!(row, "  {:>width$}", cells[number]);
+        }
+        let _ = writeln!(text, "{}", row.trim_end());
+    }
+}
+
+fn heading(text: &mut String, group: &Group, seeds: u32) {
+    if !group.axes.is_empty() {
+        wrap(text, "", &group.title());
+    }
+    let mut facts = vec![group.machine.clone()];
+    facts.extend(group.loads.iter().cloned());
+    facts.push(format!("costs: {}", group.costs));
+    facts.extend(group.duration.iter().map(|duration| format!("duration {duration}")));
+    facts.push(if seeds == 1 { "1 seed".to_string() } else { format!("{seeds} seeds") });
+    wrap(text, "", &facts.join("; "));
+    text.push('\n');
+}
+
+fn write_claim(text: &mut String, claim: &ClaimResult) {
+    let verdict = claim.verdict.map_or("not decided: runs or data are missing", |v| v.words());
+    let surprise = match claim.verdict {
+        Some(_) if !claim.is_as_expected() => format!(" (expected: {})", claim.expected),
+        _ => String::new(),
+    };
+    wrap(text, "  ", &format!("{}: {verdict}{surprise}", claim.id));
+    wrap(text, "    ", &claim.text);
+    for (name, said) in
+        [("paper", &claim.paper), ("reading", &claim.reading), ("because", &claim.because)]
+    {
+        if let Some(said) = said {
+            wrap(text, "    ", &format!("{name}: {said}"));
+        }
+    }
+    let mut last = "";
+    for check in &claim.checks {
+        expression(text, &check.expression, &mut last);
+        wrap(text, "      ", &format!("{}{}", place(&check.axes), describe_check(check)));
+    }
+    for measure in &claim.measures {
+        expression(text, &measure.expression, &mut last);
+        let value = measure.value.map_or("no data".to_string(), |value| {
+            let format = Format::plain(&[value.mean]);
+            let error = value.ci95.map(|ci95| format!(" ± {}", format.number(ci95)));
+            format!("{}{}", format.number(value.mean), error.unwrap_or_default())
+        });
+        wrap(text, "      ", &format!("{}{value}", place(&measure.axes)));
+    }
+}
+
+/// Adds `words` unless they stand above already.
+fn expression<'a>(text: &mut String, words: &'a str, last: &mut &'a str) {
+    if *last != words {
+        wrap(text, "    ", words);
+        *last = words;
+    }
+}
+
+fn place(axes: &[(String, AxisValue)]) -> String {
+    let pairs: Vec<String> = axes.iter().map(|(axis, value)| format!("{axis} = {value}")).collect();
+    if pairs.is_empty() { String::new() } else { format!("{}: ", pairs.join(", ")) }
+}
+
+fn describe_check(check: &Check) -> String {
+    let Some(holds) = check.holds else { return "no data".to_string() };
+    let sides = [check.left, check.right];
+    let format = if check.is_time { Format::of_times(&sides) } else { Format::plain(&sides) };
+    let margin = check.margin.map(|margin| format!(", 2 s.e. {}", format.with_unit(margin)));
+    let note = check.note.map(|note| format!(" ({note})"));
+    format!(
+        "{}: {} against {}, difference {}{}{}",
+        if holds { "yes" } else { "no" },
+        format.with_unit(check.left),
+        format.with_unit(check.right),
+        format.with_unit(check.difference),
+        margin.unwrap_or_default(),
+        note.unwrap_or_default(),
+    )
+}
+
+/// Adds `words` in lines of at most [`WIDTH`], all behind `indent`, further ones two deeper.
+fn wrap(text: &mut String, indent: &str, words: &str) {
+    let mut line = indent.to_string();
+    let mut empty = true;
+    for word in words.split_whitespace() {
+        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            let _ = writeln!(text, "{line}");
+            line = format!("{indent}  ");
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line += word;
+        empty = false;
+    }
+    let _ = writeln!(text, "{line}");
+}

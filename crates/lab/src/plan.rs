@@ -1,0 +1,275 @@
+//! From an experiment to its runs.
+
+use crate::claim::{ClaimSpec, SCENARIO};
+use crate::error::Fault;
+use crate::experiment::{Experiment, Scenario, set_part};
+use crate::fields;
+use crate::files::Files;
+use crate::load::Loads;
+use crate::machine;
+use crate::results::{Group, PolicyUsed};
+use crate::run::RunError;
+use crate::sweep::{AxisValue, MAX_RUNS, PolicyEntry};
+use crate::tree::Node;
+use anysched_core::{Scheduler, Span, Time};
+use anysched_sim::{Metrics, Setup, Sim};
+use anysched_trace::Sink;
+
+/// All runs of an experiment, checked and ready to go.
+#[derive(Debug)]
+pub struct Plan {
+    pub(crate) experiment: String,
+    pub(crate) question: String,
+    pub(crate) title: Option<String>,
+    pub(crate) seed: u64,
+    pub(crate) seeds: u32,
+    pub(crate) spec_hash: String,
+    pub(crate) policies: Vec<PolicyEntry>,
+    pub(crate) groups: Vec<PlannedGroup>,
+    pub(crate) claims: Vec<ClaimSpec>,
+    pub(crate) shown: Vec<usize>,
+    warnings: Vec<String>,
+}
+
+/// One combination of axis values.
+#[derive(Debug)]
+pub(crate) struct PlannedGroup {
+    pub(crate) described: Group,
+    pub(crate) setup: Setup,
+    loads: Loads,
+    /// What of the group its seeds derive from.
+    identity: Vec<String>,
+}
+
+impl Plan {
+    pub(crate) fn of(experiment: &Experiment) -> Result<Plan, Fault> {
+        let sweep = &experiment.sweep;
+        let combinations = sweep
+            .axes
+            .iter()
+            .try_fold(experiment.scenarios.len(), |n, axis| n.checked_mul(axis.values.len()))
+            .filter(|groups| {
+                let runs = groups.checked_mul(sweep.policies.len());
+                runs.and_then(|runs| runs.checked_mul(sweep.seeds as usize))
+                    .is_some_and(|runs| runs <= MAX_RUNS)
+            });
+        let Some(combinations) = combinations else {
+            return Err(Fault::whole(format!("the sweep has more than {MAX_RUNS} runs"))
+                .help("leave out axis values or seeds"));
+        };
+        let mut files = Files::new(&experiment.directory);
+        let mut groups = Vec::with_capacity(combinations);
+        for scenario in &experiment.scenarios {
+            for number in 0..combinations / experiment.scenarios.len() {
+                groups.push(plan_group(experiment, scenario, number, &mut files)?);
+            }
+        }
+        let mut hash = blake3::Hasher::new();
+        hash.update(experiment.canonical.as_bytes());
+        for (name, contents) in files.hashes() {
+            hash.update(&[0]);
+            hash.update(name.as_bytes());
+            hash.update(contents.as_bytes());
+        }
+        Ok(Plan {
+            experiment: experiment.name.clone(),
+            question: experiment.question.clone(),
+            title: experiment.title.clone(),
+            seed: experiment.seed,
+            seeds: sweep.seeds,
+            spec_hash: hash.finalize().to_hex().to_string(),
+            policies: sweep.policies.clone(),
+            groups,
+            claims: experiment.claims.clone(),
+            shown: experiment.columns.clone(),
+            warnings: files.warnings,
+        })
+    }
+
+    /// What recordings and other files say that the loads leave out, one line each.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The policies that are compared.
+    pub fn policies(&self) -> &[PolicyEntry] {
+        &self.policies
+    }
+
+    /// The combinations of axis values.
+    pub fn groups(&self) -> impl ExactSizeIterator<Item = &Group> {
+        self.groups.iter().map(|group| &group.described)
+    }
+
+    /// How many seeds each row has.
+    pub fn seeds(&self) -> u32 {
+        self.seeds
+    }
+
+    /// How many runs there are.
+    pub fn runs(&self) -> usize {
+        self.groups.len() * self.policies.len() * self.seeds as usize
+    }
+
+    /// BLAKE3 of the experiment (its values, not its layout) and of the files it names, in hex.
+    pub fn spec_hash(&self) -> &str {
+        &self.spec_hash
+    }
+
+    /// The seed of the runs of a group with this number. It derives from the experiment's name
+    /// and seed, the values of the group's axes and the number, and from nothing else: all
+    /// policies get the same tasks, and a new axis value changes no other row.
+    pub fn seed(&self, group: usize, index: u32) -> u64 {
+        let mut hash = blake3::Hasher::new();
+        let mut part = |text: &str| {
+            hash.update(&(text.len() as u64).to_le_bytes());
+            hash.update(text.as_bytes());
+        };
+        part(&self.experiment);
+        part(&self.seed.to_string());
+        for text in &self.groups[group].identity {
+            part(text);
+        }
+        part(&index.to_string());
+        let mut first = [0; 8];
+        first.copy_from_slice(&hash.finalize().as_bytes()[..8]);
+        u64::from_le_bytes(first)
+    }
+
+    /// Makes one run, the events of which go to `sink`: of a group and a policy by position, with
+    /// the seed of this number.
+    ///
+    /// Errors: the run could not be finished.
+    pub fn run_one<T: Sink>(
+        &self,
+        group: usize,
+        policy: usize,
+        index: u32,
+        sink: T,
+    ) -> Result<(Metrics, T), RunError> {
+        self.run_scheduler(group, policy, index, sink, |scheduler| scheduler)
+    }
+
+    pub(crate) fn run_scheduler<T: Sink>(
+        &self,
+        group: usize,
+        policy: usize,
+        index: u32,
+        sink: T,
+        wrap: impl FnOnce(Box<dyn Scheduler>) -> Box<dyn Scheduler>,
+    ) -> Result<(Metrics, T), RunError> {
+        let planned = &self.groups[group];
+        let seed = self.seed(group, index);
+        let failed = |why: String| RunError {
+            policy: self.policies[policy].label.clone(),
+            group: planned.described.title(),
+            seed,
+            why,
+        };
+        let machine = &planned.setup.machine;
+        let built = (self.policies[policy].info.build)(machine, &self.policies[policy].settings());
+        let scheduler = wrap(built.map_err(|error| failed(error.to_string()))?);
+        let load = planned.loads.build(seed).map_err(failed)?;
+        let sim = Sim::with_sink(planned.setup.clone(), scheduler, load, sink);
+        let (metrics, _, sink) = sim.run().map_err(|error| failed(error.to_string()))?;
+        Ok((metrics, sink))
+    }
+
+    pub(crate) fn policies_used(&self) -> Vec<PolicyUsed> {
+        let used = |entry: &PolicyEntry| PolicyUsed {
+            label: entry.label.clone(),
+            name: entry.info.name.to_string(),
+            settings: entry
+                .settings()
+                .into_iter()
+                .map(|(name, text)| (name.to_string(), text.to_string()))
+                .collect(),
+            clairvoyant: entry.info.clairvoyant,
+        };
+        self.policies.iter().map(used).collect()
+    }
+}
+
+/// The combination of axis values with this number; the last axis changes fastest.
+fn plan_group(
+    experiment: &Experiment,
+    scenario: &Scenario,
+    number: usize,
+    files: &mut Files,
+) -> Result<PlannedGroup, Fault> {
+    let mut tree = scenario.tree.clone();
+    let mut axes = Vec::new();
+    let mut identity = Vec::new();
+    if let Some(name) = &scenario.name {
+        axes.push((SCENARIO.to_string(), AxisValue::Text(name.clone())));
+        identity.push(format!("{SCENARIO}={name:?}"));
+    }
+    let mut left = number;
+    let mut chosen = Vec::new();
+    for axis in experiment.sweep.axes.iter().rev() {
+        chosen.push((axis, &axis.values[left % axis.values.len()]));
+        left /= axis.values.len();
+    }
+    for (axis, value) in chosen.into_iter().rev() {
+        let path: Vec<&str> = axis.path.split('.').collect();
+        set_part(&mut tree, &path, &axis.at, value.clone()).map_err(|why| {
+            let place = match &scenario.name {
+                Some(name) => format!("`{}` in scenario \"{name}\"", axis.path),
+                None => format!("`{}`", axis.path),
+            };
+            Fault::at(&axis.at, format!("{place}: {why}")).label("this axis")
+        })?;
+        axes.push((axis.path.clone(), AxisValue::of(value)));
+        identity.push(format!("{}={value}", axis.path));
+    }
+    // Independent of the order of axes in the file.
+    identity.sort();
+    build_group(experiment, &tree, axes, identity, files)
+}
+
+fn build_group(
+    experiment: &Experiment,
+    tree: &Node,
+    axes: Vec<(String, AxisValue)>,
+    identity: Vec<String>,
+    files: &mut Files,
+) -> Result<PlannedGroup, Fault> {
+    let part = |key: &str| tree.as_table().and_then(|table| table.get(key));
+    let Some(machine) = part("machine") else {
+        return Err(Fault::whole("no [machine]").help("add `[machine]` and `cpus = 4` below it"));
+    };
+    let mut setup = machine::setup(machine)?;
+    for policy in &experiment.sweep.policies {
+        policy.build(&setup.machine)?;
+    }
+    let Some(list) = part("workload") else { return Err(Fault::whole("no load")) };
+    let loads = Loads::read(list, setup.machine.cpus(), files)?;
+    let duration = part("duration").map(read_duration).transpose()?;
+    setup.until = match (duration, loads.until, &loads.endless) {
+        (Some(duration), ..) => Time::ZERO + duration,
+        (None, _, Some(at)) => {
+            return Err(Fault::at(at, "this load never ends").help(
+                "say how long a run is with `duration = \"10s\"` at the top, or how much there is \
+                 of the load",
+            ));
+        }
+        (None, until, None) => until.unwrap_or(Time::NEVER),
+    };
+    let described = Group {
+        axes,
+        machine: machine::describe(&setup),
+        loads: loads.words.clone(),
+        costs: machine::describe_costs(&setup.costs),
+        duration: (setup.until != Time::NEVER).then(|| setup.until.since(Time::ZERO).to_string()),
+    };
+    Ok(PlannedGroup { described, setup, loads, identity })
+}
+
+fn read_duration(node: &Node) -> Result<Span, Fault> {
+    let duration = fields::span(node, "duration")?;
+    if duration == Span::ZERO || duration == Span::MAX {
+        return Err(Fault::at(&node.at, format!("`duration` = {node} is out of range"))
+            .help("a run is longer than 0; leave `duration` out to run until all tasks are done"));
+    }
+    Ok(duration)
+}

@@ -1,0 +1,226 @@
+//! What the runs of an experiment have shown.
+
+use crate::claim::ClaimResult;
+use crate::columns::{self, Column, Stat, columns};
+use crate::stats::{Estimate, percentile};
+use crate::sweep::AxisValue;
+
+/// All rows of an experiment, or those that were complete when it was cancelled.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// The experiment's name.
+    pub experiment: String,
+    /// What it is to find out.
+    pub question: String,
+    /// Its title, if it has one.
+    pub title: Option<String>,
+    /// BLAKE3 of the experiment (its values, not its layout) and of the files it names, in hex.
+    pub spec_hash: String,
+    /// The experiment's own seed, of which those of the runs are derived.
+    pub seed: u64,
+    /// How many seeds each row has.
+    pub seeds: u32,
+    /// The policies that are compared, in the order of the file.
+    pub policies: Vec<PolicyUsed>,
+    /// The combinations of axis values, in the order of the file.
+    pub groups: Vec<Group>,
+    /// A row per group and policy, the policies of a group next to each other.
+    pub rows: Vec<Row>,
+    /// The claims with their verdicts.
+    pub claims: Vec<ClaimResult>,
+    /// Whether no row is missing.
+    pub complete: bool,
+    /// Positions in [`columns`] of what the file wants to be shown; empty: no wish.
+    pub(crate) shown: Vec<usize>,
+}
+
+/// Where the numbers come from.
+pub const HOST: &str = "sim";
+
+/// A policy as it was used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyUsed {
+    /// What it is called in this experiment.
+    pub label: String,
+    /// Its name in the registry.
+    pub name: String,
+    /// Its settings where they differ from the defaults.
+    pub settings: Vec<(String, String)>,
+    /// Whether it needs to know how long tasks will run, which no kernel does.
+    pub clairvoyant: bool,
+}
+
+/// Runs that have everything in common but policy and seed. All policies of a group are given
+/// the same tasks for the same seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// The values of the axes; scenarios are the axis `scenario`.
+    pub axes: Vec<(String, AxisValue)>,
+    /// The machine in words.
+    pub machine: String,
+    /// Its loads in words, one each.
+    pub loads: Vec<String>,
+    /// What scheduling costs, in words.
+    pub costs: String,
+    /// When a run ends at the latest, in words; `None`: when all tasks are done.
+    pub duration: Option<String>,
+}
+
+/// The runs of one policy in one group.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Position in [`Results::groups`].
+    pub group: usize,
+    /// Position in [`Results::policies`].
+    pub policy: usize,
+    /// One run per seed, in order.
+    pub runs: Vec<Run>,
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Which of the row's seeds it has, from 0.
+    pub index: u32,
+    /// The seed.
+    pub seed: u64,
+    pub(crate) values: Box<[f64]>,
+}
+
+/// A metric over the seeds of a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Aggregate {
+    /// Mean over seeds (of the run's mean, if the metric is a distribution).
+    pub mean: f64,
+    /// Half the width of the 95 % confidence interval of the mean; `None` for one seed.
+    pub ci95: Option<f64>,
+    /// Standard deviation: of a distribution the mean over seeds of the run's, otherwise over
+    /// seeds. The percentiles likewise.
+    pub sd: f64,
+    /// Smallest of all.
+    pub min: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Largest of all.
+    pub max: f64,
+}
+
+impl Run {
+    /// The value of the column at this position in [`columns`], if there is data.
+    pub fn value(&self, column: usize) -> Option<f64> {
+        self.values.get(column).copied().filter(|value| !value.is_nan())
+    }
+}
+
+impl Row {
+    /// The values over seeds of a column, by position in [`columns`], where there is data.
+    pub fn values(&self, column: usize) -> Vec<f64> {
+        self.runs.iter().filter_map(|run| run.value(column)).collect()
+    }
+
+    /// A column over seeds; `None` if no run has data.
+    pub fn estimate(&self, column: usize) -> Option<Estimate> {
+        Estimate::of(&self.values(column))
+    }
+
+    /// A metric over seeds, for example `waiting_time_ns` or `makespan_ns`; `None` if there is no
+    /// such metric or no run has data.
+    pub fn aggregate(&self, metric: &str) -> Option<Aggregate> {
+        let first = columns().iter().position(|column| column.metric == metric)?;
+        let values = |stat: Stat| self.values(first + stat as usize);
+        let mean = |stat| Estimate::of(&values(stat)).map(|estimate| estimate.mean);
+        if columns()[first].stat.is_some() {
+            let estimate = self.estimate(first)?;
+            return Some(Aggregate {
+                mean: estimate.mean,
+                ci95: estimate.ci95,
+                sd: mean(Stat::Sd)?,
+                min: values(Stat::Min).into_iter().reduce(f64::min)?,
+                p50: mean(Stat::P50)?,
+                p95: mean(Stat::P95)?,
+                p99: mean(Stat::P99)?,
+                max: values(Stat::Max).into_iter().reduce(f64::max)?,
+            });
+        }
+        let mut sorted = self.values(first);
+        let estimate = Estimate::of(&sorted)?;
+        sorted.sort_by(f64::total_cmp);
+        Some(Aggregate {
+            mean: estimate.mean,
+            ci95: estimate.ci95,
+            sd: estimate.sd,
+            min: sorted[0],
+            p50: percentile(&sorted, 50.0),
+            p95: percentile(&sorted, 95.0),
+            p99: percentile(&sorted, 99.0),
+            max: sorted[sorted.len() - 1],
+        })
+    }
+
+    /// All metrics that there is data for, with whether each is a distribution.
+    pub fn metrics(&self) -> Vec<(&'static str, bool, Aggregate)> {
+        let mut names: Vec<&Column> = columns().iter().collect();
+        names.dedup_by_key(|column| column.metric);
+        let known = |column: &Column| {
+            let aggregate = self.aggregate(column.metric)?;
+            Some((column.metric, column.stat.is_some(), aggregate))
+        };
+        names.into_iter().filter_map(known).collect()
+    }
+}
+
+impl Group {
+    /// Whether `axis` has the value that is written `value`.
+    pub fn has(&self, axis: &str, value: &str) -> bool {
+        self.axes.iter().any(|(name, has)| name == axis && has.to_string() == value)
+    }
+
+    /// `axis = value, …`, or nothing.
+    pub fn title(&self) -> String {
+        let pair = |(axis, value): &(String, AxisValue)| format!("{axis} = {value}");
+        self.axes.iter().map(pair).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Results {
+    /// The row of a group and a policy, by their positions; `None` if it was not completed.
+    pub fn row(&self, group: usize, policy: usize) -> Option<&Row> {
+        self.rows.iter().find(|row| row.group == group && row.policy == policy)
+    }
+
+    /// The position of the policy with this label.
+    pub fn policy(&self, label: &str) -> Option<usize> {
+        self.policies.iter().position(|policy| policy.label == label)
+    }
+
+    /// The paired difference `a` − `b` over seeds of a column (for example
+    /// `waiting_time_ns_mean`) in a group, between two policies by label. `None` if there is no
+    /// such column, group or policy, or no data.
+    pub fn paired(&self, group: usize, column: &str, a: &str, b: &str) -> Option<Estimate> {
+        let column = columns::column(column)?;
+        let a = self.row(group, self.policy(a)?)?;
+        let b = self.row(group, self.policy(b)?)?;
+        let difference = |(a, b): (&Run, &Run)| Some(a.value(column)? - b.value(column)?);
+        let differences: Vec<f64> = a.runs.iter().zip(&b.runs).filter_map(difference).collect();
+        Estimate::of(&differences)
+    }
+
+    /// The group that has the axis values of `group` but those of `rows`.
+    pub(crate) fn group_beside(&self, group: usize, rows: &[(String, String)]) -> Option<usize> {
+        if rows.is_empty() {
+            return Some(group);
+        }
+        let here = &self.groups[group];
+        self.groups.iter().position(|other| {
+            here.axes.iter().all(|(axis, value)| {
+                let wanted = rows.iter().find(|(name, _)| name == axis);
+                let value = wanted.map_or_else(|| value.to_string(), |(_, value)| value.clone());
+                other.has(axis, &value)
+            })
+        })
+    }
+}

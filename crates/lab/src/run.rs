@@ -1,0 +1,161 @@
+//! Making the runs, on as many threads as wanted. What comes out does not depend on how many.
+
+use crate::columns;
+use crate::plan::Plan;
+use crate::results::{Results, Row, Run};
+use anysched_trace::NoTrace;
+use std::fmt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// How an experiment is run.
+#[derive(Clone, Copy)]
+pub struct RunOptions<'a> {
+    /// How many runs are made at the same time; at least 1.
+    pub jobs: usize,
+    /// Looked at between runs: once it is true, no further one is begun.
+    pub cancel: &'a AtomicBool,
+    /// Called after each run, by one thread at a time.
+    pub progress: &'a (dyn Fn(&Progress<'_>) + Sync),
+}
+
+/// How far an experiment is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// Runs that are done.
+    pub done: usize,
+    /// Runs in all.
+    pub total: usize,
+    /// The policy of the run that was done last.
+    pub policy: &'a str,
+    /// Its axis values: `axis = value, …`.
+    pub group: &'a str,
+}
+
+/// Why a run could not be finished: a fault of the load or the policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunError {
+    /// The policy's label.
+    pub policy: String,
+    /// The axis values: `axis = value, …`.
+    pub group: String,
+    /// The seed of the run.
+    pub seed: u64,
+    /// What happened.
+    pub why: String,
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RunError { policy, group, seed, why } = self;
+        let of = if group.is_empty() { String::new() } else { format!(" ({group})") };
+        write!(f, "the run of {policy}{of} with seed {seed} failed: {why}")
+    }
+}
+
+impl std::error::Error for RunError {}
+
+/// As many jobs as the machine runs threads at once.
+pub fn available_jobs() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Stops the other workers when one panics, so that the panic is seen soon.
+struct StopIfPanicking<'a>(&'a AtomicBool);
+
+impl Drop for StopIfPanicking<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+type Outcome = Result<Run, RunError>;
+
+impl Plan {
+    /// Makes all runs and judges the claims. After a cancellation, the rows that are complete.
+    ///
+    /// Errors: that of the first run, in the order of the rows, that could not be finished.
+    pub fn run(&self, options: &RunOptions<'_>) -> Result<Results, RunError> {
+        let (policies, seeds) = (self.policies.len(), self.seeds as usize);
+        let mut outcomes = self.run_all(options);
+        let mut rows = Vec::with_capacity(self.groups.len() * policies);
+        for (number, outcomes) in outcomes.chunks_mut(seeds).enumerate() {
+            let runs =
+                outcomes.iter_mut().map_while(Option::take).collect::<Result<Vec<_>, _>>()?;
+            if runs.len() == seeds {
+                rows.push(Row { group: number / policies, policy: number % policies, runs });
+            }
+        }
+        let mut results = Results {
+            experiment: self.experiment.clone(),
+            question: self.question.clone(),
+            title: self.title.clone(),
+            spec_hash: self.spec_hash.clone(),
+            seed: self.seed,
+            seeds: self.seeds,
+            policies: self.policies_used(),
+            groups: self.groups().cloned().collect(),
+            complete: rows.len() == self.groups.len() * policies,
+            rows,
+            claims: Vec::new(),
+            shown: self.shown.clone(),
+        };
+        results.claims = self.claims.iter().map(|claim| claim.judge(&results)).collect();
+        Ok(results)
+    }
+
+    /// The outcomes in the order of rows and seeds; `None` where the run was not made.
+    fn run_all(&self, options: &RunOptions<'_>) -> Vec<Option<Outcome>> {
+        let total = self.runs();
+        let next = AtomicUsize::new(0);
+        let stop = AtomicBool::new(false);
+        let done = Mutex::new((0, (0..total).map(|_| None).collect::<Vec<Option<Outcome>>>()));
+        // Runs are handed out in order, so that a cancelled experiment has whole rows.
+        let work = || {
+            let _guard = StopIfPanicking(&stop);
+            while !options.cancel.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= total {
+                    return;
+                }
+                let outcome = self.run_numbered(number);
+                if outcome.is_err() {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                let Ok(mut done) = done.lock() else { return };
+                done.0 += 1;
+                done.1[number] = Some(outcome);
+                let (group, policy, _) = self.place(number);
+                (options.progress)(&Progress {
+                    done: done.0,
+                    total,
+                    policy: &self.policies[policy].label,
+                    group: &self.groups[group].described.title(),
+                });
+            }
+        };
+        let jobs = options.jobs.clamp(1, total.max(1));
+        std::thread::scope(|scope| {
+            for _ in 1..jobs {
+                scope.spawn(work);
+            }
+            work();
+        });
+        done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).1
+    }
+
+    /// Group, policy and seed of the run with this number.
+    fn place(&self, number: usize) -> (usize, usize, u32) {
+        let (row, index) = (number / self.seeds as usize, number % self.seeds as usize);
+        (row / self.policies.len(), row % self.policies.len(), index as u32)
+    }
+
+    fn run_numbered(&self, number: usize) -> Outcome {
+        let (group, policy, index) = self.place(number);
+        let (metrics, _) = self.run_one(group, policy, index, NoTrace)?;
+        let values = columns::measure(&metrics);
+        Ok(Run { index, seed: self.seed(group, index), values })
+    }
+}

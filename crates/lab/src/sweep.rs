@@ -1,0 +1,324 @@
+//! `[sweep]`: the policies that are compared, the axes that are varied, how many seeds.
+
+use crate::error::Fault;
+use crate::fields::{self, hint};
+use crate::tree::{Node, Table, Value};
+use anysched_core::registry::{POLICIES, PolicyInfo, policy};
+use anysched_core::{Machine, ParamError, Scheduler};
+use std::fmt;
+use std::ops::Range;
+
+/// One policy of an experiment with its settings.
+#[derive(Clone, Debug)]
+pub struct PolicyEntry {
+    /// What it is called in this experiment.
+    pub label: String,
+    /// Its line in the registry.
+    pub info: &'static PolicyInfo,
+    settings: Vec<Setting>,
+    at: Range<usize>,
+}
+
+#[derive(Clone, Debug)]
+struct Setting {
+    name: String,
+    name_at: Range<usize>,
+    text: String,
+    text_at: Range<usize>,
+}
+
+/// What is varied: a path into the experiment, and its values.
+#[derive(Clone, Debug)]
+pub(crate) struct Axis {
+    pub(crate) path: String,
+    pub(crate) at: Range<usize>,
+    pub(crate) values: Vec<Node>,
+}
+
+/// A value of an axis.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AxisValue {
+    /// A text.
+    Text(String),
+    /// A whole number.
+    Integer(i64),
+    /// Another number.
+    Real(f64),
+    /// Yes or no.
+    Flag(bool),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Sweep {
+    pub(crate) policies: Vec<PolicyEntry>,
+    pub(crate) axes: Vec<Axis>,
+    pub(crate) seeds: u32,
+}
+
+/// More runs than this are a slip of the pen.
+pub(crate) const MAX_RUNS: usize = 10_000_000;
+
+/// Reads `[sweep]`, if there is one, and the policy that is not swept, if there is one.
+pub(crate) fn read(sweep: Option<&Node>, policy: Option<&Node>) -> Result<Sweep, Fault> {
+    let none = Table::default();
+    let table = match sweep {
+        None => &none,
+        Some(node) => node.as_table().ok_or_else(|| {
+            Fault::at(&node.at, format!("[sweep] is a table, not {}", node.shown()))
+        })?,
+    };
+    let policies = match (table.get("policy"), policy) {
+        (Some(swept), Some(_)) => {
+            return Err(Fault::at(&swept.at, "the policy is set twice")
+                .help("keep `policy` in [sweep] or at the top"));
+        }
+        (Some(node), None) | (None, Some(node)) => read_policies(node)?,
+        (None, None) => {
+            return Err(Fault::whole("no policy")
+                .help("add `policy = \"rr\"` at the top or a list of policies in [sweep]"));
+        }
+    };
+    let mut axes = Vec::new();
+    for entry in &table.0 {
+        if !matches!(entry.key.as_str(), "policy" | "seeds") {
+            read_axis(&entry.key, &entry.key_at, &entry.node, &mut axes)?;
+        }
+    }
+    let seeds = table.get("seeds").map(|node| fields::whole(node, "seeds", 1..=1_000_000));
+    Ok(Sweep { policies, axes, seeds: seeds.transpose()?.unwrap_or(1) })
+}
+
+fn read_axis(
+    path: &str,
+    at: &Range<usize>,
+    node: &Node,
+    axes: &mut Vec<Axis>,
+) -> Result<(), Fault> {
+    // `workload.0.tasks = […]` without quotes is a table of tables.
+    if let Value::Table(table) = &node.value {
+        for entry in &table.0 {
+            let inner = format!("{path}.{}", entry.key);
+            read_axis(&inner, &entry.key_at, &entry.node, axes)?;
+        }
+        return Ok(());
+    }
+    check_path(path, at)?;
+    let values = node.as_list().filter(|list| !list.is_empty()).ok_or_else(|| {
+        Fault::at(&node.at, format!("`{path}` is a list of values, not {}", node.shown()))
+            .help(format!("for example `\"{path}\" = [{node}]`"))
+    })?;
+    let texts: Vec<String> = values.iter().map(Node::to_string).collect();
+    for (index, value) in values.iter().enumerate() {
+        if texts[..index].contains(&texts[index]) {
+            return Err(Fault::at(&value.at, format!("`{path}` has the value {value} twice")));
+        }
+    }
+    if axes.iter().any(|axis| axis.path == path) {
+        return Err(Fault::at(at, format!("`{path}` is swept twice")));
+    }
+    axes.push(Axis { path: path.to_string(), at: at.clone(), values: values.to_vec() });
+    Ok(())
+}
+
+pub(crate) fn check_path(path: &str, at: &Range<usize>) -> Result<(), Fault> {
+    let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+    let right = match first {
+        "machine" | "workload" => !rest.is_empty() && rest.split('.').all(|part| !part.is_empty()),
+        "duration" => rest.is_empty(),
+        _ => false,
+    };
+    if right {
+        return Ok(());
+    }
+    let help = match first {
+        "scenario" => "the scenarios are an axis already".to_string(),
+        "seed" => "say how many seeds with `seeds = 20`".to_string(),
+        _ if policy(first).is_some() || first == "policy" => {
+            "list the variants: `policy = [{ name = \"rr\", quantum = \"1ms\", label = \"1\" }, …]`"
+                .to_string()
+        }
+        _ => "an axis is `policy`, `duration` or a path such as `\"machine.cpus\"` or \
+              `\"workload.0.tasks\"`"
+            .to_string(),
+    };
+    Err(Fault::at(at, format!("`{path}` cannot be swept")).label("not an axis").help(help))
+}
+
+pub(crate) fn read_policies(node: &Node) -> Result<Vec<PolicyEntry>, Fault> {
+    if node.as_text() == Some("all") {
+        let entry = |info: &'static PolicyInfo| PolicyEntry {
+            label: info.name.to_string(),
+            info,
+            settings: Vec::new(),
+            at: node.at.clone(),
+        };
+        return Ok(POLICIES.iter().map(entry).collect());
+    }
+    let list = match &node.value {
+        Value::List(list) if list.is_empty() => {
+            return Err(Fault::at(&node.at, "the list of policies is empty"));
+        }
+        Value::List(list) => list.as_slice(),
+        _ => std::slice::from_ref(node),
+    };
+    let mut entries: Vec<(PolicyEntry, bool)> =
+        list.iter().map(read_policy).collect::<Result<_, _>>()?;
+    // Two of one name that have no labels of their own are told apart by their settings.
+    let plain: Vec<String> =
+        entries.iter().filter(|(_, labelled)| !labelled).map(|(e, _)| e.label.clone()).collect();
+    for (entry, labelled) in &mut entries {
+        let several = plain.iter().filter(|label| **label == entry.label).count() > 1;
+        if several && !*labelled && !entry.settings.is_empty() {
+            let pair = |setting: &Setting| format!("{}={}", setting.name, setting.text);
+            let pairs: Vec<String> = entry.settings.iter().map(pair).collect();
+            entry.label = format!("{}({})", entry.label, pairs.join(","));
+        }
+    }
+    let entries: Vec<PolicyEntry> = entries.into_iter().map(|(entry, _)| entry).collect();
+    for (index, entry) in entries.iter().enumerate() {
+        if entries[..index].iter().any(|other| other.label == entry.label) {
+            let message = format!("two policies are called `{}`", entry.label);
+            return Err(Fault::at(&entry.at, message).label("the second one").help(
+                "tell them apart: `{ name = \"rr\", quantum = \"1ms\", label = \"short\" }`",
+            ));
+        }
+    }
+    Ok(entries)
+}
+
+/// A policy, and whether its label was given.
+fn read_policy(node: &Node) -> Result<(PolicyEntry, bool), Fault> {
+    let (name_node, table) = match &node.value {
+        Value::Text(_) => (node, None),
+        Value::Table(table) => match table.get("name") {
+            Some(name) => (name, Some(table)),
+            None => {
+                return Err(Fault::at(&node.at, "a policy has no `name`")
+                    .help("for example `{ name = \"rr\", quantum = \"10ms\" }`"));
+            }
+        },
+        _ => {
+            let message = format!("a policy is a name or a table, not {}", node.shown());
+            return Err(Fault::at(&node.at, message));
+        }
+    };
+    let name = fields::text(name_node, "name")?;
+    let info = policy(name).ok_or_else(|| {
+        Fault::at(&name_node.at, format!("no policy is called `{name}`"))
+            .label("unknown policy")
+            .help(hint(name, POLICIES.iter().map(|policy| policy.name)))
+    })?;
+    let label = table.and_then(|table| table.get("label"));
+    let label = label.map(read_label).transpose()?;
+    let mut settings = Vec::new();
+    for entry in table.map_or(&[][..], |table| &table.0) {
+        if !matches!(entry.key.as_str(), "name" | "label") {
+            settings.push(Setting {
+                name: entry.key.clone(),
+                name_at: entry.key_at.clone(),
+                text: setting_text(&entry.key, &entry.node)?,
+                text_at: entry.node.at.clone(),
+            });
+        }
+    }
+    let labelled = label.is_some();
+    let label = label.unwrap_or_else(|| name.to_string());
+    Ok((PolicyEntry { label, info, settings, at: node.at.clone() }, labelled))
+}
+
+fn read_label(node: &Node) -> Result<String, Fault> {
+    let label = fields::text(node, "label")?;
+    if label.is_empty() || label.contains(|c: char| c == '`' || c.is_control()) {
+        let message = "a label has at least one character, and neither backticks nor line ends";
+        return Err(Fault::at(&node.at, message));
+    }
+    Ok(label.to_string())
+}
+
+/// Settings reach policies as text; lists as their items with commas between them.
+fn setting_text(key: &str, node: &Node) -> Result<String, Fault> {
+    match &node.value {
+        Value::Text(text) => Ok(text.clone()),
+        Value::Integer(_) | Value::Real(_) | Value::Flag(_) => Ok(node.to_string()),
+        Value::List(items) => {
+            let texts: Result<Vec<String>, Fault> =
+                items.iter().map(|item| setting_text(key, item)).collect();
+            Ok(texts?.join(","))
+        }
+        Value::Table(_) => Err(Fault::at(&node.at, format!("`{key}` cannot be a table"))),
+    }
+}
+
+impl PolicyEntry {
+    /// Its settings as they are given to [`PolicyInfo::build`].
+    pub fn settings(&self) -> Vec<(&str, &str)> {
+        self.settings.iter().map(|setting| (setting.name.as_str(), setting.text.as_str())).collect()
+    }
+
+    /// Gives a parameter another value.
+    pub(crate) fn set(
+        &mut self,
+        name: &str,
+        name_at: &Range<usize>,
+        text: &str,
+        text_at: &Range<usize>,
+    ) {
+        self.settings.retain(|setting| setting.name != name);
+        self.settings.push(Setting {
+            name: name.to_string(),
+            name_at: name_at.clone(),
+            text: text.to_string(),
+            text_at: text_at.clone(),
+        });
+    }
+
+    /// The policy, built for `machine`.
+    pub(crate) fn build(&self, machine: &Machine) -> Result<Box<dyn Scheduler>, Fault> {
+        (self.info.build)(machine, &self.settings()).map_err(|error| self.fault(&error))
+    }
+
+    fn fault(&self, error: &ParamError) -> Fault {
+        let find = |wanted: &str| self.settings.iter().find(|setting| setting.name == wanted);
+        let name = self.info.name;
+        let known = (self.info.params)();
+        match error {
+            ParamError::Unknown { name: wrong } => {
+                let at = find(wrong).map_or(&self.at, |setting| &setting.name_at);
+                Fault::at(at, format!("policy `{name}` has no parameter `{wrong}`"))
+                    .label("unknown parameter")
+                    .help(hint(wrong, known.iter().map(|param| param.name)))
+            }
+            ParamError::Value { name: param, value, why } => {
+                let at = find(param).map_or(&self.at, |setting| &setting.text_at);
+                Fault::at(at, format!("`{param}` of policy `{name}` = \"{value}\": {why}"))
+            }
+            ParamError::Invalid { name: param, why } => {
+                let at = find(param).map_or(&self.at, |setting| &setting.text_at);
+                Fault::at(at, format!("`{param}` of policy `{name}`: {why}"))
+            }
+        }
+    }
+}
+
+impl AxisValue {
+    pub(crate) fn of(node: &Node) -> AxisValue {
+        match &node.value {
+            Value::Text(text) => AxisValue::Text(text.clone()),
+            Value::Integer(number) => AxisValue::Integer(*number),
+            Value::Real(number) => AxisValue::Real(*number),
+            Value::Flag(flag) => AxisValue::Flag(*flag),
+            Value::List(_) | Value::Table(_) => AxisValue::Text(node.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for AxisValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AxisValue::Text(text) => f.write_str(text),
+            AxisValue::Integer(number) => write!(f, "{number}"),
+            AxisValue::Real(number) => write!(f, "{number:?}"),
+            AxisValue::Flag(flag) => write!(f, "{flag}"),
+        }
+    }
+}
