@@ -112,12 +112,12 @@ fn find_head(line: &str) -> Option<(Head<'_>, &str)> {
 }
 
 fn head_at<'a>(left: &'a str, right: &'a str) -> Option<(Head<'a>, &'a str)> {
-    let pid = pid_before(left)?;
-    let (cpu, rest) = right.split_once(']')?;
-    if !(3..=5).contains(&cpu.len()) || !all_digits(cpu) {
+    let (cpu, rest) = number::<u32>(right)?;
+    if !(3..=5).contains(&(right.len() - rest.len())) {
         return None;
     }
-    let mut rest = rest.trim_start();
+    let mut rest = rest.strip_prefix(']')?.trim_start();
+    let pid = pid_before(left)?;
     let mut context = Context::Unknown;
     if let Some((flags, after)) = rest.split_once(' ')
         && let Some(known) = context_of(flags)
@@ -139,7 +139,6 @@ fn head_at<'a>(left: &'a str, right: &'a str) -> Option<(Head<'a>, &'a str)> {
     let (event, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let event = event.strip_suffix(':')?;
     let event = event.strip_prefix("sched:").unwrap_or(event);
-    let cpu = cpu.parse().ok()?;
     Some((Head { pid, cpu, context, time: 0, event, rest }, time))
 }
 
@@ -147,9 +146,9 @@ fn head_at<'a>(left: &'a str, right: &'a str) -> Option<(Head<'a>, &'a str)> {
 /// process's number in parentheses behind it.
 fn pid_before(left: &str) -> Option<u32> {
     let mut left = left.trim_end();
-    if let Some((before, group)) = left.rsplit_once('(')
-        && let Some(group) = group.strip_suffix(')')
-        && group.bytes().all(|b| b.is_ascii_digit() || b" -".contains(&b))
+    if let Some(group) = left.strip_suffix(')')
+        && let group = group.trim_end_matches(|c: char| c.is_ascii_digit() || " -".contains(c))
+        && let Some(before) = group.strip_suffix('(')
     {
         left = before.trim_end();
     }

@@ -54,11 +54,13 @@ impl Reader<'_> {
             locks: self.locks.0.len() as u32,
             barriers: party,
         };
-        let times = |(what, count)| match count {
+        let mut warnings: Vec<_> = self.warnings.into_iter().collect();
+        warnings.sort_by_key(|&(_, (place, _))| place);
+        let times = |(what, (_, count))| match count {
             1 => what,
             _ => format!("{what} ({count} times)"),
         };
-        model.warnings = self.warnings.into_iter().map(times).collect();
+        model.warnings = warnings.into_iter().map(times).collect();
         Ok(model)
     }
 

@@ -53,7 +53,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 /// Larger files are refused; the largest known ones have some 10 KiB.
-const MAX_TEXT: u64 = 64 << 20;
+const MAX_TEXT: u64 = 16 << 20;
 /// The most operations that loops may make of a file.
 const MAX_OPS: u64 = 1 << 22;
 /// The most tasks that a file may start.
@@ -95,8 +95,8 @@ struct Reader<'a> {
     signalled: BTreeSet<String>,
     /// Those that are waited for.
     waited: BTreeSet<String>,
-    /// What has no effect, and how often it occurs, by first occurrence.
-    warnings: Vec<(String, u64)>,
+    /// What has no effect, and its place among these and how often it occurs.
+    warnings: BTreeMap<String, (usize, u64)>,
 }
 
 /// Numbers for names, by first occurrence.
@@ -237,11 +237,8 @@ impl Reader<'_> {
     }
 
     fn warn(&mut self, what: impl Into<String>) {
-        let what = what.into();
-        match self.warnings.iter_mut().find(|(known, _)| *known == what) {
-            Some((_, count)) => *count += 1,
-            None => self.warnings.push((what, 1)),
-        }
+        let place = self.warnings.len();
+        self.warnings.entry(what.into()).or_insert((place, 0)).1 += 1;
     }
 
     fn unknown<T>(&self, member: &Member, place: &str, keys: &[&str]) -> Result<T, ImportError> {

@@ -311,10 +311,21 @@ fn whatever_is_not_modelled_is_named() {
     );
 }
 
+/// A file with one task, which begins on line 2.
+fn in_task(inner: &str) -> String {
+    format!("{{\"tasks\":\n{{\"t\":{{{inner}}}}}}}")
+}
+
+fn check_errors(cases: &[(String, &str)]) {
+    for (text, error) in cases {
+        let found = read(text.as_bytes()).expect_err(text);
+        assert_eq!(found.to_string(), *error, "{text}");
+    }
+}
+
 #[test]
 fn malformed_files() {
-    let in_task = |inner: &str| format!("{{\"tasks\":\n{{\"t\":{{{inner}}}}}}}");
-    for (text, error) in [
+    check_errors(&[
         ("[1]".into(), "line 1, column 1: a file of rt-app is an object in braces, not a list"),
         ("{}".into(), "line 1, column 1: there are no `tasks`"),
         (
@@ -344,6 +355,15 @@ fn malformed_files() {
             in_task("\"phases\": {\"p\": {\"delay\": 1}}"),
             "line 2, column 24: unknown key `delay` in a phase",
         ),
+        (in_task("\"run\":1") + "\u{e9}", "line 2, column 17: expected the end, found `é`"),
+    ]);
+    let error = read(&b"{\n  \"\xff\"}"[..]).unwrap_err();
+    assert_eq!(error.to_string(), "line 2, column 4: not UTF-8");
+}
+
+#[test]
+fn wrong_values() {
+    check_errors(&[
         (
             in_task("\"run\": -5"),
             "line 2, column 14: `run` takes a whole number of microseconds from 0, not -5",
@@ -410,11 +430,5 @@ fn malformed_files() {
             in_task("\"phases\":{\"p\":{\"run\":1,\"loop\":5000000},\"q\":{\"run\":1}}"),
             "line 2, column 2: with this there are more than 4194304 events",
         ),
-        (in_task("\"run\":1") + "\u{e9}", "line 2, column 17: expected the end, found `é`"),
-    ] {
-        let found = read(text.as_bytes()).expect_err(&text);
-        assert_eq!(found.to_string(), error, "{text}");
-    }
-    let error = read(&b"{\n  \"\xff\"}"[..]).unwrap_err();
-    assert_eq!(error.to_string(), "line 2, column 4: not UTF-8");
+    ]);
 }
