@@ -7,6 +7,7 @@
 //! | 3: idle CPUs are kicked for ready tasks | [`NoKick`], [`IdleBesideReady`] (see below) ¹ |
 //! | 4: kicks are not lost | [`HostFault::KickLost`] ² |
 //! | 5: picks are ready, allowed, of some time | [`DoubleRun`], [`NotReady`], [`NotAllowed`], … |
+//! | 8: forced moves in `update` | [`NotMoved`] |
 //! | 10: yielding | [`YielderFirst`] ³ |
 //! | every ready task runs some time | [`Lost`], [`Starved`] ² |
 //! | timers lie ahead, kicked CPUs exist | [`TimerStuck`], [`KickedNoSuchCpu`] |
@@ -20,8 +21,8 @@
 //! CPU that may run it needs none; and a CPU that takes another task than the one it was kicked
 //! for has to hand that on.
 //!
-//! Rules 6 to 9 are about how a policy decides and cannot be seen in a single run; the recorder
-//! and its replay show whether decisions repeat.
+//! Rules 6 and 7 are about how a policy decides and cannot be seen in a single run; the recorder
+//! and its replay show whether decisions repeat. Of rule 8, pulling and pushing show as rule 3.
 //!
 //! Cost: O(1) a call while no CPU is idle or no task is ready; otherwise up to O(ready tasks ·
 //! CPUs²); O(tasks) when a CPU goes out of use. Nothing is allocated on the data plane until a
@@ -32,6 +33,7 @@
 //! [`DoubleRun`]: PolicyFault::DoubleRun
 //! [`NotReady`]: PolicyFault::NotReady
 //! [`NotAllowed`]: PolicyFault::NotAllowed
+//! [`NotMoved`]: PolicyFault::NotMoved
 //! [`YielderFirst`]: PolicyFault::YielderFirst
 //! [`Lost`]: PolicyFault::Lost
 //! [`Starved`]: PolicyFault::Starved
@@ -215,8 +217,14 @@ impl<S: Scheduler> Checked<S> {
         };
         self.check_served(&call);
         self.expect_overdue(&call);
-        if call == Call::Timer {
-            self.check_timer();
+        match call {
+            Call::Timer => self.check_timer(),
+            Call::Update { task, .. } => {
+                if let Some(cpu) = self.model.runs_forbidden(task) {
+                    self.report(Fault::Policy(PolicyFault::NotMoved { task, cpu }));
+                }
+            }
+            _ => {}
         }
         pick
     }

@@ -348,12 +348,23 @@ fn idle_cpus_are_caught() {
     assert_caught!(Idles, rules, LOAD, PolicyFault::IdleBesideReady { .. });
     assert_caught!(ForgetsKick, rules, LOAD, PolicyFault::NoKick { .. });
     assert_caught!(ForgetsKickOfPut, rules, LOAD, PolicyFault::NoKick { .. });
-    assert_caught!(ForgetsKickOfUpdate, rules, LOAD, PolicyFault::NoKick { .. });
+    assert_caught!(
+        ForgetsKickOfUpdate,
+        rules,
+        LOAD,
+        PolicyFault::NoKick { .. } | PolicyFault::NotMoved { .. }
+    );
     assert_caught!(ForgetsKickOfOnline, rules, LOAD, PolicyFault::NoKick { .. });
     // Caps and budgets make idle CPUs legal.
     let lenient = &Rules { work_conserving: false, ..Rules::default() };
     let machine = Machine::flat(4).unwrap();
     assert_eq!(run(Planted::new(Bug::Idles, &machine), &machine, lenient, LOAD, 1), None);
+}
+
+#[test]
+fn tasks_left_on_a_cpu_that_is_forbidden_now_are_caught() {
+    let lenient = &Rules { work_conserving: false, ..Rules::default() };
+    assert_caught!(ForgetsKickOfUpdate, lenient, LOAD, PolicyFault::NotMoved { .. });
 }
 
 #[test]

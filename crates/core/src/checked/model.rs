@@ -301,6 +301,14 @@ impl Model {
         }
     }
 
+    /// The CPU that runs `task`, if it may not do so any more and is not about to pick.
+    pub fn runs_forbidden(&self, task: TaskId) -> Option<CpuId> {
+        let TaskState::Running(cpu) = self.state(task) else { return None };
+        let asked = self.cpus[cpu.index()].asked.is_some();
+        let fine = asked || self.affinity(task).contains(cpu) || !self.online.contains(cpu);
+        (!fine).then_some(cpu)
+    }
+
     /// What is wrong with picking `task` for `cpu`, if anything is.
     pub fn check_pick(&self, cpu: CpuId, pick: Pick) -> Result<(), PolicyFault> {
         let task = pick.task;

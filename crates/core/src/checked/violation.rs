@@ -81,6 +81,8 @@ pub enum PolicyFault {
     /// It kicked no CPU for a ready task, which `idle` could run, and those that are about to pick
     /// cannot run it or are needed for others.
     NoKick { task: TaskId, idle: CpuId },
+    /// It did not kick `cpu`, whose task may not run there any more.
+    NotMoved { task: TaskId, cpu: CpuId },
     /// A task is ready for longer than allowed although `idle` had nothing else to run.
     Lost { task: TaskId, since: Time, idle: CpuId },
     /// A task is ready for longer than allowed while its CPUs run others.
@@ -191,6 +193,11 @@ impl fmt::Display for PolicyFault {
                 f,
                 "kicked no CPU for task {}, which CPU {}, idle, could run",
                 task.0, idle.0
+            ),
+            PolicyFault::NotMoved { task, cpu } => write!(
+                f,
+                "did not kick CPU {}, whose task {} may not run there any more",
+                cpu.0, task.0
             ),
             PolicyFault::Lost { task, since, idle } => write!(
                 f,
