@@ -54,6 +54,10 @@ pub enum Kind {
     },
     /// A CPU went from one task to another, or to or from idle. `prev` and `next` may be equal
     /// (a task picked again), which counts as no switch.
+    ///
+    /// It is told when the CPU has picked. At the same instant and before it, `prev` may have
+    /// been woken or have begun to run on another CPU, and if it has exited, its number may
+    /// belong to a new task already.
     Switch {
         /// The CPU.
         cpu: CpuId,

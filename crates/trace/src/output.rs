@@ -7,14 +7,12 @@ use std::vec::Vec;
 /// How much is gathered before it is written.
 const CHUNK: usize = 64 << 10;
 
-/// What one event may add without asking.
-pub(crate) const MARGIN: usize = 4 << 10;
-
 /// Where a writer puts its bytes. Sinks cannot fail, so the first error is kept until
 /// [`Output::finish`] and nothing is written after it.
 #[derive(Debug)]
 pub(crate) struct Output<W> {
     inner: W,
+    /// Always of one size.
     buffer: Vec<u8>,
     /// How much of the buffer has not been written yet.
     used: usize,
@@ -23,12 +21,16 @@ pub(crate) struct Output<W> {
 
 impl<W: Write> Output<W> {
     pub(crate) fn new(inner: W) -> Output<W> {
-        Output { inner, buffer: vec![0; CHUNK + MARGIN], used: 0, error: None }
+        Output { inner, buffer: vec![0; CHUNK], used: 0, error: None }
     }
 
     /// Lets `fill` write to the next `N` bytes of the buffer; it returns how many it used.
     #[inline]
     pub(crate) fn fill<const N: usize>(&mut self, fill: impl FnOnce(&mut [u8; N]) -> usize) {
+        const { assert!(N <= CHUNK) };
+        if self.buffer.len() - self.used < N {
+            self.write();
+        }
         if let Some(free) = self.buffer[self.used..].first_chunk_mut() {
             self.used += fill(free);
         }
@@ -36,21 +38,16 @@ impl<W: Write> Output<W> {
 
     /// Adds bytes, however many.
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
-        if bytes.len() > MARGIN {
+        if self.buffer.len() - self.used < bytes.len() {
             self.write();
-            self.write_through(bytes);
-        } else {
-            self.buffer[self.used..][..bytes.len()].copy_from_slice(bytes);
-            self.used += bytes.len();
-            self.drain();
         }
-    }
-
-    /// Writes what has been gathered if there is little room left. To be called once an event.
-    #[inline]
-    pub(crate) fn drain(&mut self) {
-        if self.used >= CHUNK {
-            self.write();
+        match self.buffer[self.used..].get_mut(..bytes.len()) {
+            Some(free) => {
+                free.copy_from_slice(bytes);
+                self.used += bytes.len();
+            }
+            None if self.error.is_none() => self.error = self.inner.write_all(bytes).err(),
+            None => {}
         }
     }
 
@@ -60,13 +57,6 @@ impl<W: Write> Output<W> {
             self.error = self.inner.write_all(&self.buffer[..self.used]).err();
         }
         self.used = 0;
-    }
-
-    #[cold]
-    fn write_through(&mut self, bytes: &[u8]) {
-        if self.error.is_none() {
-            self.error = self.inner.write_all(bytes).err();
-        }
     }
 
     /// Writes the rest and gives the file back.
@@ -124,18 +114,16 @@ mod tests {
     fn bytes_keep_their_order_whatever_their_size() {
         let mut output = Output::new(Vec::new());
         let mut expected = Vec::new();
-        for (number, size) in
-            [1, MARGIN, MARGIN + 1, 3, 5 * CHUNK, CHUNK, 2].repeat(20).into_iter().enumerate()
-        {
+        let sizes = [1, CHUNK, 3, 5 * CHUNK, CHUNK - 1, CHUNK + 1, 2, 0].repeat(20);
+        for (number, size) in sizes.into_iter().enumerate() {
             let bytes = vec![number as u8; size];
             output.extend(&bytes);
             expected.extend(&bytes);
-            output.fill(|free: &mut [u8; 2]| {
+            output.fill(|free: &mut [u8; 8]| {
                 free[0] = 255;
                 1
             });
             expected.push(255);
-            output.drain();
         }
         assert!(output.finish().unwrap() == expected);
     }

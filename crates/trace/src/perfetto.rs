@@ -14,14 +14,14 @@
 //! A `running` slice and the slice of the CPU have the task's serial as correlation id, by which
 //! the viewer colours them alike.
 //!
-//! Tracks are plain ones with a parent, not thread tracks: the viewer would sort threads among
-//! processes and their threads by its own rules, merge them with a kernel's, and has no such
-//! thing as a CPU track to draw slices on. The viewer's own scheduling view, which is
-//! made for sched_switch events, opens what [`crate::ftrace`] writes.
+//! Tracks are plain ones with a parent, not thread tracks: the viewer sorts threads by its own
+//! rules, below processes, and has no CPU tracks on which others could draw slices. The viewer's
+//! own view of scheduling, which it makes from `sched_switch` events, opens for what
+//! [`crate::ftrace`] writes.
 //!
-//! Events are packets of one sequence whose clock counts from packet to packet, with interned
-//! names; one event becomes at most six packets of 20 to 30 bytes. Nothing is kept but the state
-//! of the tasks that live and of the CPUs.
+//! Events are packets of one sequence, with interned names and a clock that counts from packet
+//! to packet; an event of ours becomes at most six packets of about 20 bytes. Nothing is kept but
+//! the state of the tasks that live and of the CPUs.
 
 mod event;
 mod proto;
@@ -30,11 +30,12 @@ use crate::output::Output;
 use crate::{Counter, Event, Kind, Sink, TaskInfo};
 use anysched_core::{CpuId, Off, TaskId, Time};
 use event::{DebugAnnotation, TrackEvent, Type, Value};
-use proto::{Interned, TracePacket, TrackDescriptor};
+use prost::Message;
+use proto::{Interned, Trace, TracePacket, TrackDescriptor};
 use std::borrow::ToOwned;
 use std::format;
 use std::io::{self, Write};
-use std::string::String;
+use std::string::{String, ToString};
 use std::vec::Vec;
 
 /// The only sequence.
@@ -189,7 +190,7 @@ impl<W: Write> PerfettoWriter<W> {
             timestamp: Some(0),
             is_incremental,
         };
-        self.write(&TracePacket {
+        self.write(TracePacket {
             sequence_flags: Some(proto::SEQ_INCREMENTAL_STATE_CLEARED),
             first_packet_on_sequence: Some(true),
             trace_packet_defaults: Some(proto::TracePacketDefaults {
@@ -227,7 +228,7 @@ impl<W: Write> PerfettoWriter<W> {
     }
 
     fn describe(&mut self, track: TrackDescriptor) {
-        self.write(&TracePacket { track_descriptor: Some(track), ..packet() });
+        self.write(TracePacket { track_descriptor: Some(track), ..packet() });
     }
 
     /// Describes a track of the group "CPUs".
@@ -242,10 +243,9 @@ impl<W: Write> PerfettoWriter<W> {
         });
     }
 
-    fn write(&mut self, packet: &TracePacket) {
-        let mut bytes = Vec::new();
-        prost::encoding::message::encode(1, packet, &mut bytes);
-        self.output.extend(&bytes);
+    /// Writes a packet that is no event.
+    fn write(&mut self, packet: TracePacket) {
+        self.output.extend(&Trace { packet: [packet].into() }.encode_to_vec());
     }
 
     /// Writes an event that happens now.
@@ -274,16 +274,26 @@ impl<W: Write> PerfettoWriter<W> {
         self.tasks.get(task.index()).copied().unwrap_or_default()
     }
 
-    /// The state of `cpu`, whose track exists afterwards.
-    fn cpu(&mut self, cpu: CpuId) -> &mut Cpu {
+    /// The track of `cpu`, described if it was not yet.
+    fn track_of(&mut self, cpu: CpuId) -> u64 {
         if self.cpus.len() <= cpu.index() {
             self.cpus.resize(cpu.index() + 1, Cpu::default());
         }
+        let track = cpu_track(cpu);
         if !self.cpus[cpu.index()].described {
             self.cpus[cpu.index()].described = true;
-            self.describe_cpus_track(cpu_track(cpu), format!("CPU {}", cpu.0), i32::from(cpu.0));
+            self.describe_cpus_track(track, format!("CPU {}", cpu.0), i32::from(cpu.0));
         }
-        &mut self.cpus[cpu.index()]
+        track
+    }
+
+    /// The track of what neither a task nor a CPU did.
+    fn outside(&mut self) -> u64 {
+        if !self.outside {
+            self.outside = true;
+            self.describe_cpus_track(OUTSIDE, "outside".to_owned(), i32::MAX);
+        }
+        OUTSIDE
     }
 
     /// `id` goes from its state to another one: its open slice ends, for the reason `off`, and
@@ -327,32 +337,25 @@ impl<W: Write> PerfettoWriter<W> {
         self.put(TrackEvent { r#type: Type::Instant, name_iid: name as u64, ..event });
     }
 
-    /// `id` becomes ready because of `by`, or of an interrupt on `cpu`, or of nothing known.
-    fn ready(&mut self, id: TaskId, name: Name, by: Option<TaskId>, cpu: Option<CpuId>, off: Off) {
+    /// `id`, if it is known, becomes ready because of `by`, or else of an interrupt on `cpu`.
+    fn ready(&mut self, id: TaskId, name: Name, by: Option<TaskId>, cpu: Option<CpuId>) {
+        let task = self.known(id);
+        if task.state == State::Unknown {
+            return;
+        }
         let waker = by.map(|by| self.known(by)).filter(|waker| waker.state != State::Unknown);
-        let from = match (waker, cpu) {
+        let track_uuid = match (waker, cpu) {
             (Some(waker), _) => task_track(waker.serial),
-            (None, Some(cpu)) => {
-                self.cpu(cpu);
-                cpu_track(cpu)
-            }
-            (None, None) => {
-                if !self.outside {
-                    self.outside = true;
-                    self.describe_cpus_track(OUTSIDE, "outside".to_owned(), i32::MAX);
-                }
-                OUTSIDE
-            }
+            (None, Some(cpu)) => self.track_of(cpu),
+            (None, None) => self.outside(),
         };
         self.flows += 1;
         let flow_id = self.flows;
-        self.instant(name, TrackEvent { track_uuid: from, flow_id, ..TrackEvent::default() });
-        self.change(id, State::Blocked, Some(off));
-        let task = self.known(id);
-        if task.state == State::Blocked {
-            self.tasks[id.index()].state = State::Ready;
-            self.begin_ready(task_track(task.serial), flow_id);
-        }
+        self.instant(name, TrackEvent { track_uuid, flow_id, ..TrackEvent::default() });
+        // It may have blocked although the switch away from it is only told after this event.
+        self.change(id, State::Blocked, Some(Off::Blocked));
+        self.tasks[id.index()].state = State::Ready;
+        self.begin_ready(task_track(task.serial), flow_id);
     }
 
     fn attach(&mut self, id: TaskId, by: Option<TaskId>) {
@@ -366,7 +369,7 @@ impl<W: Write> PerfettoWriter<W> {
         // only told after this event.
         self.change(id, State::Unknown, Some(Off::Exited));
         self.tasks[id.index()] = Task { serial, state: State::Blocked };
-        self.ready(id, Name::New, by, None, Off::Exited);
+        self.ready(id, Name::New, by, None);
     }
 
     fn switch(&mut self, cpu: CpuId, prev: Option<(TaskId, Off)>, next: Option<TaskId>) {
@@ -377,8 +380,9 @@ impl<W: Write> PerfettoWriter<W> {
         {
             return;
         }
-        if std::mem::replace(&mut self.cpu(cpu).busy, next.is_some()) {
-            self.end_slice(cpu_track(cpu), None);
+        let track = self.track_of(cpu);
+        if std::mem::replace(&mut self.cpus[cpu.index()].busy, next.is_some()) {
+            self.end_slice(track, None);
         }
         if let Some((prev, why)) = prev
             // It may have been woken, or even run elsewhere, since it left the CPU.
@@ -395,7 +399,7 @@ impl<W: Write> PerfettoWriter<W> {
             let task = self.known(next);
             let known = task.state != State::Unknown;
             self.put(TrackEvent {
-                track_uuid: cpu_track(cpu),
+                track_uuid: track,
                 name_iid: if known { FIRST_NAME + task.serial } else { Name::Unknown as u64 },
                 correlation_id: known.then_some(task.serial),
                 ..TrackEvent::default()
@@ -462,11 +466,8 @@ fn interned(iid: u64, text: &str) -> Interned {
 impl<W: Write> Sink for PerfettoWriter<W> {
     fn task(&mut self, info: &TaskInfo<'_>) {
         let serial = info.serial;
-        let name = match info.name {
-            Some(name) if !name.is_empty() => name.to_owned(),
-            _ => format!("task {serial}"),
-        };
-        self.write(&TracePacket {
+        let name = info.label().to_string();
+        self.write(TracePacket {
             interned_data: Some(proto::InternedData {
                 event_names: [interned(FIRST_NAME + serial, &name)].into(),
                 ..proto::InternedData::default()
@@ -489,17 +490,15 @@ impl<W: Write> Sink for PerfettoWriter<W> {
         self.now = self.now.max(event.time);
         match event.kind {
             Kind::Attach { task, by } => self.attach(task, by),
-            Kind::Wake { task, by, cpu } => self.ready(task, Name::Wake, by, cpu, Off::Blocked),
+            Kind::Wake { task, by, cpu } => self.ready(task, Name::Wake, by, cpu),
             Kind::Switch { cpu, prev, next } => self.switch(cpu, prev, next),
             Kind::Kick { cpu } => {
-                self.cpu(cpu);
-                let track_uuid = cpu_track(cpu);
+                let track_uuid = self.track_of(cpu);
                 self.instant(Name::Kick, TrackEvent { track_uuid, ..TrackEvent::default() });
             }
             Kind::Migrate { task, from, to } => self.migrate(task, from, to),
             Kind::Sample { counter, value } => self.sample(counter, value),
         }
-        self.output.drain();
     }
 }
 

@@ -142,6 +142,41 @@ fn states_tell_why_a_task_stopped() {
 }
 
 #[test]
+fn what_no_task_did_is_an_interrupt() {
+    let (a, b) = (TaskId(0), TaskId(1));
+    let task = |task: TaskId, name: &str| {
+        let (serial, name) = (u64::from(task.0), Some(name.into()));
+        Item::Task { task, serial, name, nice: 0 }
+    };
+    let now = |kind| Item::Event(Event { time: Time(0), kind });
+    let switch = |cpu, prev, next| now(Kind::Switch { cpu: CpuId(cpu), prev, next });
+    let blocked = Some((a, Off::Blocked));
+    let text = written(
+        3,
+        &[
+            task(a, "a"),
+            now(Kind::Attach { task: a, by: None }),
+            task(b, "b"),
+            now(Kind::Attach { task: b, by: None }),
+            switch(1, None, Some(a)),
+            switch(2, None, Some(b)),
+            switch(1, blocked, None),
+            now(Kind::Wake { task: a, by: None, cpu: None }),
+            switch(1, None, Some(a)),
+            switch(1, blocked, None),
+            now(Kind::Wake { task: a, by: None, cpu: Some(CpuId(2)) }),
+        ],
+        Time(0),
+    );
+    let wakings = text.lines().filter(|line| line.contains("sched_waking"));
+    let heads: Vec<&str> = wakings.map(|line| &line[..37]).collect();
+    assert_eq!(
+        heads,
+        ["          <idle>-0       [001] d.h2. ", "               b-2       [002] d.h2. "]
+    );
+}
+
+#[test]
 fn a_name_cannot_break_a_line() {
     let name = format!("#\t prev_pid=3 [001]\r\nx\u{a0}{}", "é".repeat(40));
     let mut writer = FtraceWriter::new(Vec::new(), 1);

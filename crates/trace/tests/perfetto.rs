@@ -8,7 +8,7 @@ use anysched_trace::perfetto::PerfettoWriter;
 use anysched_trace::{Counter, Event, Kind, Sink, TaskInfo};
 use pftrace::{Slice, Trace, Type};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use stream::{Arrow, Cause, Item, Stay, join};
 
 fn written(items: &[Item], end: Time) -> Trace {
@@ -226,11 +226,18 @@ fn tasks_that_nobody_named_do_no_harm() {
             at(3, Kind::Attach { task: A, by: None }),
             at(4, Kind::Migrate { task: B, from: CPU0, to: CPU1 }),
             at(5, switch(CPU0, Some((B, Off::Blocked)), None)),
+            task(A, 0, Some("a")),
+            at(6, Kind::Attach { task: A, by: None }),
+            at(6, switch(CPU0, None, Some(A))),
+            at(7, switch(CPU0, Some((A, Off::Exited)), None)),
+            at(8, Kind::Wake { task: A, by: None, cpu: Some(CPU0) }),
         ],
-        Time(5),
+        Time(9),
     );
     let slices = trace.slices();
-    assert_eq!(on(&slices, trace.track("CPU 0")), [("unknown task", 1, 5, false)]);
+    let cpu0 = on(&slices, trace.track("CPU 0"));
+    assert_eq!(cpu0, [("unknown task", 1, 5, false), ("a", 6, 7, false)]);
+    assert_eq!(on(&slices, trace.track("a")), [("ready", 6, 6, false), ("running", 6, 7, false)]);
 }
 
 /// The stays and arrows that a trace shows, from the tracks of tasks; what the CPUs' tracks say
@@ -246,7 +253,7 @@ fn shown(trace: &Trace) -> (Vec<Stay>, Vec<Arrow>) {
         number.map(|number| CpuId(number.parse().unwrap()))
     };
     let (mut stays, mut on_cpus, mut arrows) = (Vec::new(), Vec::new(), Vec::new());
-    let mut flows = BTreeMap::new();
+    let (mut flows, mut flow_ids) = (BTreeMap::new(), BTreeSet::new());
     let slices = trace.slices();
     for slice in &slices {
         let Slice { begin, until, .. } = slice;
@@ -264,7 +271,8 @@ fn shown(trace: &Trace) -> (Vec<Stay>, Vec<Arrow>) {
                     (None, Some(cpu)) => Cause::Cpu(cpu),
                     (None, None) => Cause::Outside,
                 };
-                assert_eq!(flows.insert(flow, (from, cause, name == "new")), None);
+                assert!(flow_ids.insert(flow), "arrow {flow} twice");
+                flows.insert(flow, (from, cause, name == "new"));
             }
             continue;
         }

@@ -1,8 +1,8 @@
 //! The packet of one event, of which there are millions: up to six for an event of ours.
 //!
-//! It alone is not encoded by `prost`, which keeps its place in the buffer in memory and counts
-//! lengths twice; that took 55 ns a packet where this takes about 10 and let 3 million events a
-//! second through, not 8 million.
+//! It alone is not encoded by `prost`. There, the place in the buffer goes through memory with
+//! each byte and lengths are counted twice: `benches/write.rs` took 65 ns a packet. Here it takes
+//! 16 ns with all that leads to it, 9 million events of ours a second into a file instead of 3.
 
 /// The longest encoding of a packet. Both lengths in it are below 128, one byte each.
 pub const MAX_PACKET: usize = 128;
@@ -138,5 +138,29 @@ fn track_event(fields: &mut Fields<'_>, event: &TrackEvent) {
     }
     if let Some(id) = event.correlation_id {
         fields.uint(52, id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_packet_fits() {
+        let annotation = DebugAnnotation { name_iid: 4, value: Value::Uint(u64::MAX) };
+        let event = TrackEvent {
+            r#type: Type::Counter,
+            track_uuid: u64::MAX,
+            name_iid: u64::MAX,
+            debug_annotations: [Some(annotation); 2],
+            counter_value: Some(u64::MAX),
+            flow_id: u64::MAX,
+            terminating_flow_id: u64::MAX,
+            correlation_id: Some(u64::MAX),
+        };
+        let mut bytes = [0; MAX_PACKET];
+        let length = encode(&mut bytes, u64::MAX, 1, 2, &event);
+        assert_eq!(usize::from(bytes[1]), length - 2);
+        assert!(bytes[1] < 0x80);
     }
 }

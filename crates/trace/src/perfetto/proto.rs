@@ -22,6 +22,12 @@ pub const CHILD_ORDERING_EXPLICIT: i32 = 3;
 pub const SIBLING_MERGE_BEHAVIOR_NONE: i32 = 2;
 
 #[derive(Clone, PartialEq, Message)]
+pub struct Trace {
+    #[prost(message, repeated, tag = "1")]
+    pub packet: Vec<TracePacket>,
+}
+
+#[derive(Clone, PartialEq, Message)]
 pub struct TracePacket {
     #[prost(message, optional, tag = "6")]
     pub clock_snapshot: Option<ClockSnapshot>,
