@@ -8,6 +8,7 @@ mod drive;
 
 policies! {
     "fcfs" fcfs => Fcfs: RunQueue, "First come, first served, each task to completion";
+    "cfs" cfs => Cfs: RunQueue, "Linux up to 6.5: least virtual runtime first";
     "eevdf" eevdf => Eevdf: RunQueue, "Linux since 6.6: earliest eligible virtual deadline first";
     "sjf" sjf => Sjf: RunQueue, "Shortest job first, each to completion";
     "srpt" srpt => Srpt: RunQueue, "Shortest remaining processing time, preemptive";

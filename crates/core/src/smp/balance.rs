@@ -1,42 +1,469 @@
 //! Pulling by CPUs that run out of work, and Linux's periodic balancing.
+//!
+//! Both look at the levels of the machine from the nearest. A level's group of CPUs is a *domain*
+//! made of the groups of the level below; the narrowest domain is a core, made of its CPUs.
+//!
+//! **Pulling** (Linux `newidle_balance`): a CPU with nothing to run takes one task from the
+//! busiest runqueue of the nearest domain where one waits for it. Linux leaves cache-hot tasks
+//! where they are even if the CPU then idles; here they are taken when there is nothing else,
+//! because no CPU may idle beside a task that it could run.
+//!
+//! **Balancing** (Linux `load_balance` up to 6.5): for each group of each domain, at intervals,
+//! one of its CPUs (the first idle one, else the first) compares the group with the busiest other
+//! group of the domain and pulls. Numbers per level are in [`Tuning`].
+//!
+//! - Balanced: no other group has waiting tasks, or the busiest has at most `imbalance_percent`
+//!   of the own load for its capacity, or the own load is at least the mean.
+//! - Otherwise weight is moved until the busiest group or the own one is at the mean, which is at
+//!   most half of the difference: from the busiest runqueue that has a task for this CPU, the one
+//!   that the rule would rather lose first, at most [`MOST_MOVED`]. Not: tasks that run or are
+//!   about to, cache-hot ones (unless this failed more than `nice_tries` times in a row; threads
+//!   of a core share all caches), and tasks of more weight than is to be moved. As in Linux that
+//!   bound doubles with each failure, so that three tasks on two CPUs take turns at sharing. An
+//!   idle CPU takes the first task whatever it weighs.
+//! - The interval doubles while the group is balanced and falls back when it is not; it is
+//!   `busy_factor` times longer while the CPU is busy.
+//!
+//! Deviations: intervals belong to groups, not to CPUs, as only one CPU of a group balances; they
+//! are counted on a grid of 1 ms whenever the host calls; load is the sum of weights, not an
+//! average over time; running tasks are never moved (no active balancing).
+//!
+//! Cost: a pull looks at each runqueue with waiting tasks once, and at tasks that it may not take
+//! one by one. Balancing looks at each CPU of the domain.
 
 use alloc::vec::Vec;
+use core::cell::Cell;
+use core::cmp::Reverse;
 
-use super::{At, Balance, Entry, Removal, RunQueue, Smp, SmpParams, Why, at};
+use super::{At, Balance, Entry, RunQueue, Smp, SmpParams, Why, at};
+use crate::Cx;
 use crate::ids::{CpuId, TaskId};
-use crate::machine::{Level, Machine};
+use crate::machine::{Distance, Level, Machine};
 use crate::time::{Span, Time};
-use crate::{Cx, MAX_CPUS};
 
-/// When each CPU balances each level next.
+/// The grid on which balancing happens, and the shortest interval: Linux's jiffy at HZ = 1000.
+const JIFFY: Span = Span::from_ms(1);
+
+/// The most tasks moved at a time (Linux `sched_nr_migrate`).
+const MOST_MOVED: usize = 32;
+
+/// How the groups of one level's domains are balanced.
+struct Tuning {
+    /// Shortest interval, in ms.
+    least_ms: u64,
+    /// Longest interval, in ms.
+    most_ms: u64,
+    /// The interval is this many times longer for a busy CPU.
+    busy_factor: u64,
+    /// The busiest group must have more than this percentage of the own load.
+    imbalance_percent: u64,
+    /// After more failures than this, cache-hot tasks are moved too.
+    nice_tries: u32,
+}
+
+/// Linux `SD_SIBLING_INIT`, `SD_MC_INIT`, `SD_CPU_INIT` and `SD_NODE_INIT`.
+const fn tuning(level: Level) -> Tuning {
+    let (least_ms, most_ms, busy_factor, imbalance_percent, nice_tries) = match level {
+        Level::Core => (1, 2, 64, 110, 0),
+        Level::Llc | Level::Package | Level::Node => (1, 4, 64, 125, 1),
+        Level::Machine => (8, 32, 32, 125, 2),
+    };
+    Tuning { least_ms, most_ms, busy_factor, imbalance_percent, nice_tries }
+}
+
+/// The level of the groups of which the domains of `level` are made; `None`: single CPUs.
+const fn below(level: Level) -> Option<Level> {
+    match level {
+        Level::Core => None,
+        Level::Llc => Some(Level::Core),
+        Level::Package => Some(Level::Llc),
+        Level::Node => Some(Level::Package),
+        Level::Machine => Some(Level::Node),
+    }
+}
+
+/// When each group balances next.
 #[derive(Debug)]
 pub(super) struct Balancer {
-    /// The earliest of all; `NEVER` without periodic balancing.
+    /// The earliest of all turns, or the time at which something began to wait again if that is
+    /// later; `NEVER` without periodic balancing.
     next: Time,
+    turns: Vec<Turn>,
+    /// Per level and CPU, the turn of the CPU's group; [`NO_TURN`] if it has none.
+    turn_of: [Vec<u16>; 5],
+    /// Where a pull notes the runqueues to look at, so that it need not allocate.
+    victims: Vec<Victim>,
+}
+
+const NO_TURN: u16 = u16::MAX;
+
+/// When one group of a domain of `level` balances.
+#[derive(Debug)]
+struct Turn {
+    level: Level,
+    /// The first CPU of the group.
+    leader: CpuId,
+    /// When it last did.
+    last: Time,
+    due: Time,
+    interval: Span,
+    /// How often in a row it found nothing to move although the groups were not balanced.
+    failures: u32,
+}
+
+/// A runqueue to pull from: nearest first, busiest first, lowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Victim {
+    distance: Distance,
+    load: Reverse<u64>,
+    queue: u16,
+}
+
+enum Outcome {
+    Balanced,
+    Moved,
+    Failed,
+}
+
+/// The load of a group of CPUs.
+#[derive(Clone, Copy, Default)]
+struct Group {
+    load: u64,
+    capacity: u64,
+    waiting: usize,
+}
+
+impl Group {
+    /// Load for capacity, 1024 for one task of nice 0 per CPU.
+    fn mean(&self) -> u64 {
+        (self.load * 1024).checked_div(self.capacity).unwrap_or(0)
+    }
 }
 
 impl Balancer {
-    pub(super) fn new(_: &Machine, params: &SmpParams, queues: usize) -> Balancer {
-        let on = params.balance == Balance::Linux && queues > 1;
-        Balancer { next: if on { Time(1_000_000) } else { Time::NEVER } }
+    pub(super) fn new(machine: &Machine, params: &SmpParams, queues: usize) -> Balancer {
+        let mut turns = Vec::new();
+        let mut turn_of = [const { Vec::new() }; 5];
+        if params.balance == Balance::Linux && queues > 1 {
+            for level in Level::ALL {
+                // Runqueues of this level or wider are not divided by its domains.
+                if params.layout.level() > below(level) {
+                    continue;
+                }
+                let turn_of = &mut turn_of[level as usize];
+                turn_of.resize(machine.cpus(), NO_TURN);
+                for cpu in machine.cpu_ids() {
+                    let group = group_of(machine, level, &cpu);
+                    if group.len() == machine.sharing(level, cpu).len() {
+                        continue;
+                    }
+                    if group[0] == cpu {
+                        let interval = Span::from_ms(tuning(level).least_ms);
+                        let (last, due) = (Time::ZERO, Time::ZERO + interval);
+                        turns.push(Turn { level, leader: cpu, last, due, interval, failures: 0 });
+                        turn_of[cpu.index()] = (turns.len() - 1) as u16;
+                    } else {
+                        turn_of[cpu.index()] = turn_of[group[0].index()];
+                    }
+                }
+            }
+        }
+        let next = turns.iter().map(|turn| turn.due).min().unwrap_or(Time::NEVER);
+        Balancer { next, turns, turn_of, victims: Vec::with_capacity(queues) }
+    }
+
+    /// Something waits again, after nothing did: balancing that was due meanwhile is due at the
+    /// next point of the grid.
+    #[inline]
+    pub(super) fn resume(&mut self, now: Time) {
+        if self.next <= now {
+            self.next = grid(now) + JIFFY;
+        }
+    }
+}
+
+/// The last point of the grid.
+fn grid(now: Time) -> Time {
+    Time(now.0 - now.0 % JIFFY.0)
+}
+
+/// The group of `cpu` in its domain of `level`.
+fn group_of<'a>(machine: &'a Machine, level: Level, cpu: &'a CpuId) -> &'a [CpuId] {
+    match below(level) {
+        None => core::slice::from_ref(cpu),
+        Some(below) => machine.sharing(below, *cpu),
     }
 }
 
 impl<Q: RunQueue> Smp<Q> {
+    /// The weight of what waits and runs on `queue`.
+    fn queue_load(&self, queue: usize) -> u64 {
+        let mut load = self.rule.load(queue);
+        if !Q::LOAD_COUNTS_RUNNING {
+            let running = self.members(queue).iter().filter_map(|member| member.task());
+            load += running.map(|task| self.rule.weight(task)).sum::<u64>();
+        }
+        load
+    }
+
+    /// The capacity of the usable CPUs of `queue`.
+    fn capacity(&self, queue: usize) -> u64 {
+        let cpus = self.online_members(queue);
+        cpus.map(|cpu| u64::from(self.machine.cpu(cpu).capacity)).sum()
+    }
+
+    /// The load of `queue` for its capacity: 1024 for one task of nice 0 per CPU.
+    pub(super) fn relative_load(&self, queue: usize) -> u64 {
+        self.group_load(&[self.members(queue)[0].cpu]).mean()
+    }
+
+    /// The load of the runqueues of `cpus`, which serve them alone.
+    fn group_load(&self, cpus: &[CpuId]) -> Group {
+        let mut group = Group::default();
+        for &cpu in cpus {
+            let queue = usize::from(self.queue_of[cpu.index()]);
+            if self.members(queue)[0].cpu == cpu {
+                group.load += self.queue_load(queue);
+                group.capacity += self.capacity(queue);
+                group.waiting += self.rule.len(queue);
+            }
+        }
+        group
+    }
+
+    fn is_hot(&self, task: TaskId, now: Time) -> bool {
+        now < self.tasks[task.index()].hot_until
+    }
+
     /// Lets `cpu`, whose runqueue has nothing for it, take a task from the busiest other runqueue,
     /// nearest first. Returns whether it got one.
+    #[inline]
     pub(super) fn pull(&mut self, cx: &mut Cx<'_>, queue: usize, cpu: CpuId) -> bool {
         if self.waiting.is_empty() {
             return false;
         }
-        let _ = (queue, cpu, cx);
-        false
+        let Some(reach) = self.params.steal.level() else { return false };
+        let mut victims = core::mem::take(&mut self.balancer.victims);
+        victims.clear();
+        victims.extend(self.victims(queue, cpu, reach));
+        let task = self.find_spare(cx, cpu, &mut victims);
+        self.balancer.victims = victims;
+        if let Some(task) = task {
+            self.move_task(cx, task, queue);
+        }
+        task.is_some()
     }
 
+    /// The runqueues with waiting tasks from which `cpu`, which serves `own`, may pull.
+    fn victims(&self, own: usize, cpu: CpuId, reach: Level) -> impl Iterator<Item = Victim> + '_ {
+        self.waiting.iter().filter_map(move |queue| {
+            let distance = self.machine.distance(cpu, self.members(queue.index())[0].cpu);
+            let near = queue.index() != own && distance <= Distance::Shares(reach);
+            let load = || Reverse(self.relative_load(queue.index()));
+            near.then(|| Victim { distance, load: load(), queue: queue.0 })
+        })
+    }
+
+    /// The task that `cpu` takes: of the first of `victims` that has one, one that is not
+    /// cache-hot; if none has, the first cache-hot one.
+    fn find_spare(&self, cx: &mut Cx<'_>, cpu: CpuId, victims: &mut [Victim]) -> Option<TaskId> {
+        let mut hot = None;
+        for round in 0..victims.len() {
+            // Mostly the first will do: the others are put in order only if it does not.
+            match round {
+                0 => {
+                    let least = (0..victims.len()).min_by_key(|&index| victims[index])?;
+                    victims.swap(0, least);
+                }
+                1 => victims[1..].sort_unstable(),
+                _ => {}
+            }
+            let Victim { distance, queue, .. } = victims[round];
+            let shares_caches = distance == Distance::Shares(Level::Core);
+            let (hot_here, scanned) = (Cell::new(None), Cell::new(0));
+            let fits = |task: TaskId| {
+                scanned.set(scanned.get() + 1);
+                let slot = &self.tasks[task.index()];
+                if !slot.affinity.contains(cpu) || self.is_promised(task) && slot.promise != cpu.0 {
+                    return false;
+                }
+                if !shares_caches && self.is_hot(task, cx.now) {
+                    hot_here.set(hot_here.get().or(Some(task)));
+                    return false;
+                }
+                true
+            };
+            let spare = self.rule.spare(&at!(self, cx.now, queue), fits);
+            cx.work.scanned += scanned.get();
+            if spare.is_some() {
+                return spare;
+            }
+            hot = hot.or(hot_here.get());
+        }
+        hot
+    }
+
+    /// When balancing is due, while anything waits.
     #[inline]
     pub(super) fn next_balance(&self) -> Option<Time> {
-        None
+        let on = !self.waiting.is_empty() && self.balancer.next != Time::NEVER;
+        on.then_some(self.balancer.next)
     }
 
-    pub(super) fn balance(&mut self, _: &mut Cx<'_>) {}
+    /// `cpu` found nothing to run: its groups balance at the interval of an idle CPU. Where it
+    /// can pull from everywhere there is nothing to gain.
+    #[inline]
+    pub(super) fn hurry(&mut self, cx: &mut Cx<'_>, cpu: CpuId) {
+        let balancer = &mut self.balancer;
+        if balancer.turns.is_empty() || self.params.steal == super::Steal::Machine {
+            return;
+        }
+        for turn_of in &balancer.turn_of {
+            let turn = turn_of.get(cpu.index()).map(|&turn| usize::from(turn));
+            if let Some(turn) = turn.and_then(|turn| balancer.turns.get_mut(turn)) {
+                turn.due = turn.due.min((turn.last + turn.interval).max(grid(cx.now) + JIFFY));
+                balancer.next = balancer.next.min(turn.due);
+            }
+        }
+    }
+
+    /// Balances the groups whose turn has come, the narrowest domains first.
+    pub(super) fn balance(&mut self, cx: &mut Cx<'_>) {
+        if self.balancer.next > cx.now || self.waiting.is_empty() {
+            return;
+        }
+        let mut next = Time::NEVER;
+        for index in 0..self.balancer.turns.len() {
+            if self.balancer.turns[index].due <= cx.now {
+                self.take_turn(cx, index);
+            }
+            next = next.min(self.balancer.turns[index].due);
+        }
+        self.balancer.next = next;
+    }
+
+    fn take_turn(&mut self, cx: &mut Cx<'_>, index: usize) {
+        let Turn { level, leader, interval, failures, .. } = self.balancer.turns[index];
+        let tuning = tuning(level);
+        let (least, most) = (Span::from_ms(tuning.least_ms), Span::from_ms(tuning.most_ms));
+        let cpu = self.balancing_cpu(level, leader);
+        let outcome =
+            cpu.map_or(Outcome::Balanced, |cpu| self.even_out(cx, level, leader, cpu, failures));
+        let busy = cpu.is_some_and(|cpu| !self.idle.contains(cpu));
+        let turn = &mut self.balancer.turns[index];
+        (turn.interval, turn.failures) = match outcome {
+            Outcome::Balanced => ((interval + interval).min(most), 0),
+            Outcome::Moved => (least, 0),
+            Outcome::Failed => (least, failures.saturating_add(1)),
+        };
+        let factor = if busy { tuning.busy_factor } else { 1 };
+        let longest = Span::from_ms(100 * self.machine.cpus() as u64);
+        turn.last = grid(cx.now);
+        turn.due = turn.last + turn.interval.scaled(factor, 1).min(longest);
+    }
+
+    /// The CPU that balances for the group of `leader`: the first idle one, else the first.
+    fn balancing_cpu(&self, level: Level, leader: CpuId) -> Option<CpuId> {
+        let mut cpus = group_of(&self.machine, level, &leader).iter().copied();
+        let idle = cpus.clone().find(|&cpu| self.idle.contains(cpu));
+        idle.or_else(|| cpus.find(|&cpu| self.online.contains(cpu)))
+    }
+
+    /// Pulls from the busiest group of the domain of `level` to `cpu`, for the group of `leader`.
+    fn even_out(
+        &mut self,
+        cx: &mut Cx<'_>,
+        level: Level,
+        leader: CpuId,
+        cpu: CpuId,
+        failures: u32,
+    ) -> Outcome {
+        let machine = &self.machine;
+        let (mut own, mut all) = (Group::default(), Group::default());
+        let mut busiest: Option<(u64, CpuId, Group)> = None;
+        for other in machine.sharing(level, leader) {
+            let cpus = group_of(machine, level, other);
+            if cpus[0] != *other {
+                continue;
+            }
+            let group = self.group_load(cpus);
+            all.load += group.load;
+            all.capacity += group.capacity;
+            if *other == leader {
+                own = group;
+            } else if group.waiting > 0 && busiest.is_none_or(|(most, ..)| group.mean() > most) {
+                busiest = Some((group.mean(), *other, group));
+            }
+        }
+        let Some((most, other, group)) = busiest else { return Outcome::Balanced };
+        if most * 100 <= own.mean() * tuning(level).imbalance_percent {
+            return Outcome::Balanced;
+        }
+        // Down to the mean there, up to the mean here, whichever is less.
+        let surplus = most.saturating_sub(all.mean()) * group.capacity;
+        let deficit = all.mean().saturating_sub(own.mean()) * own.capacity;
+        match surplus.min(deficit) / 1024 {
+            0 => Outcome::Balanced,
+            weight => self.pull_weight(cx, level, other, cpu, failures, weight),
+        }
+    }
+
+    /// Pulls up to `weight` from the group of `leader` to `cpu`.
+    fn pull_weight(
+        &mut self,
+        cx: &mut Cx<'_>,
+        level: Level,
+        leader: CpuId,
+        cpu: CpuId,
+        failures: u32,
+        weight: u64,
+    ) -> Outcome {
+        let to = usize::from(self.queue_of[cpu.index()]);
+        let mut tried = None;
+        while let Some(victim) = self.busiest_below(level, leader, tried) {
+            let from = usize::from(victim.queue);
+            let (mut left, mut moved) = (weight, 0);
+            let any_allowed = Cell::new(false);
+            while moved < MOST_MOVED && left > 0 {
+                let fits = |task: TaskId| {
+                    if !self.may_enter(task, to) || self.is_promised(task) {
+                        return false;
+                    }
+                    any_allowed.set(true);
+                    let light = self.rule.weight(task) >> failures.min(63) <= left;
+                    let first = moved == 0 && self.idle.contains(cpu);
+                    let cold = level == Level::Core
+                        || failures > tuning(level).nice_tries
+                        || !self.is_hot(task, cx.now);
+                    (light || first) && cold
+                };
+                let spare = self.rule.spare(&at!(self, cx.now, from), fits);
+                let Some(task) = spare else { break };
+                left = left.saturating_sub(self.rule.weight(task));
+                moved += 1;
+                self.take_out(cx, task);
+                self.enter(cx, task, to, cpu, &Entry::because(Why::Moved));
+            }
+            if moved > 0 {
+                return Outcome::Moved;
+            }
+            if any_allowed.get() {
+                return Outcome::Failed;
+            }
+            tried = Some(victim);
+        }
+        Outcome::Balanced
+    }
+
+    /// The busiest runqueue with waiting tasks in the group of `leader` that comes after `tried`.
+    fn busiest_below(&self, level: Level, leader: CpuId, tried: Option<Victim>) -> Option<Victim> {
+        let cpus = group_of(&self.machine, level, &leader).iter();
+        let victims = cpus.filter_map(|cpu| {
+            let queue = self.queue_of[cpu.index()];
+            let waits = self.waiting.contains(CpuId(queue));
+            let load = || Reverse(self.relative_load(usize::from(queue)));
+            waits.then(|| Victim { distance: Distance::Same, load: load(), queue })
+        });
+        victims.filter(|victim| tried.is_none_or(|tried| *victim > tried)).min()
+    }
 }

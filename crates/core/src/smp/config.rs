@@ -60,6 +60,18 @@ choice! {
     }
 }
 
+impl Steal {
+    /// The level within which CPUs pull from each other; `None` if they never do.
+    pub fn level(self) -> Option<Level> {
+        match self {
+            Steal::Never => None,
+            Steal::Llc => Some(Level::Llc),
+            Steal::Node => Some(Level::Node),
+            Steal::Machine => Some(Level::Machine),
+        }
+    }
+}
+
 choice! {
     /// Balancing in the background.
     pub enum Balance {

@@ -33,11 +33,11 @@ pub struct At<'a> {
 /// What one CPU is doing.
 #[derive(Clone, Copy, Debug)]
 pub struct Running {
-    task: u32,
-    cpu: CpuId,
+    pub(crate) task: u32,
+    pub(crate) cpu: CpuId,
     /// Already asked to pick again.
-    told: bool,
-    since: Time,
+    pub(crate) told: bool,
+    pub(crate) since: Time,
 }
 
 impl Running {
@@ -61,7 +61,7 @@ impl Running {
     }
 }
 
-const NOBODY: u32 = u32::MAX;
+pub(crate) const NOBODY: u32 = u32::MAX;
 
 /// How a task enters a runqueue.
 #[derive(Clone, Copy, Debug)]
@@ -219,9 +219,12 @@ pub struct Smp<Q> {
     cpus: Vec<Running>,
     /// Per runqueue, where its CPUs begin in `cpus`; one more entry ends the last.
     first_slot: Vec<u16>,
-    /// CPUs that run nothing and have not been kicked since.
+    /// CPUs that run nothing and will not pick unless they are kicked.
     idle: CpuMask,
     online: CpuMask,
+    /// Per CPU (by its place in `cpus`) that runs nothing but will pick, the task on whose account
+    /// it was kicked; [`NOBODY`] if there is none. Another CPU leaves that task to it.
+    promised: Vec<u32>,
     /// Runqueues with waiting tasks, by number; kept only when there are several.
     waiting: CpuMask,
     tasks: Vec<Slot>,
@@ -229,25 +232,42 @@ pub struct Smp<Q> {
     restricted: u32,
     /// For round-robin placement.
     next_queue: usize,
+    neighbours: place::Neighbours,
     balancer: balance::Balancer,
 }
 
 /// What is known of a task whatever the rule.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Slot {
     affinity: CpuSet,
-    /// When it last stopped running, for cache hotness.
-    last_ran: Time,
+    /// Until when it is cache-hot: [`SmpParams::cache_hot`] after it last stopped running.
+    hot_until: Time,
     /// The runqueue it is in, or was last in.
     queue: u16,
     /// The CPU it last ran on.
     cpu: u16,
+    /// The CPU that was told of it when it last became ready; see [`Smp::is_promised`].
+    promise: u16,
     state: State,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+const NO_CPU: u16 = u16::MAX;
+
+impl Default for Slot {
+    fn default() -> Slot {
+        Slot {
+            affinity: CpuSet::All,
+            hot_until: Time::ZERO,
+            queue: 0,
+            cpu: 0,
+            promise: NO_CPU,
+            state: State::Blocked,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    #[default]
     Blocked,
     /// Blocked for the host, but the rule keeps it queued.
     Delayed,
@@ -259,8 +279,7 @@ enum State {
 macro_rules! at {
     ($self:ident, $now:expr, $queue:expr) => {{
         let queue = usize::from($queue);
-        let slots =
-            usize::from($self.first_slot[queue])..usize::from($self.first_slot[queue + 1]);
+        let slots = usize::from($self.first_slot[queue])..usize::from($self.first_slot[queue + 1]);
         At { now: $now, queue, running: &$self.cpus[slots] }
     }};
 }
@@ -276,8 +295,10 @@ impl<Q: RunQueue> Smp<Q> {
         smp: &SmpParams,
     ) -> Result<Smp<Q>, ParamError> {
         let level = smp.layout.level();
-        let queue_of: Vec<u16> =
-            machine.cpu_ids().map(|cpu| level.map_or(cpu.0, |l| machine.cpu(cpu).group(l))).collect();
+        let queue_of: Vec<u16> = machine
+            .cpu_ids()
+            .map(|cpu| level.map_or(cpu.0, |l| machine.cpu(cpu).group(l)))
+            .collect();
         let queues = queue_of.iter().max().map_or(0, |&last| usize::from(last) + 1);
         let mut by_queue: Vec<CpuId> = machine.cpu_ids().collect();
         by_queue.sort_by_key(|cpu| (queue_of[cpu.index()], cpu.0));
@@ -285,7 +306,8 @@ impl<Q: RunQueue> Smp<Q> {
         for (slot, cpu) in by_queue.iter().enumerate() {
             slot_of[cpu.index()] = slot as u16;
         }
-        let first = |queue: usize| by_queue.partition_point(|c| usize::from(queue_of[c.index()]) < queue);
+        let first =
+            |queue: usize| by_queue.partition_point(|c| usize::from(queue_of[c.index()]) < queue);
         let idle = |&cpu: &CpuId| Running { task: NOBODY, cpu, told: false, since: Time::ZERO };
         Ok(Smp {
             rule: Q::build(machine, queues, params)?,
@@ -297,10 +319,12 @@ impl<Q: RunQueue> Smp<Q> {
             slot_of,
             idle: CpuMask::first(machine.cpus()),
             online: CpuMask::first(machine.cpus()),
+            promised: alloc::vec![NOBODY; machine.cpus()],
             waiting: CpuMask::EMPTY,
             tasks: Vec::new(),
             restricted: 0,
             next_queue: 0,
+            neighbours: place::Neighbours::new(machine),
             balancer: balance::Balancer::new(machine, smp, queues),
         })
     }
@@ -329,9 +353,32 @@ impl<Q: RunQueue> Smp<Q> {
     /// Whether `task` may run on some usable CPU of `queue`.
     fn may_enter(&self, task: TaskId, queue: usize) -> bool {
         let affinity = &self.tasks[task.index()].affinity;
-        self.members(queue)
-            .iter()
-            .any(|running| self.online.contains(running.cpu) && affinity.contains(running.cpu))
+        self.online_members(queue).any(|cpu| affinity.contains(cpu))
+    }
+
+    /// The usable CPUs that serve `queue`.
+    fn online_members(&self, queue: usize) -> impl Iterator<Item = CpuId> + '_ {
+        let cpus = self.members(queue).iter().map(|member| member.cpu);
+        cpus.filter(|&cpu| self.online.contains(cpu))
+    }
+
+    /// Whether a CPU that runs nothing is about to pick because of `task`, which is ready.
+    ///
+    /// Each waiting task that an idle CPU could take is promised to a CPU: that is what keeps CPUs
+    /// from staying idle beside it. A CPU may all the same take another task than the one that it
+    /// was told of, and hands that one on ([`Smp::hand_on`]); and CPUs that run out of work leave
+    /// promised tasks alone.
+    fn is_promised(&self, task: TaskId) -> bool {
+        let cpu = self.tasks[task.index()].promise;
+        cpu != NO_CPU && self.promised[self.slot(CpuId(cpu))] == task.0
+    }
+
+    /// Notes that `cpu`, which runs nothing and will pick, does so because of `task`.
+    fn promise(&mut self, task: TaskId, cpu: CpuId) {
+        let slot = self.slot(cpu);
+        self.cpus[slot].told = true;
+        self.promised[slot] = task.0;
+        self.tasks[task.index()].promise = cpu.0;
     }
 
     /// Notes for the host's cost model what a call touched, and for stealing which queues wait.
@@ -342,6 +389,9 @@ impl<Q: RunQueue> Smp<Q> {
         cx.work.queued = queued as u32;
         if self.queues() > 1 {
             if queued > 0 {
+                if self.waiting.is_empty() {
+                    self.balancer.resume(cx.now);
+                }
                 self.waiting.insert(CpuId(queue as u16));
             } else {
                 self.waiting.remove(CpuId(queue as u16));
@@ -362,16 +412,14 @@ impl<Q: RunQueue> Smp<Q> {
     /// Returns whether there was one.
     #[inline]
     fn kick_idle(&mut self, cx: &mut Cx<'_>, task: TaskId, queue: usize, near: CpuId) -> bool {
+        self.tasks[task.index()].promise = NO_CPU;
         if self.idle.is_empty() {
             return false;
         }
-        match self.find_idle(task, queue, near) {
-            Some(cpu) => {
-                self.tell(cx, cpu);
-                true
-            }
-            None => false,
-        }
+        let Some(cpu) = self.find_idle(task, queue, near) else { return false };
+        self.tell(cx, cpu);
+        self.promise(task, cpu);
+        true
     }
 
     /// After `task` entered `queue` and no CPU was idle: kicks the CPU it preempts, if any.
@@ -411,11 +459,73 @@ impl<Q: RunQueue> Smp<Q> {
         }
     }
 
-    /// Moves `task`, which waits in one runqueue, to another.
-    fn move_task(&mut self, cx: &mut Cx<'_>, task: TaskId, to: usize) {
+    /// After `task` was put back into `queue` by `cpu`: `cpu` itself picks next, so that another
+    /// CPU is needed only if this one was going to pick anyhow, or cannot run the task.
+    #[inline]
+    fn keep_or_kick(&mut self, cx: &mut Cx<'_>, task: TaskId, queue: usize, cpu: CpuId, why: Off) {
+        let usable = self.online.contains(cpu)
+            && (self.restricted == 0 || self.tasks[task.index()].affinity.contains(cpu));
+        if usable && !self.cpus[self.slot(cpu)].told {
+            self.promise(task, cpu);
+        } else {
+            self.kick_idle(cx, task, queue, cpu);
+        }
+        if why == Off::NotRun {
+            // Whether the host tries again by itself is not known.
+            cx.kick(cpu);
+        }
+    }
+
+    /// `cpu` has picked `taken`, or goes away. If it was to pick because of another task and that
+    /// still waits, another CPU takes its place: the one that was to run `taken`, else an idle one.
+    #[inline]
+    fn hand_on(&mut self, cx: &mut Cx<'_>, cpu: CpuId, taken: Option<TaskId>) {
+        let slot = self.slot(cpu);
+        let promised = core::mem::replace(&mut self.promised[slot], NOBODY);
+        if promised == NOBODY || taken == Some(TaskId(promised)) {
+            return;
+        }
+        let task = TaskId(promised);
+        let Slot { state, queue, promise, .. } = self.tasks[task.index()];
+        if state != State::Ready || promise != cpu.0 {
+            return;
+        }
+        let queue = usize::from(queue);
+        if let Some(taken) = taken.filter(|&taken| self.is_promised(taken)) {
+            let other = CpuId(self.tasks[taken.index()].promise);
+            if self.may_take(other, task, queue) {
+                self.promise(task, other);
+                return;
+            }
+        }
+        self.kick_idle(cx, task, queue, cpu);
+    }
+
+    /// Whether the CPU that was told of `task` may still run it.
+    fn is_promised_allowed(&self, task: TaskId) -> bool {
+        let slot = &self.tasks[task.index()];
+        self.is_promised(task) && slot.affinity.contains(CpuId(slot.promise))
+    }
+
+    /// Moves `task`, which waits where it may not run, to a runqueue where it may. It last ran on
+    /// `cpu`.
+    #[cold]
+    fn rehome(&mut self, cx: &mut Cx<'_>, task: TaskId, cpu: CpuId) {
+        let to = self.choose_queue(task, None, cpu);
+        self.take_out(cx, task);
+        self.enter(cx, task, to, cpu, &Entry::because(Why::Moved));
+    }
+
+    /// Takes `task`, which waits, out of its runqueue so that it can enter another.
+    fn take_out(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         let from = usize::from(self.tasks[task.index()].queue);
         self.rule.remove(&at!(self, cx.now, from), task, Removal::Move);
         self.touched(cx, from);
+    }
+
+    /// Moves `task`, which waits in one runqueue, to another.
+    fn move_task(&mut self, cx: &mut Cx<'_>, task: TaskId, to: usize) {
+        self.take_out(cx, task);
         self.tasks[task.index()].queue = to as u16;
         self.rule.push(&at!(self, cx.now, to), task, &Entry::because(Why::Moved));
         self.touched(cx, to);
@@ -435,7 +545,7 @@ impl<Q: RunQueue> Smp<Q> {
         task
     }
 
-    fn detached_entry(&self, arrival: &Arrival) -> Entry {
+    fn entry_of(&self, arrival: &Arrival) -> Entry {
         let why = match arrival.why {
             Enqueue::New => Why::New,
             Enqueue::Wakeup { .. } => Why::Woken,
@@ -488,13 +598,12 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         };
         self.rule.update(&at!(self, cx.now, queue), is, task, params);
         match state {
-            State::Ready if !self.may_enter(task, queue) => {
-                let to = self.choose_queue(task, None, cpu);
-                self.move_task(cx, task, to);
-                self.kick_idle(cx, task, to, cpu);
-            }
+            State::Ready if !self.may_enter(task, queue) => self.rehome(cx, task, cpu),
             State::Ready => {
-                self.kick_idle(cx, task, queue, cpu);
+                let kicked = self.is_promised_allowed(task) || self.kick_idle(cx, task, queue, cpu);
+                if Q::PREEMPTS && !kicked {
+                    self.kick_victim(cx, task, queue);
+                }
             }
             State::Running if !params.affinity.contains(cpu) => self.tell(cx, cpu),
             _ => {}
@@ -509,22 +618,21 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         }
         self.online.remove(cpu);
         self.idle.remove(cpu);
+        let slot = self.slot(cpu);
+        self.cpus[slot].told = false;
         let queue = usize::from(self.queue_of[cpu.index()]);
         loop {
-            let stranded = {
-                let fits = |task: TaskId| !self.may_enter(task, queue);
-                self.rule.spare(&at!(self, cx.now, queue), fits)
-            };
+            let fits = |task: TaskId| !self.may_enter(task, queue);
+            let stranded = self.rule.spare(&at!(self, cx.now, queue), fits);
             let Some(task) = stranded else { break };
-            let to = self.choose_queue(task, None, cpu);
-            self.move_task(cx, task, to);
-            self.kick_idle(cx, task, to, cpu);
+            self.rehome(cx, task, cpu);
         }
+        self.hand_on(cx, cpu, None);
     }
 
     #[inline]
     fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, arrival: Arrival) {
-        let entry = self.detached_entry(&arrival);
+        let entry = self.entry_of(&arrival);
         let slot = &self.tasks[task.index()];
         let near = match arrival.why {
             Enqueue::New => arrival.from.unwrap_or(CpuId(0)),
@@ -537,7 +645,8 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
             }
             self.rule.remove(&at!(self, cx.now, home), task, Removal::Dequeue);
         }
-        let queue = if self.queues() == 1 { 0 } else { self.choose_queue(task, Some(&arrival), near) };
+        let one = self.queues() == 1;
+        let queue = if one { 0 } else { self.choose_queue(task, Some(&arrival), near) };
         self.enter(cx, task, queue, near, &entry);
     }
 
@@ -560,9 +669,11 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
                 task = self.pop(cx, queue, cpu);
             }
         }
+        self.hand_on(cx, cpu, task);
         let Some(task) = task else {
             if self.online.contains(cpu) {
                 self.idle.insert(cpu);
+                self.hurry(cx, cpu);
             }
             return None;
         };
@@ -581,7 +692,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         let slot = self.slot(cpu);
         self.rule.charge(&at!(self, cx.now, queue), task, ran);
         self.cpus[slot].task = NOBODY;
-        self.tasks[task.index()].last_ran = cx.now;
+        self.tasks[task.index()].hot_until = cx.now + self.params.cache_hot;
         if !why.runnable() {
             let delayed = self.rule.leave(&at!(self, cx.now, queue), task, why);
             let state = if delayed { State::Delayed } else { State::Blocked };
@@ -590,12 +701,18 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
             self.tasks[task.index()].state = State::Ready;
             self.rule.push(&at!(self, cx.now, queue), task, &Entry::because(Why::Put(why)));
             self.touched(cx, queue);
-            self.kick_idle(cx, task, queue, cpu);
+            self.keep_or_kick(cx, task, queue, cpu, why);
         } else {
             self.expel(cx, task, queue, cpu, why);
         }
         if self.online.contains(cpu) && !self.cpus[slot].told {
-            self.idle.insert(cpu);
+            // The host is going to pick for this CPU, so it is idle only if that finds nothing.
+            let waiting = self.rule.len(queue) > 0 || !self.waiting.is_empty();
+            if waiting {
+                self.cpus[slot].told = true;
+            } else {
+                self.idle.insert(cpu);
+            }
         }
     }
 

@@ -1,12 +1,39 @@
 //! Placement: which runqueue a task enters, and which idle CPU is told of it.
 
-use super::{Place, RunQueue, Smp};
-use crate::ids::{CpuId, TaskId};
-use crate::machine::Level;
+use alloc::vec::Vec;
+
+use super::At;
+use super::{Entry, NO_CPU, Place, Removal, RunQueue, Smp, State, Why, at};
+use crate::ids::{CpuId, CpuMask, CpuSet, TaskId};
+use crate::machine::{Level, Machine};
 use crate::{Arrival, Cx, Enqueue, Off};
 
-use super::{Entry, Removal, State, Steal, Why, at};
-use super::At;
+/// The CPUs of each group of the levels between a core and the whole machine, as sets.
+#[derive(Debug)]
+pub(super) struct Neighbours {
+    masks: [Vec<CpuMask>; 3],
+}
+
+impl Neighbours {
+    const LEVELS: [Level; 3] = [Level::Llc, Level::Package, Level::Node];
+
+    pub(super) fn new(machine: &Machine) -> Neighbours {
+        let mask = |level, group| {
+            let mut mask = CpuMask::EMPTY;
+            machine.members(level, group as u16).iter().for_each(|&cpu| mask.insert(cpu));
+            mask
+        };
+        let masks = Neighbours::LEVELS
+            .map(|level| (0..machine.groups(level)).map(|group| mask(level, group)).collect());
+        Neighbours { masks }
+    }
+
+    /// The CPUs that share `level`, which is one of [`Neighbours::LEVELS`], with `cpu`.
+    fn of(&self, machine: &Machine, level: Level, cpu: CpuId) -> &CpuMask {
+        let groups = &self.masks[level as usize - Level::Llc as usize];
+        &groups[usize::from(machine.cpu(cpu).group(level))]
+    }
+}
 
 impl<Q: RunQueue> Smp<Q> {
     /// The runqueue that `task` enters; `near` is where it last ran or where it was created.
@@ -17,19 +44,22 @@ impl<Q: RunQueue> Smp<Q> {
         arrival: Option<&Arrival>,
         near: CpuId,
     ) -> usize {
-        let home = usize::from(self.queue_of[near.index()]);
         if self.queues() == 1 {
             return 0;
         }
-        let new = arrival.is_some_and(|arrival| arrival.why == Enqueue::New);
-        match (self.params.place, arrival) {
-            (_, None) => self.least_loaded(task, home),
-            (Place::RoundRobin, _) if new => self.next_in_turn(task, home),
-            (Place::Creator | Place::RoundRobin, _) => {
-                if self.may_enter(task, home) { home } else { self.least_loaded(task, home) }
+        let home = usize::from(self.queue_of[near.index()]);
+        let Some(arrival) = arrival else { return self.least_loaded(task, home) };
+        if matches!(arrival.why, Enqueue::Resumed { .. }) && self.may_enter(task, home) {
+            return home;
+        }
+        let new = arrival.why == Enqueue::New;
+        match self.params.place {
+            Place::RoundRobin if new => self.next_in_turn(task, home),
+            Place::Creator | Place::RoundRobin if self.may_enter(task, home) => home,
+            Place::Creator | Place::RoundRobin | Place::LeastLoaded => {
+                self.least_loaded(task, home)
             }
-            (Place::LeastLoaded, _) => self.least_loaded(task, home),
-            (Place::Linux, Some(arrival)) => {
+            Place::Linux => {
                 let cpu = if new {
                     self.place_new(task, near)
                 } else {
@@ -68,8 +98,7 @@ impl<Q: RunQueue> Smp<Q> {
             if !self.may_enter(task, queue) {
                 continue;
             }
-            let members = self.members(queue);
-            let cpus = members.iter().filter(|member| self.online.contains(member.cpu)).count();
+            let cpus = self.online_members(queue).count();
             let tasks = self.occupancy(queue);
             let better = best.is_none_or(|(other_tasks, other_cpus, _)| {
                 let (a, b) = (tasks * other_cpus, other_tasks * cpus);
@@ -86,55 +115,66 @@ impl<Q: RunQueue> Smp<Q> {
         self.online.contains(cpu) && self.tasks[task.index()].affinity.contains(cpu)
     }
 
-    /// Linux `select_task_rq` at fork: the least loaded group of each level, from the widest,
-    /// then its least loaded CPU; among equals the group of `near`, then the lowest.
+    /// As Linux `find_idlest_cpu` at fork: the group with the least load for its capacity, level
+    /// by level from the widest, then the CPU; among equals the group of `near`, then the lowest.
+    /// Only CPUs that `task` may use count. `None`: there is none.
     fn place_new(&self, task: TaskId, near: CpuId) -> Option<CpuId> {
-        let mut inside: &[CpuId] = self.machine.members(Level::Machine, 0);
+        let mut inside = self.machine.members(Level::Machine, 0);
         for level in [Level::Node, Level::Package, Level::Llc, Level::Core] {
+            if self.machine.sharing(level, inside[0]).len() == inside.len() {
+                continue;
+            }
             let own = self.machine.cpu(near).group(level);
-            let mut best: Option<(usize, usize, u16)> = None;
-            let mut last = None;
+            let mut best: Option<(u64, bool, &[CpuId])> = None;
             for &cpu in inside {
-                let group = self.machine.cpu(cpu).group(level);
-                if last == Some(group) {
+                let members = self.machine.sharing(level, cpu);
+                if members[0] != cpu {
                     continue;
                 }
-                last = Some(group);
-                let members = self.machine.members(level, group);
-                let usable = members.iter().filter(|&&cpu| self.usable(task, cpu));
-                let (cpus, tasks) = usable.fold((0, 0), |(cpus, tasks), &cpu| {
-                    (cpus + 1, tasks + self.occupancy(usize::from(self.queue_of[cpu.index()])))
-                });
-                let better = cpus > 0
-                    && best.is_none_or(|(other_tasks, other_cpus, _)| {
-                        let (a, b) = (tasks * other_cpus, other_tasks * cpus);
-                        a < b || (a == b && group == own)
-                    });
-                if better {
-                    best = Some((tasks, cpus, group));
+                if let Some(load) = self.load_for(task, members) {
+                    let other = self.machine.cpu(cpu).group(level) != own;
+                    if best.is_none_or(|(least, far, _)| (load, other) < (least, far)) {
+                        best = Some((load, other, members));
+                    }
                 }
             }
-            inside = self.machine.members(level, best?.2);
+            inside = best?.2;
         }
-        let load = |cpu: CpuId| self.occupancy(usize::from(self.queue_of[cpu.index()]));
         let usable = inside.iter().copied().filter(|&cpu| self.usable(task, cpu));
-        usable.min_by_key(|&cpu| (load(cpu), cpu != near, cpu))
+        usable.min_by_key(|&cpu| (self.cpu_load(cpu), cpu != near, cpu))
     }
 
-    /// Linux `select_task_rq` at wake-up. The target is the waker's CPU if it shares the cache
-    /// and is idle, or is no busier than the last one; else the last CPU. Then an idle CPU:
-    /// target, last, a fully idle core of the target's cache, any idle CPU there.
+    /// The mean load of those of `cpus` that `task` may use; `None` if it may use none.
+    fn load_for(&self, task: TaskId, cpus: &[CpuId]) -> Option<u64> {
+        let usable = cpus.iter().filter(|&&cpu| self.usable(task, cpu));
+        let loads = usable.map(|&cpu| self.cpu_load(cpu));
+        let (count, sum) = loads.fold((0, 0), |(count, sum), load| (count + 1, sum + load));
+        (count > 0).then(|| sum / count)
+    }
+
+    /// The load of the runqueue of `cpu` for its capacity, see [`Smp::relative_load`].
+    fn cpu_load(&self, cpu: CpuId) -> u64 {
+        self.relative_load(usize::from(self.queue_of[cpu.index()]))
+    }
+
+    /// As Linux `select_task_rq_fair` at wake-up. The target is the waker's CPU if it is idle and
+    /// shares the cache, or has no more tasks than the last CPU (a waker about to sleep does not
+    /// count); else the last CPU. Then an idle CPU: target, last, a fully idle core of the
+    /// target's cache, any idle CPU there. `None`: the task may not even use the target.
     fn place_woken(&self, task: TaskId, arrival: &Arrival, prev: CpuId) -> Option<CpuId> {
         let near = |a: CpuId, b: CpuId| self.machine.cpu(a).llc == self.machine.cpu(b).llc;
-        let load = |cpu: CpuId| self.occupancy(usize::from(self.queue_of[cpu.index()]));
+        let tasks = |cpu: CpuId| self.occupancy(usize::from(self.queue_of[cpu.index()]));
         let is_idle = |cpu: CpuId| self.idle.contains(cpu) && self.usable(task, cpu);
+        let sync = matches!(arrival.why, Enqueue::Wakeup { sync: true, .. });
         let mut target = prev;
         if let Some(waker) = arrival.from
             && waker != prev
             && self.usable(task, waker)
-            && (load(waker) <= load(prev) || (is_idle(waker) && near(waker, prev)))
         {
-            target = waker;
+            let staying = tasks(waker).saturating_sub(usize::from(sync));
+            if staying <= tasks(prev) || (is_idle(waker) && near(waker, prev)) {
+                target = waker;
+            }
         }
         if is_idle(target) {
             return Some(target);
@@ -144,67 +184,75 @@ impl<Q: RunQueue> Smp<Q> {
         }
         if !self.idle.is_empty() {
             let cache = self.machine.sharing(Level::Llc, target);
-            let whole_core = |&cpu: &CpuId| {
-                self.machine.sharing(Level::Core, cpu).iter().all(|&cpu| self.idle.contains(cpu))
-            };
             let mut idle = cache.iter().copied().filter(|&cpu| is_idle(cpu));
             if let Some(first) = idle.next() {
-                let rest = core::iter::once(first).chain(idle);
-                return Some(rest.clone().find(whole_core).unwrap_or(first));
+                let mut rest = core::iter::once(first).chain(idle);
+                return Some(rest.find(|&cpu| self.is_idle_core(cpu)).unwrap_or(first));
             }
         }
         self.usable(task, target).then_some(target)
     }
 
+    /// Whether nothing runs on the core of `cpu`.
+    fn is_idle_core(&self, cpu: CpuId) -> bool {
+        let mut threads = self.machine.sharing(Level::Core, cpu).iter();
+        threads.all(|&cpu| self.idle.contains(cpu) || !self.online.contains(cpu))
+    }
+
     /// An idle CPU that may run `task`, which has entered `queue`: the nearest to `near` that
-    /// serves this runqueue, else one that may steal from it.
+    /// serves this runqueue, else the nearest that may pull from it; the lowest of equals.
     pub(super) fn find_idle(&self, task: TaskId, queue: usize, near: CpuId) -> Option<CpuId> {
         let affinity = &self.tasks[task.index()].affinity;
-        let serves = |cpu: CpuId| usize::from(self.queue_of[cpu.index()]) == queue;
-        if serves(near) && self.idle.contains(near) && affinity.contains(near) {
+        let free = |cpu: CpuId| self.idle.contains(cpu) && affinity.contains(cpu);
+        if usize::from(self.queue_of[near.index()]) == queue && free(near) {
             return Some(near);
         }
         if self.queues() == 1 {
-            return self.nearest_idle(task, near, |_| true);
+            return self.idle_around(near, Level::Machine, affinity);
         }
-        self.nearest_idle(task, near, serves).or_else(|| {
-            if self.params.steal == Steal::Never {
-                return None;
+        let members = self.members(queue).iter().map(|member| member.cpu);
+        let nearest = |&cpu: &CpuId| (self.machine.distance(near, cpu), cpu);
+        if let Some(cpu) = members.filter(|&cpu| free(cpu)).min_by_key(nearest) {
+            return Some(cpu);
+        }
+        let reach = self.params.steal.level()?;
+        let centre = if self.may_pull(near, queue) { near } else { self.members(queue)[0].cpu };
+        self.idle_around(centre, reach, affinity)
+    }
+
+    /// The idle CPU of `affinity` nearest to `centre` that shares `reach` with it; the lowest of
+    /// equals.
+    fn idle_around(&self, centre: CpuId, reach: Level, affinity: &CpuSet) -> Option<CpuId> {
+        let free = |cpu: &CpuId| self.idle.contains(*cpu) && affinity.contains(*cpu);
+        for level in Level::ALL {
+            if self.machine.groups(level) == 1 {
+                return self.idle.lowest_of(affinity);
             }
-            let reach = |cpu: CpuId| self.may_steal(cpu, queue);
-            self.nearest_idle(task, near, reach)
-        })
-    }
-
-    /// The idle CPU nearest to `near` that `task` may use and that is `wanted`.
-    fn nearest_idle(
-        &self,
-        task: TaskId,
-        near: CpuId,
-        wanted: impl Fn(CpuId) -> bool,
-    ) -> Option<CpuId> {
-        let affinity = &self.tasks[task.index()].affinity;
-        if self.machine.groups(Level::Core) == self.machine.cpus()
-            && self.machine.groups(Level::Llc) == 1
-            && self.queues() == 1
-        {
-            return self.idle.lowest_of(affinity);
+            let found = if level == Level::Core {
+                self.machine.sharing(level, centre).iter().copied().find(free)
+            } else {
+                let mask = self.neighbours.of(&self.machine, level, centre);
+                self.idle.lowest_of_both(mask, affinity)
+            };
+            if found.is_some() || level == reach {
+                return found;
+            }
         }
-        let candidates = self.idle.iter().filter(|&cpu| affinity.contains(cpu) && wanted(cpu));
-        candidates.min_by_key(|&cpu| (self.machine.distance(near, cpu), cpu))
+        None
     }
 
-    /// Whether `cpu` may pull from `queue` when it has nothing to run.
-    pub(super) fn may_steal(&self, cpu: CpuId, queue: usize) -> bool {
-        let level = match self.params.steal {
-            Steal::Never => return false,
-            Steal::Llc => Level::Llc,
-            Steal::Node => Level::Node,
-            Steal::Machine => return true,
-        };
-        let group = self.machine.cpu(cpu).group(level);
-        let member = self.members(queue).first();
-        member.is_some_and(|member| self.machine.cpu(member.cpu).group(level) == group)
+    /// Whether `cpu` may run `task`, which waits in `queue`.
+    pub(super) fn may_take(&self, cpu: CpuId, task: TaskId, queue: usize) -> bool {
+        let serves = usize::from(self.queue_of[cpu.index()]) == queue;
+        self.usable(task, cpu) && (serves || self.may_pull(cpu, queue))
+    }
+
+    /// Whether `cpu` is near enough to `queue` to pull from it.
+    fn may_pull(&self, cpu: CpuId, queue: usize) -> bool {
+        let member = self.members(queue)[0].cpu;
+        let group =
+            |level| self.machine.cpu(cpu).group(level) == self.machine.cpu(member).group(level);
+        self.params.steal.level().is_some_and(group)
     }
 
     /// `task`, which ran on `cpu`, may not stay in its runqueue.
@@ -217,8 +265,8 @@ impl<Q: RunQueue> Smp<Q> {
         cpu: CpuId,
         why: Off,
     ) {
-        self.tasks[task.index()].state = State::Ready;
-        self.tasks[task.index()].queue = queue as u16;
+        let slot = &mut self.tasks[task.index()];
+        (slot.state, slot.queue, slot.promise) = (State::Ready, queue as u16, NO_CPU);
         self.rule.push(&at!(self, cx.now, queue), task, &Entry::because(Why::Put(why)));
         let to = self.choose_queue(task, None, cpu);
         self.rule.remove(&at!(self, cx.now, queue), task, Removal::Move);
