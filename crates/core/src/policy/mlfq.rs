@@ -447,6 +447,21 @@ mod tests {
     }
 
     #[test]
+    fn no_limit_stays_none_and_a_yielder_stays_last_when_taken_out() {
+        let mut drive = Drive::<Mlfq>::new("1", &[("slices", "none")]);
+        drive.create(0, None);
+        drive.create(1, None);
+        assert_eq!(drive.run(ms(5), Off::Preempted), 0);
+        assert_eq!(drive.pick(0), Some((0, Span::MAX)));
+        drive.now += ms(5);
+        drive.put(0, 0, ms(5), Off::Yielded);
+        drive.create(2, None);
+        drive.take_out_and_resume(0);
+        let order: Vec<u32> = (0..3).map(|_| drive.run(ms(1), Off::Exited)).collect();
+        assert_eq!(order, [1, 2, 0]);
+    }
+
+    #[test]
     fn only_a_higher_level_interrupts_and_the_lowest_runner_most() {
         for (preemptive, kicked) in [("true", [3].as_slice()), ("false", &[])] {
             let mut drive = Drive::<Mlfq>::new("4", &[("preemptive", preemptive)]);

@@ -282,6 +282,9 @@ mod tests {
             assert!(!drive.tick(0, ms(10)));
             drive.put(0, 0, ms(9), Off::Yielded);
             assert_eq!(state(&drive, 0), expected, "{resets}");
+            // Preemption always renews.
+            drive.run(ms(9), Off::Preempted);
+            assert_eq!(state(&drive, 0), (1, 2), "{resets}");
         }
     }
 

@@ -246,6 +246,14 @@ mod tests {
     }
 
     #[test]
+    fn a_quantum_of_none_stays_unlimited() {
+        let mut drive = Drive::<RoundRobin>::new("1", &[("quantum", "none")]);
+        drive.create(0, None);
+        drive.run(ms(10), Off::Preempted);
+        assert_eq!(drive.pick(0), Some((0, Span::MAX)));
+    }
+
+    #[test]
     fn unusable_parameters_are_refused() {
         let machine = Machine::flat(1).unwrap();
         let build = |settings: &[(&str, &str)]| {
