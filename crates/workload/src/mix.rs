@@ -1,7 +1,7 @@
 //! Several loads as one.
 
 use crate::per_task::PerTask;
-use crate::{Barrier, Channel, Load, Lock, NewTask, Op, Outside, Sizes};
+use crate::{Load, NewTask, Op, Outside, Sizes};
 use anysched_core::{Span, TaskId, Time};
 
 /// Several loads that run at the same time and know nothing of each other.
@@ -56,25 +56,12 @@ impl Mix {
 
     /// Asks a part again that may have changed its mind.
     fn refresh(&mut self, number: usize) {
-        self.parts[number].next = self.parts[number].load.peek();
-        self.find_next();
-    }
-
-    /// Part k of n spawns k, k + n, k + 2n, …
-    fn global(&self, number: usize, what: u32) -> u32 {
-        what * self.parts.len() as u32 + number as u32
-    }
-}
-
-impl Part {
-    #[inline]
-    fn channel(&self, channel: Channel) -> Channel {
-        Channel(self.channels + channel.0)
-    }
-
-    #[inline]
-    fn lock(&self, lock: Lock) -> Lock {
-        Lock(self.locks + lock.0)
+        let part = &mut self.parts[number];
+        let next = part.load.peek();
+        if next != part.next {
+            part.next = next;
+            self.find_next();
+        }
     }
 }
 
@@ -90,15 +77,14 @@ impl Load for Mix {
 
     fn outside(&mut self) -> Outside {
         let (_, number) = self.next;
-        let outside = self.parts[number].load.outside();
-        self.refresh(number);
-        match outside {
-            Outside::Arrival(new) => {
-                self.starting = number;
-                Outside::Arrival(new)
-            }
-            Outside::Signal(channel) => Outside::Signal(self.parts[number].channel(channel)),
+        let part = &mut self.parts[number];
+        let mut outside = part.load.outside();
+        match &mut outside {
+            Outside::Arrival(_) => self.starting = number,
+            Outside::Signal(channel) => channel.0 += part.channels,
         }
+        self.refresh(number);
+        outside
     }
 
     fn spawn(&mut self, what: u32) -> NewTask {
@@ -115,18 +101,21 @@ impl Load for Mix {
     #[inline]
     fn step(&mut self, task: TaskId, now: Time) -> Op {
         let number = self.part_of[task];
+        let parts = self.parts.len() as u32;
         let part = &mut self.parts[number];
-        match part.load.step(task, now) {
-            Op::Wait(channel) => Op::Wait(part.channel(channel)),
-            Op::Signal(channel) => Op::Signal(part.channel(channel)),
-            Op::Notify(channel) => Op::Notify(part.channel(channel)),
-            Op::Broadcast(channel) => Op::Broadcast(part.channel(channel)),
-            Op::Lock(lock) => Op::Lock(part.lock(lock)),
-            Op::Unlock(lock) => Op::Unlock(part.lock(lock)),
-            Op::Meet(barrier) => Op::Meet(Barrier(part.barriers + barrier.0)),
-            Op::Spawn(what) => Op::Spawn(self.global(number, what)),
-            op => op,
+        let mut op = part.load.step(task, now);
+        match &mut op {
+            Op::Wait(channel)
+            | Op::Signal(channel)
+            | Op::Notify(channel)
+            | Op::Broadcast(channel) => channel.0 += part.channels,
+            Op::Lock(lock) | Op::Unlock(lock) => lock.0 += part.locks,
+            Op::Meet(barrier) => barrier.0 += part.barriers,
+            // Part k of n spawns k, k + n, k + 2n, …
+            Op::Spawn(what) => *what = *what * parts + number as u32,
+            _ => {}
         }
+        op
     }
 
     fn burst(&self, task: TaskId, run: Span) -> Span {
@@ -145,6 +134,7 @@ mod tests {
     use super::*;
     use crate::model::{Model, ModelTask, Script};
     use crate::play::play;
+    use crate::{Barrier, Channel, Lock};
     use std::sync::Arc;
 
     fn task(arrives: Option<u64>, ops: Vec<Op>) -> ModelTask {

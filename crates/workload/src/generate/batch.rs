@@ -1,6 +1,6 @@
 //! A closed batch: tasks that are all there at once.
 
-use super::open::Stream;
+use super::open::{Gap, Stream};
 use super::{Generator, SettingError, Settings, check, check_run};
 use crate::Load;
 use crate::dist::Dist;
@@ -32,7 +32,7 @@ impl Generator for Batch {
 
     fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {
         self.validate(cpus)?;
-        let together = Dist::constant(Span::ZERO);
+        let together = Gap::Drawn(Dist::constant(Span::ZERO));
         let stream = Stream::new(&self.settings, together, &self.service, seed);
         Ok(Box::new(stream.limited(self.at, Some(self.tasks), None)))
     }

@@ -136,8 +136,7 @@ impl Settings {
 /// Makes the tasks of one load.
 #[derive(Clone, Debug)]
 struct Maker {
-    new: NewTask,
-    name: Option<String>,
+    settings: Settings,
     numbered: bool,
     made: u64,
 }
@@ -145,15 +144,7 @@ struct Maker {
 impl Maker {
     /// Of one task, or of several with numbers in their names.
     fn new(settings: &Settings, numbered: bool) -> Maker {
-        let new = NewTask {
-            nice: settings.nice,
-            affinity: settings.affinity.clone(),
-            domain: settings.domain,
-            priority: settings.priority,
-            relative_deadline: settings.deadline,
-            ..NewTask::default()
-        };
-        Maker { new, name: settings.name.clone(), numbered, made: 0 }
+        Maker { settings: settings.clone(), numbered, made: 0 }
     }
 
     /// The next task, which arrives at `at`.
@@ -167,16 +158,25 @@ impl Maker {
     /// The task that `number` means, which arrives at `at`.
     #[inline]
     fn make_numbered(&self, number: u64, at: Time) -> NewTask {
-        let mut new = self.new.clone();
-        new.deadline = new.relative_deadline.map(|deadline| at + deadline);
-        if let Some(name) = &self.name {
-            new.name = Some(if self.numbered {
-                format!("{name}-{number}").into()
-            } else {
-                Arc::from(name.as_str())
-            });
+        let settings = &self.settings;
+        NewTask {
+            name: if settings.name.is_some() { self.name(number) } else { None },
+            nice: settings.nice,
+            affinity: settings.affinity.clone(),
+            domain: settings.domain,
+            priority: settings.priority,
+            period: None,
+            budget: None,
+            relative_deadline: settings.deadline,
+            deadline: settings.deadline.map(|deadline| at + deadline),
         }
-        new
+    }
+
+    /// Out of line, so that tasks without names are made at the cost of a few stores.
+    #[cold]
+    fn name(&self, number: u64) -> Option<Arc<str>> {
+        let name = self.settings.name.as_deref()?;
+        Some(if self.numbered { format!("{name}-{number}").into() } else { name.into() })
     }
 }
 

@@ -38,12 +38,11 @@ pub enum Arrivals {
 }
 
 impl Open {
-    /// The mean gap of a Poisson process, in ns.
-    fn mean_gap(&self, cpus: usize) -> Option<f64> {
+    fn gap(&self, cpus: usize) -> Gap {
         match &self.arrivals {
-            Arrivals::Load(load) => Some(self.service.mean() / (load * cpus as f64)),
-            Arrivals::Rate(rate) => Some(1e9 / rate),
-            Arrivals::Gaps(_) => None,
+            Arrivals::Load(load) => Gap::Poisson(self.service.mean() / (load * cpus as f64)),
+            Arrivals::Rate(rate) => Gap::Poisson(1e9 / rate),
+            Arrivals::Gaps(gaps) => Gap::Drawn(gaps.clone()),
         }
     }
 }
@@ -75,50 +74,32 @@ impl Generator for Open {
 
     fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {
         self.validate(cpus)?;
-        let (start, tasks, until) = (self.start, self.tasks, self.until);
-        let (settings, service) = (&self.settings, &self.service);
-        Ok(match (&self.arrivals, self.mean_gap(cpus)) {
-            (_, Some(mean)) => {
-                let stream = Stream::new(settings, Poisson { mean }, service, seed);
-                Box::new(stream.limited(start, tasks, until))
-            }
-            (Arrivals::Gaps(gaps), None) => {
-                let stream = Stream::new(settings, gaps.clone(), service, seed);
-                Box::new(stream.limited(start, tasks, until))
-            }
-            (_, None) => unreachable!("a rate or a load has a mean gap"),
-        })
+        let stream = Stream::new(&self.settings, self.gap(cpus), &self.service, seed);
+        Ok(Box::new(stream.limited(self.start, self.tasks, self.until)))
     }
 }
 
 /// Times between arrivals.
-pub(super) trait Gaps {
-    fn draw(&self, rng: &mut Rng) -> Span;
+pub(super) enum Gap {
+    /// Exponential with this mean in ns, which need not be a whole number.
+    Poisson(f64),
+    Drawn(Dist),
 }
 
-/// Exponential gaps with a mean that need not be a whole number of ns.
-struct Poisson {
-    mean: f64,
-}
-
-impl Gaps for Poisson {
+impl Gap {
     #[inline]
     fn draw(&self, rng: &mut Rng) -> Span {
-        to_span(exp_quantile(self.mean, rng.unit()))
-    }
-}
-
-impl Gaps for Dist {
-    #[inline]
-    fn draw(&self, rng: &mut Rng) -> Span {
-        self.sample(rng)
+        match self {
+            Gap::Poisson(mean) => to_span(exp_quantile(*mean, rng.unit())),
+            Gap::Drawn(dist) => dist.sample(rng),
+        }
     }
 }
 
 /// Tasks that arrive one after another, run once and exit.
-pub(super) struct Stream<G> {
+pub(super) struct Stream {
     maker: Maker,
-    gaps: G,
+    gap: Gap,
     gap_rng: Rng,
     service: Dist,
     service_rng: Rng,
@@ -130,11 +111,11 @@ pub(super) struct Stream<G> {
     tasks: OneRun,
 }
 
-impl<G: Gaps> Stream<G> {
-    pub(super) fn new(settings: &Settings, gaps: G, service: &Dist, seed: u64) -> Stream<G> {
+impl Stream {
+    pub(super) fn new(settings: &Settings, gap: Gap, service: &Dist, seed: u64) -> Stream {
         Stream {
             maker: Maker::new(settings, true),
-            gaps,
+            gap,
             gap_rng: Rng::stream(seed, "arrivals"),
             service: service.clone(),
             service_rng: Rng::stream(seed, "service"),
@@ -151,7 +132,7 @@ impl<G: Gaps> Stream<G> {
         start: Time,
         tasks: Option<u64>,
         until: Option<Time>,
-    ) -> Stream<G> {
+    ) -> Stream {
         self.next = start;
         self.left = tasks.unwrap_or(u64::MAX);
         self.until = until.unwrap_or(Time::NEVER);
@@ -162,7 +143,7 @@ impl<G: Gaps> Stream<G> {
 
     #[inline]
     fn advance(&mut self) {
-        let next = self.next + self.gaps.draw(&mut self.gap_rng);
+        let next = self.next + self.gap.draw(&mut self.gap_rng);
         if self.left == 0 || next >= self.until {
             self.next = Time::NEVER;
             return;
@@ -172,7 +153,7 @@ impl<G: Gaps> Stream<G> {
     }
 }
 
-impl<G: Gaps> Load for Stream<G> {
+impl Load for Stream {
     #[inline]
     fn peek(&self) -> Time {
         self.next
@@ -180,9 +161,9 @@ impl<G: Gaps> Load for Stream<G> {
 
     #[inline]
     fn outside(&mut self) -> Outside {
-        let new = self.maker.make(self.next);
+        let at = self.next;
         self.advance();
-        Outside::Arrival(new)
+        Outside::Arrival(self.maker.make(at))
     }
 
     #[inline]
