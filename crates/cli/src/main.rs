@@ -1,1 +1,49 @@
-fn main() {}
+//! The `anysched` command.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod choose;
+mod gantt;
+mod import;
+mod output;
+mod policies;
+mod progress;
+mod replay;
+mod run;
+mod workloads;
+
+use args::{Args, Command};
+use clap::{CommandFactory, Parser};
+use output::Failure;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    output::set_up_errors();
+    let result = match args.command {
+        Command::Run(args) => run::run(&args),
+        Command::Check(args) => run::check(&args),
+        Command::Gantt(args) => gantt::gantt(&args),
+        Command::Policies(args) => policies::policies(&args),
+        Command::Workloads => workloads::workloads(),
+        Command::Import(args) => import::import(&args),
+        Command::Replay(args) => replay::replay(&args),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "anysched", &mut script);
+            output::print(&String::from_utf8_lossy(&script))
+        }
+        Command::Man => {
+            let mut page = Vec::new();
+            let rendered = clap_mangen::Man::new(Args::command()).render(&mut page);
+            rendered
+                .map_err(|error| Failure::from(format!("the manual page: {error}")))
+                .and_then(|()| output::print(&String::from_utf8_lossy(&page)))
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -1,0 +1,172 @@
+//! What can be typed.
+
+use anysched_core::registry::POLICIES;
+use clap::builder::PossibleValuesParser;
+use clap::{Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// CPU scheduling policies, written once, compared on real and synthetic load.
+#[derive(Parser, Debug)]
+#[command(name = "anysched", version, propagate_version = true, max_term_width = 100)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Run an experiment and print its results
+    Run(RunArgs),
+    /// Check an experiment file without running it
+    Check(CheckArgs),
+    /// Draw one run as characters: which task each CPU runs, when
+    Gantt(GanttArgs),
+    /// List the policies, or explain one
+    Policies(PoliciesArgs),
+    /// List the kinds of load that experiments can have
+    Workloads,
+    /// Turn a recording or another tool's load into one of ours
+    Import(ImportArgs),
+    /// Feed a recorded log to the same policy and stop at the first decision that differs
+    Replay(ReplayArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
+}
+
+/// Which part of an experiment is meant, and what is changed in it.
+#[derive(clap::Args, Debug)]
+pub struct Selection {
+    /// The experiment file
+    #[arg(value_name = "FILE.toml")]
+    pub file: PathBuf,
+    /// Only these policies, registered ones or labels of the file
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    pub policy: Vec<String>,
+    /// Change a value: `machine.cpus=8`, `workload.0.tasks=500`, or a parameter of the policies,
+    /// `quantum=10ms`
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub selection: Selection,
+    /// How many seeds each row has, instead of the file's
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub seeds: Option<u32>,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+    /// Also write the results there, as table, JSON, CSV and Parquet (a line per run)
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Also write what happened in the first run of each row: `.pftrace` for Perfetto, `.txt` for
+    /// ftrace text; several rows get several files
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// Also record the calls and answers of the policy in the first run of each row, for `replay`
+    #[arg(long, value_name = "LOG")]
+    pub record: Option<PathBuf>,
+    /// Runs made at the same time [default: as many as the machine runs threads]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+    /// For spreadsheets: a line per row
+    Csv,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct CheckArgs {
+    #[command(flatten)]
+    pub selection: Selection,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct GanttArgs {
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Which combination of axis values, counted from 0 as `check` lists them
+    #[arg(long, default_value_t = 0)]
+    pub group: usize,
+    /// Which of the row's seeds, from 0
+    #[arg(long, default_value_t = 0)]
+    pub seed: u32,
+    /// Width of the picture [default: that of the terminal, at most 100]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(30..=100))]
+    pub columns: Option<u16>,
+    /// Lines for tasks
+    #[arg(long, default_value_t = 20)]
+    pub tasks: usize,
+    /// Where the picture begins, for example 10ms
+    #[arg(long, default_value = "0", value_name = "TIME")]
+    pub from: String,
+    /// Where it ends [default: the end of the run]
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct PoliciesArgs {
+    /// The one to explain
+    #[arg(value_parser = PossibleValuesParser::new(POLICIES.iter().map(|policy| policy.name)))]
+    pub name: Option<String>,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = ListFormat::Table)]
+    pub format: ListFormat,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListFormat {
+    /// For people
+    Table,
+    /// For programs: an array of objects
+    Json,
+    /// For documentation
+    Markdown,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct ImportArgs {
+    /// What the file is
+    #[arg(value_enum)]
+    pub format: ImportFormat,
+    /// The file, plain or compressed with gzip
+    pub file: PathBuf,
+    /// Where the load goes: `.json` for a model, `.csv` for a list of tasks
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImportFormat {
+    /// Text of ftrace, `trace-cmd report` or `perf script`
+    #[value(alias = "trace-cmd", alias = "perf")]
+    Ftrace,
+    /// JSON of rt-app
+    #[value(name = "rt-app", alias = "rtapp")]
+    RtApp,
+    /// The standard workload format of parallel machines
+    Swf,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct ReplayArgs {
+    /// The log
+    pub log: PathBuf,
+    /// Print the records instead
+    #[arg(long)]
+    pub show: bool,
+}

@@ -1,0 +1,32 @@
+//! From the command line to a plan.
+
+use crate::args::Selection;
+use crate::output::Failure;
+use anysched_lab::{Experiment, Plan};
+
+/// Reads the experiment and changes what the command line says.
+pub fn experiment(selection: &Selection) -> Result<Experiment, Failure> {
+    let mut experiment = Experiment::load(&selection.file).map_err(Failure::pointing)?;
+    if !selection.policy.is_empty() {
+        let names: Vec<&str> = selection.policy.iter().map(String::as_str).collect();
+        experiment = experiment.with_policies(&names).map_err(Failure::pointing)?;
+    }
+    for setting in &selection.set {
+        let Some((key, value)) = setting.split_once('=') else {
+            let how = "--set takes KEY=VALUE, for example quantum=10ms or machine.cpus=8";
+            return Err(Failure::from(format!("\"{setting}\": {how}")));
+        };
+        experiment =
+            experiment.with_setting(key.trim(), value.trim()).map_err(Failure::pointing)?;
+    }
+    Ok(experiment)
+}
+
+/// The plan of an experiment; what its loads leave out is said.
+pub fn plan(experiment: &Experiment) -> Result<Plan, Failure> {
+    let plan = experiment.plan().map_err(Failure::pointing)?;
+    for warning in plan.warnings() {
+        eprintln!("anysched: {warning}");
+    }
+    Ok(plan)
+}

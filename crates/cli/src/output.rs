@@ -1,0 +1,109 @@
+//! What goes to the terminal and to files.
+
+use std::fmt::Display;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Why a command failed, already in words for a person.
+#[derive(Debug)]
+pub enum Failure {
+    /// A line, and perhaps a remedy after it.
+    Line(String),
+    /// An error that points into a file.
+    Pointing(miette::Report),
+    /// Interrupted; what had to be said has been said.
+    Interrupted,
+    /// Something does not hold that was asked for; what had to be said has been printed.
+    Differs,
+}
+
+impl<T: Display> From<T> for Failure {
+    fn from(line: T) -> Failure {
+        Failure::Line(line.to_string())
+    }
+}
+
+impl Failure {
+    /// An error that points into an experiment file.
+    pub fn pointing(error: anysched_lab::Error) -> Failure {
+        Failure::Pointing(miette::Report::new(error))
+    }
+
+    /// Tells the user and gives the status to exit with.
+    pub fn report(self) -> ExitCode {
+        match self {
+            Failure::Line(line) => eprintln!("anysched: {line}"),
+            Failure::Pointing(report) => eprint!("{report:?}"),
+            Failure::Interrupted => return ExitCode::from(130),
+            Failure::Differs => {}
+        }
+        ExitCode::FAILURE
+    }
+}
+
+/// Errors are drawn with colour and line art on a terminal, and plainly elsewhere.
+pub fn set_up_errors() {
+    let plain = !io::stderr().is_terminal() || std::env::var_os("NO_COLOR").is_some();
+    // Nothing else sets a hook; a second one would be refused and change nothing.
+    let _ = miette::set_hook(Box::new(move |_| handler(plain)));
+}
+
+fn handler(plain: bool) -> Box<dyn miette::ReportHandler> {
+    let theme = if plain {
+        miette::GraphicalTheme::unicode_nocolor()
+    } else {
+        miette::GraphicalTheme::unicode()
+    };
+    Box::new(miette::GraphicalReportHandler::new_themed(theme).with_width(100))
+}
+
+/// Prints to standard output. That nobody reads it any more (`| head`) is no failure.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::from(format!("standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Width of the terminal, or what `COLUMNS` says, or 80.
+pub fn columns() -> usize {
+    let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    set.or_else(|| Some(usize::from(terminal_width()?))).unwrap_or(80)
+}
+
+fn terminal_width() -> Option<u16> {
+    terminal_size::terminal_size().map(|(width, _)| width.0)
+}
+
+/// Writes a file under a temporary name beside it and renames it, so that there is never a part
+/// of one.
+pub fn write_whole(
+    path: &Path,
+    write: impl FnOnce(&mut io::BufWriter<&std::fs::File>) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let failed = |error: io::Error| Failure::from(format!("{}: {error}", path.display()));
+    let file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
+    let mut out = io::BufWriter::with_capacity(1 << 20, file.as_file());
+    write(&mut out).and_then(|()| out.flush()).map_err(failed)?;
+    drop(out);
+    make_readable(file.as_file()).map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+/// Temporary files are private; results are as readable as other files.
+#[cfg(unix)]
+fn make_readable(file: &std::fs::File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(std::fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn make_readable(_: &std::fs::File) -> io::Result<()> {
+    Ok(())
+}

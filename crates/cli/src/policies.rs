@@ -1,0 +1,104 @@
+//! The list of policies, and the explanation of one, from the registry.
+
+use crate::args::{ListFormat, PoliciesArgs};
+use crate::output::{self, Failure};
+use anysched_core::registry::{POLICIES, PolicyInfo};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+pub fn policies(args: &PoliciesArgs) -> Result<(), Failure> {
+    let wanted = |policy: &&PolicyInfo| args.name.as_deref().is_none_or(|name| name == policy.name);
+    let chosen: Vec<&PolicyInfo> = POLICIES.iter().filter(wanted).collect();
+    let text = match (args.format, args.name.is_some()) {
+        (ListFormat::Json, _) => {
+            let list: Vec<Value> = chosen.into_iter().map(describe).collect();
+            format!("{:#}\n", Value::Array(list))
+        }
+        (ListFormat::Markdown, false) => markdown(&chosen),
+        (ListFormat::Markdown, true) => chosen.into_iter().map(page).collect(),
+        (ListFormat::Table, true) => chosen.into_iter().map(explain).collect(),
+        (ListFormat::Table, false) => list(&chosen),
+    };
+    output::print(&text)
+}
+
+/// Marks policies that need to know how long tasks will run.
+fn mark(policy: &PolicyInfo) -> &'static str {
+    if policy.clairvoyant { "*" } else { "" }
+}
+
+const ORACLE: &str = "needs to know how long tasks will run, which no kernel does";
+
+fn list(policies: &[&PolicyInfo]) -> String {
+    let name = |policy: &PolicyInfo| format!("{}{}", policy.name, mark(policy));
+    let width = policies.iter().map(|policy| name(policy).len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for policy in policies {
+        let _ = writeln!(text, "{:width$}  {}", name(policy), policy.summary);
+    }
+    if policies.iter().any(|policy| policy.clairvoyant) {
+        let _ = writeln!(text, "\n* {ORACLE}");
+    }
+    text
+}
+
+fn explain(policy: &PolicyInfo) -> String {
+    let mut text = format!("{}: {}\n", policy.name, policy.summary);
+    let _ = writeln!(text, "source: {}", policy.source);
+    if policy.clairvoyant {
+        let _ = writeln!(text, "{ORACLE}");
+    }
+    text.push_str("\nparameters:\n");
+    for param in (policy.params)() {
+        let _ = writeln!(text, "  {} = \"{}\"  ({})", param.name, param.default, param.kind);
+        let _ = writeln!(text, "      {}", param.doc.replace('\n', " "));
+    }
+    text
+}
+
+fn markdown(policies: &[&PolicyInfo]) -> String {
+    let mut text = "| policy | what it does | source |\n|---|---|---|\n".to_owned();
+    for policy in policies {
+        let PolicyInfo { name, summary, source, .. } = policy;
+        let _ = writeln!(
+            text,
+            "| `{name}`{} | {summary} | {source} |",
+            mark(policy).replace('*', "\\*")
+        );
+    }
+    if policies.iter().any(|policy| policy.clairvoyant) {
+        let _ = writeln!(text, "\n\\* {ORACLE}");
+    }
+    text
+}
+
+fn page(policy: &PolicyInfo) -> String {
+    let mut text = "| parameter | default | values | meaning |\n|---|---|---|---|\n".to_owned();
+    for param in (policy.params)() {
+        let kind = param.kind.replace('|', "\\|");
+        let doc = param.doc.replace('\n', " ").replace('|', "\\|");
+        let _ = writeln!(text, "| `{}` | `{}` | {kind} | {doc} |", param.name, param.default);
+    }
+    text
+}
+
+fn describe(policy: &PolicyInfo) -> Value {
+    let params: Vec<Value> = (policy.params)()
+        .iter()
+        .map(|param| {
+            json!({
+                "name": param.name,
+                "default": param.default,
+                "values": param.kind,
+                "doc": param.doc,
+            })
+        })
+        .collect();
+    json!({
+        "name": policy.name,
+        "summary": policy.summary,
+        "source": policy.source,
+        "clairvoyant": policy.clairvoyant,
+        "params": params,
+    })
+}

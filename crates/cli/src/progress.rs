@@ -1,0 +1,48 @@
+//! A progress bar for anything over a second, on a terminal.
+
+use anysched_lab::Progress;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// Shown from one second on; never when standard error is not a terminal.
+pub struct Bar {
+    started: Instant,
+    bar: OnceLock<ProgressBar>,
+    shown: bool,
+}
+
+const PATIENCE: Duration = Duration::from_secs(1);
+
+impl Bar {
+    pub fn new() -> Bar {
+        let shown = std::io::stderr().is_terminal();
+        Bar { started: Instant::now(), bar: OnceLock::new(), shown }
+    }
+
+    /// Takes the state after a run.
+    pub fn update(&self, progress: &Progress<'_>) {
+        if !self.shown || self.started.elapsed() < PATIENCE {
+            return;
+        }
+        let bar = self.bar.get_or_init(|| {
+            let target = ProgressDrawTarget::stderr();
+            let bar = ProgressBar::with_draw_target(Some(progress.total as u64), target);
+            let style = "{bar:30} {pos} of {len} runs, {eta} left  {wide_msg}";
+            if let Ok(style) = ProgressStyle::with_template(style) {
+                bar.set_style(style);
+            }
+            bar.with_elapsed(self.started.elapsed())
+        });
+        bar.set_message(format!("{} {}", progress.policy, progress.group));
+        bar.set_position(progress.done as u64);
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        if let Some(bar) = self.bar.get() {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! `anysched replay`: the proof that a policy decides alike wherever it runs.
+
+use crate::args::ReplayArgs;
+use crate::output::{self, Failure};
+use anysched_core::recorder::{LogReader, ReplayError};
+use anysched_core::registry::policy;
+use std::io::Write;
+
+pub fn replay(args: &ReplayArgs) -> Result<(), Failure> {
+    let name = args.log.display();
+    let log = std::fs::read(&args.log).map_err(|error| format!("{name}: {error}"))?;
+    let reader = LogReader::new(&log).map_err(|error| format!("{name}: {error}"))?;
+    if args.show {
+        return show(reader, &name.to_string());
+    }
+    let header = reader.header();
+    let known = policy(header.policy)
+        .ok_or_else(|| format!("{name}: there is no policy `{}` here", header.policy))?;
+    let mut scheduler = (known.build)(&header.machine, &header.settings)
+        .map_err(|error| format!("{name}: `{}` cannot be built: {error}", header.policy))?;
+    match anysched_core::recorder::replay(&log, &mut *scheduler) {
+        Ok(done) => output::print(&format!(
+            "{}: {} calls, {} picks, no decision differs\n",
+            header.policy, done.calls, done.picks
+        )),
+        Err(ReplayError::Difference(difference)) => {
+            output::print(&format!("{}: {difference}\n", header.policy))?;
+            Err(Failure::Differs)
+        }
+        Err(error) => Err(Failure::from(format!("{name}: {error}"))),
+    }
+}
+
+fn show(reader: LogReader<'_>, name: &str) -> Result<(), Failure> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    for record in reader {
+        let record = record.map_err(|error| format!("{name}: {error}"))?;
+        if writeln!(out, "{record}").is_err() {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,202 @@
+//! `anysched run` and `anysched check`.
+
+use crate::args::{CheckArgs, Format, RunArgs};
+use crate::choose;
+use crate::output::{self, Failure, write_whole};
+use crate::progress::Bar;
+use anysched_core::recorder::Recorder;
+use anysched_core::{Scheduler, Time};
+use anysched_lab::{Plan, Results, RunOptions, available_jobs, output as formats, output::Form};
+use anysched_trace::ftrace::FtraceWriter;
+use anysched_trace::perfetto::PerfettoWriter;
+use anysched_trace::{NoTrace, Sink};
+use std::cell::RefCell;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Set by Ctrl-C.
+static CANCEL: AtomicBool = AtomicBool::new(false);
+
+pub fn run(args: &RunArgs) -> Result<(), Failure> {
+    let mut experiment = choose::experiment(&args.selection)?;
+    if let Some(seeds) = args.seeds {
+        experiment = experiment.with_seeds(seeds);
+    }
+    let plan = choose::plan(&experiment)?;
+    let trace = args.trace.as_deref().map(TraceFormat::of).transpose()?;
+    // Runs go on to their end after the first Ctrl-C; a second one ends the program at once.
+    let handler = ctrlc::set_handler(|| {
+        if CANCEL.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        eprintln!("anysched: stopping after the runs that are under way; once more to stop now");
+    });
+    handler.map_err(|error| format!("Ctrl-C cannot be handled: {error}"))?;
+    let bar = Bar::new();
+    let options = RunOptions {
+        jobs: args.jobs.map_or_else(available_jobs, usize::from),
+        cancel: &CANCEL,
+        progress: &|progress| bar.update(progress),
+    };
+    let results = plan.run(&options);
+    bar.finish();
+    let results = results?;
+    if let (Some(path), Some(format)) = (&args.trace, trace) {
+        for row in &results.rows {
+            let path = path_of_row(path, &results, row.group, row.policy);
+            write_trace(&plan, row.group, row.policy, format, &path)?;
+        }
+    }
+    if let Some(path) = &args.record {
+        for row in &results.rows {
+            let path = path_of_row(path, &results, row.group, row.policy);
+            write_log(&plan, row.group, row.policy, &path)?;
+        }
+    }
+    if let Some(folder) = &args.out {
+        for path in formats::write(&results, folder, &Form::ALL)? {
+            eprintln!("anysched: wrote {}", path.display());
+        }
+    }
+    output::print(&match args.format {
+        Format::Table => formats::table(&results),
+        Format::Json => formats::json(&results),
+        Format::Csv => formats::csv(&results),
+    })?;
+    if results.complete {
+        return Ok(());
+    }
+    let (rows, all) = (results.rows.len(), results.policies.len() * results.groups.len());
+    eprintln!("anysched: interrupted; {rows} of {all} rows are complete, the others are left out");
+    Err(Failure::Interrupted)
+}
+
+#[derive(Clone, Copy, Debug)]
+enum TraceFormat {
+    Perfetto,
+    Ftrace,
+}
+
+impl TraceFormat {
+    fn of(path: &Path) -> Result<TraceFormat, Failure> {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("pftrace" | "perfetto-trace") => Ok(TraceFormat::Perfetto),
+            Some("txt" | "ftrace") => Ok(TraceFormat::Ftrace),
+            _ => Err(Failure::from(format!(
+                "{}: a trace's name ends in .pftrace (Perfetto) or .txt (ftrace text)",
+                path.display()
+            ))),
+        }
+    }
+}
+
+/// `path` itself for the only row there is; otherwise with the row's place in its name.
+fn path_of_row(path: &Path, results: &Results, group: usize, policy: usize) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_os_string();
+    if results.groups.len() > 1 {
+        name.push(format!("-{group}"));
+    }
+    if results.policies.len() > 1 {
+        let label = &results.policies[policy].label;
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+        name.push(format!("-{}", label.chars().map(plain).collect::<String>()));
+    }
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+/// Knows when the last event was.
+struct Ending<S> {
+    sink: S,
+    end: Time,
+}
+
+impl<S: Sink> Sink for Ending<S> {
+    fn task(&mut self, info: &anysched_trace::TaskInfo<'_>) {
+        self.sink.task(info);
+    }
+    #[inline]
+    fn event(&mut self, event: &anysched_trace::Event) {
+        self.end = event.time;
+        self.sink.event(event);
+    }
+}
+
+/// Makes the first run of a row again, with a trace.
+fn write_trace(
+    plan: &Plan,
+    group: usize,
+    policy: usize,
+    format: TraceFormat,
+    path: &Path,
+) -> Result<(), Failure> {
+    let mut failed = None;
+    let mut fail = |error: anysched_lab::RunError| {
+        failed = Some(error);
+        std::io::Error::other("the run failed")
+    };
+    let cpus = plan.setup(group).machine.cpus();
+    let written = write_whole(path, |out| match format {
+        TraceFormat::Perfetto => {
+            let sink = Ending { sink: PerfettoWriter::new(out), end: Time::ZERO };
+            let (_, ended) = plan.run_one(group, policy, 0, sink).map_err(&mut fail)?;
+            ended.sink.finish(ended.end).map(drop)
+        }
+        TraceFormat::Ftrace => {
+            let sink = Ending { sink: FtraceWriter::new(out, cpus), end: Time::ZERO };
+            let (_, ended) = plan.run_one(group, policy, 0, sink).map_err(&mut fail)?;
+            ended.sink.finish(ended.end).map(drop)
+        }
+    });
+    match failed {
+        Some(error) => Err(Failure::from(error)),
+        None => written,
+    }
+}
+
+/// A log that is written to memory and shared with the recorder inside the run.
+#[derive(Clone, Default)]
+struct SharedLog(Rc<RefCell<Vec<u8>>>);
+
+impl anysched_core::recorder::LogSink for SharedLog {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.borrow_mut().extend_from_slice(bytes);
+    }
+}
+
+/// Makes the first run of a row again and records the policy's calls and answers.
+fn write_log(plan: &Plan, group: usize, policy: usize, path: &Path) -> Result<(), Failure> {
+    let entry = &plan.policies()[policy];
+    let machine = &plan.setup(group).machine;
+    let log = SharedLog::default();
+    let record = |scheduler: Box<dyn Scheduler>| -> Box<dyn Scheduler> {
+        let settings = entry.settings();
+        Box::new(Recorder::new(scheduler, machine, entry.info.name, &settings, log.clone()))
+    };
+    plan.run_one_wrapped(group, policy, 0, NoTrace, record)?;
+    let log = log.0.borrow();
+    write_whole(path, |out| out.write_all(&log))
+}
+
+pub fn check(args: &CheckArgs) -> Result<(), Failure> {
+    let experiment = choose::experiment(&args.selection)?;
+    experiment.check().map_err(Failure::pointing)?;
+    let plan = choose::plan(&experiment)?;
+    let mut text = format!("{}: {}\n", experiment.name(), experiment.question());
+    for (number, group) in plan.groups().enumerate() {
+        text.push_str(&format!("group {number}: {}\n", group.title()));
+        text.push_str(&format!("  {}\n", group.machine));
+        for load in &group.loads {
+            text.push_str(&format!("  {load}\n"));
+        }
+    }
+    let labels: Vec<&str> = plan.policies().iter().map(|entry| entry.label.as_str()).collect();
+    text.push_str(&format!("policies: {}\n", labels.join(", ")));
+    text.push_str(&format!("{} runs, {} seeds a row\n", plan.runs(), plan.seeds()));
+    output::print(&text)
+}

@@ -1,0 +1,14 @@
+//! Experiment files, planned but not run.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+use anysched_lab::Experiment;
+
+fuzz_target!(|text: &str| {
+    // No file can be named that exists, and nothing is run.
+    if let Ok(experiment) = Experiment::parse(text, "/nonexistent/fuzz.toml".as_ref()) {
+        let _ = experiment.plan();
+    }
+});
