@@ -18,6 +18,9 @@ struct Inner {
     text: Arc<str>,
 }
 
+/// The place of values that do not come from the file.
+pub(crate) const NOWHERE: Range<usize> = 0..0;
+
 /// What is wrong, as bytes of a text that is not at hand.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault(Box<FaultParts>);
@@ -27,6 +30,7 @@ struct FaultParts {
     message: String,
     label: String,
     help: Option<String>,
+    /// `None` once it is known to be [`NOWHERE`].
     at: Option<Range<usize>>,
 }
 
@@ -43,9 +47,7 @@ impl Fault {
 
     /// `message` is about the file as a whole.
     pub(crate) fn whole(message: impl Into<String>) -> Fault {
-        let mut fault = Fault::at(&(0..0), message);
-        fault.0.at = None;
-        fault
+        Fault::at(&NOWHERE, message)
     }
 
     /// What stands below the marked bytes.
@@ -79,7 +81,8 @@ impl Source {
         Source { name: path.display().to_string(), text: text.into() }
     }
 
-    pub(crate) fn error(&self, fault: Fault) -> Error {
+    pub(crate) fn error(&self, mut fault: Fault) -> Error {
+        fault.0.at = fault.0.at.filter(|at| *at != NOWHERE);
         let source = NamedSource::new(&self.name, Arc::clone(&self.text)).with_language("TOML");
         Error(Box::new(Inner { fault: *fault.0, source, text: Arc::clone(&self.text) }))
     }

@@ -2,12 +2,12 @@
 
 use crate::claim::ClaimSpec;
 use crate::columns;
-use crate::error::{Error, Fault, Source};
+use crate::error::{Error, Fault, NOWHERE, Source};
 use crate::fields::{Fields, hint};
 use crate::plan::Plan;
 use crate::sweep::{self, Sweep};
 use crate::tree::{self, Node, Value};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 
 /// An experiment file that has been read. [`Experiment::plan`] checks the rest of it.
@@ -36,6 +36,9 @@ pub(crate) struct Scenario {
     /// A table of `machine`, `workload` and perhaps `duration`.
     pub(crate) tree: Node,
 }
+
+/// What `seed` may be: whole numbers of TOML from 0 on.
+pub(crate) const SEEDS: RangeInclusive<u64> = 0..=i64::MAX as u64;
 
 const KEYS: [&str; 11] = [
     "question", "title", "seed", "policy", "duration", "machine", "workload", "scenario", "sweep",
@@ -81,7 +84,7 @@ impl Experiment {
             name: name.into_owned(),
             question: question.to_string(),
             title: fields.text("title")?.map(str::to_string),
-            seed: fields.whole("seed", 0..=i64::MAX as u64)?.unwrap_or(1),
+            seed: fields.whole("seed", SEEDS)?.unwrap_or(1),
             sweep,
             scenarios,
             claims,
@@ -124,7 +127,7 @@ impl Experiment {
 }
 
 fn read_scenarios(fields: &Fields<'_>) -> Result<Vec<Scenario>, Fault> {
-    let mut base = Node::empty_table(0..0);
+    let mut base = Node::empty_table(NOWHERE);
     for key in ["machine", "workload", "duration"] {
         if let Some(entry) = fields.table.entry(key) {
             base.replace(&[key], &entry.key_at, entry.node.clone()).map_err(Fault::whole)?;
@@ -132,7 +135,7 @@ fn read_scenarios(fields: &Fields<'_>) -> Result<Vec<Scenario>, Fault> {
     }
     let nodes = fields.tables("scenario")?;
     if nodes.is_empty() {
-        let scenario = Scenario { name: None, at: 0..0, tree: base };
+        let scenario = Scenario { name: None, at: NOWHERE, tree: base };
         return require_workload(scenario).map(|scenario| vec![scenario]);
     }
     let mut scenarios: Vec<Scenario> = Vec::new();

@@ -40,6 +40,7 @@ pub use claim::{Check, ClaimResult, Measure, Verdict};
 pub use columns::{Column, Stat, column, columns};
 pub use error::Error;
 pub use experiment::Experiment;
+pub use load::{WorkloadKind, workload_kinds};
 pub use plan::Plan;
 pub use results::{Aggregate, Group, HOST, PolicyUsed, Results, Row, Run};
 pub use run::{Progress, RunError, RunOptions, available_jobs};

@@ -38,27 +38,101 @@ enum Part {
     Model(Arc<Model>),
 }
 
-/// The kinds of load and the keys of each besides [`COMMON`].
-const KINDS: [(&str, &[&str]); 12] = [
-    ("batch", &["tasks", "service", "at"]),
-    ("open", &["tasks", "service", "load", "rate", "interarrival", "start", "until"]),
-    ("closed-loop", &["clients", "requests", "service", "think", "until"]),
-    ("periodic", &["tasks", "period", "run", "budget", "offset", "jitter", "jobs", "until"]),
-    ("task-set", &["tasks", "load", "periods", "period_step", "offset", "jitter", "jobs", "until"]),
-    ("interactive", &["tasks", "run", "sleep", "offset", "until"]),
-    ("hog", &["tasks", "offset", "until", "check"]),
-    ("tasks", &["file"]),
-    ("trace", &["file", "softirqs"]),
-    ("rt-app", &["file"]),
-    ("swf", &["file", "processors"]),
-    ("model", &["file"]),
-];
+/// A kind of load.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkloadKind {
+    /// What `kind` is.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    own: &'static [&'static str],
+    /// Whether it is generated, and so has the keys of [`COMMON`] too.
+    generated: bool,
+}
 
-/// Keys of all generated loads.
+impl WorkloadKind {
+    /// The keys that it takes besides `kind`.
+    pub fn keys(&self) -> Vec<&'static str> {
+        [self.own, if self.generated { &COMMON } else { &[] }].concat()
+    }
+}
+
 const COMMON: [&str; 6] = ["name", "nice", "priority", "affinity", "domain", "deadline"];
 
-/// How many of [`KINDS`] are generated.
-const GENERATED: usize = 7;
+/// All kinds of load that an experiment can have.
+pub fn workload_kinds() -> &'static [WorkloadKind] {
+    &KINDS
+}
+
+static KINDS: [WorkloadKind; 12] = [
+    WorkloadKind {
+        name: "batch",
+        summary: "Tasks that are all there at once",
+        own: &["tasks", "service", "at"],
+        generated: true,
+    },
+    WorkloadKind {
+        name: "open",
+        summary: "Tasks that arrive one after another, whatever has become of those before",
+        own: &["tasks", "service", "load", "rate", "interarrival", "start", "until"],
+        generated: true,
+    },
+    WorkloadKind {
+        name: "closed-loop",
+        summary: "Clients that wait for the answer before they ask again",
+        own: &["clients", "requests", "service", "think", "until"],
+        generated: true,
+    },
+    WorkloadKind {
+        name: "periodic",
+        summary: "Tasks that are released once per period",
+        own: &["tasks", "period", "run", "budget", "offset", "jitter", "jobs", "until"],
+        generated: true,
+    },
+    WorkloadKind {
+        name: "task-set",
+        summary: "Periodic tasks with random periods and utilisations of a given sum",
+        own: &["tasks", "load", "periods", "period_step", "offset", "jitter", "jobs", "until"],
+        generated: true,
+    },
+    WorkloadKind {
+        name: "interactive",
+        summary: "Tasks that run and sleep in turn",
+        own: &["tasks", "run", "sleep", "offset", "until"],
+        generated: true,
+    },
+    WorkloadKind {
+        name: "hog",
+        summary: "Tasks that use all the CPU time they get",
+        own: &["tasks", "offset", "until", "check"],
+        generated: true,
+    },
+    WorkloadKind {
+        name: "tasks",
+        summary: "A list of tasks as CSV: when each arrives and how long it runs",
+        own: &["file"],
+        generated: false,
+    },
+    WorkloadKind {
+        name: "trace",
+        summary: "A recording of the Linux scheduler: ftrace, trace-cmd or perf script",
+        own: &["file", "softirqs"],
+        generated: false,
+    },
+    WorkloadKind { name: "rt-app", summary: "A file of rt-app", own: &["file"], generated: false },
+    WorkloadKind {
+        name: "swf",
+        summary: "A job log in the Standard Workload Format",
+        own: &["file", "processors"],
+        generated: false,
+    },
+    WorkloadKind {
+        name: "model",
+        summary: "An explicit model as JSON: every task with what it does",
+        own: &["file"],
+        generated: false,
+    },
+];
 
 impl Loads {
     /// Reads the list of loads for a machine of `cpus` CPUs.
@@ -151,21 +225,17 @@ fn read_part(node: &Node, cpus: usize, files: &mut Files) -> Result<Part, Fault>
     };
     let Some(kind_node) = table.get("kind") else {
         return Err(Fault::at(&node.at, "a load has no `kind`")
-            .help(hint("", KINDS.iter().map(|&(kind, _)| kind))));
+            .help(hint("", KINDS.iter().map(|kind| kind.name))));
     };
     let text = fields::text(kind_node, "kind")?;
     let kind = canonical_kind(text);
-    let Some(position) = KINDS.iter().position(|&(known, _)| known == kind) else {
+    let Some(known) = KINDS.iter().find(|known| known.name == kind) else {
         return Err(Fault::at(&kind_node.at, format!("no kind of load is called \"{text}\""))
             .label("unknown kind")
-            .help(hint(&kind, KINDS.iter().map(|&(kind, _)| kind))));
+            .help(hint(&kind, KINDS.iter().map(|kind| kind.name))));
     };
-    let (_, own) = KINDS[position];
-    let mut keys = vec!["kind"];
-    keys.extend(own);
-    if position < GENERATED {
-        keys.extend(COMMON);
-    }
+    let mut keys = known.keys();
+    keys.push("kind");
     let what = format!("a load of kind \"{kind}\"");
     let reader = Reader { fields: Fields::of(node, &what, &keys)?, node, files };
     match kind.as_str() {

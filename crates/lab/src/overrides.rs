@@ -3,24 +3,18 @@
 //! A change is written as TOML, put behind the file's text and read from there, so that an error
 //! in it, or one that it causes, points at it as at any other value.
 
-use crate::claim::ClaimSpec;
 use crate::error::{Error, Fault, Source};
-use crate::experiment::{Experiment, set_part};
-use crate::fields::hint;
-use crate::plan::Plan;
-use crate::run::RunError;
+use crate::experiment::{Experiment, SEEDS, set_part};
+use crate::fields::{self, hint};
 use crate::sweep;
 use crate::tree::{self, Node, Value};
-use anysched_core::Scheduler;
 use anysched_core::registry::POLICIES;
-use anysched_sim::{Metrics, Setup};
-use anysched_trace::Sink;
 use std::ops::Range;
 
 /// The end of a text that began as an experiment file.
 struct Appended {
     source: Source,
-    /// Where the value is.
+    key: String,
     key_at: Range<usize>,
     node: Node,
 }
@@ -30,14 +24,14 @@ impl Experiment {
     /// are registered. Claims about policies that are left out are left out too.
     ///
     /// Errors: a name is neither a label of the file nor registered, or occurs twice.
-    pub fn with_policies(mut self, names: &[&str]) -> Result<Experiment, Error> {
+    pub fn with_policies(self, names: &[&str]) -> Result<Experiment, Error> {
         let list: Vec<String> = names.iter().map(|name| quoted(name)).collect();
         let change = self.append("policy", &format!("[{}]", list.join(", ")));
         let source = change.source.clone();
         self.choose_policies(change).map_err(|fault| source.error(fault))
     }
 
-    fn choose_policies(&mut self, change: Appended) -> Result<Experiment, Fault> {
+    fn choose_policies(&self, change: Appended) -> Result<Experiment, Fault> {
         let mut chosen = Vec::new();
         let mut places = vec![None; self.sweep.policies.len()];
         for item in change.node.as_list().unwrap_or_default() {
@@ -64,67 +58,79 @@ impl Experiment {
             }
         }
         let claims = self.claims.iter().filter_map(|claim| claim.moved(&places)).collect();
-        Ok(self.changed(change, |changed| {
+        Ok(self.changed(change, |changed, _| {
             changed.sweep.policies = chosen;
             changed.claims = claims;
         }))
     }
 
-    /// The same experiment with another value at a dotted path (`machine.cpus`,
-    /// `workload.0.tasks`, `duration`), or with another value of a parameter of the policies that
-    /// have it. Numbers, `true`, `false`, lists and tables are read as TOML, the rest as text.
+    /// The same experiment with one thing changed: the value at a path (`machine.cpus`,
+    /// `workload.0.tasks`, `duration`), of which an axis is then reduced to this value; the
+    /// `seed`; a parameter of all policies that have it; or `label.parameter`. Numbers, `true`,
+    /// `false`, lists and tables are read as TOML, the rest as text.
     ///
     /// Errors: there is no such place or parameter. Whether the value is right is seen when the
     /// experiment is planned.
-    pub fn with_setting(mut self, key: &str, value: &str) -> Result<Experiment, Error> {
+    pub fn with_setting(self, key: &str, value: &str) -> Result<Experiment, Error> {
         let is_toml = !value.is_empty() && tree::parse(&format!("x = {value}\n")).is_ok();
         let text = if is_toml { value.to_string() } else { quoted(value) };
         let change = self.append(key, &text);
         let source = change.source.clone();
         let path: Vec<&str> = key.split('.').collect();
-        let is_path = path.len() > 1 || key == "duration";
-        let changed =
-            if is_path { self.set_value(&path, change) } else { self.set_param(key, change) };
+        let changed = match path.as_slice() {
+            ["seed"] => self.set_seed(change),
+            ["duration" | "machine" | "workload", ..] => self.set_value(&path, change),
+            _ => self.set_parameter(key, change),
+        };
         changed.map_err(|fault| source.error(fault))
     }
 
-    fn set_value(&mut self, path: &[&str], change: Appended) -> Result<Experiment, Fault> {
-        sweep::check_path(&path.join("."), &change.key_at)?;
+    fn set_seed(&self, change: Appended) -> Result<Experiment, Fault> {
+        let seed = fields::whole(&change.node, "seed", SEEDS)?;
+        Ok(self.changed(change, |changed, _| changed.seed = seed))
+    }
+
+    fn set_value(&self, path: &[&str], change: Appended) -> Result<Experiment, Fault> {
+        let key = path.join(".");
+        sweep::check_path(&key, &change.key_at)?;
+        if let Some(axis) = self.sweep.axes.iter().position(|axis| axis.path == key) {
+            return Ok(self.changed(change, |changed, node| {
+                changed.sweep.axes[axis].values = vec![node];
+            }));
+        }
         let mut scenarios = self.scenarios.clone();
         for scenario in &mut scenarios {
             set_part(&mut scenario.tree, path, &change.key_at, change.node.clone())
                 .map_err(|why| Fault::at(&change.key_at, why))?;
         }
-        if self.sweep.axes.iter().any(|axis| axis.path == path.join(".")) {
-            let message = format!("`{}` is an axis of this experiment", path.join("."));
-            return Err(Fault::at(&change.key_at, message)
-                .help("its values are all run; change the list in the file"));
-        }
-        Ok(self.changed(change, |changed| changed.scenarios = scenarios))
+        Ok(self.changed(change, |changed, _| changed.scenarios = scenarios))
     }
 
-    fn set_param(&mut self, key: &str, change: Appended) -> Result<Experiment, Fault> {
-        let text = match &change.node.value {
-            Value::Text(text) => text.clone(),
-            _ => change.node.to_string(),
+    fn set_parameter(&self, key: &str, change: Appended) -> Result<Experiment, Fault> {
+        let text = sweep::setting_text(key, &change.node)?;
+        let (label, name) = match key.rsplit_once('.') {
+            Some((label, name)) => (Some(label), name),
+            None => (None, key),
         };
         let mut policies = self.sweep.policies.clone();
-        let mut names: Vec<&str> = vec!["duration"];
+        let mut names: Vec<&str> = vec!["duration", "seed"];
         let mut found = false;
-        for entry in &mut policies {
+        for entry in policies.iter_mut().filter(|e| label.is_none_or(|label| label == e.label)) {
             let params = (entry.info.params)();
             names.extend(params.iter().map(|param| param.name));
-            if params.iter().any(|param| param.name == key) {
-                entry.set(key, &change.key_at, &text, &change.node.at);
+            if params.iter().any(|param| param.name == name) {
+                entry.set(name, &change.key_at, &text, &change.node.at);
                 found = true;
             }
         }
         if !found {
+            names.sort_unstable();
+            names.dedup();
             return Err(Fault::at(&change.key_at, format!("no policy here has `{key}`"))
                 .label("unknown parameter")
-                .help(hint(key, names)));
+                .help(hint(key, names.into_iter())));
         }
-        Ok(self.changed(change, |changed| changed.sweep.policies = policies))
+        Ok(self.changed(change, |changed, _| changed.sweep.policies = policies))
     }
 
     /// Puts `key = value`, which must be TOML, behind the text.
@@ -145,10 +151,10 @@ impl Experiment {
         // The value was read behind "x = ".
         node.shift(value_at - "x = ".len());
         let source = Source { name: self.source.name.clone(), text: text.into() };
-        Appended { source, key_at: start..start + key.len(), node }
+        Appended { source, key: key.to_string(), key_at: start..start + key.len(), node }
     }
 
-    fn changed(&self, change: Appended, how: impl FnOnce(&mut Experiment)) -> Experiment {
+    fn changed(&self, change: Appended, how: impl FnOnce(&mut Experiment, Node)) -> Experiment {
         let mut changed = Experiment {
             source: change.source,
             directory: self.directory.clone(),
@@ -160,9 +166,9 @@ impl Experiment {
             scenarios: self.scenarios.clone(),
             claims: self.claims.clone(),
             columns: self.columns.clone(),
-            canonical: format!("{}\n{}", self.canonical, change.node),
+            canonical: format!("{}\n{} = {}", self.canonical, change.key, change.node),
         };
-        how(&mut changed);
+        how(&mut changed, change.node);
         changed
     }
 }
@@ -179,36 +185,4 @@ fn quoted(text: &str) -> String {
     }
     quoted.push('"');
     quoted
-}
-
-impl ClaimSpec {
-    /// The claim when policies have moved to these positions; `None` if it is about one that is
-    /// gone.
-    fn moved(&self, places: &[Option<usize>]) -> Option<ClaimSpec> {
-        let mut moved = self.clone();
-        moved.move_policies(&|policy| places.get(policy).copied().flatten())?;
-        Some(moved)
-    }
-}
-
-impl Plan {
-    /// The machine of a group, by position, and what goes with it.
-    pub fn setup(&self, group: usize) -> &Setup {
-        &self.groups[group].setup
-    }
-
-    /// [`Plan::run_one`] with the policy inside whatever `wrap` makes around it: a recorder, a
-    /// checker.
-    ///
-    /// Errors: the run could not be finished.
-    pub fn run_one_wrapped<T: Sink>(
-        &self,
-        group: usize,
-        policy: usize,
-        index: u32,
-        sink: T,
-        wrap: impl FnOnce(Box<dyn Scheduler>) -> Box<dyn Scheduler>,
-    ) -> Result<(Metrics, T), RunError> {
-        self.run_scheduler(group, policy, index, sink, wrap)
-    }
 }

@@ -136,6 +136,11 @@ impl Plan {
         u64::from_le_bytes(first)
     }
 
+    /// The machine of a group, by position, its costs and when its runs end.
+    pub fn setup(&self, group: usize) -> &Setup {
+        &self.groups[group].setup
+    }
+
     /// Makes one run, the events of which go to `sink`: of a group and a policy by position, with
     /// the seed of this number.
     ///
@@ -147,10 +152,14 @@ impl Plan {
         index: u32,
         sink: T,
     ) -> Result<(Metrics, T), RunError> {
-        self.run_scheduler(group, policy, index, sink, |scheduler| scheduler)
+        self.run_one_wrapped(group, policy, index, sink, |scheduler| scheduler)
     }
 
-    pub(crate) fn run_scheduler<T: Sink>(
+    /// As [`Plan::run_one`], with what `wrap` makes of the policy in its place: a recorder or a
+    /// checker around it.
+    ///
+    /// Errors: the run could not be finished.
+    pub fn run_one_wrapped<T: Sink>(
         &self,
         group: usize,
         policy: usize,

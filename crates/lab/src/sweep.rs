@@ -236,7 +236,7 @@ fn read_label(node: &Node) -> Result<String, Fault> {
 }
 
 /// Settings reach policies as text; lists as their items with commas between them.
-fn setting_text(key: &str, node: &Node) -> Result<String, Fault> {
+pub(crate) fn setting_text(key: &str, node: &Node) -> Result<String, Fault> {
     match &node.value {
         Value::Text(text) => Ok(text.clone()),
         Value::Integer(_) | Value::Real(_) | Value::Flag(_) => Ok(node.to_string()),

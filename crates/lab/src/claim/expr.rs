@@ -422,9 +422,11 @@ mod tests {
         expr.evaluate(&look_up).unwrap()
     }
 
+    /// The column from 1 and the message of a fault in `text`, which stands in a file in quotes.
     fn message(text: &str, fault: Fault) -> String {
-        let error = crate::error::Source::new("x".as_ref(), text).error(fault);
-        format!("{}: {error}", error.location().map_or(0, |(_, column)| column))
+        let fault = fault.shifted(|at| at.start + 1..at.end + 1);
+        let error = crate::error::Source::new("x".as_ref(), &format!("'{text}'")).error(fault);
+        format!("{}: {error}", error.location().map_or(0, |(_, column)| column - 1))
     }
 
     #[test]

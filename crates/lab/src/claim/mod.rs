@@ -58,23 +58,22 @@ struct Names<'a> {
 }
 
 impl ClaimSpec {
-    /// Changes the positions of policies; `None` if one has no position any more.
-    pub(crate) fn move_policies(
-        &mut self,
-        place: &impl Fn(usize) -> Option<usize>,
-    ) -> Option<()> {
-        let moved = |reference: &Reference| {
-            let policy = place(reference.policy).ok_or(())?;
+    /// The claim where the policy at position p has moved to `places[p]`; `None` if one that it
+    /// is about is gone.
+    pub(crate) fn moved(&self, places: &[Option<usize>]) -> Option<ClaimSpec> {
+        let mut look_up = |reference: &Reference| {
+            let policy = places.get(reference.policy).copied().flatten().ok_or(())?;
             Ok::<_, ()>(Reference { policy, ..reference.clone() })
         };
-        for comparison in &mut self.expect {
-            comparison.left = comparison.left.resolve(&moved).ok()?;
-            comparison.right = comparison.right.resolve(&moved).ok()?;
+        let mut moved = self.clone();
+        for comparison in &mut moved.expect {
+            comparison.left = comparison.left.resolve(&mut look_up).ok()?;
+            comparison.right = comparison.right.resolve(&mut look_up).ok()?;
         }
-        if let Some((_, measure)) = &mut self.measure {
-            *measure = measure.resolve(&moved).ok()?;
+        if let Some((_, measure)) = &mut moved.measure {
+            *measure = measure.resolve(&mut look_up).ok()?;
         }
-        Some(())
+        Some(moved)
     }
 
     pub(crate) fn read_all(

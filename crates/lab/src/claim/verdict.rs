@@ -139,7 +139,7 @@ impl ClaimSpec {
             Some(self.expected)
         } else if checks.iter().any(|check| check.holds == Some(false)) {
             Some(Verdict::DoesNotHold)
-        } else if checks.iter().any(|check| check.holds.is_none()) {
+        } else if checks.is_empty() || checks.iter().any(|check| check.holds.is_none()) {
             None
         } else if self.reading.is_some() {
             Some(Verdict::HoldsUnderReading)
