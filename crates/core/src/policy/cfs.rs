@@ -189,7 +189,8 @@ fn to_virtual(time: Span, weight: u32) -> i64 {
     if weight == NICE_0_WEIGHT {
         return time.0 as i64;
     }
-    time.scaled(NICE_0_WEIGHT.into(), weight.max(1).into()).0 as i64
+    let virtual_time = time.scaled(NICE_0_WEIGHT.into(), weight.max(1).into());
+    virtual_time.0.min(i64::MAX as u64) as i64
 }
 
 impl Policy for Cfs {
@@ -289,8 +290,16 @@ impl Cfs {
             let slice = self.slice_among(weight, tasks, total, at.running.len());
             debit = to_virtual(slice, weight);
         }
-        creator
-            .map_or(debit, |by| debit.max(self.vruntime_now(by, at.now).minus(queue.min_vruntime)))
+        let Some(creator) = creator else { return debit };
+        let vruntime = self.vruntime_now(creator, at.now);
+        let mut min_vruntime = queue.min_vruntime;
+        if home != at.queue {
+            // Who runs elsewhere is not known, so this runqueue's minimum is brought up to date
+            // as if the creator ran alone.
+            let first = queue.tree.first().map(|task| self.tasks[task.index()].vruntime);
+            min_vruntime = min_vruntime.max(first.map_or(vruntime, |first| first.min(vruntime)));
+        }
+        debit.max(vruntime.minus(min_vruntime))
     }
 
     /// Makes the vruntime of `task` relate to the runqueue that it enters.

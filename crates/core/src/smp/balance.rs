@@ -19,8 +19,8 @@
 //!   that the rule would rather lose first, at most [`MOST_MOVED`]. Not: tasks that run or are
 //!   about to, cache-hot ones (unless this failed more than `nice_tries` times in a row; threads
 //!   of a core share all caches), and tasks of more weight than is to be moved. As in Linux that
-//!   bound doubles with each failure, so that three tasks on two CPUs take turns at sharing. An
-//!   idle CPU takes the first task whatever it weighs.
+//!   bound doubles with each failure, here for the first task only, so that three tasks on two
+//!   CPUs take turns at sharing one. An idle CPU takes the first task whatever it weighs.
 //! - The interval doubles while the group is balanced and falls back when it is not; it is
 //!   `busy_factor` times longer while the CPU is busy.
 //!
@@ -430,12 +430,13 @@ impl<Q: RunQueue> Smp<Q> {
                         return false;
                     }
                     any_allowed.set(true);
-                    let light = self.rule.weight(task) >> failures.min(63) <= left;
-                    let first = moved == 0 && self.idle.contains(cpu);
+                    let weight = self.rule.weight(task);
+                    let first = moved == 0
+                        && (self.idle.contains(cpu) || weight >> failures.min(63) <= left);
                     let cold = level == Level::Core
                         || failures > tuning(level).nice_tries
                         || !self.is_hot(task, cx.now);
-                    (light || first) && cold
+                    (weight <= left || first) && cold
                 };
                 let spare = self.rule.spare(&at!(self, cx.now, from), fits);
                 let Some(task) = spare else { break };

@@ -6,7 +6,10 @@
 
 mod balance;
 mod config;
+mod kick;
 mod place;
+#[cfg(test)]
+mod tests;
 
 use alloc::vec::Vec;
 
@@ -246,7 +249,7 @@ struct Slot {
     queue: u16,
     /// The CPU it last ran on.
     cpu: u16,
-    /// The CPU that was told of it when it last became ready; see [`Smp::is_promised`].
+    /// The CPU that was told of it when it last became ready; see [`kick`].
     promise: u16,
     state: State,
 }
@@ -362,25 +365,6 @@ impl<Q: RunQueue> Smp<Q> {
         cpus.filter(|&cpu| self.online.contains(cpu))
     }
 
-    /// Whether a CPU that runs nothing is about to pick because of `task`, which is ready.
-    ///
-    /// Each waiting task that an idle CPU could take is promised to a CPU: that is what keeps CPUs
-    /// from staying idle beside it. A CPU may all the same take another task than the one that it
-    /// was told of, and hands that one on ([`Smp::hand_on`]); and CPUs that run out of work leave
-    /// promised tasks alone.
-    fn is_promised(&self, task: TaskId) -> bool {
-        let cpu = self.tasks[task.index()].promise;
-        cpu != NO_CPU && self.promised[self.slot(CpuId(cpu))] == task.0
-    }
-
-    /// Notes that `cpu`, which runs nothing and will pick, does so because of `task`.
-    fn promise(&mut self, task: TaskId, cpu: CpuId) {
-        let slot = self.slot(cpu);
-        self.cpus[slot].told = true;
-        self.promised[slot] = task.0;
-        self.tasks[task.index()].promise = cpu.0;
-    }
-
     /// Notes for the host's cost model what a call touched, and for stealing which queues wait.
     #[inline]
     fn touched(&mut self, cx: &mut Cx<'_>, queue: usize) {
@@ -399,52 +383,6 @@ impl<Q: RunQueue> Smp<Q> {
         }
     }
 
-    /// Kicks `cpu` once until it picks again.
-    #[inline]
-    fn tell(&mut self, cx: &mut Cx<'_>, cpu: CpuId) {
-        let slot = self.slot(cpu);
-        self.cpus[slot].told = true;
-        self.idle.remove(cpu);
-        cx.kick(cpu);
-    }
-
-    /// After `task` entered `queue`: kicks an idle CPU that may run it, nearest to `near`.
-    /// Returns whether there was one.
-    #[inline]
-    fn kick_idle(&mut self, cx: &mut Cx<'_>, task: TaskId, queue: usize, near: CpuId) -> bool {
-        self.tasks[task.index()].promise = NO_CPU;
-        if self.idle.is_empty() {
-            return false;
-        }
-        let Some(cpu) = self.find_idle(task, queue, near) else { return false };
-        self.tell(cx, cpu);
-        self.promise(task, cpu);
-        true
-    }
-
-    /// After `task` entered `queue` and no CPU was idle: kicks the CPU it preempts, if any.
-    fn kick_victim(&mut self, cx: &mut Cx<'_>, task: TaskId, queue: usize) {
-        let mut victim: Option<(u64, CpuId)> = None;
-        let at = at!(self, cx.now, queue);
-        let affinity = &self.tasks[task.index()].affinity;
-        for running in at.running {
-            if running.told || running.task == NOBODY || !affinity.contains(running.cpu) {
-                continue;
-            }
-            if let Some(margin) = self.rule.preempts(&at, task, running) {
-                let worse = victim.is_none_or(|(most, cpu)| {
-                    margin > most || (margin == most && running.cpu < cpu)
-                });
-                if worse {
-                    victim = Some((margin, running.cpu));
-                }
-            }
-        }
-        if let Some((_, cpu)) = victim {
-            self.tell(cx, cpu);
-        }
-    }
-
     /// Puts `task` into `queue` and kicks whoever should run it.
     fn enter(&mut self, cx: &mut Cx<'_>, task: TaskId, queue: usize, near: CpuId, entry: &Entry) {
         let slot = &mut self.tasks[task.index()];
@@ -457,54 +395,6 @@ impl<Q: RunQueue> Smp<Q> {
         if Q::PREEMPTS && !kicked {
             self.kick_victim(cx, task, queue);
         }
-    }
-
-    /// After `task` was put back into `queue` by `cpu`: `cpu` itself picks next, so that another
-    /// CPU is needed only if this one was going to pick anyhow, or cannot run the task.
-    #[inline]
-    fn keep_or_kick(&mut self, cx: &mut Cx<'_>, task: TaskId, queue: usize, cpu: CpuId, why: Off) {
-        let usable = self.online.contains(cpu)
-            && (self.restricted == 0 || self.tasks[task.index()].affinity.contains(cpu));
-        if usable && !self.cpus[self.slot(cpu)].told {
-            self.promise(task, cpu);
-        } else {
-            self.kick_idle(cx, task, queue, cpu);
-        }
-        if why == Off::NotRun {
-            // Whether the host tries again by itself is not known.
-            cx.kick(cpu);
-        }
-    }
-
-    /// `cpu` has picked `taken`, or goes away. If it was to pick because of another task and that
-    /// still waits, another CPU takes its place: the one that was to run `taken`, else an idle one.
-    #[inline]
-    fn hand_on(&mut self, cx: &mut Cx<'_>, cpu: CpuId, taken: Option<TaskId>) {
-        let slot = self.slot(cpu);
-        let promised = core::mem::replace(&mut self.promised[slot], NOBODY);
-        if promised == NOBODY || taken == Some(TaskId(promised)) {
-            return;
-        }
-        let task = TaskId(promised);
-        let Slot { state, queue, promise, .. } = self.tasks[task.index()];
-        if state != State::Ready || promise != cpu.0 {
-            return;
-        }
-        let queue = usize::from(queue);
-        if let Some(taken) = taken.filter(|&taken| self.is_promised(taken)) {
-            let other = CpuId(self.tasks[taken.index()].promise);
-            if self.may_take(other, task, queue) {
-                self.promise(task, other);
-                return;
-            }
-        }
-        self.kick_idle(cx, task, queue, cpu);
-    }
-
-    /// Whether the CPU that was told of `task` may still run it.
-    fn is_promised_allowed(&self, task: TaskId) -> bool {
-        let slot = &self.tasks[task.index()];
-        self.is_promised(task) && slot.affinity.contains(CpuId(slot.promise))
     }
 
     /// Moves `task`, which waits where it may not run, to a runqueue where it may. It last ran on

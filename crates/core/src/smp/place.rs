@@ -157,15 +157,19 @@ impl<Q: RunQueue> Smp<Q> {
         self.relative_load(usize::from(self.queue_of[cpu.index()]))
     }
 
-    /// As Linux `select_task_rq_fair` at wake-up. The target is the waker's CPU if it is idle and
-    /// shares the cache, or has no more tasks than the last CPU (a waker about to sleep does not
-    /// count); else the last CPU. Then an idle CPU: target, last, a fully idle core of the
-    /// target's cache, any idle CPU there. `None`: the task may not even use the target.
+    /// As Linux `select_task_rq_fair` at wake-up: the last CPU if it is idle, unless the waker is
+    /// about to sleep. Else the target is the waker's CPU if it is idle and shares the last one's
+    /// cache, or has no more tasks than that one (a waker about to sleep does not count); else the
+    /// last CPU. Then an idle CPU: target, last, a fully idle core of the target's cache, any idle
+    /// CPU there. `None`: the task may not even use the target.
     fn place_woken(&self, task: TaskId, arrival: &Arrival, prev: CpuId) -> Option<CpuId> {
         let near = |a: CpuId, b: CpuId| self.machine.cpu(a).llc == self.machine.cpu(b).llc;
         let tasks = |cpu: CpuId| self.occupancy(usize::from(self.queue_of[cpu.index()]));
         let is_idle = |cpu: CpuId| self.idle.contains(cpu) && self.usable(task, cpu);
         let sync = matches!(arrival.why, Enqueue::Wakeup { sync: true, .. });
+        if is_idle(prev) && !sync {
+            return Some(prev);
+        }
         let mut target = prev;
         if let Some(waker) = arrival.from
             && waker != prev
