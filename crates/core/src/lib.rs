@@ -18,7 +18,9 @@
 //! 1. The host serialises calls; one instance's CPUs are the lock domain. `now` never decreases.
 //! 2. `ran` is CPU time since the last tick or pick as the host measured it; it may be less than
 //!    the time that passed.
-//! 3. Whatever makes a task ready kicks an idle CPU that could run it, if there is one.
+//! 3. After every call, each ready task that an idle CPU could run has a CPU of its own that is
+//!    about to pick and may run it: one that has been kicked, or one between `put_prev` and
+//!    `pick_next`.
 //! 4. A kick may be late or merged, never lost; an extra pick is harmless.
 //! 5. `pick_next` returns a ready task that is allowed on that CPU, and a slice above zero.
 //!    [`Off::NotRun`] undoes a pick that the host could not start.

@@ -14,6 +14,8 @@ pub(crate) struct Cpu {
     pub(crate) last: Option<TaskId>,
     /// Who was taken off at this instant, until the next pick.
     pub(crate) leaving: Option<(TaskId, Off)>,
+    /// The trace has been told already that it left.
+    pub(crate) leaving_told: bool,
     /// From when the running task's CPU time has not been counted yet; in the future while the
     /// CPU is still switching to it.
     pub(crate) from: Time,
@@ -41,6 +43,7 @@ impl Cpu {
             task: None,
             last: None,
             leaving: None,
+            leaving_told: false,
             from: Time::ZERO,
             untold: Span::ZERO,
             slice: Span::MAX,

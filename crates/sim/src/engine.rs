@@ -259,8 +259,24 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
+    /// `task` is about to do something else at the instant at which it left `cpu`, which has not
+    /// picked yet: the trace is told that it left.
+    #[inline]
+    fn tell_leaving(&mut self, task: TaskId, cpu: CpuId) {
+        let state = &mut self.cpus[cpu.index()];
+        if let Some(prev) = state.leaving
+            && prev.0 == task
+            && !std::mem::replace(&mut state.leaving_told, true)
+        {
+            self.emit(Kind::Switch { cpu, prev: Some(prev), next: None });
+        }
+    }
+
     /// A task arrives; `creator` is the CPU whose task created it.
     pub(crate) fn create(&mut self, new: NewTask, creator: Option<CpuId>) {
+        if let Some((id, cpu)) = self.tasks.next_reused() {
+            self.tell_leaving(id, cpu);
+        }
         let id = self.tasks.create(self.now);
         let task = &mut self.tasks[id];
         task.nice = new.nice;
@@ -299,6 +315,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         task.blocked += self.now.since(task.since);
         task.woken = true;
         let prev = task.last_cpu();
+        self.tell_leaving(id, prev);
         let by = waker.and_then(|cpu| self.cpus[cpu.index()].task);
         self.emit(Kind::Wake { task: id, by, cpu: waker });
         self.fetch(id);
@@ -447,12 +464,14 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         let was_idle = self.cpus[cpu].leaving.is_none();
         let (pick, work) = self.call_counting(|policy, cx| policy.pick_next(cx, id));
         let prev = self.cpus[cpu].leaving.take();
+        let told = std::mem::take(&mut self.cpus[cpu].leaving_told);
         let next = pick.map(|pick| pick.task);
         if let Some(pick) = pick {
             self.start(cpu, pick.task, pick.slice, prev, &work);
         } else if !was_idle {
             self.cpus[cpu].idle_since = self.now.max(self.cpus[cpu].free_at);
         }
+        let prev = prev.filter(|_| !told);
         if prev.is_some() || next.is_some() {
             self.emit(Kind::Switch { cpu: id, prev, next });
             self.sample();
@@ -493,6 +512,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.ready -= 1;
         self.running += 1;
         if migrated {
+            self.tell_leaving(id, last);
             self.note_migration(id, last, cpu_id);
         }
         if prev.is_none() {
@@ -580,8 +600,11 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.call(|policy, cx| policy.set_online(cx, cpu, false));
         if self.cpus[index].task.is_some() {
             self.put_prev(index, Off::Preempted);
-            let prev = self.cpus[index].leaving.take();
-            self.emit(Kind::Switch { cpu, prev, next: None });
+            if let Some((task, _)) = self.cpus[index].leaving {
+                self.tell_leaving(task, cpu);
+            }
+            self.cpus[index].leaving = None;
+            self.cpus[index].leaving_told = false;
             if self.setup.smt_speed != 1024 {
                 self.change_sibling_speed(index);
             }

@@ -90,6 +90,13 @@ impl Tasks {
         id
     }
 
+    /// The number that [`Tasks::create`] uses next, if it has been used before, and the CPU that
+    /// its last task left.
+    pub(crate) fn next_reused(&self) -> Option<(TaskId, CpuId)> {
+        let id = *self.free.last()?;
+        Some((id, self[id].last_cpu()))
+    }
+
     pub(crate) fn release(&mut self, id: TaskId) {
         self.slots[id.index()].state = State::Free;
         self.free.push(id);

@@ -53,11 +53,9 @@ pub enum Kind {
         cpu: Option<CpuId>,
     },
     /// A CPU went from one task to another, or to or from idle. `prev` and `next` may be equal
-    /// (a task picked again), which counts as no switch.
-    ///
-    /// It is told when the CPU has picked. At the same instant and before it, `prev` may have
-    /// been woken or have begun to run on another CPU, and if it has exited, its number may
-    /// belong to a new task already.
+    /// (a task picked again), which counts as no switch. If a task does something else at the
+    /// instant at which it left its CPU (it is woken, begins on another CPU, or its number is
+    /// used again), a switch to idle comes before that.
     Switch {
         /// The CPU.
         cpu: CpuId,

@@ -8,13 +8,13 @@ mod drive;
 
 policies! {
     "fcfs" fcfs => Fcfs: RunQueue, "First come, first served, each task to completion";
-    "cfs" cfs => Cfs: RunQueue, "Linux up to 6.5: least virtual runtime first";
-    "eevdf" eevdf => Eevdf: RunQueue, "Linux since 6.6: earliest eligible virtual deadline first";
     "sjf" sjf => Sjf: RunQueue, "Shortest job first, each to completion";
     "srpt" srpt => Srpt: RunQueue, "Shortest remaining processing time, preemptive";
     "sjf-ewma" sjf_ewma => SjfEwma: RunQueue, "ArceOS: shortest job first by average past turn";
+    "rr" rr => RoundRobin: RunQueue, "Round robin with a fixed quantum";
     "mlfq" mlfq => Mlfq: RunQueue, "Multilevel feedback queue with allotments and boosts";
     "mlfq-arceos" mlfq_arceos => MlfqArceos: RunQueue, "ArceOS: feedback queue counted in ticks";
+    "cfs" cfs => Cfs: RunQueue, "Linux up to 6.5: least virtual runtime first";
     "cfs-arceos" cfs_arceos => CfsArceos: RunQueue, "ArceOS: fair by weighted ticks";
-    "rr" rr => RoundRobin: RunQueue, "Round robin with a fixed quantum";
+    "eevdf" eevdf => Eevdf: RunQueue, "Linux since 6.6: earliest eligible virtual deadline first";
 }
