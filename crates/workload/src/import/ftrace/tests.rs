@@ -195,11 +195,18 @@ fn a_wake_up_may_begin_before_the_block_that_it_ends() {
             waking(10, 0, A, B),
             wakeup(11, 0, A, B),
             switch(12, 1, B, "S", IDLE),
+            // Nothing is left of the second: this time nobody is known to have woken b.
+            switch(14, 1, IDLE, "R", B),
+            switch(15, 1, B, "S", IDLE),
             switch(20, 0, A, "S", IDLE),
         ],
-        &["a-1 @0: run 5, signal b-2, run 15, wait", "b-2 @0: run 6, wait, run 4, wait"],
+        &[
+            "a-1 @0: run 5, signal b-2, run 15, wait",
+            "b-2 @0: run 6, wait, run 4, wait, run 1, wait",
+            "! 14 b-2",
+        ],
     );
-    // Without sched_wakeup, running again tells.
+    // Without sched_wakeup, running again tells; but a later sched_waking is believed first.
     check(
         &[
             switch(0, 0, IDLE, "R", A),
@@ -207,10 +214,17 @@ fn a_wake_up_may_begin_before_the_block_that_it_ends() {
             waking(5, 0, A, B),
             switch(6, 1, B, "S", IDLE),
             switch(8, 1, IDLE, "R", B),
+            waking(10, 0, A, B),
             switch(12, 1, B, "S", IDLE),
+            waking(14, 0, A, B),
+            switch(15, 1, IDLE, "R", B),
+            switch(16, 1, B, "S", IDLE),
             switch(20, 0, A, "S", IDLE),
         ],
-        &["a-1 @0: run 5, signal b-2, run 15, wait", "b-2 @0: run 6, wait, run 4, wait"],
+        &[
+            "a-1 @0: run 5, signal b-2, run 9, signal b-2, run 6, wait",
+            "b-2 @0: run 6, wait, run 4, wait, run 1, wait",
+        ],
     );
 }
 
@@ -295,6 +309,22 @@ fn the_number_of_a_task_that_has_ended_is_another_task() {
         ],
         &["a-1 @0: run 18, spawn e-2, run 10, wait", "b-2 @0: run 2", "e-2 spawned: run 1"],
     );
+    // The end of the first b is missing, and so is the start of the second.
+    check(
+        &[
+            switch(0, 0, IDLE, "R", B),
+            switch(4, 0, B, "S", A),
+            fork(6, 0, A, B),
+            waking(8, 0, A, B),
+            switch(9, 0, A, "S", B),
+            switch(11, 0, B, "X", IDLE),
+        ],
+        &[
+            "b-2 @0: run 4, wait",
+            "a-1 @0: run 2, spawn b-2, run 2, signal b-2, run 1, wait",
+            "b-2 spawned: wait, run 2",
+        ],
+    );
 }
 
 #[test]
@@ -369,19 +399,22 @@ fn missing_switches_are_as_early_as_they_can_have_been() {
             // CPU 1 is seen idle at 22, and b leaves it at 30: it began at 22.
             about(22, 1, IDLE, "dNh2.", "sched_wakeup", B),
             switch(30, 1, B, "S", IDLE),
-            // c is seen on CPU 1 at 40 without anything before: since 30, woken from outside.
+            // This time CPU 1 shows nothing: it began when it was woken.
+            waking(32, 0, A, B),
+            switch(33, 1, B, "S", IDLE),
+            // c is seen on CPU 1 at 40 without anything before: it came after 33.
             waking(40, 1, C, B),
             switch(50, 0, A, "S", IDLE),
         ],
         &[
-            "a-1 @0: run 20, signal b-2, run 30, wait",
-            "b-2 @0: run 10, wait, run 8, wait",
-            "3 @30: run 10, signal b-2, run 10",
+            "a-1 @0: run 20, signal b-2, run 12, signal b-2, run 18, wait",
+            "b-2 @0: run 10, wait, run 8, wait, run 1, wait",
+            "3 @33: run 7, signal b-2, run 10",
         ],
     );
     assert_eq!(
         replay.model.warnings[1],
-        "2 switches are missing from the recording; each is taken to be as early as it can have \
+        "3 switches are missing from the recording; each is taken to be as early as it can have \
          been"
     );
 }
