@@ -33,6 +33,9 @@
 //!
 //! Cost: O(log n), plus O(CPUs of the runqueue) to bring min_vruntime up to date.
 
+#[cfg(test)]
+mod tests;
+
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
