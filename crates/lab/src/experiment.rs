@@ -7,6 +7,7 @@ use crate::fields::{Fields, hint};
 use crate::plan::Plan;
 use crate::sweep::{self, Sweep};
 use crate::tree::{self, Node, Value};
+use anysched_workload::nearest::nearest;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 
@@ -225,17 +226,21 @@ fn read_report(node: Option<&Node>) -> Result<Vec<usize>, Fault> {
 /// There is no column `name`: what there is instead.
 pub(crate) fn no_column(name: &str, at: &Range<usize>) -> Fault {
     let names = columns::columns().iter().map(columns::Column::name);
-    let metric = columns::columns().iter().find(|column| column.metric == name);
-    let help = match metric.and_then(|column| column.stat) {
-        Some(_) => format!("say what of it: `{name}_mean`, `{name}_p50`, `{name}_p99`, …"),
+    let is_of = |column: &&columns::Column| {
+        let rest = name.strip_prefix(column.metric);
+        column.stat.is_some() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+    };
+    let help = match columns::columns().iter().find(is_of) {
+        Some(columns::Column { metric, .. }) => {
+            let stats = columns::Stat::ALL.map(|stat| format!("`{metric}_{}`", stat.name()));
+            format!("of this metric there are {}", stats.join(", "))
+        }
+        None if nearest(name, names.clone()).is_some() => hint(name, names),
         None => {
             let mut metrics: Vec<&str> =
                 columns::columns().iter().map(|column| column.metric).collect();
             metrics.dedup();
-            match anysched_workload::nearest::nearest(name, names.clone()) {
-                Some(_) => hint(name, names),
-                None => format!("there are {}", metrics.join(", ")),
-            }
+            format!("there are {}", metrics.join(", "))
         }
     };
     Fault::at(at, format!("no metric is called `{name}`")).label("unknown metric").help(help)

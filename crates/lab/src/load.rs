@@ -265,8 +265,7 @@ impl Reader<'_> {
 
     fn fault(&self, error: &SettingError) -> Fault {
         let at = self.fields.get(error.key).map_or(&self.node.at, |node| &node.at);
-        Fault::at(at, format!("`{}` = {} is not possible", error.key, error.value))
-            .help(format!("`{}`: {}", error.key, error.why))
+        Fault::at(at, format!("`{}` = {} is not possible", error.key, error.value)).help(&error.why)
     }
 
     fn settings(&self) -> Result<Settings, Fault> {

@@ -102,7 +102,7 @@ fn costs(fields: &Fields<'_>) -> Result<Costs, Fault> {
         ..Costs::default()
     };
     if let Some(node) = fields.get("migration") {
-        let migration = Fields::of(node, "migration", &["core", "llc", "node"])?;
+        let migration = Fields::of(node, "`migration`", &["core", "llc", "node"])?;
         let cost = |key| migration.span(key).map(Option::unwrap_or_default);
         costs.migrate_core = cost("core")?;
         costs.migrate_llc = cost("llc")?;

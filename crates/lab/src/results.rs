@@ -189,7 +189,9 @@ impl Group {
 impl Results {
     /// The row of a group and a policy, by their positions; `None` if it was not completed.
     pub fn row(&self, group: usize, policy: usize) -> Option<&Row> {
-        self.rows.iter().find(|row| row.group == group && row.policy == policy)
+        let place = |row: &Row| (row.group, row.policy);
+        let index = self.rows.binary_search_by_key(&(group, policy), place).ok()?;
+        Some(&self.rows[index])
     }
 
     /// The position of the policy with this label.

@@ -56,7 +56,7 @@ pub(crate) struct Sweep {
 }
 
 /// More runs than this are a slip of the pen.
-pub(crate) const MAX_RUNS: usize = 10_000_000;
+pub(crate) const MAX_RUNS: usize = 1_000_000;
 
 /// Reads `[sweep]`, if there is one, and the policy that is not swept, if there is one.
 pub(crate) fn read(sweep: Option<&Node>, policy: Option<&Node>) -> Result<Sweep, Fault> {

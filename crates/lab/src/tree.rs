@@ -197,8 +197,8 @@ impl Node {
                 let count = items.len();
                 let item = first.parse().ok().and_then(|index: usize| items.get_mut(index));
                 let item = item.ok_or_else(|| match count {
-                    0 => format!("there is no `{first}`: the list is empty"),
-                    _ => format!("there is no `{first}`: positions go from 0 to {}", count - 1),
+                    0 => format!("there is no `{first}`; the list is empty"),
+                    _ => format!("there is no `{first}`; positions go from 0 to {}", count - 1),
                 })?;
                 item.replace(rest, key_at, node)
             }
@@ -279,7 +279,7 @@ mod tests {
         let wrong = |root: &mut Node, path: &[&str]| root.replace(path, &(0..1), one());
         assert_eq!(
             wrong(&mut root, &["a", "2", "y"]).unwrap_err(),
-            "there is no `2`: positions go from 0 to 1"
+            "there is no `2`; positions go from 0 to 1"
         );
         assert_eq!(
             wrong(&mut root, &["b", "z"]).unwrap_err(),

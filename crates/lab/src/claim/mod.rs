@@ -116,8 +116,10 @@ impl ClaimSpec {
             }
             None => Vec::new(),
         };
-        if !expected.is_measured() {
-            fields.need("because", "\"the paper does not say on which hardware\"")?;
+        if !expected.is_measured() && because.is_none() {
+            let message = format!("claim \"{id}\" does not say why it is {expected}");
+            return Err(Fault::at(&node.at, message)
+                .help("for example `because = \"the paper does not say on which hardware\"`"));
         }
         let measure = fields.get("measure").map(|node| names.measure(node)).transpose()?;
         Ok(ClaimSpec {

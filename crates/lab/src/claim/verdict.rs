@@ -236,16 +236,16 @@ fn decide(order: Order, difference: &Estimate) -> (bool, Option<&'static str>) {
 
 /// The value of `expr` for each seed; `None` if a run is missing or has no such data.
 fn per_seed(expr: &Expr<Reference>, results: &Results, group: usize) -> Option<Vec<f64>> {
-    (0..results.seeds as usize)
-        .map(|seed| {
-            let value = expr.evaluate(&|reference: &Reference| {
-                let group = results.group_beside(group, &reference.rows)?;
-                let run = results.row(group, reference.policy)?.runs.get(seed)?;
-                run.value(reference.column)
-            });
-            value.filter(|value| value.is_finite())
-        })
-        .collect()
+    let mut look_up = |reference: &Reference| {
+        let group = results.group_beside(group, &reference.rows).ok_or(())?;
+        Ok::<_, ()>((results.row(group, reference.policy).ok_or(())?, reference.column))
+    };
+    let found = expr.resolve(&mut look_up).ok()?;
+    let value = |seed: usize| {
+        let value = found.evaluate(&|&(row, column)| row.runs.get(seed)?.value(column));
+        value.filter(|value| value.is_finite())
+    };
+    (0..results.seeds as usize).map(value).collect()
 }
 
 impl<R> Expr<R> {

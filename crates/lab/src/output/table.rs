@@ -101,7 +101,18 @@ impl Tables<'_> {
             names.push(format!("{}{}", policy.label, if policy.clairvoyant { " *" } else { "" }));
         }
         let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-        let all: Vec<Printed> = (0..self.shown.len()).map(|n| self.column(group, n)).collect();
+        let has_data = |number: &usize| {
+            (0..self.results.policies.len()).any(|policy| {
+                let row = self.results.row(group, policy);
+                row.is_some_and(|row| row.estimate(self.shown[*number]).is_some())
+            })
+        };
+        let asked_for = !self.results.shown.is_empty();
+        let numbers = (0..self.shown.len()).filter(|number| asked_for || has_data(number));
+        let all: Vec<Printed> = numbers.map(|number| self.column(group, number)).collect();
+        if all.is_empty() {
+            text.push_str("nothing was measured\n");
+        }
         let mut left = all.as_slice();
         while !left.is_empty() {
             let mut width = name_width;
@@ -130,7 +141,9 @@ impl Tables<'_> {
         let mut numbers = Vec::new();
         for estimate in estimates {
             numbers.push(estimate.map(|estimate| {
-                let error = estimate.ci95.map(|ci95| format!("± {}", format.number(ci95)));
+                // Runs that do not depend on the seed have no error to speak of.
+                let error = estimate.ci95.filter(|&ci95| ci95 > 0.0);
+                let error = error.map(|ci95| format!("± {}", format.number(ci95)));
                 (format.number(estimate.mean), error.unwrap_or_default())
             }));
         }

@@ -1,0 +1,355 @@
+//! From a file to numbers: values worked out by hand, and what runs may depend on.
+
+use anysched_lab::{AxisValue, Experiment, Plan, Progress, Results, RunOptions, column, output};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+fn experiment(text: &str) -> Experiment {
+    Experiment::parse(text, Path::new("dir/name.toml"))
+        .unwrap_or_else(|e| panic!("{}", e.to_plain()))
+}
+
+fn plan(text: &str) -> Plan {
+    experiment(text).plan().unwrap_or_else(|e| panic!("{}", e.to_plain()))
+}
+
+fn run_with(plan: &Plan, jobs: usize) -> Results {
+    let options = RunOptions { jobs, cancel: &AtomicBool::new(false), progress: &|_| {} };
+    plan.run(&options).unwrap()
+}
+
+fn run(text: &str) -> Results {
+    run_with(&plan(text), 2)
+}
+
+/// Each row in words: policy, axes and, per seed, the seed and the bits of all values.
+fn rows(results: &Results) -> Vec<String> {
+    let mut rows = Vec::new();
+    for row in &results.rows {
+        let policy = &results.policies[row.policy].label;
+        let mut text = format!("{policy} {}", results.groups[row.group].title());
+        for run in &row.runs {
+            let values: Vec<u64> = (0..anysched_lab::columns().len())
+                .map(|column| run.value(column).map_or(0, f64::to_bits))
+                .collect();
+            text += &format!(" {} {values:?}", run.seed);
+        }
+        rows.push(text);
+    }
+    rows
+}
+
+const BATCH: &str = "
+question = \"?\"
+[machine]
+cpus = 1
+[[workload]]
+kind = \"batch\"
+tasks = 3
+service = \"2ms\"
+";
+
+const OPEN: &str = "
+question = \"?\"
+[machine]
+cpus = 2
+[[workload]]
+kind = \"open\"
+tasks = 50
+service = \"exp(10ms)\"
+load = 0.9
+";
+
+#[test]
+fn a_batch_by_hand() {
+    let sweep = "[sweep]\npolicy = [\"fcfs\", { name = \"rr\", quantum = \"1ms\" }]\n";
+    let results = run(&format!("{BATCH}{sweep}"));
+    // First come, first served ends at 2, 4 and 6 ms; in turns of 1 ms they end at 4, 5 and 6.
+    for (policy, waiting, response, turnaround) in [
+        (0, [0.0, 2.0, 4.0], [0.0, 2.0, 4.0], [2.0, 4.0, 6.0]),
+        (1, [2.0, 3.0, 4.0], [0.0, 1.0, 2.0], [4.0, 5.0, 6.0]),
+    ] {
+        let row = results.row(0, policy).unwrap();
+        for (metric, [min, mean, max]) in [
+            ("waiting_time_ns", waiting),
+            ("response_time_ns", response),
+            ("turnaround_ns", turnaround),
+        ] {
+            let of = row.aggregate(metric).unwrap();
+            let found = [of.min, of.mean, of.max, of.p50].map(|ns| ns / 1e6);
+            assert_eq!(found, [min, mean, max, mean], "{metric} of {policy}");
+            assert_eq!(of.ci95, None, "one seed");
+        }
+        assert_eq!(row.aggregate("makespan_ns").unwrap().mean, 6e6);
+        assert_eq!(row.aggregate("wakeup_latency_ns"), None, "nothing sleeps");
+    }
+    let paired = results.paired(0, "waiting_time_ns_mean", "rr", "fcfs").unwrap();
+    assert_eq!((paired.mean, paired.ci95), (1e6, None));
+    assert_eq!(results.paired(0, "waiting_time_ns_mean", "rr", "cfs"), None);
+}
+
+/// A column of one number a run, over seeds with known values.
+#[test]
+fn numbers_are_aggregated_over_seeds() {
+    let results = run(&format!("{OPEN}[sweep]\npolicy = \"fcfs\"\nseeds = 5\n"));
+    let row = &results.rows[0];
+    let index = column("makespan_ns").unwrap();
+    let mut values: Vec<f64> = row.runs.iter().map(|run| run.value(index).unwrap()).collect();
+    values.sort_by(f64::total_cmp);
+    let of = row.aggregate("makespan_ns").unwrap();
+    let mean = values.iter().sum::<f64>() / 5.0;
+    let sd = (values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / 4.0).sqrt();
+    assert!((of.mean / mean - 1.0).abs() < 1e-12 && (of.sd / sd - 1.0).abs() < 1e-12);
+    let ci95 = 2.776445 * sd / 5f64.sqrt();
+    assert!((of.ci95.unwrap() / ci95 - 1.0).abs() < 1e-6);
+    assert_eq!([of.min, of.p50, of.p95, of.max], [values[0], values[2], values[4], values[4]]);
+}
+
+#[test]
+fn nothing_depends_on_the_number_of_jobs() {
+    let text = format!(
+        "{OPEN}[sweep]\npolicy = [\"fcfs\", \"rr\"]\n\"machine.cpus\" = [1, 2]\nseeds = 3\n"
+    );
+    let plan = plan(&text);
+    let all = |jobs| {
+        let results = run_with(&plan, jobs);
+        (
+            output::json(&results),
+            output::csv(&results),
+            output::parquet(&results).unwrap(),
+            output::table(&results),
+        )
+    };
+    let one = all(1);
+    assert!(all(2) == one);
+    assert!(all(7) == one);
+}
+
+#[test]
+fn a_new_axis_value_or_policy_changes_no_other_row() {
+    let with = |policies: &str, cpus: &str, seeds: u32| {
+        rows(&run(&format!(
+            "{OPEN}[sweep]\n\"machine.cpus\" = {cpus}\npolicy = {policies}\n\
+             \"workload.0.tasks\" = [20, 30]\nseeds = {seeds}\n"
+        )))
+    };
+    let few = with("[\"rr\"]", "[2]", 2);
+    let many = with("[\"fcfs\", \"rr\"]", "[1, 2, 4]", 2);
+    assert_eq!((few.len(), many.len()), (2, 12));
+    for row in &few {
+        assert!(many.contains(row), "{row}");
+    }
+    let longer = with("[\"rr\"]", "[2]", 3);
+    for (row, longer) in few.iter().zip(&longer) {
+        assert!(longer.starts_with(row), "more seeds come behind the others");
+    }
+}
+
+#[test]
+fn seeds_stay_what_they_are() {
+    let text =
+        format!("{OPEN}[sweep]\npolicy = \"fcfs\"\n\"workload.0.tasks\" = [20]\nseeds = 2\n");
+    let plan = plan(&text);
+    // BLAKE3 by an independent program of the parts "name", "1", "workload.0.tasks=20" and the
+    // number, each behind its length in 8 bytes.
+    assert_eq!([0, 1].map(|index| plan.seed(0, index)), SEEDS);
+}
+
+const SEEDS: [u64; 2] = [9_755_348_457_264_973_085, 7_227_267_463_068_491_591];
+
+#[test]
+fn policies_are_given_the_same_tasks_and_seeds_are_not() {
+    let text = format!("{OPEN}[sweep]\npolicy = [\"fcfs\", \"rr\"]\nseeds = 2\n");
+    let results = run(&text);
+    let busy = column("busy_ns").unwrap();
+    let of = |policy: usize, seed: usize| results.row(0, policy).unwrap().runs[seed].value(busy);
+    assert_eq!(of(0, 0), of(1, 0));
+    assert_eq!(of(0, 1), of(1, 1));
+    assert_ne!(of(0, 0), of(0, 1));
+}
+
+#[test]
+fn the_hash_is_of_values_and_files() {
+    let hash = |text: &str| plan(text).spec_hash().to_string();
+    let text = format!("policy = \"fcfs\"\n{BATCH}");
+    let original = hash(&text);
+    assert_eq!(original.len(), 64);
+    assert_eq!(hash(&format!("# a comment\n{}", text.replace(" = ", "   ="))), original);
+    assert_ne!(hash(&text.replace("2ms", "3ms")), original);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("e.toml");
+    let with_tasks = |tasks: &str| {
+        std::fs::write(directory.path().join("tasks.csv"), tasks).unwrap();
+        let load = "[[workload]]\nkind = \"tasks\"\nfile = \"tasks.csv\"";
+        let text = format!("question = \"?\"\npolicy = \"fcfs\"\n[machine]\ncpus = 1\n{load}");
+        let plan = Experiment::parse(&text, &path).unwrap().plan().unwrap();
+        (plan.spec_hash().to_string(), run_with(&plan, 1))
+    };
+    let (one, results) = with_tasks("arrival_ns,service_ns\n0,5\n");
+    assert_eq!(results.rows[0].aggregate("makespan_ns").unwrap().mean, 5.0);
+    let (two, _) = with_tasks("arrival_ns,service_ns\n0,6\n");
+    assert_ne!(one, two);
+}
+
+#[test]
+fn a_cancelled_experiment_keeps_its_whole_rows() {
+    let text = format!(
+        "{OPEN}[sweep]\npolicy = [\"fcfs\", \"rr\"]\n\"machine.cpus\" = [1, 2]\nseeds = 3\n"
+    );
+    let plan = plan(&text);
+    let whole = rows(&run_with(&plan, 1));
+    let cancel = AtomicBool::new(false);
+    let seen = Mutex::new(Vec::new());
+    let progress = |progress: &Progress<'_>| {
+        seen.lock().unwrap().push((progress.done, progress.total));
+        if progress.done == 7 {
+            cancel.store(true, Ordering::Relaxed);
+        }
+    };
+    let options = RunOptions { jobs: 1, cancel: &cancel, progress: &progress };
+    let results = plan.run(&options).unwrap();
+    assert!(!results.complete);
+    assert_eq!(rows(&results), whole[..2], "7 of 12 runs are 2 rows and one run");
+    let expected: Vec<(usize, usize)> = (1..=7).map(|done| (done, 12)).collect();
+    assert_eq!(seen.into_inner().unwrap(), expected);
+    assert!(output::table(&results).contains("Cancelled"));
+    assert!(
+        output::parquet(&results).is_ok() && output::json(&results).contains("\"complete\": false")
+    );
+}
+
+#[test]
+fn scenarios_have_loads_and_machines_of_their_own() {
+    let results = run(&format!(
+        "{BATCH}duration = \"1h\"\n\
+         [[scenario]]\nname = \"as above\"\n\
+         [[scenario]]\nname = \"two CPUs\"\nmachine = {{ topology = \"2 cores\" }}\n\
+         [[scenario]]\nname = \"short\"\nduration = \"3ms\"\n\
+         [[scenario.workload]]\nkind = \"hog\"\n\
+         [sweep]\npolicy = \"fcfs\"\n"
+    )
+    .replacen("duration = \"1h\"\n", "", 1));
+    let makespans: Vec<f64> =
+        results.rows.iter().map(|row| row.aggregate("makespan_ns").unwrap().mean / 1e6).collect();
+    assert_eq!(makespans, [6.0, 4.0, 3.0]);
+    let names: Vec<String> = results.groups.iter().map(|group| group.title()).collect();
+    assert_eq!(names, ["scenario = as above", "scenario = two CPUs", "scenario = short"]);
+    assert_eq!(results.groups[2].axes[0].1, AxisValue::Text("short".into()));
+}
+
+#[test]
+fn all_costs_and_parts_of_a_machine_arrive_in_the_setup() {
+    let plan = plan(
+        "question = \"?\"\npolicy = \"fcfs\"\nduration = \"2s\"\n[machine]\n\
+         topology = \"2 nodes x 2 cores\"\ncontext_switch = \"1us\"\n\
+         migration = { core = \"2us\", llc = \"3us\", node = \"4us\" }\npick = \"5us\"\n\
+         pick_per_item = \"6us\"\nenqueue = \"7us\"\nenqueue_log = \"8us\"\nlock_hold = \"9us\"\n\
+         ipi = \"10us\"\ntimer_irq = \"11us\"\ntick = \"12us\"\nsmt = 0.5\n\
+         capacity = [1024, 1024, 512, 1]\n\
+         [[machine.hotplug]]\nat = \"2ms\"\ncpu = 3\nonline = true\n\
+         [[machine.hotplug]]\nat = \"1ms\"\ncpu = 3\nonline = false\n\
+         [[workload]]\nkind = \"hog\"\n",
+    );
+    let setup = plan.setup(0);
+    let costs = &setup.costs;
+    let spans = [
+        costs.context_switch,
+        costs.migrate_core,
+        costs.migrate_llc,
+        costs.migrate_node,
+        costs.pick_base,
+        costs.pick_per_item,
+        costs.enqueue_base,
+        costs.enqueue_log,
+        costs.lock_hold,
+        costs.ipi,
+        costs.timer_irq,
+        setup.machine.tick().unwrap(),
+    ];
+    assert_eq!(spans.map(|span| span.0 / 1000), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+    assert_eq!((setup.smt_speed, setup.until.0), (512, 2_000_000_000));
+    let capacities: Vec<u16> =
+        setup.machine.cpu_ids().map(|cpu| setup.machine.cpu(cpu).capacity).collect();
+    assert_eq!(capacities, [1024, 1024, 512, 1]);
+    let moments: Vec<(u64, u16, bool)> =
+        setup.hotplug.iter().map(|&(at, cpu, online)| (at.0 / 1_000_000, cpu.0, online)).collect();
+    assert_eq!(moments, [(1, 3, false), (2, 3, true)]);
+}
+
+#[test]
+fn every_kind_of_load_is_read() {
+    let loads = [
+        "kind = \"closed batch\"\ntasks = 3\nservice = \"exp(1ms)\"\nat = \"1s\"\nnice = -5",
+        "kind = \"open\"\nservice = \"1ms\"\nrate = 100\nuntil = \"1s\"\nname = \"r\"",
+        "kind = \"open\"\nservice = \"1ms\"\ninterarrival = \"2ms\"\ntasks = 5\nstart = \"1s\"",
+        "kind = \"closed loop\"\nclients = 4\nrequests = 10\nservice = \"1ms\"\nthink = \"1ms\"",
+        "kind = \"periodic\"\ntasks = 2\nperiod = \"10ms\"\nrun = \"1ms\"\njobs = 3\n\
+         deadline = \"5ms\"\njitter = \"1ms\"\noffset = \"uniform(0, 10ms)\"",
+        "kind = \"task-set\"\ntasks = 5\nload = 0.5\nperiods = [\"1ms\", \"100ms\"]\njobs = 2",
+        "kind = \"interactive\"\ntasks = 2\nrun = \"1ms\"\nsleep = \"9ms\"\nuntil = \"50ms\"",
+        "kind = \"hog\"\nuntil = \"20ms\"\naffinity = 1\npriority = 3\ndomain = 2",
+    ];
+    for load in loads {
+        let text = format!(
+            "question = \"?\"\npolicy = \"fcfs\"\n[machine]\ncpus = 2\n[[workload]]\n{load}\n"
+        );
+        let results = run(&text);
+        let row = &results.rows[0];
+        let count = |name: &str| row.aggregate(name).map(|of| of.mean);
+        assert!(count("completed").unwrap() > 0.0, "{load}");
+        assert_eq!(count("unfinished"), Some(0.0), "{load}");
+    }
+    let all: Vec<String> = loads.iter().map(|load| format!("[[workload]]\n{load}\n")).collect();
+    let text = format!("question = \"?\"\npolicy = \"rr\"\n[machine]\ncpus = 2\n{}", all.join(""));
+    assert_eq!(run(&text).groups[0].loads.len(), loads.len());
+}
+
+/// The recordings are large; one run of each kind of file.
+#[test]
+fn recordings_are_loads() {
+    let traces = concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces");
+    let text = "question = \"?\"\npolicy = \"fcfs\"\n[machine]\ncpus = 2\n[[workload]]\n\
+                kind = \"trace\"\nfile = \"cargo-build.txt.gz\"\n";
+    let path = Path::new(traces).join("x.toml");
+    let plan = Experiment::parse(text, &path).unwrap().plan().unwrap();
+    let row = &run_with(&plan, 1).rows[0];
+    assert!(row.aggregate("completed").unwrap().mean > 300.0);
+    assert!(row.aggregate("wakeup_latency_ns").is_some());
+}
+
+#[test]
+fn experiments_can_be_changed_from_outside() {
+    let text = format!(
+        "{OPEN}[sweep]\npolicy = [\"fcfs\", {{ name = \"rr\", quantum = \"1ms\", label = \"short\" }}]\n\
+         \"machine.cpus\" = [1, 2]\n[[claim]]\nid = \"1\"\ntext = \"t\"\n\
+         expect = \"short.response_time_ns_mean <= fcfs.response_time_ns_mean\"\n"
+    );
+    let all = run(&text);
+    let change = |change: &dyn Fn(Experiment) -> Experiment| {
+        run_with(&change(experiment(&text)).plan().unwrap(), 1)
+    };
+    let one = change(&|e| e.with_setting("machine.cpus", "2").unwrap());
+    assert_eq!(rows(&one), rows(&all)[2..], "an axis keeps this value alone");
+    assert_ne!(one.spec_hash, all.spec_hash);
+    assert_eq!(one.claims.len(), 1);
+    let short = change(&|e| e.with_policies(&["short", "rr"]).unwrap());
+    let labels: Vec<&str> = short.policies.iter().map(|policy| policy.label.as_str()).collect();
+    assert_eq!((labels, short.claims.len()), (vec!["short", "rr"], 0));
+    assert_eq!(rows(&short)[0], rows(&all)[1]);
+    let slow = change(&|e| e.with_setting("short.quantum", "10s").unwrap());
+    assert_eq!(slow.policies[1].settings, [("quantum".to_string(), "10s".to_string())]);
+    let seed = change(&|e| e.with_setting("seed", "2").unwrap());
+    assert_ne!(seed.rows[0].runs[0].seed, all.rows[0].runs[0].seed);
+    let refused = |key: &str, value: &str| {
+        let changed = experiment(&text).with_setting(key, value);
+        let error = changed.and_then(|e| e.plan().map(|_| e)).unwrap_err().to_plain();
+        error.strip_prefix("dir/name.toml:").unwrap().split_once(": ").unwrap().1.to_string()
+    };
+    assert_eq!(refused("machine.cpus", "none"), "`cpus` is a whole number, not \"none\"");
+    assert_eq!(refused("quantun", "1ms"), "no policy here has `quantun`; did you mean `quantum`?");
+    assert!(refused("fcfs.quantum", "1ms").starts_with("no policy here has `fcfs.quantum`"));
+    assert!(refused("quantum", "0").starts_with("`quantum` of policy `rr`: must be above 0"));
+    assert!(refused("workload.3.tasks", "1").starts_with("there is no `3`"));
+    assert!(experiment(&text).with_policies(&["shirt"]).is_err());
+}
