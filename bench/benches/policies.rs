@@ -1,6 +1,7 @@
 //! One decision of a policy: pick, tick, put, with 16, 1,000 and 100,000 tasks on one CPU, beside
 //! the same three calls of ArceOS's `axsched` crate.
 
+use anysched_core::policy::cfs_arceos::CfsArceos;
 use anysched_core::policy::fcfs::Fcfs;
 use anysched_core::policy::rr::RoundRobin;
 use anysched_core::{
@@ -86,6 +87,7 @@ fn decisions(c: &mut Criterion) {
     theirs(c, "axsched-fifo", axsched::FifoScheduler::new, axsched::FifoTask::new);
     ours::<RoundRobin>(c, "rr", &[("tick", "10ms")]);
     theirs(c, "axsched-rr", axsched::RRScheduler::<_, 5>::new, axsched::RRTask::<_, 5>::new);
+    ours::<CfsArceos>(c, "cfs-arceos", &[]);
     theirs(c, "axsched-cfs", axsched::CFScheduler::new, axsched::CFSTask::new);
 }
 

@@ -1,1 +1,92 @@
-//! Loads that several benchmarks share.
+//! Loads and runs that several benchmarks share.
+
+use anysched_core::policy::fcfs::Fcfs;
+use anysched_core::registry::{build_rule, policy};
+use anysched_core::{Machine, Scheduler, Span, Time, Uni};
+use anysched_sim::{Metrics, Setup, Sim};
+use anysched_trace::Sink;
+use anysched_workload::Load;
+use anysched_workload::dist::Dist;
+use anysched_workload::generate::{Arrivals, Batch, Generator, Open, Settings, TaskSet};
+use std::path::Path;
+
+/// A distribution by its text form, which must be right.
+pub fn dist(text: &str) -> Dist {
+    Dist::parse(text, Path::new(".")).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn built(generator: impl Generator, cpus: usize) -> Box<dyn Load> {
+    generator.build(1, cpus).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// `tasks` periodic tasks that keep `cpus` CPUs 80 % busy, as by Bini and Buttazzo; periods from
+/// 1 to 100 ms.
+pub fn periodic(tasks: u32, cpus: usize) -> Box<dyn Load> {
+    let set = TaskSet {
+        settings: Settings::default(),
+        tasks,
+        load: 0.8,
+        periods: (Span::from_ms(1), Span::from_ms(100)),
+        period_step: Span::from_us(1),
+        offset: dist("0ns"),
+        jitter: Span::ZERO,
+        jobs: None,
+        until: None,
+    };
+    built(set, cpus)
+}
+
+/// M/M/1 at 80 % load: `tasks` arrivals with 1 ms of work on average.
+pub fn mm1(tasks: u64) -> Box<dyn Load> {
+    let open = Open {
+        settings: Settings::default(),
+        arrivals: Arrivals::Load(0.8),
+        service: dist("exp(1ms)"),
+        tasks: Some(tasks),
+        start: Time::ZERO,
+        until: None,
+    };
+    built(open, 1)
+}
+
+/// A closed batch of `tasks` with exponential work.
+pub fn batch(tasks: u64) -> Box<dyn Load> {
+    let settings = Settings::default();
+    built(Batch { settings, tasks, service: dist("exp(1ms)"), at: Time::ZERO }, 4)
+}
+
+/// A flat machine.
+pub fn machine(cpus: usize) -> Machine {
+    Machine::flat(cpus).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A registered policy with its defaults.
+pub fn registered(name: &str, machine: &Machine) -> Box<dyn Scheduler> {
+    let known = policy(name).unwrap_or_else(|| panic!("no policy {name}"));
+    (known.build)(machine, &[]).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// FCFS for one CPU, without dynamic dispatch.
+pub fn fcfs_uni(machine: &Machine) -> Uni<Fcfs> {
+    Uni::new(machine, &Default::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// FCFS on one queue for all CPUs, without dynamic dispatch.
+pub fn fcfs_smp(machine: &Machine) -> impl Scheduler {
+    build_rule::<Fcfs>(machine, &[]).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Runs a load until `until`.
+pub fn run<T: Sink>(
+    machine: &Machine,
+    scheduler: impl Scheduler,
+    load: Box<dyn Load>,
+    until: Time,
+    sink: T,
+) -> (Metrics, T) {
+    let setup = Setup { until, ..Setup::new(machine.clone()) };
+    match Sim::with_sink(setup, scheduler, load, sink).run() {
+        Ok((metrics, _, sink)) => (metrics, sink),
+        Err(error) => panic!("{error}"),
+    }
+}

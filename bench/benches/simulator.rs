@@ -1,0 +1,147 @@
+//! The simulator: dispatches, events, a bare queueing loop beside it, growth with the number of
+//! tasks, a large batch, and tracing to a file.
+
+use anysched_bench::{batch, fcfs_smp, fcfs_uni, machine, mm1, periodic, registered, run};
+use anysched_core::Time;
+use anysched_trace::perfetto::PerfettoWriter;
+use anysched_trace::{Event, NoTrace, Sink, TaskInfo};
+use anysched_workload::rng::Rng;
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::hint::black_box;
+
+/// 100 periodic tasks on 4 CPUs: dispatches per second, by policy.
+fn dispatches(c: &mut Criterion) {
+    let machine = machine(4);
+    let until = Time(20_000_000_000);
+    let mut group = c.benchmark_group("dispatches");
+    let load = || periodic(100, 4);
+    let (metrics, _) = run(&machine, fcfs_smp(&machine), load(), until, NoTrace);
+    group.throughput(Throughput::Elements(metrics.dispatches));
+    group.bench_function("fcfs (static)", |b| {
+        b.iter(|| run(&machine, fcfs_smp(&machine), load(), until, NoTrace).0.dispatches);
+    });
+    for name in ["fcfs", "rr", "mlfq", "srpt", "cfs", "eevdf"] {
+        let (metrics, _) = run(&machine, registered(name, &machine), load(), until, NoTrace);
+        group.throughput(Throughput::Elements(metrics.dispatches));
+        group.bench_function(name, |b| {
+            b.iter(|| {
+                run(&machine, registered(name, &machine), load(), until, NoTrace).0.dispatches
+            });
+        });
+    }
+}
+
+/// M/M/1 as a plain loop over a binary heap: what an event costs at the least.
+fn bare_mm1(tasks: u64) -> u64 {
+    let mut rng = Rng::from_seed(1);
+    let mut draw = |mean: f64| (-mean * libm::log(1.0 - rng.unit())) as u64;
+    let mut events = BinaryHeap::new();
+    let mut queue = VecDeque::new();
+    let (mut arrived, mut busy, mut waited) = (0, false, 0u64);
+    events.push(Reverse((draw(1.25e6), true)));
+    while let Some(Reverse((now, is_arrival))) = events.pop() {
+        if is_arrival {
+            arrived += 1;
+            queue.push_back(now);
+            if arrived < tasks {
+                events.push(Reverse((now + draw(1.25e6), true)));
+            }
+        } else {
+            busy = false;
+        }
+        if !busy && let Some(arrival) = queue.pop_front() {
+            waited += now - arrival;
+            busy = true;
+            events.push(Reverse((now + draw(1e6), false)));
+        }
+    }
+    waited
+}
+
+fn queueing(c: &mut Criterion) {
+    const TASKS: u64 = 300_000;
+    let machine = machine(1);
+    let mut group = c.benchmark_group("mm1");
+    group.throughput(Throughput::Elements(2 * TASKS));
+    group.bench_function("bare heap loop", |b| b.iter(|| black_box(bare_mm1(TASKS))));
+    group.bench_function("fcfs", |b| {
+        b.iter(|| run(&machine, fcfs_uni(&machine), mm1(TASKS), Time::NEVER, NoTrace).0.events);
+    });
+}
+
+/// Time per event with 10 to 1,000,000 periodic tasks.
+fn growth(c: &mut Criterion) {
+    let machine = machine(4);
+    let mut group = c.benchmark_group("growth");
+    for tasks in [10u32, 1_000, 100_000, 1_000_000] {
+        // About 300,000 dispatches each: a task has some 215 jobs a second.
+        let until = Time(1_500_000_000_000 / u64::from(tasks));
+        let load = || periodic(tasks, 4);
+        let (metrics, _) = run(&machine, fcfs_smp(&machine), load(), until, NoTrace);
+        group.throughput(Throughput::Elements(metrics.events));
+        group.bench_function(BenchmarkId::from_parameter(tasks), |b| {
+            b.iter_batched(
+                load,
+                |load| run(&machine, fcfs_smp(&machine), load, until, NoTrace).0.events,
+                criterion::BatchSize::PerIteration,
+            );
+        });
+    }
+}
+
+fn closed_batch(c: &mut Criterion) {
+    const TASKS: u64 = 1_000_000;
+    let machine = machine(4);
+    let mut group = c.benchmark_group("batch");
+    group.throughput(Throughput::Elements(TASKS));
+    for name in ["fcfs", "srpt", "cfs"] {
+        group.bench_function(name, |b| {
+            b.iter(|| {
+                let scheduler = registered(name, &machine);
+                run(&machine, scheduler, batch(TASKS), Time::NEVER, NoTrace).0.completed
+            });
+        });
+    }
+}
+
+/// Counts what the writer is told.
+struct Counted<S>(S, u64);
+
+impl<S: Sink> Sink for Counted<S> {
+    fn task(&mut self, info: &TaskInfo<'_>) {
+        self.0.task(info);
+    }
+    #[inline]
+    fn event(&mut self, event: &Event) {
+        self.1 += 1;
+        self.0.event(event);
+    }
+}
+
+fn tracing(c: &mut Criterion) {
+    let machine = machine(4);
+    let until = Time(5_000_000_000);
+    let path = std::env::temp_dir().join(format!("anysched-bench-{}.pftrace", std::process::id()));
+    let traced = || {
+        let file =
+            std::io::BufWriter::new(std::fs::File::create(&path).expect("a writable folder"));
+        let sink = Counted(PerfettoWriter::new(file), 0);
+        let load = periodic(100, 4);
+        let (_, Counted(writer, events)) = run(&machine, fcfs_smp(&machine), load, until, sink);
+        writer.finish(until).expect("room on the disk");
+        events
+    };
+    let mut group = c.benchmark_group("tracing");
+    group.throughput(Throughput::Elements(traced()));
+    group.bench_function("perfetto file", |b| b.iter(traced));
+    let _ = std::fs::remove_file(&path);
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().sample_size(10);
+    targets = dispatches, queueing, growth, closed_batch, tracing
+}
+criterion_main!(benches);
