@@ -49,7 +49,7 @@ pub fn gantt(args: &GanttArgs) -> Result<(), Failure> {
             let why = format!("the run ends at {}", end.since(Time::ZERO));
             return Err(Failure::from(format!("{}: nothing to draw, {why}", entry.label)));
         }
-        let cpus = plan.setup(args.group).machine.cpus();
+        let cpus = plan.setup(args.group, number).machine.cpus();
         let gantt = Gantt::new(cpus, from, until, width - NAMES, args.tasks);
         let (_, mut gantt) = plan.run_one(args.group, number, args.seed, gantt)?;
         gantt.finish(until);

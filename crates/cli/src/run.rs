@@ -140,7 +140,7 @@ fn write_trace(
         failed = Some(error);
         std::io::Error::other("the run failed")
     };
-    let cpus = plan.setup(group).machine.cpus();
+    let cpus = plan.setup(group, policy).machine.cpus();
     let written = write_whole(path, |out| match format {
         TraceFormat::Perfetto => {
             let sink = Ending { sink: PerfettoWriter::new(out), end: Time::ZERO };
@@ -171,8 +171,8 @@ impl anysched_core::recorder::LogSink for SharedLog {
 
 /// Makes the first run of a row again and records the policy's calls and answers.
 fn write_log(plan: &Plan, group: usize, policy: usize, path: &Path) -> Result<(), Failure> {
-    let entry = &plan.policies()[policy];
-    let machine = &plan.setup(group).machine;
+    let entry = plan.policy(group, policy);
+    let machine = &plan.setup(group, policy).machine;
     let log = SharedLog::default();
     let record = |scheduler: Box<dyn Scheduler>| -> Box<dyn Scheduler> {
         let settings = entry.settings();

@@ -5,8 +5,8 @@ use crate::columns;
 use crate::error::{Error, Fault, NOWHERE, Source};
 use crate::fields::{Fields, hint};
 use crate::plan::Plan;
-use crate::sweep::{self, Sweep};
-use crate::tree::{self, Node, Value};
+use crate::sweep::{self, PolicyEntry, Sweep};
+use crate::tree::{self, Entry, Node, Table, Value};
 use anysched_workload::nearest::nearest;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
@@ -36,6 +36,19 @@ pub(crate) struct Scenario {
     pub(crate) at: Range<usize>,
     /// A table of `machine`, `workload` and perhaps `duration`.
     pub(crate) tree: Node,
+    /// By label, what policies have different here.
+    policies: Vec<(String, Table)>,
+}
+
+impl Scenario {
+    /// `policy` as it is here.
+    pub(crate) fn policy(&self, policy: &PolicyEntry) -> Result<PolicyEntry, Fault> {
+        let mut here = policy.clone();
+        for (_, changes) in self.policies.iter().filter(|(label, _)| *label == policy.label) {
+            here.change_in_scenario(changes)?;
+        }
+        Ok(here)
+    }
 }
 
 /// What `seed` may be: whole numbers of TOML from 0 on.
@@ -76,7 +89,7 @@ impl Experiment {
                 .help("an experiment begins with what it is to find out: `question = \"Does …?\"`")
         })?;
         let sweep = sweep::read(fields.get("sweep"), fields.get("policy"))?;
-        let scenarios = read_scenarios(&fields)?;
+        let scenarios = read_scenarios(&fields, &sweep)?;
         let claims = ClaimSpec::read_all(fields.tables("claim")?, &sweep, &scenarios)?;
         let name = path.file_stem().map_or("experiment".into(), |stem| stem.to_string_lossy());
         Ok(Experiment {
@@ -127,7 +140,7 @@ impl Experiment {
     }
 }
 
-fn read_scenarios(fields: &Fields<'_>) -> Result<Vec<Scenario>, Fault> {
+fn read_scenarios(fields: &Fields<'_>, sweep: &Sweep) -> Result<Vec<Scenario>, Fault> {
     let mut base = Node::empty_table(NOWHERE);
     for key in ["machine", "workload", "duration"] {
         if let Some(entry) = fields.table.entry(key) {
@@ -136,12 +149,12 @@ fn read_scenarios(fields: &Fields<'_>) -> Result<Vec<Scenario>, Fault> {
     }
     let nodes = fields.tables("scenario")?;
     if nodes.is_empty() {
-        let scenario = Scenario { name: None, at: NOWHERE, tree: base };
+        let scenario = Scenario { name: None, at: NOWHERE, tree: base, policies: Vec::new() };
         return require_workload(scenario).map(|scenario| vec![scenario]);
     }
     let mut scenarios: Vec<Scenario> = Vec::new();
     for node in nodes {
-        let keys = ["name", "machine", "workload", "duration"];
+        let keys = ["name", "machine", "workload", "duration", "policy"];
         let fields = Fields::of(node, "[[scenario]]", &keys)?;
         let name_node = fields.need("name", "\"interactive\"")?;
         let name = crate::fields::text(name_node, "name")?;
@@ -150,9 +163,11 @@ fn read_scenarios(fields: &Fields<'_>) -> Result<Vec<Scenario>, Fault> {
             return Err(Fault::at(&name_node.at, message).label("the second one"));
         }
         let mut tree = base.clone();
+        let mut policies = Vec::new();
         for entry in &fields.table.0 {
             match (entry.key.as_str(), &entry.node.value) {
                 ("name", _) => {}
+                ("policy", _) => policies = read_changes(&entry.node, sweep)?,
                 ("machine", Value::Table(overrides)) => {
                     for inner in &overrides.0 {
                         let path = ["machine", inner.key.as_str()];
@@ -164,10 +179,23 @@ fn read_scenarios(fields: &Fields<'_>) -> Result<Vec<Scenario>, Fault> {
                     .map_err(|why| Fault::at(&entry.key_at, why))?,
             }
         }
-        let scenario = Scenario { name: Some(name.to_string()), at: node.at.clone(), tree };
+        let scenario =
+            Scenario { name: Some(name.to_string()), at: node.at.clone(), tree, policies };
         scenarios.push(require_workload(scenario)?);
     }
     Ok(scenarios)
+}
+
+/// What policies have different in a scenario, by label.
+fn read_changes(node: &Node, sweep: &Sweep) -> Result<Vec<(String, Table)>, Fault> {
+    let known: Vec<&str> = sweep.policies.iter().map(|policy| policy.label.as_str()).collect();
+    let fields = Fields::of(node, "[scenario.policy]", &known)?;
+    let change = |entry: &Entry| match &entry.node.value {
+        Value::Table(changes) => Ok((entry.key.clone(), changes.clone())),
+        _ => Err(Fault::at(&entry.node.at, format!("what differs is a table, not {}", entry.node))
+            .help(format!("for example `{} = {{ machine = {{ cpus = 5 }} }}`", entry.key))),
+    };
+    fields.table.0.iter().map(change).collect()
 }
 
 fn require_workload(scenario: Scenario) -> Result<Scenario, Fault> {

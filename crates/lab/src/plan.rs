@@ -10,10 +10,11 @@ use crate::machine;
 use crate::results::{Group, PolicyUsed};
 use crate::run::RunError;
 use crate::sweep::{AxisValue, MAX_RUNS, PolicyEntry};
-use crate::tree::Node;
+use crate::tree::{Entry, Node};
 use anysched_core::{Scheduler, Span, Time};
 use anysched_sim::{Metrics, Setup, Sim};
 use anysched_trace::Sink;
+use std::sync::Arc;
 
 /// All runs of an experiment, checked and ready to go.
 #[derive(Debug)]
@@ -35,10 +36,18 @@ pub struct Plan {
 #[derive(Debug)]
 pub(crate) struct PlannedGroup {
     pub(crate) described: Group,
-    pub(crate) setup: Setup,
+    /// In the order of the policies, each with its machine.
+    cells: Vec<Cell>,
     loads: Loads,
     /// What of the group its seeds derive from.
     identity: Vec<String>,
+}
+
+/// A policy as it is in one group, and the machine that it runs on there.
+#[derive(Debug)]
+struct Cell {
+    policy: PolicyEntry,
+    setup: Arc<Setup>,
 }
 
 impl Plan {
@@ -136,9 +145,15 @@ impl Plan {
         u64::from_le_bytes(first)
     }
 
-    /// The machine of a group, by position, its costs and when its runs end.
-    pub fn setup(&self, group: usize) -> &Setup {
-        &self.groups[group].setup
+    /// The machine that a policy has in a group, both by position, with its costs and the end of
+    /// its runs. It is the same for all policies of a group but for those that say otherwise.
+    pub fn setup(&self, group: usize, policy: usize) -> &Setup {
+        &self.groups[group].cells[policy].setup
+    }
+
+    /// A policy as it is in a group, both by position: scenarios may change its settings.
+    pub fn policy(&self, group: usize, policy: usize) -> &PolicyEntry {
+        &self.groups[group].cells[policy].policy
     }
 
     /// Makes one run, the events of which go to `sink`: of a group and a policy by position, with
@@ -168,18 +183,18 @@ impl Plan {
         wrap: impl FnOnce(Box<dyn Scheduler>) -> Box<dyn Scheduler>,
     ) -> Result<(Metrics, T), RunError> {
         let planned = &self.groups[group];
+        let Cell { policy, setup } = &planned.cells[policy];
         let seed = self.seed(group, index);
         let failed = |why: String| RunError {
-            policy: self.policies[policy].label.clone(),
+            policy: policy.label.clone(),
             group: planned.described.title(),
             seed,
             why,
         };
-        let machine = &planned.setup.machine;
-        let built = (self.policies[policy].info.build)(machine, &self.policies[policy].settings());
+        let built = (policy.info.build)(&setup.machine, &policy.settings());
         let scheduler = wrap(built.map_err(|error| failed(error.to_string()))?);
         let load = planned.loads.build(seed).map_err(failed)?;
-        let sim = Sim::with_sink(planned.setup.clone(), scheduler, load, sink);
+        let sim = Sim::with_sink(Setup::clone(setup), scheduler, load, sink);
         let (metrics, _, sink) = sim.run().map_err(|error| failed(error.to_string()))?;
         Ok((metrics, sink))
     }
@@ -233,11 +248,13 @@ fn plan_group(
     }
     // Independent of the order of axes in the file.
     identity.sort();
-    build_group(experiment, &tree, axes, identity, files)
+    let policies = experiment.sweep.policies.iter().map(|policy| scenario.policy(policy));
+    let policies = policies.collect::<Result<Vec<_>, _>>()?;
+    build_group(policies, &tree, axes, identity, files)
 }
 
 fn build_group(
-    experiment: &Experiment,
+    policies: Vec<PolicyEntry>,
     tree: &Node,
     axes: Vec<(String, AxisValue)>,
     identity: Vec<String>,
@@ -248,30 +265,54 @@ fn build_group(
         return Err(Fault::whole("no [machine]").help("add `[machine]` and `cpus = 4` below it"));
     };
     let mut setup = machine::setup(machine)?;
-    for policy in &experiment.sweep.policies {
-        policy.build(&setup.machine)?;
-    }
     let Some(list) = part("workload") else { return Err(Fault::whole("no load")) };
+    // Policies with machines of their own are given the same tasks as the others.
     let loads = Loads::read(list, setup.machine.cpus(), files)?;
-    let duration = part("duration").map(read_duration).transpose()?;
-    setup.until = match (duration, loads.until, &loads.endless) {
-        (Some(duration), ..) => Time::ZERO + duration,
-        (None, _, Some(at)) => {
-            return Err(Fault::at(at, "this load never ends").help(
-                "say how long a run is with `duration = \"10s\"` at the top, or how much there is \
-                 of the load",
-            ));
-        }
-        (None, until, None) => until.unwrap_or(Time::NEVER),
-    };
-    let described = Group {
+    setup.until = end(part("duration"), &loads)?;
+    let mut described = Group {
         axes,
         machine: machine::describe(&setup),
         loads: loads.words.clone(),
         costs: machine::describe_costs(&setup.costs),
         duration: (setup.until != Time::NEVER).then(|| setup.until.since(Time::ZERO).to_string()),
+        exceptions: Vec::new(),
     };
-    Ok(PlannedGroup { described, setup, loads, identity })
+    let setup = Arc::new(setup);
+    let mut cells = Vec::with_capacity(policies.len());
+    for policy in policies {
+        let mut own = Arc::clone(&setup);
+        let different = policy.changes_in_scenario();
+        if !different.is_empty() {
+            described.exceptions.push(format!("{}: {}", policy.label, different.join(", ")));
+        }
+        if !policy.machine.0.is_empty() {
+            let mut tree = tree.clone();
+            for Entry { key, key_at, node } in &policy.machine.0 {
+                set_part(&mut tree, &["machine", key], key_at, node.clone())
+                    .map_err(|why| Fault::at(key_at, why))?;
+            }
+            let machine = tree.as_table().and_then(|table| table.get("machine"));
+            let different = machine::setup(machine.unwrap_or(&tree))?;
+            own = Arc::new(Setup { until: setup.until, ..different });
+            let (words, costs) = (machine::describe(&own), machine::describe_costs(&own.costs));
+            described.exceptions.push(format!("{}: {words}; costs: {costs}", policy.label));
+        }
+        policy.build(&own.machine)?;
+        cells.push(Cell { policy, setup: own });
+    }
+    Ok(PlannedGroup { described, cells, loads, identity })
+}
+
+/// When a run ends at the latest.
+fn end(duration: Option<&Node>, loads: &Loads) -> Result<Time, Fault> {
+    match (duration, loads.until, &loads.endless) {
+        (Some(duration), ..) => Ok(Time::ZERO + read_duration(duration)?),
+        (None, _, Some(at)) => Err(Fault::at(at, "this load never ends").help(
+            "say how long a run is with `duration = \"10s\"` at the top, or how much there is of \
+             the load",
+        )),
+        (None, until, None) => Ok(until.unwrap_or(Time::NEVER)),
+    }
 }
 
 fn read_duration(node: &Node) -> Result<Span, Fault> {

@@ -64,6 +64,8 @@ pub struct Group {
     pub costs: String,
     /// When a run ends at the latest, in words; `None`: when all tasks are done.
     pub duration: Option<String>,
+    /// What is different for some policies, in words: the machine, settings.
+    pub exceptions: Vec<String>,
 }
 
 /// The runs of one policy in one group.

@@ -2,7 +2,7 @@
 
 use crate::error::Fault;
 use crate::fields::{self, hint};
-use crate::tree::{Node, Table, Value};
+use crate::tree::{Entry, Node, Table, Value};
 use anysched_core::registry::{POLICIES, PolicyInfo, policy};
 use anysched_core::{Machine, ParamError, Scheduler};
 use std::fmt;
@@ -16,6 +16,8 @@ pub struct PolicyEntry {
     /// Its line in the registry.
     pub info: &'static PolicyInfo,
     settings: Vec<Setting>,
+    /// What of the machine is different for this policy.
+    pub(crate) machine: Table,
     at: Range<usize>,
 }
 
@@ -25,6 +27,7 @@ struct Setting {
     name_at: Range<usize>,
     text: String,
     text_at: Range<usize>,
+    in_scenario: bool,
 }
 
 /// What is varied: a path into the experiment, and its values.
@@ -150,6 +153,7 @@ pub(crate) fn read_policies(node: &Node) -> Result<Vec<PolicyEntry>, Fault> {
             label: info.name.to_string(),
             info,
             settings: Vec::new(),
+            machine: Table::default(),
             at: node.at.clone(),
         };
         return Ok(POLICIES.iter().map(entry).collect());
@@ -210,20 +214,25 @@ fn read_policy(node: &Node) -> Result<(PolicyEntry, bool), Fault> {
     })?;
     let label = table.and_then(|table| table.get("label"));
     let label = label.map(read_label).transpose()?;
-    let mut settings = Vec::new();
-    for entry in table.map_or(&[][..], |table| &table.0) {
-        if !matches!(entry.key.as_str(), "name" | "label") {
-            settings.push(Setting {
-                name: entry.key.clone(),
-                name_at: entry.key_at.clone(),
-                text: setting_text(&entry.key, &entry.node)?,
-                text_at: entry.node.at.clone(),
-            });
-        }
-    }
     let labelled = label.is_some();
     let label = label.unwrap_or_else(|| name.to_string());
-    Ok((PolicyEntry { label, info, settings, at: node.at.clone() }, labelled))
+    let (settings, machine, at) = (Vec::new(), Table::default(), node.at.clone());
+    let mut policy = PolicyEntry { label, info, settings, machine, at };
+    if let Some(table) = table {
+        policy.change(table, &["name", "label"])?;
+        if let Some(entry) = table.entry("machine")
+            && !labelled
+        {
+            return Err(Fault::at(
+                &entry.key_at,
+                "a policy with a machine of its own has no label",
+            )
+            .help(
+                "`label = \"rr, 8 CPUs\"` tells readers that it is not compared on equal terms",
+            ));
+        }
+    }
+    Ok((policy, labelled))
 }
 
 fn read_label(node: &Node) -> Result<String, Fault> {
@@ -255,6 +264,43 @@ impl PolicyEntry {
         self.settings.iter().map(|setting| (setting.name.as_str(), setting.text.as_str())).collect()
     }
 
+    /// The settings that a scenario has changed: `name value`.
+    pub(crate) fn changes_in_scenario(&self) -> Vec<String> {
+        let changed = self.settings.iter().filter(|setting| setting.in_scenario);
+        changed.map(|setting| format!("{} {}", setting.name, setting.text)).collect()
+    }
+
+    /// As [`PolicyEntry::change`], for one scenario.
+    pub(crate) fn change_in_scenario(&mut self, table: &Table) -> Result<(), Fault> {
+        self.change(table, &[])?;
+        for setting in &mut self.settings {
+            setting.in_scenario = table.get(&setting.name).is_some();
+        }
+        Ok(())
+    }
+
+    /// Sets what `table` holds besides `others`: parameters, and parts of the machine.
+    pub(crate) fn change(&mut self, table: &Table, others: &[&str]) -> Result<(), Fault> {
+        for Entry { key, key_at, node } in &table.0 {
+            match (key.as_str(), &node.value) {
+                (key, _) if others.contains(&key) => {}
+                ("machine", Value::Table(machine)) => {
+                    for part in &machine.0 {
+                        self.machine.set(&part.key, &part.key_at, part.node.clone());
+                    }
+                }
+                ("machine", _) => {
+                    let message = format!("`machine` is a table, not {}", node.shown());
+                    return Err(
+                        Fault::at(&node.at, message).help("for example `machine = { cpus = 5 }`")
+                    );
+                }
+                _ => self.set(key, key_at, &setting_text(key, node)?, &node.at),
+            }
+        }
+        Ok(())
+    }
+
     /// Gives a parameter another value.
     pub(crate) fn set(
         &mut self,
@@ -269,6 +315,7 @@ impl PolicyEntry {
             name_at: name_at.clone(),
             text: text.to_string(),
             text_at: text_at.clone(),
+            in_scenario: false,
         });
     }
 

@@ -76,6 +76,10 @@ fn file_cases() -> Vec<(&'static str, String)> {
         ("report", with("[report]\ncolumns = [\"waiting_time_ns_avg\"]")),
         ("report without stat", with("[report]\ncolumns = [\"waiting_time_ns\"]")),
         ("scenario twice", with("[[scenario]]\nname = \"a\"\n[[scenario]]\nname = \"a\"")),
+        (
+            "policy of a scenario",
+            with("[[scenario]]\nname = \"a\"\n[scenario.policy.rr]\nquantum = \"1ms\""),
+        ),
         ("a date", format!("seed = 2026-01-01\n{}", with(""))),
     ]
 }
@@ -111,6 +115,11 @@ fn sweep_cases() -> Vec<(&'static str, String)> {
         ("parameter's value", sweep("policy = [{ name = \"rr\", quantum = 10 }]")),
         ("impossible parameter", sweep("policy = [{ name = \"rr\", quantum = \"0\" }]")),
         ("two of one label", sweep("policy = [\"rr\", { name = \"rr\", label = \"rr\" }]")),
+        ("own machine", sweep("policy = [{ name = \"rr\", machine = { cpus = 3 } }]")),
+        (
+            "part of an own machine",
+            sweep("policy = [{ name = \"rr\", label = \"a\", machine = { cpus = 0 } }]"),
+        ),
         ("axis that is none", sweep("policy = \"rr\"\n\"seed\" = [1, 2]")),
         ("policy's parameter as axis", sweep("policy = \"rr\"\n\"rr.quantum\" = [\"1ms\"]")),
         ("unknown path", sweep("policy = \"rr\"\n\"machine.cpuss\" = [1, 2]")),

@@ -238,6 +238,35 @@ fn scenarios_have_loads_and_machines_of_their_own() {
     assert_eq!(results.groups[2].axes[0].1, AxisValue::Text("short".into()));
 }
 
+/// Three tasks of 2 ms: the same tasks on other machines, said so in the heading.
+#[test]
+fn a_policy_may_have_a_machine_of_its_own() {
+    let text = format!(
+        "{BATCH}[[scenario]]\nname = \"a\"\n[[scenario]]\nname = \"b\"\n\
+         policy = {{ \"fcfs, 3 CPUs\" = {{ machine = {{ context_switch = \"1ms\" }} }}, \
+         rr = {{ quantum = \"1s\" }} }}\n[sweep]\npolicy = [\"rr\", \
+         {{ name = \"fcfs\", label = \"fcfs, 3 CPUs\", machine = {{ cpus = 3 }} }}]\n"
+    );
+    let results = run(&text);
+    let turnaround = |group, policy| {
+        results.row(group, policy).unwrap().aggregate("turnaround_ns").unwrap().mean / 1e6
+    };
+    assert_eq!([turnaround(0, 0), turnaround(0, 1)], [4.0, 2.0]);
+    assert_eq!([turnaround(1, 0), turnaround(1, 1)], [4.0, 3.0]);
+    let exceptions = |group: usize| results.groups[group].exceptions.join("; ");
+    assert_eq!(exceptions(0), "fcfs, 3 CPUs: 3 CPUs; costs: none");
+    let here = "rr: quantum 1s; fcfs, 3 CPUs: 3 CPUs; costs: context switch 1ms";
+    assert_eq!(exceptions(1), here);
+    assert!(output::table(&results).contains("but fcfs, 3 CPUs: 3 CPUs; costs: none\n"));
+    // The load is made for the common machine, so that the tasks are the same.
+    let open = format!(
+        "{OPEN}[sweep]\npolicy = [\"fcfs\", {{ name = \"fcfs\", label = \"1\", machine = {{ cpus = 1 }} }}]"
+    );
+    let results = run(&open);
+    let busy = |policy| results.row(0, policy).unwrap().aggregate("busy_ns").unwrap().mean;
+    assert_eq!(busy(0), busy(1));
+}
+
 #[test]
 fn all_costs_and_parts_of_a_machine_arrive_in_the_setup() {
     let plan = plan(
@@ -251,7 +280,7 @@ fn all_costs_and_parts_of_a_machine_arrive_in_the_setup() {
          [[machine.hotplug]]\nat = \"1ms\"\ncpu = 3\nonline = false\n\
          [[workload]]\nkind = \"hog\"\n",
     );
-    let setup = plan.setup(0);
+    let setup = plan.setup(0, 0);
     let costs = &setup.costs;
     let spans = [
         costs.context_switch,

@@ -212,6 +212,9 @@ fn heading(text: &mut String, group: &Group, seeds: u32) {
     facts.extend(group.duration.iter().map(|duration| format!("duration {duration}")));
     facts.push(if seeds == 1 { "1 seed".to_string() } else { format!("{seeds} seeds") });
     wrap(text, "", &facts.join("; "));
+    for exception in &group.exceptions {
+        wrap(text, "", &format!("but {exception}"));
+    }
     text.push('\n');
 }
 
