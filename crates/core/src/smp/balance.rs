@@ -10,7 +10,8 @@
 //!
 //! **Balancing** (Linux `load_balance` up to 6.5): for each group of each domain, at intervals,
 //! one of its CPUs (the first idle one, else the first) compares the group with the busiest other
-//! group of the domain and pulls. Numbers per level are in [`Tuning`].
+//! group of the domain, of equals the next one round, and pulls. Numbers per level are in
+//! [`Tuning`].
 //!
 //! - Balanced: no other group has waiting tasks, or the busiest has at most `imbalance_percent`
 //!   of the own load for its capacity, or the own load is at least the mean.
@@ -294,7 +295,7 @@ impl<Q: RunQueue> Smp<Q> {
                 true
             };
             let spare = self.rule.spare(&at!(self, cx.now, queue), fits);
-            cx.work.scanned += scanned.get();
+            cx.work.scanned += scanned.get() - u32::from(spare.is_some());
             if spare.is_some() {
                 return spare;
             }
@@ -381,7 +382,10 @@ impl<Q: RunQueue> Smp<Q> {
         let machine = &self.machine;
         let (mut own, mut all) = (Group::default(), Group::default());
         let mut busiest: Option<(u64, CpuId, Group)> = None;
-        for other in machine.sharing(level, leader) {
+        // From the own group round, so that not all groups prefer the same one of equals.
+        let domain = machine.sharing(level, leader);
+        let (before, from_own) = domain.split_at(domain.partition_point(|&cpu| cpu < leader));
+        for other in from_own.iter().chain(before) {
             let cpus = group_of(machine, level, other);
             if cpus[0] != *other {
                 continue;

@@ -131,6 +131,20 @@ fn three_tasks_take_turns_at_having_a_cpu_alone() {
 }
 
 #[test]
+fn groups_prefer_different_ones_of_equals() {
+    let mut rig = rig::<Fcfs>("4 cpus");
+    fill(&mut rig, &[1, 1, 2, 2]);
+    // Each of CPUs 0 and 1 may take a task at its second try: the one of CPU 2, then of CPU 3,
+    // not the one that CPU 0 has only just got.
+    rig.pass_until(65 * MS);
+    assert_eq!(rig.waiting(), [1, 1, 0, 0]);
+    assert_eq!([201, 301].map(|task| rig.queue(task)), [0, 1]);
+    // In the same way CPU 2 looks at CPU 3 first, then at 0; and CPU 3 at 0, then at 1.
+    rig.pass_until(193 * MS);
+    assert_eq!([201, 301].map(|task| rig.queue(task)), [2, 3]);
+}
+
+#[test]
 fn intervals_double_while_balanced_up_to_the_longest() {
     let mut rig = rig::<Fcfs>("2 cpus");
     fill(&mut rig, &[5, 4]);
