@@ -105,8 +105,12 @@ pub(crate) fn text<'a>(node: &'a Node, key: &str) -> Result<&'a str, Fault> {
 /// A time as text, or a plain 0.
 pub(crate) fn span(node: &Node, key: &str) -> Result<Span, Fault> {
     match &node.value {
-        Value::Text(text) => Span::parse(text)
-            .map_err(|why| Fault::at(&node.at, format!("`{key}` = {}: {why}", node.shown()))),
+        Value::Text(text) => match Span::parse(text) {
+            Ok(Span::MAX) => Err(wrong(node, key, "a time that passes")
+                .help(format!("for no limit, leave `{key}` out"))),
+            Ok(span) => Ok(span),
+            Err(why) => Err(Fault::at(&node.at, format!("`{key}` = {}: {why}", node.shown()))),
+        },
         Value::Integer(0) => Ok(Span::ZERO),
         Value::Integer(_) | Value::Real(_) => Err(wrong(node, key, "a time with a unit")
             .help(format!("in quotes, for example `{key} = \"{node}ms\"`"))),

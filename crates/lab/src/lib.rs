@@ -15,7 +15,9 @@
 //! The file is read into a tree of values that know their place in it. Each combination of axis
 //! values is a copy of the tree with some values replaced, from which the machine, the loads and
 //! the policies are built; an error points at the value that it is about, be it that of an axis.
+//!
 
+#![doc = include_str!("../EXPERIMENTS.md")]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

@@ -294,7 +294,7 @@ impl Reader<'_> {
         self.fields.need("tasks", "100")?;
         let load = Batch {
             settings: self.settings()?,
-            tasks: self.count("tasks")?.unwrap_or(1),
+            tasks: self.fields.whole("tasks", 0..=MAX_BATCH)?.unwrap_or(1),
             service: self.dist_needed("service")?,
             at: self.time("at")?.unwrap_or(Time::ZERO),
         };
@@ -487,7 +487,9 @@ impl Reader<'_> {
     }
 }
 
-/// Tasks that exist for the whole run cost memory each.
+/// Sources of tasks cost memory for the whole run.
 const MAX_SOURCES: u32 = 1 << 20;
-/// Tasks of a batch are all there at once.
-const MAX_TASKS: u64 = 1 << 32;
+/// Tasks of a batch are all there at once, at some 150 bytes each.
+const MAX_BATCH: u64 = 1 << 24;
+/// More would take years.
+const MAX_TASKS: u64 = 1 << 40;

@@ -317,7 +317,7 @@ fn end(duration: Option<&Node>, loads: &Loads) -> Result<Time, Fault> {
 
 fn read_duration(node: &Node) -> Result<Span, Fault> {
     let duration = fields::span(node, "duration")?;
-    if duration == Span::ZERO || duration == Span::MAX {
+    if duration == Span::ZERO {
         return Err(Fault::at(&node.at, format!("`duration` = {node} is out of range"))
             .help("a run is longer than 0; leave `duration` out to run until all tasks are done"));
     }

@@ -66,6 +66,7 @@ fn file_cases() -> Vec<(&'static str, String)> {
         ("CPUs twice", machine("cpus = 2\ntopology = \"2 cores\"")),
         ("topology", machine("topology = \"2 sockets x 4 cores\"")),
         ("time without unit", machine("cpus = 2\ncontext_switch = 1500")),
+        ("no limit", machine("cpus = 2\ncontext_switch = \"none\"")),
         ("unknown unit", machine("cpus = 2\ncontext_switch = \"1.5usec\"")),
         ("migration", machine("cpus = 2\nmigration = { l3 = \"1us\" }")),
         ("smt", machine("cpus = 2\nsmt = 1.5")),
