@@ -79,15 +79,29 @@ fn terminal_width() -> Option<u16> {
     terminal_size::terminal_size().map(|(width, _)| width.0)
 }
 
+/// The folder that a file is to be in.
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Refuses an output that cannot be written before long runs are made for it.
+pub fn require_folder(path: &Path) -> Result<(), Failure> {
+    let folder = folder(path);
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let (path, folder) = (path.display(), folder.display());
+    Err(Failure::from(format!("{path} cannot be written: there is no folder {folder}")))
+}
+
 /// Writes a file under a temporary name beside it and renames it, so that there is never a part
 /// of one.
 pub fn write_whole(
     path: &Path,
     write: impl FnOnce(&mut io::BufWriter<&std::fs::File>) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let failed = |error: io::Error| Failure::from(format!("{}: {error}", path.display()));
-    let file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
+    let file = tempfile::NamedTempFile::new_in(folder(path)).map_err(failed)?;
     let mut out = io::BufWriter::with_capacity(1 << 20, file.as_file());
     write(&mut out).and_then(|()| out.flush()).map_err(failed)?;
     drop(out);

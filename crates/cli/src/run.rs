@@ -26,6 +26,9 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     let plan = choose::plan(&experiment)?;
     let trace = args.trace.as_deref().map(TraceFormat::of).transpose()?;
+    for path in args.trace.iter().chain(&args.record) {
+        output::require_folder(path)?;
+    }
     // Runs go on to their end after the first Ctrl-C; a second one ends the program at once.
     let handler = ctrlc::set_handler(|| {
         if CANCEL.swap(true, Ordering::Relaxed) {
@@ -189,7 +192,8 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     let plan = choose::plan(&experiment)?;
     let mut text = format!("{}: {}\n", experiment.name(), experiment.question());
     for (number, group) in plan.groups().enumerate() {
-        text.push_str(&format!("group {number}: {}\n", group.title()));
+        text.push_str(format!("group {number}: {}", group.title()).trim_end_matches([':', ' ']));
+        text.push('\n');
         text.push_str(&format!("  {}\n", group.machine));
         for load in &group.loads {
             text.push_str(&format!("  {load}\n"));

@@ -30,7 +30,7 @@ const DISTRIBUTIONS: [&str; 8] = [
     "empirical(file.csv)",
 ];
 
-/// Words in lines of at most `width` characters.
+/// A list of words in lines of at most `width` characters, besides a comma at their ends.
 fn wrap(words: &[&str], width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in words {
@@ -39,7 +39,12 @@ fn wrap(words: &[&str], width: usize) -> Vec<String> {
                 line.push_str(", ");
                 line.push_str(word);
             }
-            _ => lines.push((*word).to_owned()),
+            last => {
+                if let Some(line) = last {
+                    line.push(',');
+                }
+                lines.push((*word).to_owned());
+            }
         }
     }
     lines
@@ -49,6 +54,12 @@ fn wrap(words: &[&str], width: usize) -> Vec<String> {
 mod tests {
     use super::*;
     use anysched_workload::dist::Dist;
+
+    #[test]
+    fn lists_are_broken_after_commas() {
+        assert_eq!(wrap(&["ab", "cd", "ef"], 6), ["ab, cd,", "ef"]);
+        assert!(wrap(&[], 6).is_empty());
+    }
 
     #[test]
     fn every_example_is_a_distribution() {

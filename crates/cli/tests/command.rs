@@ -1,0 +1,394 @@
+//! The program, command by command.
+
+mod program;
+
+use anysched_core::registry::POLICIES;
+use program::Folder;
+use serde_json::Value;
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const SMALL: &str = r#"
+question = "Which is shorter?"
+[machine]
+cpus = 2
+context_switch = "1us"
+[[workload]]
+kind = "batch"
+tasks = 20
+service = "exp(10ms)"
+[sweep]
+policy = ["fcfs", "rr"]
+"workload.0.tasks" = [5, 20]
+seeds = 2
+[[claim]]
+id = "c1"
+text = "First come waits at most twice as long"
+expect = "fcfs.waiting_time_ns_mean < 2.0 * rr.waiting_time_ns_mean"
+"#;
+
+fn small() -> Folder {
+    let folder = Folder::new();
+    folder.write("small.toml", SMALL);
+    folder
+}
+
+fn json(folder: &Folder, args: &[&str]) -> Value {
+    let args = [&["run", "small.toml", "--format", "json"], args].concat();
+    serde_json::from_str(&folder.stdout(&args)).unwrap()
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+fn policies(results: &Value) -> Vec<&str> {
+    let rows = results["rows"].as_array().unwrap();
+    rows.iter().map(|row| row["policy"].as_str().unwrap()).collect()
+}
+
+/// The mean of a metric in the first row.
+fn mean(results: &Value, metric: &str) -> f64 {
+    results["rows"][0]["metrics"][metric]["mean"].as_f64().unwrap()
+}
+
+#[test]
+fn results_do_not_depend_on_jobs_or_on_the_time_of_day() {
+    let folder = small();
+    for format in ["table", "json", "csv"] {
+        let run = |jobs| folder.stdout(&["run", "small.toml", "--format", format, "--jobs", jobs]);
+        let one = run("1");
+        assert!(!one.is_empty());
+        assert_eq!(one, run("2"), "{format}");
+        assert_eq!(one, run("2"), "{format}");
+    }
+}
+
+#[test]
+fn json_has_the_documented_keys() {
+    let results = json(&small(), &[]);
+    let mut top = keys(&results);
+    top.sort_unstable();
+    let expected =
+        ["claims", "complete", "experiment", "host", "question", "rows", "seed", "spec_hash"];
+    assert_eq!(top, expected);
+    assert_eq!(results["experiment"], "small");
+    let rows = results["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 4, "two policies by two values of the axis");
+    for row in rows {
+        let mut names = keys(row);
+        names.sort_unstable();
+        assert_eq!(names, ["axes", "clairvoyant", "metrics", "policy", "seeds"]);
+        assert_eq!(keys(&row["axes"]), ["workload.0.tasks"]);
+        assert_eq!(row["seeds"], 2);
+        for (name, metric) in row["metrics"].as_object().unwrap() {
+            let mut names = keys(metric);
+            names.sort_unstable();
+            let expected = ["ci95", "max", "mean", "min", "p50", "p95", "p99", "sd"];
+            assert_eq!(names, expected, "{name}");
+        }
+    }
+    assert_eq!(mean(&results, "tasks"), 5.0);
+    assert_eq!(results["claims"][0]["id"], "c1");
+}
+
+#[test]
+fn csv_has_a_line_per_row_and_as_many_fields_as_names() {
+    let text = small().stdout(&["run", "small.toml", "--format", "csv"]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 1 + 4);
+    assert!(lines[0].starts_with("experiment,spec_hash,host,policy,clairvoyant,workload.0.tasks,"));
+    let fields = |line: &str| line.split(',').count();
+    assert!(lines.iter().all(|line| fields(line) == fields(lines[0])));
+}
+
+#[test]
+fn the_command_line_changes_the_experiment() {
+    let folder = small();
+    let chosen = json(&folder, &["--policy", "rr,cfs", "--seeds", "3"]);
+    assert_eq!(policies(&chosen), ["rr", "cfs", "rr", "cfs"]);
+    assert_eq!(chosen["rows"][0]["seeds"], 3);
+    assert_eq!(chosen["claims"].as_array().unwrap().len(), 0, "fcfs is left out");
+
+    let rr = |set: &[&str]| json(&folder, &[&["--policy", "rr"], set].concat());
+    let plain = rr(&[]);
+    let short = rr(&["--set", "quantum=1ms"]);
+    let metric = "context_switches";
+    assert!(mean(&short, metric) > 2.0 * mean(&plain, metric), "a short quantum switches more");
+    let wide = rr(&["--set", "machine.cpus=8"]);
+    assert_eq!(mean(&wide, "waiting_time_ns"), 1000.0, "five tasks on eight CPUs wait for nobody");
+}
+
+#[test]
+fn out_writes_the_results_in_every_form() {
+    let folder = small();
+    let table = folder.stdout(&["run", "small.toml", "--out", "results"]);
+    let in_results = |name: &str| folder.read(&format!("results/{name}"));
+    assert_eq!(in_results("small.txt"), table.as_bytes());
+    assert_eq!(
+        in_results("small.csv"),
+        folder.stdout(&["run", "small.toml", "--format", "csv"]).as_bytes()
+    );
+    assert_eq!(
+        in_results("small.json"),
+        folder.stdout(&["run", "small.toml", "--format", "json"]).as_bytes()
+    );
+    let parquet = in_results("small.parquet");
+    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    assert_eq!(std::fs::read_dir(folder.join("results")).unwrap().count(), 4);
+}
+
+/// Two tasks that wake each other for ever without using the CPU stop a run with an error.
+const STANDSTILL: &str = r#"{"anysched-model":1,"until":1000000,"channels":2,"scripts":[
+{"ops":[["signal",1],["wait",0]],"rounds":"forever"},
+{"ops":[["wait",1],["signal",0]],"rounds":"forever"}],
+"tasks":[{"arrives":0,"script":0},{"arrives":0,"script":1}]}"#;
+
+#[test]
+fn a_run_that_fails_leaves_nothing_behind() {
+    let folder = Folder::new();
+    folder.write("model.json", STANDSTILL);
+    let text = "question = \"?\"\npolicy = \"fcfs\"\n[machine]\ncpus = 1\n[[workload]]\n\
+                kind = \"model\"\nfile = \"model.json\"\n";
+    folder.write("still.toml", text);
+    let outputs = ["--out", "results", "--trace", "x.pftrace", "--record", "x.log"];
+    let message = folder.stderr(&[&["run", "still.toml"], &outputs[..]].concat());
+    assert!(message.contains("time stands still"), "{message}");
+    assert_eq!(folder.names(), ["model.json", "still.toml"]);
+}
+
+#[test]
+fn outputs_that_cannot_be_written_are_refused_before_the_run() {
+    let folder = small();
+    for option in ["--trace", "--record"] {
+        let message =
+            folder.stderr(&["run", "small.toml", option, "no-folder/x.txt", "--out", "results"]);
+        assert!(message.contains("no-folder"), "{message}");
+    }
+    assert_eq!(folder.names(), ["small.toml"], "and nothing else has been written");
+}
+
+#[test]
+fn traces_are_of_the_format_that_their_name_says() {
+    let folder = small();
+    folder.stdout(&[
+        "run",
+        "small.toml",
+        "--policy",
+        "rr",
+        "--set",
+        "workload.0.tasks=5",
+        "--trace",
+        "x.txt",
+    ]);
+    folder.stdout(&[
+        "run",
+        "small.toml",
+        "--policy",
+        "rr",
+        "--set",
+        "workload.0.tasks=5",
+        "--trace",
+        "x.pftrace",
+    ]);
+    // Two rows, two files, told apart by the group's number.
+    folder.stdout(&["run", "small.toml", "--policy", "rr", "--trace", "y.txt"]);
+    let names = folder.names();
+    assert_eq!(names, ["small.toml", "x.pftrace", "x.txt", "y-0.txt", "y-1.txt"]);
+    assert!(folder.read("x.txt").starts_with(b"# tracer: nop\n"));
+    // Every top-level field of a Perfetto trace is a packet: field 1, length-delimited.
+    assert_eq!(folder.read("x.pftrace")[0], 0x0a);
+}
+
+#[test]
+fn a_log_replays_and_a_changed_one_does_not() {
+    let folder = small();
+    let one = ["--set", "workload.0.tasks=20", "--policy", "rr", "--record", "x.log"];
+    folder.stdout(&[&["run", "small.toml", "--set", "quantum=2ms"], &one[..]].concat());
+    let said = folder.stdout(&["replay", "x.log"]);
+    assert!(said.starts_with("rr: ") && said.ends_with("no decision differs\n"), "{said}");
+    assert!(folder.stdout(&["replay", "x.log", "--show"]).starts_with("1 at 0: attach task 0"));
+
+    let log = folder.read("x.log");
+    let mut survived = 0;
+    for at in (0..log.len()).step_by(log.len() / 50) {
+        let mut changed = log.clone();
+        changed[at] ^= 0x01;
+        folder.write("y.log", &changed);
+        let output = folder.run(&["replay", "y.log"]);
+        assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"), "byte {at}");
+        if output.status.success() {
+            survived += 1;
+        } else {
+            assert!(output.stderr.len() + output.stdout.len() > 20, "byte {at}: no message");
+        }
+    }
+    // Some bytes say nothing that round robin decides by, such as a burst's length.
+    assert!(survived < 35, "{survived} of 50 changes were not noticed");
+}
+
+#[test]
+fn a_log_of_another_policy_differs() {
+    let folder = small();
+    let one = ["run", "small.toml", "--policy", "rr", "--set", "workload.0.tasks=5"];
+    folder.stdout(&[&one[..], &["--record", "x.log"]].concat());
+    let log = folder.read("x.log");
+    // Magic number and version, then the length of the name and the name.
+    assert_eq!(&log[9..12], b"\x02rr");
+    let renamed = |name: &[u8]| [&log[..9], &[name.len() as u8], name, &log[12..]].concat();
+    folder.write("fcfs.log", renamed(b"fcfs"));
+    let output = folder.run(&["replay", "fcfs.log"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("now the policy answers"), "{said}");
+    folder.write("other.log", renamed(b"zz"));
+    let message = folder.stderr(&["replay", "other.log"]);
+    assert_eq!(message, "anysched: other.log: there is no policy `zz` here\n");
+}
+
+#[test]
+fn the_list_of_policies_is_the_registry() {
+    let folder = Folder::new();
+    let list: Value =
+        serde_json::from_str(&folder.stdout(&["policies", "--format", "json"])).unwrap();
+    let names: Vec<&str> =
+        list.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect();
+    let registered: Vec<&str> = POLICIES.iter().map(|policy| policy.name).collect();
+    assert_eq!(names, registered);
+    let (table, markdown) =
+        (folder.stdout(&["policies"]), folder.stdout(&["policies", "--format", "markdown"]));
+    for policy in POLICIES {
+        assert!(table.contains(policy.summary), "{}", policy.name);
+        assert!(markdown.contains(&format!("| `{}`", policy.name)), "{}", policy.name);
+        let page = folder.stdout(&["policies", policy.name]);
+        for param in (policy.params)() {
+            let line = format!("  {} = \"{}\"  ({})\n", param.name, param.default, param.kind);
+            assert!(page.contains(&line), "{}: {line}", policy.name);
+        }
+    }
+}
+
+#[test]
+fn the_kinds_of_load_are_listed_with_their_keys() {
+    let list = Folder::new().stdout(&["workloads"]);
+    for kind in anysched_lab::workload_kinds() {
+        assert!(list.contains(kind.summary), "{}", kind.name);
+        assert!(kind.keys().iter().all(|key| list.contains(key)), "{}", kind.name);
+    }
+    assert!(list.lines().all(|line| line.len() <= 100 && line.trim_end() == line), "{list}");
+}
+
+#[test]
+fn check_says_what_would_be_run() {
+    let folder = small();
+    let text = folder.stdout(&["check", "small.toml"]);
+    assert!(text.starts_with("small: Which is shorter?\n"), "{text}");
+    assert!(text.ends_with("policies: fcfs, rr\n8 runs, 2 seeds a row\n"), "{text}");
+    assert!(text.lines().all(|line| line.trim_end() == line), "{text}");
+    assert_eq!(folder.names(), ["small.toml"]);
+}
+
+#[test]
+fn pictures_are_at_most_100_columns_wide() {
+    let folder = small();
+    for columns in ["20", "72", "100", "1000"] {
+        let mut command = folder.command(&["gantt", "small.toml", "--group", "1"]);
+        let output = command.env("COLUMNS", columns).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+        let limit = columns.parse::<usize>().unwrap().clamp(30, 100);
+        assert!(widest <= limit && widest + 8 >= limit, "{widest} of {limit}:\n{text}");
+        assert!(text.starts_with("fcfs\n") && text.contains("\nrr\n"), "{text}");
+    }
+}
+
+#[test]
+fn completions_and_the_manual_know_the_commands() {
+    let folder = Folder::new();
+    for args in
+        [&["completions", "bash"][..], &["completions", "zsh"], &["completions", "fish"], &["man"]]
+    {
+        let text = folder.stdout(args);
+        assert!(
+            ["run", "gantt", "replay"].iter().all(|command| text.contains(command)),
+            "{args:?}"
+        );
+    }
+}
+
+const SWF: &str = "; MaxProcs: 4\n\
+    1 0 -1 10 1 -1 -1 1 -1 -1 1 3 1 -1 -1 -1 -1 -1\n\
+    2 5 -1 20 2 -1 -1 2 -1 -1 1 4 1 -1 -1 -1 -1 -1\n";
+
+const RT_APP: &str = r#"{"global": {"duration": 1},
+"tasks": {"worker": {"loop": 10, "run": 2000, "sleep": 3000}}}"#;
+
+const FTRACE: &str = "\
+<idle>-0 [000] d..2. 1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=7 next_prio=120
+     a-7 [000] d..2. 1.004000: sched_switch: prev_comm=a prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=b next_pid=8 next_prio=120
+     b-8 [000] d..2. 1.010000: sched_switch: prev_comm=b prev_pid=8 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120
+";
+
+#[test]
+fn what_is_imported_can_be_run() {
+    for (format, text, output, kind, tasks, busy_ms) in [
+        ("swf", SWF, "load.csv", "tasks", 3.0, 50_000.0),
+        ("swf", SWF, "load.json", "model", 3.0, 50_000.0),
+        ("rt-app", RT_APP, "load.json", "model", 1.0, 20.0),
+        ("ftrace", FTRACE, "load.json", "model", 2.0, 10.0),
+    ] {
+        let folder = Folder::new();
+        folder.write("input", text);
+        folder.stdout(&["import", format, "input", "--output", output]);
+        let experiment = format!(
+            "question = \"?\"\npolicy = \"cfs\"\n[machine]\ncpus = 1\n\
+             [[workload]]\nkind = \"{kind}\"\nfile = \"{output}\"\n"
+        );
+        folder.write("small.toml", experiment);
+        let results = json(&folder, &[]);
+        assert_eq!(mean(&results, "tasks"), tasks, "{format} {output}");
+        assert_eq!(mean(&results, "busy_ns"), busy_ms * 1e6, "{format} {output}");
+        assert_eq!(folder.names(), ["input", output, "small.toml"]);
+    }
+}
+
+#[test]
+fn a_load_that_is_no_list_of_tasks_is_not_made_one() {
+    let folder = Folder::new();
+    folder.write("input", RT_APP);
+    let message = folder.stderr(&["import", "rt-app", "input", "--output", "load.csv"]);
+    assert!(message.contains("does not fit into a list of tasks"), "{message}");
+    assert_eq!(folder.names(), ["input"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_prints_what_is_complete() {
+    let folder = small();
+    let args = ["run", "small.toml", "--seeds", "20000", "--jobs", "1", "--format", "json"];
+    let mut run = folder
+        .command(&args)
+        .args(["--set", "workload.0.tasks=100"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Long enough that the handler is set, far too short for all runs.
+    std::thread::sleep(Duration::from_millis(500));
+    let interrupted = Instant::now();
+    let kill = Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap();
+    assert!(kill.success(), "the run was over before it could be interrupted");
+    let (mut printed, mut said) = (String::new(), String::new());
+    run.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
+    run.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(130), "{said}");
+    assert!(interrupted.elapsed() < Duration::from_secs(10), "it ends after the run under way");
+    assert!(said.contains("stopping after the runs that are under way"), "{said}");
+    assert!(said.contains("anysched: interrupted; "), "{said}");
+    let results: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(results["complete"], false);
+    for row in results["rows"].as_array().unwrap() {
+        assert_eq!(row["seeds"], 20_000, "only complete rows are printed");
+    }
+}
