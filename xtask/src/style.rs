@@ -21,8 +21,11 @@ pub fn check() -> Result<(), Failed> {
             continue;
         }
         let Ok(text) = std::fs::read_to_string(root().join(path)) else { continue };
-        check_widths(path, &text, &mut faults);
-        check_functions(path, &text, &mut faults);
+        // Tests hold inputs that cannot be wrapped, and may be one long table.
+        if !path.contains("/tests") {
+            check_widths(path, &text, &mut faults);
+            check_functions(path, &text, &mut faults);
+        }
     }
     if faults.is_empty() { Ok(()) } else { Err(Failed(format!("\n{faults}"))) }
 }
@@ -30,7 +33,8 @@ pub fn check() -> Result<(), Failed> {
 fn check_widths(path: &str, text: &str, faults: &mut String) {
     for (number, line) in text.lines().enumerate() {
         let width = line.chars().count();
-        if width > WIDTH {
+        // A table in a comment cannot be wrapped.
+        if width > WIDTH && !line.trim_start().starts_with("//! |") {
             let _ = writeln!(faults, "{path}:{}: {width} columns, {WIDTH} fit", number + 1);
         }
         if line.trim_end() != line {

@@ -269,14 +269,7 @@ macro_rules! forward {
                 (**self).pick_next(cx, cpu)
             }
             #[inline]
-            fn put_prev(
-                &mut self,
-                cx: &mut Cx<'_>,
-                cpu: CpuId,
-                task: TaskId,
-                ran: Span,
-                why: Off,
-            ) {
+            fn put_prev(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span, why: Off) {
                 (**self).put_prev(cx, cpu, task, ran, why)
             }
             #[inline]

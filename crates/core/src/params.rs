@@ -335,7 +335,8 @@ mod tests {
         for info in Example::default().list() {
             params.set(info.name, &info.default).unwrap();
         }
-        let defaults: Vec<String> = Example::default().list().into_iter().map(|info| info.default).collect();
+        let defaults: Vec<String> =
+            Example::default().list().into_iter().map(|info| info.default).collect();
         assert_eq!(defaults, ["50ms", "red", "true", "10ms,none", "auto"]);
         assert_eq!(Example::default().list()[1].kind, "red | dark-blue");
         assert_eq!(Example::default().list()[0].doc, "How long.");
@@ -348,10 +349,7 @@ mod tests {
         let error = params.set("colour", "blue").unwrap_err();
         assert_eq!(text(error), "`colour` = \"blue\": not one of red | dark-blue");
         let error = params.set("quantum", "3").unwrap_err();
-        assert_eq!(
-            text(error),
-            "`quantum` = \"3\": a time needs a unit, for example \"3ms\""
-        );
+        assert_eq!(text(error), "`quantum` = \"3\": a time needs a unit, for example \"3ms\"");
         assert_eq!(text(params.set("hue", "1").unwrap_err()), "no parameter `hue`");
     }
 }

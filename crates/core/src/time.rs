@@ -246,7 +246,8 @@ mod tests {
 
     #[test]
     fn spans_read_back_as_written() {
-        for ns in [0, 1, 999, 1_000, 1_500, 750_000, 1_000_000, 2_250_000, 18_000_000_001, u64::MAX] {
+        for ns in [0, 1, 999, 1_000, 1_500, 750_000, 1_000_000, 2_250_000, 18_000_000_001, u64::MAX]
+        {
             let text = Span(ns).to_string();
             assert_eq!(Span::parse(&text), Ok(Span(ns)), "{text}");
         }

@@ -140,6 +140,16 @@ fn a_new_axis_value_or_policy_changes_no_other_row() {
     for row in &few {
         assert!(many.contains(row), "{row}");
     }
+    let turned = rows(&run(&format!(
+        "{OPEN}[sweep]\n\"workload.0.tasks\" = [20, 30]\n\"machine.cpus\" = [2]\n\
+         policy = \"rr\"\nseeds = 2\n"
+    )));
+    let numbers = |row: &String| row.split_once("] ").map(|(_, rest)| rest.to_string());
+    assert_eq!(
+        turned.iter().map(numbers).collect::<Vec<_>>(),
+        few.iter().map(numbers).collect::<Vec<_>>(),
+        "the order of axes changes nothing"
+    );
     let longer = with("[\"rr\"]", "[2]", 3);
     for (row, longer) in few.iter().zip(&longer) {
         assert!(longer.starts_with(row), "more seeds come behind the others");

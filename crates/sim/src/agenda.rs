@@ -70,7 +70,8 @@ struct Contender {
 impl Tournament {
     fn new(leaves: usize) -> Tournament {
         let width = leaves.next_power_of_two();
-        let leaf = |node: usize| Contender { value: NOTHING, leaf: node.wrapping_sub(width) as u32 };
+        let leaf =
+            |node: usize| Contender { value: NOTHING, leaf: node.wrapping_sub(width) as u32 };
         Tournament { nodes: (0..2 * width).map(leaf).collect() }
     }
 

@@ -282,8 +282,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         task.nice = new.nice;
         task.cpu = creator.map_or(0, |cpu| cpu.0);
         if new.deadline.is_some() || new.period.is_some() {
-            task.job =
-                Job { release: self.now, deadline: new.deadline.unwrap_or(Time::NEVER) };
+            task.job = Job { release: self.now, deadline: new.deadline.unwrap_or(Time::NEVER) };
         }
         let serial = task.serial;
         self.metrics.tasks += 1;

@@ -168,9 +168,8 @@ impl Summary {
         if count == 0 {
             return None;
         }
-        let rank = |percent: f64| {
-            (libm::ceil(percent / 100.0 * count as f64) as u64).clamp(1, count)
-        };
+        let rank =
+            |percent: f64| (libm::ceil(percent / 100.0 * count as f64) as u64).clamp(1, count);
         if self.folded.count == 0 {
             let mut sorted = self.samples.clone();
             sorted.sort_unstable();
@@ -336,7 +335,10 @@ mod tests {
             values(right, 500).for_each(|value| b.record(value));
             values(left, 1).chain(values(right, 500)).for_each(|value| all.record(value));
             a.merge(&b);
-            assert_eq!((a.count(), a.sum(), a.min(), a.max()), (all.count(), all.sum(), all.min(), all.max()));
+            assert_eq!(
+                (a.count(), a.sum(), a.min(), a.max()),
+                (all.count(), all.sum(), all.min(), all.max())
+            );
             assert_eq!(a.percentiles([50.0, 99.0]), all.percentiles([50.0, 99.0]));
             assert!((a.sd() / all.sd() - 1.0).abs() < 1e-9);
         }

@@ -23,18 +23,21 @@ use anysched_core::{CpuSet, DomainId, Span, TaskId, Time};
 use std::sync::Arc;
 
 /// A stored-signal counter on which tasks wait: `0 .. Sizes::channels`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub struct Channel(pub u32);
 
 /// A sleeping mutex with first-come hand-over: `0 .. Sizes::locks`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub struct Lock(pub u32);
 
 /// A meeting point of a fixed number of tasks: `0 .. Sizes::barriers.len()`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub struct Barrier(pub u32);
 
 /// The next thing a task does. All but [`Op::Run`] take no time of their own; a task does them

@@ -137,7 +137,9 @@ mod tests {
     proptest! {
         /// Two lists over one arena behave as two deques.
         #[test]
-        fn lists_behave_as_deques(steps in prop::collection::vec((0..5u8, 0..2usize, 0..12u32), 0..300)) {
+        fn lists_behave_as_deques(
+            steps in prop::collection::vec((0..5u8, 0..2usize, 0..12u32), 0..300)
+        ) {
             let mut links = Links::default();
             let mut lists = [List::default(); 2];
             let mut model = [VecDeque::new(), VecDeque::new()];

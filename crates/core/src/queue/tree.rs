@@ -115,8 +115,7 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
     pub fn attach(&mut self, task: TaskId) {
         if self.nodes.len() <= task.index() {
             let (own, all) = (S::default(), S::default());
-            let node =
-                Node { key: K::default(), own, all, left: NONE, right: NONE, parent: NONE };
+            let node = Node { key: K::default(), own, all, left: NONE, right: NONE, parent: NONE };
             self.nodes.resize(task.index() + 1, node);
         }
     }
@@ -413,7 +412,9 @@ mod tests {
             forest.insert(&mut tree, TaskId(task), task, ());
         }
         fn depth(forest: &Forest<u32>, at: Option<TaskId>) -> usize {
-            at.map_or(0, |at| 1 + depth(forest, forest.left(at)).max(depth(forest, forest.right(at))))
+            at.map_or(0, |at| {
+                1 + depth(forest, forest.left(at)).max(depth(forest, forest.right(at)))
+            })
         }
         assert!(depth(&forest, tree.root()) < 45, "{}", depth(&forest, tree.root()));
     }
