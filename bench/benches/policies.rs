@@ -39,7 +39,7 @@ impl<S: Scheduler> Driven<S> {
         let cpu = CpuId(0);
         let mut cx = Cx::new(self.now, &mut self.kicks);
         let Some(pick) = self.scheduler.pick_next(&mut cx, cpu) else { return };
-        self.now = self.now + Span(TICK);
+        self.now += Span(TICK);
         let mut cx = Cx::new(self.now, &mut self.kicks);
         self.scheduler.tick(&mut cx, cpu, pick.task, Span(TICK));
         let kicked = self.kicks.take_lowest().is_some();

@@ -61,7 +61,7 @@ fn check_functions(path: &str, text: &str, faults: &mut String) {
             **line == closing
                 || line.trim_end().ends_with(';') && line.len() - line.trim_start().len() == indent
         };
-        let Some(length) = lines[start..].iter().position(|line| ends(line)) else { continue };
+        let Some(length) = lines[start..].iter().position(ends) else { continue };
         if length > FUNCTION_LINES {
             let _ = writeln!(
                 faults,

@@ -77,7 +77,7 @@ impl Cpu {
     /// Delays the running task by `cost`; it must have been counted up to now.
     #[inline]
     pub(crate) fn delay(&mut self, cost: Span) {
-        self.from = self.from + cost;
+        self.from += cost;
         self.overhead += cost;
     }
 

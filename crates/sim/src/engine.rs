@@ -190,7 +190,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             }
             Class::SliceEnd => self.put_prev(cpu, Off::Expired),
             Class::Tick => self.do_tick(cpu),
-            Class::Ready if outside <= sleeper => self.from_outside(),
+            Class::Ready if outside <= sleeper => self.take_outside(),
             Class::Ready => {
                 if let Some(task) = self.sleepers.pop() {
                     self.wake(task, None);
@@ -248,7 +248,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.emit(Kind::Sample { counter: Counter::Busy, value: self.running });
     }
 
-    fn from_outside(&mut self) {
+    fn take_outside(&mut self) {
         match self.load.outside() {
             Outside::Arrival(new) => self.create(new, None),
             Outside::Signal(channel) => {
@@ -635,10 +635,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
 
     /// Changes the parameters of `task` and tells the policy.
     pub(crate) fn update_params(&mut self, id: TaskId, change: impl FnOnce(&mut TaskParams)) {
-        let mut params = match self.tasks[id].params.take() {
-            Some(params) => params,
-            None => Box::default(),
-        };
+        let mut params = self.tasks[id].params.take().unwrap_or_default();
         change(&mut params);
         self.call(|policy, cx| policy.update(cx, id, &params));
         self.tasks[id].params = Some(params);
