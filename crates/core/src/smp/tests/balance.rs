@@ -207,6 +207,19 @@ fn hot_tasks_move_after_two_failures() {
 }
 
 #[test]
+fn a_task_that_its_cpu_is_about_to_run_stays() {
+    let mut rig = rig::<Fcfs>("2 cpus");
+    fill(&mut rig, &[0, 1]);
+    for task in 0..4 {
+        rig.create(task, 0);
+    }
+    assert_eq!(rig.kicked(), [0], "because of task 0");
+    rig.now = Time(1_000_000);
+    rig.call(|smp, cx| smp.timer(cx));
+    assert_eq!([0, 1, 2, 3].map(|task| rig.queue(task)), [0, 1, 0, 0]);
+}
+
+#[test]
 fn pinned_tasks_stay_and_another_runqueue_is_tried() {
     let mut rig = rig::<Fcfs>("2 nodes x 2 cores");
     for task in 0..8 {

@@ -46,6 +46,19 @@ fn the_nearest_runqueue_comes_first_then_the_busiest() {
 }
 
 #[test]
+fn the_next_nearest_comes_after_one_with_nothing_to_take() {
+    let mut rig = creator::<Fcfs>("2 nodes x 2 llcs x 2 cores", "machine");
+    all_busy(&mut rig, 8);
+    rig.create_with(70, 7, &pinned("7"));
+    wait_on(&mut rig, 2, 20, 1);
+    wait_on(&mut rig, 3, 30, 2);
+    wait_on(&mut rig, 4, 40, 1);
+    let pulled: Vec<u32> = core::iter::from_fn(|| rig.next(6, Off::Exited)).collect();
+    assert_eq!(pulled, [40, 30, 20, 31], "the own node, then the busier of the other");
+    assert_eq!(rig.waiting(), [0, 0, 0, 0, 0, 0, 0, 1]);
+}
+
+#[test]
 fn weight_decides_which_runqueue_is_busiest() {
     let mut rig = creator::<Cfs>("3 cpus", "machine");
     all_busy(&mut rig, 3);
