@@ -44,8 +44,8 @@ fn exists(program: &str) -> bool {
 /// The version of cargo-deny that deny.toml is written for.
 const CARGO_DENY: &str = "0.20";
 
-/// Checks licences, duplicate versions and sources of all dependencies. Without the network the
-/// advisory database cannot be had, so that advisories are left to whoever is online.
+/// Checks licences, duplicate versions and sources of all dependencies. Advisories come from a
+/// database that is not a package, so that they are left to whoever can reach it.
 pub fn deny() -> Result<(), Failed> {
     let tools = root().join("target/tools");
     let deny = tools.join("bin/cargo-deny");
@@ -65,5 +65,5 @@ pub fn deny() -> Result<(), Failed> {
     }
     let program =
         if deny.is_file() { deny.to_string_lossy().into_owned() } else { "cargo-deny".into() };
-    run(&mut command(&program, &["--offline", "check", "bans", "licenses", "sources"]))
+    run(&mut command(&program, &["check", "bans", "licenses", "sources"]))
 }
