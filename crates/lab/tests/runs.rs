@@ -107,6 +107,37 @@ fn numbers_are_aggregated_over_seeds() {
 }
 
 #[test]
+fn extremes_are_those_of_all_seeds() {
+    let row = &run(&format!("{OPEN}[sweep]\npolicy = \"fcfs\"\nseeds = 5\n")).rows[0];
+    let values = |name: &str| row.values(column(name).unwrap());
+    let of = row.aggregate("turnaround_ns").unwrap();
+    let mins = values("turnaround_ns_min");
+    assert!(mins.iter().all(|&min| of.min <= min) && mins.contains(&of.min));
+    let maxima = values("turnaround_ns_max");
+    assert!(maxima.iter().all(|&max| of.max >= max) && maxima.contains(&of.max));
+    let p99 = values("turnaround_ns_p99").iter().sum::<f64>() / 5.0;
+    assert!((of.p99 / p99 - 1.0).abs() < 1e-12, "percentiles are means over seeds");
+}
+
+#[test]
+fn labels_tell_policies_apart() {
+    let labels = |policies: &str| -> Vec<String> {
+        let plan = plan(&format!("{BATCH}[sweep]\npolicy = {policies}\n"));
+        plan.policies().iter().map(|policy| policy.label.clone()).collect()
+    };
+    let two =
+        "[{ name = \"rr\", quantum = \"1ms\" }, { name = \"rr\", quantum = \"2ms\", tick = 0 }]";
+    assert_eq!(labels(two), ["rr(quantum=1ms)", "rr(quantum=2ms,tick=0)"]);
+    let one = "[{ name = \"rr\", quantum = \"1ms\" }, { name = \"rr\", label = \"other\" }]";
+    assert_eq!(labels(one), ["rr", "other"]);
+    assert_eq!(labels("\"fcfs\""), ["fcfs"]);
+    let all = labels("\"all\"");
+    let names: Vec<&str> =
+        anysched_core::registry::POLICIES.iter().map(|policy| policy.name).collect();
+    assert_eq!(all, names);
+}
+
+#[test]
 fn nothing_depends_on_the_number_of_jobs() {
     let text = format!(
         "{OPEN}[sweep]\npolicy = [\"fcfs\", \"rr\"]\n\"machine.cpus\" = [1, 2]\nseeds = 3\n"
@@ -355,6 +386,42 @@ fn recordings_are_loads() {
     let row = &run_with(&plan, 1).rows[0];
     assert!(row.aggregate("completed").unwrap().mean > 300.0);
     assert!(row.aggregate("wakeup_latency_ns").is_some());
+}
+
+#[test]
+fn files_of_other_programs_are_loads() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("e.toml");
+    let planned = |kind: &str, contents: &str, top: &str| {
+        std::fs::write(directory.path().join("file"), contents).unwrap();
+        let text = format!(
+            "question = \"?\"\npolicy = \"fcfs\"\n{top}\n[machine]\ncpus = 1\n[[workload]]\n\
+             kind = \"{kind}\"\nfile = \"file\"\n"
+        );
+        Experiment::parse(&text, &path).and_then(|experiment| experiment.plan())
+    };
+    let makespan = |plan: &Plan| run_with(plan, 1).rows[0].aggregate("makespan_ns").unwrap().mean;
+    let swf = "; a log\n1 0 -1 10 1 -1 -1 1 -1 -1 1 3 -1 -1 -1 -1 -1 -1\n";
+    assert_eq!(makespan(&planned("swf", swf, "").unwrap()), 10e9);
+    let app = |duration: i32| {
+        format!(
+            "{{\"tasks\": {{\"t\": {{\"loop\": -1, \"run\": 1000, \"sleep\": 1000}}}}, \
+             \"global\": {{\"duration\": {duration}}}}}"
+        )
+    };
+    // It runs 1 ms and sleeps 1 ms, until the file ends it or the experiment does.
+    let plan = planned("rt-app", &app(1), "").unwrap();
+    assert_eq!(plan.setup(0, 0).until.0, 1_000_000_000);
+    let utilisation = run_with(&plan, 1).rows[0].aggregate("utilisation").unwrap().mean;
+    assert!((utilisation - 0.5).abs() < 0.01, "{utilisation}");
+    let plan = planned("rt-app", &app(1), "duration = \"1.5s\"").unwrap();
+    assert_eq!(plan.setup(0, 0).until.0, 1_500_000_000);
+    let error = planned("rt-app", &app(-1), "").unwrap_err();
+    assert_eq!(error.to_string(), "this load never ends");
+    assert!(planned("rt-app", &app(-1), "duration = \"1s\"").is_ok());
+    let mut model = Vec::new();
+    anysched_workload::model::Model::default().write(&mut model).unwrap();
+    assert!(planned("model", std::str::from_utf8(&model).unwrap(), "").is_ok());
 }
 
 #[test]
