@@ -86,7 +86,7 @@ impl Experiment {
         let fields = Fields::of(&root, "an experiment", &KEYS)?;
         let question = fields.text("question")?.ok_or_else(|| {
             Fault::whole("no `question`")
-                .help("an experiment begins with what it is to find out: `question = \"Does …?\"`")
+                .help("an experiment says first what it is to find out: `question = \"Does …?\"`")
         })?;
         let sweep = sweep::read(fields.get("sweep"), fields.get("policy"))?;
         let scenarios = read_scenarios(&fields, &sweep)?;

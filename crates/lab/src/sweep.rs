@@ -137,8 +137,9 @@ pub(crate) fn check_path(path: &str, at: &Range<usize>) -> Result<(), Fault> {
         "scenario" => "the scenarios are an axis already".to_string(),
         "seed" => "say how many seeds with `seeds = 20`".to_string(),
         _ if policy(first).is_some() || first == "policy" => {
-            "list the variants: `policy = [{ name = \"rr\", quantum = \"1ms\", label = \"1\" }, …]`"
-                .to_string()
+            "list the variants: `policy = [{ name = \"rr\", quantum = \"1ms\", label = \"1\" }, \
+             …]`"
+            .to_string()
         }
         _ => "an axis is `policy`, `duration` or a path such as `\"machine.cpus\"` or \
               `\"workload.0.tasks\"`"

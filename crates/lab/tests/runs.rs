@@ -301,7 +301,8 @@ fn a_policy_may_have_a_machine_of_its_own() {
     assert!(output::table(&results).contains("but fcfs, 3 CPUs: 3 CPUs; costs: none\n"));
     // The load is made for the common machine, so that the tasks are the same.
     let open = format!(
-        "{OPEN}[sweep]\npolicy = [\"fcfs\", {{ name = \"fcfs\", label = \"1\", machine = {{ cpus = 1 }} }}]"
+        "{OPEN}[sweep]\npolicy = [\"fcfs\", \
+         {{ name = \"fcfs\", label = \"1\", machine = {{ cpus = 1 }} }}]"
     );
     let results = run(&open);
     let busy = |policy| results.row(0, policy).unwrap().aggregate("busy_ns").unwrap().mean;
@@ -427,7 +428,8 @@ fn files_of_other_programs_are_loads() {
 #[test]
 fn experiments_can_be_changed_from_outside() {
     let text = format!(
-        "{OPEN}[sweep]\npolicy = [\"fcfs\", {{ name = \"rr\", quantum = \"1ms\", label = \"short\" }}]\n\
+        "{OPEN}[sweep]\n\
+         policy = [\"fcfs\", {{ name = \"rr\", quantum = \"1ms\", label = \"short\" }}]\n\
          \"machine.cpus\" = [1, 2]\n[[claim]]\nid = \"1\"\ntext = \"t\"\n\
          expect = \"short.response_time_ns_mean <= fcfs.response_time_ns_mean\"\n"
     );
