@@ -378,11 +378,14 @@ fn interactive_tasks_run_and_sleep_in_turn() {
     ];
     assert_eq!(played.of(0), wanted.map(|(at, op)| (at * MS, op)));
     assert_eq!(played.new[0].1.deadline, Some(ms(5)));
-    // The sleep counts from the end of the run, so slow runs move everything.
+    // The sleep counts from the end of the run, so slow runs move everything. Without a deadline
+    // the first run is a job all the same.
     let slow = play(interactive().build(1, 1).unwrap(), Time::NEVER, 3);
     let starts: Vec<u64> =
         slow.of(0).into_iter().filter(|(_, op)| *op == run_of(2)).map(|(at, _)| at / MS).collect();
     assert_eq!(starts, [1, 15]);
+    assert_eq!(slow.new[0].1.deadline, Some(Time::NEVER));
+    assert_eq!(slow.of(0)[1].1, Op::Release { at: ms(15), deadline: None });
 }
 
 #[test]
