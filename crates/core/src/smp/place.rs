@@ -158,10 +158,10 @@ impl<Q: RunQueue> Smp<Q> {
     }
 
     /// As Linux `select_task_rq_fair` at wake-up: the last CPU if it is idle, unless the waker is
-    /// about to sleep. Else the target is the waker's CPU if it is idle and shares the last one's
-    /// cache, or has no more tasks than that one (a waker about to sleep does not count); else the
-    /// last CPU. Then an idle CPU: target, last, a fully idle core of the target's cache, any idle
-    /// CPU there. `None`: the task may not even use the target.
+    /// about to sleep. Else the target is the waker's CPU if it has no more tasks than the last one
+    /// (a waker about to sleep does not count), or the last one. Then an idle CPU: target, last if
+    /// it shares the target's cache, a fully idle core of that cache, any idle CPU there. `None`:
+    /// the task may not even use the target.
     fn place_woken(&self, task: TaskId, arrival: &Arrival, prev: CpuId) -> Option<CpuId> {
         let near = |a: CpuId, b: CpuId| self.machine.cpu(a).llc == self.machine.cpu(b).llc;
         let tasks = |cpu: CpuId| self.occupancy(usize::from(self.queue_of[cpu.index()]));
@@ -176,7 +176,7 @@ impl<Q: RunQueue> Smp<Q> {
             && self.usable(task, waker)
         {
             let staying = tasks(waker).saturating_sub(usize::from(sync));
-            if staying <= tasks(prev) || (is_idle(waker) && near(waker, prev)) {
+            if staying <= tasks(prev) {
                 target = waker;
             }
         }

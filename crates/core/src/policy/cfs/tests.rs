@@ -327,6 +327,20 @@ fn who_preempts_comes_before_whom_it_preempted() {
 }
 
 #[test]
+fn of_two_that_are_near_who_preempts_runs() {
+    let mut rule = Rule::new(&[]);
+    rule.runs(0, 0, 4 * MS);
+    for task in 2..9 {
+        rule.waits(task, 0, 0);
+    }
+    // The granularity of task 1 is 1.3 ms.
+    rule.sleeps(1, -5, 2 * MS);
+    assert!(rule.wake(1));
+    assert_eq!(rule.next(Off::Preempted), Some(1));
+    assert_eq!(rule.next(Off::Blocked), Some(0));
+}
+
+#[test]
 fn who_came_to_the_end_of_its_slice_is_not_preferred() {
     for (ran, picked) in [(3_000_000, Some(0)), (3_000_001, Some(2))] {
         let mut rule = Rule::new(&[]);
@@ -396,9 +410,23 @@ fn a_yielder_is_skipped_until_it_is_picked() {
 fn a_task_that_yields_alone_is_not_skipped_later() {
     let mut rule = Rule::new(&[]);
     rule.runs(0, 0, 0);
-    assert_eq!(rule.next(Off::Yielded), Some(0));
+    rule.off(Off::Yielded);
     rule.waits(1, 0, MS);
-    assert_eq!(rule.next(Off::Preempted), Some(0));
+    assert_eq!(rule.pick(), Some(0));
+}
+
+#[test]
+fn a_yielder_that_was_to_be_preferred_is_not() {
+    let mut rule = Rule::new(&[]);
+    rule.runs(0, 0, 4 * MS);
+    for task in 2..9 {
+        rule.waits(task, 0, 0);
+    }
+    rule.sleeps(1, 0, -MS);
+    assert!(rule.wake(1));
+    assert_eq!(rule.next(Off::Yielded), Some(1));
+    rule.now += ms(2);
+    assert_eq!(rule.next(Off::Preempted), Some(2), "not whom task 1 would have preempted");
 }
 
 #[test]
@@ -438,6 +466,29 @@ fn a_new_weight_counts_from_now_on() {
     assert!((expected - rule.vruntime(0)).abs() <= 2, "{}", rule.vruntime(0));
     assert_eq!((rule.vruntime(1), rule.vruntime(2)), (7 * MS, 3));
     assert_eq!(rule.cfs.weight(TaskId(2)), 335);
+}
+
+#[test]
+fn the_minimum_follows_who_leaves() {
+    let mut rule = Rule::new(&[]);
+    rule.runs(0, 0, 0);
+    rule.waits(1, 0, 10 * MS);
+    rule.waits(2, 0, 20 * MS);
+    rule.off(Off::Blocked);
+    assert_eq!(rule.min_vruntime(), 10 * MS);
+    rule.cfs.remove(&at!(rule), TaskId(1), Removal::Dequeue);
+    assert_eq!(rule.min_vruntime(), 20 * MS);
+}
+
+#[test]
+fn who_moves_keeps_the_distance_that_it_had_when_it_left() {
+    let mut rule = Rule::new(&[]);
+    rule.waits(0, 0, 3 * MS);
+    rule.waits(1, 0, 10 * MS);
+    // Task 0 is the minimum; when it has gone, task 1 is.
+    rule.cfs.remove(&at!(rule), TaskId(0), Removal::Move);
+    rule.push(0, Why::Moved);
+    assert_eq!(rule.vruntime(0), 10 * MS);
 }
 
 #[test]

@@ -116,6 +116,23 @@ fn a_waker_about_to_sleep_does_not_count() {
 }
 
 #[test]
+fn a_waker_about_to_sleep_keeps_its_wakee_near() {
+    for (sync, queue) in [(false, 0), (true, 2)] {
+        let mut rig = linux("2 llcs x 2 cores");
+        sleeper(&mut rig, 10, 0);
+        busy(&mut rig, &[2, 3]);
+        // The last CPU is idle, but its cache is not the waker's.
+        rig.enqueue(10, Enqueue::Wakeup { prev: CpuId(0), sync }, Some(2));
+        assert_eq!(rig.queue(10), queue);
+    }
+    let mut rig = linux("4 cpus");
+    sleeper(&mut rig, 10, 2);
+    busy(&mut rig, &[3]);
+    rig.enqueue(10, Enqueue::Wakeup { prev: CpuId(2), sync: true }, Some(3));
+    assert_eq!(rig.queue(10), 2, "its last CPU, before others of that cache");
+}
+
+#[test]
 fn an_idle_core_comes_before_an_idle_thread() {
     let mut rig = linux("4 cores x 2 threads");
     sleeper(&mut rig, 10, 0);

@@ -101,6 +101,24 @@ fn stealing_goes_as_far_as_it_may() {
 }
 
 #[test]
+fn a_cpu_that_is_too_far_to_pull_is_not_told() {
+    for (steal, told) in [("llc", &[][..]), ("machine", &[1])] {
+        let mut rig = Rig::<Fcfs>::new("2 llcs x 2 cores", &[("place", "linux"), ("steal", steal)]);
+        rig.create_with(10, 0, &pinned("0"));
+        rig.settle();
+        rig.next(0, Off::Blocked);
+        for (task, cpu) in [(0, "0"), (1, "0"), (2, "2"), (3, "3")] {
+            rig.create_with(task, 0, &pinned(cpu));
+        }
+        rig.settle();
+        rig.call(|smp, cx| smp.update(cx, TaskId(10), &TaskParams::default()));
+        // It last ran beside CPU 1, which is idle, but wakes up in the cache of its waker.
+        rig.wake(10, 0, Some(2));
+        assert_eq!((rig.queue(10), &rig.kicked()[..]), (2, told));
+    }
+}
+
+#[test]
 fn what_ran_just_now_is_pulled_only_if_nothing_else_waits() {
     let mut rig = creator::<Fcfs>("2 nodes x 2 cores", "machine");
     all_busy(&mut rig, 4);

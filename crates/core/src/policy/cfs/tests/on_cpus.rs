@@ -54,6 +54,10 @@ fn slices_divide_a_period_by_weight() {
     assert_eq!(equal(2), ms(12));
     assert_eq!(equal(8), ms(3));
     assert_eq!(equal(16), ms(3), "48 ms among 16");
+    // 26 ms are 8.67 times 3 ms, so 9 tasks share one latency and 10 do not.
+    let longer = |tasks| slice("8 cpus", &[("latency", "6.5ms")], &[0].repeat(tasks));
+    assert_eq!(longer(9), Span(26_000_000 / 9));
+    assert_eq!(longer(10), ms(3));
     // Nice 0 weighs 1024, nice 5 weighs 335.
     assert_eq!(slice("8 cpus", &[], &[0, 5]), Span(24_000_000 * 1024 / 1359));
     assert_eq!(slice("8 cpus", &[], &[5, 0]), Span(24_000_000 * 335 / 1359));
