@@ -121,7 +121,7 @@ mod tests {
         // Binomial(70 000, 1/7): five standard deviations are 463.
         assert!(counts.iter().all(|&count| count.abs_diff(10_000) < 463), "{counts:?}");
         // 2^64 is 4/3 of this n: without refusing draws every third number came twice as often.
-        let thirds = (0..30_000).filter(|_| rng.below(3 << 62) % 3 == 0).count();
+        let thirds = (0..30_000).filter(|_| rng.below(3 << 62).is_multiple_of(3)).count();
         // Binomial(30 000, 1/3): five standard deviations are 409.
         assert!(thirds.abs_diff(10_000) < 409, "{thirds}");
         assert_eq!((rng.below(0), rng.below(1)), (0, 0));
