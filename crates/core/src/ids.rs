@@ -41,13 +41,13 @@ pub const MAX_CPUS: usize = 1024;
 #[derive(Clone, PartialEq, Eq)]
 pub struct CpuMask {
     words: [u64; MAX_CPUS / 64],
-    /// How many CPUs are in the set.
-    len: u16,
+    /// Which words are not 0, one bit each.
+    used: u16,
 }
 
 impl CpuMask {
     /// The empty set.
-    pub const EMPTY: CpuMask = CpuMask { words: [0; MAX_CPUS / 64], len: 0 };
+    pub const EMPTY: CpuMask = CpuMask { words: [0; MAX_CPUS / 64], used: 0 };
 
     /// The CPUs `0 .. cpus`; `cpus` is at most [`MAX_CPUS`].
     pub fn first(cpus: usize) -> CpuMask {
@@ -61,13 +61,12 @@ impl CpuMask {
     /// Whether no CPU is in the set.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.used == 0
     }
 
     /// How many CPUs are in the set.
-    #[inline]
     pub fn len(&self) -> usize {
-        usize::from(self.len)
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
     /// Whether `cpu` is in the set.
@@ -79,27 +78,26 @@ impl CpuMask {
     /// Adds `cpu`.
     #[inline]
     pub fn insert(&mut self, cpu: CpuId) {
-        let (word, bit) = (&mut self.words[cpu.index() / 64], 1 << (cpu.index() % 64));
-        self.len += u16::from(*word & bit == 0);
-        *word |= bit;
+        let index = cpu.index() / 64;
+        self.words[index] |= 1 << (cpu.index() % 64);
+        self.used |= 1 << index;
     }
 
     /// Removes `cpu`.
     #[inline]
     pub fn remove(&mut self, cpu: CpuId) {
-        let (word, bit) = (&mut self.words[cpu.index() / 64], 1 << (cpu.index() % 64));
-        self.len -= u16::from(*word & bit != 0);
-        *word &= !bit;
+        let index = cpu.index() / 64;
+        self.words[index] &= !(1 << (cpu.index() % 64));
+        self.used &= !(u16::from(self.words[index] == 0) << index);
     }
 
     /// The lowest CPU of the set, or `None` when it is empty.
     #[inline]
     pub fn lowest(&self) -> Option<CpuId> {
-        if self.len == 0 {
-            return None;
-        }
-        let index = self.words.iter().position(|&word| word != 0)?;
-        Some(CpuId((index * 64) as u16 + self.words[index].trailing_zeros() as u16))
+        let index = self.used.trailing_zeros() as usize;
+        // Of the empty set the index is beyond the last word.
+        let word = self.words.get(index)?;
+        Some(CpuId((index * 64) as u16 + word.trailing_zeros() as u16))
     }
 
     /// Removes and returns the lowest CPU of the set.
@@ -123,7 +121,7 @@ impl CpuMask {
     /// The lowest CPU that is in this set and in `allowed`.
     #[inline]
     pub fn lowest_of(&self, allowed: &CpuSet) -> Option<CpuId> {
-        if self.len == 0 {
+        if self.used == 0 {
             return None;
         }
         match allowed {
@@ -138,7 +136,7 @@ impl CpuMask {
 
     /// The lowest CPU that is in this set, in `other` and in `allowed`.
     pub fn lowest_of_both(&self, other: &CpuMask, allowed: &CpuSet) -> Option<CpuId> {
-        if self.len == 0 || other.len == 0 {
+        if self.used & other.used == 0 {
             return None;
         }
         let both = self.words.iter().zip(&other.words).enumerate();

@@ -49,22 +49,23 @@ impl Moment {
     }
 }
 
+/// Greater than every value, and one less than the greatest number so that one can be added.
+const NOTHING: u64 = u64::MAX - 1;
+
+/// A value and whose it is.
+#[derive(Clone, Copy, Debug)]
+struct Contender {
+    value: u64,
+    leaf: u32,
+}
+
 /// The least of many numbers that change one at a time: a tournament tree. A change costs log2 of
 /// how many there are, without a branch that could be mispredicted, and nothing ever goes stale.
 #[derive(Debug)]
 struct Tournament {
-    /// `nodes[1]` is the least of all; node n has the children 2n and 2n+1; the leaves are the
-    /// upper half.
+    /// Node 1 is the least of all; node n has the children 2n and 2n + 1; the upper half of the
+    /// nodes are the leaves.
     nodes: Vec<Contender>,
-}
-
-/// Greater than every value, and one less than the greatest number so that one can be added.
-const NOTHING: u64 = u64::MAX - 1;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Contender {
-    value: u64,
-    leaf: u32,
 }
 
 impl Tournament {
@@ -81,28 +82,27 @@ impl Tournament {
 
     #[inline]
     fn set(&mut self, leaf: usize, value: u64) {
-        let mut node = self.leaves() + leaf;
+        let nodes = self.nodes.as_mut_slice();
+        let mut node = nodes.len() / 2 + leaf;
         let mut least = Contender { value, leaf: leaf as u32 };
-        self.nodes[node] = least;
+        nodes[node] = least;
         while node > 1 {
-            let other = self.nodes[node ^ 1];
+            let other = nodes[node ^ 1];
             // The left one wins a draw, so that the lowest leaf does. Which of two wins cannot be
             // predicted, so that a branch would be wrong every other time.
             let other_wins = other.value < least.value + (node & 1) as u64;
             least.value = select_unpredictable(other_wins, other.value, least.value);
             least.leaf = select_unpredictable(other_wins, other.leaf, least.leaf);
             node /= 2;
-            if self.nodes[node] == least {
-                return;
-            }
-            self.nodes[node] = least;
+            nodes[node] = least;
         }
     }
 
     /// The least value and its leaf, the lowest among equals.
     #[inline]
     fn least(&self) -> (u64, usize) {
-        (self.nodes[1].value, self.nodes[1].leaf as usize)
+        let Contender { value, leaf } = self.nodes[1];
+        (value, leaf as usize)
     }
 
     fn grow_to(&mut self, leaves: usize) {
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn sleepers_wake_by_time_and_then_by_number() {
-        let mut sleepers = Sleepers::new();
+        let mut sleepers = Sleepers::default();
         let mut model: Vec<(u64, u32)> = Vec::new();
         let mut state = 1u64;
         for task in 0..3000u32 {

@@ -26,6 +26,8 @@ pub struct Sim<S, L, T = NoTrace> {
     pub(crate) cpus: Vec<Cpu>,
     pub(crate) tasks: Tasks,
     pub(crate) objects: Objects,
+    /// When something comes from outside the tasks next.
+    outside: Time,
     pub(crate) sleepers: Sleepers,
     pub(crate) kicks: CpuMask,
     /// Per runqueue, when its lock is free again.
@@ -119,6 +121,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             locks: vec![Time::ZERO; setup.machine.cpus()],
             objects: Objects::new(&load.sizes()),
             free: setup.costs.are_zero(),
+            outside: load.peek(),
             policy,
             load,
             sink,
@@ -161,8 +164,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     /// Handles one event, after the picks of the instant before it. False: the run is over.
     #[inline]
     fn advance(&mut self) -> bool {
-        let outside = self.load.peek();
-        let sleeper = self.sleepers.next();
+        let (outside, sleeper) = (self.outside, self.sleepers.next());
         let mut others = Moment::new(outside.min(sleeper), Class::Ready);
         if let Some(&(time, ..)) = self.setup.hotplug.get(self.next_hotplug) {
             others = others.min(Moment::new(time, Class::Hotplug));
@@ -249,7 +251,9 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     }
 
     fn take_outside(&mut self) {
-        match self.load.outside() {
+        let what = self.load.outside();
+        self.outside = self.load.peek();
+        match what {
             Outside::Arrival(new) => self.create(new, None),
             Outside::Signal(channel) => {
                 if let Some(task) = self.objects.signal(channel, true) {
@@ -678,6 +682,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
         self.call(|policy, cx| policy.detach(cx, id));
         self.load.exited(id, self.now);
+        self.outside = self.load.peek();
         self.tasks.release(id);
     }
 

@@ -137,7 +137,7 @@ pub trait Load {
     }
 
     /// When [`Load::outside`] has something next; [`Time::NEVER`]: nothing as far as known.
-    /// Exits may bring more.
+    /// Only [`Load::outside`] and [`Load::exited`] change it.
     fn peek(&self) -> Time;
 
     /// Takes what is next from outside. Called when [`Load::peek`] has come.
