@@ -544,6 +544,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         cpu.from = self.now + delay;
         cpu.overhead += delay;
         cpu.untold = Span::ZERO;
+        cpu.rest = 0;
         cpu.slice = slice;
         cpu.next_tick = match tick {
             Span::ZERO => Time::NEVER,
@@ -710,6 +711,16 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
+    /// Jobs that are open at the end of the run and already late are late, by as much as they are
+    /// by then; of the others nothing is known.
+    fn close_late_jobs(&mut self) {
+        let late = |job: &Job| job.deadline != Time::NEVER && job.deadline < self.now;
+        for (_, task) in self.tasks.live().filter(|(_, task)| late(&task.job)) {
+            self.metrics.deadline_misses += 1;
+            self.metrics.tardiness.record(self.now.since(task.job.deadline).0);
+        }
+    }
+
     pub(crate) fn fail_if_standing_still(&mut self, id: TaskId) -> bool {
         self.standstill += 1;
         if self.standstill > STANDSTILL {
@@ -724,6 +735,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         if self.setup.until != Time::NEVER && self.setup.until > self.now {
             self.now = self.setup.until;
         }
+        self.close_late_jobs();
         for cpu in 0..self.cpus.len() {
             self.count(cpu);
             let cpu = &mut self.cpus[cpu];
