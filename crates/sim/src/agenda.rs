@@ -59,6 +59,18 @@ struct Contender {
     leaf: u32,
 }
 
+impl Contender {
+    /// `other` if that one `wins`, else this one. Which one it is cannot be predicted, so that a
+    /// branch would be wrong every other time.
+    #[inline]
+    fn or(self, other: Contender, wins: bool) -> Contender {
+        Contender {
+            value: select_unpredictable(wins, other.value, self.value),
+            leaf: select_unpredictable(wins, other.leaf, self.leaf),
+        }
+    }
+}
+
 /// The least of many numbers that change one at a time: a tournament tree. A change costs log2 of
 /// how many there are, without a branch that could be mispredicted, and nothing ever goes stale.
 #[derive(Debug)]
@@ -66,6 +78,7 @@ struct Tournament {
     /// Node 1 is the least of all; node n has the children 2n and 2n + 1; the upper half of the
     /// nodes are the leaves.
     nodes: Vec<Contender>,
+    least: Contender,
 }
 
 impl Tournament {
@@ -73,42 +86,57 @@ impl Tournament {
         let width = leaves.next_power_of_two();
         let leaf =
             |node: usize| Contender { value: NOTHING, leaf: node.wrapping_sub(width) as u32 };
-        Tournament { nodes: (0..2 * width).map(leaf).collect() }
+        let nodes: Vec<Contender> = (0..2 * width).map(leaf).collect();
+        Tournament { nodes, least: leaf(width) }
     }
 
     fn leaves(&self) -> usize {
         self.nodes.len() / 2
     }
 
+    /// Changes a number that was [`NOTHING`]. The least is known at once: what comes next does not
+    /// have to wait for the whole way up.
+    #[inline]
+    fn add(&mut self, leaf: usize, value: u64) {
+        let new = Contender { value, leaf: leaf as u32 };
+        let order = |it: Contender| u128::from(it.value) << 64 | u128::from(it.leaf);
+        self.least = self.least.or(new, order(new) < order(self.least));
+        self.climb(new);
+    }
+
+    /// Changes a number.
     #[inline]
     fn set(&mut self, leaf: usize, value: u64) {
+        self.least = self.climb(Contender { value, leaf: leaf as u32 });
+    }
+
+    #[inline]
+    fn climb(&mut self, changed: Contender) -> Contender {
         let nodes = self.nodes.as_mut_slice();
-        let mut node = nodes.len() / 2 + leaf;
-        let mut least = Contender { value, leaf: leaf as u32 };
+        let mut node = nodes.len() / 2 + changed.leaf as usize;
+        let mut least = changed;
         nodes[node] = least;
         while node > 1 {
             let other = nodes[node ^ 1];
-            // The left one wins a draw, so that the lowest leaf does. Which of two wins cannot be
-            // predicted, so that a branch would be wrong every other time.
-            let other_wins = other.value < least.value + (node & 1) as u64;
-            least.value = select_unpredictable(other_wins, other.value, least.value);
-            least.leaf = select_unpredictable(other_wins, other.leaf, least.leaf);
+            // The left one wins a draw, so that the lowest leaf does.
+            least = least.or(other, other.value < least.value + (node & 1) as u64);
             node /= 2;
             nodes[node] = least;
         }
+        least
     }
 
     /// The least value and its leaf, the lowest among equals.
     #[inline]
     fn least(&self) -> (u64, usize) {
-        let Contender { value, leaf } = self.nodes[1];
-        (value, leaf as usize)
+        (self.least.value, self.least.leaf as usize)
     }
 
+    #[cold]
     fn grow_to(&mut self, leaves: usize) {
         let mut grown = Tournament::new(leaves.max(2 * self.leaves()));
         for (leaf, contender) in self.nodes[self.leaves()..].iter().enumerate() {
-            grown.set(leaf, contender.value);
+            grown.add(leaf, contender.value);
         }
         *self = grown;
     }
@@ -123,6 +151,12 @@ pub(crate) struct CpuAgenda {
 impl CpuAgenda {
     pub(crate) fn new(cpus: usize) -> CpuAgenda {
         CpuAgenda { moments: Tournament::new(cpus) }
+    }
+
+    /// A CPU for which nothing was planned has something planned now.
+    #[inline]
+    pub(crate) fn add(&mut self, cpu: usize, moment: Moment) {
+        self.moments.add(cpu, moment.0);
     }
 
     #[inline]
@@ -155,7 +189,7 @@ impl Sleepers {
         if task.index() >= self.times.leaves() {
             self.times.grow_to(task.index() + 1);
         }
-        self.times.set(task.index(), wake.0.min(NOTHING));
+        self.times.add(task.index(), wake.0.min(NOTHING));
     }
 
     #[inline]
@@ -191,7 +225,7 @@ mod tests {
 
     #[test]
     fn sleepers_wake_by_time_and_then_by_number() {
-        let mut sleepers = Sleepers::default();
+        let mut sleepers = Sleepers::new();
         let mut model: Vec<(u64, u32)> = Vec::new();
         let mut state = 1u64;
         for task in 0..3000u32 {

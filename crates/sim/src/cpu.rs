@@ -25,6 +25,9 @@ pub(crate) struct Cpu {
     pub(crate) slice: Span,
     /// Speed in 1/1024.
     pub(crate) speed: u64,
+    /// Work that the running task has done beyond whole ns, in 1/1024 ns: however often its time
+    /// is counted, the work is the same.
+    pub(crate) rest: u64,
     pub(crate) next_tick: Time,
     /// When the CPU is done with work that nobody was charged for (interrupts while idle).
     pub(crate) free_at: Time,
@@ -48,6 +51,7 @@ impl Cpu {
             untold: Span::ZERO,
             slice: Span::MAX,
             speed: u64::from(capacity),
+            rest: 0,
             next_tick: Time::NEVER,
             free_at: Time::ZERO,
             busy: Span::ZERO,
@@ -70,8 +74,22 @@ impl Cpu {
         if self.slice != Span::MAX {
             self.slice = self.slice.saturating_sub(ran);
         }
-        let work = if self.speed == 1024 { ran } else { ran.scaled(self.speed, 1024) };
+        let work = if self.speed == 1024 { ran } else { self.slow_work(ran) };
         (ran, work.min(left))
+    }
+
+    fn slow_work(&mut self, ran: Span) -> Span {
+        let done = u128::from(ran.0) * u128::from(self.speed) + u128::from(self.rest);
+        self.rest = (done % 1024) as u64;
+        Span((done / 1024) as u64)
+    }
+
+    /// CPU time until `left` is done.
+    fn slow_time(&self, left: Span) -> Span {
+        let open = (u128::from(left.0) * 1024).saturating_sub(u128::from(self.rest));
+        // Rounded up: the work must be done when the event comes.
+        let time = open.div_ceil(u128::from(self.speed));
+        Span(u64::try_from(time).unwrap_or(u64::MAX))
     }
 
     /// Delays the running task by `cost`; it must have been counted up to now.
@@ -84,12 +102,7 @@ impl Cpu {
     /// When something happens on this CPU by itself, given the work left of the run.
     #[inline]
     pub(crate) fn next(&self, left: Span) -> Moment {
-        let time = if self.speed == 1024 {
-            left
-        } else {
-            // Rounded up: the work must be done when the event comes.
-            Span((left.0 * 1024).div_ceil(self.speed))
-        };
+        let time = if self.speed == 1024 { left } else { self.slow_time(left) };
         let mut next = Moment::new(self.from + time, Class::BurstEnd);
         if self.slice < time {
             next = Moment::new(self.from + self.slice, Class::SliceEnd);

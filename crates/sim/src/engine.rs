@@ -267,6 +267,9 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     /// picked yet: the trace is told that it left.
     #[inline]
     fn tell_leaving(&mut self, task: TaskId, cpu: CpuId) {
+        if !T::LISTENS {
+            return;
+        }
         let state = &mut self.cpus[cpu.index()];
         if let Some(prev) = state.leaving
             && prev.0 == task
@@ -326,6 +329,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     }
 
     /// Asks the load what `task` does next, so that the policy can be told how long it runs.
+    #[inline]
     fn fetch(&mut self, id: TaskId) {
         if self.tasks[id].left == Span::ZERO && self.tasks[id].pending.is_none() {
             match self.load.step(id, self.now) {
@@ -406,15 +410,21 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     }
 
     /// Takes the running task off `cpu`, which is to pick again at the end of this instant.
-    pub(crate) fn put_prev(&mut self, cpu: usize, why: Off) {
+    fn put_prev(&mut self, cpu: usize, why: Off) {
         self.count(cpu);
-        let Some(id) = self.cpus[cpu].task.take() else { return };
-        let ran = std::mem::take(&mut self.cpus[cpu].untold);
-        let cpu_id = self.cpus[cpu].id;
-        self.cpus[cpu].leaving = Some((id, why));
+        self.take_off(cpu, why);
+    }
+
+    /// The same, when all that the task has run has been counted.
+    pub(crate) fn take_off(&mut self, cpu: usize, why: Off) {
+        let state = &mut self.cpus[cpu];
+        let Some(id) = state.task.take() else { return };
+        let ran = std::mem::take(&mut state.untold);
+        let cpu_id = state.id;
+        state.leaving = Some((id, why));
         // What was planned for switching to the task and did not happen was not spent.
-        let unspent = self.cpus[cpu].from.since(self.now);
-        self.cpus[cpu].overhead = self.cpus[cpu].overhead.saturating_sub(unspent);
+        let unspent = state.from.since(self.now);
+        state.overhead = state.overhead.saturating_sub(unspent);
         self.agenda.set(cpu, Moment::NEVER);
         self.kicks.insert(cpu_id);
         self.running -= 1;
@@ -471,6 +481,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         let next = pick.map(|pick| pick.task);
         if let Some(pick) = pick {
             self.start(cpu, pick.task, pick.slice, prev, &work);
+            self.agenda.add(cpu, self.cpus[cpu].next(self.tasks[pick.task].left));
         } else if !was_idle {
             self.cpus[cpu].idle_since = self.now.max(self.cpus[cpu].free_at);
         }
@@ -482,7 +493,6 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         if self.setup.smt_speed != 1024 && was_idle != next.is_none() {
             self.change_sibling_speed(cpu);
         }
-        self.schedule(cpu);
     }
 
     /// `cpu` goes to the task it has picked.
@@ -534,6 +544,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         cpu.from = self.now + delay;
         cpu.overhead += delay;
         cpu.untold = Span::ZERO;
+        cpu.rest = 0;
         cpu.slice = slice;
         cpu.next_tick = match tick {
             Span::ZERO => Time::NEVER,
@@ -687,6 +698,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     }
 
     /// The task's job, if it has one, is done.
+    #[inline]
     pub(crate) fn close_job(&mut self, id: TaskId) {
         let job = std::mem::take(&mut self.tasks[id].job);
         if job.release == Time::NEVER {
@@ -696,6 +708,16 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         if job.deadline != Time::NEVER {
             self.metrics.deadline_misses += u64::from(self.now > job.deadline);
             self.metrics.tardiness.record(self.now.since(job.deadline).0);
+        }
+    }
+
+    /// Jobs that are open at the end of the run and already late are late, by as much as they are
+    /// by then; of the others nothing is known.
+    fn close_late_jobs(&mut self) {
+        let late = |job: &Job| job.deadline != Time::NEVER && job.deadline < self.now;
+        for (_, task) in self.tasks.live().filter(|(_, task)| late(&task.job)) {
+            self.metrics.deadline_misses += 1;
+            self.metrics.tardiness.record(self.now.since(task.job.deadline).0);
         }
     }
 
@@ -713,6 +735,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         if self.setup.until != Time::NEVER && self.setup.until > self.now {
             self.now = self.setup.until;
         }
+        self.close_late_jobs();
         for cpu in 0..self.cpus.len() {
             self.count(cpu);
             let cpu = &mut self.cpus[cpu];

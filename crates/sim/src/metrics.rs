@@ -223,9 +223,10 @@ pub struct Metrics {
     pub runqueue_wait: Summary,
     /// Completion − release, per job of tasks that have jobs.
     pub job_response_time: Summary,
-    /// Completion − deadline where positive, else 0, per job with a deadline.
+    /// Completion − deadline where positive, else 0, per job with a deadline. Jobs that are open
+    /// when the run ends count if they are late by then, by as much as they are.
     pub tardiness: Summary,
-    /// Jobs done after their deadline.
+    /// Jobs not done by their deadline.
     pub deadline_misses: u64,
     /// Picks that gave a CPU a task.
     pub dispatches: u64,

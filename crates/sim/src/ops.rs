@@ -38,7 +38,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                 Then::GoOn => {}
                 Then::Runs => return self.schedule(cpu),
                 Then::Leaves(why) => {
-                    self.put_prev(cpu, why);
+                    self.take_off(cpu, why);
                     if why == Off::Exited {
                         self.retire(id);
                     }

@@ -99,6 +99,31 @@ fn slow_cpus_take_longer() {
 }
 
 #[test]
+fn counting_often_changes_no_work() {
+    let mut cpu = *Machine::flat(1).unwrap().cpu(CpuId(0));
+    cpu.capacity = 333;
+    // The tick of cfs-arceos counts what has run every 10 ms or as often as is set here.
+    let completion = |tick: &str| {
+        let setup = Setup::new(Machine::new(vec![cpu]).unwrap());
+        let (_, results) =
+            play(setup, "cfs-arceos", &[("tick", tick)], model(vec![task(0, vec![run(3)])]));
+        results[0].completion
+    };
+    // 3 ms · 1024/333, rounded up.
+    assert_eq!(["10ms", "1us", "77ns"].map(completion), [Time(9_225_226); 3]);
+}
+
+#[test]
+fn years_on_a_slow_cpu_do_not_overflow() {
+    let mut cpu = *Machine::flat(1).unwrap().cpu(CpuId(0));
+    cpu.capacity = 512;
+    let setup = Setup { until: at(10), ..Setup::new(Machine::new(vec![cpu]).unwrap()) };
+    let for_ever = task(0, vec![Op::Run(Span(u64::MAX - 1))]);
+    let (metrics, _) = play(setup, "fcfs", &[], model(vec![for_ever]));
+    assert_eq!((metrics.busy, metrics.unfinished), (ms(10), 1));
+}
+
+#[test]
 fn a_cpu_that_goes_offline_gives_its_tasks_away() {
     for (policy, settings) in
         [("fcfs", &[][..]), ("rr", &[("layout", "per-cpu")]), ("cfs", &[]), ("eevdf", &[])]
@@ -182,6 +207,21 @@ fn jobs_are_measured_from_their_release() {
     // Jobs: 0–8 (3 late), 10–13, 12–17 (released while the one before runs).
     assert_eq!(metrics.job_response_time.sum(), u128::from((8 + 3 + 5) * MS));
     assert_eq!((metrics.deadline_misses, metrics.tardiness.max()), (1, Some(3 * MS)));
+}
+
+#[test]
+fn a_job_that_is_open_and_late_at_the_end_has_missed_its_deadline() {
+    let job = |deadline| {
+        let new = NewTask { deadline: Some(at(deadline)), ..NewTask::default() };
+        ModelTask { new, ..task(0, vec![run(100)]) }
+    };
+    let mut setup = cpus(1);
+    setup.until = at(10);
+    // One runs past its deadline, one waits past its own, one still has time.
+    let jobs = [7, 4, 12].map(job);
+    let (metrics, _) = play(setup, "fcfs", &[], model(jobs.to_vec()));
+    assert_eq!((metrics.deadline_misses, metrics.tardiness.count()), (2, 2));
+    assert_eq!(metrics.tardiness.sum(), u128::from((3 + 6) * MS));
 }
 
 #[test]

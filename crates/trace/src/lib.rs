@@ -131,6 +131,9 @@ impl TaskInfo<'_> {
 
 /// Takes events as they happen.
 pub trait Sink {
+    /// Whether anybody takes what it is told; if not, hosts need not find out.
+    const LISTENS: bool = true;
+
     /// A task that the next event attaches.
     fn task(&mut self, info: &TaskInfo<'_>);
     /// An event; times never decrease.
@@ -142,6 +145,8 @@ pub trait Sink {
 pub struct NoTrace;
 
 impl Sink for NoTrace {
+    const LISTENS: bool = false;
+
     #[inline]
     fn task(&mut self, _: &TaskInfo<'_>) {}
     #[inline]

@@ -79,23 +79,22 @@ impl RunQueue for RoundRobin {
     fn push(&mut self, at: &At<'_>, task: TaskId, entry: &Entry) {
         let queue = &mut self.queues[at.queue];
         let left = &mut self.left[task.index()];
-        match entry.why {
-            Why::Put(Off::NotRun) => self.links.push_front(queue, task),
-            Why::Put(Off::Preempted) if *left > Span::ZERO => self.links.push_front(queue, task),
+        let keeps_turn = match entry.why {
+            Why::Put(Off::NotRun) => true,
+            Why::Put(Off::Preempted) => *left > Span::ZERO,
             // Of tasks that were put back, only preempted ones have less than all of it.
-            Why::Resumed if *left < self.quantum => self.links.push_front(queue, task),
-            Why::Put(_) => {
-                *left = self.quantum;
-                self.links.push_back(queue, task);
-            }
-            Why::Woken | Why::New | Why::Resumed | Why::Moved => {
-                // An exact timer cannot end a slice of nothing; a tick can.
-                if *left == Span::ZERO && self.tick == Span::ZERO {
-                    *left = self.quantum;
-                }
-                self.links.push_back(queue, task);
-            }
+            Why::Resumed => *left < self.quantum,
+            _ => false,
+        };
+        if keeps_turn {
+            return self.links.push_front(queue, task);
         }
+        // An exact timer cannot end a slice of nothing; a tick can.
+        let has_none = *left == Span::ZERO && self.tick == Span::ZERO;
+        if has_none || matches!(entry.why, Why::Put(_)) {
+            *left = self.quantum;
+        }
+        self.links.push_back(queue, task);
     }
 
     #[inline]

@@ -22,12 +22,15 @@ struct Link {
 pub struct List {
     head: u32,
     tail: u32,
-    len: u32,
+    /// How many tasks have come and gone, which is less to wait for than one number that both
+    /// change.
+    came: u32,
+    went: u32,
 }
 
 impl Default for List {
     fn default() -> List {
-        List { head: NONE, tail: NONE, len: 0 }
+        List { head: NONE, tail: NONE, came: 0, went: 0 }
     }
 }
 
@@ -48,7 +51,7 @@ impl Links {
             tail => self.nodes[tail as usize].next = task.0,
         }
         list.tail = task.0;
-        list.len += 1;
+        list.came = list.came.wrapping_add(1);
     }
 
     /// Adds `task`, which must be in no list, at the head.
@@ -60,7 +63,7 @@ impl Links {
             head => self.nodes[head as usize].prev = task.0,
         }
         list.head = task.0;
-        list.len += 1;
+        list.came = list.came.wrapping_add(1);
     }
 
     /// Removes and returns the head.
@@ -72,7 +75,7 @@ impl Links {
         }
         let next = self.nodes[head as usize].next;
         list.head = next;
-        list.len -= 1;
+        list.went = list.went.wrapping_add(1);
         match next {
             NONE => list.tail = NONE,
             next => self.nodes[next as usize].prev = NONE,
@@ -91,7 +94,7 @@ impl Links {
             NONE => list.tail = prev,
             next => self.nodes[next as usize].prev = prev,
         }
-        list.len -= 1;
+        list.went = list.went.wrapping_add(1);
     }
 
     /// The tasks of `list` from head to tail.
@@ -112,13 +115,13 @@ impl List {
     /// How many tasks are in the list.
     #[inline]
     pub fn len(&self) -> usize {
-        self.len as usize
+        self.came.wrapping_sub(self.went) as usize
     }
 
     /// Whether no task is in the list.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.head == NONE
     }
 
     /// The head.

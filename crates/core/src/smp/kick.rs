@@ -45,9 +45,16 @@ impl<Q: RunQueue> Smp<Q> {
         near: CpuId,
     ) -> bool {
         self.tasks[task.index()].promise = NO_CPU;
-        if self.idle.is_empty() {
-            return false;
-        }
+        !self.idle.is_empty() && self.kick_one_of_idle(cx, task, queue, near)
+    }
+
+    fn kick_one_of_idle(
+        &mut self,
+        cx: &mut Cx<'_>,
+        task: TaskId,
+        queue: usize,
+        near: CpuId,
+    ) -> bool {
         let Some(cpu) = self.find_idle(task, queue, near) else { return false };
         self.tell(cx, cpu);
         self.promise(task, cpu);
@@ -107,10 +114,18 @@ impl<Q: RunQueue> Smp<Q> {
     pub(super) fn hand_on(&mut self, cx: &mut Cx<'_>, cpu: CpuId, taken: Option<TaskId>) {
         let slot = self.slot(cpu);
         let promised = core::mem::replace(&mut self.promised[slot], NOBODY);
-        if promised == NOBODY || taken == Some(TaskId(promised)) {
-            return;
+        if promised != NOBODY && taken != Some(TaskId(promised)) {
+            self.promise_to_another(cx, cpu, TaskId(promised), taken);
         }
-        let task = TaskId(promised);
+    }
+
+    fn promise_to_another(
+        &mut self,
+        cx: &mut Cx<'_>,
+        cpu: CpuId,
+        task: TaskId,
+        taken: Option<TaskId>,
+    ) {
         let Slot { state, queue, promise, .. } = self.tasks[task.index()];
         if state != State::Ready || promise != cpu.0 {
             return;

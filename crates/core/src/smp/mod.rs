@@ -366,7 +366,7 @@ impl<Q: RunQueue> Smp<Q> {
     }
 
     /// Notes for the host's cost model what a call touched, and for stealing which queues wait.
-    #[inline]
+    #[inline(always)]
     fn touched(&mut self, cx: &mut Cx<'_>, queue: usize) {
         let queued = self.rule.len(queue);
         cx.work.queue = queue as u16;
@@ -384,6 +384,7 @@ impl<Q: RunQueue> Smp<Q> {
     }
 
     /// Puts `task` into `queue` and kicks whoever should run it.
+    #[inline]
     fn enter(&mut self, cx: &mut Cx<'_>, task: TaskId, queue: usize, near: CpuId, entry: &Entry) {
         let slot = &mut self.tasks[task.index()];
         slot.queue = queue as u16;
@@ -529,14 +530,16 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
             Enqueue::Wakeup { prev, .. } | Enqueue::Resumed { prev } => prev,
         };
         let home = usize::from(slot.queue);
-        if slot.state == State::Delayed {
-            if self.may_enter(task, home) {
-                return self.enter(cx, task, home, near, &entry);
-            }
+        let delayed = slot.state == State::Delayed;
+        let stays = delayed && self.may_enter(task, home);
+        if delayed && !stays {
             self.rule.remove(&at!(self, cx.now, home), task, Removal::Dequeue);
         }
-        let one = self.queues() == 1;
-        let queue = if one { 0 } else { self.choose_queue(task, Some(&arrival), near) };
+        let queue = if stays || self.queues() == 1 {
+            home
+        } else {
+            self.choose_queue(task, Some(&arrival), near)
+        };
         self.enter(cx, task, queue, near, &entry);
     }
 
@@ -552,16 +555,19 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         let queue = usize::from(self.queue_of[cpu.index()]);
         let slot = self.slot(cpu);
         self.cpus[slot].told = false;
+        let online = self.online.contains(cpu);
         let mut task = None;
-        if self.online.contains(cpu) {
+        let mut may_pull = true;
+        while online {
             task = self.pop(cx, queue, cpu);
-            if task.is_none() && self.pull(cx, queue, cpu) {
-                task = self.pop(cx, queue, cpu);
+            if task.is_some() || !may_pull || !self.pull(cx, queue, cpu) {
+                break;
             }
+            may_pull = false;
         }
         self.hand_on(cx, cpu, task);
         let Some(task) = task else {
-            if self.online.contains(cpu) {
+            if online {
                 self.idle.insert(cpu);
                 self.hurry(cx, cpu);
             }
@@ -580,6 +586,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
     fn put_prev(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span, why: Off) {
         let queue = usize::from(self.queue_of[cpu.index()]);
         let slot = self.slot(cpu);
+        let online = self.online.contains(cpu);
         self.rule.charge(&at!(self, cx.now, queue), task, ran);
         self.cpus[slot].task = NOBODY;
         self.tasks[task.index()].hot_until = cx.now + self.params.cache_hot;
@@ -587,7 +594,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
             let delayed = self.rule.leave(&at!(self, cx.now, queue), task, why);
             let state = if delayed { State::Delayed } else { State::Blocked };
             self.tasks[task.index()].state = state;
-        } else if self.restricted == 0 && self.online.contains(cpu) || self.may_enter(task, queue) {
+        } else if self.restricted == 0 && online || self.may_enter(task, queue) {
             self.tasks[task.index()].state = State::Ready;
             self.rule.push(&at!(self, cx.now, queue), task, &Entry::because(Why::Put(why)));
             self.touched(cx, queue);
@@ -595,7 +602,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         } else {
             self.expel(cx, task, queue, cpu, why);
         }
-        if self.online.contains(cpu) && !self.cpus[slot].told {
+        if online && !self.cpus[slot].told {
             // The host is going to pick for this CPU, so it is idle only if that finds nothing.
             let waiting = self.rule.len(queue) > 0 || !self.waiting.is_empty();
             if waiting {

@@ -177,12 +177,11 @@ struct Task {
     /// Length of its requests in CPU time.
     slice: Span,
     service: Service,
-    /// Virtual deadline of its request.
+    /// Virtual deadline of its request. While the task is away, only its distance from the
+    /// vruntime means something.
     deadline: VTime,
     /// While it is away: V − v when it left.
     lag: i64,
-    /// While it is away: deadline − v when it left.
-    ahead: i64,
     /// CPU time charged before the host reported it, because the weight changed meanwhile; it
     /// is set off against the next reports.
     prepaid: Span,
@@ -234,6 +233,11 @@ impl Policy for Eevdf {
 impl Task {
     fn vruntime(&self) -> VTime {
         self.service.vruntime
+    }
+
+    /// How far its deadline lies ahead of its vruntime.
+    fn ahead(&self) -> i64 {
+        self.deadline.minus(self.vruntime())
     }
 
     /// One request in virtual time; at least 1, so that every request takes CPU time.
@@ -292,8 +296,8 @@ impl Eevdf {
             lag = (i128::from(task.lag) * (there + own) / there) as i64;
         }
         let ahead = match why {
-            Why::Resumed => task.ahead,
-            Why::Moved if self.on.place_rel_deadline => task.ahead,
+            Why::Resumed => task.ahead(),
+            Why::Moved if self.on.place_rel_deadline => task.ahead(),
             Why::New if self.on.place_deadline_initial => task.request() / 2,
             _ => task.request(),
         };
@@ -307,7 +311,6 @@ impl Eevdf {
         let task = &mut self.tasks[task.index()];
         let limit = to_virtual(Span((2 * task.slice.0).max(self.tick.0)), task.weight);
         task.lag = mean.minus(task.vruntime()).clamp(-limit, limit);
-        task.ahead = task.deadline.minus(task.vruntime());
     }
 
     /// Puts `task`, which counts in the runqueue, into its tree.
@@ -420,7 +423,7 @@ impl Eevdf {
         let value = self.mean(at).value();
         let (queue, known) = (&mut self.queues[at.queue], &mut self.tasks[task.index()]);
         let lag = reweighted(value.minus(known.vruntime()), known.weight, weight);
-        let ahead = reweighted(known.deadline.minus(known.vruntime()), known.weight, weight);
+        let ahead = reweighted(known.ahead(), known.weight, weight);
         queue.mean.remove(known.service, known.weight);
         if !known.delayed {
             queue.load = queue.load - u64::from(known.weight) + u64::from(weight);
@@ -448,7 +451,6 @@ impl RunQueue for Eevdf {
             service: Service::default(),
             deadline: VTime::default(),
             lag: 0,
-            ahead: 0,
             prepaid: Span::ZERO,
             cpu: CpuId(0),
             queued: false,
@@ -485,7 +487,8 @@ impl RunQueue for Eevdf {
             self.reweigh(at, task, weight);
         } else {
             known.lag = reweighted(known.lag, before, weight);
-            known.ahead = reweighted(known.ahead, before, weight);
+            let ahead = reweighted(known.ahead(), before, weight);
+            known.deadline = known.vruntime().plus(ahead);
             known.weight = weight;
         }
     }
