@@ -1,15 +1,32 @@
 //! Benchmarks, and the page that shows their results.
 //!
-//! Every figure of docs/performance.md is read from what criterion has just measured, and every
-//! claim is a ratio of two figures of the same run: absolute times depend on the machine.
+//! Every figure of docs/performance.md is read from what criterion, or a program beside it, has
+//! just measured, and every claim is a ratio of two figures of the same run: absolute times depend
+//! on the machine.
 
 use crate::run::{Failed, cargo, cargo_command, output, root};
+use crate::simso::{self, SimSo};
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Runs the benchmarks and writes docs/performance.md. With a filter, or `--quick`, only runs.
+/// Runs the benchmarks and writes docs/performance.md. With a filter, or `--quick`, only runs;
+/// the filter `simso` measures only SimSo.
 pub fn bench(args: &[&str]) -> Result<(), Failed> {
+    if args == ["simso"] {
+        if let Ok(SimSo { version, python, rows }) = simso::measure()? {
+            println!("SimSo {version}, Python {python}");
+            for row in rows {
+                let simso::Row { scheduler, dispatches, jobs, seconds } = &row;
+                println!(
+                    "{scheduler}: {dispatches} dispatches, {jobs} jobs, {seconds:.2} s: \
+                     {:.0} dispatches/s",
+                    1e9 / row.ns()
+                );
+            }
+        }
+        return Ok(());
+    }
     let mut command = vec!["bench", "--quiet", "-p", "anysched-bench", "--"];
     if args.contains(&"--quick") {
         command.extend(["--warm-up-time", "0.3", "--measurement-time", "1"]);
@@ -19,7 +36,7 @@ pub fn bench(args: &[&str]) -> Result<(), Failed> {
     if !args.is_empty() {
         return Ok(());
     }
-    let page = page()?;
+    let page = page(simso::measure()?)?;
     let path = root().join("docs/performance.md");
     std::fs::write(&path, page).map_err(|error| Failed(format!("{}: {error}", path.display())))
 }
@@ -48,12 +65,12 @@ const POLICIES: [&str; 7] = ["fcfs (static)", "fcfs", "rr", "mlfq", "srpt", "cfs
 const PAIRS: [(&str, &str); 3] =
     [("fcfs", "axsched-fifo"), ("rr", "axsched-rr"), ("cfs-arceos", "axsched-cfs")];
 
-fn page() -> Result<String, Failed> {
+fn page(simso: Result<SimSo, String>) -> Result<String, Failed> {
     let mut page = String::from(
         "# Performance\n\nWritten by `cargo xtask bench`, all in one run on one machine; one core \
          is used at a time. Compare the ratios: the times are those of that machine.\n",
     );
-    dispatches(&mut page)?;
+    dispatches(&mut page, simso)?;
     queueing(&mut page)?;
     decisions(&mut page)?;
     growth(&mut page)?;
@@ -68,18 +85,55 @@ fn page() -> Result<String, Failed> {
     Ok(page)
 }
 
-fn dispatches(page: &mut String) -> Result<(), Failed> {
+fn dispatches(page: &mut String, simso: Result<SimSo, String>) -> Result<(), Failed> {
     page.push_str(
         "\n## Dispatches\n\n100 periodic tasks, 80 % load, 4 CPUs, no costs, tracing off. `static` \
          is built without dynamic dispatch.\n\n| policy | M dispatches/s | ns each |\n\
          |---|--:|--:|\n",
     );
+    let mut times = Vec::new();
     for policy in POLICIES {
         let folder = policy.replace(['(', ')'], "").replace(' ', "_");
         let ns = measured("dispatches", policy).or_else(|_| measured("dispatches", &folder))?;
         let _ = writeln!(page, "| {policy} | {:.1} | {ns:.0} |", 1e3 / ns);
+        times.push(ns);
     }
+    beside_simso(page, &times, simso);
     Ok(())
+}
+
+/// The last rows of that table, and what they are.
+fn beside_simso(page: &mut String, times: &[f64], simso: Result<SimSo, String>) {
+    let simso = match simso {
+        Ok(simso) => simso,
+        Err(why) => {
+            let _ = writeln!(page, "| SimSo | not measured | |\n\nSimSo: {why}.");
+            return;
+        }
+    };
+    let SimSo { version, python, rows } = &simso;
+    for row in rows {
+        let (name, ns) = (&row.scheduler, row.ns());
+        let _ = writeln!(page, "| SimSo {version} {name} | {:.4} | {ns:.0} |", 1e3 / ns);
+    }
+    let fastest = rows.iter().map(simso::Row::ns).fold(f64::INFINITY, f64::min);
+    let least = fastest / times.iter().copied().fold(0.0, f64::max);
+    let most = fastest / times.iter().copied().fold(f64::INFINITY, f64::min);
+    let counts: Vec<String> = rows
+        .iter()
+        .map(|row| format!("{}: {} for {} jobs", row.scheduler, row.dispatches, row.jobs))
+        .collect();
+    let _ = writeln!(
+        page,
+        "\n[SimSo](https://pypi.org/project/simso/) {version}, under Python {python}, runs the \
+         same tasks for {} ms of simulated time under two of its schedulers of all CPUs from one \
+         queue. Its dispatches are the decisions that give a processor a job that it is not \
+         running already ({}); its time is the CPU time of the simulation alone, without its \
+         analysis of the results. Its faster scheduler takes {least:.0} to {most:.0} times as \
+         long for a dispatch as the policies here. `cargo xtask bench simso` measures only this.",
+        simso::MILLISECONDS,
+        counts.join(", ")
+    );
 }
 
 fn queueing(page: &mut String) -> Result<(), Failed> {
@@ -152,4 +206,34 @@ fn batches(page: &mut String) -> Result<(), Failed> {
         let _ = writeln!(page, "| {policy} | {:.2} | {bytes:.0} |", ms / 1000.0);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 100 and 250 us a dispatch there against 100 and 200 ns here.
+    #[test]
+    fn simso_is_compared_with_the_fastest_and_the_slowest_policy() {
+        let row = |scheduler: &str, seconds| simso::Row {
+            scheduler: scheduler.into(),
+            dispatches: 200,
+            jobs: 120,
+            seconds,
+        };
+        let (version, python) = ("0.8.5".into(), "3.11.7".into());
+        let rows = vec![row("RM", 0.02), row("EDF2", 0.05)];
+        let mut page = String::new();
+        beside_simso(&mut page, &[200.0, 100.0], Ok(SimSo { version, python, rows }));
+        assert!(page.starts_with("| SimSo 0.8.5 RM | 0.0100 | 100000 |\n"), "{page}");
+        assert!(page.contains("takes 500 to 1000 times as long"), "{page}");
+        assert!(page.contains("(RM: 200 for 120 jobs, EDF2: 200 for 120 jobs)"), "{page}");
+    }
+
+    #[test]
+    fn the_page_says_that_simso_was_not_measured_and_why() {
+        let mut page = String::new();
+        beside_simso(&mut page, &[100.0], Err("there is no Python".into()));
+        assert_eq!(page, "| SimSo | not measured | |\n\nSimSo: there is no Python.\n");
+    }
 }

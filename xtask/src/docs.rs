@@ -1,40 +1,39 @@
 //! Generated parts of the documentation: between `<!-- generated: COMMAND -->` and
 //! `<!-- end -->` stands exactly what the command prints, so that no figure in the documentation
-//! is older than the program.
+//! is older than the program. A command is `anysched ARGUMENTS`, or `cat FILE` for a file of the
+//! repository. And its links: each that names a file must lead to one.
 
 use crate::run::{Failed, cargo, cargo_command, command, output, root, run};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const BEGIN: &str = "<!-- generated: ";
 const END: &str = "<!-- end -->";
 
 /// Rewrites the generated parts.
 pub fn write() -> Result<(), Failed> {
-    for (path, old, new) in generate()? {
+    for Page { name, old, new } in generate()? {
         if old != new {
-            println!("rewriting {}", path.display());
-            std::fs::write(&path, new)
-                .map_err(|error| Failed(format!("{}: {error}", path.display())))?;
+            println!("rewriting {name}");
+            std::fs::write(root().join(&name), new)
+                .map_err(|error| Failed(format!("{name}: {error}")))?;
         }
     }
     Ok(())
 }
 
-/// Fails if a generated part is not what its command prints now.
+/// Fails if a generated part is not what its command prints now, or a link leads nowhere.
 pub fn check() -> Result<(), Failed> {
-    let stale: Vec<String> = generate()?
-        .into_iter()
-        .filter(|(_, old, new)| old != new)
-        .map(|(path, old, new)| {
-            let line = old.lines().zip(new.lines()).position(|(old, new)| old != new);
-            format!("{}:{}", path.display(), line.map_or(0, |line| line + 1))
-        })
-        .collect();
-    if stale.is_empty() {
-        return Ok(());
+    let pages = generate()?;
+    let stale: Vec<String> = pages.iter().filter_map(first_difference).collect();
+    if !stale.is_empty() {
+        return Err(Failed(format!("not current: {}; type: cargo xtask docs", stale.join(", "))));
     }
-    Err(Failed(format!("not current: {}; type: cargo xtask docs", stale.join(", "))))
+    let dead: Vec<String> = pages.iter().flat_map(dead_links).collect();
+    if !dead.is_empty() {
+        return Err(Failed(format!("links to files that are not there: {}", dead.join(", "))));
+    }
+    Ok(())
 }
 
 /// Builds the API documentation without a warning.
@@ -43,14 +42,27 @@ pub fn build() -> Result<(), Failed> {
     run(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Every page with generated parts: path, text, text as it should be.
-fn generate() -> Result<Vec<(PathBuf, String, String)>, Failed> {
+/// A page of documentation.
+struct Page {
+    /// Path from the top of the repository.
+    name: String,
+    old: String,
+    /// The text with its generated parts as they should be.
+    new: String,
+}
+
+/// Every page that git knows or could add.
+fn generate() -> Result<Vec<Page>, Failed> {
     cargo(&["build", "--release", "--quiet", "-p", "anysched-cli"])?;
     let mut printed = BTreeMap::new();
     let mut pages = Vec::new();
-    for name in output(&mut command("git", &["ls-files", "*.md"]))?.lines() {
-        let path = root().join(name);
-        let Ok(old) = std::fs::read_to_string(&path) else { continue };
+    let list = ["ls-files", "--cached", "--others", "--exclude-standard", "*.md"];
+    for name in output(&mut command("git", &list))?.lines() {
+        let Ok(old) = std::fs::read_to_string(root().join(name)) else { continue };
+        if !old.contains(BEGIN) {
+            pages.push(Page { name: name.to_owned(), new: old.clone(), old });
+            continue;
+        }
         let new = regenerate(&old, |line| {
             if !printed.contains_key(line) {
                 printed.insert(line.to_owned(), print(line)?);
@@ -58,11 +70,45 @@ fn generate() -> Result<Vec<(PathBuf, String, String)>, Failed> {
             Ok(printed[line].clone())
         })
         .map_err(|Failed(why)| Failed(format!("{name}: {why}")))?;
-        if old.contains(BEGIN) {
-            pages.push((path, old, new));
-        }
+        pages.push(Page { name: name.to_owned(), old, new });
     }
     Ok(pages)
+}
+
+/// Where the page differs from what it should be: `path:line`.
+fn first_difference(Page { name, old, new }: &Page) -> Option<String> {
+    if old == new {
+        return None;
+    }
+    let line = old.lines().zip(new.lines()).position(|(old, new)| old != new);
+    Some(format!("{name}:{}", line.map_or(0, |line| line + 1)))
+}
+
+/// The links of a page to files that do not exist: `path:line: target`.
+fn dead_links(page: &Page) -> Vec<String> {
+    let path = root().join(&page.name);
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let dead = links(&page.new).filter(|(_, target)| !folder.join(target).exists());
+    dead.map(|(line, target)| format!("{}:{line}: {target}", page.name)).collect()
+}
+
+/// The files that a page links to, outside of fenced text: line, path relative to the page.
+fn links(page: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut fenced = false;
+    let lines = (1..).zip(page.lines()).filter(move |(_, line)| {
+        let fence = line.starts_with("```");
+        fenced ^= fence;
+        !fenced && !fence
+    });
+    let targets = lines.flat_map(|(number, line)| {
+        let targets = line.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        targets.map(move |target| (number, target))
+    });
+    targets.filter_map(|(number, target)| {
+        let file = target.split('#').next().unwrap_or(target);
+        let elsewhere = file.is_empty() || target.contains("://");
+        (!elsewhere).then_some((number, file))
+    })
 }
 
 fn regenerate(
@@ -75,7 +121,10 @@ fn regenerate(
         new.push_str(line);
         new.push('\n');
         if let Some(command) = line.strip_prefix(BEGIN).and_then(|rest| rest.strip_suffix(" -->")) {
-            let old: Vec<&str> = lines.by_ref().take_while(|line| *line != END).collect();
+            let old: Vec<&str> = lines.clone().take_while(|line| *line != END).collect();
+            if lines.nth(old.len()).is_none() {
+                return Err(Failed(format!("no {END} after {line}")));
+            }
             let fenced = old.first().is_some_and(|line| line.starts_with("```"));
             if fenced {
                 new.push_str(old[0]);
@@ -90,11 +139,16 @@ fn regenerate(
     Ok(new)
 }
 
-/// What `anysched ARGUMENTS` prints, on a terminal of 80 columns without colours.
+/// What a command prints, on a terminal of 80 columns without colours.
 fn print(line: &str) -> Result<String, Failed> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let Some(("anysched", args)) = words.split_first().map(|(first, rest)| (*first, rest)) else {
-        return Err(Failed(format!("\"{line}\" is not an anysched command")));
+    let args = match words[..] {
+        ["anysched", ref args @ ..] => args,
+        ["cat", file] => {
+            return std::fs::read_to_string(root().join(file))
+                .map_err(|error| Failed(format!("{file}: {error}")));
+        }
+        _ => return Err(Failed(format!("\"{line}\" is neither `anysched …` nor `cat FILE`"))),
     };
     let target =
         std::env::var("CARGO_TARGET_DIR").map_or_else(|_| root().join("target"), PathBuf::from);
@@ -115,5 +169,14 @@ mod tests {
                         <!-- end -->\nb\n";
         assert_eq!(new, expected);
         assert_eq!(regenerate(&new, |_| Ok("printed by anysched x".into())).unwrap(), new);
+        let unended = new.replace(END, "");
+        assert!(regenerate(&unended, |_| Ok(String::new())).is_err());
+    }
+    #[test]
+    fn links_to_files_are_found() {
+        let page = "[a](a.md) [b](https://b) [c](#c)\n```\n[d](d.md)\n```\n[e](../e.md#f)\n";
+        assert_eq!(links(page).collect::<Vec<_>>(), [(1, "a.md"), (5, "../e.md")]);
+        let page = Page { name: "README.md".into(), old: String::new(), new: page.into() };
+        assert_eq!(dead_links(&page), ["README.md:1: a.md", "README.md:5: ../e.md"]);
     }
 }

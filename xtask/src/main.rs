@@ -5,6 +5,7 @@ mod docs;
 mod fuzz;
 mod run;
 mod setup;
+mod simso;
 mod style;
 
 use run::{Failed, cargo, step};

@@ -126,6 +126,9 @@ pub struct PoliciesArgs {
     /// What is printed
     #[arg(long, value_enum, default_value_t = ListFormat::Table)]
     pub format: ListFormat,
+    /// Folder with a page NAME.md for each policy, to which the list in Markdown links
+    #[arg(long, value_name = "DIR", conflicts_with = "name")]
+    pub pages: Option<String>,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,12 +9,15 @@ use std::fmt::Write;
 pub fn policies(args: &PoliciesArgs) -> Result<(), Failure> {
     let wanted = |policy: &&PolicyInfo| args.name.as_deref().is_none_or(|name| name == policy.name);
     let chosen: Vec<&PolicyInfo> = POLICIES.iter().filter(wanted).collect();
+    if args.pages.is_some() && args.format != ListFormat::Markdown {
+        return Err(Failure::from("--pages: only Markdown has links; add --format markdown"));
+    }
     let text = match (args.format, args.name.is_some()) {
         (ListFormat::Json, _) => {
             let list: Vec<Value> = chosen.into_iter().map(describe).collect();
             format!("{:#}\n", Value::Array(list))
         }
-        (ListFormat::Markdown, false) => markdown(&chosen),
+        (ListFormat::Markdown, false) => markdown(&chosen, args.pages.as_deref()),
         (ListFormat::Markdown, true) => chosen.into_iter().map(page).collect(),
         (ListFormat::Table, true) => chosen.into_iter().map(explain).collect(),
         (ListFormat::Table, false) => list(&chosen),
@@ -56,15 +59,16 @@ fn explain(policy: &PolicyInfo) -> String {
     text
 }
 
-fn markdown(policies: &[&PolicyInfo]) -> String {
+fn markdown(policies: &[&PolicyInfo], pages: Option<&str>) -> String {
     let mut text = "| policy | what it does | source |\n|---|---|---|\n".to_owned();
     for policy in policies {
         let PolicyInfo { name, summary, source, .. } = policy;
-        let _ = writeln!(
-            text,
-            "| `{name}`{} | {summary} | {source} |",
-            mark(policy).replace('*', "\\*")
-        );
+        let shown = match pages {
+            Some(folder) => format!("[`{name}`]({folder}/{name}.md)"),
+            None => format!("`{name}`"),
+        };
+        let mark = mark(policy).replace('*', "\\*");
+        let _ = writeln!(text, "| {shown}{mark} | {summary} | {source} |");
     }
     if policies.iter().any(|policy| policy.clairvoyant) {
         let _ = writeln!(text, "\n\\* {ORACLE}");

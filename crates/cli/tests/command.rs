@@ -258,15 +258,24 @@ fn the_list_of_policies_is_the_registry() {
     assert_eq!(names, registered);
     let (table, markdown) =
         (folder.stdout(&["policies"]), folder.stdout(&["policies", "--format", "markdown"]));
+    let linked = folder.stdout(&["policies", "--format", "markdown", "--pages", "docs"]);
     for policy in POLICIES {
         assert!(table.contains(policy.summary), "{}", policy.name);
         assert!(markdown.contains(&format!("| `{}`", policy.name)), "{}", policy.name);
+        assert!(linked.contains(&format!("| [`{0}`](docs/{0}.md)", policy.name)), "{linked}");
         let page = folder.stdout(&["policies", policy.name]);
         for param in (policy.params)() {
             let line = format!("  {} = \"{}\"  ({})\n", param.name, param.default, param.kind);
             assert!(page.contains(&line), "{}: {line}", policy.name);
         }
     }
+}
+
+#[test]
+fn only_markdown_has_links_to_pages() {
+    let message = Folder::new().stderr(&["policies", "--pages", "docs"]);
+    let expected = "anysched: --pages: only Markdown has links; add --format markdown\n";
+    assert_eq!(message, expected);
 }
 
 #[test]
