@@ -1,7 +1,9 @@
 //! The simulator: dispatches, events, a bare queueing loop beside it, growth with the number of
 //! tasks, a large batch, and tracing to a file.
 
-use anysched_bench::{batch, fcfs_smp, fcfs_uni, machine, mm1, periodic, registered, run};
+use anysched_bench::{
+    batch, fcfs_smp, fcfs_uni, machine, mm1, periodic, registered, run, staggered, with,
+};
 use anysched_core::Time;
 use anysched_trace::perfetto::PerfettoWriter;
 use anysched_trace::{Event, NoTrace, Sink, TaskInfo};
@@ -22,14 +24,14 @@ fn dispatches(c: &mut Criterion) {
     group.bench_function("fcfs (static)", |b| {
         b.iter(|| run(&machine, fcfs_smp(&machine), load(), until, NoTrace).0.dispatches);
     });
-    for name in ["fcfs", "rr", "mlfq", "srpt", "cfs", "eevdf"] {
-        let (metrics, _) = run(&machine, registered(name, &machine), load(), until, NoTrace);
-        group.throughput(Throughput::Elements(metrics.dispatches));
-        group.bench_function(name, |b| {
-            b.iter(|| {
-                run(&machine, registered(name, &machine), load(), until, NoTrace).0.dispatches
-            });
-        });
+    let quanta = ["100us", "20us"];
+    let short = quanta.map(|quantum| (format!("rr {quantum}"), "rr", vec![("quantum", quantum)]));
+    let names = ["fcfs", "rr", "mlfq", "srpt", "cfs", "eevdf"];
+    let defaults = names.map(|name| (name.to_string(), name, Vec::new()));
+    for (label, name, settings) in defaults.into_iter().chain(short) {
+        let go = || run(&machine, with(name, &settings, &machine), load(), until, NoTrace).0;
+        group.throughput(Throughput::Elements(go().dispatches));
+        group.bench_function(label, |b| b.iter(|| go().dispatches));
     }
 }
 
@@ -71,14 +73,14 @@ fn queueing(c: &mut Criterion) {
     });
 }
 
-/// Time per event with 10 to 1,000,000 periodic tasks.
+/// Time per event with 10 to 1,000,000 periodic tasks, at the same rate of events.
 fn growth(c: &mut Criterion) {
     let machine = machine(4);
     let mut group = c.benchmark_group("growth");
     for tasks in [10u32, 1_000, 100_000, 1_000_000] {
-        // About 300,000 dispatches each: a task has some 215 jobs a second.
-        let until = Time(1_500_000_000_000 / u64::from(tasks));
-        let load = || periodic(tasks, 4);
+        // All tasks arrive within 10 s at the most; then come two more rounds of the largest set.
+        let until = Time(30_000_000_000);
+        let load = || staggered(tasks, 4);
         let (metrics, _) = run(&machine, fcfs_smp(&machine), load(), until, NoTrace);
         group.throughput(Throughput::Elements(metrics.events));
         group.bench_function(BenchmarkId::from_parameter(tasks), |b| {

@@ -7,7 +7,7 @@ use anysched_sim::{Metrics, Setup, Sim};
 use anysched_trace::Sink;
 use anysched_workload::Load;
 use anysched_workload::dist::Dist;
-use anysched_workload::generate::{Arrivals, Batch, Generator, Open, Settings, TaskSet};
+use anysched_workload::generate::{Arrivals, Batch, Generator, Open, Periodic, Settings, TaskSet};
 use std::path::Path;
 
 /// A distribution by its text form, which must be right.
@@ -36,6 +36,24 @@ pub fn periodic(tasks: u32, cpus: usize) -> Box<dyn Load> {
     built(set, cpus)
 }
 
+/// `tasks` periodic tasks of one period, released one after another every 10 us, that keep `cpus`
+/// CPUs 80 % busy: time passes alike however many there are.
+pub fn staggered(tasks: u32, cpus: usize) -> Box<dyn Load> {
+    let period = Span::from_us(10 * u64::from(tasks));
+    let load = Periodic {
+        settings: Settings::default(),
+        tasks,
+        period,
+        run: dist(&format!("{}ns", 8_000 * cpus)),
+        budget: None,
+        offset: dist(&format!("uniform(0ns, {}ns)", period.0)),
+        jitter: Span::ZERO,
+        jobs: None,
+        until: None,
+    };
+    built(load, cpus)
+}
+
 /// M/M/1 at 80 % load: `tasks` arrivals with 1 ms of work on average.
 pub fn mm1(tasks: u64) -> Box<dyn Load> {
     let open = Open {
@@ -62,8 +80,13 @@ pub fn machine(cpus: usize) -> Machine {
 
 /// A registered policy with its defaults.
 pub fn registered(name: &str, machine: &Machine) -> Box<dyn Scheduler> {
+    with(name, &[], machine)
+}
+
+/// A registered policy with some parameters set.
+pub fn with(name: &str, settings: &[(&str, &str)], machine: &Machine) -> Box<dyn Scheduler> {
     let known = policy(name).unwrap_or_else(|| panic!("no policy {name}"));
-    (known.build)(machine, &[]).unwrap_or_else(|error| panic!("{error}"))
+    (known.build)(machine, settings).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// FCFS for one CPU, without dynamic dispatch.

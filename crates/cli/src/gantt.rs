@@ -40,7 +40,10 @@ pub fn gantt(args: &GanttArgs) -> Result<(), Failure> {
     let width = args.columns.map_or_else(output::columns, usize::from).clamp(30, WIDEST);
     for (number, entry) in plan.policies().iter().enumerate() {
         // The picture's scale is known only after the run, so that the run is made twice.
-        let (_, End(end)) = plan.run_one(args.group, number, args.seed, End(Time::ZERO))?;
+        let (metrics, End(last)) = plan.run_one(args.group, number, args.seed, End(Time::ZERO))?;
+        let setup = plan.setup(args.group, number);
+        let cut = metrics.unfinished > 0 && setup.until != Time::NEVER;
+        let end = if cut { setup.until } else { last };
         let until = match &args.until {
             Some(text) => time("until", text)?.min(end),
             None => end,
@@ -49,8 +52,7 @@ pub fn gantt(args: &GanttArgs) -> Result<(), Failure> {
             let why = format!("the run ends at {}", end.since(Time::ZERO));
             return Err(Failure::from(format!("{}: nothing to draw, {why}", entry.label)));
         }
-        let cpus = plan.setup(args.group, number).machine.cpus();
-        let gantt = Gantt::new(cpus, from, until, width - NAMES, args.tasks);
+        let gantt = Gantt::new(setup.machine.cpus(), from, until, width - NAMES, args.tasks);
         let (_, mut gantt) = plan.run_one(args.group, number, args.seed, gantt)?;
         gantt.finish(until);
         output::print(&format!("{}\n{gantt}", entry.label))?;

@@ -436,6 +436,19 @@ impl<Q: RunQueue> Smp<Q> {
         task
     }
 
+    /// The next task of `queue` for `cpu`; if there is none, one that it pulls from elsewhere.
+    #[inline]
+    fn pop_or_pull(&mut self, cx: &mut Cx<'_>, queue: usize, cpu: CpuId) -> Option<TaskId> {
+        let mut has_pulled = false;
+        loop {
+            let task = self.pop(cx, queue, cpu);
+            if task.is_some() || has_pulled || !self.pull(cx, queue, cpu) {
+                return task;
+            }
+            has_pulled = true;
+        }
+    }
+
     fn entry_of(&self, arrival: &Arrival) -> Entry {
         let why = match arrival.why {
             Enqueue::New => Why::New,
@@ -556,15 +569,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         let slot = self.slot(cpu);
         self.cpus[slot].told = false;
         let online = self.online.contains(cpu);
-        let mut task = None;
-        let mut may_pull = true;
-        while online {
-            task = self.pop(cx, queue, cpu);
-            if task.is_some() || !may_pull || !self.pull(cx, queue, cpu) {
-                break;
-            }
-            may_pull = false;
-        }
+        let task = if online { self.pop_or_pull(cx, queue, cpu) } else { None };
         self.hand_on(cx, cpu, task);
         let Some(task) = task else {
             if online {
