@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 pub use crate::policy::POLICIES;
 
 use crate::params::{ParamError, ParamInfo, Params};
-use crate::smp::{RunQueue, Smp, SmpParams};
+use crate::smp::{Layout, RunQueue, Smp, SmpParams, Steal};
 use crate::uni::Uni;
 use crate::{Machine, Scheduler};
 
@@ -17,8 +17,20 @@ pub trait Policy: Sized {
     type Params: Params;
     /// Where the rule comes from: paper section, or kernel file and version.
     const SOURCE: &'static str;
-    /// Whether it reads [`Arrival::burst`](crate::Arrival::burst), which no kernel knows.
+    /// Whether it reads [`Arrival::burst`](crate::Arrival::burst), which no kernel knows, unless
+    /// parameters say otherwise.
     const CLAIRVOYANT: bool = false;
+
+    /// Whether it reads [`Arrival::burst`](crate::Arrival::burst) with these parameters.
+    fn is_clairvoyant(_: &Self::Params) -> bool {
+        Self::CLAIRVOYANT
+    }
+
+    /// Whether with these parameters no CPU that asks for a task is left idle while one waits in
+    /// its runqueue that is allowed there.
+    fn is_work_conserving(_: &Self::Params) -> bool {
+        true
+    }
 
     /// The policy with `queues` runqueues on `machine`.
     ///
@@ -39,10 +51,23 @@ pub struct PolicyInfo {
     pub clairvoyant: bool,
     /// Its parameters with their defaults.
     pub params: fn() -> Vec<ParamInfo>,
+    /// What it is with parameters given as text.
+    ///
+    /// Errors: an unknown parameter or a wrong value.
+    pub nature: fn(&[(&str, &str)]) -> Result<Nature, ParamError>,
     /// Builds it for a machine with parameters given as text.
     ///
     /// Errors: an unknown parameter, a wrong value, or values that do not fit together.
     pub build: Build,
+}
+
+/// What a policy is with certain parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nature {
+    /// It needs to know how long tasks will run, which no kernel does.
+    pub clairvoyant: bool,
+    /// It leaves no CPU idle beside a ready task that is allowed there.
+    pub work_conserving: bool,
 }
 
 /// How a policy is built from text.
@@ -85,21 +110,68 @@ fn read_settings<Q: RunQueue>(
     let mut smp = Q::smp();
     for (name, text) in settings {
         match params.set(name, text) {
-            Err(ParamError::Unknown { .. }) => smp.set(name, text)?,
+            Err(ParamError::Unknown { .. }) if Q::HAS_LAYOUTS => smp.set(name, text)?,
             other => other?,
         }
     }
     Ok((params, smp))
 }
 
+fn read_own<P: Policy>(settings: &[(&str, &str)]) -> Result<P::Params, ParamError> {
+    let mut params = P::Params::default();
+    settings.iter().try_for_each(|(name, text)| params.set(name, text))?;
+    Ok(params)
+}
+
 /// The parameters that [`build_rule`] accepts.
 pub fn list_rule<Q: RunQueue>() -> Vec<ParamInfo> {
     let mut list = Q::Params::default().list();
-    list.extend(Q::smp().list());
+    if Q::HAS_LAYOUTS {
+        list.extend(Q::smp().list());
+    }
     list
 }
 
-/// Declares the policies: a line each gives the module and the entry in [`POLICIES`].
+/// [`PolicyInfo::nature`] of a policy that is an ordering rule.
+///
+/// Errors: as [`PolicyInfo::nature`].
+pub fn nature_of_rule<Q: RunQueue>(settings: &[(&str, &str)]) -> Result<Nature, ParamError> {
+    let (params, smp) = read_settings::<Q>(settings)?;
+    let together = smp.layout == Layout::Global || smp.steal == Steal::Machine;
+    Ok(Nature {
+        clairvoyant: Q::is_clairvoyant(&params),
+        work_conserving: together && Q::is_work_conserving(&params),
+    })
+}
+
+/// Builds a policy that drives all CPUs itself; there are as many runqueues as CPUs.
+///
+/// Errors: as [`PolicyInfo::build`].
+pub fn build_own<P: Policy + Scheduler + 'static>(
+    machine: &Machine,
+    settings: &[(&str, &str)],
+) -> Result<Box<dyn Scheduler>, ParamError> {
+    Ok(Box::new(P::build(machine, machine.cpus(), &read_own::<P>(settings)?)?))
+}
+
+/// The parameters that [`build_own`] accepts.
+pub fn list_own<P: Policy>() -> Vec<ParamInfo> {
+    P::Params::default().list()
+}
+
+/// [`PolicyInfo::nature`] of a policy that drives all CPUs itself.
+///
+/// Errors: as [`PolicyInfo::nature`].
+pub fn nature_of_own<P: Policy>(settings: &[(&str, &str)]) -> Result<Nature, ParamError> {
+    let params = read_own::<P>(settings)?;
+    Ok(Nature {
+        clairvoyant: P::is_clairvoyant(&params),
+        work_conserving: P::is_work_conserving(&params),
+    })
+}
+
+/// Declares the policies: a line each gives the module and the entry in [`POLICIES`]. The kind is
+/// `RunQueue` for an ordering rule, `Scheduler` for a policy that drives all CPUs itself.
 macro_rules! policies {
     ($( $name:literal $module:ident => $type:ident: $kind:ident, $summary:literal; )*) => {
         $( pub mod $module; )*
@@ -112,14 +184,17 @@ macro_rules! policies {
                 source: <$module::$type as $crate::registry::Policy>::SOURCE,
                 clairvoyant: <$module::$type as $crate::registry::Policy>::CLAIRVOYANT,
                 params: $crate::registry::policies!(@params $kind, $module::$type),
+                nature: $crate::registry::policies!(@nature $kind, $module::$type),
                 build: $crate::registry::policies!(@build $kind, $module::$type),
             },
         )*];
     };
     (@params RunQueue, $type:path) => { $crate::registry::list_rule::<$type> };
-    (@build RunQueue, $type:path) => {
-        $crate::registry::build_boxed::<$type>
-    };
+    (@params Scheduler, $type:path) => { $crate::registry::list_own::<$type> };
+    (@nature RunQueue, $type:path) => { $crate::registry::nature_of_rule::<$type> };
+    (@nature Scheduler, $type:path) => { $crate::registry::nature_of_own::<$type> };
+    (@build RunQueue, $type:path) => { $crate::registry::build_boxed::<$type> };
+    (@build Scheduler, $type:path) => { $crate::registry::build_own::<$type> };
 }
 pub(crate) use policies;
 
@@ -137,6 +212,8 @@ mod tests {
                 params.iter().map(|param| (param.name, param.default.as_str())).collect();
             assert!((policy.build)(&machine, &settings).is_ok(), "{}", policy.name);
             assert!((policy.build)(&machine, &[("no-such", "1")]).is_err(), "{}", policy.name);
+            let nature = (policy.nature)(&settings).unwrap();
+            assert_eq!(nature.clairvoyant, policy.clairvoyant, "{}", policy.name);
         }
     }
 

@@ -208,7 +208,9 @@ impl Plan {
                 .into_iter()
                 .map(|(name, text)| (name.to_string(), text.to_string()))
                 .collect(),
-            clairvoyant: entry.info.clairvoyant,
+            // The settings have been checked when the policy was built for the plan.
+            clairvoyant: (entry.info.nature)(&entry.settings())
+                .map_or(entry.info.clairvoyant, |nature| nature.clairvoyant),
         };
         self.policies.iter().map(used).collect()
     }

@@ -82,8 +82,8 @@ impl Case {
 
     /// Whether no CPU may idle while a ready task could run on it.
     fn work_conserving(&self) -> bool {
-        let has = |key, value| self.settings.contains(&(key, value));
-        self.setup.machine.cpus() == 1 || has("layout", "global") || has("steal", "machine")
+        let nature = (self.policy.nature)(&self.settings).unwrap();
+        self.setup.machine.cpus() == 1 || nature.work_conserving
     }
 }
 

@@ -34,6 +34,14 @@ impl<Q: RunQueue> Smp<Q> {
         cx.kick(cpu);
     }
 
+    /// Kicks all idle CPUs: each finds out for itself whether there is something for it.
+    #[cold]
+    pub(super) fn kick_all_idle(&mut self, cx: &mut Cx<'_>) {
+        while let Some(cpu) = self.idle.lowest() {
+            self.tell(cx, cpu);
+        }
+    }
+
     /// After `task` entered `queue`: kicks an idle CPU that may run it, nearest to `near`.
     /// Returns whether there was one.
     #[inline]
@@ -96,6 +104,7 @@ impl<Q: RunQueue> Smp<Q> {
         why: Off,
     ) {
         let usable = self.online.contains(cpu)
+            && self.rule.serves(cpu, task)
             && (self.restricted == 0 || self.tasks[task.index()].affinity.contains(cpu));
         if usable && !self.cpus[self.slot(cpu)].told {
             self.promise(task, cpu);

@@ -127,6 +127,25 @@ pub trait RunQueue: Policy {
     /// The layout, placement and balancing that this policy has unless told otherwise.
     fn smp() -> SmpParams;
 
+    /// Whether layout, placement and balancing may be set; if not, the policy is defined with
+    /// those of [`RunQueue::smp`].
+    const HAS_LAYOUTS: bool = true;
+
+    /// Whether CPUs have roles: whether [`RunQueue::serves`] is ever false.
+    const HAS_ROLES: bool = false;
+
+    /// Whether `cpu` may run `task`, which waits in its runqueue, as far as the rule is concerned;
+    /// `pop` goes by it.
+    fn serves(&self, _cpu: CpuId, _task: TaskId) -> bool {
+        true
+    }
+
+    /// Whether since it was asked last a waiting task has come to be served by CPUs that did not
+    /// serve it before; idle CPUs are kicked then.
+    fn has_opened(&mut self) -> bool {
+        false
+    }
+
     /// Makes room for `task` and resets what is known of it. May allocate.
     fn attach(&mut self, task: TaskId, params: &TaskParams);
 
@@ -368,6 +387,9 @@ impl<Q: RunQueue> Smp<Q> {
     /// Notes for the host's cost model what a call touched, and for stealing which queues wait.
     #[inline(always)]
     fn touched(&mut self, cx: &mut Cx<'_>, queue: usize) {
+        if Q::HAS_ROLES && self.rule.has_opened() {
+            self.kick_all_idle(cx);
+        }
         let queued = self.rule.len(queue);
         cx.work.queue = queue as u16;
         cx.work.queued = queued as u32;

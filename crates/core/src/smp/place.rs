@@ -207,9 +207,15 @@ impl<Q: RunQueue> Smp<Q> {
     /// serves this runqueue, else the nearest that may pull from it; the lowest of equals.
     pub(super) fn find_idle(&self, task: TaskId, queue: usize, near: CpuId) -> Option<CpuId> {
         let affinity = &self.tasks[task.index()].affinity;
-        let free = |cpu: CpuId| self.idle.contains(cpu) && affinity.contains(cpu);
+        let free = |cpu: CpuId| {
+            self.idle.contains(cpu) && affinity.contains(cpu) && self.rule.serves(cpu, task)
+        };
         if usize::from(self.queue_of[near.index()]) == queue && free(near) {
             return Some(near);
+        }
+        if Q::HAS_ROLES {
+            let nearest = |&cpu: &CpuId| (self.machine.distance(near, cpu), cpu);
+            return self.idle.iter().filter(|&cpu| free(cpu)).min_by_key(nearest);
         }
         if self.queues() == 1 {
             return self.idle_around(near, Level::Machine, affinity);
@@ -248,7 +254,9 @@ impl<Q: RunQueue> Smp<Q> {
     /// Whether `cpu` may run `task`, which waits in `queue`.
     pub(super) fn may_take(&self, cpu: CpuId, task: TaskId, queue: usize) -> bool {
         let serves = usize::from(self.queue_of[cpu.index()]) == queue;
-        self.usable(task, cpu) && (serves || self.may_pull(cpu, queue))
+        self.usable(task, cpu)
+            && self.rule.serves(cpu, task)
+            && (serves || self.may_pull(cpu, queue))
     }
 
     /// Whether `cpu` is near enough to `queue` to pull from it.
