@@ -54,7 +54,7 @@ pub struct PolicyInfo {
     /// What it is with parameters given as text.
     ///
     /// Errors: an unknown parameter or a wrong value.
-    pub nature: fn(&[(&str, &str)]) -> Result<Nature, ParamError>,
+    pub nature: NatureOf,
     /// Builds it for a machine with parameters given as text.
     ///
     /// Errors: an unknown parameter, a wrong value, or values that do not fit together.
@@ -69,6 +69,9 @@ pub struct Nature {
     /// It leaves no CPU idle beside a ready task that is allowed there.
     pub work_conserving: bool,
 }
+
+/// What a policy is, from the text of its parameters.
+pub type NatureOf = fn(&[(&str, &str)]) -> Result<Nature, ParamError>;
 
 /// How a policy is built from text.
 pub type Build = fn(&Machine, &[(&str, &str)]) -> Result<Box<dyn Scheduler>, ParamError>;
