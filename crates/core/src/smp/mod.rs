@@ -288,13 +288,24 @@ impl Default for Slot {
     }
 }
 
+/// What is known of a task's state beside the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(crate) enum State {
     Blocked,
     /// Blocked for the host, but the rule keeps it queued.
     Delayed,
     Ready,
     Running,
+}
+
+impl State {
+    pub(crate) fn whereabouts(self) -> Whereabouts {
+        match self {
+            State::Blocked => Whereabouts::Away,
+            State::Ready | State::Delayed => Whereabouts::Queued,
+            State::Running => Whereabouts::Running,
+        }
+    }
 }
 
 /// `At` borrows only what a rule may see, so that the rule itself can be borrowed beside it.
@@ -470,19 +481,20 @@ impl<Q: RunQueue> Smp<Q> {
             has_pulled = true;
         }
     }
+}
 
-    fn entry_of(&self, arrival: &Arrival) -> Entry {
+impl Entry {
+    /// The entry of a task that becomes ready.
+    #[inline]
+    pub(crate) fn of(arrival: &Arrival, by: Option<TaskId>) -> Entry {
         let why = match arrival.why {
             Enqueue::New => Why::New,
             Enqueue::Wakeup { .. } => Why::Woken,
             Enqueue::Resumed { .. } => Why::Resumed,
         };
-        let by = arrival.from.and_then(|cpu| self.cpus[self.slot(cpu)].task());
         Entry { why, by, burst: arrival.burst, deadline: arrival.deadline }
     }
-}
 
-impl Entry {
     /// An entry about which nothing else is known.
     #[inline]
     pub fn because(why: Why) -> Entry {
@@ -517,12 +529,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         self.restricted += u32::from(!params.affinity.is_all());
         slot.affinity = params.affinity.clone();
         let (queue, state, cpu) = (usize::from(slot.queue), slot.state, CpuId(slot.cpu));
-        let is = match state {
-            State::Blocked => Whereabouts::Away,
-            State::Ready | State::Delayed => Whereabouts::Queued,
-            State::Running => Whereabouts::Running,
-        };
-        self.rule.update(&at!(self, cx.now, queue), is, task, params);
+        self.rule.update(&at!(self, cx.now, queue), state.whereabouts(), task, params);
         match state {
             State::Ready if !self.may_enter(task, queue) => self.rehome(cx, task, cpu),
             State::Ready => {
@@ -558,7 +565,8 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
 
     #[inline]
     fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, arrival: Arrival) {
-        let entry = self.entry_of(&arrival);
+        let by = arrival.from.and_then(|cpu| self.cpus[self.slot(cpu)].task());
+        let entry = Entry::of(&arrival, by);
         let slot = &self.tasks[task.index()];
         let near = match arrival.why {
             Enqueue::New => arrival.from.unwrap_or(CpuId(0)),
