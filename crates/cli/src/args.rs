@@ -19,6 +19,8 @@ pub enum Command {
     Run(RunArgs),
     /// Check an experiment file without running it
     Check(CheckArgs),
+    /// Run all experiments of a paper and print which of its claims hold
+    Reproduce(ReproduceArgs),
     /// Draw one run as characters: which task each CPU runs, when
     Gantt(GanttArgs),
     /// List the policies, or explain one
@@ -86,6 +88,27 @@ pub enum Format {
     Json,
     /// For spreadsheets: a line per row
     Csv,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct ReproduceArgs {
+    /// The paper: a folder with experiment files
+    pub paper: String,
+    /// Smaller experiments, as their files say: for a first look
+    #[arg(long)]
+    pub quick: bool,
+    /// Where the folders of the papers are
+    #[arg(long, default_value = "experiments", value_name = "DIR")]
+    pub experiments: PathBuf,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = ListFormat::Table)]
+    pub format: ListFormat,
+    /// Also write the results there, as `run` does
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Runs made at the same time [default: as many as the machine runs threads]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
 }
 
 #[derive(clap::Args, Debug)]

@@ -10,6 +10,7 @@ mod output;
 mod policies;
 mod progress;
 mod replay;
+mod reproduce;
 mod run;
 mod workloads;
 
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Command::Policies(args) => policies::policies(&args),
         Command::Workloads => workloads::workloads(),
         Command::Import(args) => import::import(&args),
+        Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Replay(args) => replay::replay(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Why a command failed, already in words for a person.
 #[derive(Debug)]
@@ -40,6 +41,22 @@ impl Failure {
         }
         ExitCode::FAILURE
     }
+}
+
+/// Set by Ctrl-C.
+static CANCEL: AtomicBool = AtomicBool::new(false);
+
+/// Makes Ctrl-C set the flag that is returned: runs go on to their end after the first one; a
+/// second one ends the program at once.
+pub fn cancel_on_interrupt() -> Result<&'static AtomicBool, Failure> {
+    let handler = ctrlc::set_handler(|| {
+        if CANCEL.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        eprintln!("anysched: stopping after the runs that are under way; once more to stop now");
+    });
+    handler.map_err(|error| format!("Ctrl-C cannot be handled: {error}"))?;
+    Ok(&CANCEL)
 }
 
 /// Errors are drawn with colour and line art on a terminal, and plainly elsewhere.

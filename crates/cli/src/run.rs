@@ -14,10 +14,6 @@ use std::cell::RefCell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Set by Ctrl-C.
-static CANCEL: AtomicBool = AtomicBool::new(false);
 
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let mut experiment = choose::experiment(&args.selection)?;
@@ -29,18 +25,11 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     for path in args.trace.iter().chain(&args.record) {
         output::require_folder(path)?;
     }
-    // Runs go on to their end after the first Ctrl-C; a second one ends the program at once.
-    let handler = ctrlc::set_handler(|| {
-        if CANCEL.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-        eprintln!("anysched: stopping after the runs that are under way; once more to stop now");
-    });
-    handler.map_err(|error| format!("Ctrl-C cannot be handled: {error}"))?;
+    let cancel = output::cancel_on_interrupt()?;
     let bar = Bar::new();
     let options = RunOptions {
         jobs: args.jobs.map_or_else(available_jobs, usize::from),
-        cancel: &CANCEL,
+        cancel,
         progress: &|progress| bar.update(progress),
     };
     let results = plan.run(&options);

@@ -4,7 +4,7 @@
 //! in it, or one that it causes, points at it as at any other value.
 
 use crate::error::{Error, Fault, Source};
-use crate::experiment::{Experiment, SEEDS, set_part};
+use crate::experiment::{Experiment, Quick, SEEDS, set_part};
 use crate::fields::{self, hint};
 use crate::sweep;
 use crate::tree::{self, Node, Value};
@@ -167,6 +167,7 @@ impl Experiment {
             claims: self.claims.clone(),
             columns: self.columns.clone(),
             canonical: format!("{}\n{} = {}", self.canonical, change.key, change.node),
+            quick: Quick::default(),
         };
         how(&mut changed, change.node);
         changed

@@ -1,11 +1,13 @@
 //! What is shown and written of results.
 
+mod claims;
 mod csv;
 mod json;
 mod numbers;
 mod parquet;
 mod table;
 
+pub use claims::{claims_markdown, claims_text};
 pub use csv::csv;
 pub use json::json;
 pub use parquet::parquet;
