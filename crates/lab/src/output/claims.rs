@@ -1,7 +1,7 @@
 //! The claims of a paper, examined by several experiments, without the rows behind them.
 
-use super::table::{describe_check, describe_measure, place, wrap, write_claim};
-use crate::claim::{ClaimResult, Verdict};
+use super::table::{describe_check, describe_measure, place, wrap};
+use crate::claim::{Check, ClaimResult, Measure, Verdict};
 use crate::results::Results;
 use std::fmt::Write;
 
@@ -12,11 +12,28 @@ pub fn claims_text(all: &[Results]) -> String {
         let title = results.title.as_deref().unwrap_or(&results.experiment);
         wrap(&mut text, "", &format!("{title} ({}, {} seeds)", results.experiment, results.seeds));
         for claim in &results.claims {
-            write_claim(&mut text, claim);
+            write_short(&mut text, claim);
         }
         text.push('\n');
     }
     text + &counts(all)
+}
+
+fn write_short(text: &mut String, claim: &ClaimResult) {
+    wrap(text, "  ", &format!("{}: {}", claim.id, verdict(claim)));
+    wrap(text, "    ", &claim.text);
+    let found = found(claim).join("; ");
+    let lines = [
+        ("paper", claim.paper.as_deref()),
+        ("here", Some(found.as_str()).filter(|found| !found.is_empty())),
+        ("reading", claim.reading.as_deref()),
+        ("because", claim.because.as_deref()),
+    ];
+    for (name, said) in lines {
+        if let Some(said) = said {
+            wrap(text, "    ", &format!("{name}: {said}"));
+        }
+    }
 }
 
 /// For a page: a table with a line for each claim.
@@ -28,7 +45,7 @@ pub fn claims_markdown(all: &[Results]) -> String {
         let cells = [
             format!("{}: {}", claim.id, claim.text),
             claim.paper.clone().unwrap_or_default(),
-            found(claim),
+            found(claim).join("; "),
             verdict(claim),
             [&claim.reading, &claim.because]
                 .into_iter()
@@ -44,20 +61,26 @@ pub fn claims_markdown(all: &[Results]) -> String {
     text
 }
 
-/// What was measured: the measures if the file asks for some, otherwise both sides of each
-/// comparison.
-fn found(claim: &ClaimResult) -> String {
-    let measures = claim.measures.iter().map(|it| (place(&it.axes), describe_measure(it)));
-    let checks = claim.checks.iter().map(|it| {
-        let words = format!("`{}`: {}", it.expression, describe_check(it));
-        (place(&it.axes), words)
-    });
-    let all: Vec<String> = if claim.measures.is_empty() {
-        checks.map(|(place, words)| place + &words).collect()
-    } else {
-        measures.map(|(place, words)| place + &words).collect()
-    };
-    all.join("; ")
+/// What was measured, as the file asks for it; otherwise how many comparisons hold, and the first
+/// one that does not.
+fn found(claim: &ClaimResult) -> Vec<String> {
+    if !claim.measures.is_empty() {
+        let one = |it: &Measure| format!("{}{}", place(&it.axes), describe_measure(it));
+        return claim.measures.iter().map(one).collect();
+    }
+    let decided: Vec<&Check> = claim.checks.iter().filter(|it| it.holds.is_some()).collect();
+    if decided.is_empty() {
+        return Vec::new();
+    }
+    let holding = decided.iter().filter(|it| it.holds == Some(true)).count();
+    let mut found = vec![format!("{holding} of {} comparisons hold", decided.len())];
+    found.extend(
+        decided
+            .iter()
+            .find(|it| it.holds == Some(false))
+            .map(|it| format!("{}`{}`: {}", place(&it.axes), it.expression, describe_check(it))),
+    );
+    found
 }
 
 fn verdict(claim: &ClaimResult) -> String {
@@ -77,7 +100,7 @@ fn counts(all: &[Results]) -> String {
         let words = verdict.map_or("not decided", Verdict::words);
         match count(verdict) {
             0 => {}
-            number => parts.push(format!("{number} {words}")),
+            number => parts.push(format!("{words}: {number}")),
         }
     }
     let others = claims.iter().filter(|it| it.verdict.is_some() && !it.is_as_expected()).count();
@@ -85,5 +108,5 @@ fn counts(all: &[Results]) -> String {
         0 => String::new(),
         number => format!(" {number} came out otherwise than expected."),
     };
-    format!("{} claims: {}.{surprise}\n", claims.len(), parts.join(", "))
+    format!("{} claims. {}.{surprise}\n", claims.len(), parts.join("; "))
 }

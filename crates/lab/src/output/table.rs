@@ -218,7 +218,7 @@ fn heading(text: &mut String, group: &Group, seeds: u32) {
     text.push('\n');
 }
 
-pub(super) fn write_claim(text: &mut String, claim: &ClaimResult) {
+fn write_claim(text: &mut String, claim: &ClaimResult) {
     let verdict = claim.verdict.map_or("not decided: runs or data are missing", |v| v.words());
     let surprise = match claim.verdict {
         Some(_) if !claim.is_as_expected() => format!(" (expected: {})", claim.expected),
