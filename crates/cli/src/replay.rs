@@ -2,14 +2,19 @@
 
 use crate::args::ReplayArgs;
 use crate::output::{self, Failure};
-use anysched_core::recorder::{LogReader, ReplayError};
+use anysched_core::recorder::{LogError, LogReader, Problem, ReplayError};
 use anysched_core::registry::policy;
 use std::io::Write;
 
 pub fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     let name = args.log.display();
     let log = std::fs::read(&args.log).map_err(|error| format!("{name}: {error}"))?;
-    let reader = LogReader::new(&log).map_err(|error| format!("{name}: {error}"))?;
+    let reader = LogReader::new(&log).map_err(|error| match error {
+        LogError { problem: Problem::NotALog, .. } => {
+            format!("{name}: {error}; `anysched run --record LOG` makes one")
+        }
+        error => format!("{name}: {error}"),
+    })?;
     if args.show {
         return show(reader, &name.to_string());
     }
@@ -19,6 +24,11 @@ pub fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     let mut scheduler = (known.build)(&header.machine, &header.settings)
         .map_err(|error| format!("{name}: `{}` cannot be built: {error}", header.policy))?;
     match anysched_core::recorder::replay(&log, &mut *scheduler) {
+        Ok(done) if done.unanswered => Err(Failure::from(format!(
+            "{name}: the log ends in call {}, before its answer: it was cut off, or the policy \
+             panicked there; up to that call, no decision differs",
+            done.calls
+        ))),
         Ok(done) => output::print(&format!(
             "{}: {} calls, {} picks, no decision differs\n",
             header.policy, done.calls, done.picks
