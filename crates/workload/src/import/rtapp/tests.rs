@@ -358,7 +358,7 @@ fn malformed_files() {
         (in_task("\"run\":1") + "\u{e9}", "line 2, column 17: expected the end, found `é`"),
     ]);
     let error = read(&b"{\n  \"\xff\"}"[..]).unwrap_err();
-    assert_eq!(error.to_string(), "line 2, column 4: not UTF-8");
+    assert_eq!(error.to_string(), "line 2, column 4: not UTF-8; save the file as UTF-8");
 }
 
 #[test]
