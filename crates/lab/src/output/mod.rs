@@ -59,6 +59,11 @@ impl Form {
 /// Errors: the directory or a file cannot be written; the message names it.
 pub fn write(results: &Results, directory: &Path, forms: &[Form]) -> io::Result<Vec<PathBuf>> {
     fs::create_dir_all(directory).map_err(|error| about(directory, error))?;
+    let path = |form: &Form| directory.join(format!("{}.{}", results.experiment, form.extension()));
+    // So that not only some of the files are replaced.
+    if let Some(folder) = forms.iter().map(path).find(|path| path.is_dir()) {
+        return Err(about(&folder, io::ErrorKind::IsADirectory.into()));
+    }
     let mut paths = Vec::new();
     for form in forms {
         let bytes = match form {
@@ -67,7 +72,7 @@ pub fn write(results: &Results, directory: &Path, forms: &[Form]) -> io::Result<
             Form::Csv => csv(results).into_bytes(),
             Form::Parquet => parquet(results).map_err(io::Error::other)?,
         };
-        let path = directory.join(format!("{}.{}", results.experiment, form.extension()));
+        let path = path(form);
         replace(&path, &bytes).map_err(|error| about(&path, error))?;
         paths.push(path);
     }
