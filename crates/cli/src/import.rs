@@ -18,7 +18,8 @@ pub fn import(args: &ImportArgs) -> Result<(), Failure> {
     };
     output::require_place(&args.output)?;
     let name = args.file.display();
-    let file = File::open(&args.file).map_err(|error| format!("{name}: {error}"))?;
+    let file =
+        File::open(&args.file).map_err(|error| format!("{name}: cannot be read: {error}"))?;
     let model = read(args.format, file).map_err(|error| format!("{name}: {error}"))?;
     for warning in &model.warnings {
         eprintln!("anysched: {name}: {warning}");

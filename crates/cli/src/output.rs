@@ -75,10 +75,15 @@ fn handler(plain: bool) -> Box<dyn miette::ReportHandler> {
     Box::new(miette::GraphicalReportHandler::new_themed(theme).with_width(100))
 }
 
-/// Prints to standard output. That nobody reads it any more (`| head`) is no failure.
+/// Prints to standard output.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// What became of printing. That nobody reads it any more (`| head`) is no failure.
+pub fn printed(result: io::Result<()>) -> Result<(), Failure> {
+    match result {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::from(format!("standard output: {error}")))
         }

@@ -8,7 +8,8 @@ use std::io::Write;
 
 pub fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     let name = args.log.display();
-    let log = std::fs::read(&args.log).map_err(|error| format!("{name}: {error}"))?;
+    let log =
+        std::fs::read(&args.log).map_err(|error| format!("{name}: cannot be read: {error}"))?;
     let reader = LogReader::new(&log).map_err(|error| match error {
         LogError { problem: Problem::NotALog, .. } => {
             format!("{name}: {error}; `anysched run --record LOG` makes one")
@@ -25,8 +26,8 @@ pub fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         .map_err(|error| format!("{name}: `{}` cannot be built: {error}", header.policy))?;
     match anysched_core::recorder::replay(&log, &mut *scheduler) {
         Ok(done) if done.unanswered => Err(Failure::from(format!(
-            "{name}: the log ends in call {}, before its answer: it was cut off, or the policy \
-             panicked there; up to that call, no decision differs",
+            "{name}: the log ends in call {}, before its answer: it was cut off, or the policy did \
+             not return; up to that call, no decision differs",
             done.calls
         ))),
         Ok(done) => output::print(&format!(
@@ -45,9 +46,9 @@ fn show(reader: LogReader<'_>, name: &str) -> Result<(), Failure> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for record in reader {
         let record = record.map_err(|error| format!("{name}: {error}"))?;
-        if writeln!(out, "{record}").is_err() {
-            break;
+        if let Err(error) = writeln!(out, "{record}") {
+            return output::printed(Err(error));
         }
     }
-    Ok(())
+    output::printed(out.flush())
 }

@@ -167,10 +167,15 @@ fn in_words(what: &str) -> String {
         ("u32", "a whole number from 0 to 4294967295"),
         ("u16", "a whole number from 0 to 65535"),
         ("i32", "a whole number from -2147483648 to 2147483647"),
-        ("i8", "a whole number from -128 to 127"),
+        ("i8", "a nice value from -20 to 19"),
     ];
     if let Some(part) = what.strip_prefix("EOF while parsing ") {
         return format!("the text ends in the middle of {part}");
+    }
+    match what {
+        "expected value" => return "expected a value".into(),
+        "trailing characters" => return "expected the end".into(),
+        _ => {}
     }
     for (expected, words) in EXPECTED {
         if let Some(found) = what.strip_suffix(expected).filter(|w| w.ends_with(" expected ")) {

@@ -283,7 +283,8 @@ impl Reader<'_> {
 
     fn span(&self, member: &Member) -> Result<Span, ImportError> {
         const MOST: i64 = (u64::MAX / 1000) as i64;
-        let us = self.number(member, (0, MOST), "a whole number of microseconds from 0")?;
+        let what = format!("a whole number of microseconds from 0 to {MOST}");
+        let us = self.number(member, (0, MOST), &what)?;
         Ok(Span::from_us(us as u64))
     }
 
