@@ -414,7 +414,7 @@ fn recordings() {
         "x.txt",
         &import("x.txt"),
         &[
-            good[..good.len() - 20].as_bytes().to_vec(),
+            good.as_bytes()[..good.len() - 20].to_vec(),
             event("1024", "1.5", &woken("9")),
             event("000", "123456", &woken("9")),
             event("000", "99999999999.5", &woken("9")),
