@@ -125,7 +125,7 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Runs made at the same time [default: as many as the machine runs threads]
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_parser = whole::<u16>(1..=65_535), allow_negative_numbers = true)]
     pub jobs: Option<u16>,
 }
 

@@ -204,6 +204,26 @@ fn command_lines() {
 }
 
 #[test]
+fn papers() {
+    let mut table = Table::new();
+    fs::create_dir_all(table.folder.join("papers/one")).unwrap();
+    fs::create_dir_all(table.folder.join("papers/two")).unwrap();
+    table.folder.write("papers/two/a.toml", EXPERIMENT);
+    table.folder.write("papers/two/b.toml", EXPERIMENT.replace("tasks", "task"));
+    table.refused("experiments", &["reproduce", "one"]);
+    for (named, args) in [
+        ("three", &["three"][..]),
+        ("papers/one", &["one"]),
+        ("papers/two/b.toml", &["two"]),
+        ("--jobs", &["two", "--jobs", "0"]),
+        ("good.toml", &["two", "--out", "good.toml"]),
+    ] {
+        table.refused(named, &[&["reproduce", "--experiments", "papers"], args].concat());
+    }
+    insta::assert_snapshot!(table.finish());
+}
+
+#[test]
 fn settings() {
     let mut table = Table::new();
     for setting in [
