@@ -10,6 +10,9 @@ use std::sync::atomic::Ordering;
 
 pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     let files = experiments(&args.experiments, &args.paper)?;
+    if let Some(folder) = &args.out {
+        output::require_folder(folder)?;
+    }
     let cancel = output::cancel_on_interrupt()?;
     let mut all = Vec::new();
     for file in &files {
@@ -31,7 +34,6 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
             break;
         }
     }
-    print(args, &all)?;
     if let Some(folder) = &args.out {
         for results in &all {
             for path in formats::write(results, folder, &formats::Form::ALL)? {
@@ -39,6 +41,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
             }
         }
     }
+    print(args, &all)?;
     if cancel.load(Ordering::Relaxed) {
         let (done, files) = (all.len(), files.len());
         eprintln!("anysched: interrupted in experiment {done} of {files}; the rest is left out");
@@ -83,7 +86,10 @@ fn experiments(folder: &Path, paper: &str) -> Result<Vec<PathBuf>, Failure> {
 }
 
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let failed = |error: std::io::Error| {
+        let folder = folder.display();
+        format!("{folder}: cannot be read: {error} (--experiments says where to look)")
+    };
     let mut entries = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         entries.push(entry.map_err(failed)?.path());

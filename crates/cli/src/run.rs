@@ -23,7 +23,10 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let plan = choose::plan(&experiment)?;
     let trace = args.trace.as_deref().map(TraceFormat::of).transpose()?;
     for path in args.trace.iter().chain(&args.record) {
-        output::require_folder(path)?;
+        output::require_place(path)?;
+    }
+    if let Some(folder) = &args.out {
+        output::require_folder(folder)?;
     }
     let cancel = output::cancel_on_interrupt()?;
     let bar = Bar::new();

@@ -73,11 +73,18 @@ impl Experiment {
     ///
     /// Errors: the file cannot be read, or as [`Experiment::parse`].
     pub fn load(path: &Path) -> Result<Experiment, Error> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            let fault = Fault::whole(format!("{} cannot be read: {error}", path.display()));
-            Source::new(path, "").error(fault)
+        let refused = |fault| Source::new(path, "").error(fault);
+        let bytes = std::fs::read(path)
+            .map_err(|error| refused(Fault::whole(format!("cannot be read: {error}"))))?;
+        let text = std::str::from_utf8(&bytes).map_err(|error| {
+            let before = &bytes[..error.valid_up_to()];
+            let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+            refused(
+                Fault::whole(format!("line {line} is not UTF-8"))
+                    .help("an experiment is a text in TOML; save it as UTF-8"),
+            )
         })?;
-        Experiment::parse(&text, path)
+        Experiment::parse(text, path)
     }
 
     /// Reads an experiment from `text`, as if it stood in the file `path`: the file's stem is
