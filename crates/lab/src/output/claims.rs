@@ -45,7 +45,7 @@ pub fn claims_markdown(all: &[Results]) -> String {
         let cells = [
             format!("{}: {}", claim.id, claim.text),
             claim.paper.clone().unwrap_or_default(),
-            found(claim).join("; "),
+            found(claim).join("<br>"),
             verdict(claim),
             [&claim.reading, &claim.because]
                 .into_iter()
