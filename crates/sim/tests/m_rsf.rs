@@ -59,49 +59,85 @@ fn over_seeds(run: impl Fn(u64) -> Metrics) -> [(f64, f64); 2] {
     })
 }
 
+/// Waiting times in the independent model, which also took 20 seeds: two standard errors of the
+/// difference of two such means are 2 · √2 times that of one.
+fn assert_agree(what: &str, (mean, error): (f64, f64), theirs: f64) {
+    let bound = 2.0 * 2f64.sqrt() * error;
+    assert!((mean - theirs).abs() <= bound, "{what}: {mean} ± {error}, the model has {theirs}");
+}
+
 #[test]
-fn numbers() {
-    let row = |what: &str, [wt, resp]: [(f64, f64); 2], theirs: f64| {
-        println!("{what:<60} WT {:9.3} ± {:6.3}  RESP {:8.3} ± {:6.3}  spec {theirs:9.3}  z {:5.2}", wt.0, wt.1, resp.0, resp.1, (wt.0 - theirs) / wt.1);
-    };
-    let fifo: &[Setting] = &[("sort_q1", "false"), ("sort_q2", "false")];
-    let closed: &[(usize, u64, &[Setting], f64)] = &[
+fn a_batch_on_one_cpu_takes_as_long_as_the_closed_form_says() {
+    for (q, text) in [(0.5, "5ms"), (1.0, "10ms"), (1.5, "15ms"), (2.0, "20ms")] {
+        let p = libm::exp(-q);
+        let (m, a) = (1.0 - p, 0.25 - p + (0.75 + q / 2.0) * p * p);
+        let theory = a * (1.0 + p * p) + p * m * m + p * p * m * (1.0 + p) + p.powi(4) / 4.0;
+        let settings = [("q1", text), ("q2", text)];
+        let [(waiting, _), _] = over_seeds(|seed| measure(1, &settings, batch(2000, seed)));
+        let turnaround = (waiting + 1.0) / 2000.0;
+        assert!((turnaround / theory - 1.0).abs() < 0.01, "{q}: {turnaround}, theory {theory}");
+    }
+}
+
+#[test]
+fn batches_wait_as_long_as_in_the_model() {
+    let cases: &[(usize, u64, &[Setting], f64)] = &[
         (1, 500, &[], 164.7),
+        (1, 500, &[("spill", "true")], 158.4),
         (1, 1000, &[], 323.3),
         (1, 2000, &[], 650.0),
         (1, 2000, &[("spill", "true")], 629.9),
-        (1, 500, &[("spill", "true")], 158.4),
         (3, 2000, &[], 216.2),
         (3, 2000, &[("spill", "true")], 209.1),
-        (5, 2000, &[], 129.4),
-        (5, 2000, &[("spill", "true")], 125.0),
         (3, 2000, &[("layout", "bound3")], 215.7),
         (3, 2000, &[("layout", "pipe3")], 432.1),
+        (5, 2000, &[], 129.4),
+        (5, 2000, &[("spill", "true")], 125.0),
         (5, 2000, &[("layout", "pipe5")], 170.2),
         (5, 2000, &[("layout", "pipe5"), ("batch", "true")], 276.5),
         (5, 2000, &[("layout", "pipe5"), ("sort_q1", "false"), ("sort_q2", "false")], 218.6),
     ];
-    for &(cpus, n, settings, theirs) in closed {
-        row(&format!("k={cpus} n={n} {settings:?}"), over_seeds(|seed| measure(cpus, settings, batch(n, seed))), theirs);
+    for &(cpus, tasks, settings, theirs) in cases {
+        let [waiting, _] = over_seeds(|seed| measure(cpus, settings, batch(tasks, seed)));
+        assert_agree(&format!("{tasks} tasks, {cpus} CPUs, {settings:?}"), waiting, theirs);
     }
-    let pipe5: &[Setting] = &[("layout", "pipe5")];
-    let rows: &[(usize, Vec<Setting>, [f64; 4])] = &[
-        (1, vec![], [369.9, 322.9, 287.0, 266.9]),
-        (1, fifo.to_vec(), [495.1, 497.3, 500.5, 502.5]),
-        (3, vec![("layout", "pipe3")], [168.8, 213.4, 233.9, 241.9]),
-        (5, pipe5.to_vec(), [96.2, 84.4, 82.2, 81.8]),
-        (5, [pipe5, fifo].concat(), [122.3, 109.5, 128.6, 143.3]),
-        (5, [pipe5, &fifo[..1]].concat(), [102.6, 107.9, 128.6, 143.3]),
-        (3, vec![("layout", "bound3"), ("deal", "contiguous-thirds")], [117.1, 98.5, 115.0, 122.9]),
-        (5, vec![("layout", "pipe5"), ("deal", "contiguous-thirds")], [82.5, 95.5, 115.0, 122.9]),
+    for (tasks, theirs) in [(500, 108.0), (2000, 430.8)] {
+        let [_, response] = over_seeds(|seed| measure(1, &[], batch(tasks, seed)));
+        assert_agree(&format!("response, {tasks} tasks"), response, theirs);
+    }
+}
+
+/// What slice is best depends on the layout and on whether Q1 is sorted.
+#[test]
+fn the_best_slice_is_another_in_each_layout() {
+    let cases: &[(usize, &[Setting], [usize; 4])] = &[
+        (1, &[], [3, 2, 1, 0]),
+        (3, &[("layout", "bound3")], [3, 2, 1, 0]),
+        (3, &[("layout", "pipe3")], [0, 1, 2, 3]),
+        (5, &[("layout", "pipe5")], [3, 2, 1, 0]),
+        (5, &[("layout", "pipe5"), ("sort_q1", "false"), ("sort_q2", "false")], [1, 0, 2, 3]),
+        (5, &[("layout", "pipe5"), ("sort_q1", "false")], [0, 1, 2, 3]),
+        (3, &[("layout", "bound3"), ("deal", "contiguous-thirds")], [1, 2, 0, 3]),
+        (5, &[("layout", "pipe5"), ("deal", "contiguous-thirds")], [0, 1, 2, 3]),
     ];
-    for (cpus, settings, theirs) in rows {
-        for (q, theirs) in ["5ms", "10ms", "15ms", "20ms"].into_iter().zip(theirs) {
-            let settings = [settings.as_slice(), &[("q1", q), ("q2", q)]].concat();
-            row(&format!("k={cpus} n=1000 {settings:?}"), over_seeds(|seed| measure(*cpus, &settings, batch(1000, seed))), *theirs);
-        }
+    for (cpus, settings, order) in cases {
+        let waiting = ["5ms", "10ms", "15ms", "20ms"].map(|q| {
+            let settings = [*settings, &[("q1", q), ("q2", q)]].concat();
+            over_seeds(|seed| measure(*cpus, &settings, batch(1000, seed)))[0].0
+        });
+        assert!(order.is_sorted_by(|&a, &b| waiting[a] < waiting[b]), "{settings:?} {waiting:?}");
     }
-    let open: &[(usize, f64, &[Setting], f64)] = &[
+    let fifo = [("layout", "pipe5"), ("sort_q1", "false"), ("sort_q2", "false")];
+    for (q, theirs) in [("5ms", 122.3), ("10ms", 109.5), ("15ms", 128.6), ("20ms", 143.3)] {
+        let settings = [fifo.as_slice(), &[("q1", q), ("q2", q)]].concat();
+        let [waiting, _] = over_seeds(|seed| measure(5, &settings, batch(1000, seed)));
+        assert_agree(&format!("1000 tasks, 5 CPUs, {settings:?}"), waiting, theirs);
+    }
+}
+
+#[test]
+fn open_arrivals_wait_as_long_as_in_the_model() {
+    let cases: &[(usize, f64, &[Setting], f64)] = &[
         (1, 0.7, &[], 1.974),
         (1, 0.9, &[], 7.526),
         (3, 0.7, &[], 0.468),
@@ -111,10 +147,9 @@ fn numbers() {
         (1, 0.7, &[("batch", "true")], 1.974),
         (3, 0.7, &[("batch", "true")], 2.522),
         (3, 0.9, &[("batch", "true")], 32.9),
-        (3, 0.7, &[("layout", "pipe3")], 100.0),
-        (3, 0.9, &[("layout", "pipe3")], 166.0),
     ];
-    for &(cpus, load, settings, theirs) in open {
-        row(&format!("k={cpus} rho={load} {settings:?}"), over_seeds(|seed| measure(cpus, settings, poisson(cpus, load, seed))), theirs);
+    for &(cpus, load, settings, theirs) in cases {
+        let [waiting, _] = over_seeds(|seed| measure(cpus, settings, poisson(cpus, load, seed)));
+        assert_agree(&format!("load {load}, {cpus} CPUs, {settings:?}"), waiting, theirs);
     }
 }
