@@ -32,7 +32,8 @@ const LOADS: [Load; 2] = [
 
 /// Settings under which no CPU may idle beside a ready task, and settings under which it may.
 fn settings(policy: &PolicyInfo) -> Vec<(Vec<(&'static str, &'static str)>, bool)> {
-    let mut all = vec![(vec![], true)];
+    let nature = (policy.nature)(&[]).unwrap();
+    let mut all = vec![(vec![], nature.work_conserving)];
     let params = (policy.params)();
     let Some(layout) = params.iter().find(|param| param.name == "layout") else { return all };
     for layout in layout.kind.split(" | ") {
@@ -56,7 +57,7 @@ fn play(
     seed: u64,
 ) -> Option<String> {
     let rules = Rules {
-        work_conserving,
+        work_conserving: work_conserving || machine.cpus() == 1,
         max_wait: Some(FOR_EVER),
         on_violation: OnViolation::Collect,
         ..Rules::default()

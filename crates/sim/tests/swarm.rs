@@ -73,7 +73,7 @@ impl Case {
         }
         let model = model(rng, cpus);
         let policy = pick(rng, POLICIES);
-        Case { seed, setup, policy, settings: settings(rng), model }
+        Case { seed, setup, policy, settings: settings(rng, policy), model }
     }
 
     fn scheduler(&self) -> Box<dyn Scheduler> {
@@ -103,13 +103,18 @@ fn costs(rng: &mut Rng) -> Costs {
     }
 }
 
-fn settings(rng: &mut Rng) -> Vec<(&'static str, &'static str)> {
+/// Of the parameters that `policy` has.
+fn settings(rng: &mut Rng, policy: &PolicyInfo) -> Vec<(&'static str, &'static str)> {
     let mut settings = vec![
         ("layout", *pick(rng, &["global", "per-cpu", "per-llc", "per-node"])),
         ("place", *pick(rng, &["creator", "round-robin", "least-loaded", "linux"])),
         ("steal", *pick(rng, &["never", "llc", "node", "machine", "machine"])),
     ];
     settings.push(("balance", *pick(rng, &["never", "linux"])));
+    settings.push(("start_place", *pick(rng, &["creator", "spread"])));
+    settings.push(("lb_period", *pick(rng, &["0", "1ms", "100ms"])));
+    let known = (policy.params)();
+    settings.retain(|(name, _)| known.iter().any(|param| param.name == *name));
     settings
 }
 

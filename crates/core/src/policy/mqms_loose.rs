@@ -106,6 +106,7 @@ impl RunQueue for MqmsLoose {
 mod tests {
     use super::*;
     use crate::policy::drive::{CLOSED, Drive, ms, play};
+    use crate::{Arrival, Enqueue, Scheduler};
 
     #[test]
     fn one_runqueue_is_first_come_first_served() {
@@ -129,7 +130,8 @@ mod tests {
         drive.put(2, 5, Span::ZERO, Off::Exited);
         // CPU 2 idles beside tasks 1 and 6, and 2 returns to where it was.
         assert_eq!(drive.pick(2), None);
-        drive.wake(2, None);
+        let why = Enqueue::Wakeup { prev: CpuId(2), sync: false };
+        drive.call(|smp, cx| smp.enqueue(cx, TaskId(2), Arrival::because(why)));
         assert_eq!(drive.pick(2), Some((2, Span::MAX)));
     }
 }

@@ -10,9 +10,11 @@ impl Osv {
         let from = self.tasks[task.index()].cpu;
         if from != to {
             // OSv converts with the clock of the moment here and with that of the last reschedule
-            // there; both are without the head start that each then has, which cancels out.
+            // there, by the balancer at the latest. The head start that both then have cancels
+            // out.
             let here = self.cpus[from.index()].clock_at(cx.now);
-            let there = self.cpus[to.index()].clock;
+            let there = &self.cpus[to.index()];
+            let there = there.clock_at(there.rescheduled.max(self.balanced));
             let known = &mut self.tasks[task.index()];
             known.r = known.r.times(self.decay.growth(there.saturating_sub(here)));
             known.cpu = to;
@@ -37,6 +39,7 @@ impl Osv {
         }
         let periods = (cx.now - self.next_balance).0 / self.params.lb_period.0 + 1;
         self.next_balance += self.params.lb_period.scaled(periods, 1);
+        self.balanced = cx.now;
         let mut least = self.least();
         for cpu in 0..self.cpus.len() {
             for _ in 0..self.params.lb_batch {
@@ -80,9 +83,18 @@ impl Osv {
             self.hand_over(cx, task, to);
         } else if let Current::Task(stint) = &mut self.cpus[cpu].current {
             stint.leaves_for = Some(to);
+            self.cpus[to.index()].expected += 1;
             cx.kick(CpuId(cpu as u16));
         }
         true
+    }
+
+    /// The current task of `cpu` is off it; where the balancer sends it, if it does.
+    pub(super) fn expect_no_more(&mut self, cpu: usize) -> Option<CpuId> {
+        let Current::Task(stint) = &mut self.cpus[cpu].current else { return None };
+        let to = stint.leaves_for.take()?;
+        self.cpus[to.index()].expected -= 1;
+        Some(to)
     }
 
     /// The task of `cpu` with the largest R that may run on `to`, the current one included.

@@ -296,14 +296,14 @@ mod tests {
             prop_assert!(a.minus(b).plus(b) <= a.plus(Real::ZERO).max(b));
         }
 
-        /// 2^2x = (2^x)² up to 2^-60 makes 2^x itself right up to 2^-60: if e is the largest
-        /// error, it is at most half of (e + 2^-60).
+        /// 2^2x = (2^x)² up to 2^-59 makes 2^x itself right up to 2^-59: if e is the largest
+        /// error, it is at most half of (e + 2^-59).
         #[test]
         fn powers_of_two_square(x in any::<u64>()) {
             let power = |x: u64| Real { exponent: -63, mantissa: exp2_of_fraction(x) };
             let twice = power(x.wrapping_mul(2));
             let carried = Real { exponent: twice.exponent + (x >> 63) as i64, ..twice };
-            prop_assert!(apart(power(x).times(power(x)), carried) <= 16);
+            prop_assert!(apart(power(x).times(power(x)), carried) <= 32);
         }
 
         #[test]

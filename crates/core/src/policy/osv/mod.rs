@@ -90,6 +90,8 @@ pub struct Osv {
     /// Where the next task starts that is spread.
     next_start: usize,
     next_balance: Time,
+    /// When the balancers last came.
+    balanced: Time,
 }
 
 /// One CPU.
@@ -100,6 +102,8 @@ struct Cpu {
     clock: i64,
     queue: Tree,
     incoming: Tree,
+    /// Tasks that are sent here as soon as they are off their CPU.
+    expected: usize,
     current: Current,
     /// Why the current task has been taken off, until the next pick.
     put: Option<Off>,
@@ -187,6 +191,7 @@ impl Policy for Osv {
             clock: 0,
             queue: Tree::default(),
             incoming: Tree::default(),
+            expected: 0,
             current: Current::Idle,
             put: None,
             rescheduled: Time::ZERO,
@@ -195,6 +200,7 @@ impl Policy for Osv {
         Ok(Osv {
             decay: Decay::new(params.tau),
             next_balance: Time::ZERO + params.lb_period,
+            balanced: Time::ZERO,
             params: params.clone(),
             queued: Forest::default(),
             sent: Forest::default(),
@@ -237,7 +243,10 @@ impl Cpu {
     fn size(&self) -> usize {
         match self.running() {
             Some(_) => self.queue.len() + 1,
-            None => self.queue.len() + self.incoming.len() + usize::from(self.put.is_some()),
+            None => {
+                let aside = usize::from(self.put.is_some());
+                self.queue.len() + self.incoming.len() + self.expected + aside
+            }
         }
     }
 }
@@ -528,14 +537,10 @@ impl Scheduler for Osv {
     fn put_prev(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span, why: Off) {
         self.tick(cx, cpu, task, ran);
         let index = cpu.index();
-        let leaves_for = self.cpus[index].stint().and_then(|stint| stint.leaves_for);
+        let leaves_for = self.expect_no_more(index);
         let leaves_for = leaves_for.filter(|&to| why.runnable() && self.may_run(task, to));
         if why.runnable() && leaves_for.is_none() && self.may_run(task, cpu) {
-            let on = &mut self.cpus[index];
-            on.put = Some(why);
-            if let Current::Task(stint) = &mut on.current {
-                stint.leaves_for = None;
-            }
+            self.cpus[index].put = Some(why);
         } else {
             self.settle(index, cx.now);
             self.end_stint(index, cx.now);
