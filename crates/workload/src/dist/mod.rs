@@ -15,10 +15,13 @@
 //! Arguments may be given by name: `exp(mean=10ms)`. Moments, density, CDF and quantiles are
 //! those of the continuous distribution, in ns; samples are rounded to the nearest ns.
 
+mod functions;
 mod normal;
 mod parse;
 #[cfg(test)]
 mod tests;
+
+pub use functions::{Family, Formulas};
 
 use crate::rng::Rng;
 use anysched_core::Span;
