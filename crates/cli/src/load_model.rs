@@ -17,7 +17,7 @@ use std::path::Path;
 pub fn load_model(args: &LoadModelArgs) -> Result<(), Failure> {
     let (q1, q2) = (slice("q1", args.q1.as_deref())?, slice("q2", args.q2.as_deref())?);
     let (measured, service) = match (&args.times.service, &args.times.fit) {
-        (Some(text), _) => (None, Dist::parse(text, Path::new("."))?),
+        (Some(text), _) => (None, distribution(text)?),
         (None, Some(file)) => {
             let measured = read(file, args.format_of_file)?;
             let name = file.display();
@@ -34,6 +34,17 @@ pub fn load_model(args: &LoadModelArgs) -> Result<(), Failure> {
         PlainFormat::Table => report.table(),
         PlainFormat::Json => format!("{:#}\n", report.json()),
     })
+}
+
+/// The distribution after `--service`.
+pub fn distribution(text: &str) -> Result<Dist, Failure> {
+    let service =
+        Dist::parse(text, Path::new(".")).map_err(|error| format!("--service {error}"))?;
+    if service.mean() > 0.0 {
+        return Ok(service);
+    }
+    let why = "no task would run; at least one run time has to be above 0, for example 10ms";
+    Err(Failure::from(format!("--service \"{text}\": {why}")))
 }
 
 fn slice(name: &str, text: Option<&str>) -> Result<Option<Span>, Failure> {
@@ -311,11 +322,13 @@ fn fit_table(fitted: &Fitted) -> String {
     let _ =
         writeln!(text, "nearest to the measured CDF (least KS): {}{agrees}", nearest.dist.family());
     if best.distance > FAR {
+        let slice = fitted.dist().quantile(-libm::expm1(-1.0));
         let _ = writeln!(
             text,
-            "no family is near: the CDF of the best is off by {}; --service \"empirical(FILE)\" \
-             takes the\ntimes themselves",
-            percent(best.distance)
+            "no family is near: the CDF of the best is off by up to {}; of the measured times,\n\
+             63.2 % are at most {}, which --q1 takes",
+            percent(best.distance),
+            short_time(slice)
         );
     }
     text.push('\n');

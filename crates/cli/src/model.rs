@@ -1,16 +1,16 @@
 //! `anysched model`.
 
 use crate::args::{MRsfArgs, MmcArgs, MmcnArgs, ModelCommand, PlainFormat, StationArgs};
+use crate::load_model::distribution;
 use crate::output::{self, Failure, short_time};
 use anysched_core::Span;
 use anysched_model::m_rsf::{self, Batch};
 use anysched_model::queueing::mmc::Mmc;
 use anysched_model::queueing::mmcn::Mmcn;
 use anysched_model::queueing::{Measures, QueueError, Station, paper};
-use anysched_workload::dist::{Dist, Family};
+use anysched_workload::dist::Family;
 use serde_json::{Value, json};
 use std::fmt::Write;
-use std::path::Path;
 
 pub fn model(command: &ModelCommand) -> Result<(), Failure> {
     output::print(&match command {
@@ -101,7 +101,7 @@ fn mmcn(args: &MmcnArgs) -> Result<String, Failure> {
 fn describe(text: &mut String, station: &Station, means: &Measures) {
     let percent = |share: f64| format!("{:.2} %", share * 100.0);
     for (name, value) in [
-        ("arrivals, λ", format!("{:.6}/s", station.arrivals())),
+        ("arrivals, λ", format!("{}/s", libm::round(station.arrivals() * 1e6) / 1e6)),
         ("service time, 1/μ", short_time(station.service())),
         ("servers, c", station.servers().to_string()),
         ("load, ρ = λ/cμ", format!("{:.4}", station.load())),
@@ -216,7 +216,7 @@ impl Printed {
 }
 
 fn m_rsf(args: &MRsfArgs) -> Result<String, Failure> {
-    let service = Dist::parse(&args.service, Path::new("."))?;
+    let service = distribution(&args.service)?;
     let mean = service.mean();
     let mut rows = Vec::new();
     for &q in &args.q {

@@ -157,6 +157,7 @@ fn wrong_input_says_what_to_change() {
     for args in [
         vec!["load-model", "--service", "exp(0)"],
         vec!["load-model", "--service", "exp(-1ms)"],
+        vec!["load-model", "--service", "0"],
         vec!["load-model", "--service", "uniform(5ms, 1ms)"],
         vec!["load-model", "--service", "normal(5ms)"],
         vec!["load-model", "--service", "exp(10ms)", "--q1", "0"],

@@ -227,7 +227,9 @@ fn column(text: &[u8]) -> Result<Vec<Span>, (u64, String)> {
             Ok(ns) => Span(ns),
             Err(_) => Span::parse(field).map_err(|why| {
                 let shown: String = field.chars().take(40).collect();
-                (line, format!("\"{shown}\" is no time: {why}; a plain number is whole ns"))
+                let number = field.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+                let why = if number { format!(": {why}") } else { " such as \"3ms\"".to_string() };
+                (line, format!("\"{shown}\" is no time{why}; a plain number is whole ns"))
             })?,
         };
         if value == Span::MAX {
@@ -330,8 +332,7 @@ mod tests {
         }
         assert_eq!(
             read(&b"-3\n"[..], "f", None).unwrap_err().to_string(),
-            "f:1: \"-3\" is no time: unknown unit; use ns, us, ms, s, min or h; a plain number is \
-             whole ns"
+            "f:1: \"-3\" is no time such as \"3ms\"; a plain number is whole ns"
         );
         let error = read(&b"hello\n"[..], "f", Some(Format::Ftrace)).unwrap_err().to_string();
         assert!(error.starts_with("f: there is no sched_switch event; "), "{error}");

@@ -133,9 +133,9 @@ mod tests {
         let full = Mmc::new(Station::new(250.0, 1e7, 2).unwrap()).unwrap_err();
         assert_eq!(
             full.to_string(),
-            "load is 1.2500, so the queue grows without bound: arrivals (250.000000/s) have to \
-             stay below what the servers can do (200.000000/s); lower them, use at least 3 \
-             servers, or turn arrivals away at a limit (mmcn)"
+            "load is 1.25, so the queue grows without bound: arrivals (250/s) have to stay below \
+             what the servers can do (200/s); lower them, use at least 3 servers, or turn arrivals \
+             away at a limit (mmcn)"
         );
     }
 }

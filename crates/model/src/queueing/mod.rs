@@ -166,16 +166,21 @@ impl fmt::Display for QueueError {
                 let needed = libm::floor(station.offered()) + 1.0;
                 write!(
                     f,
-                    "load is {:.4}, so the queue grows without bound: arrivals ({:.6}/s) have to \
-                     stay below what the servers can do ({:.6}/s); lower them, use at least \
-                     {needed} servers, or turn arrivals away at a limit (mmcn)",
-                    station.load(),
-                    station.arrivals,
-                    most
+                    "load is {}, so the queue grows without bound: arrivals ({}/s) have to stay \
+                     below what the servers can do ({}/s); lower them, use at least {needed} \
+                     servers, or turn arrivals away at a limit (mmcn)",
+                    rounded(station.load()),
+                    rounded(station.arrivals),
+                    rounded(most)
                 )
             }
         }
     }
+}
+
+/// Without the digits that only come from decimal fractions not being binary ones.
+fn rounded(number: f64) -> f64 {
+    libm::round(number * 1e6) / 1e6
 }
 
 impl std::error::Error for QueueError {}
