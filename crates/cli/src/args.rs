@@ -31,6 +31,12 @@ pub enum Command {
     Workloads,
     /// Turn a recording or another tool's load into one of ours
     Import(ImportArgs),
+    /// Say what a distribution of run times means for slices, or find the one that measured times
+    /// follow
+    LoadModel(LoadModelArgs),
+    /// Compute what queueing theory says
+    #[command(subcommand)]
+    Model(ModelCommand),
     /// Feed a recorded log to the same policy and stop at the first decision that differs
     Replay(ReplayArgs),
     /// Print a completion script for a shell
@@ -225,6 +231,137 @@ pub enum ImportFormat {
     RtApp,
     /// The standard workload format of parallel machines
     Swf,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct LoadModelArgs {
+    #[command(flatten)]
+    pub times: RunTimes,
+    /// What FILE is [default: its first lines tell]
+    #[arg(long = "as", value_enum, requires = "fit", value_name = "FORMAT")]
+    pub format_of_file: Option<TimesFormat>,
+    /// The slice of Q1 [default: the recommended one]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub q1: Option<String>,
+    /// The slice of Q2 [default: that of Q1]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub q2: Option<String>,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = PlainFormat::Table)]
+    pub format: PlainFormat,
+}
+
+#[derive(clap::Args, Debug)]
+#[group(required = true, multiple = false)]
+pub struct RunTimes {
+    /// The distribution, for example "exp(10ms)"; `anysched workloads` lists the kinds
+    #[arg(long, value_name = "DISTRIBUTION", allow_hyphen_values = true)]
+    pub service: Option<String>,
+    /// Measured run times, plain or compressed with gzip, to which distributions are fitted
+    #[arg(long, value_name = "FILE")]
+    pub fit: Option<PathBuf>,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimesFormat {
+    /// A column of times, or the column service_ns of several; plain numbers are ns
+    Csv,
+    /// A list of tasks, as `import` writes it
+    Tasks,
+    /// Text of ftrace, `trace-cmd report` or `perf script`: CPU time from waking to blocking
+    #[value(alias = "trace-cmd", alias = "perf")]
+    Ftrace,
+    /// The standard workload format of parallel machines
+    Swf,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlainFormat {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum ModelCommand {
+    /// M/M/c: Poisson arrivals, exponential service times, everybody waits until served
+    Mmc(MmcArgs),
+    /// M/M/c/N: the same with room for N tasks; who comes when it is full is turned away
+    Mmcn(MmcnArgs),
+    /// A closed batch under M-RSF, on an idle machine and without costs
+    MRsf(MRsfArgs),
+}
+
+#[derive(clap::Args, Debug)]
+pub struct MmcArgs {
+    #[command(flatten)]
+    pub station: StationArgs,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = PlainFormat::Table)]
+    pub format: PlainFormat,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct MmcnArgs {
+    #[command(flatten)]
+    pub station: StationArgs,
+    /// N: how many tasks there is room for, those served among them
+    #[arg(long, value_name = "N")]
+    pub limit: u32,
+    /// Also print equations (9) to (11) of the M-RSF paper, which are wrong, beside it
+    #[arg(long)]
+    pub paper: bool,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = PlainFormat::Table)]
+    pub format: PlainFormat,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct StationArgs {
+    #[command(flatten)]
+    pub rate: RateArgs,
+    /// The mean service time, for example 10ms
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub service: String,
+    /// c: how many tasks are served at the same time
+    #[arg(long, value_name = "C", default_value_t = 1)]
+    pub servers: u32,
+}
+
+#[derive(clap::Args, Debug)]
+#[group(required = true, multiple = false)]
+pub struct RateArgs {
+    /// λ: tasks per second
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    pub arrivals: Option<f64>,
+    /// ρ: λ over what all servers can do
+    #[arg(long, value_name = "RHO", allow_hyphen_values = true)]
+    pub load: Option<f64>,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct MRsfArgs {
+    /// Slices of Q1 and Q2, in means of the run time
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "RATIO,…",
+        default_value = "0.5,1,1.5,2",
+        allow_hyphen_values = true
+    )]
+    pub q: Vec<f64>,
+    /// The distribution of the run times
+    #[arg(
+        long,
+        value_name = "DISTRIBUTION",
+        default_value = "exp(1s)",
+        allow_hyphen_values = true
+    )]
+    pub service: String,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = PlainFormat::Table)]
+    pub format: PlainFormat,
 }
 
 #[derive(clap::Args, Debug)]

@@ -6,6 +6,8 @@ mod args;
 mod choose;
 mod gantt;
 mod import;
+mod load_model;
+mod model;
 mod output;
 mod policies;
 mod progress;
@@ -30,6 +32,8 @@ fn main() -> ExitCode {
         Command::Workloads => workloads::workloads(),
         Command::Import(args) => import::import(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
+        Command::LoadModel(args) => load_model::load_model(&args),
+        Command::Model(command) => model::model(&command),
         Command::Replay(args) => replay::replay(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -1,5 +1,6 @@
 //! What goes to the terminal and to files.
 
+use anysched_core::Span;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
@@ -159,4 +160,14 @@ fn make_readable(file: &std::fs::File) -> io::Result<()> {
 #[cfg(not(unix))]
 fn make_readable(_: &std::fs::File) -> io::Result<()> {
     Ok(())
+}
+
+/// A time of so many ns with four digits.
+pub fn short_time(ns: f64) -> String {
+    if ns == f64::INFINITY {
+        return "no limit".to_string();
+    }
+    let digits = libm::log10(f64::max(ns, 1.0)) as i32 + 1;
+    let unit = libm::pow(10.0, f64::from((digits - 4).max(0)));
+    Span((libm::round(ns / unit) * unit) as u64).to_string()
 }

@@ -4,6 +4,8 @@
 mod support;
 
 use anysched_core::{CpuId, Machine, Span, TaskId, Time};
+use anysched_model::m_rsf;
+use anysched_model::queueing::{Station, mmc::Mmc};
 use anysched_sim::{Metrics, Setup, Sim};
 use anysched_trace::{Event, Kind, Sink, TaskInfo};
 use anysched_workload::Load;
@@ -52,18 +54,6 @@ fn assert_near(what: &str, (mean, bound): (f64, f64), theory: f64) {
     );
 }
 
-/// Erlang's C formula: the probability that an arrival waits in M/M/c with offered load `a`.
-fn erlang_c(c: usize, a: f64) -> f64 {
-    let mut term = 1.0;
-    let mut sum = 1.0;
-    for k in 1..c {
-        term *= a / k as f64;
-        sum += term;
-    }
-    let last = term * a / c as f64 / (1.0 - a / c as f64);
-    last / (sum + last)
-}
-
 #[test]
 fn waiting_in_m_m_c_is_as_erlang_says() {
     for cpus in [1, 4] {
@@ -72,8 +62,8 @@ fn waiting_in_m_m_c_is_as_erlang_says() {
                 let load = open(cpus, load, "exp(10ms)", 60_000, seed);
                 measure(cpus, "fcfs", &[], load).waiting_time.mean()
             });
-            let offered = load * cpus as f64;
-            let theory = erlang_c(cpus, offered) * MEAN / (cpus as f64 - offered);
+            let station = Station::with_load(load, MEAN, cpus as u32).unwrap();
+            let theory = Mmc::new(station).unwrap().measures().waiting_time;
             assert_near(&format!("M/M/{cpus} at {load}"), wait, theory);
         }
     }
@@ -96,6 +86,32 @@ fn fcfs_waits_by_pollaczek_and_khinchine_and_small_quanta_share_the_processor() 
     let theory = MEAN / 0.3;
     let (mean, bound) = sharing;
     assert!((mean - theory).abs() <= bound + 0.02 * theory, "PS: {mean} ± {bound}, {theory}");
+}
+
+/// For large n; 2000 tasks are within the error over seeds.
+#[test]
+fn batches_are_as_their_integrals_say() {
+    for service in ["uniform(2ms, 18ms)", "lognormal(10ms, 1.0)", "hyperexp(10ms, cv2=4)"] {
+        let theory = m_rsf::batch(&dist(service), Span::from_ms(10), Span::from_ms(10));
+        for (policy, settings, per_task) in [
+            ("sjf", &[][..], theory.sjf),
+            ("fcfs", &[], theory.fcfs),
+            ("rr", &[("quantum", "500us")], theory.sharing),
+        ] {
+            let (mean, bound) = over_seeds(20, |seed| {
+                let batch = Batch {
+                    settings: Settings::default(),
+                    tasks: 2000,
+                    service: dist(service),
+                    at: Time::ZERO,
+                };
+                measure(1, policy, settings, batch.build(seed, 1).unwrap()).turnaround.mean()
+            });
+            // What RR rounds up, and what 2000 tasks lack to infinitely many.
+            let bound = bound + 0.01 * per_task * 2000.0;
+            assert_near(&format!("{policy}, {service}"), (mean, bound), per_task * 2000.0);
+        }
+    }
 }
 
 #[test]

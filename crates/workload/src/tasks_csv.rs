@@ -175,7 +175,7 @@ impl Row {
 
 /// The line of a record, from 1. Its position, as `csv` has it, is before the comments and empty
 /// lines that it skipped.
-fn line_at(text: &[u8], position: Option<&csv::Position>) -> u64 {
+pub fn line_at(text: &[u8], position: Option<&csv::Position>) -> u64 {
     let start = position.map_or(0, |position| position.byte() as usize).min(text.len());
     let lines_before = text[..start].iter().filter(|&&byte| byte == b'\n').count();
     let ignored = |line: &&[u8]| matches!(line, [b'\n'] | [b'\r', b'\n'] | [b'#', ..]);

@@ -15,10 +15,13 @@
 //! Arguments may be given by name: `exp(mean=10ms)`. Moments, density, CDF and quantiles are
 //! those of the continuous distribution, in ns; samples are rounded to the nearest ns.
 
+mod functions;
 mod normal;
 mod parse;
 #[cfg(test)]
 mod tests;
+
+pub use functions::{Family, Formulas};
 
 use crate::rng::Rng;
 use anysched_core::Span;
@@ -194,7 +197,8 @@ impl Dist {
             Kind::Lognormal { .. } => 0.0,
             Kind::Pareto { alpha, low, high, kept } => {
                 let x = x.clamp(low.0 as f64, high.0 as f64);
-                -expm1(alpha * log(low.0 as f64 / x)) / kept
+                // Not the negative, which would be -0 below `low`.
+                (0.0 - expm1(alpha * log(low.0 as f64 / x))) / kept
             }
             Kind::Hyperexp { phases, .. } => {
                 phases.iter().map(|p| p.probability * exp_cdf(p.mean, x)).sum()

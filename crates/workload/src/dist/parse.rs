@@ -213,16 +213,25 @@ fn empirical(file: &str, base_dir: &Path) -> Result<Kind, String> {
         };
         values.push(value);
     }
-    if values.is_empty() {
+    let Some(sample) = Empirical::new(file.to_string(), values) else {
         return Err(format!("{} has no values; it needs one time per line", path.display()));
+    };
+    Ok(Kind::Empirical(Arc::new(sample)))
+}
+
+impl Empirical {
+    /// `None` without values.
+    pub(super) fn new(file: String, mut values: Vec<u64>) -> Option<Empirical> {
+        if values.is_empty() {
+            return None;
+        }
+        values.sort_unstable();
+        let n = values.len() as f64;
+        let mean = values.iter().map(|&value| value as f64).sum::<f64>() / n;
+        let squares = values.iter().map(|&value| (value as f64 - mean) * (value as f64 - mean));
+        let variance = squares.sum::<f64>() / n;
+        Some(Empirical { file, values, mean, variance })
     }
-    values.sort_unstable();
-    let n = values.len() as f64;
-    let mean = values.iter().map(|&value| value as f64).sum::<f64>() / n;
-    let squares = values.iter().map(|&value| (value as f64 - mean) * (value as f64 - mean));
-    let variance = squares.sum::<f64>() / n;
-    let file = file.to_string();
-    Ok(Kind::Empirical(Arc::new(Empirical { file, values, mean, variance })))
 }
 
 fn time(what: &str, text: &str) -> Result<Span, String> {

@@ -90,6 +90,68 @@ fn cdf_density_and_moments_agree() {
     }
 }
 
+/// E\[min(S, x)\] = ∫ 1 − F from 0 to x.
+#[test]
+fn limited_means_are_the_area_above_the_cdf() {
+    let uniform = dist("uniform(1ms, 5ms)");
+    // Up to 3 ms: 1 ms in full, then 2 ms at 1 − F = 1 ..= 1/2.
+    close(uniform.limited_mean(3e6), 2.5e6, 1e-15);
+    close(dist("exp(10ms)").limited_mean(1e7), 1e7 * (1.0 - (-1.0f64).exp()), 1e-15);
+    assert_eq!(dist("7us").limited_mean(5e3), 5e3);
+    assert_eq!(dist("7us").limited_mean(9e3), 7e3);
+    for text in CONTINUOUS {
+        let dist = dist(text);
+        for p in [0.01, 0.3, 0.7, 0.99] {
+            let x = dist.quantile(p);
+            let steps = 100_000;
+            let width = x / f64::from(steps);
+            let above = |step| 1.0 - dist.cdf((f64::from(step) + 0.5) * width);
+            let area = (0..steps).map(above).sum::<f64>() * width;
+            close(dist.limited_mean(x), area, 1e-6);
+        }
+        close(dist.limited_mean(dist.quantile(1.0 - 1e-15)), dist.mean(), 2e-4);
+        assert_eq!(dist.limited_mean(f64::INFINITY), dist.mean());
+        assert_eq!((dist.limited_mean(0.0), dist.limited_mean(-1.0)), (0.0, 0.0));
+    }
+}
+
+#[test]
+fn log_density_is_the_logarithm_of_the_density() {
+    for text in CONTINUOUS {
+        let dist = dist(text);
+        for p in [0.001, 0.2, 0.5, 0.8, 0.999] {
+            let x = dist.quantile(p);
+            close(dist.log_density(x).unwrap(), dist.density(x).unwrap().ln(), 1e-12);
+        }
+        assert_eq!(dist.log_density(-1.0), Some(f64::NEG_INFINITY), "{text}");
+    }
+    // e^-1000 is no float.
+    close(dist("exp(1ns)").log_density(1000.0).unwrap(), -1000.0, 1e-15);
+    close(dist("hyperexp(0.5: 1ns, 0.5: 1ns)").log_density(1000.0).unwrap(), -1000.0, 1e-15);
+    assert_eq!(dist("7us").log_density(7e3), None);
+}
+
+#[test]
+fn formulas_have_the_parameters() {
+    let formulas = dist("exp(10ms)").formulas();
+    assert_eq!(formulas.density, "e^(−t / 10ms) / 10ms");
+    assert_eq!(formulas.cdf, "1 − e^(−t / 10ms)");
+    assert_eq!(formulas.inverse, "−10ms · ln(1 − u)");
+    assert_eq!(dist("uniform(1ms, 5ms)").formulas().inverse, "1ms + u · 4ms");
+    let lognormal = dist("lognormal(median=3ms, sigma=2)").formulas();
+    assert_eq!(lognormal.cdf, "Φ(ln(t / 3ms) / 2)");
+    let pareto = dist("pareto(2, 1ms, 2ms)").formulas();
+    assert_eq!(pareto.cdf, "(1 − (1ms / t)^2) / K, K = 1 − (1ms / 2ms)^2");
+}
+
+#[test]
+fn values_make_a_distribution() {
+    let values = Dist::of_values([3, 1, 2].map(Span).to_vec(), "these").unwrap();
+    assert_eq!((values.to_string().as_str(), values.mean()), ("empirical(these)", 2.0));
+    assert_eq!((values.cdf(2.0), values.limited_mean(2.0)), (2.0 / 3.0, 5.0 / 3.0));
+    assert_eq!(Dist::of_values(Vec::new(), "none"), None);
+}
+
 #[test]
 fn samples_have_the_mean_and_variance() {
     for (number, text) in CONTINUOUS.into_iter().chain(["7us"]).enumerate() {

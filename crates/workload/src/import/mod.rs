@@ -58,7 +58,9 @@ impl From<io::Error> for ImportError {
 }
 
 /// The text of `input`, which may be compressed with gzip.
-pub(crate) fn open<'a>(mut input: impl Read + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
+///
+/// Errors: the first two bytes cannot be read.
+pub fn open<'a>(mut input: impl Read + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
     let mut magic = Vec::new();
     input.by_ref().take(2).read_to_end(&mut magic)?;
     let zipped = magic == [0x1f, 0x8b];

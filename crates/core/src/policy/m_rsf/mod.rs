@@ -232,7 +232,7 @@ impl Policy for MRsf {
         Ok(MRsf {
             params: params.clone(),
             slices: [params.q1, params.q2, Span::MAX],
-            sorted: u8::from(params.sort_q1) * parts | u8::from(params.sort_q2) << Q2,
+            sorted: (u8::from(params.sort_q1) * parts) | (u8::from(params.sort_q2) << Q2),
             roles,
             offline: 0,
             restricted: 0,

@@ -1,0 +1,494 @@
+//! Which distribution measured run times follow.
+//!
+//! Each family is fitted by maximum likelihood and written as text that experiments take, with
+//! numbers rounded to six digits; likelihood and distance are those of what is written.
+//!
+//! | family | how | parameters |
+//! |---|---|---|
+//! | exponential | the mean | 1 |
+//! | uniform | the least and the greatest time | 2 |
+//! | lognormal | mean and deviation of the logarithms | 2 |
+//! | Pareto | bounded by the least and the greatest time; the exponent solves the equation of Aban, Meerschaert and Panorska, "Parameter estimation for the truncated Pareto distribution", JASA 101 (2006) | 3 |
+//! | hyperexponential | two phases, by expectation and maximisation | 3 |
+//!
+//! By likelihood alone the hyperexponential would always be ahead of the exponential, which is one
+//! of its cases, so parameters have to cost something. The best is the one with the least BIC,
+//! ln(n) · parameters − 2 · log-likelihood, which finds the family with certainty as n grows. AIC,
+//! with 2 · parameters, is there too; it takes exponential times for hyperexponential ones in
+//! some percent of all cases, however many times there are.
+
+use crate::measured::Sample;
+use anysched_core::Span;
+use anysched_workload::dist::{Dist, Family};
+use libm::{exp, expm1, log, sqrt};
+use std::fmt;
+use std::path::Path;
+
+/// A family with the parameters that fit best.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fit {
+    /// The distribution.
+    pub dist: Dist,
+    /// How many parameters were fitted.
+    pub parameters: u32,
+    /// The sum of the logarithms of the density (per ns) at all times.
+    pub log_likelihood: f64,
+    /// Akaike's criterion, 2 · parameters − 2 · log-likelihood; less is better, and only
+    /// differences mean something.
+    pub aic: f64,
+    /// Schwarz's criterion, ln(n) · parameters − 2 · log-likelihood; likewise.
+    pub bic: f64,
+    /// The Kolmogorov-Smirnov distance: how far the CDF and the share of the measured times are
+    /// apart where they are furthest. As the parameters come from the same times, the usual
+    /// tables of significance do not apply.
+    pub distance: f64,
+    /// What has to be known about how it was found.
+    pub note: Option<&'static str>,
+}
+
+/// All families.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fits {
+    /// Those that can be fitted, the best first; at least one.
+    pub fits: Vec<Fit>,
+    /// The others, and why not.
+    pub refused: Vec<(Family, &'static str)>,
+}
+
+impl Fits {
+    /// The one with the least BIC.
+    pub fn best(&self) -> &Fit {
+        &self.fits[0]
+    }
+
+    /// The one whose CDF is nearest to the measured one.
+    pub fn nearest(&self) -> &Fit {
+        let nearer = |a: &&Fit, b: &&Fit| a.distance.total_cmp(&b.distance);
+        self.fits.iter().min_by(nearer).unwrap_or(&self.fits[0])
+    }
+}
+
+/// Why nothing can be fitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Constant(
+    /// The time that all tasks have.
+    pub Span,
+);
+
+impl fmt::Display for Constant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.0;
+        write!(
+            f,
+            "all times are {value}, so there is no distribution to fit; the plain time \"{value}\" \
+             describes them, or measure with a finer clock"
+        )
+    }
+}
+
+impl std::error::Error for Constant {}
+
+/// Fits all families.
+///
+/// Errors: all times are the same.
+pub fn fit(sample: &Sample) -> Result<Fits, Constant> {
+    let (low, high) = (sample.values()[0], sample.values()[sample.values().len() - 1]);
+    if low == high {
+        return Err(Constant(low));
+    }
+    let times = Times::new(sample.values());
+    let mut fits = Fits { fits: Vec::new(), refused: Vec::new() };
+    for (family, result) in [
+        (Family::Exponential, times.exponential()),
+        (Family::Uniform, times.uniform()),
+        (Family::Lognormal, times.lognormal()),
+        (Family::Pareto, times.pareto()),
+        (Family::Hyperexponential, times.hyperexponential()),
+    ] {
+        match result {
+            Ok(fit) => fits.fits.push(fit),
+            Err(why) => fits.refused.push((family, why)),
+        }
+    }
+    // Stable: of equals the one with fewer parameters comes first.
+    fits.fits.sort_by(|a, b| a.bic.total_cmp(&b.bic));
+    Ok(fits)
+}
+
+/// The measured times, and what several families need of them.
+struct Times {
+    /// Ascending; each with how often it occurs.
+    counted: Vec<(f64, f64)>,
+    low: Span,
+    high: Span,
+    n: f64,
+    mean: f64,
+    /// Mean of the logarithms.
+    log_mean: f64,
+}
+
+type Fitted = Result<Fit, &'static str>;
+
+impl Times {
+    fn new(values: &[Span]) -> Times {
+        let counted: Vec<(f64, f64)> = values
+            .chunk_by(|a, b| a == b)
+            .map(|same| (same[0].0 as f64, same.len() as f64))
+            .collect();
+        let n = values.len() as f64;
+        let mean_of = |value: fn(f64) -> f64| {
+            counted.iter().map(|&(x, count)| value(x) * count).sum::<f64>() / n
+        };
+        let (mean, log_mean) = (mean_of(|x| x), mean_of(log));
+        Times { low: values[0], high: values[values.len() - 1], n, mean, log_mean, counted }
+    }
+
+    fn exponential(&self) -> Fitted {
+        self.fit(&format!("exp({})", time(self.mean)), 1, None)
+    }
+
+    fn uniform(&self) -> Fitted {
+        self.fit(&format!("uniform({}, {})", self.low, self.high), 2, None)
+    }
+
+    fn lognormal(&self) -> Fitted {
+        let square = |&(x, count): &(f64, f64)| {
+            let apart = log(x) - self.log_mean;
+            apart * apart * count
+        };
+        let sigma = sqrt(self.counted.iter().map(square).sum::<f64>() / self.n);
+        let median = time(exp(self.log_mean));
+        self.fit(&format!("lognormal(median={median}, sigma={})", digits(sigma)), 2, None)
+    }
+
+    /// 1/α + ln(r) r^α / (1 − r^α) = mean of ln(x / low), with r = low / high. The left side
+    /// falls from ln(1/r) / 2 at 0 to 0, so that α can be enclosed.
+    fn pareto(&self) -> Fitted {
+        let range = log(self.high.0 as f64 / self.low.0 as f64);
+        let wanted = self.log_mean - log(self.low.0 as f64);
+        if wanted >= range / 2.0 {
+            return Err("the times do not thin out towards the longest, as those of a Pareto do");
+        }
+        let left = |alpha: f64| 1.0 / alpha - range / expm1(alpha * range);
+        let (mut below, mut above) = (0.0, 1.0 / wanted);
+        for _ in 0..200 {
+            let middle = (below + above) / 2.0;
+            if left(middle) > wanted {
+                below = middle;
+            } else {
+                above = middle;
+            }
+        }
+        self.fit(&format!("pareto({}, {}, {})", digits(above), self.low, self.high), 3, None)
+            .map_err(|_| "the least and the greatest time are too near to each other")
+    }
+
+    /// Of three starts, the one that ends with the greatest likelihood: the shorter half of the
+    /// times against the longer, the shortest nine tenths against the rest, and the other way
+    /// round.
+    fn hyperexponential(&self) -> Fitted {
+        let thinned = self.thinned();
+        let starts = [0.5, 0.9, 0.1].map(|part| {
+            let mut phases = split(&thinned, part);
+            climb(&thinned, &mut phases);
+            (likelihood(&thinned, &phases), phases)
+        });
+        let Some((_, mut phases)) = starts.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)) else {
+            return Err("there is nothing to start from");
+        };
+        let climbed = climb(&self.counted, &mut phases);
+        let [short, long] = phases;
+        let share = digits(short.share);
+        // Their sum has to be 1 also as they are written.
+        let rest = digits(1.0 - share.parse::<f64>().unwrap_or(short.share));
+        let text = format!("hyperexp({share}: {}, {rest}: {})", time(short.mean), time(long.mean));
+        let note = (!climbed).then_some("the search was stopped before it had converged");
+        self.fit(&text, 3, note).map_err(|_| "the times do not vary enough for two phases")
+    }
+
+    /// At most [`THINNED`] times that stand for all: those at evenly spaced ranks.
+    fn thinned(&self) -> Vec<(f64, f64)> {
+        if self.counted.len() <= THINNED {
+            return self.counted.clone();
+        }
+        let step = self.n / THINNED as f64;
+        let (mut thinned, mut passed) = (Vec::with_capacity(THINNED), 0.0);
+        for &(x, count) in &self.counted {
+            let ranks_to = |rank: f64| libm::floor(rank / step + 0.5);
+            let weight = ranks_to(passed + count) - ranks_to(passed);
+            passed += count;
+            if weight > 0.0 {
+                thinned.push((x, weight));
+            }
+        }
+        thinned
+    }
+
+    /// The distribution that `text` stands for, with its likelihood and distance.
+    fn fit(&self, text: &str, parameters: u32, note: Option<&'static str>) -> Fitted {
+        let dist =
+            Dist::parse(text, Path::new("")).map_err(|_| "its parameters are out of range")?;
+        let terms = self
+            .counted
+            .iter()
+            .map(|&(x, count)| dist.log_density(x).unwrap_or(f64::NEG_INFINITY) * count);
+        let log_likelihood = terms.sum::<f64>();
+        let aic = 2.0 * f64::from(parameters) - 2.0 * log_likelihood;
+        let bic = log(self.n) * f64::from(parameters) - 2.0 * log_likelihood;
+        let distance = self.distance(&dist);
+        Ok(Fit { dist, parameters, log_likelihood, aic, bic, distance, note })
+    }
+
+    fn distance(&self, dist: &Dist) -> f64 {
+        let (mut most, mut below) = (0.0f64, 0.0);
+        for &(x, count) in &self.counted {
+            let at = dist.cdf(x);
+            most = most.max((at - below / self.n).abs());
+            below += count;
+            most = most.max((at - below / self.n).abs());
+        }
+        most
+    }
+}
+
+/// How many times the search for phases begins with.
+const THINNED: usize = 4096;
+
+/// A step that makes the log-likelihood greater by less than this ends a search. What matters
+/// between families are differences of about 1.
+const ENOUGH: f64 = 1e-6;
+
+/// The most steps of one search.
+const MOST_STEPS: u32 = 5000;
+
+#[derive(Clone, Copy)]
+struct Phase {
+    share: f64,
+    mean: f64,
+}
+
+/// The shortest `part` of the times, and the rest.
+fn split(counted: &[(f64, f64)], part: f64) -> [Phase; 2] {
+    let n: f64 = counted.iter().map(|&(_, count)| count).sum();
+    let (mut short, mut long) = ((0.0, 0.0), (0.0, 0.0));
+    for &(x, count) in counted {
+        let half = if short.0 < part * n { &mut short } else { &mut long };
+        half.0 += count;
+        half.1 += x * count;
+    }
+    // Where most times are the same, there may be no rest.
+    let all = short.1 + long.1;
+    let mean = |(count, sum): (f64, f64)| if count > 0.0 { sum / count } else { all / n * 2.0 };
+    let share = (short.0 / n).clamp(0.01, 0.99);
+    [Phase { share, mean: mean(short) }, Phase { share: 1.0 - share, mean: mean(long) }]
+}
+
+/// Expectation and maximisation, until a step gains less than [`ENOUGH`]; whether it came to
+/// that.
+fn climb(counted: &[(f64, f64)], phases: &mut [Phase; 2]) -> bool {
+    let mut before = f64::NEG_INFINITY;
+    for _ in 0..MOST_STEPS {
+        let [short, long] = *phases;
+        let (mut log_likelihood, mut all) = (0.0, 0.0);
+        let (mut shorts, mut short_time, mut time) = (0.0, 0.0, 0.0);
+        let (a, b) = (short.share / short.mean, long.share / long.mean);
+        for &(x, count) in counted {
+            // Relative to the longer phase, which never vanishes beside the other.
+            let ratio = a / b * exp(x / long.mean - x / short.mean);
+            let belongs = ratio / (1.0 + ratio);
+            log_likelihood += count * (log(b * (1.0 + ratio)) - x / long.mean);
+            all += count;
+            time += x * count;
+            shorts += belongs * count;
+            short_time += belongs * x * count;
+        }
+        if log_likelihood - before < ENOUGH {
+            return true;
+        }
+        before = log_likelihood;
+        let (longs, long_time) = (all - shorts, time - short_time);
+        if shorts < 1e-9 * all || longs < 1e-9 * all {
+            return true;
+        }
+        let [one, other] = [
+            Phase { share: shorts / all, mean: short_time / shorts },
+            Phase { share: longs / all, mean: long_time / longs },
+        ];
+        *phases = if one.mean <= other.mean { [one, other] } else { [other, one] };
+    }
+    false
+}
+
+fn likelihood(counted: &[(f64, f64)], [short, long]: &[Phase; 2]) -> f64 {
+    let density = |x: f64, phase: &Phase| phase.share / phase.mean * exp(-x / phase.mean);
+    counted.iter().map(|&(x, count)| count * log(density(x, short) + density(x, long))).sum()
+}
+
+/// A number with six digits, without an exponent: `0.0123457`.
+fn digits(number: f64) -> String {
+    let before = if number > 0.0 { libm::floor(libm::log10(number)) as i32 + 1 } else { 1 };
+    let text = format!("{number:.*}", (6 - before).clamp(0, 17) as usize);
+    if text.contains('.') {
+        return text.trim_end_matches('0').trim_end_matches('.').to_string();
+    }
+    text
+}
+
+/// A time with six digits, at least 1 ns.
+fn time(ns: f64) -> Span {
+    let digits = libm::log10(f64::max(ns, 1.0)) as i32 + 1;
+    let unit = libm::pow(10.0, f64::from((digits - 6).max(0)));
+    Span((libm::round(ns / unit) * unit) as u64).max(Span(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anysched_workload::rng::Rng;
+    use proptest::prelude::*;
+
+    fn draw(text: &str, n: usize, seed: u64) -> Sample {
+        let dist = Dist::parse(text, Path::new("")).unwrap();
+        let mut rng = Rng::from_seed(seed);
+        Sample::new((0..n).map(|_| dist.sample(&mut rng)).collect()).unwrap()
+    }
+
+    fn of(ns: &[u64]) -> Sample {
+        Sample::new(ns.iter().map(|&ns| Span(ns)).collect()).unwrap()
+    }
+
+    fn family(fits: &Fits, family: Family) -> &Fit {
+        fits.fits.iter().find(|fit| fit.dist.family() == family).unwrap()
+    }
+
+    #[test]
+    fn the_family_of_ten_thousand_samples_is_found() {
+        for (text, expected) in [
+            ("exp(10ms)", Family::Exponential),
+            ("uniform(2ms, 8ms)", Family::Uniform),
+            ("lognormal(median=3ms, sigma=1.2)", Family::Lognormal),
+            ("lognormal(median=3ms, sigma=0.3)", Family::Lognormal),
+            ("pareto(1.5, 1ms, 10s)", Family::Pareto),
+            ("pareto(0.8, 10us, 1s)", Family::Pareto),
+            ("hyperexp(0.9: 1ms, 0.1: 50ms)", Family::Hyperexponential),
+            ("hyperexp(10ms, cv2=4)", Family::Hyperexponential),
+        ] {
+            let source = Dist::parse(text, Path::new("")).unwrap();
+            for seed in 1..=5 {
+                let fits = fit(&draw(text, 10_000, seed)).unwrap();
+                let best = fits.best();
+                assert_eq!(best.dist.family(), expected, "{text}, seed {seed}: {fits:#?}");
+                // Of the true distribution, 1.95 / √n is exceeded once in 1000 samples; a fitted
+                // one is nearer.
+                assert!(best.distance < 0.0195, "{text}, seed {seed}: {}", best.distance);
+                // Four standard errors for the one that is hardest to tell, the second Pareto.
+                for p in [0.1, 0.5, 0.9] {
+                    let (found, wanted) = (best.dist.quantile(p), source.quantile(p));
+                    let error = (found / wanted - 1.0).abs();
+                    assert!(error < 0.12, "{text}, seed {seed}, {p}: {found}, not {wanted}");
+                }
+            }
+        }
+    }
+
+    fn numbers(fit: &Fit) -> Vec<f64> {
+        let text = fit.dist.to_string();
+        let inside = &text[text.find('(').unwrap() + 1..text.len() - 1];
+        let parts = inside.split([',', ':', '=']).map(str::trim);
+        let number = |part: &str| match part.parse::<f64>() {
+            Ok(number) => Some(number),
+            Err(_) => Span::parse(part).ok().map(|span| span.0 as f64),
+        };
+        parts.filter_map(number).collect()
+    }
+
+    /// Bounds are four standard errors of the estimators.
+    #[test]
+    fn parameters_are_recovered() {
+        let close = |found: f64, wanted: f64, by: f64| {
+            assert!((found - wanted).abs() <= by, "{found}, not {wanted} ± {by}");
+        };
+        let root = 100.0;
+        let of =
+            |text: &str, of: Family| numbers(family(&fit(&draw(text, 10_000, 7)).unwrap(), of));
+        close(of("exp(10ms)", Family::Exponential)[0], 1e7, 4.0 * 1e7 / root);
+        // The least of n is above the bound by an exponential with mean width / n.
+        let bounds = of("uniform(2ms, 8ms)", Family::Uniform);
+        close(bounds[0], 2e6, 10.0 * 600.0);
+        close(bounds[1], 8e6, 10.0 * 600.0);
+        let lognormal = of("lognormal(median=3ms, sigma=1.2)", Family::Lognormal);
+        close(lognormal[0], 3e6, 4.0 * 1.2 / root * 3e6);
+        close(lognormal[1], 1.2, 4.0 * 1.2 / root / 1.41);
+        let pareto = of("pareto(1.5, 1ms, 10s)", Family::Pareto);
+        close(pareto[0], 1.5, 4.0 * 1.5 / root);
+        close(pareto[1], 1e6, 10.0 * 1e6 / 1.5 / 1e4);
+        let phases = of("hyperexp(0.9: 1ms, 0.1: 50ms)", Family::Hyperexponential);
+        close(phases[0], 0.9, 0.015);
+        close(phases[1], 1e6, 0.05e6);
+        close(phases[3], 50e6, 4.0 * 50e6 / 1000f64.sqrt() * 1.3);
+    }
+
+    #[test]
+    fn likelihood_and_distance_by_hand() {
+        // Mean 2 ns: -2 - 3 ln 2 for {1, 2, 3}, as Σx / mean = 3.
+        let fits = fit(&of(&[3, 1, 2])).unwrap();
+        let exponential = family(&fits, Family::Exponential);
+        assert!((exponential.log_likelihood + 3.0 + 3.0 * 2f64.ln()).abs() < 1e-12);
+        assert!((exponential.aic - 2.0 + 2.0 * exponential.log_likelihood).abs() < 1e-12);
+        // F(1) = 0.393, F(2) = 0.632, F(3) = 0.777 against steps to 1/3, 2/3, 1.
+        let bic = 3f64.ln() - 2.0 * exponential.log_likelihood;
+        assert!((exponential.bic - bic).abs() < 1e-12);
+        assert!((exponential.distance - (1.0 - (-0.5f64).exp())).abs() < 1e-12);
+        let uniform = family(&fits, Family::Uniform);
+        assert!((uniform.log_likelihood + 3.0 * 2f64.ln()).abs() < 1e-12);
+        assert!((uniform.distance - 1.0 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn times_that_do_not_thin_out_are_no_pareto() {
+        let fits = fit(&of(&[1, 90, 95, 100])).unwrap();
+        assert_eq!(fits.refused.len(), 1);
+        assert_eq!(fits.refused[0].0, Family::Pareto);
+    }
+
+    #[test]
+    fn constant_times_are_refused() {
+        let error = fit(&of(&[5_000_000; 9])).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "all times are 5ms, so there is no distribution to fit; the plain time \"5ms\" \
+             describes them, or measure with a finer clock"
+        );
+    }
+
+    #[test]
+    fn numbers_are_written_with_six_digits() {
+        assert_eq!(
+            [digits(1.5), digits(0.012_345_678), digits(123.0)],
+            ["1.5", "0.0123457", "123"]
+        );
+        assert_eq!(
+            [time(1_234_567.0), time(0.2), time(12_345.6)],
+            [1_234_570, 1, 12_346].map(Span)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_times_are_fitted(values in proptest::collection::vec(1u64..=u64::MAX / 2, 1..40)) {
+            if let Ok(fits) = fit(&of(&values)) {
+                for fit in &fits.fits {
+                    prop_assert!(fit.log_likelihood.is_finite(), "{fit:?}");
+                    prop_assert!((0.0..=1.0).contains(&fit.distance), "{fit:?}");
+                }
+                let one = family(&fits, Family::Exponential).log_likelihood;
+                if let Some(two) = fits.fits.iter()
+                    .find(|fit| fit.dist.family() == Family::Hyperexponential)
+                {
+                    // One phase is a case of two, but for the rounding of the numbers.
+                    prop_assert!(two.log_likelihood > one - 0.01, "{fits:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Load models and queueing theory: what can be said about a load without running it.
+//!
+//! - [`load_model`]: the slice that follows from a distribution of run times, and how many tasks
+//!   are done after one and after two slices.
+//! - [`measured`] and [`fit`]: run times from a file, and the distribution that they follow.
+//! - [`queueing`]: M/M/c and M/M/c/N.
+//! - [`m_rsf`]: how long a batch takes under M-RSF, compared with the policies for which theory
+//!   has an answer.
+//!
+//! Times are in ns, as [`Dist`](anysched_workload::dist::Dist) has them. All functions come from
+//! `libm`, so that results are the same on every machine.
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod fit;
+pub mod load_model;
+pub mod m_rsf;
+pub mod measured;
+pub mod queueing;

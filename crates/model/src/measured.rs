@@ -1,0 +1,342 @@
+//! Run times from files.
+
+use anysched_core::Span;
+use anysched_workload::Op;
+use anysched_workload::dist::Dist;
+use anysched_workload::import::{self, ImportError, ftrace, swf};
+use anysched_workload::tasks_csv::{TaskList, line_at};
+use std::fmt;
+use std::io::{Cursor, Read};
+
+/// Measured run times: at least one, none of them 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    values: Vec<Span>,
+}
+
+impl Sample {
+    /// The times, in any order; those of 0 are left out. `None` if nothing is left.
+    pub fn new(mut values: Vec<Span>) -> Option<Sample> {
+        values.retain(|&value| value > Span::ZERO);
+        values.sort_unstable();
+        (!values.is_empty()).then_some(Sample { values })
+    }
+
+    /// The times, ascending.
+    pub fn values(&self) -> &[Span] {
+        &self.values
+    }
+
+    /// The distribution that gives each of the times with the same probability, called `name`.
+    pub fn dist(&self, name: &str) -> Dist {
+        // There is at least one value.
+        Dist::of_values(self.values.clone(), name).unwrap_or(Dist::constant(self.values[0]))
+    }
+}
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// One time a line, or a table with a column `service_ns`. A plain number is ns; units are as
+    /// everywhere: `1.5ms`. Lines that begin with `#` are comments.
+    Csv,
+    /// A list of tasks, [`TaskList`].
+    Tasks,
+    /// A recording of the Linux scheduler. A time is what a task used of the CPU from its waking
+    /// to its block or its end, however often it was preempted. What the end of the recording
+    /// cuts is left out; what a task used before the recording began is not known and lacks in
+    /// its first time.
+    Ftrace,
+    /// A job log in the standard workload format: the run times of the jobs.
+    Swf,
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Format::Csv => "csv",
+            Format::Tasks => "tasks",
+            Format::Ftrace => "ftrace",
+            Format::Swf => "swf",
+        })
+    }
+}
+
+/// What was read from a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// The run times.
+    pub sample: Sample,
+    /// What the file was read as.
+    pub format: Format,
+    /// What was left out.
+    pub notes: Vec<String>,
+}
+
+/// Why a file was refused, with its name and the line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeasuredError(String);
+
+impl fmt::Display for MeasuredError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for MeasuredError {}
+
+/// How much of a file is looked at to see what it is.
+const LOOK: u64 = 1 << 16;
+
+/// Reads run times, plain or compressed with gzip. `file` is the name for errors; without a
+/// `format` the first lines tell it.
+///
+/// Errors: it cannot be read, is not of that format, or has no time above 0.
+pub fn read(
+    input: impl Read,
+    file: &str,
+    format: Option<Format>,
+) -> Result<Measured, MeasuredError> {
+    let refused = |why: &dyn fmt::Display| MeasuredError(format!("{file}: {why}"));
+    let unreadable = |error: std::io::Error| refused(&format!("cannot be read: {error}"));
+    let mut text = import::open(input).map_err(unreadable)?;
+    let mut start = Vec::new();
+    text.by_ref().take(LOOK).read_to_end(&mut start).map_err(unreadable)?;
+    let format = format.unwrap_or_else(|| guess(&String::from_utf8_lossy(&start)));
+    let mut text = Cursor::new(start).chain(text);
+    let imported = |error: ImportError| match error.line {
+        0 => refused(&error),
+        line => MeasuredError(format!("{file}:{line}: {}", error.what)),
+    };
+    let (values, mut notes) = match format {
+        Format::Csv => {
+            let mut whole = Vec::new();
+            text.read_to_end(&mut whole).map_err(unreadable)?;
+            let values = column(&whole).map_err(|(line, why)| match line {
+                0 => refused(&why),
+                line => MeasuredError(format!("{file}:{line}: {why}")),
+            })?;
+            (values, Vec::new())
+        }
+        Format::Tasks => {
+            let list =
+                TaskList::read(text, file).map_err(|error| MeasuredError(error.to_string()))?;
+            (list.rows().iter().map(|row| row.service).collect(), Vec::new())
+        }
+        Format::Ftrace => bursts(&ftrace::Recording::read(text).map_err(imported)?),
+        Format::Swf => {
+            let model = swf::read(text, swf::Processors::OneTask).map_err(imported)?;
+            let runs =
+                model.tasks.iter().flat_map(|task| &task.script.ops).filter_map(|op| match op {
+                    Op::Run(span) => Some(*span),
+                    _ => None,
+                });
+            (runs.collect(), model.warnings.clone())
+        }
+    };
+    let all = values.len();
+    let Some(sample) = Sample::new(values) else {
+        return Err(refused(&match all {
+            0 => "has no times; it needs at least two that differ".to_string(),
+            all => format!("all {all} times are 0; measure with a finer clock"),
+        }));
+    };
+    let zeros = all - sample.values.len();
+    if zeros > 0 {
+        notes.push(format!("{zeros} times of 0, shorter than the clock can tell, are left out"));
+    }
+    Ok(Measured { sample, format, notes })
+}
+
+fn guess(start: &str) -> Format {
+    let mut lines = start.lines().map(|line| line.trim_start_matches('\u{feff}').trim());
+    if start.contains("sched_switch") || start.starts_with("# tracer:") {
+        return Format::Ftrace;
+    }
+    let Some(first) = lines.find(|line| !line.is_empty() && !line.starts_with('#')) else {
+        return Format::Csv;
+    };
+    let is_name = |name: &str| first.split(',').any(|field| field.trim() == name);
+    if is_name("arrival_ns") && is_name("service_ns") {
+        Format::Tasks
+    } else if first.starts_with(';') || first.split_ascii_whitespace().count() == 18 {
+        Format::Swf
+    } else {
+        Format::Csv
+    }
+}
+
+/// The times of a recording.
+fn bursts(recording: &ftrace::Recording) -> (Vec<Span>, Vec<String>) {
+    let replay = recording.replay(ftrace::Softirqs::ByEvidence);
+    let all = replay.bursts.iter().flatten();
+    let whole = all.clone().filter(|burst| burst.why != ftrace::Ended::Cut);
+    let values: Vec<Span> = whole.map(|burst| burst.used).collect();
+    let cut = all.count() - values.len();
+    let mut notes = replay.model.warnings;
+    if cut > 0 {
+        notes.push(format!("{cut} bursts are cut by the end of the recording and left out"));
+    }
+    (values, notes)
+}
+
+const COLUMN: &str = "service_ns";
+
+/// The times in the one column, or in that called [`COLUMN`]; errors with the line.
+fn column(text: &[u8]) -> Result<Vec<Span>, (u64, String)> {
+    let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .comment(Some(b'#'))
+        .trim(csv::Trim::All)
+        .from_reader(text);
+    let (mut values, mut place, mut first) = (Vec::new(), 0, true);
+    for record in reader.records() {
+        let record = record.map_err(|error| {
+            let line = line_at(text, error.position());
+            let what = match error.kind() {
+                csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+                    format!("{len} fields, but the first line has {expected_len}")
+                }
+                csv::ErrorKind::Utf8 { .. } => {
+                    "not UTF-8; save the file as UTF-8, or name its format with --as".to_string()
+                }
+                _ => error.to_string(),
+            };
+            (line, what)
+        })?;
+        let line = line_at(text, record.position());
+        if std::mem::take(&mut first) {
+            let named = record.iter().position(|name| name == COLUMN);
+            if named.is_none() && record.len() > 1 {
+                let names: Vec<&str> = record.iter().take(8).collect();
+                let why = format!(
+                    "no column is called {COLUMN} among {}; call the one with the times so, or \
+                     keep only that one",
+                    names.join(", ")
+                );
+                return Err((line, why));
+            }
+            place = named.unwrap_or(0);
+            if named.is_some() || record[0].starts_with(char::is_alphabetic) {
+                continue;
+            }
+        }
+        let field = record.get(place).unwrap_or("");
+        let value = match field.parse::<u64>() {
+            Ok(ns) => Span(ns),
+            Err(_) => Span::parse(field).map_err(|why| {
+                let shown: String = field.chars().take(40).collect();
+                let number = field.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+                let why = if number { format!(": {why}") } else { " such as \"3ms\"".to_string() };
+                (line, format!("\"{shown}\" is no time{why}; a plain number is whole ns"))
+            })?,
+        };
+        if value == Span::MAX {
+            return Err((
+                line,
+                "\"none\" is no time that a task can run; leave it out".to_string(),
+            ));
+        }
+        values.push(value);
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(text: &str) -> Result<Vec<u64>, String> {
+        let measured = read(text.as_bytes(), "f", None).map_err(|error| error.to_string())?;
+        Ok(measured.sample.values().iter().map(|value| value.0).collect())
+    }
+
+    #[test]
+    fn one_column_with_or_without_a_name() {
+        assert_eq!(times("3\n1us\n\n# x\n2.5us\n"), Ok(vec![3, 1000, 2500]));
+        assert_eq!(times("\u{feff}burst\n7\n"), Ok(vec![7]));
+        assert_eq!(times("name,service_ns\na,7\nb,5ms\n"), Ok(vec![7, 5_000_000]));
+    }
+
+    #[test]
+    fn the_contents_tell_the_format() {
+        let format = |text: &str| read(text.as_bytes(), "f", None).unwrap().format;
+        assert_eq!(format("5\n6\n"), Format::Csv);
+        assert_eq!(format("# a list\narrival_ns,service_ns\n1,5\n"), Format::Tasks);
+        let job = "1 0 5 30 1 -1 -1 1 60 -1 1 1 1 1 1 1 -1 -1\n";
+        assert_eq!(format(job), Format::Swf);
+        assert_eq!(format(&format!("; Version: 2\n{job}")), Format::Swf);
+        assert_eq!(times(job), Ok(vec![30_000_000_000]));
+    }
+
+    #[test]
+    fn zeros_are_left_out_and_counted() {
+        let measured = read(&b"0\n5\n0\n"[..], "f", None).unwrap();
+        assert_eq!(measured.sample.values(), [Span(5)]);
+        let note = "2 times of 0, shorter than the clock can tell, are left out";
+        assert_eq!(measured.notes, [note]);
+    }
+
+    /// Task 1 runs 2 ms, is preempted, runs 1 ms more and blocks: one burst of 3 ms. Task 2 runs
+    /// 4 ms and blocks. What task 1 then begins is cut.
+    #[test]
+    fn bursts_of_a_recording() {
+        let switch = |ms: u32, prev: u32, state: &str, next: u32| {
+            let name = |pid: u32| if pid == 0 { "swapper/0".into() } else { format!("t{pid}") };
+            format!(
+                "{}-{prev} [000] d..2. 1.{ms:03}000: sched_switch: prev_comm={} prev_pid={prev} \
+                 prev_prio=120 prev_state={state} ==> next_comm={} next_pid={next} \
+                 next_prio=120\n",
+                name(prev),
+                name(prev),
+                name(next)
+            )
+        };
+        let text = [
+            switch(0, 0, "R", 1),
+            switch(2, 1, "R", 2),
+            switch(6, 2, "S", 1),
+            switch(7, 1, "S", 0),
+            switch(9, 0, "R", 1),
+            switch(10, 1, "R", 0),
+        ]
+        .concat();
+        let measured = read(text.as_bytes(), "f", None).unwrap();
+        assert_eq!(measured.format, Format::Ftrace);
+        assert_eq!(measured.sample.values(), [Span::from_ms(3), Span::from_ms(4)]);
+        let cut = "1 bursts are cut by the end of the recording and left out";
+        assert!(measured.notes.iter().any(|note| note == cut), "{:?}", measured.notes);
+    }
+
+    #[test]
+    fn wrong_files_say_where_and_what_to_do() {
+        for (text, error) in [
+            ("", "f: has no times; it needs at least two that differ"),
+            ("service_ns\n", "f: has no times; it needs at least two that differ"),
+            ("0\n0\n", "f: all 2 times are 0; measure with a finer clock"),
+            (
+                "1\n\n1.5\n",
+                "f:3: \"1.5\" is no time: a time needs a unit, for example \"3ms\"; a plain number \
+                 is whole ns",
+            ),
+            (
+                "a,b\n1,2\n",
+                "f:1: no column is called service_ns among a, b; call the one with the times so, \
+                 or keep only that one",
+            ),
+            ("service_ns,b\n1,2\n3\n", "f:3: 1 fields, but the first line has 2"),
+            ("5\nnone\n", "f:2: \"none\" is no time that a task can run; leave it out"),
+        ] {
+            assert_eq!(times(text), Err(error.to_string()), "{text}");
+        }
+        assert_eq!(
+            read(&b"-3\n"[..], "f", None).unwrap_err().to_string(),
+            "f:1: \"-3\" is no time such as \"3ms\"; a plain number is whole ns"
+        );
+        let error = read(&b"hello\n"[..], "f", Some(Format::Ftrace)).unwrap_err().to_string();
+        assert!(error.starts_with("f: there is no sched_switch event; "), "{error}");
+        let error = read(&b"1 2 3\n"[..], "f", Some(Format::Swf)).unwrap_err().to_string();
+        assert_eq!(error, "f:1: 3 fields instead of 18: 1 2 3");
+    }
+}
