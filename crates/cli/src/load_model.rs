@@ -152,9 +152,9 @@ impl Report {
             let _ = write!(text, "{:>10}", "measured");
         }
         let _ = writeln!(text, "{:>22}", "CPU time given there");
-        for queue in 0..3 {
+        for (queue, slice) in slices.iter().enumerate() {
             let name = format!("Q{}", queue + 1);
-            let _ = write!(text, "{name:7}{:>10}", slices[queue]);
+            let _ = write!(text, "{name:7}{slice:>10}");
             let _ = write!(text, "{:>12}", percent(done(&model)[queue]));
             if let Some(measured) = &measured {
                 let _ = write!(text, "{:>10}", percent(done(measured)[queue]));
