@@ -1,8 +1,10 @@
 //! What can be typed.
 
+use anysched_core::Span;
 use anysched_core::registry::POLICIES;
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// CPU scheduling policies, written once, compared on real and synthetic load.
@@ -19,6 +21,8 @@ pub enum Command {
     Run(RunArgs),
     /// Check an experiment file without running it
     Check(CheckArgs),
+    /// Run all experiments of a paper and print which of its claims hold
+    Reproduce(ReproduceArgs),
     /// Draw one run as characters: which task each CPU runs, when
     Gantt(GanttArgs),
     /// List the policies, or explain one
@@ -44,6 +48,22 @@ pub enum Command {
     Man,
 }
 
+/// The most of anything that is counted in a picture.
+const MOST: u64 = 1_000_000;
+
+/// Reads whole numbers of this range; another text is told which they are.
+fn whole<T: TryFrom<u64>>(
+    range: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
+            let (least, most) = (range.start(), range.end());
+            format!("not a whole number from {least} to {most}")
+        })
+    }
+}
+
 /// Which part of an experiment is meant, and what is changed in it.
 #[derive(clap::Args, Debug)]
 pub struct Selection {
@@ -64,7 +84,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub selection: Selection,
     /// How many seeds each row has, instead of the file's
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_parser = whole::<u32>(1..=100_000), allow_negative_numbers = true)]
     pub seeds: Option<u32>,
     /// What is printed
     #[arg(long, value_enum, default_value_t = Format::Table)]
@@ -80,7 +100,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "LOG")]
     pub record: Option<PathBuf>,
     /// Runs made at the same time [default: as many as the machine runs threads]
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_parser = whole::<u16>(1..=65_535), allow_negative_numbers = true)]
     pub jobs: Option<u16>,
 }
 
@@ -95,6 +115,27 @@ pub enum Format {
 }
 
 #[derive(clap::Args, Debug)]
+pub struct ReproduceArgs {
+    /// The paper: a folder with experiment files
+    pub paper: String,
+    /// Smaller experiments, as their files say: for a first look
+    #[arg(long)]
+    pub quick: bool,
+    /// Where the folders of the papers are
+    #[arg(long, default_value = "experiments", value_name = "DIR")]
+    pub experiments: PathBuf,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = ListFormat::Table)]
+    pub format: ListFormat,
+    /// Also write the results there, as `run` does
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Runs made at the same time [default: as many as the machine runs threads]
+    #[arg(long, value_parser = whole::<u16>(1..=65_535), allow_negative_numbers = true)]
+    pub jobs: Option<u16>,
+}
+
+#[derive(clap::Args, Debug)]
 pub struct CheckArgs {
     #[command(flatten)]
     pub selection: Selection,
@@ -105,23 +146,44 @@ pub struct GanttArgs {
     #[command(flatten)]
     pub selection: Selection,
     /// Which combination of axis values, counted from 0 as `check` lists them
-    #[arg(long, default_value_t = 0)]
+    #[arg(
+        long,
+        default_value = "0",
+        value_parser = whole::<usize>(0..=MOST),
+        allow_negative_numbers = true
+    )]
     pub group: usize,
     /// Which of the row's seeds, from 0
-    #[arg(long, default_value_t = 0)]
+    #[arg(
+        long,
+        default_value = "0",
+        value_parser = whole::<u32>(0..=MOST),
+        allow_negative_numbers = true
+    )]
     pub seed: u32,
     /// Width of the picture [default: that of the terminal, at most 100]
-    #[arg(long, value_parser = clap::value_parser!(u16).range(30..=100))]
+    #[arg(long, value_parser = whole::<u16>(30..=100), allow_negative_numbers = true)]
     pub columns: Option<u16>,
     /// Lines for tasks
-    #[arg(long, default_value_t = 20)]
+    #[arg(
+        long,
+        default_value = "20",
+        value_parser = whole::<usize>(0..=MOST),
+        allow_negative_numbers = true
+    )]
     pub tasks: usize,
     /// Where the picture begins, for example 10ms
-    #[arg(long, default_value = "0", value_name = "TIME")]
-    pub from: String,
+    #[arg(
+        long,
+        default_value = "0",
+        value_name = "TIME",
+        value_parser = Span::parse,
+        allow_hyphen_values = true
+    )]
+    pub from: Span,
     /// Where it ends [default: the end of the run]
-    #[arg(long, value_name = "TIME")]
-    pub until: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, allow_hyphen_values = true)]
+    pub until: Option<Span>,
 }
 
 #[derive(clap::Args, Debug)]

@@ -12,12 +12,18 @@ pub fn experiment(selection: &Selection) -> Result<Experiment, Failure> {
         experiment = experiment.with_policies(&names).map_err(Failure::pointing)?;
     }
     for setting in &selection.set {
-        let Some((key, value)) = setting.split_once('=') else {
-            let how = "--set takes KEY=VALUE, for example quantum=10ms or machine.cpus=8";
-            return Err(Failure::from(format!("\"{setting}\": {how}")));
+        let (key, value) = setting.split_once('=').unwrap_or_default();
+        let (key, value) = (key.trim(), value.trim());
+        let how = match key {
+            "" => "it takes KEY=VALUE, for example quantum=10ms or machine.cpus=8",
+            "policy" => "policies are chosen with --policy NAME,…",
+            "seeds" => "their number is chosen with --seeds N",
+            _ => {
+                experiment = experiment.with_setting(key, value).map_err(Failure::pointing)?;
+                continue;
+            }
         };
-        experiment =
-            experiment.with_setting(key.trim(), value.trim()).map_err(Failure::pointing)?;
+        return Err(Failure::from(format!("--set \"{setting}\": {how}")));
     }
     Ok(experiment)
 }

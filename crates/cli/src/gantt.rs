@@ -3,7 +3,7 @@
 use crate::args::GanttArgs;
 use crate::choose;
 use crate::output::{self, Failure};
-use anysched_core::{Span, Time};
+use anysched_core::Time;
 use anysched_trace::gantt::Gantt;
 use anysched_trace::{Event, Sink, TaskInfo};
 
@@ -25,18 +25,22 @@ pub fn gantt(args: &GanttArgs) -> Result<(), Failure> {
     let experiment = choose::experiment(&args.selection)?;
     let plan = choose::plan(&experiment)?;
     if args.group >= plan.groups().len() {
-        let groups = plan.groups().len();
-        return Err(Failure::from(format!("--group {}: there are {groups}, from 0", args.group)));
+        let last = plan.groups().len() - 1;
+        let why = "as `anysched check` lists them";
+        return Err(Failure::from(format!(
+            "--group {}: they go from 0 to {last}, {why}",
+            args.group
+        )));
     }
     if args.seed >= plan.seeds() {
-        let seeds = plan.seeds();
-        return Err(Failure::from(format!("--seed {}: there are {seeds}, from 0", args.seed)));
+        let last = plan.seeds() - 1;
+        return Err(Failure::from(format!("--seed {}: they go from 0 to {last}", args.seed)));
     }
-    let time = |name: &str, text: &str| {
-        let span = Span::parse(text).map_err(|why| format!("--{name} {text}: {why}"))?;
-        Ok::<Time, Failure>(Time::ZERO + span)
-    };
-    let from = time("from", &args.from)?;
+    if let Some(until) = args.until.filter(|&until| until <= args.from) {
+        let from = args.from;
+        return Err(Failure::from(format!("--until {until}: it has to be after --from {from}")));
+    }
+    let from = Time::ZERO + args.from;
     let width = args.columns.map_or_else(output::columns, usize::from).clamp(30, WIDEST);
     for (number, entry) in plan.policies().iter().enumerate() {
         // The picture's scale is known only after the run, so that the run is made twice.
@@ -44,13 +48,10 @@ pub fn gantt(args: &GanttArgs) -> Result<(), Failure> {
         let setup = plan.setup(args.group, number);
         let cut = metrics.unfinished > 0 && setup.until != Time::NEVER;
         let end = if cut { setup.until } else { last };
-        let until = match &args.until {
-            Some(text) => time("until", text)?.min(end),
-            None => end,
-        };
+        let until = args.until.map_or(end, |until| end.min(Time::ZERO + until));
         if until <= from {
-            let why = format!("the run ends at {}", end.since(Time::ZERO));
-            return Err(Failure::from(format!("{}: nothing to draw, {why}", entry.label)));
+            let (from, label, end) = (args.from, &entry.label, end.since(Time::ZERO));
+            return Err(Failure::from(format!("--from {from}: the run of {label} ends at {end}")));
         }
         let gantt = Gantt::new(setup.machine.cpus(), from, until, width - NAMES, args.tasks);
         let (_, mut gantt) = plan.run_one(args.group, number, args.seed, gantt)?;

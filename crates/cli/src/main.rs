@@ -12,6 +12,7 @@ mod output;
 mod policies;
 mod progress;
 mod replay;
+mod reproduce;
 mod run;
 mod workloads;
 
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Command::Policies(args) => policies::policies(&args),
         Command::Workloads => workloads::workloads(),
         Command::Import(args) => import::import(&args),
+        Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::LoadModel(args) => load_model::load_model(&args),
         Command::Model(command) => model::model(&command),
         Command::Replay(args) => replay::replay(&args),

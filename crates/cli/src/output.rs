@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Why a command failed, already in words for a person.
 #[derive(Debug)]
@@ -43,6 +44,22 @@ impl Failure {
     }
 }
 
+/// Set by Ctrl-C.
+static CANCEL: AtomicBool = AtomicBool::new(false);
+
+/// Makes Ctrl-C set the flag that is returned: runs go on to their end after the first one; a
+/// second one ends the program at once.
+pub fn cancel_on_interrupt() -> Result<&'static AtomicBool, Failure> {
+    let handler = ctrlc::set_handler(|| {
+        if CANCEL.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        eprintln!("anysched: stopping after the runs that are under way; once more to stop now");
+    });
+    handler.map_err(|error| format!("Ctrl-C cannot be handled: {error}"))?;
+    Ok(&CANCEL)
+}
+
 /// Errors are drawn with colour and line art on a terminal, and plainly elsewhere.
 pub fn set_up_errors() {
     let plain = !io::stderr().is_terminal() || std::env::var_os("NO_COLOR").is_some();
@@ -59,10 +76,15 @@ fn handler(plain: bool) -> Box<dyn miette::ReportHandler> {
     Box::new(miette::GraphicalReportHandler::new_themed(theme).with_width(100))
 }
 
-/// Prints to standard output. That nobody reads it any more (`| head`) is no failure.
+/// Prints to standard output.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// What became of printing. That nobody reads it any more (`| head`) is no failure.
+pub fn printed(result: io::Result<()>) -> Result<(), Failure> {
+    match result {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::from(format!("standard output: {error}")))
         }
@@ -85,14 +107,26 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Refuses an output that cannot be written before long runs are made for it.
-pub fn require_folder(path: &Path) -> Result<(), Failure> {
+/// Refuses an output file that cannot be written before long runs are made for it.
+pub fn require_place(path: &Path) -> Result<(), Failure> {
     let folder = folder(path);
-    if folder.is_dir() {
-        return Ok(());
+    let why = match folder.is_dir() {
+        true if !path.is_dir() => return Ok(()),
+        true => "it is a folder".to_string(),
+        false => format!("there is no folder {}", folder.display()),
+    };
+    Err(Failure::from(format!("{} cannot be written: {why}", path.display())))
+}
+
+/// Refuses a folder for outputs that is there but is none, or that cannot be made.
+pub fn require_folder(path: &Path) -> Result<(), Failure> {
+    match path.ancestors().find(|ancestor| ancestor.exists()) {
+        Some(there) if !there.is_dir() => {
+            let (path, there) = (path.display(), there.display());
+            Err(Failure::from(format!("{path} cannot be written: {there} is not a folder")))
+        }
+        _ => Ok(()),
     }
-    let (path, folder) = (path.display(), folder.display());
-    Err(Failure::from(format!("{path} cannot be written: there is no folder {folder}")))
 }
 
 /// Writes a file under a temporary name beside it and renames it, so that there is never a part
@@ -101,7 +135,12 @@ pub fn write_whole(
     path: &Path,
     write: impl FnOnce(&mut io::BufWriter<&std::fs::File>) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    let failed = |error: io::Error| Failure::from(format!("{}: {error}", path.display()));
+    let failed = |error: io::Error| {
+        // What `tempfile` adds is the temporary name.
+        let cause = error.get_ref().and_then(|inner| inner.source());
+        let error = cause.map_or_else(|| error.to_string(), ToString::to_string);
+        Failure::from(format!("{} cannot be written: {error}", path.display()))
+    };
     let file = tempfile::NamedTempFile::new_in(folder(path)).map_err(failed)?;
     let mut out = io::BufWriter::with_capacity(1 << 20, file.as_file());
     write(&mut out).and_then(|()| out.flush()).map_err(failed)?;

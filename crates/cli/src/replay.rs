@@ -2,14 +2,20 @@
 
 use crate::args::ReplayArgs;
 use crate::output::{self, Failure};
-use anysched_core::recorder::{LogReader, ReplayError};
+use anysched_core::recorder::{LogError, LogReader, Problem, ReplayError};
 use anysched_core::registry::policy;
 use std::io::Write;
 
 pub fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     let name = args.log.display();
-    let log = std::fs::read(&args.log).map_err(|error| format!("{name}: {error}"))?;
-    let reader = LogReader::new(&log).map_err(|error| format!("{name}: {error}"))?;
+    let log =
+        std::fs::read(&args.log).map_err(|error| format!("{name}: cannot be read: {error}"))?;
+    let reader = LogReader::new(&log).map_err(|error| match error {
+        LogError { problem: Problem::NotALog, .. } => {
+            format!("{name}: {error}; `anysched run --record LOG` makes one")
+        }
+        error => format!("{name}: {error}"),
+    })?;
     if args.show {
         return show(reader, &name.to_string());
     }
@@ -19,6 +25,11 @@ pub fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     let mut scheduler = (known.build)(&header.machine, &header.settings)
         .map_err(|error| format!("{name}: `{}` cannot be built: {error}", header.policy))?;
     match anysched_core::recorder::replay(&log, &mut *scheduler) {
+        Ok(done) if done.unanswered => Err(Failure::from(format!(
+            "{name}: the log ends in call {}, before its answer: it was cut off, or the policy did \
+             not return; up to that call, no decision differs",
+            done.calls
+        ))),
         Ok(done) => output::print(&format!(
             "{}: {} calls, {} picks, no decision differs\n",
             header.policy, done.calls, done.picks
@@ -35,9 +46,9 @@ fn show(reader: LogReader<'_>, name: &str) -> Result<(), Failure> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for record in reader {
         let record = record.map_err(|error| format!("{name}: {error}"))?;
-        if writeln!(out, "{record}").is_err() {
-            break;
+        if let Err(error) = writeln!(out, "{record}") {
+            return output::printed(Err(error));
         }
     }
-    Ok(())
+    output::printed(out.flush())
 }

@@ -14,10 +14,6 @@ use std::cell::RefCell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Set by Ctrl-C.
-static CANCEL: AtomicBool = AtomicBool::new(false);
 
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let mut experiment = choose::experiment(&args.selection)?;
@@ -27,20 +23,16 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let plan = choose::plan(&experiment)?;
     let trace = args.trace.as_deref().map(TraceFormat::of).transpose()?;
     for path in args.trace.iter().chain(&args.record) {
-        output::require_folder(path)?;
+        output::require_place(path)?;
     }
-    // Runs go on to their end after the first Ctrl-C; a second one ends the program at once.
-    let handler = ctrlc::set_handler(|| {
-        if CANCEL.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-        eprintln!("anysched: stopping after the runs that are under way; once more to stop now");
-    });
-    handler.map_err(|error| format!("Ctrl-C cannot be handled: {error}"))?;
+    if let Some(folder) = &args.out {
+        output::require_folder(folder)?;
+    }
+    let cancel = output::cancel_on_interrupt()?;
     let bar = Bar::new();
     let options = RunOptions {
         jobs: args.jobs.map_or_else(available_jobs, usize::from),
-        cancel: &CANCEL,
+        cancel,
         progress: &|progress| bar.update(progress),
     };
     let results = plan.run(&options);

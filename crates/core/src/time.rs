@@ -196,6 +196,14 @@ impl Span {
             .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
             .unwrap_or(text.len());
         let (number, unit) = (&text[..unit_at], text[unit_at..].trim());
+        let digit = |c: char| c.is_ascii_digit();
+        if !number.contains(digit) {
+            let opposite = unit.strip_prefix(['-', '−']).unwrap_or_default();
+            return Err(match opposite.trim_start().starts_with(digit) {
+                true => "a time is not negative",
+                false => "a time starts with a number, for example \"3ms\"",
+            });
+        }
         let per_unit: u64 = match unit {
             "ns" => 1,
             "us" | "µs" | "μs" => 1_000,
@@ -203,14 +211,11 @@ impl Span {
             "s" => 1_000_000_000,
             "min" => 60_000_000_000,
             "h" => 3_600_000_000_000,
-            "" if number.bytes().all(|b| b == b'0') && !number.is_empty() => 1,
+            "" if number.bytes().all(|b| b == b'0') => 1,
             "" => return Err("a time needs a unit, for example \"3ms\""),
             _ => return Err("unknown unit; use ns, us, ms, s, min or h"),
         };
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if whole.is_empty() && fraction.is_empty() {
-            return Err("a time starts with a number, for example \"3ms\"");
-        }
         let mut ns = 0u64;
         for digit in whole.bytes().filter(|&b| b != b'_') {
             let digit = u64::from(digit.wrapping_sub(b'0'));
@@ -267,8 +272,13 @@ mod tests {
     fn wrong_spans_say_why() {
         for (text, why) in [
             ("3", "a time needs a unit, for example \"3ms\""),
-            ("", "a time needs a unit, for example \"3ms\""),
+            ("", "a time starts with a number, for example \"3ms\""),
             ("ms", "a time starts with a number, for example \"3ms\""),
+            ("._ms", "a time starts with a number, for example \"3ms\""),
+            ("soon", "a time starts with a number, for example \"3ms\""),
+            ("--1ms", "a time starts with a number, for example \"3ms\""),
+            ("-1ms", "a time is not negative"),
+            ("− 1ms", "a time is not negative"),
             ("3 weeks", "unknown unit; use ns, us, ms, s, min or h"),
             ("1.2.3ms", "a time has at most one decimal point"),
             ("1.5ns", "finer than a nanosecond"),

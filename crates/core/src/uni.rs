@@ -9,9 +9,9 @@ use alloc::vec::Vec;
 use crate::ids::{CpuId, TaskId};
 use crate::machine::Machine;
 use crate::params::{ParamError, TaskParams};
-use crate::smp::{At, Entry, NOBODY, Removal, RunQueue, Running, Whereabouts, Why};
+use crate::smp::{At, Entry, NOBODY, Removal, RunQueue, Running, State, Why};
 use crate::time::{Span, Time};
-use crate::{Arrival, Cx, Enqueue, Off, Pick, Scheduler};
+use crate::{Arrival, Cx, Off, Pick, Scheduler};
 
 /// A [`Scheduler`] for one CPU from the rule `Q`.
 #[derive(Debug)]
@@ -22,15 +22,6 @@ pub struct Uni<Q> {
     /// Nothing runs and the CPU has not been kicked since.
     idle: bool,
     states: Vec<State>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Blocked,
-    /// Blocked for the host, but the rule keeps it queued.
-    Delayed,
-    Ready,
-    Running,
 }
 
 impl<Q: RunQueue> Uni<Q> {
@@ -91,11 +82,7 @@ impl<Q: RunQueue> Scheduler for Uni<Q> {
     }
 
     fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
-        let is = match self.states[task.index()] {
-            State::Blocked => Whereabouts::Away,
-            State::Ready | State::Delayed => Whereabouts::Queued,
-            State::Running => Whereabouts::Running,
-        };
+        let is = self.states[task.index()].whereabouts();
         self.rule.update(&at!(self, cx), is, task, params);
     }
 
@@ -109,13 +96,7 @@ impl<Q: RunQueue> Scheduler for Uni<Q> {
 
     #[inline]
     fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, arrival: Arrival) {
-        let why = match arrival.why {
-            Enqueue::New => Why::New,
-            Enqueue::Wakeup { .. } => Why::Woken,
-            Enqueue::Resumed { .. } => Why::Resumed,
-        };
-        let by = arrival.from.and_then(|_| self.running[0].task());
-        let entry = Entry { why, by, burst: arrival.burst, deadline: arrival.deadline };
+        let entry = Entry::of(&arrival, arrival.from.and_then(|_| self.running[0].task()));
         self.states[task.index()] = State::Ready;
         let at = at!(self, cx);
         self.rule.push(&at, task, &entry);

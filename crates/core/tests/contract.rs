@@ -3,6 +3,7 @@
 mod host;
 
 use anysched_core::checked::{OnViolation, Rules};
+use anysched_core::params::ParamInfo;
 use anysched_core::recorder::LogReader;
 use anysched_core::registry::{POLICIES, PolicyInfo};
 use anysched_core::{Checked, Machine, Recorder, Scheduler, Span};
@@ -30,20 +31,44 @@ const LOADS: [Load; 2] = [
     },
 ];
 
-/// Settings under which no CPU may idle beside a ready task, and settings under which it may.
-fn settings(policy: &PolicyInfo) -> Vec<(Vec<(&'static str, &'static str)>, bool)> {
-    let mut all = vec![(vec![], true)];
+/// Settings that `machine` has the CPUs for: every two of a policy's own choices, and every layout
+/// with each placement. With each, whether no CPU may idle beside a ready task.
+fn settings(
+    policy: &PolicyInfo,
+    machine: &Machine,
+) -> Vec<(Vec<(&'static str, &'static str)>, bool)> {
     let params = (policy.params)();
-    let Some(layout) = params.iter().find(|param| param.name == "layout") else { return all };
-    for layout in layout.kind.split(" | ") {
+    let layouts = params.iter().any(|param| param.name == "place");
+    let of_layouts = ["layout", "place", "steal", "balance"];
+    let own = params.iter().filter(|param| !layouts || !of_layouts.contains(&param.name));
+    let words = |param: &ParamInfo| {
+        let (name, default) = (param.name, param.default.clone());
+        let words = param.kind.split(" | ").filter(move |&word| word != default);
+        words.map(move |word| (name, word)).filter(|_| param.kind.contains(" | ")).collect()
+    };
+    let own: Vec<Vec<(&str, &str)>> = own.map(words).collect();
+    let mut all = vec![vec![]];
+    for (nth, one) in own.iter().enumerate() {
+        for &one in one {
+            all.push(vec![one]);
+            all.extend(own[nth + 1..].iter().flatten().map(|&other| vec![one, other]));
+        }
+    }
+    for layout in ["global", "per-cpu", "per-llc", "per-node"].into_iter().filter(|_| layouts) {
         for place in ["creator", "round-robin", "least-loaded", "linux"] {
             let steals = vec![("layout", layout), ("place", place), ("steal", "machine")];
             let balances = [steals.clone(), vec![("balance", "linux")]].concat();
             let alone = vec![("layout", layout), ("place", place), ("steal", "never")];
-            all.extend([(steals, true), (balances, true), (alone, layout == "global")]);
+            all.extend([steals, balances, alone]);
         }
     }
-    all
+    all.retain(|settings| (policy.build)(machine, settings).is_ok());
+    all.into_iter()
+        .map(|settings| {
+            let work_conserving = (policy.nature)(&settings).unwrap().work_conserving;
+            (settings, work_conserving)
+        })
+        .collect()
 }
 
 /// Plays `policy` and returns the first violation in words, with the calls that led to it.
@@ -95,7 +120,7 @@ fn play_all(topology: &str) {
     let machine = Machine::parse(topology).unwrap();
     let mut found = Vec::new();
     for policy in POLICIES {
-        for (settings, work_conserving) in settings(policy) {
+        for (settings, work_conserving) in settings(policy, &machine) {
             for (load, seed) in LOADS.into_iter().zip(1..) {
                 let first = play(policy, &machine, &settings, work_conserving, load, seed);
                 if let Some(first) = first {
@@ -120,4 +145,10 @@ fn every_policy_keeps_the_contract_behind_one_cache() {
 #[test]
 fn every_policy_keeps_the_contract_on_two_nodes() {
     play_all("2 nodes x 2 llcs x 1 core x 2 threads");
+}
+
+#[test]
+fn every_policy_keeps_the_contract_where_cpus_have_roles() {
+    play_all("3 cpus");
+    play_all("5 cpus");
 }

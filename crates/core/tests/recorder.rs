@@ -355,6 +355,13 @@ fn a_log_that_is_cut_off_anywhere_keeps_its_whole_records() {
             }
             _ => panic!("{rest:?}"),
         }
+        let replayed = replay(&log[..length], &mut *build(&log).unwrap());
+        match replayed {
+            Ok(done) => assert_eq!(done.unanswered, rest.len() == 1, "{length}"),
+            Err(error) => {
+                assert!(matches!(&rest[..], [Err(cut)] if error == ReplayError::Log(cut.clone())))
+            }
+        }
     }
 }
 

@@ -110,7 +110,7 @@ impl Error {
         if let Some((line, column)) = self.location() {
             text += &format!(":{line}:{column}");
         }
-        text += &format!(": {self}");
+        text += &format!(": {}", self.0.fault.message);
         if let Some(remedy) = self.remedy() {
             text += &format!("; {remedy}");
         }
@@ -118,8 +118,13 @@ impl Error {
     }
 }
 
+/// The message. One that is about no one place begins with the name of the file, which is
+/// otherwise shown with the place.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.fault.at.is_none() {
+            write!(f, "{}: ", self.0.source.name())?;
+        }
         f.write_str(&self.0.fault.message)
     }
 }

@@ -27,6 +27,15 @@ pub struct Experiment {
     /// Positions in [`columns::columns`]; empty: chosen by what there is data for.
     pub(crate) columns: Vec<usize>,
     pub(crate) canonical: String,
+    pub(crate) quick: Quick,
+}
+
+/// What `[quick]` changes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Quick {
+    seeds: Option<u32>,
+    /// Keys and values as [`Experiment::with_setting`] takes them.
+    settings: Vec<(String, String)>,
 }
 
 /// One load and machine; an experiment without `[[scenario]]` has one without a name.
@@ -54,9 +63,9 @@ impl Scenario {
 /// What `seed` may be: whole numbers of TOML from 0 on.
 pub(crate) const SEEDS: RangeInclusive<u64> = 0..=i64::MAX as u64;
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "question", "title", "seed", "policy", "duration", "machine", "workload", "scenario", "sweep",
-    "claim", "report",
+    "claim", "report", "quick",
 ];
 
 impl Experiment {
@@ -64,11 +73,18 @@ impl Experiment {
     ///
     /// Errors: the file cannot be read, or as [`Experiment::parse`].
     pub fn load(path: &Path) -> Result<Experiment, Error> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            let fault = Fault::whole(format!("{} cannot be read: {error}", path.display()));
-            Source::new(path, "").error(fault)
+        let refused = |fault| Source::new(path, "").error(fault);
+        let bytes = std::fs::read(path)
+            .map_err(|error| refused(Fault::whole(format!("cannot be read: {error}"))))?;
+        let text = std::str::from_utf8(&bytes).map_err(|error| {
+            let before = &bytes[..error.valid_up_to()];
+            let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+            refused(
+                Fault::whole(format!("line {line} is not UTF-8"))
+                    .help("an experiment is a text in TOML; save it as UTF-8"),
+            )
         })?;
-        Experiment::parse(&text, path)
+        Experiment::parse(text, path)
     }
 
     /// Reads an experiment from `text`, as if it stood in the file `path`: the file's stem is
@@ -104,6 +120,7 @@ impl Experiment {
             claims,
             columns: read_report(fields.get("report"))?,
             canonical: root.to_string(),
+            quick: read_quick(fields.get("quick"))?,
         })
     }
 
@@ -130,6 +147,19 @@ impl Experiment {
     /// Errors: a machine, a load, a policy or a file that cannot be used, with its place.
     pub fn plan(&self) -> Result<Plan, Error> {
         Plan::of(self).map_err(|fault| self.source.error(fault))
+    }
+
+    /// The same experiment as its `[quick]` changes it: smaller, for a first look. Claims about
+    /// rows that are left out are not decided.
+    ///
+    /// Errors: as [`Experiment::with_setting`].
+    pub fn quick(self) -> Result<Experiment, Error> {
+        let Quick { seeds, settings } = self.quick.clone();
+        let fewer = match seeds {
+            Some(seeds) => self.with_seeds(seeds),
+            None => self,
+        };
+        settings.iter().try_fold(fewer, |changed, (key, value)| changed.with_setting(key, value))
     }
 
     /// The same experiment with another number of seeds, at least 1: fewer for a quick look, or
@@ -232,6 +262,22 @@ pub(crate) fn set_part(
         machine.0.retain(|entry| entry.key != other);
     }
     tree.replace(path, key_at, node)
+}
+
+fn read_quick(node: Option<&Node>) -> Result<Quick, Fault> {
+    let mut quick = Quick::default();
+    let Some(node) = node else { return Ok(quick) };
+    let Some(table) = node.as_table() else {
+        return Err(Fault::at(&node.at, format!("`quick` is a table, not {}", node.shown()))
+            .help("for example `[quick]` and below it `seeds = 3`"));
+    };
+    for Entry { key, node, .. } in &table.0 {
+        match key.as_str() {
+            "seeds" => quick.seeds = Some(crate::fields::whole(node, key, 1..=100_000)?),
+            _ => quick.settings.push((key.clone(), node.to_string())),
+        }
+    }
+    Ok(quick)
 }
 
 fn read_report(node: Option<&Node>) -> Result<Vec<usize>, Fault> {

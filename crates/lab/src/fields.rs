@@ -127,16 +127,26 @@ pub(crate) fn whole<T: Whole>(
     key: &str,
     range: RangeInclusive<T>,
 ) -> Result<T, Fault> {
-    let Value::Integer(number) = node.value else {
-        return Err(wrong(node, key, "a whole number"));
+    let out_of_range = |number: &dyn Display| {
+        let (start, end) = (range.start(), range.end());
+        Fault::at(&node.at, format!("`{key}` = {number} is out of range"))
+            .help(format!("it goes from {start} to {end}"))
     };
-    T::try_from(number).ok().filter(|number| range.contains(number)).ok_or_else(|| {
-        Fault::at(&node.at, format!("`{key}` = {number} is out of range")).help(format!(
-            "it goes from {} to {}",
-            range.start(),
-            range.end()
-        ))
-    })
+    match &node.value {
+        Value::Integer(number) => {
+            let found = T::try_from(*number).ok().filter(|number| range.contains(number));
+            found.ok_or_else(|| out_of_range(number))
+        }
+        // `--set` passes on as text what TOML has no number for.
+        Value::Text(text) if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) => {
+            Err(match text.parse::<i64>() {
+                Ok(_) => wrong(node, key, "a whole number")
+                    .help(format!("without quotes: `{key} = {text}`")),
+                Err(_) => out_of_range(text),
+            })
+        }
+        _ => Err(wrong(node, key, "a whole number")),
+    }
 }
 
 pub(crate) fn real(node: &Node, key: &str) -> Result<f64, Fault> {

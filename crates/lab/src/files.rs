@@ -77,6 +77,13 @@ impl Files {
         let mut model = parse(&bytes).map_err(|error| refused(error.to_string()))?;
         model.validate().map_err(|error| refused(error.to_string()))?;
         let warnings = std::mem::take(&mut model.warnings);
+        if model.tasks.iter().all(|task| task.arrives.is_none()) {
+            let fault = refused("no task arrives".to_string());
+            return Err(match warnings.is_empty() {
+                true => fault.help("a task of a model has a time in `arrives`"),
+                false => fault.help(warnings.join("; ")),
+            });
+        }
         self.warnings.extend(warnings.into_iter().map(|warning| format!("{name}: {warning}")));
         let model = Arc::new(model);
         self.models.insert(key, Arc::clone(&model));
@@ -95,9 +102,25 @@ impl Files {
         }
         let bytes = self.read(name, node)?;
         let tasks = parse(&bytes, name).map_err(|error| Fault::at(&node.at, error))?;
+        if tasks.rows().is_empty() {
+            return Err(Fault::at(&node.at, format!("\"{name}\" has no tasks"))
+                .help("each is a line below that of the columns"));
+        }
         let tasks = Arc::new(tasks);
         self.tasks.insert(name.to_string(), Arc::clone(&tasks));
         Ok(tasks)
+    }
+
+    /// Notes how many tasks of the file that `node` names may use none of the machine's CPUs.
+    pub(crate) fn warn_of_affinities(&mut self, node: &Node, tasks: usize, cpus: usize) {
+        let name = node.as_text().unwrap_or_default();
+        let warning = format!(
+            "{name}: {tasks} tasks are bound to CPUs that this machine of {cpus} does not have; \
+             they may use all of it"
+        );
+        if tasks > 0 && !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
     }
 
     /// The distribution that `text`, the value of `node`, describes.

@@ -4,8 +4,7 @@ use crate::error::Fault;
 use crate::fields::{self, Fields, hint};
 use crate::files::Files;
 use crate::tree::{Node, Value};
-use anysched_core::{CpuSet, DomainId, Span, Time};
-use anysched_workload::Load;
+use anysched_core::{CpuId, CpuSet, DomainId, Span, Time};
 use anysched_workload::dist::Dist;
 use anysched_workload::generate::{
     Arrivals, Batch, Closed, Generator, Hog, Interactive, Open, Periodic, SettingError, Settings,
@@ -16,6 +15,7 @@ use anysched_workload::mix::Mix;
 use anysched_workload::model::Model;
 use anysched_workload::rng;
 use anysched_workload::tasks_csv::TaskList;
+use anysched_workload::{Load, Op};
 use std::sync::Arc;
 
 /// The loads of a group of rows, checked. What they read from files is shared by all runs.
@@ -246,9 +246,14 @@ fn read_part(node: &Node, cpus: usize, files: &mut Files) -> Result<Part, Fault>
         "task-set" => reader.task_set(cpus),
         "interactive" => reader.interactive(cpus),
         "hog" => reader.hog(cpus),
-        "tasks" => reader.tasks(),
-        _ => reader.model(&kind),
+        "tasks" => reader.tasks(cpus),
+        _ => reader.model(&kind, cpus),
     }
+}
+
+/// Whether a machine of `cpus` CPUs has none of these.
+fn is_elsewhere(affinity: &CpuSet, cpus: usize) -> bool {
+    !(0..cpus).any(|cpu| affinity.contains(CpuId(cpu as u16)))
 }
 
 struct Reader<'a> {
@@ -411,16 +416,18 @@ impl Reader<'_> {
         self.generated(load, cpus)
     }
 
-    fn tasks(self) -> Result<Part, Fault> {
+    fn tasks(self, cpus: usize) -> Result<Part, Fault> {
         let node = self.fields.need("file", "\"tasks.csv\"")?;
         let list = self.files.tasks(node, |bytes, name| {
             TaskList::read(bytes, name).map_err(|error| error.to_string())
         })?;
+        let bound_elsewhere = list.rows().iter().filter(|row| is_elsewhere(&row.affinity, cpus));
+        self.files.warn_of_affinities(node, bound_elsewhere.count(), cpus);
         Ok(Part::Tasks(list))
     }
 
     /// `trace`, `rt-app`, `swf` or `model`.
-    fn model(self, kind: &str) -> Result<Part, Fault> {
+    fn model(self, kind: &str, cpus: usize) -> Result<Part, Fault> {
         let example = match kind {
             "trace" => "\"recording.txt.gz\"",
             "swf" => "\"jobs.swf\"",
@@ -443,6 +450,14 @@ impl Reader<'_> {
             "swf" => swf::read(bytes, processors),
             _ => Model::read(bytes),
         })?;
+        let bound_elsewhere = model.tasks.iter().filter(|task| {
+            let later = task.script.ops.iter().filter_map(|op| match op {
+                Op::SetAffinity(affinity) => Some(affinity),
+                _ => None,
+            });
+            later.chain([&task.new.affinity]).any(|affinity| is_elsewhere(affinity, cpus))
+        });
+        self.files.warn_of_affinities(node, bound_elsewhere.count(), cpus);
         Ok(Part::Model(model))
     }
 

@@ -4,7 +4,7 @@
 //! in it, or one that it causes, points at it as at any other value.
 
 use crate::error::{Error, Fault, Source};
-use crate::experiment::{Experiment, SEEDS, set_part};
+use crate::experiment::{Experiment, Quick, SEEDS, set_part};
 use crate::fields::{self, hint};
 use crate::sweep;
 use crate::tree::{self, Node, Value};
@@ -37,24 +37,31 @@ impl Experiment {
         for item in change.node.as_list().unwrap_or_default() {
             let name = item.as_text().unwrap_or_default();
             let known = self.sweep.policies.iter().position(|entry| entry.label == name);
-            if chosen.iter().any(|entry: &sweep::PolicyEntry| entry.label == name) {
-                return Err(Fault::at(&item.at, format!("\"{name}\" twice")));
-            }
-            match known {
+            let added = match known {
                 Some(index) => {
                     places[index] = Some(chosen.len());
-                    chosen.push(self.sweep.policies[index].clone());
+                    vec![self.sweep.policies[index].clone()]
                 }
                 None if name == "all" || POLICIES.iter().any(|policy| policy.name == name) => {
-                    chosen.extend(sweep::read_policies(item)?);
+                    sweep::read_policies(item)?
                 }
                 None => {
                     let labels = self.sweep.policies.iter().map(|entry| entry.label.as_str());
-                    let names = labels.chain(POLICIES.iter().map(|policy| policy.name));
+                    let others = POLICIES.iter().map(|policy| policy.name);
+                    let others = others.filter(|other| labels.clone().all(|label| label != *other));
                     return Err(Fault::at(&item.at, format!("no policy is called \"{name}\""))
                         .label("unknown policy")
-                        .help(hint(name, names)));
+                        .help(hint(name, labels.clone().chain(others))));
                 }
+            };
+            for entry in added {
+                if chosen.iter().any(|before: &sweep::PolicyEntry| before.label == entry.label) {
+                    let message = format!("policy \"{}\" is chosen twice", entry.label);
+                    return Err(Fault::at(&item.at, message)
+                        .label("the second time")
+                        .help("name each once; `all` are the registered ones"));
+                }
+                chosen.push(entry);
             }
         }
         let claims = self.claims.iter().filter_map(|claim| claim.moved(&places)).collect();
@@ -92,7 +99,13 @@ impl Experiment {
 
     fn set_value(&self, path: &[&str], change: Appended) -> Result<Experiment, Fault> {
         let key = path.join(".");
-        sweep::check_path(&key, &change.key_at)?;
+        if !sweep::is_path(&key) {
+            return Err(Fault::at(&change.key_at, format!("`{key}` is no value"))
+                .label("not a value")
+                .help(
+                    "values are `duration` and paths such as `machine.cpus`, `workload.0.tasks`",
+                ));
+        }
         if let Some(axis) = self.sweep.axes.iter().position(|axis| axis.path == key) {
             return Ok(self.changed(change, |changed, node| {
                 changed.sweep.axes[axis].values = vec![node];
@@ -113,7 +126,16 @@ impl Experiment {
             None => (None, key),
         };
         let mut policies = self.sweep.policies.clone();
-        let mut names: Vec<&str> = vec!["duration", "seed"];
+        let labels = self.sweep.policies.iter().map(|entry| entry.label.as_str());
+        if let Some(label) = label.filter(|label| labels.clone().all(|known| known != *label)) {
+            return Err(Fault::at(&change.key_at, format!("no policy here is called `{label}`"))
+                .label("neither a policy nor a part of the experiment")
+                .help(hint(label, labels.clone().chain(["machine", "workload"]))));
+        }
+        let mut names: Vec<&str> = match label {
+            Some(_) => Vec::new(),
+            None => vec!["duration", "seed"],
+        };
         let mut found = false;
         for entry in policies.iter_mut().filter(|e| label.is_none_or(|label| label == e.label)) {
             let params = (entry.info.params)();
@@ -128,7 +150,7 @@ impl Experiment {
             names.dedup();
             return Err(Fault::at(&change.key_at, format!("no policy here has `{key}`"))
                 .label("unknown parameter")
-                .help(hint(key, names.into_iter())));
+                .help(hint(name, names.into_iter())));
         }
         Ok(self.changed(change, |changed, _| changed.sweep.policies = policies))
     }
@@ -167,6 +189,7 @@ impl Experiment {
             claims: self.claims.clone(),
             columns: self.columns.clone(),
             canonical: format!("{}\n{} = {}", self.canonical, change.key, change.node),
+            quick: Quick::default(),
         };
         how(&mut changed, change.node);
         changed

@@ -123,16 +123,21 @@ fn read_axis(
     Ok(())
 }
 
-pub(crate) fn check_path(path: &str, at: &Range<usize>) -> Result<(), Fault> {
+/// Whether `path` leads to a value of an experiment, if there is one.
+pub(crate) fn is_path(path: &str) -> bool {
     let (first, rest) = path.split_once('.').unwrap_or((path, ""));
-    let right = match first {
+    match first {
         "machine" | "workload" => !rest.is_empty() && rest.split('.').all(|part| !part.is_empty()),
-        "duration" => rest.is_empty(),
+        "duration" => path == first,
         _ => false,
-    };
-    if right {
+    }
+}
+
+fn check_path(path: &str, at: &Range<usize>) -> Result<(), Fault> {
+    if is_path(path) {
         return Ok(());
     }
+    let first = path.split('.').next().unwrap_or_default();
     let help = match first {
         "scenario" => "the scenarios are an axis already".to_string(),
         "seed" => "say how many seeds with `seeds = 20`".to_string(),

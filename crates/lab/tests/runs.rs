@@ -420,9 +420,63 @@ fn files_of_other_programs_are_loads() {
     let error = planned("rt-app", &app(-1), "").unwrap_err();
     assert_eq!(error.to_string(), "this load never ends");
     assert!(planned("rt-app", &app(-1), "duration = \"1s\"").is_ok());
-    let mut model = Vec::new();
-    anysched_workload::model::Model::default().write(&mut model).unwrap();
-    assert!(planned("model", std::str::from_utf8(&model).unwrap(), "").is_ok());
+    let model = |task: &str| {
+        format!("{{\"anysched-model\":1,\"scripts\":[{{\"ops\":[]}}],\"tasks\":[{task}]}}")
+    };
+    let plan = planned("model", &model("{\"script\":0,\"arrives\":0,\"affinity\":\"0-3\"}"), "");
+    assert_eq!(plan.unwrap().warnings(), [] as [&str; 0]);
+}
+
+#[test]
+fn files_without_tasks_are_refused_and_those_for_other_machines_run_with_a_warning() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("e.toml");
+    let planned = |kind: &str, contents: &str| {
+        std::fs::write(directory.path().join("file"), contents).unwrap();
+        let text = format!(
+            "question = \"?\"\npolicy = \"fcfs\"\n[[workload]]\nkind = \"{kind}\"\n\
+             file = \"file\"\n[sweep]\n\"machine.cpus\" = [2, 5]\n"
+        );
+        Experiment::parse(&text, &path).and_then(|experiment| experiment.plan())
+    };
+    let model = |tasks: &str| {
+        format!(
+            "{{\"anysched-model\":1,\"scripts\":[{{\"ops\":[]}},\
+             {{\"ops\":[[\"affinity\",\"2-3\"]]}}],\"tasks\":[{tasks}]}}"
+        )
+    };
+    for (kind, contents, message, help) in [
+        (
+            "tasks",
+            "arrival_ns,service_ns\n",
+            "\"file\" has no tasks",
+            "each is a line below that of the columns",
+        ),
+        (
+            "model",
+            &model("{\"script\":0}"),
+            "\"file\": no task arrives",
+            "a task of a model has a time in `arrives`",
+        ),
+        (
+            "swf",
+            "1 0 -1 -1 1 -1 -1 1 -1 -1 1 3 -1 -1 -1 -1 -1 -1\n",
+            "\"file\": no task arrives",
+            "1 jobs have no run time or one of 0; they are skipped",
+        ),
+    ] {
+        let error = planned(kind, contents).unwrap_err();
+        assert_eq!((error.to_string().as_str(), error.remedy()), (message, Some(help)));
+    }
+    let warning = "2 tasks are bound to CPUs that this machine of 2 does not have; they may use all \
+                   of it";
+    let tasks = "arrival_ns,service_ns,affinity\n0,1,4\n0,1,\"1,4\"\n0,1,2-9\n0,1,\n";
+    assert_eq!(planned("tasks", tasks).unwrap().warnings(), [format!("file: {warning}")]);
+    let task = |script: u8, affinity: &str| {
+        format!("{{\"script\":{script},\"arrives\":0,\"affinity\":\"{affinity}\"}}")
+    };
+    let tasks = [task(0, "4"), task(1, "all"), task(0, "0-4")].join(",");
+    assert_eq!(planned("model", &model(&tasks)).unwrap().warnings(), [format!("file: {warning}")]);
 }
 
 #[test]
@@ -457,7 +511,33 @@ fn experiments_can_be_changed_from_outside() {
     assert_eq!(refused("machine.cpus", "none"), "`cpus` is a whole number, not \"none\"");
     assert_eq!(refused("quantun", "1ms"), "no policy here has `quantun`; did you mean `quantum`?");
     assert!(refused("fcfs.quantum", "1ms").starts_with("no policy here has `fcfs.quantum`"));
+    let label = "no policy here is called `shrt`; did you mean `short`?";
+    assert_eq!(refused("shrt.quantum", "1ms"), label);
+    let part = "no policy here is called `machin`; did you mean `machine`?";
+    assert_eq!(refused("machin.cpus", "1"), part);
+    let values = "values are `duration` and paths such as `machine.cpus`, `workload.0.tasks`";
+    for key in ["machine", "workload", "workload.", "duration.x"] {
+        assert_eq!(refused(key, "1"), format!("`{key}` is no value; {values}"));
+    }
+    let range = "it goes from 1 to 1024";
+    for cpus in ["0", "1025", "99999999999999999999"] {
+        assert_eq!(
+            refused("machine.cpus", cpus),
+            format!("`cpus` = {cpus} is out of range; {range}")
+        );
+    }
+    let quoted = "`cpus` is a whole number, not \"2\"; without quotes: `cpus = 2`";
+    assert_eq!(refused("machine.cpus", "\"2\""), quoted);
     assert!(refused("quantum", "0").starts_with("`quantum` of policy `rr`: must be above 0"));
     assert!(refused("workload.3.tasks", "1").starts_with("there is no `3`"));
-    assert!(experiment(&text).with_policies(&["shirt"]).is_err());
+    for (names, why) in [
+        (&["shirt"][..], "no policy is called \"shirt\"; did you mean `short`?"),
+        (
+            &["rr", "all"],
+            "policy \"rr\" is chosen twice; name each once; `all` are the registered ones",
+        ),
+    ] {
+        let error = experiment(&text).with_policies(names).unwrap_err().to_plain();
+        assert!(error.ends_with(why), "{error}");
+    }
 }

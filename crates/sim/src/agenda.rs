@@ -197,6 +197,10 @@ impl Sleepers {
         Time(self.times.least().0)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.times.least().0 >= NOTHING
+    }
+
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<TaskId> {
         let (time, task) = self.times.least();

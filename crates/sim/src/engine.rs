@@ -81,6 +81,11 @@ pub enum SimError {
         /// Where time stands.
         at: Time,
     },
+    /// What happens next lies beyond the last time that can be simulated.
+    TooLong {
+        /// The time of the last event.
+        at: Time,
+    },
 }
 
 impl fmt::Display for SimError {
@@ -95,6 +100,13 @@ impl fmt::Display for SimError {
             SimError::PolicyTimer { at } => {
                 write!(f, "the policy's timer does not advance beyond {} ns", at.0)
             }
+            SimError::TooLong { at } => write!(
+                f,
+                "after {} ns, something goes on beyond {} ns (4.5 years), the end of what can be \
+                 simulated; shorten the load or end the run before",
+                at.0,
+                Moment::HORIZON.0
+            ),
         }
     }
 }
@@ -149,7 +161,8 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
 
     /// Runs until nothing is left to happen, or until [`Setup::until`].
     ///
-    /// Errors: the load or the policy goes on for ever without time passing.
+    /// Errors: the load or the policy goes on for ever without time passing, or for more than 2^57
+    /// ns (4.5 years).
     pub fn run(mut self) -> Result<(Metrics, S, T), SimError> {
         while self.advance() {}
         match self.error.take() {
@@ -179,6 +192,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         let time = next.time();
         if time > self.now {
             if time > self.setup.until || next == Moment::NEVER {
+                self.fail_if_cut_off();
                 return false;
             }
             self.now = time;
@@ -216,6 +230,16 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             next = next.min(Moment::new(time.max(self.now), Class::PolicyTimer));
         }
         (next, cpu)
+    }
+
+    /// The run is over: refuses it if something would happen before its end, but too late to be
+    /// simulated.
+    #[cold]
+    fn fail_if_cut_off(&mut self) {
+        let goes_on = self.running > 0 || self.outside < Time::NEVER || !self.sleepers.is_empty();
+        if goes_on && self.setup.until >= Moment::HORIZON {
+            self.error = Some(SimError::TooLong { at: self.now });
+        }
     }
 
     #[cold]

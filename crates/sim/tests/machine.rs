@@ -270,6 +270,36 @@ fn a_load_that_stands_still_is_an_error() {
 }
 
 #[test]
+fn a_run_beyond_the_end_of_time_is_an_error_unless_it_is_cut_before() {
+    const YEAR: Span = Span(365 * 86_400 * 1_000_000_000);
+    let years = |n: u64| Span(n * YEAR.0);
+    for (load, last) in [
+        (model(vec![task(0, vec![Op::Run(years(2))]), task(0, vec![Op::Run(years(3))])]), years(2)),
+        (model(vec![task(1, vec![Op::Sleep(years(5))])]), ms(1)),
+        (model(vec![ModelTask { arrives: Some(Time(years(5).0)), ..task(0, vec![]) }]), ms(0)),
+    ] {
+        let mut setup = cpus(1);
+        let scheduler = support::build(&setup.machine, "fcfs", &[]);
+        let sim = Sim::new(setup.clone(), scheduler, load.clone().into_load().unwrap());
+        let error = sim.run().map(|_| ()).unwrap_err();
+        assert_eq!(error, SimError::TooLong { at: Time(last.0) });
+        setup.until = Time(years(4).0);
+        play(setup, "fcfs", &[], load);
+    }
+}
+
+#[test]
+fn years_on_a_slow_cpu_are_counted_without_overflow() {
+    let mut cpu = *Machine::flat(1).unwrap().cpu(CpuId(0));
+    cpu.capacity = 512;
+    let setup = Setup::new(Machine::new(vec![cpu]).unwrap());
+    // 231 days of work: 2^10 times as many nanoseconds are more than 64 bits hold.
+    let work = Span(20_000_000_000_000_000);
+    let (_, results) = play(setup, "fcfs", &[], model(vec![task(0, vec![Op::Run(work)])]));
+    assert_eq!((results[0].completion, results[0].service), (Time(2 * work.0), work));
+}
+
+#[test]
 fn sizes_of_a_model_without_objects_are_nothing() {
     assert_eq!(Model::default().into_load().unwrap().sizes(), Sizes::default());
 }

@@ -4,6 +4,7 @@
 mod support;
 
 use anysched_core::checked::{Checked, Rules};
+use anysched_core::params::ParamInfo;
 use anysched_core::registry::{POLICIES, PolicyInfo};
 use anysched_core::{CpuId, CpuSet, Machine, Scheduler, Span, Time};
 use anysched_sim::{Costs, Metrics, Setup, Sim};
@@ -16,19 +17,22 @@ use std::sync::Arc;
 
 const CASES: u64 = 6_000;
 
+type Setting = (&'static str, &'static str);
+
 /// One case, from its seed alone.
 struct Case {
     seed: u64,
     setup: Setup,
     policy: &'static PolicyInfo,
-    settings: Vec<(&'static str, &'static str)>,
+    settings: Vec<Setting>,
     model: Model,
 }
 
-const TOPOLOGIES: [&str; 8] = [
+const TOPOLOGIES: [&str; 9] = [
     "1",
     "2",
     "3",
+    "5",
     "2 cores x 2 threads",
     "2 llcs x 2 cores",
     "2 nodes x 2 cores x 2 threads",
@@ -73,7 +77,8 @@ impl Case {
         }
         let model = model(rng, cpus);
         let policy = pick(rng, POLICIES);
-        Case { seed, setup, policy, settings: settings(rng), model }
+        let settings = settings(rng, policy, &setup.machine);
+        Case { seed, setup, policy, settings, model }
     }
 
     fn scheduler(&self) -> Box<dyn Scheduler> {
@@ -103,13 +108,42 @@ fn costs(rng: &mut Rng) -> Costs {
     }
 }
 
-fn settings(rng: &mut Rng) -> Vec<(&'static str, &'static str)> {
+fn settings(rng: &mut Rng, policy: &PolicyInfo, machine: &Machine) -> Vec<Setting> {
+    let params = (policy.params)();
+    if !params.iter().any(|param| param.name == "place") {
+        return own_settings(rng, policy, &params, machine);
+    }
     let mut settings = vec![
         ("layout", *pick(rng, &["global", "per-cpu", "per-llc", "per-node"])),
         ("place", *pick(rng, &["creator", "round-robin", "least-loaded", "linux"])),
         ("steal", *pick(rng, &["never", "llc", "node", "machine", "machine"])),
     ];
     settings.push(("balance", *pick(rng, &["never", "linux"])));
+    settings
+}
+
+/// Settings of a policy that has no layouts, drawn from all that it has.
+fn own_settings(
+    rng: &mut Rng,
+    policy: &PolicyInfo,
+    params: &[ParamInfo],
+    machine: &Machine,
+) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    for param in params {
+        if sometimes(rng, 2) {
+            continue;
+        }
+        let words: Vec<&str> = match param.kind {
+            "time" => vec!["300us", "2ms", "10ms"],
+            kind => kind.split(" | ").collect(),
+        };
+        settings.push((param.name, *pick(rng, &words)));
+    }
+    if (policy.build)(machine, &settings).is_err() {
+        // A layout for another number of CPUs.
+        settings.retain(|setting| setting.0 != "layout");
+    }
     settings
 }
 

@@ -23,7 +23,7 @@ use anysched_core::{CpuSet, DomainId, Span, Time};
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::sync::Arc;
 
 /// A complete, explicit load.
@@ -142,15 +142,47 @@ impl Model {
     /// Errors: the text is not JSON or not such a model, with line and column; a script that is
     /// not there, more than 16 777 216 channels or locks, or what [`Model::validate`] refuses.
     pub fn read(input: impl Read) -> Result<Model, ImportError> {
-        let input = import::open(input)?;
+        let mut input = import::open(input)?;
+        let mut beginning = Vec::new();
+        input.by_ref().take(MAX_BEGINNING).read_to_end(&mut beginning)?;
+        let input = BufReader::with_capacity(1 << 16, beginning.as_slice().chain(input));
         let file: File = serde_json::from_reader(input).map_err(|error| {
             let full = error.to_string();
             let place = format!(" at line {} column {}", error.line(), error.column());
-            let what = full.strip_suffix(&place).unwrap_or(&full);
+            let mut what = in_words(full.strip_suffix(&place).unwrap_or(&full));
+            if !String::from_utf8_lossy(&beginning).contains(KEY) {
+                what += &format!("; a model is JSON that begins with {{\"{KEY}\":{VERSION}");
+            }
             ImportError::at(error.line() as u64, error.column() as u64, what)
         })?;
         file.into_model()
     }
+}
+
+/// What `serde_json` says, in words for those who wrote the file.
+fn in_words(what: &str) -> String {
+    const EXPECTED: [(&str, &str); 6] = [
+        ("u64", "a whole number from 0 to 18446744073709551615"),
+        ("usize", "a whole number from 0 to 18446744073709551615"),
+        ("u32", "a whole number from 0 to 4294967295"),
+        ("u16", "a whole number from 0 to 65535"),
+        ("i32", "a whole number from -2147483648 to 2147483647"),
+        ("i8", "a nice value from -20 to 19"),
+    ];
+    if let Some(part) = what.strip_prefix("EOF while parsing ") {
+        return format!("the text ends in the middle of {part}");
+    }
+    match what {
+        "expected value" => return "expected a value".into(),
+        "trailing characters" => return "expected the end".into(),
+        _ => {}
+    }
+    for (expected, words) in EXPECTED {
+        if let Some(found) = what.strip_suffix(expected).filter(|w| w.ends_with(" expected ")) {
+            return format!("{found}{words}");
+        }
+    }
+    what.to_string()
 }
 
 /// The JSON of a value that has no maps with other keys than strings.
@@ -254,8 +286,12 @@ fn write_task(out: &mut impl Write, task: &ModelTask, script: usize) -> io::Resu
     out.write_all(b"}")
 }
 
+/// What tells a model from other JSON, within its first bytes.
+const KEY: &str = "anysched-model";
+const MAX_BEGINNING: u64 = 1 << 10;
+
 #[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a model in braces")]
 struct File {
     #[serde(rename = "anysched-model")]
     version: Option<Version>,
@@ -292,7 +328,7 @@ impl<'de> Deserialize<'de> for Version {
 }
 
 #[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a script in braces")]
 struct FileScript {
     ops: Vec<FileOp>,
     #[serde(default)]
@@ -337,7 +373,7 @@ impl<'de> Deserialize<'de> for Rounds {
 }
 
 #[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a task in braces")]
 struct FileTask {
     script: usize,
     name: Option<Arc<str>>,
@@ -443,7 +479,10 @@ fn read_op<'de, A: SeqAccess<'de>>(name: &str, seq: &mut A) -> Result<Op, A::Err
         "exit" => Op::Exit,
         other => {
             let near = nearest(other, OP_NAMES.iter().copied());
-            let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+            let hint = near.map_or_else(
+                || format!("; there are {}", OP_NAMES.join(", ")),
+                |near| format!("; did you mean `{near}`?"),
+            );
             let other = excerpt(other);
             return Err(de::Error::custom(format_args!("no operation `{other}`{hint}")));
         }
@@ -454,7 +493,7 @@ impl File {
     fn into_model(self) -> Result<Model, ImportError> {
         let wrong = |what: String| Err(ImportError::whole(what));
         if self.version.is_none() {
-            return wrong(format!("not a model: it has no `\"anysched-model\": {VERSION}`"));
+            return wrong(format!("not a model: it has no `\"{KEY}\": {VERSION}`"));
         }
         for (what, number) in [("channels", self.channels), ("locks", self.locks)] {
             if number > MAX_OBJECTS {
@@ -633,7 +672,7 @@ mod tests {
 
     fn model() -> impl Strategy<Value = Model> {
         let span = || any::<Option<u64>>().prop_map(|ns| ns.map(Span));
-        let time = || any::<Option<u64>>().prop_map(|ns| ns.map(Time));
+        let time = || prop::option::of((0..u64::MAX).prop_map(Time));
         let new = (
             (any::<Option<String>>(), -20..=19i8, cpus(), any::<u16>(), any::<i32>()),
             (span(), span(), span(), time()),
@@ -694,7 +733,20 @@ mod tests {
             )
         };
         for (text, error) in [
-            ("".into(), "line 1: EOF while parsing a value"),
+            (
+                "".into(),
+                "line 1: the text ends in the middle of a value; a model is JSON that begins with \
+                 {\"anysched-model\":1",
+            ),
+            (
+                "[1]".into(),
+                "line 1, column 3: invalid length 1, expected a model in braces; a model is JSON that \
+                 begins with {\"anysched-model\":1",
+            ),
+            (
+                "{\"anysched-model\":1".into(),
+                "line 1, column 19: the text ends in the middle of an object",
+            ),
             ("{}".into(), "not a model: it has no `\"anysched-model\": 1`"),
             (
                 "{\"anysched-model\":2,\"new\":1}".into(),
@@ -710,7 +762,10 @@ mod tests {
                 ops("[[\"run\",1,2]]"),
                 "line 1, column 50: the operation `run` has too many arguments",
             ),
-            (ops("[[\"run\",-1]]"), "line 1, column 49: invalid value: integer `-1`, expected u64"),
+            (
+                ops("[[\"run\",-1]]"),
+                "line 1, column 49: invalid value: integer `-1`, expected a whole number from 0 to 18446744073709551615",
+            ),
             (
                 ops("[[]]"),
                 "line 1, column 41: invalid length 0, expected an operation such as [\"run\",1000]",

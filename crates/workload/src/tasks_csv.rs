@@ -230,6 +230,9 @@ fn row(record: &StringRecord, places: &Places) -> Result<Row, String> {
         field(column).parse::<u64>().map_err(|_| wrong(column, why))
     };
     let (arrival, service) = (Time(ns(0)?), Span(ns(1)?));
+    if arrival == Time::NEVER {
+        return Err(wrong(0, "this stands for \"never\"; leave the task out"));
+    }
     let name = Some(field(2)).filter(|name| !name.is_empty()).map(Arc::from);
     let nice = match field(3) {
         "" => 0,
@@ -362,6 +365,11 @@ mod tests {
                 "arrival_ns,service_ns\n1,2\n3\n".to_string(),
                 "3: 1 fields, but the first line names 2 columns",
             ),
+            (
+                format!("{head}\n18446744073709551615,1,,,\n"),
+                "2: column arrival_ns is \"18446744073709551615\": this stands for \"never\"; \
+                 leave the task out",
+            ),
             (format!("{head}\n1,1.5,,,\n"), &format!("2: column service_ns is \"1.5\": {ns}")),
             (format!("{head}\n\n,2,,,\n"), &format!("3: column arrival_ns is \"\": {ns}")),
             (format!("{head}\n1,-2,,,\n"), &format!("2: column service_ns is \"-2\": {ns}")),
@@ -427,7 +435,7 @@ mod tests {
             proptest::collection::vec(0u16..1024, 1..5)
                 .prop_map(|cpus| CpuSet::of(cpus.into_iter().map(anysched_core::CpuId))),
         ];
-        let times = (any::<u64>(), any::<u64>(), proptest::option::of(any::<u64>()));
+        let times = (0..u64::MAX, any::<u64>(), proptest::option::of(any::<u64>()));
         (times, name, -20i8..=19, affinity).prop_map(|(times, name, nice, affinity)| {
             let arrival = Time(times.0);
             let deadline = times.2.map(|allowed| arrival + Span(allowed));

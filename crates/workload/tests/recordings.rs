@@ -1,33 +1,17 @@
 //! Recordings of real machines, imported.
 
+mod arm;
+
 use anysched_core::Time;
-use anysched_workload::import::ftrace::{Recording, Replay, Softirqs};
+use anysched_workload::import::ftrace::{Recording, Replay, Slot, Softirqs};
 use anysched_workload::model::{Model, Script};
 use anysched_workload::{Channel, Op};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// A recording that is not part of the repository; `None`, with a line that says so, if it is not
-/// there.
-fn arm() -> Option<String> {
-    let folder = std::env::var_os("ANYSCHED_SHARED_DATA")
-        .map_or_else(|| root().join("../shared/data"), PathBuf::from);
-    let path = folder.join("ftrace-arm-6cpu.txt");
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Some(text),
-        Err(error) => {
-            // Not by `eprintln`, which the test runner hides.
-            let path = path.display();
-            let _ = writeln!(io::stderr(), "test skipped, because {path} cannot be read: {error}");
-            None
-        }
-    }
 }
 
 fn recorded(name: &str) -> Recording {
@@ -50,38 +34,28 @@ fn bursts_of(script: &Script) -> Vec<u64> {
     bursts
 }
 
-/// The CPU time of each burst of each task, straight from the text of a `trace-cmd report`.
-fn bursts_in(text: &str) -> BTreeMap<u32, Vec<u64>> {
-    let field = |line: &str, name: &str| -> String {
-        let rest = line.split_once(name).unwrap_or_else(|| panic!("{name} in {line}")).1;
-        rest.split_whitespace().next().unwrap().to_string()
-    };
-    let mut bursts: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
-    let mut so_far: BTreeMap<u32, u64> = BTreeMap::new();
-    let mut since: BTreeMap<String, u64> = BTreeMap::new();
-    let mut start = None;
-    for line in text.lines().filter(|line| line.contains("sched_")) {
-        let cpu = field(line, "[");
-        let time: String = field(line, "]").chars().filter(char::is_ascii_digit).collect();
-        let time: u64 = time.parse::<u64>().unwrap() * 1000;
-        let start = *start.get_or_insert(time);
-        if !line.contains("sched_switch") {
-            continue;
-        }
-        let ran = time - since.insert(cpu, time).unwrap_or(start);
-        let pid: u32 = field(line, "prev_pid=").parse().unwrap();
-        *so_far.entry(pid).or_default() += ran;
-        if !["0", "4096"].contains(&field(line, "prev_state=").as_str()) {
-            bursts.entry(pid).or_default().push(so_far.remove(&pid).unwrap());
+/// The CPU time that a task has used when it wakes another one, and the pid of that one.
+fn woken_by(script: &Script, pids: &[u32]) -> Vec<(u64, u32)> {
+    let mut used = 0;
+    let mut woken = Vec::new();
+    for op in &script.ops {
+        match op {
+            Op::Run(span) => used += span.0,
+            Op::Signal(Channel(task)) => woken.push((used, pids[*task as usize])),
+            _ => {}
         }
     }
-    for (pid, rest) in so_far {
-        bursts.entry(pid).or_default().push(rest);
+    woken
+}
+
+/// The part of the recording, in per mille, in which each CPU was busy.
+fn busy(recording: &Recording, schedule: &[Slot]) -> Vec<u64> {
+    let mut busy = vec![0; recording.cpus() as usize];
+    for slot in schedule {
+        busy[slot.cpu.index()] += (slot.end - slot.start).0;
     }
-    bursts.remove(&0);
-    bursts.values_mut().for_each(|bursts| bursts.retain(|&burst| burst > 0));
-    bursts.retain(|_, bursts| !bursts.is_empty());
-    bursts
+    let per_mille = |ns: u64| (ns * 1000 + recording.span().0 / 2) / recording.span().0;
+    busy.into_iter().map(per_mille).collect()
 }
 
 fn pid_of(name: &str) -> u32 {
@@ -90,14 +64,15 @@ fn pid_of(name: &str) -> u32 {
 
 #[test]
 fn the_arm_recording_is_imported_to_the_nanosecond() {
-    let Some(text) = arm() else { return };
+    let Some(text) = arm::text() else { return };
     let recording = Recording::read(text.as_bytes()).unwrap();
     assert_eq!((recording.switches(), recording.cpus()), (1856, 6));
     assert_eq!(recording.span().0, 82_888_010_000 - 76_211_513_000);
     let Replay { model, schedule, bursts } = recording.replay(Softirqs::default());
     assert_eq!(model.tasks.len(), 49);
 
-    let expected = bursts_in(&text);
+    let told = arm::told(&text);
+    let expected = told.bursts;
     let mut found = BTreeMap::new();
     let mut listed = BTreeMap::new();
     for (task, bursts) in model.tasks.iter().zip(&bursts) {
@@ -119,6 +94,16 @@ fn the_arm_recording_is_imported_to_the_nanosecond() {
     }
     let sum: u64 = schedule.iter().map(|slot| (slot.end - slot.start).0).sum();
     assert_eq!(sum, expected.values().flatten().sum::<u64>());
+
+    let pids = model.tasks.iter().map(|task| pid_of(task.new.name.as_deref().unwrap()));
+    let pids: Vec<u32> = pids.collect();
+    let signals = model.signals.iter().map(|&(at, to)| (at.0, pids[to.0 as usize]));
+    assert_eq!(signals.collect::<Vec<_>>(), told.woken_from_outside);
+    let woke =
+        pids.iter().zip(&model.tasks).map(|(&pid, task)| (pid, woken_by(&task.script, &pids)));
+    let woke: BTreeMap<_, _> = woke.filter(|(_, woke)| !woke.is_empty()).collect();
+    assert_eq!(woke, told.woke);
+    assert!(woke.values().flatten().count() > 400 && told.woken_from_outside.len() > 400);
     follow(&model);
 }
 
@@ -184,6 +169,7 @@ fn the_recording_of_a_build() {
         "{:?}",
         replay.model.warnings
     );
+    assert_eq!(busy(&recording, &replay.schedule), [853, 935]);
     follow(&replay.model);
     comes_back(&replay.model);
 }
@@ -192,8 +178,9 @@ fn the_recording_of_a_build() {
 fn the_recording_of_a_server() {
     let recording = recorded("request-response.txt.gz");
     assert_eq!((recording.switches(), recording.cpus()), (30847, 2));
-    let Replay { model, .. } = recording.replay(Softirqs::default());
+    let Replay { model, schedule, .. } = recording.replay(Softirqs::default());
     assert_eq!(model.tasks.len(), 33 + 9 + 5);
+    assert_eq!(busy(&recording, &schedule), [639, 689]);
     follow(&model);
     comes_back(&model);
 

@@ -57,13 +57,7 @@ impl RunQueue for Fcfs {
 
     #[inline]
     fn pop(&mut self, at: &At<'_>, _: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
-        let queue = &mut self.queues[at.queue];
-        if fits(queue.front()?) {
-            return self.links.pop_front(queue);
-        }
-        let task = self.links.iter(queue).find(|&task| fits(task))?;
-        self.links.remove(queue, task);
-        Some(task)
+        self.links.pop_first_fit(&mut self.queues[at.queue], fits)
     }
 
     fn remove(&mut self, at: &At<'_>, task: TaskId, _: Removal) {

@@ -146,10 +146,7 @@ impl<const PREEMPTIVE: bool> RunQueue for ShortestFirst<PREEMPTIVE> {
 
     #[inline]
     fn pop(&mut self, at: &At<'_>, _: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
-        let tree = &mut self.queues[at.queue];
-        let task = self.forest.iter(tree).find(|&task| fits(task))?;
-        self.forest.remove(tree, task);
-        Some(task)
+        self.forest.pop_first_fit(&mut self.queues[at.queue], fits)
     }
 
     fn remove(&mut self, at: &At<'_>, task: TaskId, _: Removal) {
@@ -185,8 +182,7 @@ impl<const PREEMPTIVE: bool> RunQueue for ShortestFirst<PREEMPTIVE> {
     }
 
     fn spare(&self, at: &At<'_>, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
-        let last = self.queues[at.queue].last();
-        core::iter::successors(last, |&task| self.forest.prev(task)).find(|&task| fits(task))
+        self.forest.iter_back(&self.queues[at.queue]).find(|&task| fits(task))
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {

@@ -128,9 +128,7 @@ impl RunQueue for SjfEwma {
 
     #[inline]
     fn pop(&mut self, at: &At<'_>, _: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
-        let tree = &mut self.queues[at.queue];
-        let task = self.forest.iter(tree).find(|&task| fits(task))?;
-        self.forest.remove(tree, task);
+        let task = self.forest.pop_first_fit(&mut self.queues[at.queue], fits)?;
         self.tasks[task.index()].ran = Span::ZERO;
         Some(task)
     }
@@ -155,8 +153,7 @@ impl RunQueue for SjfEwma {
     }
 
     fn spare(&self, at: &At<'_>, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
-        let last = self.queues[at.queue].last();
-        core::iter::successors(last, |&task| self.forest.prev(task)).find(|&task| fits(task))
+        self.forest.iter_back(&self.queues[at.queue]).find(|&task| fits(task))
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {

@@ -83,6 +83,21 @@ impl Links {
         Some(TaskId(head))
     }
 
+    /// Removes and returns the first task that `fits`.
+    #[inline]
+    pub fn pop_first_fit(
+        &mut self,
+        list: &mut List,
+        fits: impl Fn(TaskId) -> bool,
+    ) -> Option<TaskId> {
+        if fits(list.front()?) {
+            return self.pop_front(list);
+        }
+        let task = self.iter(list).find(|&task| fits(task))?;
+        self.remove(list, task);
+        Some(task)
+    }
+
     /// Removes `task`, which must be in `list`.
     pub fn remove(&mut self, list: &mut List, task: TaskId) {
         let Link { prev, next } = self.nodes[task.index()];

@@ -264,6 +264,23 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
         core::iter::successors(tree.first(), |&task| self.next(task))
     }
 
+    /// The tasks of `tree` by descending key.
+    pub fn iter_back<'a>(&'a self, tree: &Tree) -> impl Iterator<Item = TaskId> + use<'a, K, S> {
+        core::iter::successors(tree.last(), |&task| self.prev(task))
+    }
+
+    /// Removes and returns the first task of `tree` that `fits`.
+    #[inline]
+    pub fn pop_first_fit(
+        &mut self,
+        tree: &mut Tree,
+        fits: impl Fn(TaskId) -> bool,
+    ) -> Option<TaskId> {
+        let task = self.iter(tree).find(|&task| fits(task))?;
+        self.remove(tree, task);
+        Some(task)
+    }
+
     /// Changes the value of `task`, which must be in a tree, and the summaries above it.
     pub fn set_own(&mut self, task: TaskId, own: S) {
         self.nodes[task.index()].own = own;

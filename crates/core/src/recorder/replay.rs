@@ -19,6 +19,9 @@ pub struct Replay {
     pub picks: u64,
     /// The [`PickHash`] of the picks.
     pub hash: u64,
+    /// The last of the calls has no answer in the log: the log was cut off, or the policy
+    /// panicked in that call (and did not now).
+    pub unanswered: bool,
 }
 
 /// Why a replay stopped.
@@ -71,7 +74,7 @@ impl core::error::Error for Difference {}
 pub fn replay(log: &[u8], policy: &mut dyn Scheduler) -> Result<Replay, ReplayError> {
     let records = LogReader::new(log).map_err(ReplayError::Log)?;
     let mut model = Model::new(&records.header().machine);
-    let mut done = Replay { calls: 0, picks: 0, hash: 0 };
+    let mut done = Replay { calls: 0, picks: 0, hash: 0, unanswered: false };
     let mut hash = PickHash::default();
     for record in records {
         let record = record.map_err(ReplayError::Log)?;
@@ -82,7 +85,10 @@ pub fn replay(log: &[u8], policy: &mut dyn Scheduler) -> Result<Replay, ReplayEr
         let pick = record.call.make(policy, &mut Cx::new(now, &mut kicks));
         done.calls += 1;
         let got = Answer { pick, kicks, next_timer: policy.next_timer() };
-        let Some(expected) = &record.answer else { break };
+        let Some(expected) = &record.answer else {
+            done.unanswered = true;
+            break;
+        };
         if got != *expected {
             return Err(ReplayError::Difference(Box::new(Difference { record, got })));
         }

@@ -146,6 +146,9 @@ pub trait RunQueue: Policy {
         false
     }
 
+    /// `cpu` comes into use or goes out of it; all are in use at first. For rules with roles.
+    fn set_online(&mut self, _cpu: CpuId, _online: bool) {}
+
     /// Makes room for `task` and resets what is known of it. May allocate.
     fn attach(&mut self, task: TaskId, params: &TaskParams);
 
@@ -288,13 +291,24 @@ impl Default for Slot {
     }
 }
 
+/// What is known of a task's state beside the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(crate) enum State {
     Blocked,
     /// Blocked for the host, but the rule keeps it queued.
     Delayed,
     Ready,
     Running,
+}
+
+impl State {
+    pub(crate) fn whereabouts(self) -> Whereabouts {
+        match self {
+            State::Blocked => Whereabouts::Away,
+            State::Ready | State::Delayed => Whereabouts::Queued,
+            State::Running => Whereabouts::Running,
+        }
+    }
 }
 
 /// `At` borrows only what a rule may see, so that the rule itself can be borrowed beside it.
@@ -387,9 +401,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// Notes for the host's cost model what a call touched, and for stealing which queues wait.
     #[inline(always)]
     fn touched(&mut self, cx: &mut Cx<'_>, queue: usize) {
-        if Q::HAS_ROLES && self.rule.has_opened() {
-            self.kick_all_idle(cx);
-        }
+        self.answer_opened(cx);
         let queued = self.rule.len(queue);
         cx.work.queue = queue as u16;
         cx.work.queued = queued as u32;
@@ -402,6 +414,14 @@ impl<Q: RunQueue> Smp<Q> {
             } else {
                 self.waiting.remove(CpuId(queue as u16));
             }
+        }
+    }
+
+    /// Kicks the idle CPUs if waiting tasks have come to be served by other CPUs than before.
+    #[inline(always)]
+    fn answer_opened(&mut self, cx: &mut Cx<'_>) {
+        if Q::HAS_ROLES && self.rule.has_opened() {
+            self.kick_all_idle(cx);
         }
     }
 
@@ -470,19 +490,20 @@ impl<Q: RunQueue> Smp<Q> {
             has_pulled = true;
         }
     }
+}
 
-    fn entry_of(&self, arrival: &Arrival) -> Entry {
+impl Entry {
+    /// The entry of a task that becomes ready.
+    #[inline]
+    pub(crate) fn of(arrival: &Arrival, by: Option<TaskId>) -> Entry {
         let why = match arrival.why {
             Enqueue::New => Why::New,
             Enqueue::Wakeup { .. } => Why::Woken,
             Enqueue::Resumed { .. } => Why::Resumed,
         };
-        let by = arrival.from.and_then(|cpu| self.cpus[self.slot(cpu)].task());
         Entry { why, by, burst: arrival.burst, deadline: arrival.deadline }
     }
-}
 
-impl Entry {
     /// An entry about which nothing else is known.
     #[inline]
     pub fn because(why: Why) -> Entry {
@@ -517,12 +538,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         self.restricted += u32::from(!params.affinity.is_all());
         slot.affinity = params.affinity.clone();
         let (queue, state, cpu) = (usize::from(slot.queue), slot.state, CpuId(slot.cpu));
-        let is = match state {
-            State::Blocked => Whereabouts::Away,
-            State::Ready | State::Delayed => Whereabouts::Queued,
-            State::Running => Whereabouts::Running,
-        };
-        self.rule.update(&at!(self, cx.now, queue), is, task, params);
+        self.rule.update(&at!(self, cx.now, queue), state.whereabouts(), task, params);
         match state {
             State::Ready if !self.may_enter(task, queue) => self.rehome(cx, task, cpu),
             State::Ready => {
@@ -537,6 +553,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
     }
 
     fn set_online(&mut self, cx: &mut Cx<'_>, cpu: CpuId, online: bool) {
+        self.rule.set_online(cpu, online);
         if online {
             self.online.insert(cpu);
             self.tell(cx, cpu);
@@ -554,11 +571,13 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
             self.rehome(cx, task, cpu);
         }
         self.hand_on(cx, cpu, None);
+        self.answer_opened(cx);
     }
 
     #[inline]
     fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, arrival: Arrival) {
-        let entry = self.entry_of(&arrival);
+        let by = arrival.from.and_then(|cpu| self.cpus[self.slot(cpu)].task());
+        let entry = Entry::of(&arrival, by);
         let slot = &self.tasks[task.index()];
         let near = match arrival.why {
             Enqueue::New => arrival.from.unwrap_or(CpuId(0)),
@@ -667,6 +686,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
     fn timer(&mut self, cx: &mut Cx<'_>) {
         if self.rule.next_timer().is_some_and(|due| due <= cx.now) {
             self.rule.timer(cx.now);
+            self.answer_opened(cx);
         }
         self.balance(cx);
     }

@@ -37,6 +37,8 @@ pub(crate) struct ClaimSpec {
     pub(crate) rows: Vec<(String, String)>,
     pub(crate) expect: Vec<Comparison<Reference>>,
     pub(crate) measure: Option<(String, Expr<Reference>)>,
+    /// What is written behind the measured value.
+    pub(crate) unit: String,
 }
 
 /// A column of a policy in the claim's rows or, where it says so, in others.
@@ -47,8 +49,8 @@ pub(crate) struct Reference {
     pub(crate) column: usize,
 }
 
-const KEYS: [&str; 9] =
-    ["id", "text", "paper", "expect", "measure", "reading", "where", "verdict", "because"];
+const KEYS: [&str; 10] =
+    ["id", "text", "paper", "expect", "measure", "unit", "reading", "where", "verdict", "because"];
 
 /// What references may be to.
 struct Names<'a> {
@@ -132,6 +134,7 @@ impl ClaimSpec {
             rows: fields.get("where").map_or(Ok(Vec::new()), |node| names.rows(node))?,
             expect,
             measure,
+            unit: fields.text("unit")?.unwrap_or_default().to_string(),
         })
     }
 }

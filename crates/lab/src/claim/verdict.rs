@@ -111,6 +111,8 @@ pub struct Measure {
     pub expression: String,
     /// Its value over seeds; `None` without data.
     pub value: Option<Estimate>,
+    /// What is written behind the value: a unit, or nothing.
+    pub unit: String,
 }
 
 impl ClaimResult {
@@ -132,7 +134,8 @@ impl ClaimSpec {
             if let Some((expression, expr)) = &self.measure {
                 let values = per_seed(expr, results, group);
                 let value = values.and_then(|values| Estimate::of(&values));
-                measures.push(Measure { axes, expression: expression.clone(), value });
+                let (expression, unit) = (expression.clone(), self.unit.clone());
+                measures.push(Measure { axes, expression, value, unit });
             }
         }
         let verdict = if !self.expected.is_measured() {

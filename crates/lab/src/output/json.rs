@@ -154,5 +154,6 @@ fn measure_value(measure: &Measure) -> Value {
         ("expression", text(&measure.expression)),
         ("mean", maybe(measure.value.map(|value| value.mean))),
         ("ci95", maybe(measure.value.and_then(|value| value.ci95))),
+        ("unit", text(&measure.unit)),
     ])
 }

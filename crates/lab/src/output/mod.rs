@@ -1,11 +1,13 @@
 //! What is shown and written of results.
 
+mod claims;
 mod csv;
 mod json;
 mod numbers;
 mod parquet;
 mod table;
 
+pub use claims::{claims_markdown, claims_text};
 pub use csv::csv;
 pub use json::json;
 pub use parquet::parquet;
@@ -52,12 +54,12 @@ impl Form {
 }
 
 /// Writes `results` into `directory`, which is made if it is not there, as files with the
-/// experiment's name. Each appears only when it is complete. Returns their paths.
+/// experiment's name. They appear when all of them are complete. Returns their paths.
 ///
 /// Errors: the directory or a file cannot be written; the message names it.
 pub fn write(results: &Results, directory: &Path, forms: &[Form]) -> io::Result<Vec<PathBuf>> {
     fs::create_dir_all(directory).map_err(|error| about(directory, error))?;
-    let mut paths = Vec::new();
+    let mut staged = Vec::new();
     for form in forms {
         let bytes = match form {
             Form::Table => table(results).into_bytes(),
@@ -66,30 +68,43 @@ pub fn write(results: &Results, directory: &Path, forms: &[Form]) -> io::Result<
             Form::Parquet => parquet(results).map_err(io::Error::other)?,
         };
         let path = directory.join(format!("{}.{}", results.experiment, form.extension()));
-        replace(&path, &bytes).map_err(|error| about(&path, error))?;
-        paths.push(path);
+        staged.push(Staged::write(&path, &bytes).map_err(|error| about(&path, error))?);
     }
-    Ok(paths)
+    for file in &staged {
+        fs::rename(&file.temporary, &file.path).map_err(|error| about(&file.path, error))?;
+    }
+    Ok(staged.iter().map(|file| file.path.clone()).collect())
 }
 
 fn about(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{} cannot be written: {error}", path.display()))
 }
 
-/// Writes a file beside `path` and renames it, so that `path` never is a part of it.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
-    let write = || {
-        let mut file = fs::File::create(&temporary)?;
+/// A whole file beside the path that it is for; gone when this is, unless it was renamed.
+struct Staged {
+    temporary: PathBuf,
+    path: PathBuf,
+}
+
+impl Staged {
+    /// Errors: it cannot be written, or the path is that of a directory.
+    fn write(path: &Path, bytes: &[u8]) -> io::Result<Staged> {
+        if path.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
+        let staged = Staged { temporary, path: path.to_path_buf() };
+        let mut file = fs::File::create(&staged.temporary)?;
         file.write_all(bytes)?;
         file.sync_all()?;
-        fs::rename(&temporary, path)
-    };
-    let result = write();
-    if result.is_err() {
-        // It is not there if it could not be created.
-        let _ = fs::remove_file(&temporary);
+        Ok(staged)
     }
-    result
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        // It is not there if it was renamed or could not be made.
+        let _ = fs::remove_file(&self.temporary);
+    }
 }

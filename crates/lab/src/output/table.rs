@@ -1,7 +1,7 @@
 //! The results as plain text for a terminal: policies as lines, 80 columns wide.
 
 use super::numbers::Format;
-use crate::claim::{Check, ClaimResult};
+use crate::claim::{Check, ClaimResult, Measure};
 use crate::columns::{Column, column, columns};
 use crate::results::{Group, Results};
 use crate::sweep::AxisValue;
@@ -240,12 +240,7 @@ fn write_claim(text: &mut String, claim: &ClaimResult) {
     }
     for measure in &claim.measures {
         expression(text, &measure.expression, &mut last);
-        let value = measure.value.map_or("no data".to_string(), |value| {
-            let format = Format::plain(&[value.mean]);
-            let error = value.ci95.map(|ci95| format!(" ± {}", format.number(ci95)));
-            format!("{}{}", format.number(value.mean), error.unwrap_or_default())
-        });
-        wrap(text, "      ", &format!("{}{value}", place(&measure.axes)));
+        wrap(text, "      ", &format!("{}{}", place(&measure.axes), describe_measure(measure)));
     }
 }
 
@@ -257,12 +252,22 @@ fn expression<'a>(text: &mut String, words: &'a str, last: &mut &'a str) {
     }
 }
 
-fn place(axes: &[(String, AxisValue)]) -> String {
+pub(super) fn place(axes: &[(String, AxisValue)]) -> String {
     let pairs: Vec<String> = axes.iter().map(|(axis, value)| format!("{axis} = {value}")).collect();
     if pairs.is_empty() { String::new() } else { format!("{}: ", pairs.join(", ")) }
 }
 
-fn describe_check(check: &Check) -> String {
+/// The value of a measure with its interval and unit.
+pub(super) fn describe_measure(measure: &Measure) -> String {
+    let Some(value) = measure.value else { return "no data".to_string() };
+    let format = Format::plain(&[value.mean]);
+    let error = value.ci95.map(|ci95| format!(" ± {}", format.number(ci95)));
+    let space = if measure.unit.is_empty() { "" } else { " " };
+    let error = error.unwrap_or_default();
+    format!("{}{error}{space}{}", format.number(value.mean), measure.unit)
+}
+
+pub(super) fn describe_check(check: &Check) -> String {
     let Some(holds) = check.holds else { return "no data".to_string() };
     let sides = [check.left, check.right];
     let format = if check.is_time { Format::of_times(&sides) } else { Format::plain(&sides) };
@@ -280,7 +285,7 @@ fn describe_check(check: &Check) -> String {
 }
 
 /// Adds `words` in lines of at most [`WIDTH`], all behind `indent`, further ones two deeper.
-fn wrap(text: &mut String, indent: &str, words: &str) {
+pub(super) fn wrap(text: &mut String, indent: &str, words: &str) {
     let mut line = indent.to_string();
     let mut empty = true;
     for word in words.split_whitespace() {

@@ -9,6 +9,16 @@ use std::sync::Arc;
 
 const NAMES: [&str; 6] = ["uniform", "exp", "lognormal", "pareto", "hyperexp", "empirical"];
 
+/// One of each of [`NAMES`].
+const EXAMPLES: [&str; NAMES.len()] = [
+    "uniform(1ms, 5ms)",
+    "exp(10ms)",
+    "lognormal(10ms, 1.0)",
+    "pareto(1.5, 1ms, 10s)",
+    "hyperexp(10ms, cv2=4)",
+    "empirical(times.csv)",
+];
+
 /// Beyond this the rare phase is too rare for 53-bit random numbers.
 const MAX_CV2: f64 = 1e9;
 
@@ -55,8 +65,9 @@ fn kind(text: &str, base_dir: &Path) -> Result<Kind, String> {
 }
 
 fn not_a_name(name: &str) -> String {
-    if NAMES.contains(&name) {
-        return format!("{name} needs its arguments in parentheses");
+    if let Some(known) = NAMES.iter().position(|&known| known == name) {
+        let example = EXAMPLES[known];
+        return format!("{name} needs its arguments in parentheses, for example \"{example}\"");
     }
     let hint = nearest(name, NAMES).map_or(String::new(), |near| format!("did you mean {near}? "));
     format!(
@@ -179,8 +190,13 @@ fn empirical(file: &str, base_dir: &Path) -> Result<Kind, String> {
         return Err("the name of the file is missing".to_string());
     }
     let path = base_dir.join(file);
-    let text = std::fs::read_to_string(&path)
-        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let bytes =
+        std::fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let text = std::str::from_utf8(&bytes).map_err(|error| {
+        let before = &bytes[..error.valid_up_to()];
+        let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        format!("{}:{line}: not UTF-8; it holds one time per line", path.display())
+    })?;
     let mut values = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim_start_matches('\u{feff}').trim();
@@ -224,11 +240,6 @@ fn time(what: &str, text: &str) -> Result<Span, String> {
             Err(format!("{what} is \"{text}\"; it needs a limit, for example \"3ms\""))
         }
         Ok(span) => Ok(span),
-        Err(_)
-            if !text.is_empty() && !text.starts_with(|c: char| c.is_ascii_digit() || c == '.') =>
-        {
-            Err(format!("{what} is \"{text}\", which is not a time such as \"3ms\""))
-        }
         Err(why) => Err(format!("{what} is \"{text}\": {why}")),
     }
 }

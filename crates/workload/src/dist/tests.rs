@@ -274,7 +274,14 @@ fn unreadable_files_are_named_with_the_line() {
     let shown = file.display();
     assert_eq!(
         why("empirical(bad.csv)"),
-        format!("{shown}:2: the value is \"soon\", which is not a time such as \"3ms\"")
+        format!(
+            "{shown}:2: the value is \"soon\": a time starts with a number, for example \"3ms\""
+        )
+    );
+    std::fs::write(&file, b"1ms\n2ms\n\xff\n").unwrap();
+    assert_eq!(
+        why("empirical(bad.csv)"),
+        format!("{shown}:3: not UTF-8; it holds one time per line")
     );
     std::fs::write(&file, "# nothing\n").unwrap();
     assert_eq!(
@@ -293,12 +300,16 @@ fn malformed_distributions_say_what_is_wrong() {
         "there are a plain time, uniform, exp, lognormal, pareto, hyperexp, empirical";
     for (text, why) in [
         ("3", "the time is \"3\": a time needs a unit, for example \"3ms\""),
-        ("", "the time is \"\": a time needs a unit, for example \"3ms\""),
-        ("exp", "exp needs its arguments in parentheses"),
+        ("", "the time is \"\": a time starts with a number, for example \"3ms\""),
+        ("exp", "exp needs its arguments in parentheses, for example \"exp(10ms)\""),
+        (
+            "empirical",
+            "empirical needs its arguments in parentheses, for example \"empirical(times.csv)\"",
+        ),
         ("exp(1ms", "does not end with \")\""),
         ("exp()", "mean is missing; the arguments are mean"),
         ("exp(0)", "the mean is 0; it has to be above 0, for example \"3ms\""),
-        ("exp(-1ms)", "the mean is \"-1ms\", which is not a time such as \"3ms\""),
+        ("exp(-1ms)", "the mean is \"-1ms\": a time is not negative"),
         ("exp(none)", "the mean is \"none\"; it needs a limit, for example \"3ms\""),
         ("exp(1ms, 2ms)", "too many arguments; there are mean"),
         ("exp(rate=1ms)", "no argument is called \"rate\"; there are mean"),

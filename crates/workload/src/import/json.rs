@@ -18,8 +18,8 @@ pub(super) enum Kind {
     Null,
     Bool(bool),
     Whole(i64),
-    /// A number that is no `i64`.
-    Fraction,
+    /// A number that is no `i64`, as it is written.
+    Number(String),
     Text(String),
     List(Vec<Value>),
     Map(Vec<Member>),
@@ -42,7 +42,7 @@ impl Value {
             Kind::Null => "null".into(),
             Kind::Bool(truth) => truth.to_string(),
             Kind::Whole(number) => number.to_string(),
-            Kind::Fraction => "a fraction or a number of more than 63 bits".into(),
+            Kind::Number(number) => excerpt(number),
             Kind::Text(text) => format!("\"{}\"", excerpt(text)),
             Kind::List(_) => "a list".into(),
             Kind::Map(_) => "an object".into(),
@@ -206,7 +206,7 @@ impl Parser<'_> {
         let number = &rest[..length];
         let kind = match number.parse::<i64>() {
             Ok(whole) => Kind::Whole(whole),
-            Err(_) if number.parse::<f64>().is_ok() => Kind::Fraction,
+            Err(_) if number.parse::<f64>().is_ok() => Kind::Number(number.into()),
             Err(_) => {
                 return Err(self.error(self.at, format!("`{}` is no number", excerpt(number))));
             }
@@ -284,7 +284,7 @@ mod tests {
             Kind::Null => "null".into(),
             Kind::Bool(truth) => truth.to_string(),
             Kind::Whole(number) => number.to_string(),
-            Kind::Fraction => "fraction".into(),
+            Kind::Number(number) => number.clone(),
             Kind::Text(text) => format!("{text:?}"),
             Kind::List(items) => {
                 format!("[{}]", items.iter().map(short).collect::<Vec<_>>().join(","))
@@ -300,7 +300,7 @@ mod tests {
     fn json_and_what_people_write() {
         for (text, is) in [
             ("{}", "{}"),
-            (" [1, -2, 3.5, 1e3, 99999999999999999999] ", "[1,-2,fraction,fraction,fraction]"),
+            (" [1, -2, 3.5, 1e3, 99999999999999999999] ", "[1,-2,3.5,1e3,99999999999999999999]"),
             ("[true,false,null,\"\"]", "[true,false,null,\"\"]"),
             (r#"{"run":1,"sleep":2,"run":3}"#, "{run:1,sleep:2,run:3}"),
             ("{\"a\" : 1, // one }\n\"b\" /* two , */ : [2,],}", "{a:1,b:[2]}"),

@@ -172,13 +172,17 @@ impl Reader {
     }
 }
 
-/// A field in seconds; `None`: not known. Errors: finer than a nanosecond or too long.
+const PLAIN: &str = "seconds are written as digits, with a decimal point if need be";
+
+/// A field in seconds; `None`: not known. Errors: not written plainly, finer than a nanosecond or
+/// too long.
 fn seconds(fields: &[&str; FIELDS], index: usize) -> Result<Option<Span>, String> {
     let field = fields[index];
     if field.starts_with('-') {
         return Ok(None);
     }
-    let span = Span::parse(&format!("{field}s"));
+    let plain = field.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let span = if plain { Span::parse(&format!("{field}s")) } else { Err(PLAIN) };
     span.map(Some).map_err(|why| format!("field {} is `{}`: {why}", index + 1, excerpt(field)))
 }
 
@@ -258,7 +262,11 @@ mod tests {
             ),
             (line("x 0"), "line 2: field 2 is `x`, which is no number"),
             (line("NaN 0"), "line 2: field 2 is `NaN`, which is no number"),
-            (line("1e3 0"), "line 2: field 2 is `1e3`: unknown unit; use ns, us, ms, s, min or h"),
+            (
+                line("1e3 0"),
+                "line 2: field 2 is `1e3`: seconds are written as digits, with a decimal point if \
+                 need be",
+            ),
             (line("99999999999 0"), "line 2: field 2 is `99999999999`: longer than 584 years"),
             (
                 "1 0 0 1 1.5 1 -1 -1 1 1 -1 1 1 1 1 1 -1 -1".into(),

@@ -1,7 +1,7 @@
 //! Models as loads.
 
 use crate::generate::FOR_EVER;
-use crate::model::{Model, Script};
+use crate::model::{Model, ModelTask, Script};
 use crate::per_task::PerTask;
 use crate::{Load, NewTask, Op, Outside, Sizes};
 use anysched_core::{CpuId, MAX_CPUS, Span, TaskId, Time};
@@ -140,7 +140,7 @@ impl Compiled {
                 Some(name) => format!("task {number} \"{name}\""),
                 None => format!("task {number}"),
             };
-            check_task(&task.new).map_err(|why| ModelError { place: place(), why })?;
+            check_task(task).map_err(|why| ModelError { place: place(), why })?;
             let number = match known.get(&Arc::as_ptr(&task.script)) {
                 Some(&number) => number,
                 None => {
@@ -218,9 +218,12 @@ fn check_affinity(affinity: &anysched_core::CpuSet) -> Result<(), String> {
     Err("the affinity has no CPU".to_string())
 }
 
-fn check_task(new: &NewTask) -> Result<(), String> {
-    check_nice(new.nice)?;
-    check_affinity(&new.affinity)
+fn check_task(task: &ModelTask) -> Result<(), String> {
+    if task.arrives == Some(Time::NEVER) {
+        return Err(format!("arrives at {}, which stands for never; leave it out", Time::NEVER.0));
+    }
+    check_nice(task.new.nice)?;
+    check_affinity(&task.new.affinity)
 }
 
 /// What is wrong with a script, and with which operation.

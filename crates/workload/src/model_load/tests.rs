@@ -225,6 +225,10 @@ fn models_that_do_not_hold_together_are_refused() {
     let mut nowhere_at_all = one(Script::default());
     nowhere_at_all.tasks[0].new.affinity = nowhere;
     cases.push((nowhere_at_all, "task 0: the affinity has no CPU"));
+    let mut never = one(Script::default());
+    never.tasks[0].arrives = Some(Time::NEVER);
+    let why = "task 0: arrives at 18446744073709551615, which stands for never; leave it out";
+    cases.push((never, why));
     let mut signal = one(Script::default());
     signal.signals = vec![(Time(0), Channel(1)), (Time(1), Channel(2))];
     cases.push((signal, "signal 1: channel 2 is not there; the model has 2, numbered from 0"));

@@ -68,11 +68,12 @@ pub(super) fn parse(line: &str) -> Result<Line<'_>, String> {
     let Some(expected) = expected(head.event) else {
         return Ok(Line::Unused(head.event));
     };
-    let time = nanoseconds(time).ok_or_else(|| {
-        format!(
+    let time = nanoseconds(time).ok_or_else(|| match time.contains('.') {
+        true => format!("the time `{time}` is longer than 584 years"),
+        false => format!(
             "the time `{time}` is not in seconds with a fraction; record with a clock such as \
              mono or local"
-        )
+        ),
     })?;
     if head.cpu >= anysched_core::MAX_CPUS as u32 {
         return Err(format!("CPU {}: CPUs are numbered 0 to 1023", head.cpu));
@@ -550,8 +551,7 @@ mod tests {
             ),
             (
                 "sh-17 [000] 99999999999.5: sched_wakeup: comm=sh pid=9 prio=120",
-                "the time `99999999999.5` is not in seconds with a fraction; record with a clock \
-                 such as mono or local",
+                "the time `99999999999.5` is longer than 584 years",
             ),
         ] {
             assert_eq!(parse(line), Err(why.to_string()), "{line}");

@@ -68,11 +68,13 @@ pub fn read(input: impl Read) -> Result<Model, ImportError> {
     let mut bytes = Vec::new();
     open(input)?.take(MAX_TEXT + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_TEXT {
-        return Err(ImportError::whole(format!("longer than {MAX_TEXT} bytes")));
+        return Err(ImportError::whole(format!(
+            "longer than {MAX_TEXT} bytes: this is not such a text"
+        )));
     }
     let text = std::str::from_utf8(&bytes).map_err(|error| {
         let before = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
-        error_at(&before, before.len(), "not UTF-8")
+        error_at(&before, before.len(), "not UTF-8; save the file as UTF-8")
     })?;
     let root = json::parse(text)?;
     let mut reader = Reader { text, ..Reader::default() };
@@ -281,7 +283,8 @@ impl Reader<'_> {
 
     fn span(&self, member: &Member) -> Result<Span, ImportError> {
         const MOST: i64 = (u64::MAX / 1000) as i64;
-        let us = self.number(member, (0, MOST), "a whole number of microseconds from 0")?;
+        let what = format!("a whole number of microseconds from 0 to {MOST}");
+        let us = self.number(member, (0, MOST), &what)?;
         Ok(Span::from_us(us as u64))
     }
 

@@ -1,0 +1,99 @@
+//! `anysched reproduce`.
+
+use crate::args::{ListFormat, ReproduceArgs};
+use crate::choose;
+use crate::output::{self, Failure};
+use crate::progress::Bar;
+use anysched_lab::{Experiment, Results, RunOptions, available_jobs, output as formats};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
+    let files = experiments(&args.experiments, &args.paper)?;
+    if let Some(folder) = &args.out {
+        output::require_folder(folder)?;
+    }
+    let cancel = output::cancel_on_interrupt()?;
+    let mut all = Vec::new();
+    for file in &files {
+        let mut experiment = Experiment::load(file).map_err(Failure::pointing)?;
+        if args.quick {
+            experiment = experiment.quick().map_err(Failure::pointing)?;
+        }
+        let plan = choose::plan(&experiment)?;
+        let bar = Bar::new();
+        let options = RunOptions {
+            jobs: args.jobs.map_or_else(available_jobs, usize::from),
+            cancel,
+            progress: &|progress| bar.update(progress),
+        };
+        let results = plan.run(&options);
+        bar.finish();
+        all.push(results?);
+        if cancel.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    if let Some(folder) = &args.out {
+        for results in &all {
+            for path in formats::write(results, folder, &formats::Form::ALL)? {
+                eprintln!("anysched: wrote {}", path.display());
+            }
+        }
+    }
+    print(args, &all)?;
+    if cancel.load(Ordering::Relaxed) {
+        let (done, files) = (all.len(), files.len());
+        eprintln!("anysched: interrupted in experiment {done} of {files}; the rest is left out");
+        return Err(Failure::Interrupted);
+    }
+    Ok(())
+}
+
+fn print(args: &ReproduceArgs, all: &[Results]) -> Result<(), Failure> {
+    output::print(&match args.format {
+        ListFormat::Table => formats::claims_text(all),
+        ListFormat::Markdown => formats::claims_markdown(all),
+        ListFormat::Json => {
+            let each: Vec<String> =
+                all.iter().map(|results| formats::json(results).trim_end().to_string()).collect();
+            format!("[{}]\n", each.join(",\n"))
+        }
+    })
+}
+
+/// The experiment files of a paper, by name.
+fn experiments(folder: &Path, paper: &str) -> Result<Vec<PathBuf>, Failure> {
+    let of_paper = folder.join(paper);
+    if !of_paper.is_dir() {
+        let papers = entries(folder)?.into_iter().filter(|path| path.is_dir());
+        let names: Vec<String> = papers
+            .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
+            .collect();
+        let known = if names.is_empty() { "none".to_string() } else { names.join(", ") };
+        return Err(Failure::from(format!(
+            "no experiments of \"{paper}\" in {}; there are: {known} (--experiments says where to \
+             look)",
+            folder.display()
+        )));
+    }
+    let mut files = entries(&of_paper)?;
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    if files.is_empty() {
+        return Err(Failure::from(format!("no experiment files in {}", of_paper.display())));
+    }
+    Ok(files)
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let failed = |error: std::io::Error| {
+        let folder = folder.display();
+        format!("{folder}: cannot be read: {error} (--experiments says where to look)")
+    };
+    let mut entries = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        entries.push(entry.map_err(failed)?.path());
+    }
+    entries.sort();
+    Ok(entries)
+}

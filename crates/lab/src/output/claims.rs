@@ -1,0 +1,112 @@
+//! The claims of a paper, examined by several experiments, without the rows behind them.
+
+use super::table::{describe_check, describe_measure, place, wrap};
+use crate::claim::{Check, ClaimResult, Measure, Verdict};
+use crate::results::Results;
+use std::fmt::Write;
+
+/// For a terminal: the claims of each experiment, and how many came out how.
+pub fn claims_text(all: &[Results]) -> String {
+    let mut text = String::new();
+    for results in all.iter().filter(|results| !results.claims.is_empty()) {
+        let title = results.title.as_deref().unwrap_or(&results.experiment);
+        wrap(&mut text, "", &format!("{title} ({}, {} seeds)", results.experiment, results.seeds));
+        for claim in &results.claims {
+            write_short(&mut text, claim);
+        }
+        text.push('\n');
+    }
+    text + &counts(all)
+}
+
+fn write_short(text: &mut String, claim: &ClaimResult) {
+    wrap(text, "  ", &format!("{}: {}", claim.id, verdict(claim)));
+    wrap(text, "    ", &claim.text);
+    let found = found(claim).join("; ");
+    let lines = [
+        ("paper", claim.paper.as_deref()),
+        ("here", Some(found.as_str()).filter(|found| !found.is_empty())),
+        ("reading", claim.reading.as_deref()),
+        ("because", claim.because.as_deref()),
+    ];
+    for (name, said) in lines {
+        if let Some(said) = said {
+            wrap(text, "    ", &format!("{name}: {said}"));
+        }
+    }
+}
+
+/// For a page: a table with a line for each claim.
+pub fn claims_markdown(all: &[Results]) -> String {
+    let mut text = String::from(
+        "| claim | the paper | here | verdict | reading, or why |\n|---|---|---|---|---|\n",
+    );
+    for claim in all.iter().flat_map(|results| &results.claims) {
+        let cells = [
+            format!("{}: {}", claim.id, claim.text),
+            claim.paper.clone().unwrap_or_default(),
+            found(claim).join("<br>"),
+            verdict(claim),
+            [&claim.reading, &claim.because]
+                .into_iter()
+                .flatten()
+                .cloned()
+                .collect::<Vec<_>>()
+                .join("; "),
+        ];
+        let cells = cells.map(|cell| cell.replace('|', "\\|"));
+        let _ = writeln!(text, "| {} |", cells.join(" | "));
+    }
+    let _ = write!(text, "\n{}", counts(all));
+    text
+}
+
+/// What was measured, as the file asks for it; otherwise how many comparisons hold, and the first
+/// one that does not.
+fn found(claim: &ClaimResult) -> Vec<String> {
+    if !claim.measures.is_empty() {
+        let one = |it: &Measure| format!("{}{}", place(&it.axes), describe_measure(it));
+        return claim.measures.iter().map(one).collect();
+    }
+    let decided: Vec<&Check> = claim.checks.iter().filter(|it| it.holds.is_some()).collect();
+    if decided.is_empty() {
+        return Vec::new();
+    }
+    let holding = decided.iter().filter(|it| it.holds == Some(true)).count();
+    let mut found = vec![format!("{holding} of {} comparisons hold", decided.len())];
+    found.extend(
+        decided
+            .iter()
+            .find(|it| it.holds == Some(false))
+            .map(|it| format!("{}`{}`: {}", place(&it.axes), it.expression, describe_check(it))),
+    );
+    found
+}
+
+fn verdict(claim: &ClaimResult) -> String {
+    match claim.verdict {
+        None => "not decided: left out".to_string(),
+        Some(verdict) if claim.is_as_expected() => verdict.to_string(),
+        Some(verdict) => format!("{verdict} (expected: {})", claim.expected),
+    }
+}
+
+/// How many claims came out how, and how many otherwise than their files expect.
+fn counts(all: &[Results]) -> String {
+    let claims: Vec<&ClaimResult> = all.iter().flat_map(|results| &results.claims).collect();
+    let count = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
+    let mut parts = Vec::new();
+    for verdict in Verdict::ALL.map(Some).into_iter().chain([None]) {
+        let words = verdict.map_or("not decided", Verdict::words);
+        match count(verdict) {
+            0 => {}
+            number => parts.push(format!("{words}: {number}")),
+        }
+    }
+    let others = claims.iter().filter(|it| it.verdict.is_some() && !it.is_as_expected()).count();
+    let surprise = match others {
+        0 => String::new(),
+        number => format!(" {number} came out otherwise than expected."),
+    };
+    format!("{} claims. {}.{surprise}\n", claims.len(), parts.join("; "))
+}
