@@ -131,3 +131,77 @@ pub fn histogram(service: &Dist, bounds: &[f64]) -> Vec<Bin> {
     };
     bounds.windows(2).map(bin).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn dist(text: &str) -> Dist {
+        Dist::parse(text, Path::new("")).unwrap()
+    }
+
+    fn close(found: f64, wanted: f64) {
+        assert!((found - wanted).abs() < 1e-9, "{found}, not {wanted}");
+    }
+
+    #[test]
+    fn slices_of_the_paper() {
+        let slice = |text| recommended_slice(&dist(text));
+        let expected = Slice { length: Span::from_ms(10), rule: Rule::Mean };
+        assert_eq!(slice("exp(10ms)"), expected);
+        let expected = Slice { length: Span::from_ms(5), rule: Rule::MiddleOfRange };
+        assert_eq!(slice("uniform(2ms, 8ms)"), expected);
+        let expected = Slice { length: Span::from_ms(2), rule: Rule::Constant };
+        assert_eq!(slice("2ms"), expected);
+        assert_eq!(slice("0").length, Span(1));
+    }
+
+    /// One phase is an exponential, for which both rules say the same.
+    #[test]
+    fn the_rule_by_share_continues_that_of_the_mean() {
+        let one = recommended_slice(&dist("hyperexp(1: 10ms)"));
+        assert_eq!(one, Slice { length: Span::from_ms(10), rule: Rule::Share });
+        for text in ["lognormal(10ms, 1.5)", "pareto(1.1, 100us, 10s)", "hyperexp(10ms, cv2=9)"] {
+            let service = dist(text);
+            let slice = recommended_slice(&service).length;
+            let done = shares(&service, slice, slice).done_after_q1;
+            assert!((done - 0.632_121).abs() < 1e-5, "{text}: {done}");
+        }
+    }
+
+    #[test]
+    fn shares_of_an_exponential() {
+        let slice = Span::from_ms(10);
+        let shares = shares(&dist("exp(10ms)"), slice, slice);
+        let p = (-1.0f64).exp();
+        close(shares.done_after_q1, 1.0 - p);
+        close(shares.done_after_q2, 1.0 - p * p);
+        for (found, wanted) in shares.cpu_time.into_iter().zip([1.0 - p, p - p * p, p * p]) {
+            close(found, wanted);
+        }
+    }
+
+    #[test]
+    fn endless_slices_leave_nothing_for_the_others() {
+        let shares = shares(&dist("exp(10ms)"), Span::MAX, Span::MAX);
+        assert_eq!((shares.done_after_q1, shares.done_after_q2), (1.0, 1.0));
+        assert_eq!(shares.cpu_time, [1.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn histograms_have_all_tasks_once() {
+        for text in ["exp(10ms)", "uniform(2ms, 8ms)", "pareto(1.1, 1ms, 10s)", "7ms"] {
+            let service = dist(text);
+            let bins = histogram(&service, &bounds(&service, 20));
+            assert_eq!(bins.len(), 20);
+            close(bins.iter().map(|bin| bin.share).sum(), 1.0);
+            assert_eq!((bins[0].from, bins[19].to), (0.0, f64::INFINITY));
+            assert!(bins.windows(2).all(|pair| pair[0].to == pair[1].from), "{text}");
+        }
+        let heavy = bounds(&dist("pareto(1.1, 1ms, 10s)"), 20);
+        close(heavy[3] / heavy[2], heavy[19] / heavy[18]);
+        let light = bounds(&dist("exp(10ms)"), 20);
+        assert!((light[3] - light[2] - light[1]).abs() < 1e-6);
+    }
+}
