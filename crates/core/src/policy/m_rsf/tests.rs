@@ -258,7 +258,7 @@ fn waiting_long_raises_a_level_with_a_new_slice() {
     let mut drive = drive("1", &[("aging", "10ms")]);
     create(&mut drive, &[30, 40]);
     for task in [0, 1, 0, 1] {
-        assert_eq!(drive.smp.next_timer().is_some(), drive.smp.rule().by_wait[0].len() > 0);
+        assert_eq!(drive.smp.next_timer().is_some(), !drive.smp.rule().by_wait[0].is_empty());
         assert_eq!(drive.run(ms(2), Off::Expired), task);
     }
     // At 8 ms: both in Q3, queued at 6 and at 8 ms.
