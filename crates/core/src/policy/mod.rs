@@ -17,5 +17,5 @@ policies! {
     "cfs" cfs => Cfs: RunQueue, "Linux up to 6.5: least virtual runtime first";
     "cfs-arceos" cfs_arceos => CfsArceos: RunQueue, "ArceOS: fair by weighted ticks";
     "eevdf" eevdf => Eevdf: RunQueue, "Linux since 6.6: earliest eligible virtual deadline first";
-    "m-rsf" m_rsf => MRsf: RunQueue, "Feedback queue: shortest first for two slices, then first come";
+    "m-rsf" m_rsf => MRsf: RunQueue, "Feedback queue: shortest first for two slices, then FCFS";
 }
