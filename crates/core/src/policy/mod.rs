@@ -13,11 +13,11 @@ policies! {
     "sjf-ewma" sjf_ewma => SjfEwma: RunQueue, "ArceOS: shortest job first by average past turn";
     "rr" rr => RoundRobin: RunQueue, "Round robin with a fixed quantum";
     "mlfq" mlfq => Mlfq: RunQueue, "Multilevel feedback queue with allotments and boosts";
-    "m-rsf" m_rsf => MRsf: RunQueue, "Feedback queue: shortest first for two slices, then first come";
     "mlfq-arceos" mlfq_arceos => MlfqArceos: RunQueue, "ArceOS: feedback queue counted in ticks";
     "cfs" cfs => Cfs: RunQueue, "Linux up to 6.5: least virtual runtime first";
     "cfs-arceos" cfs_arceos => CfsArceos: RunQueue, "ArceOS: fair by weighted ticks";
     "eevdf" eevdf => Eevdf: RunQueue, "Linux since 6.6: earliest eligible virtual deadline first";
+    "m-rsf" m_rsf => MRsf: RunQueue, "Feedback queue: shortest first for two slices, then first come";
     "osv" osv => Osv: Scheduler, "OSv: least exponentially decayed use of the CPU first";
     "mqms-loose" mqms_loose => MqmsLoose: RunQueue, "Strawman: queues of FCFS and RR in turn, by task number";
 }

@@ -228,11 +228,17 @@ impl Policy for MRsf {
                        any";
             return Err(ParamError::Invalid { name: "layout", why });
         }
-        let parts = 1 << UNDEALT | 0b111;
+        let mut sorted = 0;
+        if params.sort_q1 {
+            sorted |= 0b111 | 1 << UNDEALT;
+        }
+        if params.sort_q2 {
+            sorted |= 1 << Q2;
+        }
         Ok(MRsf {
             params: params.clone(),
             slices: [params.q1, params.q2, Span::MAX],
-            sorted: (u8::from(params.sort_q1) * parts) | (u8::from(params.sort_q2) << Q2),
+            sorted,
             roles,
             offline: 0,
             restricted: 0,
