@@ -20,7 +20,8 @@ use libm::exp;
 /// in order, is SJF with p² times the tasks.
 ///
 /// It is 0.25, as with SJF, for slices of next to nothing, with which all tasks come to Q3 in
-/// order, and for endless ones, with which all end in Q1; between them it rises to 0.3804 at q = 0.379.
+/// order, and for endless ones, with which all end in Q1; between them it rises to 0.3804, at
+/// q = 0.379.
 pub fn exponential_batch(q: f64) -> f64 {
     let p = exp(-q);
     let m = -libm::expm1(-q);

@@ -4,6 +4,7 @@
 mod support;
 
 use anysched_core::{Machine, Time};
+use anysched_model::m_rsf::exponential_batch;
 use anysched_sim::{Metrics, Setup, Sim};
 use anysched_workload::Load;
 use anysched_workload::dist::Dist;
@@ -69,9 +70,7 @@ fn assert_agree(what: &str, (mean, error): (f64, f64), theirs: f64) {
 #[test]
 fn a_batch_on_one_cpu_takes_as_long_as_the_closed_form_says() {
     for (q, text) in [(0.5, "5ms"), (1.0, "10ms"), (1.5, "15ms"), (2.0, "20ms")] {
-        let p = libm::exp(-q);
-        let (m, a) = (1.0 - p, 0.25 - p + (0.75 + q / 2.0) * p * p);
-        let theory = a * (1.0 + p * p) + p * m * m + p * p * m * (1.0 + p) + p.powi(4) / 4.0;
+        let theory = exponential_batch(q);
         let settings = [("q1", text), ("q2", text)];
         let [(waiting, _), _] = over_seeds(|seed| measure(1, &settings, batch(2000, seed)));
         let turnaround = (waiting + 1.0) / 2000.0;

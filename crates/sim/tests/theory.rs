@@ -95,6 +95,7 @@ fn batches_are_as_their_integrals_say() {
         let theory = m_rsf::batch(&dist(service), Span::from_ms(10), Span::from_ms(10));
         for (policy, settings, per_task) in [
             ("sjf", &[][..], theory.sjf),
+            ("m-rsf", &[("q1", "10ms"), ("q2", "10ms")], theory.m_rsf),
             ("fcfs", &[], theory.fcfs),
             ("rr", &[("quantum", "500us")], theory.sharing),
         ] {
