@@ -89,8 +89,8 @@ fn page(simso: Result<SimSo, String>) -> Result<String, Failed> {
 fn dispatches(page: &mut String, simso: Result<SimSo, String>) -> Result<(), Failed> {
     page.push_str(
         "\n## Dispatches\n\n100 periodic tasks, 80 % load, 4 CPUs, no costs, tracing off. Most \
-         jobs are over within one slice, so that a dispatch is a wake-up, a pick and a block; with a \
-         short quantum (the last two rows of `rr`) most dispatches follow the end of a slice. \
+         jobs are over within one slice, so that a dispatch is a wake-up, a pick and a block; with \
+         a short quantum (the last two rows of `rr`) most dispatches follow the end of a slice. \
          `static` is built without dynamic dispatch.\n\n| policy | M dispatches/s | ns each |\n\
          |---|--:|--:|\n",
     );
@@ -169,8 +169,9 @@ fn decisions(page: &mut String) -> Result<(), Failed> {
 
 fn growth(page: &mut String) -> Result<(), Failed> {
     page.push_str(
-        "\n## Growth\n\nPeriodic tasks on 4 CPUs under FCFS, a release every 10 us. Growth is against 10 tasks, of the \
-         time and of log2 n.\n\n| tasks | ns an event | growth | of log2 n |\n|--:|--:|--:|--:|\n",
+        "\n## Growth\n\nPeriodic tasks on 4 CPUs under FCFS, a release every 10 us. Growth \
+         is against 10 tasks, of the time and of log2 n.\n\n| tasks | ns an event | growth | of log2 n |\n\
+         |--:|--:|--:|--:|\n",
     );
     let first = measured("growth", "10")?;
     for tasks in [10u32, 1_000, 100_000, 1_000_000] {

@@ -740,8 +740,8 @@ mod tests {
             ),
             (
                 "[1]".into(),
-                "line 1, column 3: invalid length 1, expected a model in braces; a model is JSON that \
-                 begins with {\"anysched-model\":1",
+                "line 1, column 3: invalid length 1, expected a model in braces; a model is JSON \
+                 that begins with {\"anysched-model\":1",
             ),
             (
                 "{\"anysched-model\":1".into(),
@@ -764,7 +764,8 @@ mod tests {
             ),
             (
                 ops("[[\"run\",-1]]"),
-                "line 1, column 49: invalid value: integer `-1`, expected a whole number from 0 to 18446744073709551615",
+                "line 1, column 49: invalid value: integer `-1`, expected a whole number from 0 to \
+                 18446744073709551615",
             ),
             (
                 ops("[[]]"),

@@ -17,7 +17,7 @@ policies! {
     "cfs" cfs => Cfs: RunQueue, "Linux up to 6.5: least virtual runtime first";
     "cfs-arceos" cfs_arceos => CfsArceos: RunQueue, "ArceOS: fair by weighted ticks";
     "eevdf" eevdf => Eevdf: RunQueue, "Linux since 6.6: earliest eligible virtual deadline first";
-    "m-rsf" m_rsf => MRsf: RunQueue, "Feedback queue: shortest first for two slices, then first come";
+    "m-rsf" m_rsf => MRsf: RunQueue, "Shortest first for two slices, then first come";
     "osv" osv => Osv: Scheduler, "OSv: least exponentially decayed use of the CPU first";
-    "mqms-loose" mqms_loose => MqmsLoose: RunQueue, "Strawman: queues of FCFS and RR in turn, by task number";
+    "mqms-loose" mqms_loose => MqmsLoose: RunQueue, "Strawman: FCFS and RR queues by task number";
 }

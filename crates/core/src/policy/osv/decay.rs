@@ -313,7 +313,10 @@ mod tests {
         }
 
         #[test]
-        fn growth_is_that_of_floats(tau in 1_000..3_600_000_000_000u64, times in -30_000..30_000i64) {
+        fn growth_is_that_of_floats(
+            tau in 1_000..3_600_000_000_000u64,
+            times in -30_000..30_000i64,
+        ) {
             let time = (tau as i128 * i128::from(times) / 1000) as i64;
             let growth = Decay::new(Span(tau)).growth(time).to_f64();
             let float = (time as f64 / tau as f64).exp();

@@ -309,7 +309,10 @@ proptest! {
     #[test]
     fn the_policy_decides_as_floats_do(
         nices in prop::collection::vec(-20..20i8, TASKS),
-        steps in prop::collection::vec((0..8u8, 0..TASKS, 0..CPUS, 1..400_000_000u64, 0..3u32), 1..120),
+        steps in prop::collection::vec(
+            (0..8u8, 0..TASKS, 0..CPUS, 1..400_000_000u64, 0..3u32),
+            1..120,
+        ),
     ) {
         let weights: Vec<u32> = nices.iter().map(|&nice| TaskParams::nice(nice).weight).collect();
         let mut pair = Pair::new(&weights);
