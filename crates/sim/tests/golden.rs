@@ -68,6 +68,8 @@ const QUANTUM: &[(&str, &str)] = &[("quantum", "2ms")];
 const MLFQ: &[(&str, &str)] =
     &[("slices", "2ms,2ms,none"), ("boost", "0"), ("preemptive", "false"), ("levels", "3")];
 
+const M_RSF: &[(&str, &str)] = &[("q1", "2ms"), ("q2", "2ms")];
+
 #[test]
 fn closed_batch_on_one_cpu() {
     for (name, settings, finish, first) in [
@@ -76,6 +78,7 @@ fn closed_batch_on_one_cpu() {
         ("srpt", &[], [18, 3, 11, 1, 27, 6], [11, 1, 6, 0, 18, 3]),
         ("rr", QUANTUM, [24, 4, 21, 7, 27, 18], [0, 2, 4, 6, 7, 9]),
         ("mlfq", MLFQ, [21, 4, 22, 7, 27, 18], [0, 2, 4, 6, 7, 9]),
+        ("m-rsf", M_RSF, [22, 3, 19, 1, 27, 12], [7, 1, 5, 0, 9, 3]),
     ] {
         assert_eq!(play(1, name, settings, &A), (finish.into(), first.into()), "{name}");
     }
@@ -89,7 +92,29 @@ fn open_arrivals_on_one_cpu() {
         ("srpt", &[], [12, 4, 20, 6, 8]),
         ("rr", QUANTUM, [16, 9, 20, 10, 12]),
         ("mlfq", MLFQ, [16, 12, 20, 7, 9]),
+        ("m-rsf", M_RSF, [16, 10, 20, 7, 9]),
     ] {
         assert_eq!(play(1, name, settings, &B).0, finish, "{name}");
+    }
+}
+
+#[test]
+fn closed_batch_in_the_layouts_of_m_rsf() {
+    let fifo = [("sort_q1", "false"), ("sort_q2", "false")];
+    for (cpus, layout, more, finish, first) in [
+        (1, "shared", &[("spill", "true")][..], [20, 3, 17, 1, 27, 10], [7, 1, 5, 0, 14, 3]),
+        (3, "shared", &[], [9, 2, 7, 1, 11, 4], [2, 0, 1, 0, 2, 0]),
+        (3, "bound3", &[], [9, 2, 7, 1, 11, 4], [2, 0, 1, 0, 2, 0]),
+        (3, "pipe3", &[], [14, 3, 10, 1, 19, 6], [7, 1, 5, 0, 9, 3]),
+        (5, "pipe5", &[], [10, 2, 6, 1, 15, 3], [2, 0, 1, 0, 2, 0]),
+        (5, "pipe5", &[("batch", "true")], [15, 2, 12, 1, 20, 5], [2, 0, 1, 0, 2, 0]),
+        (5, "pipe5", &fifo, [7, 2, 8, 3, 13, 9], [0, 0, 0, 2, 2, 2]),
+    ] {
+        let settings = [M_RSF, &[("layout", layout)], more].concat();
+        assert_eq!(
+            play(cpus, "m-rsf", &settings, &A),
+            (finish.into(), first.into()),
+            "{settings:?}"
+        );
     }
 }

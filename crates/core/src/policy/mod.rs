@@ -13,6 +13,7 @@ policies! {
     "sjf-ewma" sjf_ewma => SjfEwma: RunQueue, "ArceOS: shortest job first by average past turn";
     "rr" rr => RoundRobin: RunQueue, "Round robin with a fixed quantum";
     "mlfq" mlfq => Mlfq: RunQueue, "Multilevel feedback queue with allotments and boosts";
+    "m-rsf" m_rsf => MRsf: RunQueue, "Three levels: shortest first for two slices, then in turn";
     "mlfq-arceos" mlfq_arceos => MlfqArceos: RunQueue, "ArceOS: feedback queue counted in ticks";
     "cfs" cfs => Cfs: RunQueue, "Linux up to 6.5: least virtual runtime first";
     "cfs-arceos" cfs_arceos => CfsArceos: RunQueue, "ArceOS: fair by weighted ticks";

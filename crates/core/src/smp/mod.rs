@@ -146,6 +146,9 @@ pub trait RunQueue: Policy {
         false
     }
 
+    /// `cpu` comes into use or goes out of it; all are in use at first. For rules with roles.
+    fn set_online(&mut self, _cpu: CpuId, _online: bool) {}
+
     /// Makes room for `task` and resets what is known of it. May allocate.
     fn attach(&mut self, task: TaskId, params: &TaskParams);
 
@@ -398,9 +401,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// Notes for the host's cost model what a call touched, and for stealing which queues wait.
     #[inline(always)]
     fn touched(&mut self, cx: &mut Cx<'_>, queue: usize) {
-        if Q::HAS_ROLES && self.rule.has_opened() {
-            self.kick_all_idle(cx);
-        }
+        self.answer_opened(cx);
         let queued = self.rule.len(queue);
         cx.work.queue = queue as u16;
         cx.work.queued = queued as u32;
@@ -413,6 +414,14 @@ impl<Q: RunQueue> Smp<Q> {
             } else {
                 self.waiting.remove(CpuId(queue as u16));
             }
+        }
+    }
+
+    /// Kicks the idle CPUs if waiting tasks have come to be served by other CPUs than before.
+    #[inline(always)]
+    fn answer_opened(&mut self, cx: &mut Cx<'_>) {
+        if Q::HAS_ROLES && self.rule.has_opened() {
+            self.kick_all_idle(cx);
         }
     }
 
@@ -544,6 +553,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
     }
 
     fn set_online(&mut self, cx: &mut Cx<'_>, cpu: CpuId, online: bool) {
+        self.rule.set_online(cpu, online);
         if online {
             self.online.insert(cpu);
             self.tell(cx, cpu);
@@ -561,6 +571,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
             self.rehome(cx, task, cpu);
         }
         self.hand_on(cx, cpu, None);
+        self.answer_opened(cx);
     }
 
     #[inline]
@@ -675,6 +686,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
     fn timer(&mut self, cx: &mut Cx<'_>) {
         if self.rule.next_timer().is_some_and(|due| due <= cx.now) {
             self.rule.timer(cx.now);
+            self.answer_opened(cx);
         }
         self.balance(cx);
     }
