@@ -1,0 +1,1 @@
+//! What the search must find, and what must change nothing.
