@@ -5,9 +5,10 @@ use super::space::{Candidate, MOVES, Space, first_round, survivors};
 use super::{Counter, Objective, TuneError};
 use crate::stats::Estimate;
 use crate::workers::Workers;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Worse than the best by less than this part does not count against what is simpler.
+/// A parameter set that is worse by no more than this part, and by no more than a standard error,
+/// is as good: then the simpler one is kept. With errors alone, a noisy load would hide what counts.
 const ALIKE: f64 = 0.005;
 
 pub(super) struct Search<'a> {
@@ -50,7 +51,7 @@ impl<'a> Search<'a> {
     /// Thins the grid; the simplest position that is as good as the best.
     fn halve(&mut self) -> Result<Option<Vec<i32>>, TuneError> {
         let mut left = self.space.grid();
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         left.retain(|position| seen.insert(self.key(position)));
         let (seeds, mut with) = (self.bench.seeds(), first_round(self.bench.seeds()));
         loop {
@@ -137,8 +138,8 @@ impl<'a> Search<'a> {
         Estimate::of(&self.values(position)).map_or(f64::INFINITY, |estimate| estimate.mean)
     }
 
-    /// Whether `a` is not worse than `b` by more than a standard error of the paired difference
-    /// and, if so, not by enough to matter.
+    /// Whether `a` is not worse than `b` by more than a standard error of the paired difference,
+    /// nor by more than [`ALIKE`].
     fn is_as_good(&self, a: &[i32], b: &[i32]) -> bool {
         let (a, b) = (self.values(a), self.values(b));
         let differences: Vec<f64> = a.iter().zip(&b).map(|(a, b)| a - b).collect();
@@ -146,6 +147,6 @@ impl<'a> Search<'a> {
             return false;
         };
         let error = difference.standard_error.unwrap_or(0.0);
-        difference.mean <= error.min(ALIKE * b.mean).max(0.0)
+        difference.mean <= error.min(ALIKE * b.mean)
     }
 }

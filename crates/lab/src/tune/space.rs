@@ -30,7 +30,7 @@ pub struct Axis {
 }
 
 /// Moves at most of a refinement with one step.
-pub const MOVES: usize = 3;
+pub const MOVES: usize = 8;
 
 type Settings = Vec<(&'static str, String)>;
 
@@ -54,19 +54,19 @@ impl Candidate {
     }
 }
 
-/// The slices of `m-rsf`: quarters of octaves of the mean CPU time, from 1/16 to 16; the largest
+/// The slices of `m-rsf`: quarters of octaves of the mean CPU time, from 1/256 to 27; the largest
 /// position is none.
 const SLICE: Axis =
-    Axis { low: -16, high: NO_SLICE, coarse: &[20, 12, 8, 4, 0, -4], steps: [2, 1] };
+    Axis { low: -32, high: NO_SLICE, coarse: &[20, 12, 8, 4, 0, -4, -8, -16], steps: [2, 1] };
 const NO_SLICE: i32 = 20;
 
 /// Levels; whether tasks of the last take turns (1); the first slice in quarters of octaves of the
-/// mean CPU time, from 1/64 to 16; the ratio of the slices in halves of octaves, from 1 to 8.
+/// mean CPU time, from 1/64 to 64; the ratio of the slices in halves of octaves, from 1 to 8.
 const FEEDBACK: [Axis; 4] = [
     Axis { low: 1, high: 8, coarse: &[1, 2, 3, 5, 8], steps: [1, 1] },
     Axis { low: 0, high: 1, coarse: &[0, 1], steps: [1, 0] },
-    Axis { low: -24, high: 16, coarse: &[8, 0, -8, -16], steps: [4, 2] },
-    Axis { low: 0, high: 6, coarse: &[2, 4], steps: [1, 1] },
+    Axis { low: -24, high: 24, coarse: &[16, 8, 4, 0, -4, -8, -16], steps: [2, 1] },
+    Axis { low: 0, high: 6, coarse: &[0, 2, 4], steps: [1, 1] },
 ];
 
 /// All that can be tuned.
@@ -200,7 +200,7 @@ fn mlfq(position: &[i32], mean: f64) -> Settings {
         slice(mean, libm::exp2(octaves))
     };
     let slices: Vec<String> = (0..levels).map(|level| slice_of(level).to_string()).collect();
-    vec![("slices", slices.join(",")), ("boost", "0".to_string())]
+    vec![("boost", "0".to_string()), ("slices", slices.join(","))]
 }
 
 /// `mean` ns times `factor`, to three digits, so that it can be written down.
@@ -226,8 +226,8 @@ mod tests {
     fn positions_are_multiples_of_the_mean() {
         assert_eq!(settings("m-rsf", &[0, -4]), "q1 = 10ms, q2 = 5ms");
         assert_eq!(settings("m-rsf ewma", &[20, 3]), "q1 = none, estimate = ewma");
-        assert_eq!(settings("mlfq", &[3, 1, -8, 4]), "slices = 2.5ms,10ms,40ms, boost = 0");
-        assert_eq!(settings("mlfq", &[1, 0, -8, 4]), "slices = none, boost = 0");
+        assert_eq!(settings("mlfq", &[3, 1, -8, 4]), "boost = 0, slices = 2.5ms,10ms,40ms");
+        assert_eq!(settings("mlfq", &[1, 0, -8, 4]), "boost = 0, slices = none");
         assert_eq!(slice(1_234_567.0, 1.0), Span(1_230_000));
         assert_eq!(slice(0.1, 0.1), Span(1));
     }
@@ -251,9 +251,9 @@ mod tests {
         assert_eq!(SPACES[0].neighbours(&[20, 0], 1), [[19, 0], [20, 1], [20, -1]]);
     }
 
-    /// 36 with 5 seeds, 9 with 5 more, 3 with 10 more; 2 · 3 moves with 4 neighbours of 20 each.
+    /// 64 with 5 seeds, 16 with 5 more, 4 with 10 more; 2 · 8 moves with 4 neighbours of 20 each.
     #[test]
     fn the_budget_by_hand() {
-        assert_eq!(budget(&SPACES[0], 20), 36 * 5 + 9 * 5 + 3 * 10 + 24 * 20);
+        assert_eq!(budget(&SPACES[0], 20), 64 * 5 + 16 * 5 + 4 * 10 + 64 * 20);
     }
 }
