@@ -161,11 +161,7 @@ fn cells(tuned: &Tuned, row: &TunedRow) -> [String; 5] {
 /// `+3.2 ± 0.1`.
 fn percent(difference: Estimate) -> String {
     let error = difference.ci95.map_or_else(String::new, |ci95| format!(" ± {ci95:.1}"));
-    let sign = if difference.mean < -0.05 { "" } else { "+" };
-    format!(
-        "{sign}{:.1}{error}",
-        if sign == "+" { libm::fabs(difference.mean) } else { difference.mean }
-    )
+    format!("{:+.1}{error}", difference.mean).replace("-0.0 ", "+0.0 ")
 }
 
 fn notes(page: &mut String, tuned: &Tuned) {

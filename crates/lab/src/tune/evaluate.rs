@@ -2,7 +2,7 @@
 
 use super::space::Candidate;
 use super::{Arriving, Counter, Objective, TuneError, Tuning};
-use crate::run::RunError;
+use crate::run::{Progress, RunError};
 use crate::workers::Workers;
 use anysched_core::{Machine, Time};
 use anysched_sim::{Setup, Sim};
@@ -97,7 +97,10 @@ impl Bench {
                 TuneError::Run(RunError { policy: label.to_string(), group, seed, why })
             })
         };
-        let after = |done, _| Counter::show(options, before + done, total, label);
+        let after = |done, _| {
+            let done = before + done;
+            (options.progress)(&Progress { done, total, policy: label, group: "" });
+        };
         let outcomes = workers.run(wanted.len(), one, after);
         counter.before.set(before + wanted.len());
         let scores = outcomes.into_iter().flatten().collect::<Result<Scores, _>>()?;

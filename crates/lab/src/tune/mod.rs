@@ -28,7 +28,7 @@ mod tests;
 
 pub use results::{Tuned, TunedRow};
 
-use crate::run::{Progress, RunError, RunOptions};
+use crate::run::{RunError, RunOptions};
 use crate::workers::Workers;
 use anysched_workload::dist::Dist;
 use evaluate::{Bench, Purpose, Scores};
@@ -195,10 +195,4 @@ struct Counter<'a> {
     total: usize,
     /// Runs before those that are under way; a search that needs fewer than its budget jumps.
     before: Cell<usize>,
-}
-
-impl Counter<'_> {
-    fn show(options: &RunOptions<'_>, done: usize, total: usize, policy: &str) {
-        (options.progress)(&Progress { done, total, policy, group: "" });
-    }
 }

@@ -8,7 +8,7 @@ use crate::workers::Workers;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A parameter set that is worse by no more than this part, and by no more than a standard error,
-/// is as good: then the simpler one is kept. With errors alone, a noisy load would hide what counts.
+/// is as good: then the simpler one is kept. Errors alone would hide what counts under noisy loads.
 const ALIKE: f64 = 0.005;
 
 pub(super) struct Search<'a> {

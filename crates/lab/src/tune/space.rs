@@ -240,7 +240,8 @@ mod tests {
                 pairs.all(|(place, axis)| (axis.low..=axis.high).contains(place))
             };
             let grid = space.grid();
-            assert_eq!(grid.len(), space.axes.iter().map(|axis| axis.coarse.len()).product());
+            let sizes = space.axes.iter().map(|axis| axis.coarse.len());
+            assert_eq!(grid.len(), sizes.product::<usize>(), "{}", space.label);
             for position in &grid {
                 assert!(inside(position), "{}: {position:?}", space.label);
                 for step in 0..2 {

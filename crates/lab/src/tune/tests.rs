@@ -3,6 +3,7 @@
 use super::evaluate::{Bench, Purpose};
 use super::space::{SPACES, Space};
 use super::*;
+use crate::run::Progress;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -175,4 +176,26 @@ fn settings_of_no_use_are_named() {
     assert_eq!(why, "cpus 0: from 1 to 1024");
     let why = refused(|tuning| tuning.service = Dist::constant(anysched_core::Span::ZERO));
     assert!(why.starts_with("service 0: "), "{why}");
+}
+
+/// Tasks that run once have no past, so that M-RSF with `ewma` is a feedback queue of three levels
+/// that never preempts; one that preempts is another policy.
+#[test]
+fn without_a_past_m_rsf_is_a_feedback_queue() {
+    let bench = Bench::new(&tuning("hyperexp(10ms, cv2=8)", Arriving::Load(0.9))).unwrap();
+    let own = SPACES[2].candidate(&[6, 12], 10e6).unwrap();
+    assert_eq!(own.shown(), "q1 = 28.3ms, q2 = 80ms, estimate = ewma");
+    let mut queue = SPACES[3].candidate(&[3, 0, 6, 3], 10e6).unwrap();
+    assert_eq!(queue.shown(), "boost = 0, slices = 28.3ms,80ms,none");
+    let preempting = queue.clone();
+    queue.settings.push(("preemptive", "no".to_string()));
+    let cancel = AtomicBool::new(false);
+    let options = options(1, &cancel, &|_| {});
+    let counter = Counter { options: &options, total: 0, before: Cell::new(0) };
+    let run = |candidate| {
+        let wanted: Vec<_> = (0..8).map(|seed| (candidate, seed)).collect();
+        bench.run(Workers { jobs: 1, cancel: &cancel }, &counter, "", &wanted).unwrap().unwrap()
+    };
+    assert_eq!(run(&own), run(&queue));
+    assert_ne!(run(&own), run(&preempting));
 }
