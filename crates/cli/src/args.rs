@@ -2,6 +2,7 @@
 
 use anysched_core::Span;
 use anysched_core::registry::POLICIES;
+use anysched_lab::tune::space::policies;
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::ops::RangeInclusive;
@@ -23,6 +24,8 @@ pub enum Command {
     Check(CheckArgs),
     /// Run all experiments of a paper and print which of its claims hold
     Reproduce(ReproduceArgs),
+    /// Search the parameters that suit a load best, and say how far that is from the optimum
+    Tune(TuneArgs),
     /// Draw one run as characters: which task each CPU runs, when
     Gantt(GanttArgs),
     /// List the policies, or explain one
@@ -133,6 +136,57 @@ pub struct ReproduceArgs {
     /// Runs made at the same time [default: as many as the machine runs threads]
     #[arg(long, value_parser = whole::<u16>(1..=65_535), allow_negative_numbers = true)]
     pub jobs: Option<u16>,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct TuneArgs {
+    /// CPU time of the tasks, for example "exp(10ms)"; `workloads` lists the distributions
+    #[arg(long, value_name = "DIST")]
+    pub service: String,
+    /// Part of the CPUs that tasks keep busy, which arrive one by one
+    #[arg(long, default_value_t = 0.9)]
+    pub load: f64,
+    /// All tasks arrive at once
+    #[arg(long, conflicts_with = "load")]
+    pub batch: bool,
+    /// Tasks of a run [default: 2000]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
+    pub tasks: Option<u64>,
+    /// CPUs of the machine
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub cpus: u16,
+    /// The policies that are tuned
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "NAME,…",
+        default_values_t = policies().into_iter().map(String::from),
+        value_parser = PossibleValuesParser::new(policies()),
+    )]
+    pub policy: Vec<String>,
+    /// What of the turnaround is made small
+    #[arg(long, value_enum, default_value_t = ObjectiveName::Mean)]
+    pub objective: ObjectiveName,
+    /// Runs of a parameter set in the search, and as many others in the comparison
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=100_000))]
+    pub seeds: u32,
+    /// What the seeds of the runs derive from
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = ListFormat::Table)]
+    pub format: ListFormat,
+    /// Runs made at the same time [default: as many as the machine runs threads]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectiveName {
+    /// The mean
+    Mean,
+    /// The 99th percentile
+    P99,
 }
 
 #[derive(clap::Args, Debug)]

@@ -14,6 +14,7 @@ mod progress;
 mod replay;
 mod reproduce;
 mod run;
+mod tune;
 mod workloads;
 
 use args::{Args, Command};
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
     let result = match args.command {
         Command::Run(args) => run::run(&args),
         Command::Check(args) => run::check(&args),
+        Command::Tune(args) => tune::tune(&args),
         Command::Gantt(args) => gantt::gantt(&args),
         Command::Policies(args) => policies::policies(&args),
         Command::Workloads => workloads::workloads(),

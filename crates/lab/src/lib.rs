@@ -37,6 +37,8 @@ mod run;
 mod stats;
 mod sweep;
 mod tree;
+pub mod tune;
+mod workers;
 
 pub use claim::{Check, ClaimResult, Measure, Verdict};
 pub use columns::{Column, Stat, column, columns};

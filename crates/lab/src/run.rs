@@ -3,10 +3,10 @@
 use crate::columns;
 use crate::plan::Plan;
 use crate::results::{Results, Row, Run};
+use crate::workers::Workers;
 use anysched_trace::NoTrace;
 use std::fmt;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// How an experiment is run.
 #[derive(Clone, Copy)]
@@ -60,17 +60,6 @@ pub fn available_jobs() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Stops the other workers when one panics, so that the panic is seen soon.
-struct StopIfPanicking<'a>(&'a AtomicBool);
-
-impl Drop for StopIfPanicking<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
-}
-
 type Outcome = Result<Run, RunError>;
 
 impl Plan {
@@ -109,41 +98,21 @@ impl Plan {
     /// The outcomes in the order of rows and seeds; `None` where the run was not made.
     fn run_all(&self, options: &RunOptions<'_>) -> Vec<Option<Outcome>> {
         let total = self.runs();
-        let next = AtomicUsize::new(0);
-        let stop = AtomicBool::new(false);
-        let done = Mutex::new((0, (0..total).map(|_| None).collect::<Vec<Option<Outcome>>>()));
-        // Runs are handed out in order, so that a cancelled experiment has whole rows.
-        let work = || {
-            let _guard = StopIfPanicking(&stop);
-            while !options.cancel.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= total {
-                    return;
-                }
-                let outcome = self.run_numbered(number);
-                if outcome.is_err() {
-                    stop.store(true, Ordering::Relaxed);
-                }
-                let Ok(mut done) = done.lock() else { return };
-                done.0 += 1;
-                done.1[number] = Some(outcome);
+        let workers = Workers { jobs: options.jobs, cancel: options.cancel };
+        // Runs are begun in order, so that a cancelled experiment has whole rows.
+        workers.run(
+            total,
+            |number| self.run_numbered(number),
+            |done, number| {
                 let (group, policy, _) = self.place(number);
                 (options.progress)(&Progress {
-                    done: done.0,
+                    done,
                     total,
                     policy: &self.policies[policy].label,
                     group: &self.groups[group].described.title(),
                 });
-            }
-        };
-        let jobs = options.jobs.clamp(1, total.max(1));
-        std::thread::scope(|scope| {
-            for _ in 1..jobs {
-                scope.spawn(work);
-            }
-            work();
-        });
-        done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).1
+            },
+        )
     }
 
     /// Group, policy and seed of the run with this number.

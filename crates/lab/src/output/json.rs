@@ -25,13 +25,17 @@ pub fn json(results: &Results) -> String {
     if let Some(title) = &results.title {
         root.insert(1, ("title", text(title)));
     }
-    let mut json = serde_json::to_string_pretty(&object(root)).unwrap_or_default();
+    pretty(&object(root))
+}
+
+pub(super) fn pretty(value: &Value) -> String {
+    let mut json = serde_json::to_string_pretty(value).unwrap_or_default();
     json.push('\n');
     json
 }
 
 /// Like `serde_json::Value`, but keys keep their order.
-enum Value {
+pub(super) enum Value {
     Null,
     Flag(bool),
     Whole(u64),
@@ -68,11 +72,11 @@ impl Serialize for Value {
     }
 }
 
-fn object<K: Into<String>>(entries: impl IntoIterator<Item = (K, Value)>) -> Value {
+pub(super) fn object<K: Into<String>>(entries: impl IntoIterator<Item = (K, Value)>) -> Value {
     Value::Object(entries.into_iter().map(|(key, value)| (key.into(), value)).collect())
 }
 
-fn text(text: &str) -> Value {
+pub(super) fn text(text: &str) -> Value {
     Value::Text(text.to_string())
 }
 
@@ -80,7 +84,7 @@ fn maybe_text(text: Option<&str>) -> Value {
     text.map_or(Value::Null, self::text)
 }
 
-fn maybe(value: Option<f64>) -> Value {
+pub(super) fn maybe(value: Option<f64>) -> Value {
     value.map_or(Value::Null, Value::Number)
 }
 

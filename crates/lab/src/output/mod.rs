@@ -6,12 +6,14 @@ mod json;
 mod numbers;
 mod parquet;
 mod table;
+mod tuned;
 
 pub use claims::{claims_markdown, claims_text};
 pub use csv::csv;
 pub use json::json;
 pub use parquet::parquet;
 pub use table::table;
+pub use tuned::{tuned_json, tuned_markdown, tuned_table};
 
 use crate::results::Results;
 use std::fs;
