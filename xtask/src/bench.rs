@@ -170,7 +170,8 @@ fn decisions(page: &mut String) -> Result<(), Failed> {
 fn growth(page: &mut String) -> Result<(), Failed> {
     page.push_str(
         "\n## Growth\n\nPeriodic tasks on 4 CPUs under FCFS, a release every 10 us. Growth \
-         is against 10 tasks, of the time and of log2 n.\n\n| tasks | ns an event | growth | of log2 n |\n\
+         is against 10 tasks, of the time and of log2 n.\n\n\
+         | tasks | ns an event | growth | of log2 n |\n\
          |--:|--:|--:|--:|\n",
     );
     let first = measured("growth", "10")?;
