@@ -414,10 +414,13 @@ fn random_runs_come_back() {
         let setup = setup(rng);
         let load = random_model(rng, setup.machine.cpus() as u64);
         let policy = &POLICIES[seed as usize % POLICIES.len()];
-        let settings = [
+        let mut settings = vec![
             ("layout", pick(rng, &["global", "per-cpu", "per-llc"])),
             ("steal", pick(rng, &["never", "machine"])),
         ];
+        // Some policies have CPUs and runqueues of their own.
+        let params = (policy.params)();
+        settings.retain(|_| params.iter().any(|param| param.name == "place"));
         let _blame = Blame(seed, policy, &setup);
         let (truth, recording, replay) = both(&setup, policy.name, &settings, &load);
         check(&truth, &recording, &replay, setup.machine.cpus());
