@@ -507,7 +507,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             self.start(cpu, pick.task, pick.slice, prev, &work);
             self.agenda.add(cpu, self.cpus[cpu].next(self.tasks[pick.task].left));
         } else if !was_idle {
-            self.cpus[cpu].idle_since = self.now.max(self.cpus[cpu].free_at);
+            self.cpus[cpu].idle_since = self.now;
         }
         let prev = prev.filter(|_| !told);
         if prev.is_some() || next.is_some() {

@@ -66,6 +66,19 @@ fn enqueueing_costs_the_waker() {
 }
 
 #[test]
+fn no_time_is_lost_on_a_cpu_that_goes_idle_with_costs_to_pay() {
+    let mut setup = cpus(2);
+    setup.costs.enqueue_base = ms(1);
+    let mut pinned = task(6, vec![run(2)]);
+    pinned.new.affinity = CpuSet::of([CpuId(1)]);
+    let (metrics, results) = play(setup, "fcfs", &[], model(vec![task(0, vec![run(5)]), pinned]));
+    // CPU 0 pays for its own task's arrival and, at 6 ms when that is done, for the other one's.
+    assert_eq!(completions(&results), [6, 8]);
+    assert_eq!(metrics.busy, ms(7));
+    assert_eq!(metrics.busy + metrics.overhead + metrics.idle, ms(16));
+}
+
+#[test]
 fn a_contended_lock_serves_cpus_in_turn() {
     let mut setup = cpus(2);
     setup.costs.lock_hold = ms(1);

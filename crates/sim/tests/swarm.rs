@@ -136,18 +136,15 @@ fn own_settings(
         }
         let words: Vec<&str> = match param.kind {
             "time" => vec!["300us", "2ms", "10ms"],
+            "number" => vec!["1", "3"],
             kind if kind.contains(" | ") => kind.split(" | ").collect(),
             _ => continue,
         };
         settings.push((param.name, *pick(rng, &words)));
-    }
-    if (policy.build)(machine, &settings).is_err() {
-        // A layout for another number of CPUs.
-        settings.retain(|setting| setting.0 != "layout");
-    }
-    if (policy.build)(machine, &settings).is_err() {
-        // Times that do not fit together.
-        settings.clear();
+        if (policy.build)(machine, &settings).is_err() {
+            // A layout for another number of CPUs, or a time that does not fit the others.
+            settings.pop();
+        }
     }
     settings
 }
