@@ -1,10 +1,10 @@
 //! Exponential decay without floats: numbers of 64 significant bits with an exponent as wide as
 //! needed, e^(t/τ) as such a number, and the way back.
 //!
-//! Errors, relative to the result (checked in the tests): 2^-63 for a sum, difference, product or
-//! quotient of exact numbers; 2^-59 for [`Decay::growth`]; 2^-58 of τ plus one nanosecond for
-//! [`Decay::time_until`]. Growth takes τ to be larger than it is by at most 2^-63 of it, the same
-//! for all times, which shifts no comparison.
+//! Errors (checked in the tests): of a sum, difference, product or quotient of exact numbers, 2^-63
+//! of the result; of [`Decay::growth`], 2^-59 of it; of [`Decay::time_until`], 1 ns and another
+//! 2^-16 ns each time that growth doubles until then. [`Decay::growth`] takes τ to be longer than
+//! it is by at most 2^-63 of it, the same for all times, which shifts no comparison.
 
 use crate::time::Span;
 
