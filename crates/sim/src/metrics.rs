@@ -1,6 +1,6 @@
 //! What a run is judged by.
 
-use anysched_core::{Span, Time};
+use anysched_core::{DomainId, Span, Time};
 
 /// Samples up to this number are kept and their percentiles are exact.
 pub const EXACT_SAMPLES: usize = 1 << 16;
@@ -226,6 +226,13 @@ pub struct Metrics {
     /// Completion − deadline where positive, else 0, per job with a deadline. Jobs that are open
     /// when the run ends count if they are late by then, by as much as they are.
     pub tardiness: Summary,
+    /// Answered − sent, per message that was answered.
+    pub round_trip: Summary,
+    /// Ready − run of the CPUs of virtual machines, per time they were dispatched.
+    pub vcpu_wait: Summary,
+    /// Jain's index over the domains that wanted all of their CPUs all the time, of CPU time by
+    /// weight, in millionths: per second in which there were two or more.
+    pub fairness: Summary,
     /// Jobs not done by their deadline.
     pub deadline_misses: u64,
     /// Picks that gave a CPU a task.
@@ -254,10 +261,28 @@ pub struct Metrics {
     pub overhead: Span,
     /// CPU time that nobody used while CPUs were in use.
     pub idle: Span,
+    /// CPU time that tasks used waiting for spin locks; part of `busy`.
+    pub spun: Span,
+    /// Time for which CPUs wanted to run but were not, over all CPUs of virtual machines.
+    pub stolen: Span,
+    /// The virtual machines, in the order in which they were given.
+    pub vms: Vec<VmMetrics>,
     /// First arrival.
     pub first_arrival: Option<Time>,
     /// The last time at which a task stopped running.
     pub last_completion: Time,
+}
+
+/// What a virtual machine got.
+#[derive(Clone, Debug)]
+pub struct VmMetrics {
+    /// Its name.
+    pub name: String,
+    /// Its domain.
+    pub domain: DomainId,
+    /// What its own scheduler and tasks did. There, `busy`, `overhead`, `idle` and `stolen` are
+    /// all the time that its CPUs existed.
+    pub inside: Metrics,
 }
 
 impl Metrics {
@@ -268,7 +293,7 @@ impl Metrics {
 
     /// The measures that have a distribution, by column name, with the factor that turns what
     /// was recorded into the column's unit.
-    pub fn distributions(&self) -> [(&'static str, &Summary, f64); 8] {
+    pub fn distributions(&self) -> [(&'static str, &Summary, f64); 11] {
         [
             ("turnaround_ns", &self.turnaround, 1.0),
             ("response_time_ns", &self.response_time, 1.0),
@@ -278,11 +303,14 @@ impl Metrics {
             ("runqueue_wait_ns", &self.runqueue_wait, 1.0),
             ("job_response_time_ns", &self.job_response_time, 1.0),
             ("tardiness_ns", &self.tardiness, 1.0),
+            ("round_trip_ns", &self.round_trip, 1.0),
+            ("vcpu_wait_ns", &self.vcpu_wait, 1.0),
+            ("fairness", &self.fairness, 1e-6),
         ]
     }
 
     /// The measures that are one number a run, by column name.
-    pub fn numbers(&self) -> [(&'static str, f64); 15] {
+    pub fn numbers(&self) -> [(&'static str, f64); 17] {
         let ratio = |part: u64, whole: u64| part as f64 / whole as f64;
         let capacity = self.busy.0 + self.overhead.0 + self.idle.0;
         [
@@ -299,6 +327,8 @@ impl Metrics {
             ("unfinished", self.unfinished as f64),
             ("busy_ns", self.busy.0 as f64),
             ("overhead_ns", self.overhead.0 as f64),
+            ("spun_ns", self.spun.0 as f64),
+            ("stolen_ns", self.stolen.0 as f64),
             ("utilisation", ratio(self.busy.0, capacity)),
             ("throughput_per_s", self.completed as f64 * 1e9 / self.makespan().0 as f64),
         ]
