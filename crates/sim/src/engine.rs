@@ -550,12 +550,15 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         if self.tasks[id].vcpu {
             self.leave_guest(id, why);
         }
+        // What was planned for switching to the task and did not happen was not spent.
+        let unspent = match self.postponed_delay(cpu) {
+            Some(delay) => delay,
+            None => self.cpus[cpu].from.since(self.now),
+        };
         let state = &mut self.cpus[cpu];
         let ran = std::mem::take(&mut state.untold);
         let cpu_id = state.id;
         state.leaving = Some((id, why));
-        // What was planned for switching to the task and did not happen was not spent.
-        let unspent = state.from.since(self.now);
         state.overhead = state.overhead.saturating_sub(unspent);
         self.agenda.set(cpu, Moment::NEVER);
         self.kicks.insert(cpu_id);

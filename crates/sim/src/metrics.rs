@@ -263,7 +263,7 @@ pub struct Metrics {
     pub idle: Span,
     /// CPU time that tasks used waiting for spin locks; part of `busy`.
     pub spun: Span,
-    /// Time for which CPUs wanted to run but were not, over all CPUs of virtual machines.
+    /// Time for which the CPUs of this machine wanted to run, but the host did not let them.
     pub stolen: Span,
     /// The virtual machines, in the order in which they were given.
     pub vms: Vec<VmMetrics>,
@@ -289,6 +289,12 @@ impl Metrics {
     /// Last completion − first arrival.
     pub fn makespan(&self) -> Span {
         self.last_completion.since(self.first_arrival.unwrap_or(self.last_completion))
+    }
+
+    /// The time that was stolen from this machine, if it is virtual, and from those in it.
+    pub fn stolen_from_all(&self) -> Span {
+        let inside = self.vms.iter().map(|vm| vm.inside.stolen_from_all().0);
+        self.stolen + Span(inside.sum())
     }
 
     /// The measures that have a distribution, by column name, with the factor that turns what
@@ -328,7 +334,7 @@ impl Metrics {
             ("busy_ns", self.busy.0 as f64),
             ("overhead_ns", self.overhead.0 as f64),
             ("spun_ns", self.spun.0 as f64),
-            ("stolen_ns", self.stolen.0 as f64),
+            ("stolen_ns", self.stolen_from_all().0 as f64),
             ("utilisation", ratio(self.busy.0, capacity)),
             ("throughput_per_s", self.completed as f64 * 1e9 / self.makespan().0 as f64),
         ]

@@ -161,6 +161,13 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
+    /// What `cpu` has still to spend, and now will not; `None`: it is entered, or not virtual.
+    #[inline]
+    pub(crate) fn postponed_delay(&mut self, cpu: usize) -> Option<Span> {
+        let vcpu = &mut self.guest.as_mut()?.vcpus[cpu];
+        (vcpu.mode != Mode::Entered).then(|| std::mem::take(&mut vcpu.delay))
+    }
+
     /// Whether there is something to do for `cpu`.
     pub(super) fn wants(&self, cpu: usize) -> bool {
         let Some(guest) = &self.guest else { return false };

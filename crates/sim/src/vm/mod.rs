@@ -522,7 +522,6 @@ impl Metrics {
             self.completed += inside.completed;
             self.unfinished += inside.unfinished;
             self.spun += inside.spun;
-            self.stolen += inside.stolen;
             self.events += inside.events;
             if let Some(arrival) = inside.first_arrival {
                 self.first_arrival = Some(self.first_arrival.map_or(arrival, |t| t.min(arrival)));
