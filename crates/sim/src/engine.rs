@@ -647,8 +647,9 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.metrics.context_switches += u64::from(switched);
         let waited = self.now.since(task.since).0;
         if task.vcpu {
-            self.metrics.vcpu_wait.record(waited);
-            task.woken = false;
+            if let Some(vms) = &mut self.vms {
+                vms.note_wait(id, waited);
+            }
         } else if std::mem::take(&mut task.woken) {
             self.metrics.wakeup_latency.record(waited);
         } else {

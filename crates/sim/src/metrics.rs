@@ -228,7 +228,7 @@ pub struct Metrics {
     pub tardiness: Summary,
     /// Answered − sent, per message that was answered.
     pub round_trip: Summary,
-    /// Ready − run of the CPUs of virtual machines, per time they were dispatched.
+    /// Ready − run of the CPUs of virtual machines, per dispatch: of this one, or of all in it.
     pub vcpu_wait: Summary,
     /// Jain's index over the domains that wanted all of their CPUs all the time, of CPU time by
     /// weight, in millionths: per second in which there were two or more.
@@ -291,6 +291,55 @@ impl Metrics {
         self.last_completion.since(self.first_arrival.unwrap_or(self.last_completion))
     }
 
+    /// Adds what another machine did, as if the two were one.
+    pub fn merge(&mut self, other: &Metrics) {
+        self.merge_tasks(other);
+        self.fairness.merge(&other.fairness);
+        for (mine, theirs) in [
+            (&mut self.dispatches, other.dispatches),
+            (&mut self.context_switches, other.context_switches),
+            (&mut self.preemptions, other.preemptions),
+            (&mut self.migrations, other.migrations),
+            (&mut self.migrations_llc, other.migrations_llc),
+            (&mut self.migrations_node, other.migrations_node),
+        ] {
+            *mine += theirs;
+        }
+        self.busy += other.busy;
+        self.overhead += other.overhead;
+        self.idle += other.idle;
+        self.stolen += other.stolen;
+        self.vms.extend_from_slice(&other.vms);
+    }
+
+    /// Adds what happened to the tasks of another machine.
+    pub(crate) fn merge_tasks(&mut self, other: &Metrics) {
+        for (mine, theirs) in [
+            (&mut self.turnaround, &other.turnaround),
+            (&mut self.response_time, &other.response_time),
+            (&mut self.waiting_time, &other.waiting_time),
+            (&mut self.slowdown, &other.slowdown),
+            (&mut self.wakeup_latency, &other.wakeup_latency),
+            (&mut self.runqueue_wait, &other.runqueue_wait),
+            (&mut self.job_response_time, &other.job_response_time),
+            (&mut self.tardiness, &other.tardiness),
+            (&mut self.round_trip, &other.round_trip),
+            (&mut self.vcpu_wait, &other.vcpu_wait),
+        ] {
+            mine.merge(theirs);
+        }
+        self.deadline_misses += other.deadline_misses;
+        self.tasks += other.tasks;
+        self.completed += other.completed;
+        self.unfinished += other.unfinished;
+        self.spun += other.spun;
+        self.events += other.events;
+        if let Some(arrival) = other.first_arrival {
+            self.first_arrival = Some(self.first_arrival.map_or(arrival, |t| t.min(arrival)));
+        }
+        self.last_completion = self.last_completion.max(other.last_completion);
+    }
+
     /// The time that was stolen from this machine, if it is virtual, and from those in it.
     pub fn stolen_from_all(&self) -> Span {
         let inside = self.vms.iter().map(|vm| vm.inside.stolen_from_all().0);
@@ -318,7 +367,8 @@ impl Metrics {
     /// The measures that are one number a run, by column name.
     pub fn numbers(&self) -> [(&'static str, f64); 17] {
         let ratio = |part: u64, whole: u64| part as f64 / whole as f64;
-        let capacity = self.busy.0 + self.overhead.0 + self.idle.0;
+        // All the time of its CPUs, of which a virtual machine may not have got all.
+        let capacity = self.busy.0 + self.overhead.0 + self.idle.0 + self.stolen.0;
         [
             ("makespan_ns", self.makespan().0 as f64),
             ("deadline_miss_ratio", ratio(self.deadline_misses, self.tardiness.count())),

@@ -191,6 +191,12 @@ impl Vms {
         (vm as usize, vcpu as usize)
     }
 
+    /// The CPU of a virtual machine that is `task` has waited for a CPU of the host.
+    pub(crate) fn note_wait(&mut self, task: TaskId, waited: u64) {
+        let (vm, _) = self.place(task);
+        self.machines[vm].sim.metrics.vcpu_wait.record(waited);
+    }
+
     /// A virtual machine has something to do at once, or something else than before.
     fn plan(&mut self, vm: usize) {
         let next = self.machines[vm].sim.next_time();
@@ -504,29 +510,7 @@ impl Metrics {
     pub(crate) fn add_vms(&mut self) {
         let vms = std::mem::take(&mut self.vms);
         for VmMetrics { inside, .. } in &vms {
-            for (mine, theirs) in [
-                (&mut self.turnaround, &inside.turnaround),
-                (&mut self.response_time, &inside.response_time),
-                (&mut self.waiting_time, &inside.waiting_time),
-                (&mut self.slowdown, &inside.slowdown),
-                (&mut self.wakeup_latency, &inside.wakeup_latency),
-                (&mut self.runqueue_wait, &inside.runqueue_wait),
-                (&mut self.job_response_time, &inside.job_response_time),
-                (&mut self.tardiness, &inside.tardiness),
-                (&mut self.round_trip, &inside.round_trip),
-            ] {
-                mine.merge(theirs);
-            }
-            self.deadline_misses += inside.deadline_misses;
-            self.tasks += inside.tasks;
-            self.completed += inside.completed;
-            self.unfinished += inside.unfinished;
-            self.spun += inside.spun;
-            self.events += inside.events;
-            if let Some(arrival) = inside.first_arrival {
-                self.first_arrival = Some(self.first_arrival.map_or(arrival, |t| t.min(arrival)));
-            }
-            self.last_completion = self.last_completion.max(inside.last_completion);
+            self.merge_tasks(inside);
         }
         self.vms = vms;
     }
