@@ -9,10 +9,10 @@ use crate::sweep::{self, PolicyEntry};
 use crate::tree::{Entry, Node, Table, Value};
 use anysched_core::{CpuId, CpuSet, DomainId, DomainParams, Span, TaskParams, Time};
 use anysched_sim::{Setup, Vm, Wire};
-use anysched_workload::{Channel, Port};
 use anysched_workload::dist::Dist;
 use anysched_workload::generate::{Echo, Settings};
 use anysched_workload::rng;
+use anysched_workload::{Channel, Port};
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -876,6 +876,8 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
         self.close_seconds(self.now);
         self.finish_vms();
+        let counts = &mut self.metrics.policy;
+        self.policy.tally(&mut |name, count| counts.push((name, count)));
         self.metrics.runqueue_wait.merge(&self.metrics.wakeup_latency);
         self.close_late_jobs();
         for cpu in 0..self.cpus.len() {

@@ -265,6 +265,8 @@ pub struct Metrics {
     pub spun: Span,
     /// Time for which the CPUs of this machine wanted to run, but the host did not let them.
     pub stolen: Span,
+    /// What the policy counted of itself (see [`anysched_core::Scheduler::tally`]).
+    pub policy: Vec<(&'static str, u64)>,
     /// The virtual machines, in the order in which they were given.
     pub vms: Vec<VmMetrics>,
     /// First arrival.
@@ -289,6 +291,20 @@ impl Metrics {
     /// Last completion − first arrival.
     pub fn makespan(&self) -> Span {
         self.last_completion.since(self.first_arrival.unwrap_or(self.last_completion))
+    }
+
+    /// What the policy has counted under `name`.
+    fn counted(&self, name: &str) -> Option<u64> {
+        let mut counts = self.policy.iter().filter(|(of, _)| *of == name).map(|(_, n)| *n);
+        let first = counts.next()?;
+        Some(counts.fold(first, |sum, n| sum + n))
+    }
+
+    /// The coefficient of variation over CPUs of what the policy has counted under `name`.
+    fn variation(&self, name: &str) -> f64 {
+        let mut each = Summary::default();
+        self.policy.iter().filter(|(of, _)| *of == name).for_each(|(_, n)| each.record(*n));
+        each.sd() / each.mean()
     }
 
     /// Adds what another machine did, as if the two were one.
@@ -365,7 +381,7 @@ impl Metrics {
     }
 
     /// The measures that are one number a run, by column name.
-    pub fn numbers(&self) -> [(&'static str, f64); 17] {
+    pub fn numbers(&self) -> [(&'static str, f64); 19] {
         let ratio = |part: u64, whole: u64| part as f64 / whole as f64;
         // All the time of its CPUs, of which a virtual machine may not have got all.
         let capacity = self.busy.0 + self.overhead.0 + self.idle.0 + self.stolen.0;
@@ -383,6 +399,8 @@ impl Metrics {
             ("unfinished", self.unfinished as f64),
             ("busy_ns", self.busy.0 as f64),
             ("overhead_ns", self.overhead.0 as f64),
+            ("policy_switches", self.counted("switches").map_or(f64::NAN, |n| n as f64)),
+            ("boost_cv", self.variation("boost_ns")),
             ("spun_ns", self.spun.0 as f64),
             ("stolen_ns", self.stolen_from_all().0 as f64),
             ("utilisation", ratio(self.busy.0, capacity)),
