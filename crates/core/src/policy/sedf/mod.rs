@@ -68,6 +68,8 @@ pub struct Sedf<O = Edf> {
     cpus: Vec<Pcpu<O>>,
     tasks: Vec<Vcpu>,
     domains: Vec<Domain>,
+    /// Scans of runqueues so far.
+    scans: u64,
     /// The first of the CPUs' `due`.
     due: Time,
 }
@@ -127,6 +129,8 @@ struct Vcpu {
     wants_penalty: bool,
     scores: [i64; 2],
     in_extraq: [bool; 2],
+    /// The last scan that found its deadline missed.
+    late_in_scan: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,6 +175,7 @@ const NEW_VCPU: Vcpu = Vcpu {
     wants_penalty: false,
     scores: [0; 2],
     in_extraq: [false; 2],
+    late_in_scan: 0,
 };
 
 /// Time as a number that may be compared with begins of periods.
@@ -258,6 +263,7 @@ impl<O: Order> Sedf<O> {
             cpus: alloc::vec![Pcpu::new(order); queues],
             tasks: Vec::new(),
             domains: Vec::new(),
+            scans: 0,
             due: Time::NEVER,
         })
     }
@@ -437,6 +443,7 @@ impl<O: Order> Sedf<O> {
             self.push_run(first);
         }
         let mut scanned = 0;
+        self.scans += 1;
         let mut at = self.cpus[cpu].runq.first();
         while let Some(task) = at {
             scanned += 1;
@@ -451,11 +458,15 @@ impl<O: Order> Sedf<O> {
             }
             let missed = vcpu.deadline() < now || vcpu.left() < 0;
             let on = &mut self.cpus[cpu];
-            on.order.saw(missed);
+            // One that was late and has been sorted in further behind is not seen again.
+            if vcpu.late_in_scan != self.scans {
+                on.order.saw(missed);
+            }
             if missed {
                 on.misses += 1;
+                vcpu.late_in_scan = self.scans;
+                vcpu.skip(now);
                 self.unqueue(task);
-                self.tasks[task.index()].skip(now);
                 self.push(task, now);
             } else if !on.order.scans_all() {
                 break;

@@ -184,6 +184,7 @@ impl Model {
             self.wait.remove(0);
             self.add_run(v);
         }
+        let mut late = Vec::new();
         let mut next = self.run.first().copied();
         while let Some(v) = next {
             let at = self.run.iter().position(|&other| other == v).unwrap();
@@ -198,9 +199,10 @@ impl Model {
                 self.add_wait(v);
                 continue;
             }
-            self.seen += 1;
+            self.seen += u32::from(!late.contains(&v));
             if vcpu.deadline < now || vcpu.used > vcpu.slice {
                 self.misses += 1;
+                late.push(v);
                 if self.kind == Kind::DEdf {
                     self.mets = 0;
                 }
