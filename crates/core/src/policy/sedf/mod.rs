@@ -787,8 +787,9 @@ impl<O: Order> Scheduler for Sedf<O> {
         let on = &mut self.cpus[cpu.index()];
         let extra = on.current.take().and_then(|current| current.extra);
         on.choosing = on.online;
-        let moves = why.runnable() && !self.may_run(task, cpu);
-        let runnable = why.runnable() && !moves;
+        let stays = self.may_run(task, cpu);
+        let moves = why.runnable() && !stays;
+        let runnable = why.runnable() && stays;
         if self.textbook {
             self.put_released(task, why, runnable);
         } else if why != Off::NotRun || moves {
@@ -806,6 +807,8 @@ impl<O: Order> Scheduler for Sedf<O> {
         }
         if moves {
             self.rehome(cx, task);
+        } else if !stays {
+            self.tasks[task.index()].cpu = self.place(task);
         }
         self.touched(cx, cpu);
     }

@@ -442,6 +442,12 @@ fn affinity_moves_a_task_as_if_it_had_slept() {
     assert_eq!(drive.kicked(), [1]);
     assert_eq!(drive.pick(0), None);
     assert_eq!(drive.pick(1), Some((0, 500)), "its penalty");
+    // One that blocks before it is taken off wakes up there.
+    drive.start(2, &TaskParams::default());
+    assert_eq!(drive.pick(0), Some((2, 50_000)));
+    drive.call(|policy, cx| policy.update(cx, TaskId(2), &there));
+    drive.put(2, 0, Off::Blocked);
+    assert_eq!(drive.probe(2, "runqueue"), 1);
     // An affinity that has its CPU moves nothing.
     let both = TaskParams::default();
     drive.call(|policy, cx| policy.update(cx, TaskId(1), &both));
