@@ -41,6 +41,8 @@ pub struct Sim<S, L, T = NoTrace> {
     running: u64,
     /// Operations done since time last passed.
     pub(crate) standstill: u64,
+    /// Runs of the policy's timer since a task was last picked.
+    fruitless: u64,
     pub(crate) metrics: Metrics,
     on_exit: Option<OnExit>,
     pub(crate) error: Option<SimError>,
@@ -120,6 +122,9 @@ impl std::error::Error for SimError {}
 
 const STANDSTILL: u64 = 10_000_000;
 
+/// How often the policy's timer may run before it is believed that no ready task waits for it.
+const FRUITLESS: u64 = 1_000_000;
+
 impl<S: Scheduler, L: Load> Sim<S, L, NoTrace> {
     /// A run of `load` under `policy`, built for the same machine, without a trace.
     pub fn new(setup: Setup, policy: S, load: L) -> Sim<S, L, NoTrace> {
@@ -152,6 +157,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             ready: 0,
             running: 0,
             standstill: 0,
+            fruitless: 0,
             metrics: Metrics::default(),
             on_exit: None,
             error: None,
@@ -296,20 +302,28 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     }
 
     /// The first of `others`, of what happens on a CPU (which is returned too), and of the
-    /// policy's timer; that alone keeps no run going.
+    /// policy's timer. That alone keeps a run going only while a ready task may be waiting for it,
+    /// as for the next period of a budget.
     #[inline]
     fn next_moment(&self, others: Moment) -> (Moment, usize) {
         let (on_cpu, cpu) = self.agenda.first();
         let mut next = on_cpu.min(others);
         if let Some(time) = self.policy.next_timer()
-            && match &self.guest {
-                None => next != Moment::NEVER || !self.kicks.is_empty(),
-                Some(guest) => guest.takes_timer(self.ready),
-            }
+            && self.takes_timer(next)
         {
             next = next.min(Moment::new(time.max(self.now), Class::PolicyTimer));
         }
         (next, cpu)
+    }
+
+    /// Whether the policy's timer matters where, besides, `next` is what happens next.
+    #[inline]
+    fn takes_timer(&self, next: Moment) -> bool {
+        let is_waited_for = self.ready > 0 && self.fruitless < FRUITLESS;
+        match &self.guest {
+            None => next != Moment::NEVER || !self.kicks.is_empty() || is_waited_for,
+            Some(guest) => guest.takes_timer(is_waited_for),
+        }
     }
 
     /// The run is over: refuses it if something would happen before its end, but too late to be
@@ -333,6 +347,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         if self.standstill > STANDSTILL {
             self.error = Some(SimError::PolicyTimer { at: self.now });
         }
+        self.fruitless += 1;
         self.call(|policy, cx| policy.timer(cx));
     }
 
@@ -663,6 +678,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         task.state = State::Running;
         self.ready -= 1;
         self.running += 1;
+        self.fruitless = 0;
         if migrated {
             self.tell_leaving(id, last);
             self.note_migration(id, last, cpu_id);

@@ -85,8 +85,8 @@ impl Guest {
 
     /// Whether the policy's timer is of use now: there is a CPU that would run it, or one has to
     /// be woken because tasks are ready.
-    pub(crate) fn takes_timer(&self, ready: u64) -> bool {
-        self.entered > 0 || ready > 0 && !self.raised
+    pub(crate) fn takes_timer(&self, is_waited_for: bool) -> bool {
+        self.entered > 0 || is_waited_for && !self.raised
     }
 
     /// Interrupts CPU 0.
