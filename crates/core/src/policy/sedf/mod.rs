@@ -489,7 +489,9 @@ impl<O: Order> Sedf<O> {
         let waits = on.waitq.first().map(|task| self.tasks[task.index()].begin() - now);
         if let Some(task) = on.runq.first() {
             let left = self.tasks[task.index()].left().max(1);
-            return (Some(Current { task, extra: None }), waits.map_or(left, |at| left.min(at)));
+            // One whose period begins now is noticed by the timer, at once.
+            let until = waits.filter(|&until| until > 0).unwrap_or(left);
+            return (Some(Current { task, extra: None }), left.min(until));
         }
         let Some(until) = waits.filter(|&until| until >= EXTRA_QUANTUM) else {
             return (None, 0);
