@@ -851,4 +851,11 @@ impl<O: Order> Scheduler for Sedf<O> {
         sink("switches", i64::from(on.switches));
         sink("misses", i64::try_from(on.misses).unwrap_or(i64::MAX));
     }
+
+    fn tally(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        for on in &self.cpus {
+            sink("switches", u64::from(on.switches));
+            sink("misses", on.misses);
+        }
+    }
 }
