@@ -431,9 +431,9 @@ fn an_accounting_leaves_nobody_deeper_in_debt_than_a_slice() {
     // Slices of 60 ms. At 90 ms task 1 gets 2 credits for the 200 it has used since 60 ms.
     drive.play(115);
     assert_eq!(drive.probe(1, "credit"), -198 - 350);
-    // At 120 ms it has −498 + 2, so that −300 are left, less 100 for the last 10 ms.
+    // At 120 ms it gets 2 more, which makes −300; then it is charged for the last 5 ms.
     drive.play(120);
-    assert_eq!(drive.probe(1, "credit"), -448);
+    assert_eq!(drive.probe(1, "credit"), -350);
 }
 
 #[test]
