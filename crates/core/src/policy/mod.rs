@@ -19,6 +19,7 @@ policies! {
     "eevdf" eevdf => Eevdf: RunQueue, "Linux since 6.6: earliest eligible virtual deadline first";
     "m-rsf" m_rsf => MRsf: RunQueue, "Shortest first for two slices, then first come";
     "osv" osv => Osv: Scheduler, "OSv: least exponentially decayed use of the CPU first";
+    "credit" credit => Credit: Scheduler, "Xen: domains share by weight and cap, wakers first";
     "mqms-loose" mqms_loose => MqmsLoose: RunQueue, "Strawman: FCFS and RR queues by task number";
     "sedf" sedf => Sedf: Scheduler, "Xen: a slice per period, by earliest deadline, and extra time";
     "dm" dm => Dm: Scheduler, "SEDF by shortest slice (or period, or relative deadline)";
