@@ -19,5 +19,7 @@ policies! {
     "eevdf" eevdf => Eevdf: RunQueue, "Linux since 6.6: earliest eligible virtual deadline first";
     "m-rsf" m_rsf => MRsf: RunQueue, "Shortest first for two slices, then first come";
     "osv" osv => Osv: Scheduler, "OSv: least exponentially decayed use of the CPU first";
+    "credit2" credit2 => Credit2: Scheduler, "Xen since 4.12: credit by weight, more when it is gone";
+    "rtds" rtds => Rtds: Scheduler, "Xen: earliest deadline first, each vCPU within its budget";
     "mqms-loose" mqms_loose => MqmsLoose: RunQueue, "Strawman: FCFS and RR queues by task number";
 }
