@@ -219,13 +219,13 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     }
 
     /// The first of `others`, of what happens on a CPU (which is returned too), and of the
-    /// policy's timer; that alone keeps no run going.
+    /// policy's timer; that alone keeps no run going unless a ready task may be waiting for it.
     #[inline]
     fn next_moment(&self, others: Moment) -> (Moment, usize) {
         let (on_cpu, cpu) = self.agenda.first();
         let mut next = on_cpu.min(others);
         if let Some(time) = self.policy.next_timer()
-            && (next != Moment::NEVER || !self.kicks.is_empty())
+            && (next != Moment::NEVER || !self.kicks.is_empty() || self.ready > 0)
         {
             next = next.min(Moment::new(time.max(self.now), Class::PolicyTimer));
         }

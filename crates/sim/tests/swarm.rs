@@ -88,7 +88,9 @@ impl Case {
     /// Whether no CPU may idle while a ready task could run on it.
     fn work_conserving(&self) -> bool {
         let nature = (self.policy.nature)(&self.settings).unwrap();
-        self.setup.machine.cpus() == 1 || nature.work_conserving
+        // With one runqueue, only a lack of budget keeps a task from an idle CPU.
+        let budgets = (self.policy.params)().iter().any(|param| param.name == "budget");
+        self.setup.machine.cpus() == 1 && !budgets || nature.work_conserving
     }
 }
 

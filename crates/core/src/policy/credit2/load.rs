@@ -2,7 +2,7 @@
 
 use alloc::string::{String, ToString};
 
-use super::{Credit2, Credit2Params, Moving, Place};
+use super::{Credit2, Credit2Params, Moving, Place, Task};
 use crate::Cx;
 use crate::ids::TaskId;
 use crate::params::Value;
@@ -208,21 +208,20 @@ impl Credit2 {
     }
 
     pub(super) fn migrate(&mut self, cx: &mut Cx<'_>, task: TaskId, to: usize) {
-        let Place::OnCpu = self.task(task).place else {
-            let waits = self.task(task).place == Place::Waiting;
-            if waits {
-                self.remove(task);
-                self.change_active(task, -1, cx.now);
-            }
-            self.move_to(task, to);
-            if waits {
-                self.change_active(task, 1, cx.now);
-                self.insert(task);
-                self.tickle(cx, task);
-            }
-            return;
-        };
-        self.tasks[task.index()].moving = Moving::To(to);
-        self.poke(cx, self.task(task).cpu);
+        let Task { place, cpu, .. } = *self.task(task);
+        // One that has just been parked is still there.
+        if place == Place::OnCpu || self.cpus[cpu.index()].current == Some(task) {
+            self.tasks[task.index()].moving = Moving::To(to);
+            return self.poke(cx, cpu);
+        }
+        if place != Place::Waiting {
+            return self.move_to(task, to);
+        }
+        self.remove(task);
+        self.change_active(task, -1, cx.now);
+        self.move_to(task, to);
+        self.change_active(task, 1, cx.now);
+        self.insert(task);
+        self.tickle(cx, task);
     }
 }

@@ -126,7 +126,7 @@ fn no_reset_while_somebody_who_waits_has_credit() {
     rig.wake(1);
     // CPU 1 has been kicked and has not come yet.
     rig.run(0, ms(12), Off::Expired);
-    assert_eq!(rig.pick(0), Some((0, ms(1))));
+    assert_eq!(rig.pick(0), Some((0, us(500))));
     assert_eq!(rig.credit(0), -2_000);
 }
 
