@@ -17,6 +17,11 @@
 //!   first allowed CPU that is idle and has not been kicked, from its own upwards and round. Else
 //!   of the others the one that runs what is last in order, if the vCPU precedes that. When a
 //!   running vCPU begins a period and the first that waits precedes it then, that one kicks.
+//! - Two things that Xen does with extra time make deadlines be missed that need not be. A vCPU
+//!   that waits at a level above 0 kicks nobody when its new period puts it ahead of those that
+//!   run. And the ends of periods are events in order of (level, deadline) as of when the vCPU
+//!   woke or began its period, so that one that woke at a level above 0 begins the next one only
+//!   after all that were at level 0 then. `renewals = "prompt"` does neither.
 //!
 //! | constant | value |
 //! |---|---|
@@ -27,8 +32,6 @@
 //! Deviations:
 //! - Budget is charged as the host measures it, but never for more than has passed since the
 //!   period began. (Xen: by the clock.)
-//! - Periods end in the order of deadlines. Xen orders these events by level first, so that a
-//!   vCPU that woke at a level above 0 begins its new period late, after those at level 0.
 //! - A vCPU without budget kicks nobody. In Xen it does when it is put back, to no effect but
 //!   that equals change places.
 //! - A running vCPU whose affinity changes goes on if it may.
@@ -52,7 +55,7 @@ use crate::params::{ParamError, TaskParams};
 use crate::queue::{Forest, Links, List, Tree};
 use crate::registry::Policy;
 use crate::time::{Span, Time};
-use crate::{Arrival, Cx, Machine, Off, Pick, Scheduler, params};
+use crate::{Arrival, Cx, Machine, Off, Pick, Scheduler, choice, params};
 
 /// The least period and budget.
 const LEAST: Span = Span::from_us(10);
@@ -66,6 +69,18 @@ params! {
         budget: Span = Span::from_ms(4),
         /// Whether vCPUs without budget run when nobody with budget does.
         extratime: bool = true,
+        /// Whether extra time delays new periods, as in Xen, or not.
+        renewals: Renewals = Renewals::Xen,
+    }
+}
+
+choice! {
+    /// When vCPUs that have used extra time get their budgets.
+    pub enum Renewals {
+        /// After those that have not, and without preempting anybody.
+        Xen = "xen",
+        /// At their deadlines.
+        Prompt = "prompt",
     }
 }
 
@@ -78,8 +93,8 @@ pub struct Rtds {
     /// Waiting vCPUs with budget, by (level, deadline, arrival number).
     waiting: Forest<(u32, Time, u64)>,
     queue: Tree,
-    /// All vCPUs that are ready or run, by (deadline, arrival number).
-    periods: Forest<(Time, u64)>,
+    /// All vCPUs that are ready or run, by (level or 0, deadline, arrival number).
+    periods: Forest<(u32, Time, u64)>,
     ends: Tree,
     /// Those whose periods have just ended, while the timer runs.
     renewed: Links,
@@ -109,7 +124,7 @@ struct Task {
     cpu: CpuId,
     /// Up to when its time has been charged.
     charged: Time,
-    /// The timer has given it a budget after it had none.
+    /// It may precede others now that the timer has given it a new budget.
     refilled: bool,
 }
 
@@ -224,7 +239,11 @@ impl Rtds {
     }
 
     fn expect_end(&mut self, task: TaskId) {
-        let key = (self.task(task).deadline, self.arrival());
+        let level = match self.params.renewals {
+            Renewals::Xen => self.task(task).level,
+            Renewals::Prompt => 0,
+        };
+        let key = (level, self.task(task).deadline, self.arrival());
         self.periods.insert(&mut self.ends, task, key, ());
     }
 
@@ -417,19 +436,20 @@ impl Scheduler for Rtds {
     }
 
     fn next_timer(&self) -> Option<Time> {
-        self.ends.first().map(|task| self.periods.key(task).0)
+        self.ends.first().map(|task| self.periods.key(task).1)
     }
 
     fn timer(&mut self, cx: &mut Cx<'_>) {
         let mut renewed = List::default();
         while let Some(task) = self.ends.first() {
-            if self.periods.key(task).0 > cx.now {
+            if self.periods.key(task).1 > cx.now {
                 break;
             }
             self.periods.remove(&mut self.ends, task);
+            let prompt = self.params.renewals == Renewals::Prompt;
             let known = &mut self.tasks[task.index()];
+            known.refilled = known.place == Place::Depleted || prompt && known.level > 0;
             known.renew(cx.now);
-            known.refilled = known.place == Place::Depleted;
             match known.place {
                 Place::Waiting => {
                     self.waiting.remove(&mut self.queue, task);
