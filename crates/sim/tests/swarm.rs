@@ -20,7 +20,7 @@ use std::sync::Arc;
 const CASES: u64 = 6_000;
 
 /// Policies that by their definition leave even a single CPU idle beside ready tasks.
-const IDLING: [&str; 4] = ["sedf", "dm", "d-edf", "sedf-dm"];
+const IDLING: [&str; 5] = ["sedf", "dm", "d-edf", "sedf-dm", "rtds"];
 
 type Setting = (&'static str, &'static str);
 
