@@ -133,13 +133,6 @@ impl Links {
         list.went = list.went.wrapping_add(1);
     }
 
-    /// The task behind `task`, which must be in a list.
-    #[inline]
-    pub fn next(&self, task: TaskId) -> Option<TaskId> {
-        let next = self.nodes[task.index()].next;
-        (next != NONE).then_some(TaskId(next))
-    }
-
     /// The tasks of `list` from head to tail.
     pub fn iter<'a>(&'a self, list: &List) -> impl Iterator<Item = TaskId> + use<'a> {
         let mut at = list.head;
