@@ -20,8 +20,8 @@ policies! {
     "m-rsf" m_rsf => MRsf: RunQueue, "Shortest first for two slices, then first come";
     "osv" osv => Osv: Scheduler, "OSv: least exponentially decayed use of the CPU first";
     "mqms-loose" mqms_loose => MqmsLoose: RunQueue, "Strawman: FCFS and RR queues by task number";
-    "sedf" sedf => Sedf: Scheduler, "Xen: a slice per period, by earliest deadline, and extra time";
+    "sedf" sedf => Sedf: Scheduler, "Xen: a slice per period by earliest deadline; extra time";
     "dm" dm => Dm: Scheduler, "SEDF by shortest slice (or period, or relative deadline)";
     "d-edf" d_edf => DEdf: Scheduler, "SEDF, by shortest slice after misses in a row";
-    "sedf-dm" sedf_dm => SedfDm: Scheduler, "SEDF, by shortest slice while many deadlines are missed";
+    "sedf-dm" sedf_dm => SedfDm: Scheduler, "SEDF, by shortest slice while many miss deadlines";
 }
