@@ -6,7 +6,7 @@
 //! A job's deadline is that of its arrival, or the arrival plus the task's relative deadline. One
 //! that begins without its task having blocked keeps the deadline of the job before.
 
-use super::{Order, Place, Sedf, ns};
+use super::{Order, Sedf, ns};
 use crate::ids::{CpuId, TaskId};
 use crate::time::{Span, Time};
 use crate::{Cx, Off, Pick};
@@ -50,6 +50,5 @@ impl<O: Order> Sedf<O> {
         if runnable {
             self.push_run(task);
         }
-        debug_assert!(runnable || self.tasks[task.index()].place == Place::Away);
     }
 }
