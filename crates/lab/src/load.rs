@@ -487,7 +487,7 @@ impl Reader<'_> {
                     return Err(Fault::at(&node.at, format!("`rate` = {rate} is out of range"))
                         .help("it is requests per second, above 0"));
                 }
-                self.files.dist(node, &format!("exp({}ns)", 1e9 / rate))?
+                self.files.dist(node, &format!("exp({}ns)", libm::round(1e9 / rate)))?
             }
             (None, _) => {
                 self.fields.need("interarrival", "\"exp(10ms)\"")?;
