@@ -1,6 +1,8 @@
-//! One decision of a policy: pick, tick, put, with 16, 1,000 and 100,000 tasks on one CPU, beside
-//! the same three calls of ArceOS's `axsched` crate.
+//! What a decision of a policy costs on one CPU. Pick, tick, put with 16, 1,000 and 100,000 tasks,
+//! beside the same three calls of ArceOS's `axsched` crate; and a pick, a block and a wake-up with
+//! 2,000 and 200,000 ready tasks, for M-RSF and what its paper compares it with.
 
+use anysched_bench::registered;
 use anysched_core::policy::cfs_arceos::CfsArceos;
 use anysched_core::policy::fcfs::Fcfs;
 use anysched_core::policy::rr::RoundRobin;
@@ -8,6 +10,7 @@ use anysched_core::{
     Arrival, CpuId, CpuMask, Cx, Enqueue, Machine, Off, Params, RunQueue, Scheduler, Span, TaskId,
     TaskParams, Time, Uni,
 };
+use anysched_workload::rng::Rng;
 use axsched::BaseScheduler;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use std::sync::Arc;
@@ -91,5 +94,41 @@ fn decisions(c: &mut Criterion) {
     theirs(c, "axsched-cfs", axsched::CFScheduler::new, axsched::CFSTask::new);
 }
 
-criterion_group!(benches, decisions);
+/// Picks a task, which runs to its block and wakes up at once with another burst, so that as many
+/// are ready as before. Bursts are drawn ahead of time.
+fn wakeups(c: &mut Criterion) {
+    let machine = Machine::flat(1).unwrap();
+    let mut rng = Rng::from_seed(1);
+    let mut draw = || Span((-1e6 * libm::log(1.0 - rng.unit())) as u64 + 1);
+    let bursts: Vec<Span> = (0..1 << 16).map(|_| draw()).collect();
+    let with = |why, burst| Arrival { burst: Some(burst), ..Arrival::because(why) };
+    for tasks in [2_000, 200_000] {
+        for name in ["fcfs", "sjf", "cfs", "m-rsf"] {
+            let mut scheduler = registered(name, &machine);
+            let (mut kicks, mut now, mut next) = (CpuMask::EMPTY, Time(0), 0);
+            for task in (0..tasks).map(TaskId) {
+                let mut cx = Cx::new(now, &mut kicks);
+                scheduler.attach(&mut cx, task, &TaskParams::default());
+                let burst = bursts[task.index() % bursts.len()];
+                scheduler.enqueue(&mut cx, task, with(Enqueue::New, burst));
+            }
+            c.benchmark_group("wakeup").bench_function(BenchmarkId::new(name, tasks), |b| {
+                b.iter(|| {
+                    let cpu = CpuId(0);
+                    let mut cx = Cx::new(now, &mut kicks);
+                    let Some(pick) = scheduler.pick_next(&mut cx, cpu) else { return };
+                    let ran = pick.slice.min(Span::from_ms(1));
+                    now += ran;
+                    let mut cx = Cx::new(now, &mut kicks);
+                    scheduler.put_prev(&mut cx, cpu, pick.task, ran, Off::Blocked);
+                    next = (next + 1) % bursts.len();
+                    let woken = with(Enqueue::Wakeup { prev: cpu, sync: false }, bursts[next]);
+                    scheduler.enqueue(&mut cx, pick.task, woken);
+                });
+            });
+        }
+    }
+}
+
+criterion_group!(benches, decisions, wakeups);
 criterion_main!(benches);

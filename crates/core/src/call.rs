@@ -200,6 +200,10 @@ macro_rules! scheduler_by_call {
             fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
                 self.policy.probe(task, sink);
             }
+            #[inline]
+            fn tally(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+                self.policy.tally(sink);
+            }
         }
     };
 }

@@ -231,6 +231,10 @@ pub trait Scheduler {
 
     /// Names and values that show the policy's state of `task`, for traces and tests.
     fn probe(&self, _task: TaskId, _sink: &mut dyn FnMut(&'static str, i64)) {}
+
+    /// Names and values of what the policy has counted of itself so far, for measurements. Values
+    /// that there are one per CPU of have one name and come in the order of the CPUs.
+    fn tally(&self, _sink: &mut dyn FnMut(&'static str, u64)) {}
 }
 
 macro_rules! forward {
@@ -291,6 +295,10 @@ macro_rules! forward {
             #[inline]
             fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
                 (**self).probe(task, sink)
+            }
+            #[inline]
+            fn tally(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+                (**self).tally(sink)
             }
         }
     };

@@ -63,9 +63,9 @@ impl Scenario {
 /// What `seed` may be: whole numbers of TOML from 0 on.
 pub(crate) const SEEDS: RangeInclusive<u64> = 0..=i64::MAX as u64;
 
-const KEYS: [&str; 12] = [
-    "question", "title", "seed", "policy", "duration", "machine", "workload", "scenario", "sweep",
-    "claim", "report", "quick",
+const KEYS: [&str; 13] = [
+    "question", "title", "seed", "policy", "duration", "machine", "workload", "vm", "scenario",
+    "sweep", "claim", "report", "quick",
 ];
 
 impl Experiment {
@@ -172,7 +172,7 @@ impl Experiment {
 
 fn read_scenarios(fields: &Fields<'_>, sweep: &Sweep) -> Result<Vec<Scenario>, Fault> {
     let mut base = Node::empty_table(NOWHERE);
-    for key in ["machine", "workload", "duration"] {
+    for key in ["machine", "workload", "vm", "duration"] {
         if let Some(entry) = fields.table.entry(key) {
             base.replace(&[key], &entry.key_at, entry.node.clone()).map_err(Fault::whole)?;
         }
@@ -184,7 +184,7 @@ fn read_scenarios(fields: &Fields<'_>, sweep: &Sweep) -> Result<Vec<Scenario>, F
     }
     let mut scenarios: Vec<Scenario> = Vec::new();
     for node in nodes {
-        let keys = ["name", "machine", "workload", "duration", "policy"];
+        let keys = ["name", "machine", "workload", "vm", "duration", "policy"];
         let fields = Fields::of(node, "[[scenario]]", &keys)?;
         let name_node = fields.need("name", "\"interactive\"")?;
         let name = crate::fields::text(name_node, "name")?;
@@ -229,8 +229,8 @@ fn read_changes(node: &Node, sweep: &Sweep) -> Result<Vec<(String, Table)>, Faul
 }
 
 fn require_workload(scenario: Scenario) -> Result<Scenario, Fault> {
-    let workload = scenario.tree.as_table().and_then(|table| table.get("workload"));
-    if workload.is_some() {
+    let has = |key| scenario.tree.as_table().is_some_and(|table| table.get(key).is_some());
+    if has("workload") || has("vm") {
         return Ok(scenario);
     }
     let help = "add a `[[workload]]`, for example with `kind = \"batch\"`, `tasks = 100` and \

@@ -2,7 +2,7 @@
 
 use crate::error::Fault;
 use crate::tree::{Node, Table, Value};
-use anysched_core::Span;
+use anysched_core::{CpuSet, Span};
 use anysched_workload::nearest::nearest;
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
@@ -30,6 +30,11 @@ impl<'a> Fields<'a> {
             }
         }
         Ok(Fields { table, at: &node.at, what })
+    }
+
+    /// Where the table is.
+    pub(crate) fn at(&self) -> &'a Range<usize> {
+        self.at
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&'a Node> {
@@ -100,6 +105,15 @@ fn wrong(node: &Node, key: &str, wanted: &str) -> Fault {
 
 pub(crate) fn text<'a>(node: &'a Node, key: &str) -> Result<&'a str, Fault> {
     node.as_text().ok_or_else(|| wrong(node, key, "a text in quotes"))
+}
+
+/// A set of CPUs as text, or the number of one.
+pub(crate) fn cpus(node: &Node, key: &str) -> Result<CpuSet, Fault> {
+    let text = match &node.value {
+        Value::Integer(cpu) => cpu.to_string(),
+        _ => text(node, key)?.to_string(),
+    };
+    CpuSet::parse(&text).map_err(|why| Fault::at(&node.at, format!("`{key}` = \"{text}\": {why}")))
 }
 
 /// A time as text, or a plain 0.

@@ -38,6 +38,7 @@ mod stats;
 mod sweep;
 mod tree;
 pub mod tune;
+mod vm;
 mod workers;
 
 pub use claim::{Check, ClaimResult, Measure, Verdict};

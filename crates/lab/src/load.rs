@@ -4,18 +4,19 @@ use crate::error::Fault;
 use crate::fields::{self, Fields, hint};
 use crate::files::Files;
 use crate::tree::{Node, Value};
+use crate::vm::Pinged;
 use anysched_core::{CpuId, CpuSet, DomainId, Span, Time};
 use anysched_workload::dist::Dist;
 use anysched_workload::generate::{
-    Arrivals, Batch, Closed, Generator, Hog, Interactive, Open, Periodic, SettingError, Settings,
-    TaskSet,
+    Arrivals, Batch, Closed, Generator, Hog, Interactive, Open, Parallel, Periodic, Ping, Service,
+    SettingError, Settings, TaskSet,
 };
 use anysched_workload::import::{ftrace, rtapp, swf};
 use anysched_workload::mix::Mix;
 use anysched_workload::model::Model;
 use anysched_workload::rng;
 use anysched_workload::tasks_csv::TaskList;
-use anysched_workload::{Load, Op};
+use anysched_workload::{Load, Op, Port};
 use std::sync::Arc;
 
 /// The loads of a group of rows, checked. What they read from files is shared by all runs.
@@ -29,11 +30,14 @@ pub(crate) struct Loads {
     pub(crate) until: Option<Time>,
     /// Where the first load is written that never ends.
     pub(crate) endless: Option<std::ops::Range<usize>>,
+    /// What other virtual machines have to answer.
+    pub(crate) pinged: Vec<Pinged>,
 }
 
 #[derive(Clone, Debug)]
 enum Part {
     Generated(Arc<dyn Generator>),
+    Ping(Ping),
     Tasks(Arc<TaskList>),
     Model(Arc<Model>),
 }
@@ -64,7 +68,7 @@ pub fn workload_kinds() -> &'static [WorkloadKind] {
     &KINDS
 }
 
-static KINDS: [WorkloadKind; 12] = [
+static KINDS: [WorkloadKind; 15] = [
     WorkloadKind {
         name: "batch",
         summary: "Tasks that are all there at once",
@@ -108,6 +112,24 @@ static KINDS: [WorkloadKind; 12] = [
         generated: true,
     },
     WorkloadKind {
+        name: "service",
+        summary: "Requests from elsewhere, and tasks that answer them",
+        own: &["servers", "rate", "interarrival", "service", "hop", "requests", "until"],
+        generated: true,
+    },
+    WorkloadKind {
+        name: "ping",
+        summary: "A task that asks another virtual machine at fixed times",
+        own: &["to", "every", "offset", "work", "answer", "hop", "pings"],
+        generated: true,
+    },
+    WorkloadKind {
+        name: "parallel",
+        summary: "Tasks that compute and meet at a barrier, perhaps with a lock that they need",
+        own: &["tasks", "run", "rounds", "locked", "spin"],
+        generated: true,
+    },
+    WorkloadKind {
         name: "tasks",
         summary: "A list of tasks as CSV: when each arrives and how long it runs",
         own: &["file"],
@@ -141,37 +163,68 @@ impl Loads {
             Fault::at(&list.at, format!("`workload` is a list of tables, not {}", list.shown()))
                 .help("each begins with a line `[[workload]]`")
         })?;
-        let (mut parts, mut words) = (Vec::new(), Vec::new());
-        let mut until = None;
-        let mut endless = None;
+        let mut loads = Loads::none(cpus);
         for node in nodes {
-            let part = read_part(node, cpus, files)?;
+            let part = read_part(node, cpus, files, &mut loads)?;
             let goes_on = match &part {
                 Part::Generated(generator) => generator.endless(),
+                Part::Ping(ping) => ping.endless(),
                 Part::Tasks(_) => false,
                 Part::Model(model) => {
-                    until = until.max(model.until);
+                    loads.until = loads.until.max(model.until);
                     model.until.is_none() && is_endless(model)
                 }
             };
-            if goes_on && endless.is_none() {
-                endless = Some(node.at.clone());
+            if goes_on && loads.endless.is_none() {
+                loads.endless = Some(node.at.clone());
             }
-            parts.push(part);
-            words.push(in_words(node));
+            loads.parts.push(part);
+            loads.words.push(in_words(node));
         }
-        Ok(Loads { parts, cpus, words, until, endless })
+        Ok(loads)
+    }
+
+    /// No load on a machine of `cpus` CPUs.
+    pub(crate) fn none(cpus: usize) -> Loads {
+        let (parts, words, pinged) = Default::default();
+        Loads { parts, cpus, words, until: None, endless: None, pinged }
+    }
+
+    /// Adds a load that no file has, and returns its position.
+    pub(crate) fn add(&mut self, generator: Arc<dyn Generator>) -> usize {
+        self.parts.push(Part::Generated(generator));
+        self.parts.len() - 1
+    }
+
+    /// Says through which port the load at position `part` pings.
+    pub(crate) fn set_port(&mut self, part: usize, port: Port) {
+        if let Part::Ping(ping) = &mut self.parts[part] {
+            ping.port = port;
+        }
     }
 
     /// The load as the run with this seed has it.
     ///
     /// Errors: one of the loads is refused after all.
     pub(crate) fn build(&self, seed: u64) -> Result<Box<dyn Load>, String> {
+        self.build_with_channels(seed).map(|(load, _)| load)
+    }
+
+    /// The same, and what is added to the numbers of the channels of each of the loads.
+    ///
+    /// Errors: as [`Loads::build`].
+    pub(crate) fn build_with_channels(
+        &self,
+        seed: u64,
+    ) -> Result<(Box<dyn Load>, Vec<u32>), String> {
         let build = |(number, part): (usize, &Part)| -> Result<Box<dyn Load>, String> {
             let seed = rng::derive(seed, &format!("workload.{number}"));
             Ok(match part {
                 Part::Generated(generator) => {
                     generator.build(seed, self.cpus).map_err(|error| error.to_string())?
+                }
+                Part::Ping(ping) => {
+                    ping.build(seed, self.cpus).map_err(|error| error.to_string())?
                 }
                 Part::Tasks(tasks) => Box::new(TaskList::clone(tasks).into_load()),
                 Part::Model(model) => {
@@ -182,7 +235,12 @@ impl Loads {
         };
         let mut loads: Vec<Box<dyn Load>> =
             self.parts.iter().enumerate().map(build).collect::<Result<_, _>>()?;
-        Ok(if loads.len() == 1 { loads.remove(0) } else { Box::new(Mix::new(loads)) })
+        if loads.len() == 1 {
+            return Ok((loads.remove(0), vec![0]));
+        }
+        let mix = Mix::new(loads);
+        let channels = mix.first_channels();
+        Ok((Box::new(mix), channels))
     }
 }
 
@@ -219,7 +277,12 @@ fn canonical_kind(text: &str) -> String {
     }
 }
 
-fn read_part(node: &Node, cpus: usize, files: &mut Files) -> Result<Part, Fault> {
+fn read_part(
+    node: &Node,
+    cpus: usize,
+    files: &mut Files,
+    loads: &mut Loads,
+) -> Result<Part, Fault> {
     let Some(table) = node.as_table() else {
         return Err(Fault::at(&node.at, format!("a load is a table, not {}", node.shown())));
     };
@@ -246,6 +309,9 @@ fn read_part(node: &Node, cpus: usize, files: &mut Files) -> Result<Part, Fault>
         "task-set" => reader.task_set(cpus),
         "interactive" => reader.interactive(cpus),
         "hog" => reader.hog(cpus),
+        "service" => reader.service(cpus),
+        "ping" => reader.ping(cpus, loads),
+        "parallel" => reader.parallel(cpus),
         "tasks" => reader.tasks(cpus),
         _ => reader.model(&kind, cpus),
     }
@@ -276,14 +342,7 @@ impl Reader<'_> {
     fn settings(&self) -> Result<Settings, Fault> {
         let affinity = match self.fields.get("affinity") {
             None => CpuSet::All,
-            Some(node) => {
-                let text = match &node.value {
-                    Value::Integer(cpu) => cpu.to_string(),
-                    _ => fields::text(node, "affinity")?.to_string(),
-                };
-                CpuSet::parse(&text)
-                    .map_err(|why| Fault::at(&node.at, format!("`affinity` = \"{text}\": {why}")))?
-            }
+            Some(node) => fields::cpus(node, "affinity")?,
         };
         Ok(Settings {
             name: self.fields.text("name")?.map(str::to_string),
@@ -412,6 +471,74 @@ impl Reader<'_> {
             offset: self.offset()?,
             until: self.time("until")?,
             check: self.fields.span("check")?.unwrap_or(Span::from_ms(1)),
+        };
+        self.generated(load, cpus)
+    }
+
+    fn service(mut self, cpus: usize) -> Result<Part, Fault> {
+        let gaps = match (self.fields.get("rate"), self.fields.get("interarrival")) {
+            (Some(_), Some(node)) => {
+                return Err(Fault::at(&node.at, "`rate` and `interarrival` say the same thing")
+                    .help("keep one of them"));
+            }
+            (Some(node), None) => {
+                let rate = fields::real(node, "rate")?;
+                if !(rate > 0.0 && rate.is_finite()) {
+                    return Err(Fault::at(&node.at, format!("`rate` = {rate} is out of range"))
+                        .help("it is requests per second, above 0"));
+                }
+                self.files.dist(node, &format!("exp({}ns)", libm::round(1e9 / rate)))?
+            }
+            (None, _) => {
+                self.fields.need("interarrival", "\"exp(10ms)\"")?;
+                self.dist_needed("interarrival")?
+            }
+        };
+        let load = Service {
+            settings: self.settings()?,
+            servers: self.fields.whole("servers", 1..=MAX_SOURCES)?.unwrap_or(1),
+            gaps,
+            service: self.dist_needed("service")?,
+            hop: self.hop()?,
+            requests: self.count("requests")?,
+            until: self.time("until")?,
+        };
+        self.generated(load, cpus)
+    }
+
+    /// Messages that pass through a driver domain need 50 us for it, either way, unless it is said
+    /// otherwise.
+    fn hop(&self) -> Result<Span, Fault> {
+        Ok(self.fields.span("hop")?.unwrap_or(Span::from_us(50)))
+    }
+
+    fn ping(mut self, cpus: usize, loads: &mut Loads) -> Result<Part, Fault> {
+        let to = self.fields.need("to", "\"web\"")?;
+        let work = self.dist("work")?.unwrap_or(Dist::constant(Span::from_us(20)));
+        let ping = Ping {
+            settings: self.settings()?,
+            every: self.fields.span("every")?.unwrap_or(Span::from_ms(1000)),
+            offset: self.offset()?,
+            work,
+            count: self.count("pings")?,
+            port: Port(0),
+        };
+        ping.validate(cpus).map_err(|error| self.fault(&error))?;
+        let answer = self.dist("answer")?.unwrap_or_else(|| ping.work.clone());
+        let (hop, part) = (self.hop()?, loads.parts.len());
+        let (to, to_at) = (fields::text(to, "to")?.to_string(), to.at.clone());
+        loads.pinged.push(Pinged { part, to, to_at, answer, hop });
+        Ok(Part::Ping(ping))
+    }
+
+    fn parallel(mut self, cpus: usize) -> Result<Part, Fault> {
+        let load = Parallel {
+            settings: self.settings()?,
+            tasks: self.sources()?,
+            run: self.dist_needed("run")?,
+            rounds: self.fields.whole("rounds", 1..=MAX_TASKS)?.unwrap_or(1),
+            locked: self.fields.span("locked")?.unwrap_or_default(),
+            spin: self.fields.flag("spin")?.unwrap_or_default(),
         };
         self.generated(load, cpus)
     }

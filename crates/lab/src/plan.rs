@@ -11,6 +11,7 @@ use crate::results::{Group, PolicyUsed};
 use crate::run::RunError;
 use crate::sweep::{AxisValue, MAX_RUNS, PolicyEntry};
 use crate::tree::{Entry, Node};
+use crate::vm::Vms;
 use anysched_core::{Scheduler, Span, Time};
 use anysched_sim::{Metrics, Setup, Sim};
 use anysched_trace::Sink;
@@ -39,6 +40,7 @@ pub(crate) struct PlannedGroup {
     /// In the order of the policies, each with its machine.
     cells: Vec<Cell>,
     loads: Loads,
+    pub(crate) vms: Vms,
     /// What of the group its seeds derive from.
     identity: Vec<String>,
 }
@@ -194,7 +196,8 @@ impl Plan {
         let built = (policy.info.build)(&setup.machine, &policy.settings());
         let scheduler = wrap(built.map_err(|error| failed(error.to_string()))?);
         let load = planned.loads.build(seed).map_err(failed)?;
-        let sim = Sim::with_sink(Setup::clone(setup), scheduler, load, sink);
+        let vms = planned.vms.build(seed).map_err(failed)?;
+        let sim = Sim::with_sink(Setup::clone(setup), scheduler, load, sink).with_vms(vms);
         let (metrics, _, sink) = sim.run().map_err(|error| failed(error.to_string()))?;
         Ok((metrics, sink))
     }
@@ -267,14 +270,22 @@ fn build_group(
         return Err(Fault::whole("no [machine]").help("add `[machine]` and `cpus = 4` below it"));
     };
     let mut setup = machine::setup(machine)?;
-    let Some(list) = part("workload") else { return Err(Fault::whole("no load")) };
     // Policies with machines of their own are given the same tasks as the others.
-    let loads = Loads::read(list, setup.machine.cpus(), files)?;
-    setup.until = end(part("duration"), &loads)?;
+    let cpus = setup.machine.cpus();
+    let loads = match part("workload") {
+        Some(list) => Loads::read(list, cpus, files)?,
+        None => Loads::none(cpus),
+    };
+    if let Some(ping) = loads.pinged.first() {
+        return Err(Fault::at(&ping.to_at, "what pings a virtual machine is in one itself")
+            .help("make it a [[vm.workload]] of another [[vm]]"));
+    }
+    let vms = part("vm").map(|list| Vms::read(list, cpus, files)).transpose()?.unwrap_or_default();
+    setup.until = end(part("duration"), &loads, &vms)?;
     let mut described = Group {
         axes,
         machine: machine::describe(&setup),
-        loads: loads.words.clone(),
+        loads: loads.words.iter().map(String::as_str).chain(vms.words()).map(Into::into).collect(),
         costs: machine::describe_costs(&setup.costs),
         duration: (setup.until != Time::NEVER).then(|| setup.until.since(Time::ZERO).to_string()),
         exceptions: Vec::new(),
@@ -302,12 +313,12 @@ fn build_group(
         policy.build(&own.machine)?;
         cells.push(Cell { policy, setup: own });
     }
-    Ok(PlannedGroup { described, cells, loads, identity })
+    Ok(PlannedGroup { described, cells, loads, vms, identity })
 }
 
 /// When a run ends at the latest.
-fn end(duration: Option<&Node>, loads: &Loads) -> Result<Time, Fault> {
-    match (duration, loads.until, &loads.endless) {
+fn end(duration: Option<&Node>, loads: &Loads, vms: &Vms) -> Result<Time, Fault> {
+    match (duration, loads.until, loads.endless.as_ref().or(vms.endless())) {
         (Some(duration), ..) => Ok(Time::ZERO + read_duration(duration)?),
         (None, _, Some(at)) => Err(Fault::at(at, "this load never ends").help(
             "say how long a run is with `duration = \"10s\"` at the top, or how much there is of \

@@ -1,9 +1,12 @@
 //! Making the runs, on as many threads as wanted. What comes out does not depend on how many.
 
 use crate::columns;
-use crate::plan::Plan;
-use crate::results::{Results, Row, Run};
+use crate::plan::{Plan, PlannedGroup};
+use crate::results::{Group, Results, Row, Run};
+use crate::sweep::AxisValue;
+use crate::vm::{ALL, VM};
 use crate::workers::Workers;
+use anysched_sim::Metrics;
 use anysched_trace::NoTrace;
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -60,7 +63,8 @@ pub fn available_jobs() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-type Outcome = Result<Run, RunError>;
+/// What a run has shown, of the whole machine and of each kind of virtual machine.
+type Outcome = Result<Vec<Run>, RunError>;
 
 impl Plan {
     /// Makes all runs and judges the claims. After a cancellation, the rows that are complete.
@@ -70,13 +74,23 @@ impl Plan {
         let (policies, seeds) = (self.policies.len(), self.seeds as usize);
         let mut outcomes = self.run_all(options);
         let mut rows = Vec::with_capacity(self.groups.len() * policies);
-        for (number, outcomes) in outcomes.chunks_mut(seeds).enumerate() {
-            let runs =
-                outcomes.iter_mut().map_while(Option::take).collect::<Result<Vec<_>, _>>()?;
-            if runs.len() == seeds {
-                rows.push(Row { group: number / policies, policy: number % policies, runs });
+        let mut groups = Vec::new();
+        for (number, outcomes) in outcomes.chunks_mut(seeds * policies).enumerate() {
+            let first = groups.len();
+            groups.extend(self.views(number));
+            for (policy, outcomes) in outcomes.chunks_mut(seeds).enumerate() {
+                let runs =
+                    outcomes.iter_mut().map_while(Option::take).collect::<Result<Vec<_>, _>>()?;
+                if runs.len() < seeds {
+                    continue;
+                }
+                for group in first..groups.len() {
+                    let of_group = |views: &Vec<Run>| views[group - first].clone();
+                    rows.push(Row { group, policy, runs: runs.iter().map(of_group).collect() });
+                }
             }
         }
+        rows.sort_by_key(|row| (row.group, row.policy));
         let mut results = Results {
             experiment: self.experiment.clone(),
             question: self.question.clone(),
@@ -85,8 +99,8 @@ impl Plan {
             seed: self.seed,
             seeds: self.seeds,
             policies: self.policies_used(),
-            groups: self.groups().cloned().collect(),
-            complete: rows.len() == self.groups.len() * policies,
+            complete: rows.len() == groups.len() * policies,
+            groups,
             rows,
             claims: Vec::new(),
             shown: self.shown.clone(),
@@ -124,7 +138,33 @@ impl Plan {
     fn run_numbered(&self, number: usize) -> Outcome {
         let (group, policy, index) = self.place(number);
         let (metrics, _) = self.run_one(group, policy, index, NoTrace)?;
-        let values = columns::measure(&metrics);
-        Ok(Run { index, seed: self.seed(group, index), values })
+        let seed = self.seed(group, index);
+        let run = |metrics: &Metrics| Run { index, seed, values: columns::measure(metrics) };
+        let mut runs = vec![run(&metrics)];
+        let vms = &self.groups[group].vms;
+        for kind in 0..vms.names().count() {
+            let mut of_kind = Metrics::default();
+            let machines = metrics.vms.iter().enumerate();
+            machines
+                .filter(|&(number, _)| vms.kind_of(number) == kind)
+                .for_each(|(_, vm)| of_kind.merge(&vm.inside));
+            runs.push(run(&of_kind));
+        }
+        Ok(runs)
+    }
+
+    /// The groups of rows that a group of runs gives: the whole machine, and each kind of virtual
+    /// machine.
+    fn views(&self, group: usize) -> Vec<Group> {
+        let PlannedGroup { described, vms, .. } = &self.groups[group];
+        if self.groups.iter().all(|group| group.vms.is_empty()) {
+            return vec![described.clone()];
+        }
+        let view = |name: &str| {
+            let mut view = described.clone();
+            view.axes.push((VM.to_string(), AxisValue::Text(name.to_string())));
+            view
+        };
+        [ALL].into_iter().chain(vms.names()).map(view).collect()
     }
 }

@@ -127,7 +127,9 @@ fn read_axis(
 pub(crate) fn is_path(path: &str) -> bool {
     let (first, rest) = path.split_once('.').unwrap_or((path, ""));
     match first {
-        "machine" | "workload" => !rest.is_empty() && rest.split('.').all(|part| !part.is_empty()),
+        "machine" | "workload" | "vm" => {
+            !rest.is_empty() && rest.split('.').all(|part| !part.is_empty())
+        }
         "duration" => path == first,
         _ => false,
     }
@@ -146,8 +148,8 @@ fn check_path(path: &str, at: &Range<usize>) -> Result<(), Fault> {
              …]`"
             .to_string()
         }
-        _ => "an axis is `policy`, `duration` or a path such as `\"machine.cpus\"` or \
-              `\"workload.0.tasks\"`"
+        _ => "an axis is `policy`, `duration` or a path such as `\"machine.cpus\"`, \
+              `\"workload.0.tasks\"` or `\"vm.0.policy\"`"
             .to_string(),
     };
     Err(Fault::at(at, format!("`{path}` cannot be swept")).label("not an axis").help(help))

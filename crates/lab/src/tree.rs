@@ -102,6 +102,11 @@ impl Table {
 }
 
 impl Node {
+    /// A text.
+    pub(crate) fn of_text(text: &str, at: &Range<usize>) -> Node {
+        Node { value: Value::Text(text.to_string()), at: at.clone() }
+    }
+
     pub(crate) fn empty_table(at: Range<usize>) -> Node {
         Node { value: Value::Table(Table::default()), at }
     }

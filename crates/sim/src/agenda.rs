@@ -13,6 +13,9 @@ pub(crate) enum Class {
     Ready,
     PolicyTimer,
     Tick,
+    /// Anything in a virtual machine, up to its picks: what its CPUs want is known before the
+    /// slices of those CPUs end.
+    Guest,
     SliceEnd,
 }
 
@@ -44,6 +47,7 @@ impl Moment {
             2 => Class::Ready,
             3 => Class::PolicyTimer,
             4 => Class::Tick,
+            5 => Class::Guest,
             _ => Class::SliceEnd,
         }
     }

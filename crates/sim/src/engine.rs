@@ -14,6 +14,7 @@ use crate::cpu::Cpu;
 use crate::metrics::Metrics;
 use crate::sync::Objects;
 use crate::task::{Job, State, Tasks};
+use crate::vm::{Guest, Vm, Vms};
 
 /// One run of a machine under a policy and a load.
 pub struct Sim<S, L, T = NoTrace> {
@@ -27,12 +28,12 @@ pub struct Sim<S, L, T = NoTrace> {
     pub(crate) tasks: Tasks,
     pub(crate) objects: Objects,
     /// When something comes from outside the tasks next.
-    outside: Time,
+    pub(crate) outside: Time,
     pub(crate) sleepers: Sleepers,
     pub(crate) kicks: CpuMask,
     /// Per runqueue, when its lock is free again.
     locks: Vec<Time>,
-    agenda: CpuAgenda,
+    pub(crate) agenda: CpuAgenda,
     tick: Span,
     next_hotplug: usize,
     /// Tasks that are ready but do not run.
@@ -40,9 +41,15 @@ pub struct Sim<S, L, T = NoTrace> {
     running: u64,
     /// Operations done since time last passed.
     pub(crate) standstill: u64,
+    /// Runs of the policy's timer since a task was last picked.
+    fruitless: u64,
     pub(crate) metrics: Metrics,
     on_exit: Option<OnExit>,
     pub(crate) error: Option<SimError>,
+    /// The virtual machines whose CPUs are tasks here, if there are any.
+    pub(crate) vms: Option<Box<Vms>>,
+    /// What this machine is to the one whose tasks its CPUs are, if it is virtual.
+    pub(crate) guest: Option<Box<Guest>>,
 }
 
 /// Takes the results of tasks as they exit.
@@ -115,6 +122,9 @@ impl std::error::Error for SimError {}
 
 const STANDSTILL: u64 = 10_000_000;
 
+/// How often the policy's timer may run before it is believed that no ready task waits for it.
+const FRUITLESS: u64 = 1_000_000;
+
 impl<S: Scheduler, L: Load> Sim<S, L, NoTrace> {
     /// A run of `load` under `policy`, built for the same machine, without a trace.
     pub fn new(setup: Setup, policy: S, load: L) -> Sim<S, L, NoTrace> {
@@ -147,10 +157,21 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             ready: 0,
             running: 0,
             standstill: 0,
+            fruitless: 0,
             metrics: Metrics::default(),
             on_exit: None,
             error: None,
+            vms: None,
+            guest: None,
         }
+    }
+
+    /// The same run with virtual machines: the CPUs of each are tasks beside those of the load.
+    pub fn with_vms(mut self, vms: Vec<Vm>) -> Sim<S, L, T> {
+        if !vms.is_empty() {
+            self.vms = Some(Box::new(Vms::new(vms, T::LISTENS)));
+        }
+        self
     }
 
     /// Calls `take` with the result of every task that exits.
@@ -177,16 +198,15 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     /// Handles one event, after the picks of the instant before it. False: the run is over.
     #[inline]
     fn advance(&mut self) -> bool {
-        let (outside, sleeper) = (self.outside, self.sleepers.next());
-        let mut others = Moment::new(outside.min(sleeper), Class::Ready);
-        if let Some(&(time, ..)) = self.setup.hotplug.get(self.next_hotplug) {
-            others = others.min(Moment::new(time, Class::Hotplug));
-        }
+        let mut others = self.next_other();
         let (mut next, mut cpu) = self.next_moment(others);
         if next.time() > self.now && !self.kicks.is_empty() {
-            // Picks change what happens on CPUs, and when the policy's timer is due, but nothing
-            // else.
+            // Picks change what happens on CPUs and in the virtual machines there, and when the
+            // policy's timer is due, but nothing else.
             self.pick_kicked();
+            if self.vms.is_some() {
+                others = self.next_other();
+            }
             (next, cpu) = self.next_moment(others);
         }
         let time = next.time();
@@ -195,9 +215,34 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                 self.fail_if_cut_off();
                 return false;
             }
+            self.close_seconds(time);
             self.now = time;
             self.standstill = 0;
         }
+        self.handle(next, cpu);
+        self.error.is_none()
+    }
+
+    /// The first of what happens neither on a CPU nor because the policy asked for it.
+    #[inline]
+    fn next_other(&self) -> Moment {
+        let ready = match &self.guest {
+            None => self.outside.min(self.sleepers.next()),
+            Some(guest) => guest.next_ready(self.outside).min(self.sleepers.next()),
+        };
+        let mut next = Moment::new(ready, Class::Ready);
+        if let Some(&(time, ..)) = self.setup.hotplug.get(self.next_hotplug) {
+            next = next.min(Moment::new(time, Class::Hotplug));
+        }
+        match &self.vms {
+            None => next,
+            Some(vms) => next.min(vms.next()),
+        }
+    }
+
+    /// Does what happens `next`; `cpu` is where, if it happens on one.
+    #[inline]
+    fn handle(&mut self, next: Moment, cpu: usize) {
         self.metrics.events += 1;
         match next.class() {
             Class::BurstEnd => {
@@ -206,30 +251,79 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             }
             Class::SliceEnd => self.put_prev(cpu, Off::Expired),
             Class::Tick => self.do_tick(cpu),
-            Class::Ready if outside <= sleeper => self.take_outside(),
-            Class::Ready => {
-                if let Some(task) = self.sleepers.pop() {
-                    self.wake(task, None);
-                }
-            }
+            Class::Ready if self.guest.is_some() => self.interrupt(),
+            Class::Ready => self.become_ready(),
             Class::PolicyTimer => self.policy_timer(),
-            Class::Hotplug => self.hotplug(),
+            Class::Guest => self.settle_guest(),
+            Class::Hotplug => match &self.vms {
+                Some(vms) if vms.starts_or_stops(self.now) => self.start_or_stop_vm(),
+                _ => self.hotplug(),
+            },
         }
-        self.error.is_none()
+    }
+
+    /// Takes what has come from outside, or wakes a task whose sleep is over.
+    #[inline]
+    fn become_ready(&mut self) {
+        let sleeper = self.sleepers.next();
+        if self.outside <= sleeper && self.outside <= self.now {
+            self.take_outside();
+        } else if sleeper <= self.now {
+            if let Some(task) = self.sleepers.pop() {
+                self.wake(task, None, self.now);
+            }
+        } else {
+            self.deliver_message();
+        }
+    }
+
+    /// All that happens up to `now` and at it, in a virtual machine.
+    pub(crate) fn settle(&mut self, now: Time) {
+        if now > self.now {
+            self.now = now;
+            self.standstill = 0;
+        }
+        while self.error.is_none() {
+            let (next, cpu) = self.next_moment(self.next_other());
+            if next.time() <= now {
+                self.handle(next, cpu);
+            } else if self.kicks.is_empty() {
+                break;
+            } else {
+                self.pick_kicked();
+            }
+        }
+    }
+
+    /// When something happens next by itself.
+    pub(crate) fn next_time(&self) -> Time {
+        let next = self.next_moment(self.next_other()).0;
+        if self.kicks.is_empty() { next.time() } else { self.now.min(next.time()) }
     }
 
     /// The first of `others`, of what happens on a CPU (which is returned too), and of the
-    /// policy's timer; that alone keeps no run going unless a ready task may be waiting for it.
+    /// policy's timer. That alone keeps a run going only while a ready task may be waiting for it,
+    /// as for the next period of a budget.
     #[inline]
     fn next_moment(&self, others: Moment) -> (Moment, usize) {
         let (on_cpu, cpu) = self.agenda.first();
         let mut next = on_cpu.min(others);
         if let Some(time) = self.policy.next_timer()
-            && (next != Moment::NEVER || !self.kicks.is_empty() || self.ready > 0)
+            && self.takes_timer(next)
         {
             next = next.min(Moment::new(time.max(self.now), Class::PolicyTimer));
         }
         (next, cpu)
+    }
+
+    /// Whether the policy's timer matters where, besides, `next` is what happens next.
+    #[inline]
+    fn takes_timer(&self, next: Moment) -> bool {
+        let is_waited_for = self.ready > 0 && self.fruitless < FRUITLESS;
+        match &self.guest {
+            None => next != Moment::NEVER || !self.kicks.is_empty() || is_waited_for,
+            Some(guest) => guest.takes_timer(is_waited_for),
+        }
     }
 
     /// The run is over: refuses it if something would happen before its end, but too late to be
@@ -244,10 +338,16 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
 
     #[cold]
     fn policy_timer(&mut self) {
+        if let Some(guest) = &mut self.guest
+            && guest.none_entered()
+        {
+            return guest.raise();
+        }
         self.standstill += 1;
         if self.standstill > STANDSTILL {
             self.error = Some(SimError::PolicyTimer { at: self.now });
         }
+        self.fruitless += 1;
         self.call(|policy, cx| policy.timer(cx));
     }
 
@@ -274,23 +374,22 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.emit(Kind::Sample { counter: Counter::Busy, value: self.running });
     }
 
-    fn take_outside(&mut self) {
+    pub(crate) fn take_outside(&mut self) {
+        // Before now if a virtual CPU sees to it only now.
+        let at = self.outside;
         let what = self.load.outside();
         self.outside = self.load.peek();
         match what {
-            Outside::Arrival(new) => self.create(new, None),
-            Outside::Signal(channel) => {
-                if let Some(task) = self.objects.signal(channel, true) {
-                    self.wake(task, None);
-                }
-            }
+            Outside::Arrival(new) => self.create(new, None, at),
+            Outside::Signal(channel) => self.signal(channel, Some(at), None, at),
+            Outside::Message { channel, sent } => self.signal(channel, Some(sent), None, at),
         }
     }
 
     /// `task` is about to do something else at the instant at which it left `cpu`, which has not
     /// picked yet: the trace is told that it left.
     #[inline]
-    fn tell_leaving(&mut self, task: TaskId, cpu: CpuId) {
+    pub(crate) fn tell_leaving(&mut self, task: TaskId, cpu: CpuId) {
         if !T::LISTENS {
             return;
         }
@@ -303,21 +402,21 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
-    /// A task arrives; `creator` is the CPU whose task created it.
-    pub(crate) fn create(&mut self, new: NewTask, creator: Option<CpuId>) {
+    /// A task has arrived at `at`; `creator` is the CPU whose task created it.
+    pub(crate) fn create(&mut self, new: NewTask, creator: Option<CpuId>, at: Time) {
         if let Some((id, cpu)) = self.tasks.next_reused() {
             self.tell_leaving(id, cpu);
         }
-        let id = self.tasks.create(self.now);
+        let id = self.tasks.create(at);
         let task = &mut self.tasks[id];
         task.nice = new.nice;
         task.cpu = creator.map_or(0, |cpu| cpu.0);
         if new.deadline.is_some() || new.period.is_some() {
-            task.job = Job { release: self.now, deadline: new.deadline.unwrap_or(Time::NEVER) };
+            task.job = Job { release: at, deadline: new.deadline.unwrap_or(Time::NEVER) };
         }
         let serial = task.serial;
         self.metrics.tasks += 1;
-        self.metrics.first_arrival.get_or_insert(self.now);
+        self.metrics.first_arrival.get_or_insert(at);
         let params = TaskParams {
             priority: new.priority,
             affinity: self.setup_affinity(new.affinity),
@@ -334,15 +433,18 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         if params != TaskParams::default() {
             self.tasks[id].params = Some(Box::new(params));
         }
-        self.load.start(id, self.now);
+        self.load.start(id, at);
         self.fetch(id);
         self.enqueue(id, Enqueue::New, creator);
+        self.tasks[id].since = at;
     }
 
-    /// `task`, which is blocked, becomes ready; `waker` is the CPU whose task woke it.
-    pub(crate) fn wake(&mut self, id: TaskId, waker: Option<CpuId>) {
+    /// `task`, which is blocked, becomes ready for what happened at `at`; `waker` is the CPU whose
+    /// task woke it.
+    pub(crate) fn wake(&mut self, id: TaskId, waker: Option<CpuId>, at: Time) {
         let task = &mut self.tasks[id];
-        task.blocked += self.now.since(task.since);
+        let at = at.max(task.since);
+        task.blocked += at.since(task.since);
         task.woken = true;
         let prev = task.last_cpu();
         self.tell_leaving(id, prev);
@@ -350,12 +452,14 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.emit(Kind::Wake { task: id, by, cpu: waker });
         self.fetch(id);
         self.enqueue(id, Enqueue::Wakeup { prev, sync: false }, waker);
+        self.tasks[id].since = at;
     }
 
     /// Asks the load what `task` does next, so that the policy can be told how long it runs.
     #[inline]
     fn fetch(&mut self, id: TaskId) {
-        if self.tasks[id].left == Span::ZERO && self.tasks[id].pending.is_none() {
+        let task = &self.tasks[id];
+        if task.left == Span::ZERO && task.pending.is_none() && !task.vcpu {
             match self.load.step(id, self.now) {
                 Op::Run(work) => self.tasks[id].left = work,
                 other => self.tasks[id].pending = Some(Box::new(other)),
@@ -363,17 +467,18 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
-    fn enqueue(&mut self, id: TaskId, why: Enqueue, from: Option<CpuId>) {
+    pub(crate) fn enqueue(&mut self, id: TaskId, why: Enqueue, from: Option<CpuId>) {
         let task = &mut self.tasks[id];
         task.state = State::Ready;
         task.since = self.now;
         self.ready += 1;
-        let (left, last) = (task.left, task.last_cpu());
+        let (left, last, vcpu) = (task.left, task.last_cpu(), task.vcpu);
         let deadline = task.job.deadline;
         let arrival = Arrival {
             why,
             from,
-            burst: Some(self.load.burst(id, left)),
+            // How long a virtual machine will want its CPU, not even the simulator knows.
+            burst: if vcpu { None } else { Some(self.load.burst(id, left)) },
             deadline: (deadline != Time::NEVER).then_some(deadline),
         };
         let ((), work) = self.call_counting(|policy, cx| policy.enqueue(cx, id, arrival));
@@ -402,12 +507,26 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
         let index = cpu.index();
         if self.cpus[index].task.is_some() {
+            if self.charges_later(cpu, cost) {
+                return;
+            }
             self.count(index);
-            self.cpus[index].delay(cost);
+            self.delay(index, cost);
             self.schedule(index);
         } else {
             let cpu = &mut self.cpus[index];
             cpu.free_at = cpu.free_at.max(self.now) + cost;
+        }
+    }
+
+    /// Delays the task on `cpu` by `cost`; it must have been counted up to now.
+    fn delay(&mut self, cpu: usize, cost: Span) {
+        self.cpus[cpu].delay(cost);
+        if let Some(id) = self.cpus[cpu].task
+            && self.tasks[id].vcpu
+        {
+            // It goes on when the delay is over.
+            self.leave_guest(id, Off::Preempted);
         }
     }
 
@@ -443,11 +562,18 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     pub(crate) fn take_off(&mut self, cpu: usize, why: Off) {
         let state = &mut self.cpus[cpu];
         let Some(id) = state.task.take() else { return };
+        if self.tasks[id].vcpu {
+            self.leave_guest(id, why);
+        }
+        // What was planned for switching to the task and did not happen was not spent.
+        let unspent = match self.postponed_delay(cpu) {
+            Some(delay) => delay,
+            None => self.cpus[cpu].from.since(self.now),
+        };
+        let state = &mut self.cpus[cpu];
         let ran = std::mem::take(&mut state.untold);
         let cpu_id = state.id;
         state.leaving = Some((id, why));
-        // What was planned for switching to the task and did not happen was not spent.
-        let unspent = state.from.since(self.now);
         state.overhead = state.overhead.saturating_sub(unspent);
         self.agenda.set(cpu, Moment::NEVER);
         self.kicks.insert(cpu_id);
@@ -468,7 +594,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.count(cpu);
         let cost = self.setup.costs.timer_irq;
         if cost > Span::ZERO {
-            self.cpus[cpu].delay(cost);
+            self.delay(cpu, cost);
         }
         self.cpus[cpu].next_tick = self.now + self.tick;
         self.schedule(cpu);
@@ -483,7 +609,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     fn pick_kicked(&mut self) {
         while let Some(cpu) = self.kicks.take_lowest() {
             let index = cpu.index();
-            if !self.cpus[index].online {
+            if !self.cpus[index].online || self.postpones_kick(index) {
                 continue;
             }
             if self.cpus[index].task.is_some() {
@@ -535,7 +661,11 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.metrics.dispatches += 1;
         self.metrics.context_switches += u64::from(switched);
         let waited = self.now.since(task.since).0;
-        if std::mem::take(&mut task.woken) {
+        if task.vcpu {
+            if let Some(vms) = &mut self.vms {
+                vms.note_wait(id, waited);
+            }
+        } else if std::mem::take(&mut task.woken) {
             self.metrics.wakeup_latency.record(waited);
         } else {
             self.metrics.runqueue_wait.record(waited);
@@ -548,6 +678,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         task.state = State::Running;
         self.ready -= 1;
         self.running += 1;
+        self.fruitless = 0;
         if migrated {
             self.tell_leaving(id, last);
             self.note_migration(id, last, cpu_id);
@@ -617,6 +748,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             let smt = if shared { u64::from(self.setup.smt_speed) } else { 1024 };
             self.count(sibling);
             self.cpus[sibling].speed = (capacity * smt / 1024).max(1);
+            self.change_guest_speed(sibling);
             self.schedule(sibling);
         }
     }
@@ -754,11 +886,15 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.error.is_some()
     }
 
-    fn finish(&mut self) {
-        self.metrics.runqueue_wait.merge(&self.metrics.wakeup_latency);
+    pub(crate) fn finish(&mut self) {
         if self.setup.until != Time::NEVER && self.setup.until > self.now {
             self.now = self.setup.until;
         }
+        self.close_seconds(self.now);
+        self.finish_vms();
+        let counts = &mut self.metrics.policy;
+        self.policy.tally(&mut |name, count| counts.push((name, count)));
+        self.metrics.runqueue_wait.merge(&self.metrics.wakeup_latency);
         self.close_late_jobs();
         for cpu in 0..self.cpus.len() {
             self.count(cpu);
@@ -774,6 +910,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             self.metrics.overhead += cpu.overhead;
             self.metrics.idle += cpu.idle;
         }
-        self.metrics.unfinished = self.tasks.live().count() as u64;
+        self.metrics.unfinished = self.tasks.live().filter(|(_, task)| !task.vcpu).count() as u64;
+        self.metrics.add_vms();
     }
 }

@@ -7,8 +7,8 @@
 //!
 //! # Time within an instant
 //!
-//! Bursts that end, then arrivals and wake-ups, the policy's timers, ticks, slices that end; and
-//! when all of that is known, the picks. Costs delay the task that is picked and count neither
+//! Bursts that end, then arrivals and wake-ups, the policy's timers, ticks, all that happens in
+//! virtual machines, slices that end; and when all of that is known, the picks. Costs delay the task that is picked and count neither
 //! as its service nor as its use of the CPU.
 //!
 
@@ -23,7 +23,9 @@ mod metrics;
 mod ops;
 mod sync;
 mod task;
+mod vm;
 
 pub use cost::{Costs, Setup};
 pub use engine::{Sim, SimError, TaskResult};
-pub use metrics::{EXACT_SAMPLES, Metrics, Summary};
+pub use metrics::{EXACT_SAMPLES, Metrics, Summary, VmMetrics};
+pub use vm::{Vm, Wire};

@@ -1,6 +1,6 @@
 //! What a run is judged by.
 
-use anysched_core::{Span, Time};
+use anysched_core::{DomainId, Span, Time};
 
 /// Samples up to this number are kept and their percentiles are exact.
 pub const EXACT_SAMPLES: usize = 1 << 16;
@@ -226,6 +226,13 @@ pub struct Metrics {
     /// Completion − deadline where positive, else 0, per job with a deadline. Jobs that are open
     /// when the run ends count if they are late by then, by as much as they are.
     pub tardiness: Summary,
+    /// Answered − sent, per message that was answered.
+    pub round_trip: Summary,
+    /// Ready − run of the CPUs of virtual machines, per dispatch: of this one, or of all in it.
+    pub vcpu_wait: Summary,
+    /// Jain's index over the domains that wanted all of their CPUs all the time, of CPU time by
+    /// weight, in millionths: per second in which there were two or more.
+    pub fairness: Summary,
     /// Jobs not done by their deadline.
     pub deadline_misses: u64,
     /// Picks that gave a CPU a task.
@@ -254,10 +261,30 @@ pub struct Metrics {
     pub overhead: Span,
     /// CPU time that nobody used while CPUs were in use.
     pub idle: Span,
+    /// CPU time that tasks used waiting for spin locks; part of `busy`.
+    pub spun: Span,
+    /// Time for which the CPUs of this machine wanted to run, but the host did not let them.
+    pub stolen: Span,
+    /// What the policy counted of itself (see [`anysched_core::Scheduler::tally`]).
+    pub policy: Vec<(&'static str, u64)>,
+    /// The virtual machines, in the order in which they were given.
+    pub vms: Vec<VmMetrics>,
     /// First arrival.
     pub first_arrival: Option<Time>,
     /// The last time at which a task stopped running.
     pub last_completion: Time,
+}
+
+/// What a virtual machine got.
+#[derive(Clone, Debug)]
+pub struct VmMetrics {
+    /// Its name.
+    pub name: String,
+    /// Its domain.
+    pub domain: DomainId,
+    /// What its own scheduler and tasks did. There, `busy`, `overhead`, `idle` and `stolen` are
+    /// all the time that its CPUs existed.
+    pub inside: Metrics,
 }
 
 impl Metrics {
@@ -266,9 +293,78 @@ impl Metrics {
         self.last_completion.since(self.first_arrival.unwrap_or(self.last_completion))
     }
 
+    /// What the policy has counted under `name`.
+    fn counted(&self, name: &str) -> Option<u64> {
+        let mut counts = self.policy.iter().filter(|(of, _)| *of == name).map(|(_, n)| *n);
+        let first = counts.next()?;
+        Some(counts.fold(first, |sum, n| sum + n))
+    }
+
+    /// The coefficient of variation over CPUs of what the policy has counted under `name`.
+    fn variation(&self, name: &str) -> f64 {
+        let mut each = Summary::default();
+        self.policy.iter().filter(|(of, _)| *of == name).for_each(|(_, n)| each.record(*n));
+        each.sd() / each.mean()
+    }
+
+    /// Adds what another machine did, as if the two were one.
+    pub fn merge(&mut self, other: &Metrics) {
+        self.merge_tasks(other);
+        self.fairness.merge(&other.fairness);
+        for (mine, theirs) in [
+            (&mut self.dispatches, other.dispatches),
+            (&mut self.context_switches, other.context_switches),
+            (&mut self.preemptions, other.preemptions),
+            (&mut self.migrations, other.migrations),
+            (&mut self.migrations_llc, other.migrations_llc),
+            (&mut self.migrations_node, other.migrations_node),
+        ] {
+            *mine += theirs;
+        }
+        self.busy += other.busy;
+        self.overhead += other.overhead;
+        self.idle += other.idle;
+        self.stolen += other.stolen;
+        self.vms.extend_from_slice(&other.vms);
+    }
+
+    /// Adds what happened to the tasks of another machine.
+    pub(crate) fn merge_tasks(&mut self, other: &Metrics) {
+        for (mine, theirs) in [
+            (&mut self.turnaround, &other.turnaround),
+            (&mut self.response_time, &other.response_time),
+            (&mut self.waiting_time, &other.waiting_time),
+            (&mut self.slowdown, &other.slowdown),
+            (&mut self.wakeup_latency, &other.wakeup_latency),
+            (&mut self.runqueue_wait, &other.runqueue_wait),
+            (&mut self.job_response_time, &other.job_response_time),
+            (&mut self.tardiness, &other.tardiness),
+            (&mut self.round_trip, &other.round_trip),
+            (&mut self.vcpu_wait, &other.vcpu_wait),
+        ] {
+            mine.merge(theirs);
+        }
+        self.deadline_misses += other.deadline_misses;
+        self.tasks += other.tasks;
+        self.completed += other.completed;
+        self.unfinished += other.unfinished;
+        self.spun += other.spun;
+        self.events += other.events;
+        if let Some(arrival) = other.first_arrival {
+            self.first_arrival = Some(self.first_arrival.map_or(arrival, |t| t.min(arrival)));
+        }
+        self.last_completion = self.last_completion.max(other.last_completion);
+    }
+
+    /// The time that was stolen from this machine, if it is virtual, and from those in it.
+    pub fn stolen_from_all(&self) -> Span {
+        let inside = self.vms.iter().map(|vm| vm.inside.stolen_from_all().0);
+        self.stolen + Span(inside.sum())
+    }
+
     /// The measures that have a distribution, by column name, with the factor that turns what
     /// was recorded into the column's unit.
-    pub fn distributions(&self) -> [(&'static str, &Summary, f64); 8] {
+    pub fn distributions(&self) -> [(&'static str, &Summary, f64); 11] {
         [
             ("turnaround_ns", &self.turnaround, 1.0),
             ("response_time_ns", &self.response_time, 1.0),
@@ -278,13 +374,17 @@ impl Metrics {
             ("runqueue_wait_ns", &self.runqueue_wait, 1.0),
             ("job_response_time_ns", &self.job_response_time, 1.0),
             ("tardiness_ns", &self.tardiness, 1.0),
+            ("round_trip_ns", &self.round_trip, 1.0),
+            ("vcpu_wait_ns", &self.vcpu_wait, 1.0),
+            ("fairness", &self.fairness, 1e-6),
         ]
     }
 
     /// The measures that are one number a run, by column name.
-    pub fn numbers(&self) -> [(&'static str, f64); 15] {
+    pub fn numbers(&self) -> [(&'static str, f64); 19] {
         let ratio = |part: u64, whole: u64| part as f64 / whole as f64;
-        let capacity = self.busy.0 + self.overhead.0 + self.idle.0;
+        // All the time of its CPUs, of which a virtual machine may not have got all.
+        let capacity = self.busy.0 + self.overhead.0 + self.idle.0 + self.stolen.0;
         [
             ("makespan_ns", self.makespan().0 as f64),
             ("deadline_miss_ratio", ratio(self.deadline_misses, self.tardiness.count())),
@@ -299,6 +399,10 @@ impl Metrics {
             ("unfinished", self.unfinished as f64),
             ("busy_ns", self.busy.0 as f64),
             ("overhead_ns", self.overhead.0 as f64),
+            ("policy_switches", self.counted("switches").map_or(f64::NAN, |n| n as f64)),
+            ("boost_cv", self.variation("boost_ns")),
+            ("spun_ns", self.spun.0 as f64),
+            ("stolen_ns", self.stolen_from_all().0 as f64),
             ("utilisation", ratio(self.busy.0, capacity)),
             ("throughput_per_s", self.completed as f64 * 1e9 / self.makespan().0 as f64),
         ]

@@ -2,12 +2,12 @@
 //! until one of them needs time.
 
 use anysched_core::params::weight_of_nice;
-use anysched_core::{Off, Scheduler, Span, TaskId, Time};
+use anysched_core::{CpuId, Off, Scheduler, Span, TaskId, Time};
 use anysched_trace::Sink;
-use anysched_workload::{Load, Op};
+use anysched_workload::{Channel, Load, Op};
 
 use crate::engine::Sim;
-use crate::task::Job;
+use crate::task::{Job, State};
 
 /// What comes after an operation.
 enum Then {
@@ -25,6 +25,9 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         let Some(id) = self.cpus[cpu].task else { return };
         if self.tasks[id].left > Span::ZERO {
             return self.schedule(cpu);
+        }
+        if self.tasks[id].vcpu {
+            return self.enter_guest(cpu, id);
         }
         loop {
             if self.fail_if_standing_still(id) {
@@ -45,6 +48,40 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                     return;
                 }
             }
+        }
+    }
+
+    /// Wakes the first task that waits at `channel`, which gets the message, if it is one; if
+    /// nobody waits, a message is kept. `waker` is the CPU whose task does it, `at` when it was
+    /// done.
+    pub(crate) fn signal(
+        &mut self,
+        channel: Channel,
+        sent: Option<Time>,
+        waker: Option<CpuId>,
+        at: Time,
+    ) {
+        if let Some(woken) = self.objects.signal(channel, sent) {
+            self.tasks[woken].message = sent.unwrap_or(at);
+            self.wake(woken, waker, at);
+        }
+    }
+
+    /// `task` has been handed over the lock for which it spins, on a CPU or waiting for one. What
+    /// it spun is no service.
+    fn end_spin(&mut self, id: TaskId) {
+        let cpu = usize::from(self.tasks[id].cpu);
+        let runs = self.tasks[id].state == State::Running;
+        if runs {
+            self.count(cpu);
+        }
+        let task = &mut self.tasks[id];
+        let spun = Span::MAX.saturating_sub(std::mem::take(&mut task.left));
+        task.spins = false;
+        task.service = task.service.saturating_sub(spun);
+        self.metrics.spun += spun;
+        if runs {
+            self.schedule(cpu);
         }
     }
 
@@ -70,20 +107,16 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                     return Then::Leaves(Off::Blocked);
                 }
             }
-            Op::Wait(channel) => {
-                if !self.objects.take(channel, id) {
-                    return Then::Leaves(Off::Blocked);
-                }
-            }
-            Op::Signal(channel) | Op::Notify(channel) => {
-                let store = matches!(op, Op::Signal(_));
-                if let Some(woken) = self.objects.signal(channel, store) {
-                    self.wake(woken, here);
-                }
-            }
+            Op::Wait(channel) => match self.objects.take(channel, id) {
+                Some(sent) => self.tasks[id].message = sent,
+                None => return Then::Leaves(Off::Blocked),
+            },
+            Op::Signal(channel) => self.signal(channel, Some(self.now), here, self.now),
+            Op::Notify(channel) => self.signal(channel, None, here, self.now),
             Op::Broadcast(channel) => {
-                while let Some(woken) = self.objects.signal(channel, false) {
-                    self.wake(woken, here);
+                while let Some(woken) = self.objects.signal(channel, None) {
+                    self.tasks[woken].message = self.now;
+                    self.wake(woken, here, self.now);
                 }
             }
             Op::Lock(lock) => {
@@ -91,17 +124,35 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                     return Then::Leaves(Off::Blocked);
                 }
             }
-            Op::Unlock(lock) => {
-                if let Some(woken) = self.objects.unlock(lock, id) {
-                    self.wake(woken, here);
+            Op::Spin(lock) => {
+                if !self.objects.lock(lock, id) {
+                    let task = &mut self.tasks[id];
+                    task.spins = true;
+                    task.left = Span::MAX;
+                    return Then::Runs;
                 }
             }
+            Op::Unlock(lock) => match self.objects.unlock(lock, id) {
+                Some(next) if self.tasks[next].spins => self.end_spin(next),
+                Some(next) => self.wake(next, here, self.now),
+                None => {}
+            },
             Op::Meet(barrier) => {
                 if !self.objects.meet(barrier, id) {
                     return Then::Leaves(Off::Blocked);
                 }
                 while let Some(woken) = self.objects.next_met(barrier) {
-                    self.wake(woken, here);
+                    self.wake(woken, here, self.now);
+                }
+            }
+            Op::Send(port) => {
+                let sent = std::mem::replace(&mut self.tasks[id].message, Time::NEVER);
+                self.send(port, if sent == Time::NEVER { self.now } else { sent });
+            }
+            Op::Reply(way) => {
+                let sent = std::mem::replace(&mut self.tasks[id].message, Time::NEVER);
+                if sent != Time::NEVER {
+                    self.metrics.round_trip.record((self.now + way).since(sent).0);
                 }
             }
             Op::Yield => return Then::Leaves(Off::Yielded),
@@ -115,7 +166,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             }
             Op::Spawn(what) => {
                 let new = self.load.spawn(what);
-                self.create(new, here);
+                self.create(new, here, self.now);
             }
             Op::Exit => return Then::Leaves(Off::Exited),
         }

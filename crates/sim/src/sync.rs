@@ -1,14 +1,16 @@
 //! Channels, locks and barriers of a load, and who waits at them.
 
-use anysched_core::TaskId;
 use anysched_core::queue::{Links, List};
+use anysched_core::{TaskId, Time};
 use anysched_workload::{Barrier, Channel, Lock, Sizes};
+use std::collections::VecDeque;
 
 /// A task waits at no more than one object, so that all queues share one arena of links.
 #[derive(Debug, Default)]
 pub(crate) struct Objects {
     links: Links,
-    channels: Vec<(u64, List)>,
+    /// When the stored signals were sent, and who waits.
+    channels: Vec<(VecDeque<Time>, List)>,
     locks: Vec<(Option<TaskId>, List)>,
     barriers: Vec<(u32, List)>,
 }
@@ -17,7 +19,7 @@ impl Objects {
     pub(crate) fn new(sizes: &Sizes) -> Objects {
         Objects {
             links: Links::default(),
-            channels: vec![(0, List::default()); sizes.channels as usize],
+            channels: vec![Default::default(); sizes.channels as usize],
             locks: vec![(None, List::default()); sizes.locks as usize],
             barriers: sizes.barriers.iter().map(|&n| (n.max(1), List::default())).collect(),
         }
@@ -28,24 +30,22 @@ impl Objects {
         links.push_back(list, task);
     }
 
-    /// Whether `task` took a stored signal; otherwise it waits for one.
-    pub(crate) fn take(&mut self, channel: Channel, task: TaskId) -> bool {
+    /// When the stored signal that `task` takes was sent; without one it waits.
+    pub(crate) fn take(&mut self, channel: Channel, task: TaskId) -> Option<Time> {
         let (stored, list) = &mut self.channels[channel.0 as usize];
-        if *stored > 0 {
-            *stored -= 1;
-            return true;
+        if stored.is_empty() {
+            Objects::wait(&mut self.links, list, task);
         }
-        Objects::wait(&mut self.links, list, task);
-        false
+        stored.pop_front()
     }
 
-    /// The first task that waits, which is to be woken; if there is none, `store` keeps the
-    /// signal.
-    pub(crate) fn signal(&mut self, channel: Channel, store: bool) -> Option<TaskId> {
+    /// The first task that waits, which is to be woken; if there is none, the signal is kept with
+    /// the time at which it was sent, where one is given.
+    pub(crate) fn signal(&mut self, channel: Channel, sent: Option<Time>) -> Option<TaskId> {
         let (stored, list) = &mut self.channels[channel.0 as usize];
         let woken = self.links.pop_front(list);
-        if woken.is_none() && store {
-            *stored += 1;
+        if woken.is_none() {
+            stored.extend(sent);
         }
         woken
     }

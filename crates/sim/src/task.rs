@@ -23,6 +23,10 @@ pub(crate) struct Task {
     pub(crate) has_run: bool,
     /// It was woken and has not run since.
     pub(crate) woken: bool,
+    /// It uses the CPU until a lock is handed over to it.
+    pub(crate) spins: bool,
+    /// It is a CPU of a virtual machine.
+    pub(crate) vcpu: bool,
     pub(crate) serial: u64,
     /// Work left of the current run, in ns of the fastest CPU.
     pub(crate) left: Span,
@@ -38,6 +42,8 @@ pub(crate) struct Task {
     pub(crate) blocked: Span,
     /// Its current job, for tasks that have jobs.
     pub(crate) job: Job,
+    /// When the message that it has was sent; `NEVER`: it has none.
+    pub(crate) message: Time,
     /// Its parameters where they are not the defaults.
     pub(crate) params: Option<Box<TaskParams>>,
 }
@@ -83,6 +89,7 @@ impl Tasks {
             serial: self.created,
             arrival: now,
             first_run: Time::NEVER,
+            message: Time::NEVER,
             since: now,
             ..Task::default()
         };

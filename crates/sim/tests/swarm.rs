@@ -6,16 +6,21 @@ mod support;
 use anysched_core::checked::{Checked, Rules};
 use anysched_core::params::ParamInfo;
 use anysched_core::registry::{POLICIES, PolicyInfo};
-use anysched_core::{CpuId, CpuSet, Machine, Scheduler, Span, Time};
-use anysched_sim::{Costs, Metrics, Setup, Sim};
+use anysched_core::{
+    CpuId, CpuSet, DomainId, DomainParams, Machine, Scheduler, Span, TaskParams, Time,
+};
+use anysched_sim::{Costs, Metrics, Setup, Sim, Vm, Wire};
 use anysched_trace::{Event, Sink, TaskInfo};
 use anysched_workload::model::{Model, ModelTask, Script};
 use anysched_workload::rng::Rng;
-use anysched_workload::{Barrier, Channel, Lock, Op};
+use anysched_workload::{Barrier, Channel, Lock, Op, Port};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 const CASES: u64 = 6_000;
+
+/// Policies that by their definition leave even a single CPU idle beside ready tasks.
+const IDLING: [&str; 5] = ["sedf", "dm", "d-edf", "sedf-dm", "rtds"];
 
 type Setting = (&'static str, &'static str);
 
@@ -88,9 +93,8 @@ impl Case {
     /// Whether no CPU may idle while a ready task could run on it.
     fn work_conserving(&self) -> bool {
         let nature = (self.policy.nature)(&self.settings).unwrap();
-        // With one runqueue, only a lack of budget keeps a task from an idle CPU.
-        let budgets = (self.policy.params)().iter().any(|param| param.name == "budget");
-        self.setup.machine.cpus() == 1 && !budgets || nature.work_conserving
+        let alone = self.setup.machine.cpus() == 1 && !IDLING.contains(&self.policy.name);
+        alone || nature.work_conserving
     }
 }
 
@@ -277,6 +281,106 @@ fn every_policy_keeps_the_contract_whatever_comes() {
     for (policy, dispatches) in POLICIES.iter().zip(dispatches) {
         assert!(dispatches > 10_000, "{}: {dispatches} dispatches are no test", policy.name);
     }
+}
+
+/// A policy drawn for `machine`, under [`Checked`].
+fn drawn(rng: &mut Rng, machine: &Machine) -> Box<dyn Scheduler> {
+    let policy = pick(rng, POLICIES);
+    let settings = settings(rng, policy, machine);
+    let nature = (policy.nature)(&settings).unwrap();
+    let rules = Rules { work_conserving: nature.work_conserving, ..Rules::default() };
+    Box::new(Checked::new((policy.build)(machine, &settings).unwrap(), machine, rules))
+}
+
+/// Virtual machines for a host of `cpus` CPUs, some with others inside.
+fn vms(rng: &mut Rng, cpus: u64, depth: u32) -> Vec<Vm> {
+    let number = 1 + rng.below(4);
+    let vm = |domain: u64| {
+        let machine = Machine::flat(1 + rng.below(3) as usize).unwrap();
+        let machine = machine.with_tick(sometimes(rng, 2).then_some(Span::from_ms(1)));
+        let mut setup = Setup::new(machine);
+        if sometimes(rng, 3) {
+            setup.costs = costs(rng);
+        }
+        let own = setup.machine.cpus() as u64;
+        let policy = drawn(rng, &setup.machine);
+        let mut model = model(rng, own);
+        let task = pick(rng, &model.tasks).clone();
+        let talk = [Op::Wait(Channel(0)), Op::Spin(Lock(0)), Op::Run(span(rng, 300))];
+        let answer = [Op::Unlock(Lock(0)), Op::Send(Port(0))];
+        let ops = [&talk[..], &answer, &[Op::Wait(Channel(0)), Op::Reply(Span(5))]].concat();
+        let script = Script { ops, rounds: 50, ..Script::default() };
+        model.tasks.push(ModelTask { script: Arc::new(script), ..task });
+        let load = Box::new(model.into_load().unwrap());
+        let mut vm = Vm::new("vm", DomainId(domain as u16), setup, policy, load);
+        vm.share = DomainParams { weight: 64 << rng.below(4), cap_percent: 0 };
+        let to = rng.below(number) as usize;
+        vm.ports.push(Wire { vm: to, channel: Channel(0), delay: span(rng, 100) });
+        for vcpu in &mut vm.vcpus {
+            if sometimes(rng, 3) {
+                vcpu.affinity = affinity(rng, cpus);
+            }
+            if sometimes(rng, 3) {
+                let (period, budget) = (Some(Span::from_ms(10)), Some(Span::from_ms(3)));
+                *vcpu = TaskParams { period, budget, ..vcpu.clone() };
+            }
+        }
+        if sometimes(rng, 3) {
+            vm.start = Time(rng.below(200_000) * 1000);
+        }
+        if sometimes(rng, 3) {
+            vm.stop = vm.start + span(rng, 200_000);
+        }
+        if depth > 0 && sometimes(rng, 3) {
+            vm.vms = vms(rng, own, depth - 1);
+        }
+        vm
+    };
+    (0..number).map(vm).collect()
+}
+
+/// The time for which each virtual machine is there.
+fn lives(vms: &[Vm], until: Time) -> Vec<u64> {
+    let life = |vm: &Vm| vm.stop.min(until).since(vm.start.min(until)).0;
+    vms.iter().map(|vm| life(vm) * vm.vcpus.len() as u64).collect()
+}
+
+#[test]
+fn no_time_of_virtual_machines_is_lost() {
+    let (mut dispatches, mut stolen, mut trips) = (0, Span::ZERO, 0);
+    for seed in 0..CASES / 4 {
+        let mut case = Case::new(seed);
+        let rng = &mut Rng::stream(seed, "virtual machines");
+        let alone = sometimes(rng, 2);
+        if alone {
+            case.model = Model::default();
+        }
+        let _blame = Blame(&case);
+        let rules = Rules { work_conserving: case.work_conserving(), ..Rules::default() };
+        let checked = Checked::new(case.scheduler(), &case.setup.machine, rules);
+        let vms = vms(rng, case.setup.machine.cpus() as u64, 1);
+        let lives = lives(&vms, case.setup.until);
+        let load = case.model.clone().into_load().unwrap();
+        let sim = Sim::new(case.setup.clone(), checked, load).with_vms(vms);
+        let (metrics, ..) = sim.run().unwrap();
+        let spent = metrics.busy.0 + metrics.overhead.0 + metrics.idle.0;
+        assert_eq!(spent, online_time(&case.setup, case.setup.until), "on the host");
+        let mut used = 0;
+        for (vm, life) in metrics.vms.iter().zip(lives) {
+            let inside = &vm.inside;
+            used += inside.busy.0 + inside.overhead.0;
+            let all = inside.busy.0 + inside.overhead.0 + inside.stolen.0 + inside.idle.0;
+            assert_eq!(all, life, "of domain {}", vm.domain.0);
+            dispatches += inside.dispatches;
+            stolen += inside.stolen;
+        }
+        if alone {
+            assert_eq!(used, metrics.busy.0, "what they got is what the host gave");
+        }
+        trips += metrics.round_trip.count();
+    }
+    assert!(dispatches > 100_000 && trips > 1_000, "{dispatches} dispatches, {trips} round trips");
+    assert!(stolen > Span::from_ms(100_000), "{stolen} stolen are no test");
 }
 
 #[test]

@@ -138,6 +138,21 @@ pub trait Sink {
     fn task(&mut self, info: &TaskInfo<'_>);
     /// An event; times never decrease.
     fn event(&mut self, event: &Event);
+
+    /// A virtual machine with `cpus` CPUs starts, which are tasks here; `vm` is its number.
+    fn vm(&mut self, vm: usize, name: &str, cpus: usize) {
+        let _ = (vm, name, cpus);
+    }
+    /// A task that the next event in that virtual machine attaches. Tasks and CPUs of a virtual
+    /// machine are numbered by themselves.
+    fn vm_task(&mut self, vm: usize, info: &TaskInfo<'_>) {
+        let _ = (vm, info);
+    }
+    /// An event in a virtual machine, in time order with those outside. Time passes there while its
+    /// CPUs run here.
+    fn vm_event(&mut self, vm: usize, event: &Event) {
+        let _ = (vm, event);
+    }
 }
 
 /// Takes nothing and costs nothing.
@@ -159,5 +174,14 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     }
     fn event(&mut self, event: &Event) {
         (**self).event(event);
+    }
+    fn vm(&mut self, vm: usize, name: &str, cpus: usize) {
+        (**self).vm(vm, name, cpus);
+    }
+    fn vm_task(&mut self, vm: usize, info: &TaskInfo<'_>) {
+        (**self).vm_task(vm, info);
+    }
+    fn vm_event(&mut self, vm: usize, event: &Event) {
+        (**self).vm_event(vm, event);
     }
 }

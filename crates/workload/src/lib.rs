@@ -40,6 +40,12 @@ pub struct Lock(pub u32);
 )]
 pub struct Barrier(pub u32);
 
+/// A way out of the machine; whoever runs the machine says where it leads.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
+pub struct Port(pub u32);
+
 /// The next thing a task does. All but [`Op::Run`] take no time of their own; a task does them
 /// when it is on a CPU.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,7 +62,8 @@ pub enum Op {
         /// When it has to be done.
         deadline: Option<Time>,
     },
-    /// Takes a stored signal, or blocks until one comes.
+    /// Takes a stored signal, or blocks until one comes. If the signal is a message, the task has
+    /// it from then on, in place of one that it had before; any other is a message sent just now.
     Wait(Channel),
     /// Wakes the first task that waits, or stores the signal.
     Signal(Channel),
@@ -66,10 +73,17 @@ pub enum Op {
     Broadcast(Channel),
     /// Takes the lock, or blocks until it is handed over.
     Lock(Lock),
+    /// Takes the lock, or uses the CPU until it is handed over, as kernels' spin locks do.
+    Spin(Lock),
     /// Gives the lock to the first task that waits for it. Not holding it does nothing.
     Unlock(Lock),
     /// Blocks until as many tasks as [`Sizes::barriers`] says have come here.
     Meet(Barrier),
+    /// Sends the message that the task has out of the machine, or a new one if it has none.
+    Send(Port),
+    /// Answers the message that the task has, if it has one: the message's round trip ends when
+    /// the answer has spent this long on the way.
+    Reply(Span),
     /// Gives up the CPU but stays ready.
     Yield,
     /// Changes its nice value.
@@ -112,6 +126,13 @@ pub enum Outside {
     Arrival(NewTask),
     /// A device or a timer signals.
     Signal(Channel),
+    /// A message comes that was sent before.
+    Message {
+        /// Where.
+        channel: Channel,
+        /// When it was sent.
+        sent: Time,
+    },
 }
 
 /// How many objects a load uses.

@@ -49,6 +49,11 @@ impl Mix {
         mix
     }
 
+    /// What is added to the numbers of the channels of each load, in their order.
+    pub fn first_channels(&self) -> Vec<u32> {
+        self.parts.iter().map(|part| part.channels).collect()
+    }
+
     fn find_next(&mut self) {
         let nexts = self.parts.iter().enumerate().map(|(number, part)| (part.next, number));
         self.next = nexts.min().unwrap_or((Time::NEVER, 0));
@@ -81,7 +86,9 @@ impl Load for Mix {
         let mut outside = part.load.outside();
         match &mut outside {
             Outside::Arrival(_) => self.starting = number,
-            Outside::Signal(channel) => channel.0 += part.channels,
+            Outside::Signal(channel) | Outside::Message { channel, .. } => {
+                channel.0 += part.channels;
+            }
         }
         self.refresh(number);
         outside
@@ -109,7 +116,7 @@ impl Load for Mix {
             | Op::Signal(channel)
             | Op::Notify(channel)
             | Op::Broadcast(channel) => channel.0 += part.channels,
-            Op::Lock(lock) | Op::Unlock(lock) => lock.0 += part.locks,
+            Op::Lock(lock) | Op::Spin(lock) | Op::Unlock(lock) => lock.0 += part.locks,
             Op::Meet(barrier) => barrier.0 += part.barriers,
             // Part k of n spawns k, k + n, k + 2n, …
             Op::Spawn(what) => *what = *what * parts + number as u32,

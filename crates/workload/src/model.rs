@@ -245,8 +245,11 @@ fn write_op(out: &mut impl Write, op: &Op) -> io::Result<()> {
         Op::Notify(channel) => write!(out, "[\"notify\",{}]", channel.0),
         Op::Broadcast(channel) => write!(out, "[\"broadcast\",{}]", channel.0),
         Op::Lock(lock) => write!(out, "[\"lock\",{}]", lock.0),
+        Op::Spin(lock) => write!(out, "[\"spin\",{}]", lock.0),
         Op::Unlock(lock) => write!(out, "[\"unlock\",{}]", lock.0),
         Op::Meet(barrier) => write!(out, "[\"meet\",{}]", barrier.0),
+        Op::Send(port) => write!(out, "[\"send\",{}]", port.0),
+        Op::Reply(way) => write!(out, "[\"reply\",{}]", way.0),
         Op::Yield => write!(out, "[\"yield\"]"),
         Op::SetNice(nice) => write!(out, "[\"nice\",{nice}]"),
         Op::SetAffinity(cpus) => write!(out, "[\"affinity\",\"{cpus}\"]"),
@@ -415,8 +418,11 @@ const OP_NAMES: &[&str] = &[
     "notify",
     "broadcast",
     "lock",
+    "spin",
     "unlock",
     "meet",
+    "send",
+    "reply",
     "yield",
     "nice",
     "affinity",
@@ -470,8 +476,11 @@ fn read_op<'de, A: SeqAccess<'de>>(name: &str, seq: &mut A) -> Result<Op, A::Err
         "notify" => Op::Notify(one(name, seq)?),
         "broadcast" => Op::Broadcast(one(name, seq)?),
         "lock" => Op::Lock(one(name, seq)?),
+        "spin" => Op::Spin(one(name, seq)?),
         "unlock" => Op::Unlock(one(name, seq)?),
         "meet" => Op::Meet(one(name, seq)?),
+        "send" => Op::Send(one(name, seq)?),
+        "reply" => Op::Reply(Span(one(name, seq)?)),
         "yield" => Op::Yield,
         "nice" => Op::SetNice(one(name, seq)?),
         "affinity" => Op::SetAffinity(one::<A, Cpus>(name, seq)?.0),
@@ -563,7 +572,7 @@ impl FileTask {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Barrier, Lock};
+    use crate::{Barrier, Lock, Port};
     use anysched_core::CpuId;
     use flate2::{Compression, write::GzEncoder};
     use proptest::prelude::*;
@@ -639,7 +648,10 @@ mod tests {
             two.clone().prop_map(|n| Op::Notify(Channel(n))),
             two.clone().prop_map(|n| Op::Broadcast(Channel(n))),
             two.clone().prop_map(|n| Op::Lock(Lock(n))),
+            two.clone().prop_map(|n| Op::Spin(Lock(n))),
             two.clone().prop_map(|n| Op::Unlock(Lock(n))),
+            two.clone().prop_map(|n| Op::Send(Port(n))),
+            any::<u64>().prop_map(|ns| Op::Reply(Span(ns))),
             two.prop_map(|n| Op::Meet(Barrier(n))),
             Just(Op::Yield),
             (-20..=19i8).prop_map(Op::SetNice),

@@ -86,7 +86,9 @@ pub(crate) fn play(load: impl Load, until: Time, slowdown: u64) -> Played {
         if outside <= wake {
             match player.load.outside() {
                 Outside::Arrival(new) => player.create(new, now),
-                Outside::Signal(channel) => player.signal(channel.0, true, now),
+                Outside::Signal(channel) | Outside::Message { channel, .. } => {
+                    player.signal(channel.0, true, now);
+                }
             }
         } else if let Some(Reverse((_, _, task))) = player.wakes.pop() {
             player.go_on(task, now);

@@ -19,7 +19,12 @@ policies! {
     "eevdf" eevdf => Eevdf: RunQueue, "Linux since 6.6: earliest eligible virtual deadline first";
     "m-rsf" m_rsf => MRsf: RunQueue, "Shortest first for two slices, then first come";
     "osv" osv => Osv: Scheduler, "OSv: least exponentially decayed use of the CPU first";
-    "credit2" credit2 => Credit2: Scheduler, "Xen since 4.12: credit by weight, more when it is gone";
-    "rtds" rtds => Rtds: Scheduler, "Xen: earliest deadline first, each vCPU within its budget";
     "mqms-loose" mqms_loose => MqmsLoose: RunQueue, "Strawman: FCFS and RR queues by task number";
+    "credit" credit => Credit: Scheduler, "Xen: domains share by weight and cap, wakers first";
+    "credit2" credit2 => Credit2: Scheduler, "Xen since 4.12: most credit first, reset for all at once";
+    "sedf" sedf => Sedf: Scheduler, "Xen: a slice per period by earliest deadline; extra time";
+    "dm" dm => Dm: Scheduler, "SEDF by shortest slice (or period, or relative deadline)";
+    "d-edf" d_edf => DEdf: Scheduler, "SEDF, by shortest slice after misses in a row";
+    "sedf-dm" sedf_dm => SedfDm: Scheduler, "SEDF, by shortest slice while many miss deadlines";
+    "rtds" rtds => Rtds: Scheduler, "Xen: earliest deadline first, each vCPU within its budget";
 }

@@ -66,6 +66,27 @@ impl Links {
         list.came = list.came.wrapping_add(1);
     }
 
+    /// Adds `task`, which must be in no list, before `next`, which must be in `list`; at the tail
+    /// if that is `None`.
+    pub fn insert_before(&mut self, list: &mut List, next: Option<TaskId>, task: TaskId) {
+        let Some(next) = next else { return self.push_back(list, task) };
+        let prev = self.nodes[next.index()].prev;
+        if prev == NONE {
+            return self.push_front(list, task);
+        }
+        self.nodes[task.index()] = Link { prev, next: next.0 };
+        self.nodes[prev as usize].next = task.0;
+        self.nodes[next.index()].prev = task.0;
+        list.came = list.came.wrapping_add(1);
+    }
+
+    /// The task after `task`, which must be in a list.
+    #[inline]
+    pub fn next(&self, task: TaskId) -> Option<TaskId> {
+        let next = self.nodes[task.index()].next;
+        (next != NONE).then_some(TaskId(next))
+    }
+
     /// Removes and returns the head.
     #[inline]
     pub fn pop_front(&mut self, list: &mut List) -> Option<TaskId> {
@@ -112,13 +133,6 @@ impl Links {
         list.went = list.went.wrapping_add(1);
     }
 
-    /// The task behind `task`, which must be in a list.
-    #[inline]
-    pub fn next(&self, task: TaskId) -> Option<TaskId> {
-        let next = self.nodes[task.index()].next;
-        (next != NONE).then_some(TaskId(next))
-    }
-
     /// The tasks of `list` from head to tail.
     pub fn iter<'a>(&'a self, list: &List) -> impl Iterator<Item = TaskId> + use<'a> {
         let mut at = list.head;
@@ -163,7 +177,7 @@ mod tests {
         /// Two lists over one arena behave as two deques.
         #[test]
         fn lists_behave_as_deques(
-            steps in prop::collection::vec((0..5u8, 0..2usize, 0..12u32), 0..300)
+            steps in prop::collection::vec((0..6u8, 0..2usize, 0..12u32), 0..300)
         ) {
             let mut links = Links::default();
             let mut lists = [List::default(); 2];
@@ -180,6 +194,12 @@ mod tests {
                         links.push_front(&mut lists[which], TaskId(task));
                         model[which].push_front(task);
                     }
+                    (5, None) => {
+                        let before = model[which].get(task as usize / 2).copied();
+                        let at = before.map_or(model[which].len(), |_| task as usize / 2);
+                        links.insert_before(&mut lists[which], before.map(TaskId), TaskId(task));
+                        model[which].insert(at, task);
+                    }
                     (3, Some(which)) => {
                         links.remove(&mut lists[which], TaskId(task));
                         model[which].retain(|&other| other != task);
@@ -191,6 +211,10 @@ mod tests {
                 }
                 for (list, deque) in lists.iter().zip(&model) {
                     prop_assert!(links.iter(list).map(|task| task.0).eq(deque.iter().copied()));
+                    for (nth, &task) in deque.iter().enumerate() {
+                        let next = links.next(TaskId(task)).map(|task| task.0);
+                        prop_assert_eq!(next, deque.get(nth + 1).copied());
+                    }
                     prop_assert_eq!(list.len(), deque.len());
                     prop_assert_eq!(list.front().map(|task| task.0), deque.front().copied());
                 }

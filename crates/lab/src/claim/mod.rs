@@ -18,6 +18,7 @@ use crate::experiment::{Scenario, no_column};
 use crate::fields::{self, Fields, hint};
 use crate::sweep::{AxisValue, Sweep};
 use crate::tree::Node;
+use crate::vm::{ALL, VM};
 use expr::{Comparison, Expr, Name};
 use std::ops::Range;
 
@@ -84,11 +85,17 @@ impl ClaimSpec {
         scenarios: &[Scenario],
     ) -> Result<Vec<ClaimSpec>, Fault> {
         let mut axes = Vec::new();
+        let mut vms: Vec<String> = scenarios.iter().flat_map(vm_names).collect();
+        vms.dedup();
         let scenarios: Option<Vec<String>> = scenarios.iter().map(|s| s.name.clone()).collect();
         axes.extend(scenarios.map(|names| (SCENARIO, names)));
         for axis in &sweep.axes {
             let text = |node| AxisValue::of(node).to_string();
             axes.push((axis.path.as_str(), axis.values.iter().map(text).collect()));
+        }
+        if !vms.is_empty() {
+            let all = [ALL.to_string()].into_iter().chain(vms);
+            axes.push((VM, all.collect()));
         }
         let names = Names { sweep, axes };
         let mut claims: Vec<ClaimSpec> = Vec::new();
@@ -124,6 +131,12 @@ impl ClaimSpec {
                 .help("for example `because = \"the paper does not say on which hardware\"`"));
         }
         let measure = fields.get("measure").map(|node| names.measure(node)).transpose()?;
+        let mut rows = fields.get("where").map_or(Ok(Vec::new()), |node| names.rows(node))?;
+        // About the whole machine unless it says otherwise.
+        let has_vms = names.axes.iter().any(|(axis, _)| *axis == VM);
+        if has_vms && rows.iter().all(|(axis, _)| axis != VM) {
+            rows.push((VM.to_string(), ALL.to_string()));
+        }
         Ok(ClaimSpec {
             id,
             text: text.to_string(),
@@ -131,12 +144,19 @@ impl ClaimSpec {
             reading,
             because,
             expected,
-            rows: fields.get("where").map_or(Ok(Vec::new()), |node| names.rows(node))?,
+            rows,
             expect,
             measure,
             unit: fields.text("unit")?.unwrap_or_default().to_string(),
         })
     }
+}
+
+/// The names of the virtual machines of a scenario, as far as they are ones.
+fn vm_names(scenario: &Scenario) -> Vec<String> {
+    let list = scenario.tree.as_table().and_then(|table| table.get(VM)?.as_list());
+    let name = |node: &Node| Some(node.as_table()?.get("name")?.as_text()?.to_string());
+    list.unwrap_or_default().iter().filter_map(name).collect()
 }
 
 fn read_verdict(fields: &Fields<'_>, has_reading: bool) -> Result<Verdict, Fault> {

@@ -9,7 +9,10 @@ mod closed;
 mod hog;
 mod interactive;
 mod open;
+mod parallel;
 mod periodic;
+mod ping;
+mod service;
 mod task_set;
 #[cfg(test)]
 mod tests;
@@ -20,7 +23,10 @@ pub(crate) use hog::FOR_EVER;
 pub use hog::Hog;
 pub use interactive::Interactive;
 pub use open::{Arrivals, Open};
+pub use parallel::Parallel;
 pub use periodic::Periodic;
+pub use ping::{Echo, Ping};
+pub use service::Service;
 pub use task_set::{TaskSet, utilisations};
 
 use crate::dist::Dist;

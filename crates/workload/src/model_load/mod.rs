@@ -235,7 +235,9 @@ fn check_script(model: &Model, script: &Script) -> Result<(), (Option<usize>, St
             | Op::Signal(channel)
             | Op::Notify(channel)
             | Op::Broadcast(channel) => check_index("channel", channel.0, sizes.channels as usize),
-            Op::Lock(lock) | Op::Unlock(lock) => check_index("lock", lock.0, sizes.locks as usize),
+            Op::Lock(lock) | Op::Spin(lock) | Op::Unlock(lock) => {
+                check_index("lock", lock.0, sizes.locks as usize)
+            }
             Op::Meet(barrier) => check_index("barrier", barrier.0, sizes.barriers.len()),
             Op::Spawn(what) => check_index("task", *what, model.tasks.len()),
             Op::SetNice(nice) => check_nice(*nice),

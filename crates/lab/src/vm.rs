@@ -1,0 +1,325 @@
+//! `[[vm]]`: virtual machines.
+
+use crate::error::Fault;
+use crate::fields::{self, Fields};
+use crate::files::Files;
+use crate::load::Loads;
+use crate::machine;
+use crate::sweep::{self, PolicyEntry};
+use crate::tree::{Entry, Node, Table, Value};
+use anysched_core::{CpuId, CpuSet, DomainId, DomainParams, Span, TaskParams, Time};
+use anysched_sim::{Setup, Vm, Wire};
+use anysched_workload::dist::Dist;
+use anysched_workload::generate::{Echo, Settings};
+use anysched_workload::rng;
+use anysched_workload::{Channel, Port};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The name of the axis that says of which virtual machines a row is.
+pub(crate) const VM: &str = "vm";
+/// Its value for rows of the whole machine.
+pub(crate) const ALL: &str = "all";
+
+/// The virtual machines of a group of rows, checked.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Vms {
+    /// What is alike, by `[[vm]]`.
+    kinds: Vec<Kind>,
+    /// All of them.
+    machines: Vec<Machine>,
+}
+
+/// One `[[vm]]`.
+#[derive(Clone, Debug)]
+struct Kind {
+    name: String,
+    count: usize,
+    share: DomainParams,
+    vcpus: Vec<TaskParams>,
+    setup: Arc<Setup>,
+    policy: PolicyEntry,
+    start: Time,
+    stop: Time,
+    words: String,
+}
+
+#[derive(Clone, Debug)]
+struct Machine {
+    kind: usize,
+    number: usize,
+    loads: Loads,
+    /// Where its ports lead: a machine, a load there, and how long it takes.
+    ports: Vec<(usize, usize, Span)>,
+}
+
+/// What another virtual machine has to answer, as [`Loads::read`] finds it.
+#[derive(Clone, Debug)]
+pub(crate) struct Pinged {
+    /// The load that sends, by position.
+    pub(crate) part: usize,
+    pub(crate) to: String,
+    pub(crate) to_at: Range<usize>,
+    /// CPU time for an answer.
+    pub(crate) answer: Dist,
+    /// How long a message takes, either way.
+    pub(crate) hop: Span,
+}
+
+const KEYS: [&str; 14] = [
+    "name", "count", "vcpus", "machine", "weight", "cap", "affinity", "period", "budget",
+    "deadline", "policy", "start", "stop", "workload",
+];
+
+impl Vms {
+    /// Reads the list of virtual machines on a host of `cpus` CPUs.
+    pub(crate) fn read(list: &Node, cpus: usize, files: &mut Files) -> Result<Vms, Fault> {
+        let nodes = list.as_list().filter(|list| !list.is_empty()).ok_or_else(|| {
+            Fault::at(&list.at, format!("`vm` is a list of tables, not {}", list.shown()))
+                .help("each begins with a line `[[vm]]`")
+        })?;
+        let mut vms = Vms::default();
+        let mut pinged = Vec::new();
+        for node in nodes {
+            let (kind, loads) = read_kind(node, cpus, files)?;
+            if kind.name == ALL || vms.kinds.iter().any(|other| other.name == kind.name) {
+                return Err(Fault::at(&node.at, format!("the name \"{}\" is taken", kind.name))
+                    .help(
+                        "each [[vm]] has a name of its own; \"all\" is the host with all of them",
+                    ));
+            }
+            for number in 0..kind.count {
+                let (kind, loads, ports) = (vms.kinds.len(), loads.clone(), Vec::new());
+                for ping in &loads.pinged {
+                    pinged.push((vms.machines.len(), ping.clone()));
+                }
+                vms.machines.push(Machine { kind, number, loads, ports });
+            }
+            vms.kinds.push(kind);
+        }
+        for (from, ping) in pinged {
+            vms.connect(from, &ping)?;
+        }
+        if vms.machines.len() > MAX_VMS {
+            let message = format!("{} virtual machines; at most {MAX_VMS}", vms.machines.len());
+            return Err(Fault::at(&list.at, message));
+        }
+        Ok(vms)
+    }
+
+    /// Gives a machine that pings the way to another one, and that a task that answers.
+    fn connect(&mut self, from: usize, ping: &Pinged) -> Result<(), Fault> {
+        let Some(kind) = self.kinds.iter().position(|kind| kind.name == ping.to) else {
+            let names = self.kinds.iter().map(|kind| kind.name.as_str());
+            return Err(Fault::at(&ping.to_at, format!("no [[vm]] is called \"{}\"", ping.to))
+                .help(fields::hint(&ping.to, names)));
+        };
+        let number = self.machines[from].number % self.kinds[kind].count;
+        let is_it = |vm: &Machine| vm.kind == kind && vm.number == number;
+        let Some(to) = self.machines.iter().position(is_it) else { return Ok(()) };
+        let back = Port(self.machines[to].ports.len() as u32);
+        let echo = Echo { settings: Settings::default(), work: ping.answer.clone(), port: back };
+        let answering = self.machines[to].loads.add(Arc::new(echo));
+        self.machines[to].ports.push((from, ping.part, ping.hop));
+        let there = Port(self.machines[from].ports.len() as u32);
+        self.machines[from].loads.set_port(ping.part, there);
+        self.machines[from].ports.push((to, answering, ping.hop));
+        Ok(())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.machines.is_empty()
+    }
+
+    /// The names of the kinds.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.kinds.iter().map(|kind| kind.name.as_str())
+    }
+
+    /// In words, one each.
+    pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
+        self.kinds.iter().map(|kind| kind.words.as_str())
+    }
+
+    /// The kind of the machine with this number.
+    pub(crate) fn kind_of(&self, number: usize) -> usize {
+        self.machines[number].kind
+    }
+
+    /// Where the first load is written that never ends.
+    pub(crate) fn endless(&self) -> Option<&Range<usize>> {
+        self.machines.iter().find_map(|vm| vm.loads.endless.as_ref())
+    }
+
+    /// The virtual machines as the run with this seed has them.
+    ///
+    /// Errors: a policy or a load is refused after all.
+    pub(crate) fn build(&self, seed: u64) -> Result<Vec<Vm>, String> {
+        let mut channels = Vec::with_capacity(self.machines.len());
+        let mut vms = Vec::with_capacity(self.machines.len());
+        for (domain, machine) in self.machines.iter().enumerate() {
+            let kind = &self.kinds[machine.kind];
+            let seed = rng::derive(seed, &format!("vm.{}.{}", kind.name, machine.number));
+            let (load, first_channels) = machine.loads.build_with_channels(seed)?;
+            channels.push(first_channels);
+            let policy = (kind.policy.info.build)(&kind.setup.machine, &kind.policy.settings());
+            let policy = policy.map_err(|error| error.to_string())?;
+            let setup = Setup::clone(&kind.setup);
+            // Domain 0 is that of tasks outside.
+            let mut vm = Vm::new(
+                &kind.full_name(machine.number),
+                DomainId(domain as u16 + 1),
+                setup,
+                policy,
+                load,
+            );
+            vm.share = kind.share;
+            vm.vcpus.clone_from(&kind.vcpus);
+            (vm.start, vm.stop) = (kind.start, kind.stop);
+            vms.push(vm);
+        }
+        for (vm, machine) in vms.iter_mut().zip(&self.machines) {
+            let wire = |&(to, part, delay): &(usize, usize, Span)| Wire {
+                vm: to,
+                channel: Channel(channels[to][part]),
+                delay,
+            };
+            vm.ports = machine.ports.iter().map(wire).collect();
+        }
+        Ok(vms)
+    }
+}
+
+/// Domains are numbered with 16 bits.
+const MAX_VMS: usize = 10_000;
+
+impl Kind {
+    fn full_name(&self, number: usize) -> String {
+        if self.count == 1 { self.name.clone() } else { format!("{}-{number}", self.name) }
+    }
+}
+
+fn read_kind(node: &Node, cpus: usize, files: &mut Files) -> Result<(Kind, Loads), Fault> {
+    let fields = Fields::of(node, "[[vm]]", &KEYS)?;
+    let name = fields::text(fields.need("name", "\"web\"")?, "name")?.to_string();
+    let setup = read_machine(&fields)?;
+    let policy = match fields.get("policy") {
+        Some(node) => sweep::read_policies(node)?,
+        None => sweep::read_policies(&Node::of_text("cfs", &node.at))?,
+    };
+    let [policy] = <[PolicyEntry; 1]>::try_from(policy).map_err(|policies| {
+        let message = format!("a virtual machine has one scheduler, not {}", policies.len());
+        Fault::at(&node.at, message)
+            .help("to compare several, make them an axis: `\"vm.0.policy\" = [\"cfs\", \"rr\"]`")
+    })?;
+    policy.build(&setup.machine)?;
+    let vcpus = setup.machine.cpus();
+    let count = fields.whole("count", 1..=MAX_VMS)?.unwrap_or(1);
+    let share = DomainParams {
+        weight: fields.whole("weight", 1..=65535)?.unwrap_or(256),
+        cap_percent: fields.whole("cap", 0..=102_400)?.unwrap_or(0),
+    };
+    let vcpus = read_vcpus(&fields, vcpus, cpus)?;
+    let start = Time::ZERO + fields.span("start")?.unwrap_or_default();
+    let stop = fields.span("stop")?.map_or(Time::NEVER, |span| Time::ZERO + span);
+    if stop <= start {
+        return Err(Fault::at(&node.at, format!("\"{name}\" stops before it has started"))
+            .help("`stop` is later than `start`; both count from the beginning of the run"));
+    }
+    let loads = match fields.get("workload") {
+        Some(list) => Loads::read(list, setup.machine.cpus(), files)?,
+        None => Loads::none(setup.machine.cpus()),
+    };
+    let words = describe(&name, count, &share, &setup, &policy, &loads);
+    let kind =
+        Kind { name, count, share, vcpus, setup: Arc::new(setup), policy, start, stop, words };
+    Ok((kind, loads))
+}
+
+fn read_machine(fields: &Fields<'_>) -> Result<Setup, Fault> {
+    match (fields.get("vcpus"), fields.get("machine")) {
+        (Some(vcpus), Some(machine))
+            if machine.as_table().is_some_and(|table| {
+                table.get("cpus").is_some() || table.get("topology").is_some()
+            }) =>
+        {
+            Err(Fault::at(&vcpus.at, "the CPUs of the virtual machine are given twice")
+                .help("keep `vcpus`, or `cpus` or `topology` in its `machine`"))
+        }
+        (vcpus, machine) => {
+            let mut table = machine.map_or(Ok(Table::default()), |node| {
+                node.as_table().cloned().ok_or_else(|| {
+                    Fault::at(&node.at, format!("`machine` is a table, not {}", node.shown()))
+                })
+            })?;
+            let at = machine.or(vcpus).map_or(fields.at().clone(), |node| node.at.clone());
+            if table.get("cpus").is_none() && table.get("topology").is_none() {
+                let value = vcpus.map_or(Value::Integer(1), |node| node.value.clone());
+                let at = vcpus.map_or(at.clone(), |node| node.at.clone());
+                let node = Node { value, at: at.clone() };
+                table.0.push(Entry { key: "cpus".to_string(), key_at: at, node });
+            }
+            machine::setup(&Node { value: Value::Table(table), at })
+        }
+    }
+}
+
+/// What the host's policy may know of each vCPU.
+fn read_vcpus(fields: &Fields<'_>, vcpus: usize, cpus: usize) -> Result<Vec<TaskParams>, Fault> {
+    let all = TaskParams {
+        period: fields.span("period")?,
+        budget: fields.span("budget")?,
+        relative_deadline: fields.span("deadline")?,
+        ..TaskParams::default()
+    };
+    let affinities = match fields.get("affinity") {
+        None => vec![CpuSet::All; vcpus],
+        Some(node) => match &node.value {
+            Value::List(list) if list.len() != vcpus => {
+                let message = format!(
+                    "`affinity` has {} entries, and the virtual machine has {vcpus} CPUs",
+                    list.len()
+                );
+                return Err(
+                    Fault::at(&node.at, message).help("give one for all, or a list with one each")
+                );
+            }
+            Value::List(list) => {
+                list.iter().map(|node| read_affinity(node, cpus)).collect::<Result<_, _>>()?
+            }
+            _ => vec![read_affinity(node, cpus)?; vcpus],
+        },
+    };
+    Ok(affinities.into_iter().map(|affinity| TaskParams { affinity, ..all.clone() }).collect())
+}
+
+fn read_affinity(node: &Node, cpus: usize) -> Result<CpuSet, Fault> {
+    let set = fields::cpus(node, "affinity")?;
+    if (0..cpus).any(|cpu| set.contains(CpuId(cpu as u16))) {
+        return Ok(set);
+    }
+    let message = format!("`affinity` = {node}: none of these is a CPU of the host");
+    Err(Fault::at(&node.at, message).help(format!("it has {cpus}, numbered from 0")))
+}
+
+fn describe(
+    name: &str,
+    count: usize,
+    share: &DomainParams,
+    setup: &Setup,
+    policy: &PolicyEntry,
+    loads: &Loads,
+) -> String {
+    let mut text = if count == 1 { format!("vm {name}") } else { format!("{count} vm {name}") };
+    text += &format!(": {}, {}", machine::describe(setup), policy.label);
+    if share.weight != 256 {
+        text += &format!(", weight {}", share.weight);
+    }
+    if share.cap_percent > 0 {
+        text += &format!(", cap {} %", share.cap_percent);
+    }
+    for words in &loads.words {
+        text += &format!(", {words}");
+    }
+    text
+}

@@ -1,0 +1,517 @@
+//! Virtual machines: machines whose CPUs are tasks of the one that they run on, the host.
+//!
+//! Each is a [`Sim`] of its own, which the host lets go on. A CPU of it (a vCPU) is *entered* while
+//! its task runs on the host, *waits* while that is ready or still being switched to, and is
+//! *halted* while its own scheduler has nothing for it; then the task is blocked. Work, slices and
+//! ticks of the guest go on only while the vCPU is entered. Interrupts are handled by a vCPU too:
+//! the end of a task's sleep by the one on which it fell asleep, what comes from outside by the
+//! first. One that is halted is woken for it, one that waits handles it when it is entered.
+
+mod guest;
+mod later;
+mod trace;
+
+pub(crate) use guest::Guest;
+
+use anysched_core::{
+    DomainId, DomainParams, Enqueue, Off, Scheduler, Span, TaskId, TaskParams, Time,
+};
+use anysched_trace::{Kind, Sink, TaskInfo};
+use anysched_workload::{Channel, Load, Port};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::agenda::{Class, CpuAgenda, Moment};
+use crate::cost::Setup;
+use crate::engine::Sim;
+use crate::metrics::{Metrics, VmMetrics};
+use crate::task::State;
+use guest::Mode;
+use later::Later;
+use trace::{GuestTrace, Traced};
+
+/// A virtual machine.
+pub struct Vm {
+    /// Its name.
+    pub name: String,
+    /// Its domain on the host; one of its own, so that it is told apart.
+    pub domain: DomainId,
+    /// What the host gives the domain.
+    pub share: DomainParams,
+    /// What the host's policy may know of each of its CPUs, in their order; the domain is filled
+    /// in.
+    pub vcpus: Vec<TaskParams>,
+    /// The machine that it sees, with what scheduling costs in it. Its CPUs are there all the
+    /// time, so that `hotplug` and `until` mean nothing.
+    pub setup: Setup,
+    /// Its own scheduler, built for that machine.
+    pub policy: Box<dyn Scheduler>,
+    /// What runs in it. Times count from `start`.
+    pub load: Box<dyn Load>,
+    /// Virtual machines in it.
+    pub vms: Vec<Vm>,
+    /// Where its ports lead; messages to others are lost.
+    pub ports: Vec<Wire>,
+    /// When it is created.
+    pub start: Time,
+    /// When it is destroyed, with all that runs in it; `NEVER`: not before the run ends.
+    pub stop: Time,
+}
+
+impl Vm {
+    /// A virtual machine that is there all the time, with Xen's default weight and without ports.
+    pub fn new(
+        name: &str,
+        domain: DomainId,
+        setup: Setup,
+        policy: Box<dyn Scheduler>,
+        load: Box<dyn Load>,
+    ) -> Vm {
+        Vm {
+            name: name.to_string(),
+            domain,
+            share: DomainParams { weight: 256, cap_percent: 0 },
+            vcpus: vec![TaskParams::default(); setup.machine.cpus()],
+            setup,
+            policy,
+            load,
+            vms: Vec::new(),
+            ports: Vec::new(),
+            start: Time::ZERO,
+            stop: Time::NEVER,
+        }
+    }
+}
+
+/// Where a port leads: to a channel of another virtual machine of the same host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wire {
+    /// Its position among the virtual machines of the host.
+    pub vm: usize,
+    /// The channel there.
+    pub channel: Channel,
+    /// How long messages take.
+    pub delay: Span,
+}
+
+/// The virtual machines of a host.
+pub(crate) struct Vms {
+    machines: Vec<Hosted>,
+    /// What each does next.
+    agenda: CpuAgenda,
+    /// By task number, which CPU of which virtual machine it is.
+    of_task: Vec<(u32, u32)>,
+    /// Starts (`true`) and stops in time order, and how many of them are over.
+    changes: Vec<(Time, bool, usize)>,
+    changed: usize,
+    messages: BinaryHeap<Reverse<Message>>,
+    sent: u64,
+    /// When the current second ends, over which fairness is judged.
+    second_ends: Time,
+}
+
+type GuestSim = Sim<Box<dyn Scheduler>, Box<dyn Load>, GuestTrace>;
+
+/// One of them.
+struct Hosted {
+    name: String,
+    domain: DomainId,
+    share: DomainParams,
+    ports: Vec<Wire>,
+    vcpus: Vec<HostTask>,
+    sim: GuestSim,
+    /// It has been created and not been destroyed.
+    runs: bool,
+    /// What it had got when the current second began: time entered and time halted.
+    before: (Span, Span),
+}
+
+/// The task that a vCPU is on the host.
+struct HostTask {
+    params: TaskParams,
+    task: TaskId,
+    /// It has been ready before.
+    begun: bool,
+}
+
+/// In the order of their arrival.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Message {
+    arrives: Time,
+    number: u64,
+    vm: usize,
+    channel: Channel,
+    sent: Time,
+}
+
+const SECOND: Span = Span::from_ms(1000);
+
+impl Vms {
+    pub(crate) fn new(vms: Vec<Vm>, traced: bool) -> Vms {
+        let mut changes = Vec::new();
+        for (number, vm) in vms.iter().enumerate() {
+            changes.push((vm.start, true, number));
+            if vm.stop != Time::NEVER {
+                changes.push((vm.stop.max(vm.start), false, number));
+            }
+        }
+        // A stop comes before a start at the same time, but for a machine's own.
+        changes.sort_by_key(|&(time, starts, number)| (time, starts, number));
+        Vms {
+            agenda: CpuAgenda::new(vms.len()),
+            machines: vms.into_iter().map(|vm| Hosted::new(vm, traced)).collect(),
+            of_task: Vec::new(),
+            changes,
+            changed: 0,
+            messages: BinaryHeap::new(),
+            sent: 0,
+            second_ends: Time::ZERO + SECOND,
+        }
+    }
+
+    /// What happens next.
+    pub(crate) fn next(&self) -> Moment {
+        let mut next = self.agenda.first().0;
+        if let Some(&(time, ..)) = self.changes.get(self.changed) {
+            next = next.min(Moment::new(time, Class::Hotplug));
+        }
+        if let Some(Reverse(message)) = self.messages.peek() {
+            next = next.min(Moment::new(message.arrives, Class::Ready));
+        }
+        next
+    }
+
+    pub(crate) fn starts_or_stops(&self, now: Time) -> bool {
+        self.changes.get(self.changed).is_some_and(|&(time, ..)| time <= now)
+    }
+
+    /// The virtual machine and the number of the CPU in it that `task` is.
+    fn place(&self, task: TaskId) -> (usize, usize) {
+        let (vm, vcpu) = self.of_task[task.index()];
+        (vm as usize, vcpu as usize)
+    }
+
+    /// The CPU of a virtual machine that is `task` has waited for a CPU of the host.
+    pub(crate) fn note_wait(&mut self, task: TaskId, waited: u64) {
+        let (vm, _) = self.place(task);
+        self.machines[vm].sim.metrics.vcpu_wait.record(waited);
+    }
+
+    /// A virtual machine has something to do at once, or something else than before.
+    fn plan(&mut self, vm: usize) {
+        let next = self.machines[vm].sim.next_time();
+        self.agenda.set(vm, Moment::new(next, Class::Guest));
+    }
+}
+
+impl Hosted {
+    fn new(vm: Vm, traced: bool) -> Hosted {
+        let vcpus = vm.vcpus.into_iter().map(|params| HostTask {
+            params: TaskParams { domain: vm.domain, ..params },
+            task: TaskId(0),
+            begun: false,
+        });
+        let setup = Setup { hotplug: Vec::new(), until: Time::NEVER, ..vm.setup };
+        let load: Box<dyn Load> = match vm.start {
+            Time::ZERO => vm.load,
+            start => Box::new(Later { load: vm.load, by: start.since(Time::ZERO) }),
+        };
+        let cpus = setup.machine.cpus();
+        let trace = GuestTrace { listens: traced, items: Vec::new() };
+        let mut sim = Sim::with_sink(setup, vm.policy, load, trace).with_vms(vm.vms);
+        sim.guest = Some(Box::new(Guest::new(cpus)));
+        Hosted {
+            name: vm.name,
+            domain: vm.domain,
+            share: vm.share,
+            ports: vm.ports,
+            vcpus: vcpus.collect(),
+            sim,
+            runs: false,
+            before: (Span::ZERO, Span::ZERO),
+        }
+    }
+}
+
+impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
+    /// The task on `cpu` is a CPU of a virtual machine, which goes on now.
+    pub(crate) fn enter_guest(&mut self, cpu: usize, id: TaskId) {
+        self.tasks[id].left = Span::MAX;
+        self.schedule(cpu);
+        let speed = self.cpus[cpu].speed;
+        let Some(vms) = &mut self.vms else { return };
+        let (vm, vcpu) = vms.place(id);
+        vms.machines[vm].sim.enter(vcpu, self.now, speed);
+        vms.plan(vm);
+    }
+
+    /// The CPU of a virtual machine that is `task` does not go on.
+    pub(crate) fn leave_guest(&mut self, id: TaskId, why: Off) {
+        if std::mem::take(&mut self.tasks[id].left) == Span::ZERO {
+            return;
+        }
+        let Some(vms) = &mut self.vms else { return };
+        let (vm, vcpu) = vms.place(id);
+        vms.machines[vm].sim.leave(vcpu, self.now, why == Off::Blocked);
+        vms.plan(vm);
+    }
+
+    /// The speed of `cpu` has changed.
+    pub(crate) fn change_guest_speed(&mut self, cpu: usize) {
+        let (task, speed) = (self.cpus[cpu].task, self.cpus[cpu].speed);
+        let Some(vms) = &mut self.vms else { return };
+        let Some(id) = task.filter(|&id| self.tasks[id].vcpu) else { return };
+        if self.tasks[id].left > Span::ZERO {
+            let (vm, vcpu) = vms.place(id);
+            let sim = &mut vms.machines[vm].sim;
+            sim.now = self.now;
+            sim.run_at(vcpu, speed);
+            vms.plan(vm);
+        }
+    }
+
+    /// Lets the virtual machine go on that has something to do next.
+    pub(crate) fn settle_guest(&mut self) {
+        let Some(vms) = &mut self.vms else { return };
+        let (_, vm) = vms.agenda.first();
+        vms.machines[vm].sim.settle(self.now);
+        self.follow_guest(vm);
+    }
+
+    /// Does what a virtual machine wants now: wakes CPUs of it and takes halted ones off, and
+    /// sends its messages.
+    fn follow_guest(&mut self, vm: usize) {
+        self.pass_on_trace(vm);
+        let Some(vms) = &mut self.vms else { return };
+        let machine = &mut vms.machines[vm];
+        if let Some(error) = machine.sim.error.take() {
+            self.error = Some(error);
+            return;
+        }
+        if let Some(guest) = &mut machine.sim.guest {
+            for (port, sent) in guest.outbox.drain(..) {
+                let Some(wire) = machine.ports.get(port.0 as usize) else { continue };
+                vms.messages.push(Reverse(Message {
+                    arrives: self.now + wire.delay,
+                    number: vms.sent,
+                    vm: wire.vm,
+                    channel: wire.channel,
+                    sent,
+                }));
+                vms.sent += 1;
+            }
+        }
+        for vcpu in 0..machine.vcpus.len() {
+            self.follow_vcpu(vm, vcpu);
+        }
+        if let Some(vms) = &mut self.vms {
+            vms.plan(vm);
+        }
+    }
+
+    fn follow_vcpu(&mut self, vm: usize, vcpu: usize) {
+        let Some(vms) = &mut self.vms else { return };
+        let machine = &mut vms.machines[vm];
+        let (id, wants) = (machine.vcpus[vcpu].task, machine.sim.wants(vcpu));
+        match self.tasks[id].state {
+            State::Blocked if wants => {
+                if let Some(guest) = &mut machine.sim.guest {
+                    guest.vcpus[vcpu].change(Mode::Waits, self.now);
+                }
+                if std::mem::replace(&mut machine.vcpus[vcpu].begun, true) {
+                    self.wake(id, None, self.now);
+                } else {
+                    let name = format!("{}/{vcpu}", machine.name);
+                    let serial = self.tasks[id].serial;
+                    let name = Some(name.as_str());
+                    self.sink.task(&TaskInfo { task: id, serial, name, nice: 0 });
+                    self.emit(Kind::Attach { task: id, by: None });
+                    self.enqueue(id, Enqueue::New, None);
+                }
+            }
+            State::Running if !wants && self.tasks[id].left > Span::ZERO => {
+                let cpu = usize::from(self.tasks[id].cpu);
+                self.count(cpu);
+                self.take_off(cpu, Off::Blocked);
+            }
+            _ => {}
+        }
+    }
+
+    fn pass_on_trace(&mut self, vm: usize) {
+        let Some(vms) = &mut self.vms else { return };
+        for item in vms.machines[vm].sim.sink.items.drain(..) {
+            match item {
+                Traced::Event(event) => self.sink.vm_event(vm, &event),
+                Traced::Task { task, serial, name, nice } => {
+                    let name = name.as_deref();
+                    self.sink.vm_task(vm, &TaskInfo { task, serial, name, nice });
+                }
+            }
+        }
+    }
+
+    /// A task sends a message out of the machine.
+    pub(crate) fn send(&mut self, port: Port, sent: Time) {
+        if let Some(guest) = &mut self.guest {
+            guest.outbox.push((port, sent));
+        }
+    }
+
+    pub(crate) fn deliver_message(&mut self) {
+        let Some(vms) = &mut self.vms else { return };
+        let Some(Reverse(message)) = vms.messages.pop() else { return };
+        let Some(machine) = vms.machines.get_mut(message.vm) else { return };
+        if !machine.runs {
+            return;
+        }
+        if let Some(guest) = &mut machine.sim.guest {
+            guest.inbox.push_back((message.channel, message.sent, self.now));
+        }
+        machine.sim.now = self.now;
+        vms.plan(message.vm);
+    }
+
+    pub(crate) fn start_or_stop_vm(&mut self) {
+        let Some(vms) = &mut self.vms else { return };
+        let (_, starts, vm) = vms.changes[vms.changed];
+        vms.changed += 1;
+        if starts {
+            self.start_vm(vm);
+        } else {
+            self.stop_vm(vm);
+        }
+    }
+
+    fn start_vm(&mut self, vm: usize) {
+        let Some(vms) = &mut self.vms else { return };
+        let machine = &mut vms.machines[vm];
+        machine.runs = true;
+        machine.sim.begin(self.now);
+        let (domain, share, vcpus) = (machine.domain, machine.share, machine.vcpus.len());
+        self.sink.vm(vm, &machine.name, vcpus);
+        self.call(|policy, cx| policy.set_domain(cx, domain, &share));
+        for vcpu in 0..vcpus {
+            self.start_vcpu(vm, vcpu);
+        }
+        // What is to be done at once wakes them.
+        self.follow_guest(vm);
+    }
+
+    fn start_vcpu(&mut self, vm: usize, vcpu: usize) {
+        if let Some((id, cpu)) = self.tasks.next_reused() {
+            self.tell_leaving(id, cpu);
+        }
+        let id = self.tasks.create(self.now);
+        let Some(vms) = &mut self.vms else { return };
+        if vms.of_task.len() <= id.index() {
+            vms.of_task.resize(id.index() + 1, (0, 0));
+        }
+        vms.of_task[id.index()] = (vm as u32, vcpu as u32);
+        let host = &mut vms.machines[vm].vcpus[vcpu];
+        host.task = id;
+        let mut params = host.params.clone();
+        params.affinity = self.setup_affinity(params.affinity);
+        self.call(|policy, cx| policy.attach(cx, id, &params));
+        let task = &mut self.tasks[id];
+        task.vcpu = true;
+        task.params = Some(Box::new(params));
+    }
+
+    fn stop_vm(&mut self, vm: usize) {
+        let Some(vms) = &mut self.vms else { return };
+        let tasks: Vec<TaskId> = vms.machines[vm].vcpus.iter().map(|host| host.task).collect();
+        for id in tasks {
+            self.stop_vcpu(id);
+        }
+        let Some(vms) = &mut self.vms else { return };
+        let machine = &mut vms.machines[vm];
+        machine.runs = false;
+        machine.sim.now = self.now;
+        machine.sim.finish();
+        vms.agenda.set(vm, Moment::NEVER);
+    }
+
+    fn stop_vcpu(&mut self, id: TaskId) {
+        let cpu = usize::from(self.tasks[id].cpu);
+        match self.tasks[id].state {
+            State::Running => {
+                self.count(cpu);
+                self.take_off(cpu, Off::Exited);
+            }
+            State::Ready => {
+                self.ready -= 1;
+                self.tell_leaving(id, self.tasks[id].last_cpu());
+                self.call(|policy, cx| policy.dequeue(cx, id));
+            }
+            _ => {}
+        }
+        if self.cpus[cpu].last == Some(id) {
+            self.cpus[cpu].last = None;
+        }
+        self.call(|policy, cx| policy.detach(cx, id));
+        self.tasks.release(id);
+    }
+
+    /// Judges the fairness of the seconds that end before `time`, the next time at which anything
+    /// happens.
+    #[inline]
+    pub(crate) fn close_seconds(&mut self, time: Time) {
+        let Some(vms) = &mut self.vms else { return };
+        while vms.second_ends <= time {
+            let end = vms.second_ends;
+            vms.second_ends += SECOND;
+            let (mut number, mut sum, mut squares) = (0u32, 0.0, 0.0);
+            for machine in vms.machines.iter_mut().filter(|machine| machine.runs) {
+                let Some(guest) = &machine.sim.guest else { continue };
+                let used = guest.used(end);
+                let before = std::mem::replace(&mut machine.before, used);
+                // One that was created in this second, or could have used less than it got.
+                let wanted_all = used.1 == before.1
+                    && guest.vcpus.iter().all(|vcpu| {
+                        vcpu.spent.iter().map(|span| span.0).sum::<u64>() + end.since(vcpu.since).0
+                            >= SECOND.0
+                    });
+                if wanted_all && machine.share.cap_percent == 0 {
+                    let share = (used.0.0 - before.0.0) as f64 / f64::from(machine.share.weight);
+                    number += 1;
+                    sum += share;
+                    squares += share * share;
+                }
+            }
+            if number > 1 && squares > 0.0 {
+                let index = sum * sum / (f64::from(number) * squares);
+                self.metrics.fairness.record(libm::round(index * 1e6) as u64);
+            }
+        }
+    }
+
+    /// Ends what is still there of the virtual machines at the end of the run, or of this one.
+    pub(crate) fn finish_vms(&mut self) {
+        self.finish_guest();
+        let Some(vms) = &mut self.vms else { return };
+        for machine in &mut vms.machines {
+            if std::mem::take(&mut machine.runs) {
+                machine.sim.now = self.now;
+                machine.sim.finish();
+            }
+            self.metrics.vms.push(VmMetrics {
+                name: machine.name.clone(),
+                domain: machine.domain,
+                inside: std::mem::take(&mut machine.sim.metrics),
+            });
+        }
+    }
+}
+
+impl Metrics {
+    /// Adds what happened to tasks in virtual machines to what happened to tasks outside. What
+    /// CPUs did is not added: there it is time that they got from the CPUs outside.
+    pub(crate) fn add_vms(&mut self) {
+        let vms = std::mem::take(&mut self.vms);
+        for VmMetrics { inside, .. } in &vms {
+            self.merge_tasks(inside);
+        }
+        self.vms = vms;
+    }
+}

@@ -1,0 +1,160 @@
+//! A virtual machine that pings another one.
+
+use super::{Generator, Maker, SettingError, Settings, check_count, check_period, check_run};
+use crate::dist::Dist;
+use crate::per_task::PerTask;
+use crate::rng::Rng;
+use crate::{Channel, Load, Op, Outside, Port, Sizes};
+use anysched_core::{Span, TaskId, Time};
+
+/// One task that sends a message at fixed times and takes the answer: its round trip begins when
+/// the task is scheduled to send it and has done the work for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ping {
+    /// Of the task.
+    pub settings: Settings,
+    /// Time between two messages.
+    pub every: Span,
+    /// When the first one is sent.
+    pub offset: Dist,
+    /// CPU time for sending a message, and for taking an answer; at least 1 ns.
+    pub work: Dist,
+    /// How many messages there are; `None`: endless.
+    pub count: Option<u64>,
+    /// The way to whom is pinged; answers come on channel 0.
+    pub port: Port,
+}
+
+impl Generator for Ping {
+    fn validate(&self, cpus: usize) -> Result<(), SettingError> {
+        self.settings.validate(cpus)?;
+        check_period("every", self.every)?;
+        check_run("work", &self.work)?;
+        check_count("count", self.count)
+    }
+
+    fn endless(&self) -> bool {
+        self.count.is_none()
+    }
+
+    fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {
+        self.validate(cpus)?;
+        let first = Time::ZERO + self.offset.sample(&mut Rng::stream(seed, "offset"));
+        Ok(Box::new(Cycle {
+            maker: Maker::new(&self.settings, false),
+            arrived: false,
+            work: self.work.clone(),
+            rng: Rng::stream(seed, "work"),
+            step: PerTask::default(),
+            ops: &[Step::Release, Step::Work, Step::Send, Step::Wait, Step::Work, Step::Reply],
+            port: self.port,
+            next: first,
+            every: self.every,
+            left: self.count.unwrap_or(u64::MAX),
+        }))
+    }
+}
+
+/// One task that answers every message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Echo {
+    /// Of the task.
+    pub settings: Settings,
+    /// CPU time for an answer; at least 1 ns.
+    pub work: Dist,
+    /// The way back to who pings; messages come on channel 0.
+    pub port: Port,
+}
+
+impl Generator for Echo {
+    fn validate(&self, cpus: usize) -> Result<(), SettingError> {
+        self.settings.validate(cpus)?;
+        check_run("work", &self.work)
+    }
+
+    fn endless(&self) -> bool {
+        // It waits, which keeps no run going.
+        false
+    }
+
+    fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {
+        self.validate(cpus)?;
+        Ok(Box::new(Cycle {
+            maker: Maker::new(&self.settings, false),
+            arrived: false,
+            work: self.work.clone(),
+            rng: Rng::stream(seed, "work"),
+            step: PerTask::default(),
+            ops: &[Step::Wait, Step::Work, Step::Send],
+            port: self.port,
+            next: Time::ZERO,
+            every: Span::ZERO,
+            left: u64::MAX,
+        }))
+    }
+}
+
+/// What a task does again and again.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Release,
+    Work,
+    Send,
+    Wait,
+    Reply,
+}
+
+struct Cycle {
+    maker: Maker,
+    arrived: bool,
+    work: Dist,
+    rng: Rng,
+    step: PerTask<usize>,
+    ops: &'static [Step],
+    port: Port,
+    /// The next release.
+    next: Time,
+    every: Span,
+    left: u64,
+}
+
+impl Load for Cycle {
+    fn sizes(&self) -> Sizes {
+        Sizes { channels: 1, ..Sizes::default() }
+    }
+
+    #[inline]
+    fn peek(&self) -> Time {
+        if self.arrived { Time::NEVER } else { Time::ZERO }
+    }
+
+    fn outside(&mut self) -> Outside {
+        self.arrived = true;
+        Outside::Arrival(self.maker.make(Time::ZERO))
+    }
+
+    fn start(&mut self, task: TaskId, _: Time) {
+        self.step.set(task, 0);
+    }
+
+    #[inline]
+    fn step(&mut self, task: TaskId, _: Time) -> Op {
+        let step = &mut self.step[task];
+        let op = self.ops[*step];
+        *step = (*step + 1) % self.ops.len();
+        match op {
+            Step::Release if self.left == 0 => Op::Exit,
+            Step::Release => {
+                self.left -= 1;
+                let at = self.next;
+                self.next += self.every;
+                let deadline = self.maker.settings.deadline.map(|deadline| at + deadline);
+                Op::Release { at, deadline }
+            }
+            Step::Work => Op::Run(super::run(&self.work, &mut self.rng)),
+            Step::Send => Op::Send(self.port),
+            Step::Wait => Op::Wait(Channel(0)),
+            Step::Reply => Op::Reply(Span::ZERO),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Requests from outside and tasks that serve them.
+
+use super::{Generator, Maker, SettingError, Settings, check, check_count, check_run, check_until};
+use crate::dist::Dist;
+use crate::per_task::PerTask;
+use crate::rng::Rng;
+use crate::{Channel, Load, Op, Outside, Sizes};
+use anysched_core::{Span, TaskId, Time};
+
+/// A service: clients elsewhere send requests, whatever has become of those before; tasks that are
+/// there from the start take them, work on them and answer. The time from sending a request to
+/// having its answer is its round trip.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Service {
+    /// Of the tasks that serve.
+    pub settings: Settings,
+    /// How many tasks serve; at least 1.
+    pub servers: u32,
+    /// Time between two requests being sent.
+    pub gaps: Dist,
+    /// CPU time for a request; at least 1 ns.
+    pub service: Dist,
+    /// Time that a message takes from the client to this machine, and back: wire and, in a virtual
+    /// machine, driver domain.
+    pub hop: Span,
+    /// How many requests there are; `None`: endless.
+    pub requests: Option<u64>,
+    /// No request is sent at this time or later.
+    pub until: Option<Time>,
+}
+
+impl Generator for Service {
+    fn validate(&self, cpus: usize) -> Result<(), SettingError> {
+        self.settings.validate(cpus)?;
+        check(self.servers > 0, "servers", self.servers, "at least 1")?;
+        check_run("service", &self.service)?;
+        check_count("requests", self.requests)?;
+        let why = "requests need time between them, for example \"exp(10ms)\"";
+        check(self.gaps.mean() > 0.0, "interarrival", &self.gaps, why)?;
+        check_until(Time::ZERO, self.until)
+    }
+
+    fn endless(&self) -> bool {
+        // The servers wait for more, which ends nothing but keeps no run going.
+        self.requests.is_none() && self.until.is_none()
+    }
+
+    fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {
+        self.validate(cpus)?;
+        let mut load = ServiceLoad {
+            maker: Maker::new(&self.settings, self.servers > 1),
+            plan: self.clone(),
+            gaps: Rng::stream(seed, "gaps"),
+            work: Rng::stream(seed, "service"),
+            arrived: 0,
+            sent: Time::ZERO,
+            left: self.requests.unwrap_or(u64::MAX),
+            next: PerTask::default(),
+        };
+        load.send();
+        Ok(Box::new(load))
+    }
+}
+
+struct ServiceLoad {
+    maker: Maker,
+    plan: Service,
+    gaps: Rng,
+    /// Of the requests in the order in which they are taken, whoever takes them.
+    work: Rng,
+    /// Servers that have arrived.
+    arrived: u32,
+    /// When the next request is sent.
+    sent: Time,
+    /// Requests that have not come yet.
+    left: u64,
+    next: PerTask<Then>,
+}
+
+/// What a server does next.
+#[derive(Clone, Copy, Default)]
+enum Then {
+    #[default]
+    Wait,
+    Work,
+    Reply,
+}
+
+impl ServiceLoad {
+    fn send(&mut self) {
+        self.sent += self.plan.gaps.sample(&mut self.gaps);
+        if self.plan.until.is_some_and(|until| self.sent >= until) {
+            self.left = 0;
+        }
+    }
+}
+
+impl Load for ServiceLoad {
+    fn sizes(&self) -> Sizes {
+        Sizes { channels: 1, ..Sizes::default() }
+    }
+
+    #[inline]
+    fn peek(&self) -> Time {
+        if self.arrived < self.plan.servers {
+            Time::ZERO
+        } else if self.left > 0 {
+            self.sent + self.plan.hop
+        } else {
+            Time::NEVER
+        }
+    }
+
+    fn outside(&mut self) -> Outside {
+        if self.arrived < self.plan.servers {
+            self.arrived += 1;
+            return Outside::Arrival(self.maker.make(Time::ZERO));
+        }
+        let message = Outside::Message { channel: Channel(0), sent: self.sent };
+        self.left -= 1;
+        self.send();
+        message
+    }
+
+    fn start(&mut self, task: TaskId, _: Time) {
+        self.next.set(task, Then::Wait);
+    }
+
+    #[inline]
+    fn step(&mut self, task: TaskId, _: Time) -> Op {
+        let next = &mut self.next[task];
+        match *next {
+            Then::Wait => {
+                *next = Then::Work;
+                Op::Wait(Channel(0))
+            }
+            Then::Work => {
+                *next = Then::Reply;
+                Op::Run(super::run(&self.plan.service, &mut self.work))
+            }
+            Then::Reply => {
+                *next = Then::Wait;
+                Op::Reply(self.plan.hop)
+            }
+        }
+    }
+}
