@@ -10,7 +10,7 @@
 //! the job before has used the budget and the next is due; its deadline is a period later. Without
 //! them, EDF keeps the deadline of the job before. DM does not look at it.
 
-use super::{Order, Place, Sedf, ns, span};
+use super::{Order, Sedf, ns, span};
 use crate::ids::{CpuId, TaskId};
 use crate::time::{Span, Time};
 use crate::{Cx, Off, Pick};
