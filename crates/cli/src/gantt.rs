@@ -19,6 +19,9 @@ impl Sink for End {
     fn event(&mut self, event: &Event) {
         self.0 = event.time;
     }
+    fn vm_event(&mut self, _: usize, event: &Event) {
+        self.0 = event.time;
+    }
 }
 
 pub fn gantt(args: &GanttArgs) -> Result<(), Failure> {

@@ -5,11 +5,11 @@ use crate::choose;
 use crate::output::{self, Failure, write_whole};
 use crate::progress::Bar;
 use anysched_core::recorder::Recorder;
-use anysched_core::{Scheduler, Time};
+use anysched_core::{Scheduler, TaskId, Time};
 use anysched_lab::{Plan, Results, RunOptions, available_jobs, output as formats, output::Form};
 use anysched_trace::ftrace::FtraceWriter;
 use anysched_trace::perfetto::PerfettoWriter;
-use anysched_trace::{NoTrace, Sink};
+use anysched_trace::{Event, NoTrace, Sink, TaskInfo};
 use std::cell::RefCell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -112,13 +112,27 @@ struct Ending<S> {
 }
 
 impl<S: Sink> Sink for Ending<S> {
-    fn task(&mut self, info: &anysched_trace::TaskInfo<'_>) {
+    fn task(&mut self, info: &TaskInfo<'_>) {
         self.sink.task(info);
     }
     #[inline]
-    fn event(&mut self, event: &anysched_trace::Event) {
+    fn event(&mut self, event: &Event) {
         self.end = event.time;
         self.sink.event(event);
+    }
+    fn vm(&mut self, vm: usize, name: &str, tasks: &[TaskId]) {
+        self.sink.vm(vm, name, tasks);
+    }
+    fn vm_end(&mut self, vm: usize, time: Time) {
+        self.end = time;
+        self.sink.vm_end(vm, time);
+    }
+    fn vm_task(&mut self, vm: usize, info: &TaskInfo<'_>) {
+        self.sink.vm_task(vm, info);
+    }
+    fn vm_event(&mut self, vm: usize, event: &Event) {
+        self.end = event.time;
+        self.sink.vm_event(vm, event);
     }
 }
 

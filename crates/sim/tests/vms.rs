@@ -3,12 +3,14 @@
 
 mod support;
 
-use anysched_core::{CpuId, CpuSet, DomainId, Machine, Span, TaskParams, Time};
+use anysched_core::{CpuId, CpuSet, DomainId, Machine, Span, TaskId, TaskParams, Time};
 use anysched_sim::{Metrics, Setup, Sim, Vm, Wire};
+use anysched_trace::{Event, Kind, Sink, TaskInfo};
 use anysched_workload::dist::Dist;
 use anysched_workload::generate::{Arrivals, Generator, Open, Settings};
 use anysched_workload::model::{Model, ModelTask, Script};
 use anysched_workload::{Channel, Load, Lock, Op, Port};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use support::{build, model, ms, run, task};
@@ -137,6 +139,95 @@ fn messages_take_their_time_and_are_answered() {
         (Some(9_000_000), Some(9_000_000))
     );
     assert_eq!(metrics.makespan(), ms(1 + 9 + 5 + 1 + 9));
+}
+
+/// Adds up what a trace says of the CPUs of virtual machines.
+#[derive(Default)]
+struct Times {
+    /// By task of the host: machine, state (blocked, ready, running), since when.
+    cpus: BTreeMap<TaskId, (usize, usize, Time)>,
+    /// By machine: time blocked, ready and running.
+    spent: BTreeMap<usize, [u64; 3]>,
+    guest_events: usize,
+    last: Time,
+}
+
+impl Times {
+    fn change(&mut self, task: TaskId, state: usize, now: Time) {
+        if let Some((vm, before, since)) = self.cpus.get_mut(&task) {
+            self.spent.entry(*vm).or_default()[*before] += now.since(*since).0;
+            (*before, *since) = (state, now);
+        }
+    }
+}
+
+impl Sink for Times {
+    fn task(&mut self, _: &TaskInfo<'_>) {}
+
+    fn event(&mut self, event: &Event) {
+        assert!(event.time >= self.last);
+        self.last = event.time;
+        match event.kind {
+            Kind::Attach { task, .. } | Kind::Wake { task, .. } => {
+                self.change(task, 1, event.time);
+            }
+            Kind::Switch { prev, next, .. } => {
+                if let Some((task, why)) = prev {
+                    self.change(task, usize::from(why.runnable()), event.time);
+                }
+                if let Some(task) = next {
+                    self.change(task, 2, event.time);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn vm(&mut self, vm: usize, _: &str, tasks: &[TaskId]) {
+        let started = |&task: &TaskId| (task, (vm, 0, self.last));
+        self.cpus.extend(tasks.iter().map(started).collect::<Vec<_>>());
+    }
+
+    fn vm_end(&mut self, vm: usize, time: Time) {
+        let of_it = |(task, cpu): (&TaskId, &(usize, usize, Time))| (cpu.0 == vm).then_some(*task);
+        for task in self.cpus.iter().filter_map(of_it).collect::<Vec<_>>() {
+            self.change(task, 0, time);
+            self.cpus.remove(&task);
+        }
+    }
+
+    fn vm_event(&mut self, _: usize, event: &Event) {
+        assert!(event.time >= self.last, "{event:?} comes after {:?}", self.last);
+        self.last = event.time;
+        self.guest_events += 1;
+    }
+}
+
+#[test]
+fn traces_say_how_long_virtual_cpus_ran_and_waited() {
+    let sleeper = |sleep| {
+        let ops = vec![run(3), Op::Sleep(ms(sleep)), run(2), Op::Sleep(ms(1)), run(7)];
+        load(model(vec![task(0, ops.clone()), task(2, ops)]))
+    };
+    let mut vms: Vec<Vm> = (1..=3).map(|n| vm(n, 2, "rr", model(vec![]))).collect();
+    for (vm, sleep) in vms.iter_mut().zip([2, 5, 9]) {
+        vm.load = sleeper(sleep);
+    }
+    vms[1].stop = support::at(17);
+    vms[2].start = support::at(4);
+    let mut setup = cpus(2);
+    setup.until = support::at(60);
+    let policy = build(&setup.machine, "rr", &[("quantum", "2ms")]);
+    let sim = Sim::with_sink(setup, policy, load(model(vec![])), Times::default()).with_vms(vms);
+    let (metrics, _, mut times) = sim.run().unwrap();
+    for vm in 0..3 {
+        times.vm_end(vm, support::at(60));
+        let inside = &metrics.vms[vm].inside;
+        let [_, ready, running] = times.spent[&vm];
+        assert_eq!((ready, running), (inside.stolen.0, inside.busy.0), "machine {vm}");
+        assert!(ready > 0 && running > 0);
+    }
+    assert!(times.guest_events > 30);
 }
 
 #[test]

@@ -23,6 +23,8 @@
 //!   as idle from the moment the task must have left, so that no task is ever in two places and
 //!   only sleeping tasks are woken.
 //! - When the run ends, all CPUs become idle (`R+`), so that the last times on them end too.
+//! - Virtual machines are left out but for their CPUs, which are tasks like others: the format has
+//!   one set of CPUs and one of pids, and a guest would be traced by itself, in its own time.
 //!
 //! A task's name has `_` in place of white space, control characters, `=` and `#`, which would
 //! break the line; it may be longer than Linux's 15 bytes, but is cut at 63.

@@ -6,23 +6,40 @@ use alloc::vec::Vec;
 use anysched_core::{CpuId, Span, TaskId, Time};
 use core::fmt;
 
+use crate::guests::{Doing as GuestDoing, Guests, Place};
 use crate::{Event, Kind, Sink, TaskInfo};
 
 /// Draws what happens between two times: a line per CPU that says which task ran for most of each
-/// column, and a line per task that says where it ran or that it waited. Its size depends on the
-/// size of the picture, not on the length of the run.
+/// column, and a line per task that says where it ran or that it waited. For a task that is a CPU
+/// of a virtual machine, the line says which of the machine's own tasks it ran, or that it was
+/// ready to and the host ran something else (`-`: stolen time). Its size depends on the size of
+/// the picture, not on the length of the run.
 #[derive(Debug)]
 pub struct Gantt {
     from: Time,
     column: Span,
     columns: usize,
     cpus: Vec<CpuLine>,
-    tasks: Vec<TaskLine>,
+    /// By serial.
+    tasks: BTreeMap<u64, TaskLine>,
     most_tasks: usize,
     /// More tasks than there are lines for.
     hidden: u64,
     live: BTreeMap<TaskId, Live>,
     now: Time,
+    guests: Guests,
+    /// Of virtual CPUs that are shown.
+    virtual_cpus: BTreeMap<Place, CpuLine>,
+    /// By virtual machine.
+    inside: BTreeMap<usize, Inside>,
+}
+
+/// What is known of a virtual machine.
+#[derive(Debug)]
+struct Inside {
+    name: String,
+    /// The first tasks that have names, by letter.
+    tasks: BTreeMap<char, String>,
 }
 
 /// What a live task is doing, and since when.
@@ -42,6 +59,7 @@ enum Doing {
 
 #[derive(Debug)]
 struct CpuLine {
+    /// What runs, by serial, and since when. [`STOLEN`] runs on virtual CPUs.
     running: Option<(u64, Time)>,
     /// Per column, the task that ran longest so far, and how long.
     cells: Vec<(Option<u64>, Span)>,
@@ -53,6 +71,8 @@ struct CpuLine {
 struct TaskLine {
     name: String,
     cells: Vec<TaskCell>,
+    /// Which virtual CPU the task is.
+    place: Option<Place>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,7 +85,15 @@ struct TaskCell {
 /// How tasks and CPUs are called in one character; `#` is any beyond.
 const LETTERS: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
+/// What runs on a virtual CPU while it is ready and the host runs something else.
+const STOLEN: u64 = u64::MAX;
+/// A task that nobody named.
+const UNKNOWN: u64 = u64::MAX - 1;
+
 fn letter(number: u64) -> char {
+    if number == STOLEN {
+        return '-';
+    }
     usize::try_from(number).ok().and_then(|n| LETTERS.get(n)).map_or('#', |&byte| char::from(byte))
 }
 
@@ -75,35 +103,24 @@ impl Gantt {
     pub fn new(cpus: usize, from: Time, until: Time, columns: usize, most_tasks: usize) -> Gantt {
         let columns = columns.max(1);
         let column = Span(until.since(from).0.div_ceil(columns as u64).max(1));
-        let line = || CpuLine {
-            running: None,
-            cells: alloc::vec![(None, Span::ZERO); columns],
-            open: (0, Vec::new()),
-        };
         Gantt {
             from,
             column,
             columns,
-            cpus: (0..cpus).map(|_| line()).collect(),
-            tasks: Vec::new(),
+            cpus: (0..cpus).map(|_| CpuLine::new(columns)).collect(),
+            tasks: BTreeMap::new(),
             most_tasks,
             hidden: 0,
             live: BTreeMap::new(),
             now: from,
+            guests: Guests::default(),
+            virtual_cpus: BTreeMap::new(),
+            inside: BTreeMap::new(),
         }
     }
 
-    /// The columns that `since .. until` touches, and how much of each.
-    fn split(&self, since: Time, until: Time) -> impl Iterator<Item = (usize, Span)> + use<> {
-        let (origin, column) = (self.from.0, self.column.0);
-        let since = since.0.max(origin) - origin;
-        let until = (until.0.max(origin) - origin).min(column * self.columns as u64);
-        let first = since / column;
-        let last = if until > since { until.div_ceil(column) } else { first };
-        (first..last).map(move |index| {
-            let (begin, end) = (index * column, (index + 1) * column);
-            (index as usize, Span(until.min(end) - since.max(begin)))
-        })
+    fn scale(&self) -> Scale {
+        Scale { from: self.from, column: self.column, columns: self.columns }
     }
 
     fn change(&mut self, task: TaskId, doing: Doing) {
@@ -114,8 +131,8 @@ impl Gantt {
     }
 
     fn fill_task(&mut self, live: Live, now: Time) {
-        let parts = self.split(live.since, now);
-        let Some(line) = self.tasks.get_mut(live.serial as usize) else { return };
+        let parts = self.scale().split(live.since, now);
+        let Some(line) = self.tasks.get_mut(&live.serial) else { return };
         for (index, part) in parts {
             let cell = &mut line.cells[index];
             match live.doing {
@@ -130,32 +147,105 @@ impl Gantt {
     }
 
     fn switch(&mut self, cpu: CpuId, next: Option<u64>) {
-        let now = self.now;
-        let running = core::mem::replace(
-            &mut self.cpus[cpu.index()].running,
-            next.map(|serial| (serial, now)),
-        );
-        if let Some((serial, since)) = running {
-            for (index, part) in self.split(since, now) {
-                self.cpus[cpu.index()].fill(index, serial, part);
-            }
-        }
+        let (scale, now) = (self.scale(), self.now);
+        self.cpus[cpu.index()].switch(scale, next, now);
+    }
+
+    /// A virtual CPU may do something else now.
+    fn follow(&mut self, place: Place) {
+        let (scale, now) = (self.scale(), self.now);
+        let Some(line) = self.virtual_cpus.get_mut(&place) else { return };
+        let next = match self.guests.doing(place) {
+            GuestDoing::Nothing => None,
+            GuestDoing::Stolen => Some(STOLEN),
+            GuestDoing::Runs(serial, _) => Some(serial.unwrap_or(UNKNOWN)),
+        };
+        line.switch(scale, next, now);
     }
 
     /// Fills in what still runs or waits at `now`.
     pub fn finish(&mut self, now: Time) {
         self.now = now;
-        for cpu in 0..self.cpus.len() {
-            self.switch(CpuId(cpu as u16), None);
-            self.cpus[cpu].close();
+        let scale = self.scale();
+        for line in self.cpus.iter_mut().chain(self.virtual_cpus.values_mut()) {
+            line.switch(scale, None, now);
+            line.close();
         }
         for live in core::mem::take(&mut self.live).into_values() {
             self.fill_task(live, now);
         }
     }
+
+    fn write_cpu(&self, f: &mut fmt::Formatter<'_>, line: &CpuLine) -> fmt::Result {
+        let half = Span(self.column.0 / 2);
+        let cells = line.cells.iter().map(|(task, ran)| match task {
+            Some(serial) if *ran >= half => letter(*serial),
+            Some(_) => '\'',
+            None => ' ',
+        });
+        let cells: String = cells.collect();
+        writeln!(f, "{}", cells.trim_end())
+    }
+
+    fn write_task(&self, f: &mut fmt::Formatter<'_>, line: &TaskLine) -> fmt::Result {
+        let cells = line.cells.iter().map(|cell| {
+            let away = self.column.saturating_sub(cell.ran + cell.waited);
+            if cell.ran > Span::ZERO && cell.ran >= cell.waited.max(away) {
+                letter(u64::from(cell.cpu))
+            } else if cell.waited > Span::ZERO && cell.waited >= away {
+                '.'
+            } else if cell.ran > Span::ZERO {
+                '\''
+            } else {
+                ' '
+            }
+        });
+        let cells: String = cells.collect();
+        writeln!(f, "{}", cells.trim_end())
+    }
+}
+
+/// What the columns stand for.
+#[derive(Clone, Copy)]
+struct Scale {
+    from: Time,
+    column: Span,
+    columns: usize,
+}
+
+impl Scale {
+    /// The columns that `since .. until` touches, and how much of each.
+    fn split(self, since: Time, until: Time) -> impl Iterator<Item = (usize, Span)> {
+        let (origin, column) = (self.from.0, self.column.0);
+        let since = since.0.max(origin) - origin;
+        let until = (until.0.max(origin) - origin).min(column * self.columns as u64);
+        let first = since / column;
+        let last = if until > since { until.div_ceil(column) } else { first };
+        (first..last).map(move |index| {
+            let (begin, end) = (index * column, (index + 1) * column);
+            (index as usize, Span(until.min(end) - since.max(begin)))
+        })
+    }
 }
 
 impl CpuLine {
+    fn new(columns: usize) -> CpuLine {
+        CpuLine {
+            running: None,
+            cells: alloc::vec![(None, Span::ZERO); columns],
+            open: (0, Vec::new()),
+        }
+    }
+
+    fn switch(&mut self, scale: Scale, next: Option<u64>, now: Time) {
+        let running = core::mem::replace(&mut self.running, next.map(|serial| (serial, now)));
+        if let Some((serial, since)) = running {
+            for (index, part) in scale.split(since, now) {
+                self.fill(index, serial, part);
+            }
+        }
+    }
+
     fn fill(&mut self, index: usize, serial: u64, part: Span) {
         if self.open.0 != index {
             self.close();
@@ -184,8 +274,12 @@ impl Sink for Gantt {
         self.live.insert(info.task, Live { serial: info.serial, doing: Doing::Away, since });
         if self.tasks.len() < self.most_tasks {
             let name = info.name.map_or_else(|| alloc::format!("task {}", info.serial), Into::into);
+            let place = self.guests.place(info.task);
+            if let Some(place) = place {
+                self.virtual_cpus.insert(place, CpuLine::new(self.columns));
+            }
             let cells = alloc::vec![TaskCell::default(); self.columns];
-            self.tasks.push(TaskLine { name, cells });
+            self.tasks.insert(info.serial, TaskLine { name, cells, place });
         } else {
             self.hidden += 1;
         }
@@ -209,6 +303,45 @@ impl Sink for Gantt {
             }
             Kind::Kick { .. } | Kind::Migrate { .. } | Kind::Sample { .. } => {}
         }
+        if !self.guests.is_empty() {
+            for place in self.guests.outside(&event.kind).into_iter().flatten() {
+                self.follow(place);
+            }
+        }
+    }
+
+    fn vm(&mut self, vm: usize, name: &str, tasks: &[TaskId]) {
+        self.guests.start(vm, tasks);
+        let inside = Inside { name: name.into(), tasks: BTreeMap::new() };
+        self.inside.insert(vm, inside);
+    }
+
+    fn vm_end(&mut self, vm: usize, time: Time) {
+        self.now = time;
+        let tasks: Vec<TaskId> = self.guests.tasks(vm).collect();
+        self.guests.stop(vm);
+        for (cpu, task) in tasks.into_iter().enumerate() {
+            self.follow((vm, cpu));
+            if self.live.get(&task).is_some_and(|live| live.doing == Doing::Waiting) {
+                self.change(task, Doing::Away);
+            }
+        }
+    }
+
+    fn vm_task(&mut self, vm: usize, info: &TaskInfo<'_>) {
+        self.guests.task(vm, info);
+        if let (Some(inside), Some(name)) = (self.inside.get_mut(&vm), info.name)
+            && info.serial < LETTERS.len() as u64
+        {
+            inside.tasks.insert(letter(info.serial), name.into());
+        }
+    }
+
+    fn vm_event(&mut self, vm: usize, event: &Event) {
+        self.now = event.time;
+        if let Some(place) = self.guests.inside(vm, &event.kind) {
+            self.follow(place);
+        }
     }
 }
 
@@ -223,34 +356,35 @@ impl fmt::Display for Gantt {
         let gap = self.columns.saturating_sub(from.len() + until.len());
         writeln!(f, "{:NAMES$}{from}{:gap$}{until}", "", "")?;
         for (cpu, line) in self.cpus.iter().enumerate() {
-            let half = Span(self.column.0 / 2);
-            let cells = line.cells.iter().map(|(task, ran)| match task {
-                Some(serial) if *ran >= half => letter(*serial),
-                Some(_) => '\'',
-                None => ' ',
-            });
-            let cells: String = cells.collect();
-            writeln!(f, "{:NAMES$}{}", alloc::format!("cpu {cpu}"), cells.trim_end())?;
+            write!(f, "{:NAMES$}", alloc::format!("cpu {cpu}"))?;
+            self.write_cpu(f, line)?;
         }
-        for (serial, line) in self.tasks.iter().enumerate() {
-            let cells = line.cells.iter().map(|cell| {
-                let away = self.column.saturating_sub(cell.ran + cell.waited);
-                if cell.ran > Span::ZERO && cell.ran >= cell.waited.max(away) {
-                    letter(u64::from(cell.cpu))
-                } else if cell.waited > Span::ZERO && cell.waited >= away {
-                    '.'
-                } else if cell.ran > Span::ZERO {
-                    '\''
-                } else {
-                    ' '
-                }
-            });
-            let cells: String = cells.collect();
-            let name: String = line.name.chars().take(NAMES - 4).collect();
-            writeln!(f, "{} {name:14}{}", letter(serial as u64), cells.trim_end())?;
+        for (&serial, line) in &self.tasks {
+            // Virtual CPUs differ in the end of their names.
+            let cut = line.name.chars().count().saturating_sub(NAMES - 4);
+            let cut = if line.place.is_some() { cut } else { 0 };
+            let name: String = line.name.chars().skip(cut).take(NAMES - 4).collect();
+            write!(f, "{} {name:14}", letter(serial))?;
+            match line.place.and_then(|place| self.virtual_cpus.get(&place)) {
+                Some(line) => self.write_cpu(f, line)?,
+                None => self.write_task(f, line)?,
+            }
         }
         if self.hidden > 0 {
             writeln!(f, "and {} more tasks", self.hidden)?;
+        }
+        let shown = |vm: usize| self.virtual_cpus.range((vm, 0)..(vm + 1, 0)).next().is_some();
+        for (_, inside) in self.inside.iter().filter(|&(&vm, _)| shown(vm)) {
+            for (number, (letter, name)) in inside.tasks.iter().enumerate() {
+                if number == 0 {
+                    write!(f, "in {}: {letter} {name}", inside.name)?;
+                } else {
+                    write!(f, ", {letter} {name}")?;
+                }
+            }
+            if !inside.tasks.is_empty() {
+                writeln!(f)?;
+            }
         }
         Ok(())
     }

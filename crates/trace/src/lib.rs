@@ -16,6 +16,7 @@ mod churn;
 #[cfg(feature = "std")]
 pub mod ftrace;
 pub mod gantt;
+mod guests;
 #[cfg(feature = "std")]
 mod output;
 #[cfg(feature = "std")]
@@ -139,9 +140,15 @@ pub trait Sink {
     /// An event; times never decrease.
     fn event(&mut self, event: &Event);
 
-    /// A virtual machine with `cpus` CPUs starts, which are tasks here; `vm` is its number.
-    fn vm(&mut self, vm: usize, name: &str, cpus: usize) {
-        let _ = (vm, name, cpus);
+    /// A virtual machine starts; `vm` is its number, never used again. Its CPUs, in their order,
+    /// are these `tasks` here until it stops; [`Sink::task`] names each before it is first ready.
+    fn vm(&mut self, vm: usize, name: &str, tasks: &[TaskId]) {
+        let _ = (vm, name, tasks);
+    }
+    /// A virtual machine is gone at `time`, and so are the tasks that were its CPUs. One that was
+    /// running leaves its CPU with a switch of its own, after this and at the same time.
+    fn vm_end(&mut self, vm: usize, time: Time) {
+        let _ = (vm, time);
     }
     /// A task that the next event in that virtual machine attaches. Tasks and CPUs of a virtual
     /// machine are numbered by themselves.
@@ -175,8 +182,11 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     fn event(&mut self, event: &Event) {
         (**self).event(event);
     }
-    fn vm(&mut self, vm: usize, name: &str, cpus: usize) {
-        (**self).vm(vm, name, cpus);
+    fn vm(&mut self, vm: usize, name: &str, tasks: &[TaskId]) {
+        (**self).vm(vm, name, tasks);
+    }
+    fn vm_end(&mut self, vm: usize, time: Time) {
+        (**self).vm_end(vm, time);
     }
     fn vm_task(&mut self, vm: usize, info: &TaskInfo<'_>) {
         (**self).vm_task(vm, info);

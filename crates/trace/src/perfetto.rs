@@ -10,6 +10,10 @@
 //! - A wake-up is an instant in the waker's `running` slice, on the CPU that took the interrupt,
 //!   or on the track "outside", with an arrow to the `ready` slice that it begins. So is a
 //!   task's creation.
+//! - Under "Virtual machines", if there are any, a group for each, with a track for each of its
+//!   CPUs: its slices are the guest's tasks that ran, by name (argument `cpu`: on which CPU of the
+//!   host), and `stolen` while it was ready and the host ran something else; a gap means that it
+//!   was halted. To the host it is a task, called `NAME/NUMBER`, with a track of its own.
 //!
 //! A `running` slice and the slice of the CPU have the task's serial as correlation id, by which
 //! the viewer colours them alike.
@@ -25,7 +29,9 @@
 
 mod event;
 mod proto;
+mod vms;
 
+use crate::guests::Guests;
 use crate::output::Output;
 use crate::{Counter, Event, Kind, Sink, TaskInfo};
 use anysched_core::{CpuId, Off, TaskId, Time};
@@ -37,6 +43,7 @@ use std::format;
 use std::io::{self, Write};
 use std::string::{String, ToString};
 use std::vec::Vec;
+use vms::VirtualCpus;
 
 /// The only sequence.
 const SEQUENCE: u32 = 1;
@@ -49,6 +56,7 @@ const CPUS: u64 = 1;
 const TASKS: u64 = 2;
 const OUTSIDE: u64 = 3;
 const COUNTERS: u64 = 4;
+const VMS: u64 = 5;
 /// CPUs and tasks take turns from here on.
 const FIRST_TRACK: u64 = 8;
 
@@ -147,6 +155,8 @@ pub struct PerfettoWriter<W> {
     outside: bool,
     /// Arrows so far; the last one's id.
     flows: u64,
+    guests: Guests,
+    virtual_cpus: VirtualCpus,
 }
 
 impl<W: Write> PerfettoWriter<W> {
@@ -162,6 +172,8 @@ impl<W: Write> PerfettoWriter<W> {
             counters: [None; 2],
             outside: false,
             flows: 0,
+            guests: Guests::default(),
+            virtual_cpus: VirtualCpus::default(),
         };
         writer.begin();
         writer
@@ -171,7 +183,8 @@ impl<W: Write> PerfettoWriter<W> {
     ///
     /// Errors: the first that any write met; nothing was written after it.
     pub fn finish(mut self, end: Time) -> io::Result<W> {
-        self.now = self.now.max(end);
+        self.go_on_to(end);
+        self.end_virtual_cpus();
         for cpu in 0..self.cpus.len() {
             if self.cpus[cpu].busy {
                 self.end_slice(cpu_track(CpuId(cpu as u16)), None);
@@ -320,6 +333,13 @@ impl<W: Write> PerfettoWriter<W> {
                 correlation_id: Some(task.serial),
                 ..TrackEvent::default()
             }),
+        }
+    }
+
+    /// `id` is gone if it is not running; one that runs leaves with a switch.
+    fn end_ready(&mut self, id: TaskId) {
+        if !matches!(self.known(id).state, State::Running(_)) {
+            self.change(id, State::Unknown, None);
         }
     }
 
@@ -487,7 +507,11 @@ impl<W: Write> Sink for PerfettoWriter<W> {
     }
 
     fn event(&mut self, event: &Event) {
-        self.now = self.now.max(event.time);
+        self.go_on_to(event.time);
+        if !self.guests.is_empty() {
+            let changed = self.guests.outside(&event.kind);
+            self.virtual_cpus.note(changed.into_iter().flatten());
+        }
         match event.kind {
             Kind::Attach { task, by } => self.attach(task, by),
             Kind::Wake { task, by, cpu } => self.ready(task, Name::Wake, by, cpu),
@@ -499,6 +523,25 @@ impl<W: Write> Sink for PerfettoWriter<W> {
             Kind::Migrate { task, from, to } => self.migrate(task, from, to),
             Kind::Sample { counter, value } => self.sample(counter, value),
         }
+    }
+
+    fn vm(&mut self, vm: usize, name: &str, tasks: &[TaskId]) {
+        self.start_vm(vm, name, tasks);
+    }
+
+    fn vm_end(&mut self, vm: usize, time: Time) {
+        self.go_on_to(time);
+        self.end_vm(vm);
+    }
+
+    fn vm_task(&mut self, vm: usize, info: &TaskInfo<'_>) {
+        self.guests.task(vm, info);
+        self.name_guest_task(vm, info);
+    }
+
+    fn vm_event(&mut self, vm: usize, event: &Event) {
+        self.go_on_to(event.time);
+        self.virtual_cpus.note(self.guests.inside(vm, &event.kind));
     }
 }
 

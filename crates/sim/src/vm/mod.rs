@@ -243,6 +243,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         let (vm, vcpu) = vms.place(id);
         vms.machines[vm].sim.enter(vcpu, self.now, speed);
         vms.plan(vm);
+        self.pass_on_trace(vm);
     }
 
     /// The CPU of a virtual machine that is `task` does not go on.
@@ -389,13 +390,23 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         machine.runs = true;
         machine.sim.begin(self.now);
         let (domain, share, vcpus) = (machine.domain, machine.share, machine.vcpus.len());
-        self.sink.vm(vm, &machine.name, vcpus);
         self.call(|policy, cx| policy.set_domain(cx, domain, &share));
         for vcpu in 0..vcpus {
             self.start_vcpu(vm, vcpu);
         }
+        self.tell_start(vm);
         // What is to be done at once wakes them.
         self.follow_guest(vm);
+    }
+
+    fn tell_start(&mut self, vm: usize) {
+        if T::LISTENS
+            && let Some(vms) = &self.vms
+        {
+            let machine = &vms.machines[vm];
+            let tasks: Vec<TaskId> = machine.vcpus.iter().map(|host| host.task).collect();
+            self.sink.vm(vm, &machine.name, &tasks);
+        }
     }
 
     fn start_vcpu(&mut self, vm: usize, vcpu: usize) {
@@ -430,6 +441,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         machine.sim.now = self.now;
         machine.sim.finish();
         vms.agenda.set(vm, Moment::NEVER);
+        self.sink.vm_end(vm, self.now);
     }
 
     fn stop_vcpu(&mut self, id: TaskId) {

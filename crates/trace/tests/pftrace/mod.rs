@@ -1,6 +1,8 @@
 //! Reads Perfetto traces: a decoder of its own, which knows the wire format and the few fields
 //! that may occur. Anything else is an error, so that every byte of a trace is checked.
 
+#![allow(dead_code)]
+
 use anysched_core::Time;
 use std::collections::BTreeMap;
 
