@@ -39,7 +39,7 @@ fn sufficient(passed: Option<bool>) -> &'static str {
     match passed {
         Some(true) => "all deadlines are met",
         Some(false) => "says nothing",
-        None => "only for deadlines of at least the period, without jitter",
+        None => "only for D ≥ T without jitter",
     }
 }
 
@@ -62,6 +62,9 @@ impl Report {
             let _ = writeln!(text, "{order:5}{test:29}{value:22}{says}");
         }
         text.push_str(&self.tasks());
+        if self.responses.is_err() || self.edf.is_err() {
+            let _ = writeln!(text, "\n{TooLong}");
+        }
         text
     }
 
@@ -111,7 +114,7 @@ impl Report {
         match self.dm() {
             Ok(true) => "all deadlines are met".to_string(),
             Ok(false) => "deadlines are missed".to_string(),
-            Err(too_long) => too_long.to_string(),
+            Err(TooLong) => "not known".to_string(),
         }
     }
 
@@ -122,7 +125,7 @@ impl Report {
                 format!("deadlines are missed: {} to do by {}", time(*work), time(*at))
             }
             Ok(Verdict::Misses(None)) => "deadlines are missed, after a long time".to_string(),
-            Err(too_long) => too_long.to_string(),
+            Err(TooLong) => "not known".to_string(),
         }
     }
 

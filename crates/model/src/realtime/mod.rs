@@ -103,7 +103,7 @@ pub struct TooLong;
 impl fmt::Display for TooLong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "not known after 67 million steps; the CPU is busy for too many jobs at a stretch: \
+            "what is not known would take more than 67 million steps;\n\
              round times to fewer digits, or lower the utilisation",
         )
     }
