@@ -17,9 +17,8 @@
 //! - Cost of a switch: a moving mean (one eighth) of the time on a CPU that the host did not count
 //!   as CPU time, after each change of vCPU.
 //! - Order key: the deadline, virtual time + what is left of the request, behind equals; on entry
-//!   no earlier than `lag` before the clock. One that yields goes behind all. Of those that
-//!   compute and are due within `resist` after the first, one that last ran on this CPU is
-//!   preferred, among the first PROBES.
+//!   no earlier than `lag` before the clock. One that yields goes behind all. All CPUs share one
+//!   queue, so that shares hold on all of them together.
 //! - Kicks: an idle CPU, the nearest with an idle core to where the vCPU last ran, else the
 //!   nearest. Else the CPU whose vCPU is due the latest and later than the woken one, its own with
 //!   `resist` ahead; not one that has been there for less than `guard` or two switches, and not a
@@ -47,8 +46,6 @@ use crate::registry::Policy;
 use crate::time::{Span, Time, VTime};
 use crate::{Arrival, Cx, Enqueue, Machine, Off, Pick, Scheduler, params};
 
-/// How many waiting vCPUs a pick looks at for one that ran on the same CPU.
-const PROBES: usize = 8;
 /// A measured switch counts as no more than this.
 const MAX_SWITCH: Span = Span::from_ms(1);
 
@@ -67,7 +64,7 @@ params! {
         lag: Span = Span::from_ms(10),
         /// How long a vCPU is on a CPU before a woken one may take that; at most 100ms.
         guard: Span = Span::from_us(100),
-        /// Virtual time by which staying on a CPU is preferred; at most 1s.
+        /// How much later what runs elsewhere must be due to be preempted instead; at most 1s.
         resist: Span = Span::from_us(200),
         /// Time between two replenishments of a capped domain; 500us to 1h.
         cap_period: Span = Span::from_ms(10),
@@ -333,8 +330,6 @@ impl Vfair {
 
     /// The vCPU that `cpu` runs next, which is taken out of the queue.
     fn take(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<TaskId> {
-        let mut best: Option<TaskId> = None;
-        let mut seen = 0;
         let mut at = self.waiting.first();
         while let Some(task) = at {
             at = self.queued.next(task);
@@ -343,32 +338,12 @@ impl Vfair {
             if self.is_exhausted(known.domain) {
                 self.queued.remove(&mut self.waiting, task);
                 self.park(task);
-                continue;
-            }
-            if !known.affinity.contains(cpu) {
-                continue;
-            }
-            let is_at_home = known.cpu == cpu && !known.yielded;
-            let Some(first) = best else {
-                best = Some(task);
-                if is_at_home || known.fresh || known.yielded {
-                    break;
-                }
-                continue;
-            };
-            seen += 1;
-            let behind = self.queued.key(task).due.minus(self.queued.key(first).due);
-            if behind > self.params.resist.0 as i64 || seen == PROBES {
-                break;
-            }
-            if is_at_home {
-                best = Some(task);
-                break;
+            } else if known.affinity.contains(cpu) {
+                self.queued.remove(&mut self.waiting, task);
+                return Some(task);
             }
         }
-        let task = best?;
-        self.queued.remove(&mut self.waiting, task);
-        Some(task)
+        None
     }
 
     fn begin(&mut self, cpu: CpuId, task: TaskId, now: Time) -> Pick {
