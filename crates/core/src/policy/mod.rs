@@ -27,4 +27,5 @@ policies! {
     "d-edf" d_edf => DEdf: Scheduler, "SEDF, by shortest slice after misses in a row";
     "sedf-dm" sedf_dm => SedfDm: Scheduler, "SEDF, by shortest slice while many miss deadlines";
     "rtds" rtds => Rtds: Scheduler, "Xen: earliest deadline first, each vCPU within its budget";
+    "vfair" vfair => Vfair: Scheduler, "Our own: virtual deadlines by usual bursts and switch cost";
 }
