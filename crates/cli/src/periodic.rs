@@ -131,16 +131,16 @@ impl Report {
 
     fn tasks(&self) -> String {
         let jitter = self.set.tasks().iter().any(|task| task.jitter > Span::ZERO);
-        let mut text = format!("\n{:>5}{:>12}{:>12}{:>12}", "task", "run", "period", "deadline");
+        let mut text = format!("\n{:>5}{:>14}{:>14}{:>14}", "task", "run", "period", "deadline");
         if jitter {
-            let _ = write!(text, "{:>12}", "jitter");
+            let _ = write!(text, "{:>14}", "jitter");
         }
         let _ = writeln!(text, "{:>9}{:>18}", "U", "worst under DM");
         for (nth, task) in self.set.tasks().iter().enumerate() {
             let Task { run, period, deadline, .. } = task.to_owned();
             let _ = write!(text, "{:>5}", nth + 1);
             for span in [run, period, deadline].into_iter().chain(jitter.then_some(task.jitter)) {
-                let _ = write!(text, "{:>12}", span.to_string());
+                let _ = write!(text, "{:>14}", span.to_string());
             }
             let _ = write!(text, "{:>9.4}", task.utilisation());
             let _ = match self.responses.as_ref().map(|responses| responses[nth]) {

@@ -106,7 +106,7 @@ fn periodic_tasks_that_miss_deadlines() {
 #[test]
 fn periodic_tasks_that_are_not_decided() {
     let folder = Folder::new();
-    folder.write("tasks.csv", "run,period\n999999999ns,1s\n999999993ns,100000000h\n");
+    folder.write("tasks.csv", "run,period\n999999999ns,1s\n999999993ns,1000000h\n");
     insta::assert_snapshot!(folder.stdout(&["model", "periodic", "tasks.csv"]));
 }
 

@@ -1,4 +1,4 @@
-//! Load models, queueing theory and schedulability: what can be said about a load without running it.
+//! Load models, queueing theory and schedulability: what can be said of a load without running it.
 //!
 //! - [`load_model`]: the slice that follows from a distribution of run times, and how many tasks
 //!   are done after one and after two slices.

@@ -5,7 +5,7 @@
 //! A. Burns, IEEE Transactions on Computers 58(9), 2009 (QPA).
 
 use super::natural::Sum;
-use super::{Effort, TaskSet, TooLong};
+use super::{Effort, TaskSet, TooLong, bounds};
 use std::cmp::Ordering;
 
 /// Time from the release of the first jobs, in ns. Deadlines may be before it, with jitter.
@@ -55,6 +55,11 @@ impl Jobs {
 ///
 /// Errors: the CPU is busy for too many jobs at a stretch, and it is not known what happens.
 pub fn verdict(set: &TaskSet) -> Result<Verdict, TooLong> {
+    // It also decides at once where that would take long, as with U = 1 and many jobs.
+    if bounds::dense_enough(set) { Ok(Verdict::Schedulable) } else { by_demand(set) }
+}
+
+fn by_demand(set: &TaskSet) -> Result<Verdict, TooLong> {
     let mut load = Sum::zero();
     set.tasks().iter().for_each(|task| load.add(task.run.0, task.period.0));
     let wide = |span: anysched_core::Span| i128::from(span.0);
@@ -150,7 +155,7 @@ fn first_failure(jobs: &[Jobs], effort: &mut Effort) -> Result<Demand, TooLong> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Task, bounds, set};
+    use super::super::{Task, set};
     use super::*;
     use anysched_core::Span;
     use proptest::prelude::*;
@@ -200,8 +205,10 @@ mod tests {
         let second = 1_000_000_000;
         let over = [(second, second, second), (1, 1 << 60, 1 << 62)];
         assert_eq!(verdict(&set(&over)), Ok(Verdict::Misses(None)));
-        let full = [(second - 1, second, second), (second - 7, 1 << 62, 1 << 62)];
-        assert_eq!(verdict(&set(&full)), Err(TooLong));
+        let full =
+            |deadline| set(&[(second - 1, second, deadline), (second - 7, 1 << 62, 1 << 62)]);
+        assert_eq!(verdict(&full(second - 1)), Err(TooLong));
+        assert_eq!(verdict(&full(second)), Ok(Verdict::Schedulable));
     }
 
     /// Looks at each instant of two hyperperiods and the longest deadline.
@@ -232,7 +239,8 @@ mod tests {
     proptest! {
         #[test]
         fn as_when_each_instant_is_tried(set in sets()) {
-            let found = verdict(&set).unwrap();
+            let found = by_demand(&set).unwrap();
+            prop_assert_eq!(verdict(&set), Ok(found));
             match by_trying(&set) {
                 Some(demand) => prop_assert_eq!(found, Verdict::Misses(Some(demand))),
                 None if bounds::fits(&set) => prop_assert_eq!(found, Verdict::Schedulable),
