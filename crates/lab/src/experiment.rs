@@ -7,6 +7,7 @@ use crate::fields::{Fields, hint};
 use crate::plan::Plan;
 use crate::sweep::{self, PolicyEntry, Sweep};
 use crate::tree::{self, Entry, Node, Table, Value};
+use crate::vm;
 use anysched_workload::nearest::nearest;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,8 @@ pub struct Experiment {
     pub(crate) claims: Vec<ClaimSpec>,
     /// Positions in [`columns::columns`]; empty: chosen by what there is data for.
     pub(crate) columns: Vec<usize>,
+    /// Values of the axis `vm` that the table shows; empty: all.
+    pub(crate) vms_shown: Vec<String>,
     pub(crate) canonical: String,
     pub(crate) quick: Quick,
 }
@@ -107,6 +110,7 @@ impl Experiment {
         let sweep = sweep::read(fields.get("sweep"), fields.get("policy"))?;
         let scenarios = read_scenarios(&fields, &sweep)?;
         let claims = ClaimSpec::read_all(fields.tables("claim")?, &sweep, &scenarios)?;
+        let (columns, vms_shown) = read_report(fields.get("report"), &scenarios)?;
         let name = path.file_stem().map_or("experiment".into(), |stem| stem.to_string_lossy());
         Ok(Experiment {
             source: source.clone(),
@@ -118,7 +122,8 @@ impl Experiment {
             sweep,
             scenarios,
             claims,
-            columns: read_report(fields.get("report"))?,
+            columns,
+            vms_shown,
             canonical: root.to_string(),
             quick: read_quick(fields.get("quick"))?,
         })
@@ -280,10 +285,42 @@ fn read_quick(node: Option<&Node>) -> Result<Quick, Fault> {
     Ok(quick)
 }
 
-fn read_report(node: Option<&Node>) -> Result<Vec<usize>, Fault> {
-    let Some(node) = node else { return Ok(Vec::new()) };
-    let fields = Fields::of(node, "[report]", &["columns"])?;
-    let Some(list) = fields.get("columns") else { return Ok(Vec::new()) };
+/// Which columns and which virtual machines are shown; none: no wish.
+fn read_report(
+    node: Option<&Node>,
+    scenarios: &[Scenario],
+) -> Result<(Vec<usize>, Vec<String>), Fault> {
+    let Some(node) = node else { return Ok(Default::default()) };
+    let fields = Fields::of(node, "[report]", &["columns", "vms"])?;
+    let columns = fields.get("columns").map(read_columns).transpose()?;
+    let vms = fields.get("vms").map(|list| read_vms_shown(list, scenarios)).transpose()?;
+    Ok((columns.unwrap_or_default(), vms.unwrap_or_default()))
+}
+
+fn read_vms_shown(list: &Node, scenarios: &[Scenario]) -> Result<Vec<String>, Fault> {
+    let names = vm::names(scenarios);
+    if names.is_empty() {
+        return Err(Fault::at(&list.at, "there are no virtual machines to be shown")
+            .help("leave `vms` out, or add a `[[vm]]`"));
+    }
+    let items = list.as_list().filter(|items| !items.is_empty()).ok_or_else(|| {
+        let message = format!("`vms` is a list of names, not {}", list.shown());
+        Fault::at(&list.at, message).help("for example `vms = [\"all\", \"web\"]`")
+    })?;
+    let known = || [vm::ALL].into_iter().chain(names.iter().map(String::as_str));
+    let read = |item: &Node| {
+        let name = crate::fields::text(item, "vms")?;
+        if known().any(|known| known == name) {
+            return Ok(name.to_string());
+        }
+        Err(Fault::at(&item.at, format!("no [[vm]] is called \"{name}\""))
+            .label("unknown name")
+            .help(hint(name, known().collect::<Vec<_>>().into_iter())))
+    };
+    items.iter().map(read).collect()
+}
+
+fn read_columns(list: &Node) -> Result<Vec<usize>, Fault> {
     let Some(items) = list.as_list() else {
         return Err(Fault::at(&list.at, format!("`columns` is a list, not {}", list.shown()))
             .help("for example `columns = [\"waiting_time_ns_mean\", \"makespan_ns\"]`"));

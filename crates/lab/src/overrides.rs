@@ -72,7 +72,7 @@ impl Experiment {
     }
 
     /// The same experiment with one thing changed: the value at a path (`machine.cpus`,
-    /// `workload.0.tasks`, `duration`), of which an axis is then reduced to this value; the
+    /// `workload.0.tasks`, `vm.0.count`, `duration`), of which an axis is then reduced to this value; the
     /// `seed`; a parameter of all policies that have it; or `label.parameter`. Numbers, `true`,
     /// `false`, lists and tables are read as TOML, the rest as text.
     ///
@@ -86,7 +86,7 @@ impl Experiment {
         let path: Vec<&str> = key.split('.').collect();
         let changed = match path.as_slice() {
             ["seed"] => self.set_seed(change),
-            ["duration" | "machine" | "workload", ..] => self.set_value(&path, change),
+            ["duration" | "machine" | "workload" | "vm", ..] => self.set_value(&path, change),
             _ => self.set_parameter(key, change),
         };
         changed.map_err(|fault| source.error(fault))
@@ -103,7 +103,8 @@ impl Experiment {
             return Err(Fault::at(&change.key_at, format!("`{key}` is no value"))
                 .label("not a value")
                 .help(
-                    "values are `duration` and paths such as `machine.cpus`, `workload.0.tasks`",
+                    "values are `duration` and paths such as `machine.cpus`, `workload.0.tasks`, \
+                     `vm.0.count`",
                 ));
         }
         if let Some(axis) = self.sweep.axes.iter().position(|axis| axis.path == key) {
@@ -130,7 +131,7 @@ impl Experiment {
         if let Some(label) = label.filter(|label| labels.clone().all(|known| known != *label)) {
             return Err(Fault::at(&change.key_at, format!("no policy here is called `{label}`"))
                 .label("neither a policy nor a part of the experiment")
-                .help(hint(label, labels.clone().chain(["machine", "workload"]))));
+                .help(hint(label, labels.clone().chain(["machine", "workload", "vm"]))));
         }
         let mut names: Vec<&str> = match label {
             Some(_) => Vec::new(),
@@ -188,6 +189,7 @@ impl Experiment {
             scenarios: self.scenarios.clone(),
             claims: self.claims.clone(),
             columns: self.columns.clone(),
+            vms_shown: self.vms_shown.clone(),
             canonical: format!("{}\n{} = {}", self.canonical, change.key, change.node),
             quick: Quick::default(),
         };

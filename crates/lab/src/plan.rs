@@ -30,6 +30,7 @@ pub struct Plan {
     pub(crate) groups: Vec<PlannedGroup>,
     pub(crate) claims: Vec<ClaimSpec>,
     pub(crate) shown: Vec<usize>,
+    pub(crate) vms_shown: Vec<String>,
     warnings: Vec<String>,
 }
 
@@ -93,6 +94,7 @@ impl Plan {
             groups,
             claims: experiment.claims.clone(),
             shown: experiment.columns.clone(),
+            vms_shown: experiment.vms_shown.clone(),
             warnings: files.warnings,
         })
     }

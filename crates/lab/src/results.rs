@@ -32,6 +32,8 @@ pub struct Results {
     pub complete: bool,
     /// Positions in [`columns`] of what the file wants to be shown; empty: no wish.
     pub(crate) shown: Vec<usize>,
+    /// Which virtual machines the file wants to be shown; empty: all, and the whole machine.
+    pub(crate) vms_shown: Vec<String>,
 }
 
 /// Where the numbers come from.

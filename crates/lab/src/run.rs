@@ -104,6 +104,7 @@ impl Plan {
             rows,
             claims: Vec::new(),
             shown: self.shown.clone(),
+            vms_shown: self.vms_shown.clone(),
         };
         results.claims = self.claims.iter().map(|claim| claim.judge(&results)).collect();
         Ok(results)

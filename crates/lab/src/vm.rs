@@ -1,13 +1,14 @@
 //! `[[vm]]`: virtual machines.
 
 use crate::error::Fault;
+use crate::experiment::Scenario;
 use crate::fields::{self, Fields};
 use crate::files::Files;
 use crate::load::Loads;
 use crate::machine;
 use crate::sweep::{self, PolicyEntry};
 use crate::tree::{Entry, Node, Table, Value};
-use anysched_core::{CpuId, CpuSet, DomainId, DomainParams, Span, TaskParams, Time};
+use anysched_core::{CpuId, CpuSet, DomainId, DomainParams, MAX_CPUS, Span, TaskParams, Time};
 use anysched_sim::{Setup, Vm, Wire};
 use anysched_workload::dist::Dist;
 use anysched_workload::generate::{Echo, Settings};
@@ -20,6 +21,19 @@ use std::sync::Arc;
 pub(crate) const VM: &str = "vm";
 /// Its value for rows of the whole machine.
 pub(crate) const ALL: &str = "all";
+
+/// The names of the virtual machines of all scenarios, each once, as far as they are names.
+pub(crate) fn names(scenarios: &[Scenario]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for scenario in scenarios {
+        let list = scenario.tree.as_table().and_then(|table| table.get(VM)?.as_list());
+        for node in list.unwrap_or_default() {
+            let name = node.as_table().and_then(|table| table.get("name")?.as_text());
+            names.extend(name.filter(|name| !names.iter().any(|n| n == name)).map(String::from));
+        }
+    }
+    names
+}
 
 /// The virtual machines of a group of rows, checked.
 #[derive(Clone, Debug, Default)]
@@ -102,7 +116,7 @@ impl Vms {
         }
         if vms.machines.len() > MAX_VMS {
             let message = format!("{} virtual machines; at most {MAX_VMS}", vms.machines.len());
-            return Err(Fault::at(&list.at, message));
+            return Err(Fault::at(&list.at, message).help("give them smaller values of `count`"));
         }
         Ok(vms)
     }
@@ -114,6 +128,11 @@ impl Vms {
             return Err(Fault::at(&ping.to_at, format!("no [[vm]] is called \"{}\"", ping.to))
                 .help(fields::hint(&ping.to, names)));
         };
+        // Who asks a kind of which there are none gets no answer.
+        if self.kinds[kind].count == 0 {
+            self.machines[from].loads.set_port(ping.part, NOWHERE);
+            return Ok(());
+        }
         let number = self.machines[from].number % self.kinds[kind].count;
         let is_it = |vm: &Machine| vm.kind == kind && vm.number == number;
         let Some(to) = self.machines.iter().position(is_it) else { return Ok(()) };
@@ -127,8 +146,9 @@ impl Vms {
         Ok(())
     }
 
+    /// Whether there is no `[[vm]]`. There may be one and no machine, if its `count` is 0.
     pub(crate) fn is_empty(&self) -> bool {
-        self.machines.is_empty()
+        self.kinds.is_empty()
     }
 
     /// The names of the kinds.
@@ -193,6 +213,9 @@ impl Vms {
 /// Domains are numbered with 16 bits.
 const MAX_VMS: usize = 10_000;
 
+/// A port that leads to no machine.
+const NOWHERE: Port = Port(u32::MAX);
+
 impl Kind {
     fn full_name(&self, number: usize) -> String {
         if self.count == 1 { self.name.clone() } else { format!("{}-{number}", self.name) }
@@ -201,7 +224,12 @@ impl Kind {
 
 fn read_kind(node: &Node, cpus: usize, files: &mut Files) -> Result<(Kind, Loads), Fault> {
     let fields = Fields::of(node, "[[vm]]", &KEYS)?;
-    let name = fields::text(fields.need("name", "\"web\"")?, "name")?.to_string();
+    let name_node = fields.need("name", "\"web\"")?;
+    let name = fields::text(name_node, "name")?.to_string();
+    if name.trim().is_empty() {
+        return Err(Fault::at(&name_node.at, "a virtual machine without a name")
+            .help("rows and claims call it by its name: `name = \"web\"`"));
+    }
     let setup = read_machine(&fields)?;
     let policy = match fields.get("policy") {
         Some(node) => sweep::read_policies(node)?,
@@ -209,12 +237,12 @@ fn read_kind(node: &Node, cpus: usize, files: &mut Files) -> Result<(Kind, Loads
     };
     let [policy] = <[PolicyEntry; 1]>::try_from(policy).map_err(|policies| {
         let message = format!("a virtual machine has one scheduler, not {}", policies.len());
-        Fault::at(&node.at, message)
+        Fault::at(fields.get("policy").map_or(&node.at, |policy| &policy.at), message)
             .help("to compare several, make them an axis: `\"vm.0.policy\" = [\"cfs\", \"rr\"]`")
     })?;
     policy.build(&setup.machine)?;
     let vcpus = setup.machine.cpus();
-    let count = fields.whole("count", 1..=MAX_VMS)?.unwrap_or(1);
+    let count = fields.whole("count", 0..=MAX_VMS)?.unwrap_or(1);
     let share = DomainParams {
         weight: fields.whole("weight", 1..=65535)?.unwrap_or(256),
         cap_percent: fields.whole("cap", 0..=102_400)?.unwrap_or(0),
@@ -223,10 +251,16 @@ fn read_kind(node: &Node, cpus: usize, files: &mut Files) -> Result<(Kind, Loads
     let start = Time::ZERO + fields.span("start")?.unwrap_or_default();
     let stop = fields.span("stop")?.map_or(Time::NEVER, |span| Time::ZERO + span);
     if stop <= start {
-        return Err(Fault::at(&node.at, format!("\"{name}\" stops before it has started"))
+        let at = fields.get("stop").map_or(&node.at, |stop| &stop.at);
+        return Err(Fault::at(at, format!("\"{name}\" stops before it has started"))
             .help("`stop` is later than `start`; both count from the beginning of the run"));
     }
     let loads = match fields.get("workload") {
+        Some(list) if list.as_list().is_none_or(<[Node]>::is_empty) => {
+            let message = format!("`workload` is a list of tables, not {}", list.shown());
+            return Err(Fault::at(&list.at, message)
+                .help("each begins with a line `[[vm.workload]]`; without any, it is idle"));
+        }
         Some(list) => Loads::read(list, setup.machine.cpus(), files)?,
         None => Loads::none(setup.machine.cpus()),
     };
@@ -237,6 +271,7 @@ fn read_kind(node: &Node, cpus: usize, files: &mut Files) -> Result<(Kind, Loads
 }
 
 fn read_machine(fields: &Fields<'_>) -> Result<Setup, Fault> {
+    fields.whole("vcpus", 1..=MAX_CPUS)?;
     match (fields.get("vcpus"), fields.get("machine")) {
         (Some(vcpus), Some(machine))
             if machine.as_table().is_some_and(|table| {
@@ -258,6 +293,13 @@ fn read_machine(fields: &Fields<'_>) -> Result<Setup, Fault> {
                 let at = vcpus.map_or(at.clone(), |node| node.at.clone());
                 let node = Node { value, at: at.clone() };
                 table.0.push(Entry { key: "cpus".to_string(), key_at: at, node });
+            }
+            if let Some(entry) = table.entry("hotplug") {
+                return Err(Fault::at(
+                    &entry.key_at,
+                    "the CPUs of a virtual machine do not come and go",
+                )
+                .help("leave `hotplug` out; the machine itself has `start` and `stop`"));
             }
             machine::setup(&Node { value: Value::Table(table), at })
         }

@@ -150,6 +150,92 @@ fn claim_cases() -> Vec<(&'static str, String)> {
     ]
 }
 
+/// An experiment with a host of two CPUs and the virtual machine `web`, which has `keys`.
+fn vm(keys: &str) -> String {
+    let head = format!("{HEAD}duration = \"1s\"\npolicy = \"credit\"\n{MACHINE}");
+    format!("{head}[[vm]]\nname = \"web\"\n{keys}\n")
+}
+
+/// One whose virtual machine has `load`.
+fn vm_load(load: &str) -> String {
+    vm(&format!("[[vm.workload]]\n{load}"))
+}
+
+fn vm_cases() -> Vec<(&'static str, String)> {
+    let hog = "[[vm.workload]]\nkind = \"hog\"\n";
+    let claim = |keys: &str| vm(&format!("{hog}[[claim]]\nid = \"1\"\ntext = \"t\"\n{keys}"));
+    let report = |vms: &str| vm(&format!("{hog}[report]\nvms = {vms}"));
+    let sweep = |axis: &str| {
+        vm(&format!("{hog}[sweep]\n{axis}"))
+            .replace("policy = \"credit\"\n", "")
+            .replace("[sweep]\n", "[sweep]\npolicy = \"rr\"\n")
+    };
+    let requests = "kind = \"service\"\nservice = \"1ms\"\n";
+    vec![
+        ("no table", with("[vm]\nname = \"web\"")),
+        ("none", with("[report]\n").replace("policy", "vm = []\npolicy")),
+        ("no name", vm("").replace("name = \"web\"", "")),
+        ("empty name", vm("").replace("web", " ")),
+        ("name of all", vm("").replace("web", "all")),
+        ("name twice", vm("[[vm]]\nname = \"web\"")),
+        ("unknown key", vm("cpus = 2")),
+        ("machines in machines", vm("[[vm.vm]]\nname = \"inner\"")),
+        ("negative count", vm("count = -1")),
+        ("count", vm("count = 10_001")),
+        ("all counts", vm("count = 9000\n[[vm]]\nname = \"db\"\ncount = 9000")),
+        ("weight", vm("weight = 0")),
+        ("cap", vm("cap = \"50 %\"")),
+        ("CPUs", vm("vcpus = 0")),
+        ("CPUs twice", vm("vcpus = 2\nmachine = { topology = \"2 cores\" }")),
+        ("machine", vm("machine = 2")),
+        ("key of the machine", vm("machine = { cpu = 2 }")),
+        (
+            "hotplug",
+            vm("vcpus = 2\nmachine = { hotplug = [{ at = \"1s\", cpu = 1, online = false }] }"),
+        ),
+        ("affinity", vm("affinity = \"2-3\"")),
+        ("affinities", vm("vcpus = 2\naffinity = [\"0\", \"0\", \"1\"]")),
+        ("one affinity", vm("vcpus = 2\naffinity = [\"0\", \"x\"]")),
+        ("policy", vm("policy = \"cfss\"")),
+        ("policies", vm("policy = [\"cfs\", \"rr\"]")),
+        ("no policy", vm("policy = []")),
+        ("policy's parameter", vm("policy = { name = \"rr\", quantum = \"0\" }")),
+        ("stop", vm("start = \"2s\"\nstop = \"1s\"")),
+        ("period", vm("period = 10")),
+        ("load", vm("workload = \"hog\"")),
+        ("endless", vm(hog).replace("duration = \"1s\"\n", "")),
+        ("ping nobody", vm_load("kind = \"ping\"")),
+        ("ping somebody unknown", vm_load("kind = \"ping\"\nto = \"wbe\"")),
+        ("ping at once", vm_load("kind = \"ping\"\nto = \"web\"\nevery = 0")),
+        ("ping without work", vm_load("kind = \"ping\"\nto = \"web\"\nwork = \"0\"")),
+        ("ping without answer", vm_load("kind = \"ping\"\nto = \"web\"\nanswer = \"0\"")),
+        ("ping never", vm_load("kind = \"ping\"\nto = \"web\"\npings = 0")),
+        ("ping from outside", load("kind = \"ping\"\nto = \"web\"")),
+        ("service without requests", vm_load(requests)),
+        (
+            "service with two rates",
+            vm_load(&format!("{requests}rate = 10\ninterarrival = \"1ms\"")),
+        ),
+        ("rate", vm_load(&format!("{requests}rate = 0"))),
+        ("no time between requests", vm_load(&format!("{requests}interarrival = \"0\""))),
+        ("too many requests", vm_load(&format!("{requests}rate = 1e30"))),
+        ("servers", vm_load(&format!("{requests}rate = 10\nservers = 0"))),
+        ("hop", vm_load(&format!("{requests}rate = 10\nhop = \"50\""))),
+        ("service of no time", vm_load("kind = \"service\"\nrate = 10\nservice = \"0\"")),
+        ("parallel without work", vm_load("kind = \"parallel\"")),
+        ("parallel tasks", vm_load("kind = \"parallel\"\nrun = \"1ms\"\ntasks = 0")),
+        ("rounds", vm_load("kind = \"parallel\"\nrun = \"1ms\"\nrounds = 0")),
+        ("spin", vm_load("kind = \"parallel\"\nrun = \"1ms\"\nspin = \"yes\"")),
+        ("axis", sweep("\"vm.1.count\" = [1, 2]")),
+        ("value of an axis", sweep("\"vm.0.policy\" = [\"cfs\", \"rrr\"]")),
+        ("rows of a claim", claim("expect = \"1 < 2\"\nwhere = { vm = \"db\" }")),
+        ("shown machines", report("[\"all\", \"webb\"]")),
+        ("shown machine", report("\"web\"")),
+        ("no shown machines", report("[]")),
+        ("shown machines where none are", with("[report]\nvms = [\"all\"]")),
+    ]
+}
+
 #[test]
 fn messages() {
     let mut all = String::new();
@@ -158,6 +244,7 @@ fn messages() {
         ("load", load_cases()),
         ("sweep", sweep_cases()),
         ("claim", claim_cases()),
+        ("vm", vm_cases()),
     ] {
         for (name, text) in cases {
             let message = message(&text);
@@ -176,6 +263,8 @@ fn the_experiment_of_the_cases_is_right_but_for_their_faults() {
     }
     assert_eq!(message(&claim("expect = \"1 < 2\"")), "no error\n");
     assert_eq!(message(&load("kind = \"hog\"\nuntil = \"1s\"")), "no error\n");
+    assert_eq!(message(&vm("")), "no error\n");
+    assert_eq!(message(&vm_load("kind = \"ping\"\nto = \"web\"")), "no error\n");
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn the_examples_of_the_documentation_are_right() {
         checked.unwrap_or_else(|error| panic!("{}", error.to_plain()));
         examples += 1;
     }
-    assert_eq!(examples, 3);
+    assert_eq!(examples, 4);
 }
 
 /// Every key of every load is in the documentation, in the line of its kind.

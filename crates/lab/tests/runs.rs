@@ -515,7 +515,8 @@ fn experiments_can_be_changed_from_outside() {
     assert_eq!(refused("shrt.quantum", "1ms"), label);
     let part = "no policy here is called `machin`; did you mean `machine`?";
     assert_eq!(refused("machin.cpus", "1"), part);
-    let values = "values are `duration` and paths such as `machine.cpus`, `workload.0.tasks`";
+    let values = "values are `duration` and paths such as `machine.cpus`, `workload.0.tasks`, \
+             `vm.0.count`";
     for key in ["machine", "workload", "workload.", "duration.x"] {
         assert_eq!(refused(key, "1"), format!("`{key}` is no value; {values}"));
     }

@@ -18,7 +18,7 @@ use crate::experiment::{Scenario, no_column};
 use crate::fields::{self, Fields, hint};
 use crate::sweep::{AxisValue, Sweep};
 use crate::tree::Node;
-use crate::vm::{ALL, VM};
+use crate::vm::{self, ALL, VM};
 use expr::{Comparison, Expr, Name};
 use std::ops::Range;
 
@@ -85,8 +85,7 @@ impl ClaimSpec {
         scenarios: &[Scenario],
     ) -> Result<Vec<ClaimSpec>, Fault> {
         let mut axes = Vec::new();
-        let mut vms: Vec<String> = scenarios.iter().flat_map(vm_names).collect();
-        vms.dedup();
+        let vms = vm::names(scenarios);
         let scenarios: Option<Vec<String>> = scenarios.iter().map(|s| s.name.clone()).collect();
         axes.extend(scenarios.map(|names| (SCENARIO, names)));
         for axis in &sweep.axes {
@@ -150,13 +149,6 @@ impl ClaimSpec {
             unit: fields.text("unit")?.unwrap_or_default().to_string(),
         })
     }
-}
-
-/// The names of the virtual machines of a scenario, as far as they are ones.
-fn vm_names(scenario: &Scenario) -> Vec<String> {
-    let list = scenario.tree.as_table().and_then(|table| table.get(VM)?.as_list());
-    let name = |node: &Node| Some(node.as_table()?.get("name")?.as_text()?.to_string());
-    list.unwrap_or_default().iter().filter_map(name).collect()
 }
 
 fn read_verdict(fields: &Fields<'_>, has_reading: bool) -> Result<Verdict, Fault> {

@@ -5,6 +5,7 @@ use crate::claim::{Check, ClaimResult, Measure};
 use crate::columns::{Column, column, columns};
 use crate::results::{Group, Results};
 use crate::sweep::AxisValue;
+use crate::vm::VM;
 use std::fmt::Write;
 
 const WIDTH: usize = 80;
@@ -31,7 +32,7 @@ pub fn table(results: &Results) -> String {
     let shown = shown_columns(results);
     let formats = shown.iter().map(|&index| format_of(results, index)).collect();
     let tables = Tables { results, shown, formats };
-    for group in 0..results.groups.len() {
+    for group in (0..results.groups.len()).filter(|&group| is_shown(results, group)) {
         tables.group(&mut text, group);
     }
     if !results.complete {
@@ -54,6 +55,13 @@ pub fn table(results: &Results) -> String {
         }
     }
     text
+}
+
+/// Whether the file wants the virtual machines to be shown that a group is of.
+fn is_shown(results: &Results, group: usize) -> bool {
+    let of = results.groups[group].axes.iter().find(|(axis, _)| axis == VM);
+    let is_named = |name: String| results.vms_shown.contains(&name);
+    results.vms_shown.is_empty() || of.is_none_or(|(_, name)| is_named(name.to_string()))
 }
 
 /// The columns that are shown, by position.

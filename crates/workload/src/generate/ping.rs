@@ -20,7 +20,7 @@ pub struct Ping {
     /// CPU time for sending a message, and for taking an answer; at least 1 ns.
     pub work: Dist,
     /// How many messages there are; `None`: endless.
-    pub count: Option<u64>,
+    pub pings: Option<u64>,
     /// The way to whom is pinged; answers come on channel 0.
     pub port: Port,
 }
@@ -30,11 +30,11 @@ impl Generator for Ping {
         self.settings.validate(cpus)?;
         check_period("every", self.every)?;
         check_run("work", &self.work)?;
-        check_count("count", self.count)
+        check_count("pings", self.pings)
     }
 
     fn endless(&self) -> bool {
-        self.count.is_none()
+        self.pings.is_none()
     }
 
     fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {
@@ -50,7 +50,7 @@ impl Generator for Ping {
             port: self.port,
             next: first,
             every: self.every,
-            left: self.count.unwrap_or(u64::MAX),
+            left: self.pings.unwrap_or(u64::MAX),
         }))
     }
 }
