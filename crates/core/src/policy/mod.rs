@@ -21,7 +21,7 @@ policies! {
     "osv" osv => Osv: Scheduler, "OSv: least exponentially decayed use of the CPU first";
     "mqms-loose" mqms_loose => MqmsLoose: RunQueue, "Strawman: FCFS and RR queues by task number";
     "credit" credit => Credit: Scheduler, "Xen: domains share by weight and cap, wakers first";
-    "credit2" credit2 => Credit2: Scheduler, "Xen since 4.12: most credit first, reset for all at once";
+    "credit2" credit2 => Credit2: Scheduler, "Xen since 4.12: most credit first, reset all at once";
     "sedf" sedf => Sedf: Scheduler, "Xen: a slice per period by earliest deadline; extra time";
     "dm" dm => Dm: Scheduler, "SEDF by shortest slice (or period, or relative deadline)";
     "d-edf" d_edf => DEdf: Scheduler, "SEDF, by shortest slice after misses in a row";

@@ -187,6 +187,8 @@ struct Task {
     moving: Moving,
     /// The CPU that was kicked for it.
     tickled: Option<CpuId>,
+    /// The last pick brought it from another CPU.
+    compensated: bool,
     /// When it was switched to.
     entered: Time,
     /// Up to when its time has been charged.
@@ -292,6 +294,7 @@ impl Task {
             cpu: CpuId(0),
             moving: Moving::No,
             tickled: None,
+            compensated: false,
             entered: Time::ZERO,
             charged: Time::ZERO,
             ahead: Span::ZERO,
@@ -517,7 +520,8 @@ impl Credit2 {
         known.charged = cx.now;
         known.ahead = Span::ZERO;
         known.tickled = None;
-        if known.cpu != cpu {
+        known.compensated = known.cpu != cpu;
+        if known.compensated {
             known.credit += MIGRATE_COMPENSATION;
             known.cpu = cpu;
         }
@@ -667,6 +671,11 @@ impl Scheduler for Credit2 {
         if on.online && why.runnable() && why != Off::NotRun {
             on.put = Some(why);
             return;
+        }
+        let known = &mut self.tasks[task.index()];
+        if why == Off::NotRun && known.compensated {
+            // Otherwise a host that cannot start it on either of two CPUs would make it rich.
+            known.credit = (known.credit - MIGRATE_COMPENSATION).max(CREDIT_MIN);
         }
         self.clear(cpu);
         self.leave(cx, cpu, task, why.runnable());

@@ -348,6 +348,25 @@ fn a_pick_that_cannot_start_is_undone() {
 }
 
 #[test]
+fn an_undone_pick_gives_nothing_for_the_move() {
+    let mut rig = Rig::new("2", &[]);
+    rig.create(0, 0);
+    assert_eq!(rig.policy.tasks[0].cpu, CpuId(1));
+    for _ in 0..3 {
+        // CPU 1 has been kicked for it, and fails.
+        assert_eq!(rig.pick(1), Some((0, ms(10))));
+        rig.put(1, 0, Span::ZERO, Off::NotRun);
+        rig.policy.cpus[1].tickled = false;
+        assert_eq!(rig.pick(0), Some((0, ms(10))));
+        assert_eq!(rig.credit(0), 10_050);
+        rig.put(0, 0, Span::ZERO, Off::NotRun);
+        rig.policy.cpus[0].tickled = false;
+        assert_eq!(rig.credit(0), 10_000);
+        rig.policy.tasks[0].cpu = CpuId(1);
+    }
+}
+
+#[test]
 fn a_cap_is_a_budget_in_each_period() {
     let mut rig = Rig::new("1", &[]);
     rig.set_domain(0, 256, 40);

@@ -19,6 +19,8 @@ struct Host {
     rig: Rig,
     states: Vec<State>,
     online: Vec<bool>,
+    /// Picks so far.
+    picks: i64,
 }
 
 impl Host {
@@ -29,7 +31,7 @@ impl Host {
             rig.attach(task, &of((task % 3) as u16));
         }
         let states = alloc::vec![State::Blocked; TASKS as usize];
-        Host { rig, states, online: alloc::vec![true; usize::from(CPUS)] }
+        Host { rig, states, online: alloc::vec![true; usize::from(CPUS)], picks: 0 }
     }
 
     fn runs(&self, cpu: u16) -> Option<u32> {
@@ -50,6 +52,7 @@ impl Host {
             assert!(self.states[task as usize] == State::Ready && slice > Span::ZERO);
             assert!(self.online[usize::from(cpu)]);
             self.states[task as usize] = State::Running(cpu);
+            self.picks += 1;
         }
     }
 
@@ -155,7 +158,8 @@ impl Host {
             State::Ready => known.place != Place::Blocked,
         };
         assert!(place, "vCPU {task} is {:?}", known.place);
-        let most = CREDIT_MAX + 50_000;
+        // A reset clips credit; moves to other CPUs add to it in between.
+        let most = CREDIT_MAX + 50_000 * self.picks;
         assert!((CREDIT_MIN..=most).contains(&known.credit), "{}", known.credit);
         if known.place == Place::Waiting {
             let on = &policy.cpus[known.cpu.index()];
