@@ -2,11 +2,13 @@
 //! tasks, a large batch, and tracing to a file.
 
 use anysched_bench::{
-    batch, fcfs_smp, fcfs_uni, machine, mm1, periodic, registered, run, staggered, with,
+    batch, fcfs_smp, fcfs_uni, machine, mm1, periodic, registered, run, run_vms, staggered, vms,
+    with,
 };
 use anysched_core::Time;
 use anysched_trace::perfetto::PerfettoWriter;
 use anysched_trace::{Event, NoTrace, Sink, TaskInfo};
+use anysched_workload::mix::Mix;
 use anysched_workload::rng::Rng;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::cmp::Reverse;
@@ -108,6 +110,31 @@ fn closed_batch(c: &mut Criterion) {
     }
 }
 
+/// 32 virtual machines on 4 CPUs for 10 s: dispatches on both levels together, by the host's policy;
+/// the same tasks without virtual machines beside it.
+fn two_levels(c: &mut Criterion) {
+    let machine = machine(4);
+    let until = Time(10_000_000_000);
+    let mut group = c.benchmark_group("two levels");
+    for (host, guest, tasks) in
+        [("fcfs", "fcfs", 1), ("credit", "fcfs", 1), ("credit2", "fcfs", 1), ("credit", "cfs", 4)]
+    {
+        group.throughput(Throughput::Elements(run_vms(
+            &machine,
+            host,
+            vms(4, tasks, guest),
+            until,
+        )));
+        group.bench_function(format!("{guest} on {host}"), |b| {
+            b.iter(|| run_vms(&machine, host, vms(4, tasks, guest), until));
+        });
+    }
+    let load = || Box::new(Mix::new(vms(4, 1, "fcfs").into_iter().map(|vm| vm.load).collect()));
+    let flat = || run(&machine, registered("fcfs", &machine), load(), until, NoTrace).0.dispatches;
+    group.throughput(Throughput::Elements(flat()));
+    group.bench_function("fcfs alone", |b| b.iter(flat));
+}
+
 /// Counts what the writer is told.
 struct Counted<S>(S, u64);
 
@@ -144,6 +171,6 @@ fn tracing(c: &mut Criterion) {
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(10);
-    targets = dispatches, queueing, growth, closed_batch, tracing
+    targets = dispatches, queueing, two_levels, growth, closed_batch, tracing
 }
 criterion_main!(benches);

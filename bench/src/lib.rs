@@ -2,12 +2,15 @@
 
 use anysched_core::policy::fcfs::Fcfs;
 use anysched_core::registry::{build_rule, policy};
-use anysched_core::{Machine, Scheduler, Span, Time, Uni};
-use anysched_sim::{Metrics, Setup, Sim};
+use anysched_core::{DomainId, Machine, Scheduler, Span, Time, Uni};
+use anysched_sim::{Metrics, Setup, Sim, Vm};
 use anysched_trace::Sink;
 use anysched_workload::Load;
 use anysched_workload::dist::Dist;
-use anysched_workload::generate::{Arrivals, Batch, Generator, Open, Periodic, Settings, TaskSet};
+use anysched_workload::generate::{
+    Arrivals, Batch, Generator, Interactive, Open, Periodic, Settings, TaskSet,
+};
+use anysched_workload::mix::Mix;
 use std::path::Path;
 
 /// A distribution by its text form, which must be right.
@@ -97,6 +100,41 @@ pub fn fcfs_uni(machine: &Machine) -> Uni<Fcfs> {
 /// FCFS on one queue for all CPUs, without dynamic dispatch.
 pub fn fcfs_smp(machine: &Machine) -> impl Scheduler {
     build_rule::<Fcfs>(machine, &[]).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// 32 virtual machines with a CPU each, which have `tasks` interactive tasks that keep all of them
+/// together 90 % busy on `cpus` CPUs.
+pub fn vms(cpus: u64, tasks: u32, guest: &str) -> Vec<Vm> {
+    const VMS: u64 = 32;
+    let run = 200_000 * cpus / VMS / u64::from(tasks) * 9 / 10;
+    let vm = |number: u64| {
+        let load = Interactive {
+            settings: Settings::default(),
+            tasks,
+            run: dist(&format!("{run}ns")),
+            sleep: dist(&format!("uniform(100us, {}ns)", 300_000 - 2 * run)),
+            offset: dist("uniform(0ns, 1ms)"),
+            until: None,
+        };
+        let load = load.build(number, 1).unwrap_or_else(|error| panic!("{error}"));
+        let machine = machine(1);
+        let policy = registered(guest, &machine);
+        Vm::new("vm", DomainId(number as u16 + 1), Setup::new(machine), policy, load)
+    };
+    (0..VMS).map(vm).collect()
+}
+
+/// Runs virtual machines until `until`: the dispatches on both levels together.
+pub fn run_vms(machine: &Machine, host: &str, vms: Vec<Vm>, until: Time) -> u64 {
+    let setup = Setup { until, ..Setup::new(machine.clone()) };
+    let nothing = Box::new(Mix::new(Vec::new()));
+    match Sim::new(setup, registered(host, machine), nothing).with_vms(vms).run() {
+        Ok((metrics, ..)) => {
+            let inside: u64 = metrics.vms.iter().map(|vm| vm.inside.dispatches).sum();
+            metrics.dispatches + inside
+        }
+        Err(error) => panic!("{error}"),
+    }
 }
 
 /// Runs a load until `until`.

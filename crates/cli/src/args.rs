@@ -345,6 +345,8 @@ pub enum ModelCommand {
     Mmcn(MmcnArgs),
     /// A closed batch under M-RSF, on an idle machine and without costs
     MRsf(MRsfArgs),
+    /// Periodic tasks on one CPU: whether DM and EDF meet their deadlines, and response times
+    Periodic(PeriodicArgs),
 }
 
 #[derive(clap::Args, Debug)]
@@ -413,6 +415,16 @@ pub struct MRsfArgs {
         allow_hyphen_values = true
     )]
     pub service: String,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = PlainFormat::Table)]
+    pub format: PlainFormat,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct PeriodicArgs {
+    /// The tasks: CSV whose first line is run,period,deadline and whose times are such as 2ms; the
+    /// deadline may be left out, and there may be a column jitter
+    pub file: PathBuf,
     /// What is printed
     #[arg(long, value_enum, default_value_t = PlainFormat::Table)]
     pub format: PlainFormat,

@@ -9,6 +9,7 @@ mod import;
 mod load_model;
 mod model;
 mod output;
+mod periodic;
 mod policies;
 mod progress;
 mod replay;

@@ -3,6 +3,7 @@
 use crate::args::{MRsfArgs, MmcArgs, MmcnArgs, ModelCommand, PlainFormat, StationArgs};
 use crate::load_model::distribution;
 use crate::output::{self, Failure, short_time};
+use crate::periodic::periodic;
 use anysched_core::Span;
 use anysched_model::m_rsf::{self, Batch};
 use anysched_model::queueing::mmc::Mmc;
@@ -17,6 +18,7 @@ pub fn model(command: &ModelCommand) -> Result<(), Failure> {
         ModelCommand::Mmc(args) => mmc(args)?,
         ModelCommand::Mmcn(args) => mmcn(args)?,
         ModelCommand::MRsf(args) => m_rsf(args)?,
+        ModelCommand::Periodic(args) => periodic(args)?,
     })
 }
 

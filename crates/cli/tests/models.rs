@@ -82,6 +82,34 @@ fn a_batch_of_other_tasks_under_m_rsf() {
     insta::assert_snapshot!(printed(&[&["model", "m-rsf"][..], &service].concat()));
 }
 
+const PERIODIC: &str = "run,period,deadline\n3ms,7ms,\n3ms,12ms,\n5ms,20ms,\n";
+
+/// The last task is done just in time.
+#[test]
+fn periodic_tasks() {
+    let folder = Folder::new();
+    folder.write("tasks.csv", PERIODIC);
+    insta::assert_snapshot!(folder.stdout(&["model", "periodic", "tasks.csv"]));
+}
+
+#[test]
+fn periodic_tasks_that_miss_deadlines() {
+    let folder = Folder::new();
+    folder.write(
+        "tasks.csv",
+        "period,run,deadline,jitter\n4ms,2ms,2ms,\n6ms,3ms,5ms,100us\n9s,1ms,,",
+    );
+    insta::assert_snapshot!(folder.stdout(&["model", "periodic", "tasks.csv"]));
+}
+
+/// The CPU is busy for thousands of millions of jobs at a stretch.
+#[test]
+fn periodic_tasks_that_are_not_decided() {
+    let folder = Folder::new();
+    folder.write("tasks.csv", "run,period\n999999999ns,1s\n999999993ns,1000000h\n");
+    insta::assert_snapshot!(folder.stdout(&["model", "periodic", "tasks.csv"]));
+}
+
 #[test]
 fn json_has_the_same_numbers() {
     let folder = Folder::new();
@@ -103,6 +131,13 @@ fn json_has_the_same_numbers() {
     }
     let queue = json(&folder, &["model", "mmc", "--load", "0.5", "--service", "1s"]);
     near(&queue["time_ns"], 2e9);
+    folder.write("tasks.csv", PERIODIC);
+    let periodic = json(&folder, &["model", "periodic", "tasks.csv"]);
+    near(&periodic["utilisation"], 3.0 / 7.0 + 0.5);
+    assert_eq!(periodic["hyperperiod_ns"], 420_000_000);
+    assert_eq!((&periodic["dm"], &periodic["edf"]), (&Value::Bool(true), &Value::Bool(true)));
+    assert_eq!(periodic["liu_layland"], false);
+    assert_eq!(periodic["tasks"][2]["dm_response_ns"], 20_000_000);
     let limited = ["model", "mmcn", "--load", "1", "--service", "1s", "--limit", "3"];
     assert_eq!(json(&folder, &limited)["pi"].as_array().unwrap().len(), 4);
 }
@@ -152,6 +187,9 @@ fn wrong_input_says_what_to_change() {
     folder.write("empty.csv", "");
     folder.write("same.csv", "5ms\n5ms\n5ms\n");
     folder.write("word.csv", "times\n5ms\nsoon\n");
+    folder.write("long.csv", "run,period\n1ms,4ms\n5ms,4ms\n");
+    folder.write("zero.csv", "run,period\n1ms,0\n");
+    folder.write("names.csv", "run,period,deadline\n");
     let mmc = |more: &[&'static str]| [&["model", "mmc", "--service", "10ms"][..], more].concat();
     let mut all = String::new();
     for args in [
@@ -181,6 +219,12 @@ fn wrong_input_says_what_to_change() {
         vec!["model", "mmcn", "--load", "1", "--service", "1s", "--limit", "2", "--paper"],
         vec!["model", "m-rsf", "--q", "0"],
         vec!["model", "m-rsf", "--service", "0"],
+        vec!["model", "periodic", "nothing.csv"],
+        vec!["model", "periodic", "empty.csv"],
+        vec!["model", "periodic", "names.csv"],
+        vec!["model", "periodic", "word.csv"],
+        vec!["model", "periodic", "long.csv"],
+        vec!["model", "periodic", "zero.csv"],
     ] {
         let error = folder.stderr(&args);
         writeln!(all, "{}\n    {}\n", args.join(" "), error.trim_end()).unwrap();

@@ -1,4 +1,4 @@
-//! Load models and queueing theory: what can be said about a load without running it.
+//! Load models, queueing theory and schedulability: what can be said of a load without running it.
 //!
 //! - [`load_model`]: the slice that follows from a distribution of run times, and how many tasks
 //!   are done after one and after two slices.
@@ -6,6 +6,7 @@
 //! - [`queueing`]: M/M/c and M/M/c/N.
 //! - [`m_rsf`]: how long a batch takes under M-RSF, compared with the policies for which theory
 //!   has an answer.
+//! - [`realtime`]: whether periodic tasks meet their deadlines on one CPU.
 //!
 //! Times are in ns, as [`Dist`](anysched_workload::dist::Dist) has them. All functions come from
 //! `libm`, so that results are the same on every machine.
@@ -18,3 +19,4 @@ pub mod load_model;
 pub mod m_rsf;
 pub mod measured;
 pub mod queueing;
+pub mod realtime;

@@ -3,7 +3,9 @@
 
 mod support;
 
-use anysched_core::{CpuId, CpuSet, DomainId, Machine, Span, TaskId, TaskParams, Time};
+use anysched_core::{
+    CpuId, CpuSet, DomainId, DomainParams, Machine, Span, TaskId, TaskParams, Time,
+};
 use anysched_sim::{Metrics, Setup, Sim, Vm, Wire};
 use anysched_trace::{Event, Kind, Sink, TaskInfo};
 use anysched_workload::dist::Dist;
@@ -307,5 +309,37 @@ fn a_machine_with_cpus_of_its_own_is_like_a_bare_one() {
             assert_eq!((bare.busy, bare.dispatches), (inside.busy, inside.dispatches));
             assert_eq!(virtual_.stolen_from_all(), Span::ZERO);
         }
+    }
+}
+
+/// Two machines that compute for ever, with weights or caps, on one CPU: the share of the first.
+fn share_of_first(policy: &str, seconds: u64, shares: [(u32, u32); 2]) -> f64 {
+    let hog = || model(vec![task(0, vec![run(1_000_000)])]);
+    let mut vms = vec![vm(1, 1, "fcfs", hog()), vm(2, 1, "fcfs", hog())];
+    for (vm, (weight, cap_percent)) in vms.iter_mut().zip(shares) {
+        vm.share = DomainParams { weight, cap_percent };
+    }
+    let mut setup = cpus(1);
+    setup.until = Time(seconds * 1_000_000_000);
+    let metrics = host(setup, policy, &[], vms);
+    metrics.vms[0].inside.busy.0 as f64 / (seconds * 1_000_000_000) as f64
+}
+
+#[test]
+fn domains_share_by_weight() {
+    for policy in ["credit", "credit2"] {
+        let share = share_of_first(policy, 30, [(256, 0), (512, 0)]);
+        assert!((share * 3.0 - 1.0).abs() < 0.01, "{policy}: {share}");
+        let share = share_of_first(policy, 30, [(512, 0), (512, 0)]);
+        assert!((share * 2.0 - 1.0).abs() < 0.01, "{policy}: {share}");
+    }
+}
+
+#[test]
+fn caps_hold_whatever_the_weight() {
+    // Credit parks and unparks a vCPU in turns of 150 ms together, 60 of which are 40 %.
+    for policy in ["credit", "credit2"] {
+        let share = share_of_first(policy, 30, [(512, 40), (256, 0)]);
+        assert!((share / 0.4 - 1.0).abs() < 0.01, "{policy}: {share}");
     }
 }

@@ -21,10 +21,11 @@ policies! {
     "osv" osv => Osv: Scheduler, "OSv: least exponentially decayed use of the CPU first";
     "mqms-loose" mqms_loose => MqmsLoose: RunQueue, "Strawman: FCFS and RR queues by task number";
     "credit" credit => Credit: Scheduler, "Xen: domains share by weight and cap, wakers first";
-    "credit2" credit2 => Credit2: Scheduler, "Xen since 4.12: credit by weight, renewed for all at once";
-    "sedf" sedf => Sedf: Scheduler, "Xen: a slice per period, by earliest deadline, and extra time";
+    "credit2" credit2 => Credit2: Scheduler, "Xen since 4.12: most credit first, reset for all at once";
+    "sedf" sedf => Sedf: Scheduler, "Xen: a slice per period by earliest deadline; extra time";
     "dm" dm => Dm: Scheduler, "SEDF by shortest slice (or period, or relative deadline)";
     "d-edf" d_edf => DEdf: Scheduler, "SEDF, by shortest slice after misses in a row";
-    "sedf-dm" sedf_dm => SedfDm: Scheduler, "SEDF, by shortest slice while many deadlines are missed";
+    "sedf-dm" sedf_dm => SedfDm: Scheduler, "SEDF, by shortest slice while many miss deadlines";
     "rtds" rtds => Rtds: Scheduler, "Xen: earliest deadline first, each vCPU within its budget";
+    "vfair" vfair => Vfair: Scheduler, "Our own: virtual deadlines by usual bursts and switch cost";
 }

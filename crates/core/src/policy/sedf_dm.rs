@@ -2,8 +2,9 @@
 //! changes to deadline-monotonic order when these are too many of 256, and back when it finds none.
 //!
 //! Source: Tseng and Huang, SEDF_DM for Xen 4.2.1.
-//! The paper has three rules: more than 6 % in its text, 6 % or more in its figure, `miss > total
-//! >> 4` in its code, which is 17 of 256 (6.6 %). The last is the default, `rule` has the first.
+//! The paper has three rules: more than 6 % in its text, 6 % or more in its figure, and more than
+//! the count shifted right by 4 in its code, which is 17 of 256 (6.6 %). The last is the default;
+//! `rule = percent` is the first.
 //! Its text restarts both counts after every decision, which its code leaves out; they restart
 //! here. A vCPU is counted each time that a scan of the runqueue comes upon it, so that what is
 //! compared are neither vCPUs nor deadlines; `count = per-job` counts each slice once, when it has

@@ -6,6 +6,7 @@ use crate::columns::columns;
 use crate::results::Results;
 use crate::stats::Estimate;
 use crate::sweep::AxisValue;
+use crate::vm::{ALL, VM};
 use std::fmt;
 
 /// What became of a claim.
@@ -180,7 +181,8 @@ impl ClaimSpec {
         let mut about: Vec<(usize, Axes)> = Vec::new();
         for (index, group) in results.groups.iter().enumerate() {
             let mut free = group.axes.clone();
-            free.retain(|(axis, _)| !is_set(axis));
+            let is_all = |value: &AxisValue| *value == AxisValue::Text(ALL.to_string());
+            free.retain(|(axis, value)| !is_set(axis) && !(axis == VM && is_all(value)));
             let matches = self.rows.iter().all(|(axis, value)| group.has(axis, value));
             if matches && about.iter().all(|(_, axes)| *axes != free) {
                 about.push((index, free));

@@ -122,6 +122,8 @@ struct Pcpu {
     idle_bias: CpuId,
     /// With `dyn_slice`: the slice that was computed here last.
     slice: Option<Span>,
+    /// CPU time of BOOST vCPUs.
+    boost_time: Span,
 }
 
 #[derive(Clone, Debug)]
@@ -288,6 +290,7 @@ impl Policy for Credit {
             last_tickled: CpuId(0),
             idle_bias: CpuId(queues as u16 - 1),
             slice: None,
+            boost_time: Span::ZERO,
         };
         let slice_ms = params.tslice.0 / 1_000_000;
         let ticks = if slice_ms < 3 { 1 } else { 3 };
@@ -349,6 +352,7 @@ impl Credit {
         let vcpu = &mut self.vcpus[task.index()];
         if vcpu.pri == Pri::Boost {
             vcpu.boosted += ran;
+            self.pcpus[cpu.index()].boost_time += ran;
         }
         vcpu.burn(ran);
     }
@@ -629,5 +633,9 @@ impl Scheduler for Credit {
         sink("pri", vcpu.pri as i64 - Pri::Boost as i64);
         sink("active", i64::from(vcpu.active));
         sink("parked", i64::from(vcpu.parked));
+    }
+
+    fn tally(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        self.pcpus.iter().for_each(|pcpu| sink("boost_ns", pcpu.boost_time.0));
     }
 }

@@ -34,7 +34,7 @@
 //!   period began. (Xen: by the clock.)
 //! - A vCPU without budget kicks nobody. In Xen it does when it is put back, to no effect but
 //!   that equals change places.
-//! - A running vCPU whose affinity changes goes on if it may.
+//! - A running vCPU whose affinity changes goes on if it may. `extratime` is one for all vCPUs.
 //! - Levels end at 2^32 − 1, as they do since 4.22; before, they began again at 0.
 //! - A budget of more than its period is cut to it, which Xen refuses.
 //!

@@ -117,6 +117,8 @@ struct Vcpu {
     /// What it is to get, unless a long block has shortened that.
     full: Budget,
     now: Budget,
+    /// What a job of it is in textbook mode: period and CPU time, if it has both.
+    job: Option<Budget>,
     relative_deadline: i64,
     /// It has no slice of its own.
     by_weight: bool,
@@ -166,6 +168,7 @@ const NEW_VCPU: Vcpu = Vcpu {
     place: Place::Away,
     full: Budget { period: WEIGHT_PERIOD, slice: 0 },
     now: Budget { period: WEIGHT_PERIOD, slice: 0 },
+    job: None,
     relative_deadline: 0,
     by_weight: false,
     extraweight: 1,
@@ -593,6 +596,11 @@ impl<O: Order> Sedf<O> {
         let vcpu = &mut self.tasks[task.index()];
         vcpu.affinity = params.affinity.clone();
         vcpu.relative_deadline = span(relative);
+        let budget = params.budget.filter(|&budget| budget > Span::ZERO);
+        vcpu.job = params
+            .period
+            .zip(budget)
+            .map(|(period, budget)| Budget { period: span(period), slice: span(budget) });
         vcpu.by_weight = params.budget.is_none() && shared.weights != Weights::Off;
         if !vcpu.by_weight {
             vcpu.grant(Budget { period: span(period), slice: span(slice) });
@@ -793,7 +801,7 @@ impl<O: Order> Scheduler for Sedf<O> {
         let moves = why.runnable() && !stays;
         let runnable = why.runnable() && stays;
         if self.textbook {
-            self.put_released(task, why, runnable);
+            self.put_released(cx.now, task, ran, why, runnable);
         } else if why != Off::NotRun || moves {
             if !runnable {
                 self.tasks[task.index()].has_blocked = true;
@@ -817,7 +825,7 @@ impl<O: Order> Scheduler for Sedf<O> {
 
     fn tick(&mut self, _: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span) {
         let by_right = |current: Current| current.extra.is_none();
-        if self.cpus[cpu.index()].current.is_some_and(by_right) {
+        if !self.textbook && self.cpus[cpu.index()].current.is_some_and(by_right) {
             let used = &mut self.tasks[task.index()].used;
             *used = used.saturating_add(span(ran));
         }

@@ -526,6 +526,36 @@ fn textbook_policies_preempt_at_once() {
     }
 }
 
+/// A task of 2 ms in 4 ends a job at 4 ms, when the next one is released: it is due at 8 ms, behind
+/// one at 5 ms. A job of it that is late and has not used its budget keeps its deadline.
+#[test]
+fn a_textbook_job_that_follows_at_once_has_its_own_deadline() {
+    for (begun, expected) in [(2, [1, 0]), (3, [0, 1])] {
+        let mut drive = Drive::new(1, "sedf", &[("mode", "textbook")]);
+        let job = |drive: &mut Drive, task, period, budget, deadline: u64| {
+            let params = TaskParams { period: ms(period), budget, ..TaskParams::default() };
+            drive.attach(task, &params);
+            let deadline = Some(Time(deadline * MS));
+            let arrival = Arrival { deadline, ..Arrival::because(Enqueue::New) };
+            drive.call(|policy, cx| policy.enqueue(cx, TaskId(task), arrival));
+        };
+        job(&mut drive, 0, 4, ms(2), 4);
+        job(&mut drive, 1, 20, None, 5);
+        drive.kicked();
+        drive.now = begun * MS;
+        assert_eq!(drive.pick(0), Some((0, 2_000)));
+        drive.now = 4 * MS;
+        let (ran, why) = if begun == 2 { (2, Off::Expired) } else { (1, Off::Preempted) };
+        drive.put(0, ran * MS, why);
+        let mut order = Vec::new();
+        while let Some((task, _)) = drive.pick(0) {
+            order.push(task);
+            drive.put(task, 0, Off::Blocked);
+        }
+        assert_eq!(order, expected, "{begun}");
+    }
+}
+
 #[test]
 fn settings_with_which_a_task_would_never_run_are_refused() {
     for (name, settings, word) in [

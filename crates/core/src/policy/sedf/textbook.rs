@@ -3,10 +3,14 @@
 //!
 //! Source: C. L. Liu and J. W. Layland, J. ACM 20(1), 1973 (EDF); J. Leung and J. Whitehead,
 //! Performance Evaluation 2(4), 1982 (DM).
-//! A job's deadline is that of its arrival, or the arrival plus the task's relative deadline. One
-//! that begins without its task having blocked keeps the deadline of the job before.
+//! A job's deadline is that of its arrival, or the arrival plus the task's relative deadline.
+//!
+//! Of a job that begins without its task having blocked, because the one before ended just then or
+//! later, no host tells. A task that has a period and a budget is taken to be in its next job when
+//! the job before has used the budget and the next is due; its deadline is a period later. Without
+//! them, EDF keeps the deadline of the job before. DM does not look at it.
 
-use super::{Order, Place, Sedf, ns};
+use super::{Order, Sedf, ns, span};
 use crate::ids::{CpuId, TaskId};
 use crate::time::{Span, Time};
 use crate::{Cx, Off, Pick};
@@ -17,6 +21,31 @@ impl<O: Order> Sedf<O> {
         let vcpu = &mut self.tasks[task.index()];
         let usual = ns(now).saturating_add(vcpu.relative_deadline);
         vcpu.deadline = Some(deadline.map_or(usual, ns));
+        vcpu.used = 0;
+    }
+
+    /// CPU time after which the job of `task` has used its budget, if that matters.
+    fn until_next_job(&self, task: TaskId) -> Span {
+        let vcpu = &self.tasks[task.index()];
+        let dm = self.cpus[vcpu.cpu.index()].order.is_dm();
+        match vcpu.job {
+            Some(job) if !dm && vcpu.used < job.slice => Span((job.slice - vcpu.used) as u64),
+            _ => Span::MAX,
+        }
+    }
+
+    /// `task` has run for `ran`: whether it is in another job now.
+    fn begins_next_job(&mut self, task: TaskId, now: Time, ran: Span) -> bool {
+        let vcpu = &mut self.tasks[task.index()];
+        vcpu.used = vcpu.used.saturating_add(span(ran));
+        let Some(job) = vcpu.job else { return false };
+        let release = vcpu.deadline().saturating_sub(vcpu.relative_deadline);
+        let begins = vcpu.used >= job.slice && release.saturating_add(job.period) <= ns(now);
+        if begins {
+            vcpu.used -= job.slice;
+            vcpu.deadline = Some(vcpu.deadline().saturating_add(job.period));
+        }
+        begins
     }
 
     /// Queues `task` and sees whether it is to run at once.
@@ -38,18 +67,25 @@ impl<O: Order> Sedf<O> {
         let task = on.runq.first();
         on.current = task.map(|task| super::Current { task, extra: None });
         self.touched(cx, cpu);
-        task.map(|task| Pick { task, slice: Span::MAX })
+        task.map(|task| Pick { task, slice: self.until_next_job(task) })
     }
 
-    /// `task`, which has kept its place in the runqueue, stops running.
-    pub(super) fn put_released(&mut self, task: TaskId, why: Off, runnable: bool) {
-        if runnable && why != Off::Yielded {
+    /// `task`, which has kept its place in the runqueue, stops running after `ran`.
+    pub(super) fn put_released(
+        &mut self,
+        now: Time,
+        task: TaskId,
+        ran: Span,
+        why: Off,
+        runnable: bool,
+    ) {
+        let other_job = self.begins_next_job(task, now, ran);
+        if runnable && why != Off::Yielded && !other_job {
             return;
         }
         self.unqueue(task);
         if runnable {
             self.push_run(task);
         }
-        debug_assert!(runnable || self.tasks[task.index()].place == Place::Away);
     }
 }
