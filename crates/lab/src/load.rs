@@ -8,8 +8,8 @@ use crate::vm::Pinged;
 use anysched_core::{CpuId, CpuSet, DomainId, Span, Time};
 use anysched_workload::dist::Dist;
 use anysched_workload::generate::{
-    Arrivals, Batch, Closed, Generator, Hog, Interactive, Open, Parallel, Periodic, Ping, Service,
-    SettingError, Settings, TaskSet,
+    Arrivals, Batch, Closed, Echo, Generator, Hog, Interactive, Open, Parallel, Periodic, Ping,
+    Service, SettingError, Settings, TaskSet,
 };
 use anysched_workload::import::{ftrace, rtapp, swf};
 use anysched_workload::mix::Mix;
@@ -483,15 +483,19 @@ impl Reader<'_> {
             }
             (Some(node), None) => {
                 let rate = fields::real(node, "rate")?;
-                if !(rate > 0.0 && rate.is_finite()) {
+                if !(1e-6..=1e9).contains(&rate) {
                     return Err(Fault::at(&node.at, format!("`rate` = {rate} is out of range"))
-                        .help("it is requests per second, above 0"));
+                        .help("it is requests per second, from 0.000001 to 1000000000"));
                 }
                 self.files.dist(node, &format!("exp({}ns)", libm::round(1e9 / rate)))?
             }
-            (None, _) => {
-                self.fields.need("interarrival", "\"exp(10ms)\"")?;
-                self.dist_needed("interarrival")?
+            (None, Some(_)) => self.dist_needed("interarrival")?,
+            (None, None) => {
+                let message = "it is not said how often requests are sent";
+                return Err(Fault::at(&self.node.at, message).help(
+                    "`rate` = 100 is requests per second, `interarrival` = \"exp(10ms)\" is the \
+                     time between them",
+                ));
             }
         };
         let load = Service {
@@ -520,11 +524,14 @@ impl Reader<'_> {
             every: self.fields.span("every")?.unwrap_or(Span::from_ms(1000)),
             offset: self.offset()?,
             work,
-            count: self.count("pings")?,
+            pings: self.count("pings")?,
             port: Port(0),
         };
         ping.validate(cpus).map_err(|error| self.fault(&error))?;
         let answer = self.dist("answer")?.unwrap_or_else(|| ping.work.clone());
+        let echo = Echo { settings: Settings::default(), work: answer.clone(), port: Port(0) };
+        echo.validate(cpus)
+            .map_err(|error| self.fault(&SettingError { key: "answer", ..error }))?;
         let (hop, part) = (self.hop()?, loads.parts.len());
         let (to, to_at) = (fields::text(to, "to")?.to_string(), to.at.clone());
         loads.pinged.push(Pinged { part, to, to_at, answer, hop });

@@ -141,7 +141,7 @@ impl Load for Periodic {
         match self.jobs {
             Jobs::OneTaskEach => Op::Exit,
             Jobs::OneTask => {
-                running.due = running.due + task.period;
+                running.due += task.period;
                 Op::Release { at: running.due, deadline: Some(running.due + task.deadline) }
             }
         }
