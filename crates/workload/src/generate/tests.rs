@@ -1,8 +1,9 @@
 use super::*;
-use crate::Op;
 use crate::dist::Dist;
 use crate::play::{Played, play};
 use crate::rng::Rng;
+use crate::{Barrier, Channel, Lock, Op, Outside, Port};
+use anysched_core::TaskId;
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use std::path::Path;
 
@@ -98,6 +99,52 @@ fn hog() -> Hog {
         until: Some(ms(10)),
         check: Span::from_ms(4),
     }
+}
+
+fn ping() -> Ping {
+    Ping {
+        settings: Settings::default(),
+        every: Span::from_ms(10),
+        offset: dist("3ms"),
+        work: dist("2ms"),
+        pings: Some(2),
+        port: Port(5),
+    }
+}
+
+fn echo() -> Echo {
+    Echo { settings: Settings::default(), work: dist("1ms"), port: Port(6) }
+}
+
+fn service() -> Service {
+    Service {
+        settings: Settings::default(),
+        servers: 1,
+        gaps: dist("10ms"),
+        service: dist("4ms"),
+        hop: Span::from_ms(1),
+        requests: Some(2),
+        until: None,
+    }
+}
+
+fn parallel() -> Parallel {
+    Parallel {
+        settings: Settings::default(),
+        tasks: 2,
+        run: dist("3ms"),
+        rounds: 2,
+        locked: Span::ZERO,
+        spin: false,
+    }
+}
+
+/// The first operations of the only task of a load, whatever becomes of each.
+fn ops(generator: &impl Generator, seed: u64, count: usize) -> Vec<Op> {
+    let mut load = generator.build(seed, 1).unwrap();
+    assert!(matches!(load.outside(), Outside::Arrival(_)));
+    load.start(TaskId(0), Time::ZERO);
+    (0..count).map(|_| load.step(TaskId(0), Time::ZERO)).collect()
 }
 
 #[test]
@@ -404,6 +451,133 @@ fn hogs_end_at_the_next_look_at_the_clock() {
 }
 
 #[test]
+fn pings_are_sent_on_their_grid_and_answers_taken() {
+    let deadline = Some(Span::from_ms(5));
+    let ping = Ping { settings: Settings { deadline, ..Settings::default() }, ..ping() };
+    let cycle = |at: u64| {
+        let release = Op::Release { at: ms(at), deadline: Some(ms(at + 5)) };
+        let taken = [Op::Wait(Channel(0)), run_of(2), Op::Reply(Span::ZERO)];
+        [&[release, run_of(2), Op::Send(Port(5))][..], &taken].concat()
+    };
+    assert_eq!(ops(&ping, 1, 13), [cycle(3), cycle(13), vec![Op::Exit]].concat());
+    let played = played(&ping, 1);
+    assert_eq!((played.new.len(), played.arrivals()), (1, vec![0]));
+    // Nobody answers here.
+    let sent: Vec<u64> = played.of(0).iter().map(|(at, _)| *at).collect();
+    assert_eq!(sent, [0, 3 * MS, 5 * MS, 5 * MS]);
+    assert!(!ping.endless() && Ping { pings: None, ..ping }.endless());
+}
+
+#[test]
+fn an_echo_answers_every_message() {
+    let answer = [Op::Wait(Channel(0)), run_of(1), Op::Send(Port(6))];
+    assert_eq!(ops(&echo(), 1, 9), [&answer[..], &answer, &answer].concat());
+    // It waits for more, which keeps no run going.
+    assert!(!echo().endless());
+    assert_eq!(played(&echo(), 1).of(0), [(0, Op::Wait(Channel(0)))]);
+}
+
+#[test]
+fn a_service_takes_requests_a_hop_after_they_were_sent() {
+    let mut load = service().build(1, 1).unwrap();
+    assert!(matches!(load.outside(), Outside::Arrival(_)));
+    for sent in [10, 20] {
+        assert_eq!(load.peek(), ms(sent + 1));
+        let Outside::Message { channel, sent: at } = load.outside() else { panic!("no request") };
+        assert_eq!((channel, at), (Channel(0), ms(sent)));
+    }
+    assert_eq!(load.peek(), Time::NEVER);
+    let server = [
+        (0, Op::Wait(Channel(0))),
+        (11, run_of(4)),
+        (15, Op::Reply(Span::from_ms(1))),
+        (15, Op::Wait(Channel(0))),
+        (21, run_of(4)),
+        (25, Op::Reply(Span::from_ms(1))),
+        (25, Op::Wait(Channel(0))),
+    ];
+    assert_eq!(played(&service(), 1).of(0), server.map(|(at, op)| (at * MS, op)));
+}
+
+#[test]
+fn servers_take_requests_in_turn_and_none_is_sent_too_late() {
+    let settings = Settings { name: Some("worker".to_string()), ..Settings::default() };
+    let service = dist("14ms");
+    let two = Service { settings, servers: 2, service, requests: None, ..self::service() };
+    assert!(two.endless());
+    let until = Service { until: Some(ms(40)), ..two };
+    assert!(!until.endless());
+    let played = played(&until, 2);
+    let names: Vec<_> = played.new.iter().map(|(_, new)| new.name.as_deref().unwrap()).collect();
+    assert_eq!((names, played.arrivals()), (vec!["worker-0", "worker-1"], vec![0, 0]));
+    // Those of 10, 20 and 30 ms come at 11, 21 and 31; that of 40 is not sent.
+    let runs = |serial: usize| {
+        let of = played.of(serial).into_iter();
+        of.filter(|(_, op)| matches!(op, Op::Run(_))).map(|(at, _)| at / MS).collect::<Vec<_>>()
+    };
+    assert_eq!((runs(0), runs(1)), (vec![11, 31], vec![21]));
+}
+
+#[test]
+fn requests_do_not_depend_on_who_serves_them() {
+    let work = |servers: u32, slowdown: u64| {
+        let load = Service {
+            servers,
+            gaps: dist("exp(10ms)"),
+            service: dist("exp(8ms)"),
+            requests: Some(100),
+            ..service()
+        };
+        let played = play(load.build(7, 1).unwrap(), Time::NEVER, slowdown);
+        let runs = played.did.into_iter().filter_map(|did| match did.op {
+            Op::Run(span) => Some(span),
+            _ => None,
+        });
+        runs.collect::<Vec<_>>()
+    };
+    assert_eq!(work(1, 1).len(), 100);
+    assert_eq!(work(1, 1), work(3, 1));
+    assert_eq!(work(1, 1), work(5, 4));
+}
+
+#[test]
+fn parallel_tasks_compute_and_meet() {
+    let load = parallel().build(1, 2).unwrap();
+    assert_eq!(load.sizes().barriers, [2]);
+    let free = played(&parallel(), 2);
+    let round = |at: u64| [(at, run_of(3)), (at + 3, Op::Meet(Barrier(0)))];
+    let rounds = [&round(0)[..], &round(3), &[(6, Op::Exit)]].concat();
+    let expected: Vec<_> = rounds.into_iter().map(|(at, op)| (at * MS, op)).collect();
+    assert_eq!((free.of(0), free.of(1)), (expected.clone(), expected));
+}
+
+#[test]
+fn the_lock_of_a_round_is_slept_or_spun_for() {
+    let one = Parallel { tasks: 1, rounds: 1, locked: Span::from_ms(1), ..parallel() };
+    for (spin, lock) in [(false, Op::Lock(Lock(0))), (true, Op::Spin(Lock(0)))] {
+        let held = [run_of(1), Op::Unlock(Lock(0)), Op::Meet(Barrier(0)), Op::Exit];
+        let expected = [&[run_of(3), lock][..], &held].concat();
+        assert_eq!(ops(&Parallel { spin, ..one.clone() }, 1, 6), expected);
+    }
+}
+
+#[test]
+fn each_parallel_task_has_its_own_times() {
+    let drawn = |tasks: u32| {
+        let load = Parallel { tasks, rounds: 5, run: dist("exp(3ms)"), ..parallel() };
+        let played = played(&load, 4);
+        let runs = |serial: usize| {
+            let of = played.of(serial).into_iter().map(|(_, op)| op);
+            of.filter(|op| matches!(op, Op::Run(_))).collect::<Vec<_>>()
+        };
+        (0..tasks as usize).map(runs).collect::<Vec<_>>()
+    };
+    let (two, three) = (drawn(2), drawn(3));
+    assert_eq!(two, three[..2]);
+    assert!(three[0] != three[1] && three[1] != three[2] && three[0] != three[2]);
+}
+
+#[test]
 fn wrong_settings_say_what_is_wrong() {
     let settings = Settings::default();
     let elsewhere = CpuSet::parse("4-7").unwrap();
@@ -470,6 +644,39 @@ fn wrong_settings_say_what_is_wrong() {
             "`check` = 0: longer than 0, for example \"10ms\"",
         ),
         (Box::new(Interactive { tasks: 0, ..interactive() }), "`tasks` = 0: at least 1"),
+        (
+            Box::new(Ping { every: Span::ZERO, ..ping() }),
+            "`every` = 0: longer than 0, for example \"10ms\"",
+        ),
+        (
+            Box::new(Ping { work: dist("0"), ..ping() }),
+            "`work` = 0: a task uses CPU time, for example \"10ms\"",
+        ),
+        (Box::new(Ping { pings: Some(0), ..ping() }), "`pings` = 0: at least 1"),
+        (
+            Box::new(Echo { work: dist("0"), ..echo() }),
+            "`work` = 0: a task uses CPU time, for example \"10ms\"",
+        ),
+        (Box::new(Service { servers: 0, ..service() }), "`servers` = 0: at least 1"),
+        (Box::new(Service { requests: Some(0), ..service() }), "`requests` = 0: at least 1"),
+        (
+            Box::new(Service { gaps: dist("0"), ..service() }),
+            "`interarrival` = 0: requests need time between them, for example \"exp(10ms)\"",
+        ),
+        (
+            Box::new(Service { service: dist("0"), ..service() }),
+            "`service` = 0: a task uses CPU time, for example \"10ms\"",
+        ),
+        (
+            Box::new(Service { until: Some(Time::ZERO), ..service() }),
+            "`until` = 0: later than the start; leave it out to go on for ever",
+        ),
+        (Box::new(Parallel { tasks: 0, ..parallel() }), "`tasks` = 0: at least 1"),
+        (Box::new(Parallel { rounds: 0, ..parallel() }), "`rounds` = 0: at least 1"),
+        (
+            Box::new(Parallel { run: dist("0"), ..parallel() }),
+            "`run` = 0: a task uses CPU time, for example \"10ms\"",
+        ),
     ];
     for (generator, message) in cases {
         assert_eq!(generator.validate(4).unwrap_err().to_string(), message);
@@ -504,6 +711,10 @@ fn any_generator() -> impl Strategy<Value = Box<dyn Generator>> {
         (1u32..5, span()).prop_map(|(tasks, until)| {
             Box::new(Hog { tasks, until: Some(Time(until + 1)), ..hog() }) as _
         }),
+        (1u32..8, 1u64..20, span()).prop_map(|(tasks, rounds, locked)| {
+            let run = dist("exp(3ms)");
+            Box::new(Parallel { tasks, rounds, locked: Span(locked), run, ..parallel() }) as _
+        }),
     ]
 }
 
@@ -520,6 +731,19 @@ proptest! {
         prop_assert!(first.did.is_sorted_by_key(|did| did.at));
         let empty = first.did.iter().any(|did| did.op == Op::Run(Span::ZERO));
         prop_assert!(!empty);
+    }
+
+    /// Loads that wait for messages do the same each time, too.
+    #[test]
+    fn services_are_deterministic(servers in 1u32..5, requests in 1u64..60, seed in any::<u64>()) {
+        let (gaps, work) = (dist("exp(3ms)"), dist("exp(5ms)"));
+        let requests = Some(requests);
+        let load = Service { servers, gaps, service: work, requests, ..service() };
+        let [first, second] =
+            [(), ()].map(|()| play(load.build(seed, 2).unwrap(), Time::NEVER, 1));
+        prop_assert_eq!(&first.did, &second.did);
+        let replies = first.did.iter().filter(|did| matches!(did.op, Op::Reply(_))).count();
+        prop_assert_eq!(Some(replies as u64), requests);
     }
 
     #[test]
