@@ -110,8 +110,8 @@ fn closed_batch(c: &mut Criterion) {
     }
 }
 
-/// 32 virtual machines on 4 CPUs for 10 s: dispatches on both levels together, by the host's policy;
-/// the same tasks without virtual machines beside it.
+/// 32 virtual machines on 4 CPUs for 10 s: dispatches on both levels together, by the host's
+/// policy; the same tasks without virtual machines beside it.
 fn two_levels(c: &mut Criterion) {
     let machine = machine(4);
     let until = Time(10_000_000_000);

@@ -6,7 +6,7 @@ use crate::output::{self, Failure, write_whole};
 use crate::progress::Bar;
 use anysched_core::recorder::Recorder;
 use anysched_core::{Scheduler, TaskId, Time};
-use anysched_lab::{Plan, Results, RunOptions, available_jobs, output as formats, output::Form};
+use anysched_lab::{Plan, RunOptions, available_jobs, output as formats, output::Form};
 use anysched_trace::ftrace::FtraceWriter;
 use anysched_trace::perfetto::PerfettoWriter;
 use anysched_trace::{Event, NoTrace, Sink, TaskInfo};
@@ -39,15 +39,15 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     bar.finish();
     let results = results?;
     if let (Some(path), Some(format)) = (&args.trace, trace) {
-        for row in &results.rows {
-            let path = path_of_row(path, &results, row.group, row.policy);
-            write_trace(&plan, row.group, row.policy, format, &path)?;
+        for (group, policy) in results.runs() {
+            let path = path_of_run(path, &plan, group, policy);
+            write_trace(&plan, group, policy, format, &path)?;
         }
     }
     if let Some(path) = &args.record {
-        for row in &results.rows {
-            let path = path_of_row(path, &results, row.group, row.policy);
-            write_log(&plan, row.group, row.policy, &path)?;
+        for (group, policy) in results.runs() {
+            let path = path_of_run(path, &plan, group, policy);
+            write_log(&plan, group, policy, &path)?;
         }
     }
     if let Some(folder) = &args.out {
@@ -87,14 +87,14 @@ impl TraceFormat {
     }
 }
 
-/// `path` itself for the only row there is; otherwise with the row's place in its name.
-fn path_of_row(path: &Path, results: &Results, group: usize, policy: usize) -> PathBuf {
+/// `path` itself if all runs have one row; otherwise with the row's place in its name.
+fn path_of_run(path: &Path, plan: &Plan, group: usize, policy: usize) -> PathBuf {
     let mut name = path.file_stem().unwrap_or_default().to_os_string();
-    if results.groups.len() > 1 {
+    if plan.groups().len() > 1 {
         name.push(format!("-{group}"));
     }
-    if results.policies.len() > 1 {
-        let label = &results.policies[policy].label;
+    if plan.policies().len() > 1 {
+        let label = &plan.policies()[policy].label;
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
         name.push(format!("-{}", label.chars().map(plain).collect::<String>()));
     }

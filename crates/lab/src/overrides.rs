@@ -72,9 +72,9 @@ impl Experiment {
     }
 
     /// The same experiment with one thing changed: the value at a path (`machine.cpus`,
-    /// `workload.0.tasks`, `vm.0.count`, `duration`), of which an axis is then reduced to this value; the
-    /// `seed`; a parameter of all policies that have it; or `label.parameter`. Numbers, `true`,
-    /// `false`, lists and tables are read as TOML, the rest as text.
+    /// `workload.0.tasks`, `vm.0.count`, `duration`), of which an axis is then reduced to this
+    /// value; the `seed`; a parameter of all policies that have it; or `label.parameter`.
+    /// Numbers, `true`, `false`, lists and tables are read as TOML, the rest as text.
     ///
     /// Errors: there is no such place or parameter. Whether the value is right is seen when the
     /// experiment is planned.

@@ -30,6 +30,8 @@ pub struct Results {
     pub claims: Vec<ClaimResult>,
     /// Whether no row is missing.
     pub complete: bool,
+    /// Of each group, the position of its runs' group in the plan.
+    pub(crate) planned: Vec<usize>,
     /// Positions in [`columns`] of what the file wants to be shown; empty: no wish.
     pub(crate) shown: Vec<usize>,
     /// Which virtual machines the file wants to be shown; empty: all, and the whole machine.
@@ -191,6 +193,16 @@ impl Group {
 }
 
 impl Results {
+    /// The rows that are complete, as positions of group and policy in the plan: one, where
+    /// virtual machines have rows of their own.
+    pub fn runs(&self) -> Vec<(usize, usize)> {
+        let mut runs: Vec<(usize, usize)> =
+            self.rows.iter().map(|row| (self.planned[row.group], row.policy)).collect();
+        runs.sort_unstable();
+        runs.dedup();
+        runs
+    }
+
     /// The row of a group and a policy, by their positions; `None` if it was not completed.
     pub fn row(&self, group: usize, policy: usize) -> Option<&Row> {
         let place = |row: &Row| (row.group, row.policy);

@@ -74,10 +74,11 @@ impl Plan {
         let (policies, seeds) = (self.policies.len(), self.seeds as usize);
         let mut outcomes = self.run_all(options);
         let mut rows = Vec::with_capacity(self.groups.len() * policies);
-        let mut groups = Vec::new();
+        let (mut groups, mut planned) = (Vec::new(), Vec::new());
         for (number, outcomes) in outcomes.chunks_mut(seeds * policies).enumerate() {
             let first = groups.len();
             groups.extend(self.views(number));
+            planned.resize(groups.len(), number);
             for (policy, outcomes) in outcomes.chunks_mut(seeds).enumerate() {
                 let runs =
                     outcomes.iter_mut().map_while(Option::take).collect::<Result<Vec<_>, _>>()?;
@@ -101,6 +102,7 @@ impl Plan {
             policies: self.policies_used(),
             complete: rows.len() == groups.len() * policies,
             groups,
+            planned,
             rows,
             claims: Vec::new(),
             shown: self.shown.clone(),

@@ -8,9 +8,8 @@
 //! # Time within an instant
 //!
 //! Bursts that end, then arrivals and wake-ups, the policy's timers, ticks, all that happens in
-//! virtual machines, slices that end; and when all of that is known, the picks. Costs delay the task that is picked and count neither
-//! as its service nor as its use of the CPU.
-//!
+//! virtual machines, slices that end; and when all of that is known, the picks. Costs delay the
+//! task that is picked and count neither as its service nor as its use of the CPU.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

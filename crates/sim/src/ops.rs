@@ -4,7 +4,7 @@
 use anysched_core::params::weight_of_nice;
 use anysched_core::{CpuId, Off, Scheduler, Span, TaskId, Time};
 use anysched_trace::Sink;
-use anysched_workload::{Channel, Load, Op};
+use anysched_workload::{Channel, Load, Op, Port};
 
 use crate::engine::Sim;
 use crate::task::{Job, State};
@@ -67,6 +67,20 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
+    /// `task` sends the message that it has, or a new one.
+    fn send_on(&mut self, id: TaskId, port: Port) {
+        let sent = std::mem::replace(&mut self.tasks[id].message, Time::NEVER);
+        self.send(port, if sent == Time::NEVER { self.now } else { sent });
+    }
+
+    /// `task` answers the message that it has; the answer takes `way`.
+    fn reply(&mut self, id: TaskId, way: Span) {
+        let sent = std::mem::replace(&mut self.tasks[id].message, Time::NEVER);
+        if sent != Time::NEVER {
+            self.metrics.round_trip.record((self.now + way).since(sent).0);
+        }
+    }
+
     /// `task` has been handed over the lock for which it spins, on a CPU or waiting for one. What
     /// it spun is no service.
     fn end_spin(&mut self, id: TaskId) {
@@ -119,6 +133,8 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                     self.wake(woken, here, self.now);
                 }
             }
+            Op::Send(port) => self.send_on(id, port),
+            Op::Reply(way) => self.reply(id, way),
             Op::Lock(lock) => {
                 if !self.objects.lock(lock, id) {
                     return Then::Leaves(Off::Blocked);
@@ -143,16 +159,6 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                 }
                 while let Some(woken) = self.objects.next_met(barrier) {
                     self.wake(woken, here, self.now);
-                }
-            }
-            Op::Send(port) => {
-                let sent = std::mem::replace(&mut self.tasks[id].message, Time::NEVER);
-                self.send(port, if sent == Time::NEVER { self.now } else { sent });
-            }
-            Op::Reply(way) => {
-                let sent = std::mem::replace(&mut self.tasks[id].message, Time::NEVER);
-                if sent != Time::NEVER {
-                    self.metrics.round_trip.record((self.now + way).since(sent).0);
                 }
             }
             Op::Yield => return Then::Leaves(Off::Yielded),

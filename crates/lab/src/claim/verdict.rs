@@ -182,7 +182,7 @@ impl ClaimSpec {
         for (index, group) in results.groups.iter().enumerate() {
             let mut free = group.axes.clone();
             let is_all = |value: &AxisValue| *value == AxisValue::Text(ALL.to_string());
-            free.retain(|(axis, value)| !is_set(axis) && !(axis == VM && is_all(value)));
+            free.retain(|(axis, value)| !(is_set(axis) || axis == VM && is_all(value)));
             let matches = self.rows.iter().all(|(axis, value)| group.has(axis, value));
             if matches && about.iter().all(|(_, axes)| *axes != free) {
                 about.push((index, free));

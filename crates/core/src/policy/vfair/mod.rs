@@ -12,8 +12,8 @@
 //! - Request: CPU time that a vCPU asks for at once. Woken: twice its usual burst (a quarter of
 //!   each new burst, three of the mean before), from `min_request` to the slice. When that is used
 //!   up, or the vCPU yields, it computes and asks for the slice:
-//!   `latency` · CPUs / vCPUs that are ready or running, at most `latency`; at least `min_slice` and
-//!   `switch_budget` times what a switch costs.
+//!   `latency` · CPUs / vCPUs that are ready or running, at most `latency`; at least `min_slice`
+//!   and `switch_budget` times what a switch costs.
 //! - Cost of a switch: a moving mean (one eighth) of the time on a CPU that the host did not count
 //!   as CPU time, after each change of vCPU.
 //! - Order key: the deadline, virtual time + what is left of the request, behind equals; on entry
