@@ -312,6 +312,44 @@ fn pictures_are_at_most_100_columns_wide() {
     }
 }
 
+/// Two machines that take turns on one CPU, 5 ms each.
+const VMS: &str = "question = \"Who runs when?\"\nduration = \"20ms\"\n[machine]\ncpus = 1\n\
+    [[vm]]\nname = \"vm\"\ncount = 2\npolicy = \"fcfs\"\n[[vm.workload]]\nkind = \"hog\"\n\
+    name = \"burn\"\n[sweep]\npolicy = [{ name = \"rr\", quantum = \"5ms\" }, \"fcfs\"]\n";
+
+#[test]
+fn pictures_show_what_virtual_cpus_run() {
+    let folder = Folder::new();
+    folder.write("vms.toml", VMS);
+    let text = folder.stdout(&["gantt", "vms.toml", "--policy", "rr", "--columns", "36"]);
+    let expected = [
+        "rr",
+        "                0               20ms",
+        "cpu 0           00000111110000011111",
+        "0 vm-0/0        00000-----00000-----",
+        "1 vm-1/0        -----00000-----00000",
+        "in vm-0: 0 burn",
+        "in vm-1: 0 burn",
+    ];
+    assert_eq!(text.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn there_is_a_trace_for_each_run_whatever_rows_it_gives() {
+    let folder = Folder::new();
+    folder.write("vms.toml", VMS);
+    let args = ["run", "vms.toml", "--trace", "t.pftrace", "--record", "l.log"];
+    let table = folder.stdout(&args);
+    assert!(table.contains("vm = all") && table.contains("vm = vm"), "{table}");
+    let names = ["l-fcfs.log", "l-rr.log", "t-fcfs.pftrace", "t-rr.pftrace", "vms.toml"];
+    assert_eq!(folder.names(), names);
+    let trace = folder.read("t-rr.pftrace");
+    for name in ["Virtual machines", "vm-0", "vm-1/0", "vCPU 0", "burn", "stolen"] {
+        let found = trace.windows(name.len()).any(|bytes| bytes == name.as_bytes());
+        assert!(found, "no {name}");
+    }
+}
+
 #[test]
 fn completions_and_the_manual_know_the_commands() {
     let folder = Folder::new();
