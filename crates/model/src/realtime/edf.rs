@@ -51,7 +51,7 @@ impl Jobs {
 ///
 /// Deadlines are met if and only if the demand h(t), the work whose release and deadline are in
 /// 0 ..= t, is never above t, when all first jobs are released at 0. It is enough to look at
-/// deadlines before the CPU is free for the first time; [`qpa`] looks at few of them.
+/// deadlines before the CPU is free for the first time; QPA looks at few of them.
 ///
 /// Errors: the CPU is busy for too many jobs at a stretch, and it is not known what happens.
 pub fn verdict(set: &TaskSet) -> Result<Verdict, TooLong> {
