@@ -5,7 +5,7 @@
 //! A task is a vCPU: `TaskParams::period` is its period, `TaskParams::budget` its slice.
 //! Order key: end of the period, behind equals. A vCPU is in its CPU's *runqueue* from the begin
 //! of its period until the slice is used up, then in the *wait queue* until the next one begins.
-//! Only when the runqueue is empty, extra time is given ([`extra`]), 500 us at a time and never
+//! Only when the runqueue is empty, extra time is given (`extra`), 500 us at a time and never
 //! within 500 us of a begin. Nobody runs before its period only because the CPU is idle.
 //! A deadline that a scan of the runqueue finds to be past is missed: the vCPU gets a fresh slice
 //! in its current period, and what it has lost is lost.
