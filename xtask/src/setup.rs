@@ -52,9 +52,11 @@ pub fn deny() -> Result<(), Failed> {
     if !deny.is_file() && !exists("cargo-deny") {
         println!("installing cargo-deny {CARGO_DENY} into target/tools");
         let tools = tools.to_string_lossy().into_owned();
+        // Unoptimised: built in half the time, and it runs for less than a second.
         cargo(&[
             "install",
             "--quiet",
+            "--debug",
             "--locked",
             "--root",
             &tools,
