@@ -210,7 +210,8 @@ struct Domain {
 
 impl Default for Domain {
     fn default() -> Domain {
-        Domain { weight: DEFAULT_DOMAIN_WEIGHT.into(), cap: 0, active: List::default(), newest: None }
+        let weight = DEFAULT_DOMAIN_WEIGHT.into();
+        Domain { weight, cap: 0, active: List::default(), newest: None }
     }
 }
 
