@@ -134,15 +134,6 @@ impl CpuMask {
         }
     }
 
-    /// The lowest CPU that is in this set, in `other` and in `allowed`.
-    pub fn lowest_of_both(&self, other: &CpuMask, allowed: &CpuSet) -> Option<CpuId> {
-        if self.used & other.used == 0 {
-            return None;
-        }
-        let both = self.words.iter().zip(&other.words).enumerate();
-        both.flat_map(|(index, (a, b))| bits(index, a & b & allowed.word(index))).next()
-    }
-
     /// The lowest CPU of the set that `wanted` has too, which gives the CPUs `64 · index ..` by
     /// one bit each. Asked only for words in which this set has a CPU.
     #[inline]
@@ -157,6 +148,17 @@ impl CpuMask {
             used &= used - 1;
         }
         None
+    }
+
+    /// The CPUs that are in this set and in `other`, in ascending order.
+    pub(crate) fn iter_among<'a>(&'a self, other: &'a CpuMask) -> impl Iterator<Item = CpuId> + 'a {
+        let mut used = self.used & other.used;
+        let words = core::iter::from_fn(move || {
+            let index = (used != 0).then(|| used.trailing_zeros() as usize)?;
+            used &= used - 1;
+            Some(index)
+        });
+        words.flat_map(|index| bits(index, self.words[index] & other.words[index]))
     }
 
     /// The CPUs `64 · index .. 64 · index + 64`, one bit each.

@@ -102,8 +102,9 @@ fn costs(fields: &Fields<'_>) -> Result<Costs, Fault> {
         ..Costs::default()
     };
     if let Some(node) = fields.get("migration") {
-        let migration = Fields::of(node, "`migration`", &["core", "llc", "node"])?;
+        let migration = Fields::of(node, "`migration`", &["thread", "core", "llc", "node"])?;
         let cost = |key| migration.span(key).map(Option::unwrap_or_default);
+        costs.migrate_thread = cost("thread")?;
         costs.migrate_core = cost("core")?;
         costs.migrate_llc = cost("llc")?;
         costs.migrate_node = cost("node")?;
@@ -170,6 +171,7 @@ pub(crate) fn describe(setup: &Setup) -> String {
 pub(crate) fn describe_costs(costs: &Costs) -> String {
     let list: Vec<String> = [
         ("context switch", costs.context_switch),
+        ("migration to a sibling", costs.migrate_thread),
         ("migration to a core", costs.migrate_core),
         ("to an LLC", costs.migrate_llc),
         ("to a node", costs.migrate_node),

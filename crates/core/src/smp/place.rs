@@ -158,8 +158,8 @@ impl<Q: RunQueue> Smp<Q> {
             return Some(prev);
         }
         if !self.idle.is_empty() {
-            let cache = self.machine.sharing(Level::Llc, target);
-            let mut idle = cache.iter().copied().filter(|&cpu| is_idle(cpu));
+            let cache = self.neighbours.of(Level::Llc, target);
+            let mut idle = self.idle.iter_among(cache).filter(|&cpu| is_idle(cpu));
             if let Some(first) = idle.next() {
                 let mut rest = core::iter::once(first).chain(idle);
                 return Some(rest.find(|&cpu| self.is_idle_core(cpu)).unwrap_or(first));
@@ -204,16 +204,12 @@ impl<Q: RunQueue> Smp<Q> {
     /// The idle CPU of `affinity` nearest to `centre` that shares `reach` with it; the lowest of
     /// equals.
     fn idle_around(&self, centre: CpuId, reach: Level, affinity: &CpuSet) -> Option<CpuId> {
-        let free = |cpu: &CpuId| self.idle.contains(*cpu) && affinity.contains(*cpu);
         for level in Level::ALL {
             if self.machine.groups(level) == 1 {
                 return self.idle.lowest_of(affinity);
             }
-            let found = if level == Level::Core {
-                self.machine.sharing(level, centre).iter().copied().find(free)
-            } else {
-                self.idle.lowest_of_both(self.neighbours.of(level, centre), affinity)
-            };
+            let near = self.neighbours.of(level, centre);
+            let found = self.idle.lowest_among(|word| near.word(word) & affinity.word(word));
             if found.is_some() || level == reach {
                 return found;
             }

@@ -4,63 +4,12 @@
 //! a CPU that is about to pick; one that picks another task than the one that it was told of hands
 //! that on.
 
-use alloc::vec::Vec;
-
 use super::{NO_CPU, Place, VirtualDeadlines};
 use crate::Cx;
 use crate::ids::{CpuId, CpuMask, TaskId};
-use crate::machine::{Level, Machine};
+use crate::machine::Level;
 use crate::queue::NONE;
 use crate::time::Time;
-
-/// Which cores and caches are idle altogether.
-#[derive(Debug)]
-pub(super) struct Idleness {
-    /// Per core and per cache, how many of its CPUs are not idle; empty if nobody asks.
-    busy: [Vec<u16>; 2],
-    /// The CPUs of idle cores and of idle caches.
-    idle: [CpuMask; 2],
-    /// The CPUs of each.
-    masks: [Vec<CpuMask>; 2],
-}
-
-const LEVELS: [Level; 2] = [Level::Core, Level::Llc];
-
-impl Idleness {
-    pub(super) fn new(machine: &Machine, wanted: bool) -> Idleness {
-        let all = || CpuMask::first(machine.cpus());
-        let groups = |level| if wanted { machine.groups(level) } else { 0 };
-        let mask = |level, group: usize| {
-            let mut mask = CpuMask::EMPTY;
-            machine.members(level, group as u16).iter().for_each(|&cpu| mask.insert(cpu));
-            mask
-        };
-        Idleness {
-            busy: LEVELS.map(|level| alloc::vec![0; groups(level)]),
-            idle: [all(), all()],
-            masks: LEVELS.map(|level| (0..groups(level)).map(|n| mask(level, n)).collect()),
-        }
-    }
-
-    /// `cpu` is idle or busy from now on, and was the other before.
-    fn change(&mut self, machine: &Machine, cpu: CpuId, idle: bool) {
-        for (at, level) in LEVELS.into_iter().enumerate() {
-            let group = usize::from(machine.cpu(cpu).group(level));
-            let Some(busy) = self.busy[at].get_mut(group) else { return };
-            if idle {
-                *busy -= 1;
-                if *busy == 0 {
-                    self.idle[at].insert_all(&self.masks[at][group]);
-                }
-            } else {
-                if *busy == 0 {
-                    self.idle[at].remove_all(&self.masks[at][group]);
-                }
-                *busy += 1;
-            }
-        }
-    }
-}
 
 impl<Of> VirtualDeadlines<Of> {
     pub(super) fn set_idle(&mut self, cpu: CpuId, idle: bool) {
@@ -74,7 +23,9 @@ impl<Of> VirtualDeadlines<Of> {
         } else {
             mask.remove(cpu);
         }
-        self.idleness.change(&self.machine, cpu, idle);
+        if self.rules.ranked {
+            self.idleness.change(&self.machine, &self.neighbours, cpu, idle);
+        }
     }
 
     /// `cpu` counts as running something of this deadline.
@@ -191,15 +142,10 @@ impl<Of> VirtualDeadlines<Of> {
     /// The lowest CPU of `idle` that `task` may use among those nearest to `near`.
     fn find_nearest(&self, idle: &CpuMask, task: TaskId, near: CpuId) -> Option<CpuId> {
         let affinity = &self.tasks[task.index()].affinity;
-        let free = |cpu: &CpuId| idle.contains(*cpu) && affinity.contains(*cpu);
-        let sibling = self.machine.sharing(Level::Core, near).iter().copied().find(free);
-        let within = |level| {
-            let mask = self.neighbours.of(level, near);
-            idle.lowest_among(|word| mask.word(word) & affinity.word(word))
-        };
-        sibling
-            .or_else(|| [Level::Llc, Level::Package, Level::Node].into_iter().find_map(within))
-            .or_else(|| idle.lowest_of(affinity))
+        Level::ALL.into_iter().find_map(|level| {
+            let around = self.neighbours.of(level, near);
+            idle.lowest_among(|word| around.word(word) & affinity.word(word))
+        })
     }
 
     /// The lowest CPU of `idle` that `task` may use among those of best rank (v0.427
@@ -208,23 +154,17 @@ impl<Of> VirtualDeadlines<Of> {
     /// cores that are not idle; then other nodes in the same way, but for the first two.
     fn find_ranked(&self, idle: &CpuMask, task: TaskId, near: CpuId) -> Option<CpuId> {
         let affinity = &self.tasks[task.index()].affinity;
-        let [cores, caches] = &self.idleness.idle;
-        let (cache, node) =
-            (self.neighbours.of(Level::Llc, near), self.neighbours.of(Level::Node, near));
+        let (cores, caches) = (self.idleness.cores(), self.idleness.caches());
+        let [core, cache, node] =
+            [Level::Core, Level::Llc, Level::Node].map(|level| self.neighbours.of(level, near));
         let lowest = |wanted: &dyn Fn(usize) -> u64| {
             idle.lowest_among(|word| wanted(word) & affinity.word(word))
         };
-        let sibling = |idle_core: bool| {
-            let mut threads = self.machine.sharing(Level::Core, near).iter().copied();
-            threads.find(|&cpu| {
-                idle.contains(cpu) && affinity.contains(cpu) && cores.contains(cpu) == idle_core
-            })
-        };
-        sibling(true)
+        lowest(&|w| core.word(w) & cores.word(w))
             .or_else(|| lowest(&|w| cache.word(w) & cores.word(w)))
             .or_else(|| lowest(&|w| node.word(w) & caches.word(w)))
             .or_else(|| lowest(&|w| node.word(w) & cores.word(w)))
-            .or_else(|| sibling(false))
+            .or_else(|| lowest(&|w| core.word(w)))
             .or_else(|| lowest(&|w| cache.word(w)))
             .or_else(|| lowest(&|w| node.word(w)))
             .or_else(|| lowest(&|w| caches.word(w)))

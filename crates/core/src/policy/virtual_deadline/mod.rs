@@ -31,7 +31,7 @@ use core::marker::PhantomData;
 
 use self::queue::Group;
 use crate::ids::{CpuId, CpuMask, CpuSet, TaskId};
-use crate::neighbours::Neighbours;
+use crate::neighbours::{Idleness, Neighbours};
 use crate::params::{NICE_WEIGHTS, ParamError, TaskParams};
 use crate::policy::gfs::Balancer;
 use crate::queue::{Forest, Links, NONE, Tree};
@@ -103,9 +103,8 @@ pub struct VirtualDeadlines<Of> {
     /// Arrival number of the next task that enters a queue.
     arrivals: u64,
     pub(crate) online: CpuMask,
-    /// How many CPUs of each core and cache are idle, and the CPUs of those that are idle
-    /// altogether; kept only where idle CPUs are ranked.
-    idleness: kick::Idleness,
+    /// Kept only where idle CPUs are ranked.
+    idleness: Idleness,
     /// How many tasks wait in queues of groups.
     pub(crate) waiting: usize,
     /// Attached tasks that may not run everywhere.
@@ -205,7 +204,7 @@ impl<Of> VirtualDeadlines<Of> {
         };
         VirtualDeadlines {
             cpus: machine.cpu_ids().map(cpu).collect(),
-            idleness: kick::Idleness::new(machine, rules.ranked),
+            idleness: Idleness::new(machine),
             rules,
             machine: machine.clone(),
             neighbours,
