@@ -53,7 +53,7 @@ fn read_list(name: &str, rows: &[Value]) -> Result<Topology, Error> {
         let number = match row.number("os")? {
             Some(number) => number,
             None => row.number("cpu")?.ok_or_else(|| {
-                row.error("cpu", "is missing", "add the column: `lscpu -J -e=+CPU`")
+                row.error("cpu", "is missing", "`lscpu -J -e` prints it")
             })?,
         };
         let socket = match row.number("socket")? {

@@ -140,6 +140,11 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Topology, Error> {
     }
 }
 
+/// Ascending numbers in the kernel's list form, "0-3,8".
+pub fn show_list(numbers: &[u32]) -> String {
+    list::show(numbers)
+}
+
 /// The machine that words such as `"4 cores x 2 threads"` describe.
 ///
 /// Errors: as [`Machine::parse`].
