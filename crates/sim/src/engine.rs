@@ -408,6 +408,8 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             self.tell_leaving(id, cpu);
         }
         let id = self.tasks.create(at);
+        // What the last task of this number had is not its.
+        self.objects.take_message(id);
         let task = &mut self.tasks[id];
         task.nice = new.nice;
         task.cpu = creator.map_or(0, |cpu| cpu.0);

@@ -1,39 +1,10 @@
 //! Placement: which runqueue a task enters, and which idle CPU is told of it.
 
-use alloc::vec::Vec;
-
 use super::At;
 use super::{Entry, NO_CPU, Place, Removal, RunQueue, Smp, State, Why, at};
-use crate::ids::{CpuId, CpuMask, CpuSet, TaskId};
-use crate::machine::{Level, Machine};
+use crate::ids::{CpuId, CpuSet, TaskId};
+use crate::machine::Level;
 use crate::{Arrival, Cx, Enqueue, Off};
-
-/// The CPUs of each group of the levels between a core and the whole machine, as sets.
-#[derive(Debug)]
-pub(super) struct Neighbours {
-    masks: [Vec<CpuMask>; 3],
-}
-
-impl Neighbours {
-    const LEVELS: [Level; 3] = [Level::Llc, Level::Package, Level::Node];
-
-    pub(super) fn new(machine: &Machine) -> Neighbours {
-        let mask = |level, group| {
-            let mut mask = CpuMask::EMPTY;
-            machine.members(level, group as u16).iter().for_each(|&cpu| mask.insert(cpu));
-            mask
-        };
-        let masks = Neighbours::LEVELS
-            .map(|level| (0..machine.groups(level)).map(|group| mask(level, group)).collect());
-        Neighbours { masks }
-    }
-
-    /// The CPUs that share `level`, which is one of [`Neighbours::LEVELS`], with `cpu`.
-    fn of(&self, machine: &Machine, level: Level, cpu: CpuId) -> &CpuMask {
-        let groups = &self.masks[level as usize - Level::Llc as usize];
-        &groups[usize::from(machine.cpu(cpu).group(level))]
-    }
-}
 
 impl<Q: RunQueue> Smp<Q> {
     /// The runqueue that `task` enters; `near` is where it last ran or where it was created.
@@ -241,8 +212,7 @@ impl<Q: RunQueue> Smp<Q> {
             let found = if level == Level::Core {
                 self.machine.sharing(level, centre).iter().copied().find(free)
             } else {
-                let mask = self.neighbours.of(&self.machine, level, centre);
-                self.idle.lowest_of_both(mask, affinity)
+                self.idle.lowest_of_both(self.neighbours.of(level, centre), affinity)
             };
             if found.is_some() || level == reach {
                 return found;
