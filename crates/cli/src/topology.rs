@@ -3,7 +3,7 @@
 use crate::args::{PlainFormat, TopologyArgs};
 use crate::output::{self, Failure};
 use anysched_core::machine::Level;
-use anysched_core::params::Value as _;
+use anysched_core::params::{ParamError, Value as _};
 use anysched_core::policy::gfs::Grouping;
 use anysched_core::{CpuId, CpuSet, Machine};
 use anysched_lab::topology::{self, Topology};
@@ -46,7 +46,10 @@ fn groupings(machine: &Machine, list: Option<&str>) -> Result<Vec<Groups>, Failu
             Failure::from(format!("--grouping \"{name}\": {why}; the machine has CPUs 0 to {last}"))
         };
         let grouping = Grouping::parse(name).map_err(|why| refused(why.to_string()))?;
-        let sets = grouping.groups(machine).map_err(|error| refused(error.to_string()))?;
+        let sets = grouping.groups(machine).map_err(|error| match error {
+            ParamError::Invalid { why, .. } => refused(why.to_string()),
+            other => refused(other.to_string()),
+        })?;
         Ok((name.to_string(), sets.iter().map(members).collect()))
     };
     names.into_iter().map(groups).collect()

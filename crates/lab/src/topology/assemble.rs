@@ -53,15 +53,16 @@ pub(super) fn assemble(
     let node = level(place, &seen, "node", |cpu| cpu.node)?.unwrap_or(vec![0; seen.len()]);
     let package = level(place, &seen, "package", |cpu| cpu.package)?;
     let mut package = package.unwrap_or_else(|| node.clone());
-    let mut llc = level(place, &seen, "last-level cache", |cpu| cpu.llc)?.unwrap_or_else(|| {
-        warnings.push("no caches are described; each package is taken to have one".to_string());
-        package.clone()
-    });
+    let mut llc = level(place, &seen, "last-level cache", |cpu| cpu.llc)?;
     let core = level(place, &seen, "core", |cpu| cpu.core)?.unwrap_or_else(|| {
         warnings.push("no cores are described; each CPU is taken to be one".to_string());
         cpus
     });
-    split(place, &seen, &node, &mut package, &mut llc, &mut warnings)?;
+    split(place, &seen, &node, &mut package, llc.as_deref_mut(), &mut warnings)?;
+    let llc = llc.unwrap_or_else(|| {
+        warnings.push("no caches are described; each package is taken to have one".to_string());
+        package.clone()
+    });
     let levels = [
         ("a core", "last-level cache", &core, &llc),
         ("a last-level cache", "package", &llc, &package),
@@ -122,7 +123,7 @@ fn split(
     seen: &[Seen],
     node: &[u32],
     package: &mut [u32],
-    llc: &mut [u32],
+    llc: Option<&mut [u32]>,
     warnings: &mut Vec<String>,
 ) -> Result<(), Error> {
     let around = |inner: &[u32], outer: &[u32]| {
@@ -143,13 +144,15 @@ fn split(
         );
         return Err(Error::new(place, message, NESTING));
     }
-    let caches_in = around(llc, node);
-    let packages_with = around(llc, package);
-    let divided = |llc: u32| caches_in[&llc].len() > 1 && packages_with[&llc].len() == 1;
-    let caches = caches_in.keys().filter(|&&llc| divided(llc)).count();
-    let mut numbers = Numbers::new();
-    for (llc, &node) in llc.iter_mut().zip(node) {
-        *llc = numbers.of((*llc, if divided(*llc) { node } else { 0 }));
+    let mut caches = 0;
+    if let Some(llc) = llc {
+        let (nodes_of, packages_of) = (around(llc, node), around(llc, package));
+        let divided = |llc: u32| nodes_of[&llc].len() > 1 && packages_of[&llc].len() == 1;
+        caches = nodes_of.keys().filter(|&&llc| divided(llc)).count();
+        let mut numbers = Numbers::new();
+        for (llc, &node) in llc.iter_mut().zip(node) {
+            *llc = numbers.of((*llc, if divided(*llc) { node } else { 0 }));
+        }
     }
     let packages = nodes_of.keys().filter(|&&package| wide(package)).count();
     let mut numbers = Numbers::new();

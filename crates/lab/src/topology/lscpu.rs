@@ -1,8 +1,8 @@
 //! The machine as util-linux describes it in JSON.
 //!
-//! `lscpu -J -e` is a list of CPUs with the numbers of what each is in. `lscpu -J` is a summary that
-//! counts: which CPUs share a core has to be assumed, and a warning says how. Fields of the summary
-//! are `children` of others since util-linux 2.35, if lscpu was told so or wrote to a terminal.
+//! `lscpu -J -e` is a list of CPUs with the numbers of what each is in. `lscpu -J` is a summary
+//! that counts: which CPUs share a core has to be assumed, and a warning says how. Newer versions
+//! make some fields of the summary `children` of others.
 //!
 //! `anysched topology --format json` is a list of CPUs too, with `package` for `socket`, `llc` for
 //! the caches, and `capacity`.
@@ -52,9 +52,9 @@ fn read_list(name: &str, rows: &[Value]) -> Result<Topology, Error> {
         }
         let number = match row.number("os")? {
             Some(number) => number,
-            None => row.number("cpu")?.ok_or_else(|| {
-                row.error("cpu", "is missing", "`lscpu -J -e` prints it")
-            })?,
+            None => row
+                .number("cpu")?
+                .ok_or_else(|| row.error("cpu", "is missing", "`lscpu -J -e` prints it"))?,
         };
         let socket = match row.number("socket")? {
             Some(socket) => Some(socket),
@@ -189,21 +189,7 @@ fn read_summary(name: &str, fields: &[Value]) -> Result<Topology, Error> {
     }
     let nodes = summary.nodes(&online)?;
     let mut warnings = Vec::new();
-    let caches = match summary.last_level()? {
-        Some(caches) if caches > 0 && cores % caches == 0 && caches % sockets == 0 => caches,
-        Some(caches) => {
-            let message = format!("{caches} last-level caches are not evenly in {sockets} sockets");
-            return Err(Error::new(name, message, EXACT));
-        }
-        None => {
-            warnings.push(
-                "how many last-level caches there are is not said; each socket is taken to have \
-                 one"
-                .to_string(),
-            );
-            sockets
-        }
-    };
+    let caches = summary.caches(sockets, cores, &mut warnings)?;
     // Firmware of these machines numbers the threads of a core one after the other.
     let architecture = summary.fields.get("Architecture").copied().unwrap_or_default();
     let adjacent = architecture.starts_with("ppc") || architecture.starts_with("s390");
@@ -343,6 +329,27 @@ impl<'a> Summary<'a> {
             return Err(Error::new(self.file, message, "each CPU is in one node"));
         }
         Ok(nodes.into_values().collect())
+    }
+
+    /// How many caches of the last level there are, as many in each socket.
+    fn caches(
+        &self,
+        sockets: usize,
+        cores: usize,
+        warnings: &mut Vec<String>,
+    ) -> Result<usize, Error> {
+        match self.last_level()? {
+            Some(n) if n > 0 && cores.is_multiple_of(n) && n.is_multiple_of(sockets) => Ok(n),
+            Some(n) => {
+                let message = format!("{n} last-level caches are not evenly in {sockets} sockets");
+                Err(Error::new(self.file, message, EXACT))
+            }
+            None => {
+                let assumed = "each socket is taken to have one";
+                warnings.push(format!("how many caches there are is not said; {assumed}"));
+                Ok(sockets)
+            }
+        }
     }
 
     /// How many caches of the last level there are; `None` if that is not said.
