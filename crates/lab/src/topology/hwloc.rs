@@ -1,10 +1,10 @@
 //! The machine as hwloc describes it in XML: `lstopo --of xml`.
 //!
 //! An `object` is inside what contains it. In version 1 caches are of the type `Cache` with a
-//! `cache_type`, packages are `Socket` in the older files, and NUMA nodes are around what they hold.
-//! Since version 2 caches are `L1Cache`, `L3Cache` and so on, and NUMA nodes are beside what their
-//! `cpuset` lists; this reader goes by the `cpuset` of nodes in both. Checked against the files in
-//! hwloc's tests of versions 1.11, 2.9 and 3 (open-mpi/hwloc 3b37b024a).
+//! `cache_type`, packages are `Socket` in the older files, and NUMA nodes are around what they
+//! hold. Since version 2 caches are `L1Cache`, `L3Cache` and so on, and NUMA nodes are beside what
+//! their `cpuset` lists; this reader goes by the `cpuset` of nodes in both. Checked against the
+//! files in hwloc's tests of versions 1.11, 2.9 and 3 (open-mpi/hwloc 3b37b024a).
 
 use super::assemble::{Seen, assemble, count};
 use super::{Error, Topology, list};
