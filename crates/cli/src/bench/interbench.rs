@@ -49,7 +49,7 @@ fn label(name: &str) -> String {
 fn text(args: &InterbenchArgs, pairs: &[(&str, &str)], shown: &Shown) -> String {
     let mut text = format!(
         "# SD as the tool computes it, with mean^2/n for n*mean^2; behind the bar: the true SD\n\
-         # of the latency, and the mean and maximum of the time from timer to CPU, in ms\n\
+         # of the latency in ms, mean and maximum of the time from timer to CPU in us\n\
          Load set to {} processors\n\nUsing simulated time, running every load for {}\n",
         args.burn, args.duration
     );
@@ -74,7 +74,7 @@ fn head(task: &str) -> String {
         expand_tabs(&format!("Load\tLatency +/- SD (ms)  Max Latency   % Desired CPU{deadlines}"));
     format!(
         "\n--- Benchmarking simulated cpu of {} in the presence of simulated ---\n\
-         {head:<73} | true SD  wakeup     max\n",
+         {head:<73} | true SD  wakeup   max us\n",
         label(task)
     )
 }
@@ -96,10 +96,14 @@ fn line(task: &str, against: &str, metrics: &Metrics) -> String {
         three_digits(benchmark.desired_cpu_percent(), 4),
     ));
     let wakeup = match benchmark.wakeup.count() {
-        0 => format!("{:>7} {:>7}", "-", "-"),
-        _ => format!("{:7.3} {:7.3}", ms(benchmark.wakeup.mean()), max(benchmark.wakeup.max())),
+        0 => format!("{:>8}{:>9}", "-", "-"),
+        _ => format!(
+            "{:8.1}{:9.1}",
+            1000.0 * ms(benchmark.wakeup.mean()),
+            1000.0 * max(benchmark.wakeup.max())
+        ),
     };
-    format!("{left:<73} | {:7.3} {wakeup}\n", ms(benchmark.latency.sd()))
+    format!("{left:<73} | {:7.3}{wakeup}\n", ms(benchmark.latency.sd()))
 }
 
 fn result(task: &str, against: &str, metrics: &Metrics) -> Value {
