@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use crate::bench::args::BenchCommand;
 use anysched_core::Span;
 use anysched_core::registry::POLICIES;
 use anysched_lab::tune::space::policies;
@@ -24,6 +25,9 @@ pub enum Command {
     Check(CheckArgs),
     /// Run all experiments of a paper and print which of its claims hold
     Reproduce(ReproduceArgs),
+    /// Run a benchmark in simulation and print its report for each policy
+    #[command(subcommand)]
+    Bench(BenchCommand),
     /// Search the parameters that suit a load best, and say how far that is from the optimum
     Tune(TuneArgs),
     /// Draw one run as characters: which task each CPU runs, when

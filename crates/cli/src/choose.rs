@@ -6,12 +6,21 @@ use anysched_lab::{Experiment, Plan};
 
 /// Reads the experiment and changes what the command line says.
 pub fn experiment(selection: &Selection) -> Result<Experiment, Failure> {
-    let mut experiment = Experiment::load(&selection.file).map_err(Failure::pointing)?;
-    if !selection.policy.is_empty() {
-        let names: Vec<&str> = selection.policy.iter().map(String::as_str).collect();
+    let experiment = Experiment::load(&selection.file).map_err(Failure::pointing)?;
+    changed(experiment, &selection.policy, &selection.set)
+}
+
+/// Takes these policies, if there are any, and changes what `--set` says.
+pub fn changed(
+    mut experiment: Experiment,
+    policies: &[String],
+    settings: &[String],
+) -> Result<Experiment, Failure> {
+    if !policies.is_empty() {
+        let names: Vec<&str> = policies.iter().map(String::as_str).collect();
         experiment = experiment.with_policies(&names).map_err(Failure::pointing)?;
     }
-    for setting in &selection.set {
+    for setting in settings {
         let (key, value) = setting.split_once('=').unwrap_or_default();
         let (key, value) = (key.trim(), value.trim());
         let how = match key {

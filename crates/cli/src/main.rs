@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod bench;
 mod choose;
 mod gantt;
 mod import;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     let result = match args.command {
         Command::Run(args) => run::run(&args),
         Command::Check(args) => run::check(&args),
+        Command::Bench(command) => bench::bench(&command),
         Command::Tune(args) => tune::tune(&args),
         Command::Gantt(args) => gantt::gantt(&args),
         Command::Policies(args) => policies::policies(&args),

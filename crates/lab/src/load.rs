@@ -1,5 +1,7 @@
 //! `[[workload]]`: what tasks there are.
 
+mod benchmark;
+
 use crate::error::Fault;
 use crate::fields::{self, Fields, hint};
 use crate::files::Files;
@@ -68,7 +70,7 @@ pub fn workload_kinds() -> &'static [WorkloadKind] {
     &KINDS
 }
 
-static KINDS: [WorkloadKind; 15] = [
+static KINDS: [WorkloadKind; 19] = [
     WorkloadKind {
         name: "batch",
         summary: "Tasks that are all there at once",
@@ -127,6 +129,39 @@ static KINDS: [WorkloadKind; 15] = [
         name: "parallel",
         summary: "Tasks that compute and meet at a barrier, perhaps with a lock that they need",
         own: &["tasks", "run", "rounds", "locked", "spin"],
+        generated: true,
+    },
+    WorkloadKind {
+        name: "interbench",
+        summary: "Interbench: is a task of a desktop on time beside a background load?",
+        own: &[
+            "task",
+            "against",
+            "burners",
+            "load_nice",
+            "custom_run",
+            "custom_interval",
+            "pause",
+            "duration",
+        ],
+        generated: true,
+    },
+    WorkloadKind {
+        name: "cyclictest",
+        summary: "cyclictest: how late do threads wake up that sleep until fixed times?",
+        own: &["threads", "interval", "distance", "loops", "duration"],
+        generated: true,
+    },
+    WorkloadKind {
+        name: "schbench",
+        summary: "schbench: how long do workers wait that are woken in batches?",
+        own: &["message_threads", "workers", "sleep", "work", "duration"],
+        generated: true,
+    },
+    WorkloadKind {
+        name: "hackbench",
+        summary: "hackbench: how long do many tasks take to send each other messages?",
+        own: &["groups", "fds", "loops", "send", "receive", "buffer"],
         generated: true,
     },
     WorkloadKind {
@@ -312,6 +347,10 @@ fn read_part(
         "service" => reader.service(cpus),
         "ping" => reader.ping(cpus, loads),
         "parallel" => reader.parallel(cpus),
+        "interbench" => reader.interbench(cpus),
+        "cyclictest" => reader.cyclictest(cpus),
+        "schbench" => reader.schbench(cpus),
+        "hackbench" => reader.hackbench(cpus),
         "tasks" => reader.tasks(cpus),
         _ => reader.model(&kind, cpus),
     }

@@ -112,6 +112,39 @@ impl Plan {
         Ok(results)
     }
 
+    /// Makes the first run of each row: all that it has measured, in the order of groups and, in
+    /// each, of policies. After a cancellation, those before the first that was not made.
+    ///
+    /// Errors: as [`Plan::run`].
+    pub fn measure(&self, options: &RunOptions<'_>) -> Result<Vec<Metrics>, RunError> {
+        let policies = self.policies.len();
+        let total = self.groups.len() * policies;
+        let workers = Workers { jobs: options.jobs, cancel: options.cancel };
+        let measured = workers.run(
+            total,
+            |row| self.run_one(row / policies, row % policies, 0, NoTrace),
+            |done, row| self.tell(options, [done, total], row / policies, row % policies),
+        );
+        let metrics = |run: Result<(Metrics, NoTrace), RunError>| run.map(|(metrics, _)| metrics);
+        measured.into_iter().map_while(|run| run.map(metrics)).collect()
+    }
+
+    /// Tells how far it is.
+    fn tell(
+        &self,
+        options: &RunOptions<'_>,
+        [done, total]: [usize; 2],
+        group: usize,
+        policy: usize,
+    ) {
+        (options.progress)(&Progress {
+            done,
+            total,
+            policy: &self.policies[policy].label,
+            group: &self.groups[group].described.title(),
+        });
+    }
+
     /// The outcomes in the order of rows and seeds; `None` where the run was not made.
     fn run_all(&self, options: &RunOptions<'_>) -> Vec<Option<Outcome>> {
         let total = self.runs();
@@ -122,12 +155,7 @@ impl Plan {
             |number| self.run_numbered(number),
             |done, number| {
                 let (group, policy, _) = self.place(number);
-                (options.progress)(&Progress {
-                    done,
-                    total,
-                    policy: &self.policies[policy].label,
-                    group: &self.groups[group].described.title(),
-                });
+                self.tell(options, [done, total], group, policy);
             },
         )
     }

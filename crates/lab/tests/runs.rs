@@ -360,6 +360,15 @@ fn every_kind_of_load_is_read() {
         "kind = \"task-set\"\ntasks = 5\nload = 0.5\nperiods = [\"1ms\", \"100ms\"]\njobs = 2",
         "kind = \"interactive\"\ntasks = 2\nrun = \"1ms\"\nsleep = \"9ms\"\nuntil = \"50ms\"",
         "kind = \"hog\"\nuntil = \"20ms\"\naffinity = 1\npriority = 3\ndomain = 2",
+        "kind = \"interbench\"\ntask = \"custom\"\nagainst = \"burn\"\nburners = 1\n\
+         load_nice = 1\ncustom_run = \"1ms\"\ncustom_interval = \"9ms\"\npause = \"1ms\"\n\
+         duration = \"50ms\"",
+        "kind = \"cyclictest\"\nthreads = 2\ninterval = \"1ms\"\ndistance = \"1us\"\n\
+         loops = 5\nduration = \"1s\"",
+        "kind = \"schbench\"\nmessage_threads = 2\nworkers = 1\nsleep = \"1ms\"\nwork = \"2ms\"\n\
+         duration = \"20ms\"",
+        "kind = \"hackbench\"\ngroups = 1\nfds = 2\nloops = 3\nsend = \"2us\"\nreceive = \"1us\"\n\
+         buffer = 2",
     ];
     for load in loads {
         let text = format!(
@@ -541,4 +550,47 @@ fn experiments_can_be_changed_from_outside() {
         let error = experiment(&text).with_policies(names).unwrap_err().to_plain();
         assert!(error.ends_with(why), "{error}");
     }
+}
+
+/// A custom task of 1 ms every 10 ms alone, and half of two CPUs with hogs; the numbers of the
+/// benchmark are columns, which are empty where there is none.
+#[test]
+fn what_benchmarks_measure_is_in_columns() {
+    let results = run("question = \"?\"\npolicy = \"fcfs\"\n[machine]\ncpus = 2\n\
+         [[scenario]]\nname = \"a\"\n[[scenario.workload]]\nkind = \"interbench\"\n\
+         task = \"custom\"\nagainst = \"none\"\ncustom_run = \"1ms\"\n\
+         custom_interval = \"10ms\"\nduration = \"50ms\"\n\
+         [[scenario]]\nname = \"b\"\n[[scenario.workload]]\nkind = \"schbench\"\nworkers = 1\n\
+         work = \"1ms\"\nduration = \"10500us\"\n\
+         [[scenario]]\nname = \"c\"\n[[scenario.workload]]\nkind = \"hackbench\"\ngroups = 1\n\
+         fds = 1\nloops = 3\nsend = \"2us\"\n");
+    let value = |row: usize, metric: &str| results.rows[row].aggregate(metric).map(|of| of.mean);
+    assert_eq!(value(0, "benchmark_latency_ns"), Some(0.0));
+    assert_eq!(value(0, "benchmark_wakeup_ns"), Some(0.0));
+    assert_eq!(value(0, "interbench_sd_ns"), Some(0.0));
+    assert_eq!(value(0, "deadlines_met_percent"), Some(100.0));
+    assert_eq!(value(0, "desired_cpu_percent"), Some(100.0));
+    assert_eq!(value(0, "benchmark_requests_per_s"), None);
+    assert_eq!(value(1, "benchmark_request_ns"), Some(1_100_000.0));
+    assert_eq!(value(1, "benchmark_requests_per_s").map(f64::round), Some(952.0));
+    assert_eq!(value(1, "deadlines_met_percent"), None);
+    assert_eq!(value(2, "benchmark_time_ns"), Some(7_000.0));
+    assert_eq!(value(2, "benchmark_latency_ns"), None);
+}
+
+/// All that the first run of each row measured, row by row.
+#[test]
+fn the_first_runs_can_be_had_whole() {
+    let plan = plan(
+        "question = \"?\"\npolicy = [\"fcfs\", \"rr\"]\n[machine]\ncpus = 1\n\
+         [[workload]]\nkind = \"batch\"\ntasks = 3\nservice = \"1ms\"\n\
+         [sweep]\n\"workload.0.tasks\" = [3, 4]\nseeds = 2\n",
+    );
+    let cancel = std::sync::atomic::AtomicBool::new(false);
+    let options = RunOptions { jobs: 2, cancel: &cancel, progress: &|_| {} };
+    let tasks: Vec<u64> =
+        plan.measure(&options).unwrap().iter().map(|metrics| metrics.tasks).collect();
+    assert_eq!(tasks, [3, 3, 4, 4]);
+    cancel.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert!(plan.measure(&options).unwrap().is_empty());
 }

@@ -15,6 +15,7 @@
 #![deny(missing_docs)]
 
 mod agenda;
+mod benchmark;
 mod cost;
 mod cpu;
 mod engine;
@@ -24,6 +25,7 @@ mod sync;
 mod task;
 mod vm;
 
+pub use benchmark::{Benchmark, ThreadLatency};
 pub use cost::{Costs, Setup};
 pub use engine::{Sim, SimError, TaskResult};
 pub use metrics::{EXACT_SAMPLES, Metrics, Summary, VmMetrics};

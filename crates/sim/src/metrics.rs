@@ -1,5 +1,6 @@
 //! What a run is judged by.
 
+use crate::benchmark::Benchmark;
 use anysched_core::{DomainId, Span, Time};
 
 /// Samples up to this number are kept and their percentiles are exact.
@@ -163,6 +164,14 @@ impl Summary {
         (self.count() > 0).then(|| self.all().max)
     }
 
+    /// How many numbers are at most `value`. Above [`EXACT_SAMPLES`], numbers are taken for the
+    /// lower bound of their bucket, as by [`Summary::percentiles`].
+    pub fn count_up_to(&self, value: u64) -> u64 {
+        let samples = self.samples.iter().filter(|&&sample| sample <= value).count() as u64;
+        let folded = self.folded.histogram.iter().take(bucket(value) + 1).sum::<u64>();
+        samples + folded
+    }
+
     /// The nearest-rank percentiles `percents` (each in `0 < p <= 100`), if there is a number.
     pub fn percentiles<const N: usize>(&self, percents: [f64; N]) -> Option<[u64; N]> {
         let count = self.count();
@@ -233,6 +242,8 @@ pub struct Metrics {
     /// Jain's index over the domains that wanted all of their CPUs all the time, of CPU time by
     /// weight, in millionths: per second in which there were two or more.
     pub fairness: Summary,
+    /// What simulated benchmarks measured of themselves.
+    pub benchmark: Benchmark,
     /// Jobs not done by their deadline.
     pub deadline_misses: u64,
     /// Picks that gave a CPU a task.
@@ -344,6 +355,7 @@ impl Metrics {
         ] {
             mine.merge(theirs);
         }
+        self.benchmark.merge(&other.benchmark);
         self.deadline_misses += other.deadline_misses;
         self.tasks += other.tasks;
         self.completed += other.completed;
@@ -364,7 +376,7 @@ impl Metrics {
 
     /// The measures that have a distribution, by column name, with the factor that turns what
     /// was recorded into the column's unit.
-    pub fn distributions(&self) -> [(&'static str, &Summary, f64); 11] {
+    pub fn distributions(&self) -> [(&'static str, &Summary, f64); 14] {
         [
             ("turnaround_ns", &self.turnaround, 1.0),
             ("response_time_ns", &self.response_time, 1.0),
@@ -377,11 +389,14 @@ impl Metrics {
             ("round_trip_ns", &self.round_trip, 1.0),
             ("vcpu_wait_ns", &self.vcpu_wait, 1.0),
             ("fairness", &self.fairness, 1e-6),
+            ("benchmark_latency_ns", &self.benchmark.latency, 1.0),
+            ("benchmark_wakeup_ns", &self.benchmark.wakeup, 1.0),
+            ("benchmark_request_ns", &self.benchmark.request, 1.0),
         ]
     }
 
     /// The measures that are one number a run, by column name.
-    pub fn numbers(&self) -> [(&'static str, f64); 19] {
+    pub fn numbers(&self) -> [(&'static str, f64); 24] {
         let ratio = |part: u64, whole: u64| part as f64 / whole as f64;
         // All the time of its CPUs, of which a virtual machine may not have got all.
         let capacity = self.busy.0 + self.overhead.0 + self.idle.0 + self.stolen.0;
@@ -403,6 +418,11 @@ impl Metrics {
             ("boost_cv", self.variation("boost_ns")),
             ("spun_ns", self.spun.0 as f64),
             ("stolen_ns", self.stolen_from_all().0 as f64),
+            ("interbench_sd_ns", self.benchmark.interbench_sd()),
+            ("deadlines_met_percent", self.benchmark.deadlines_met_percent()),
+            ("desired_cpu_percent", self.benchmark.desired_cpu_percent()),
+            ("benchmark_requests_per_s", self.benchmark.requests_per_s()),
+            ("benchmark_time_ns", self.benchmark.time()),
             ("utilisation", ratio(self.busy.0, capacity)),
             ("throughput_per_s", self.completed as f64 * 1e9 / self.makespan().0 as f64),
         ]
@@ -423,6 +443,7 @@ mod tests {
         assert!((summary.sd() - 9.5f64.sqrt()).abs() < 1e-12, "{}", summary.sd());
         assert_eq!((summary.min(), summary.max()), (Some(1), Some(9)));
         assert_eq!(summary.percentiles([50.0, 95.0, 99.0, 100.0]), Some([3, 9, 9, 9]));
+        assert_eq!([0, 1, 4, 5, 9].map(|value| summary.count_up_to(value)), [0, 1, 3, 4, 6]);
     }
 
     #[test]
@@ -476,6 +497,8 @@ mod tests {
         let sd = ((n * n - 1) as f64 / 12.0 * (n as f64 / (n - 1) as f64)).sqrt();
         assert!((summary.sd() / sd - 1.0).abs() < 1e-9);
         let [p50, p99] = summary.percentiles([50.0, 99.0]).unwrap();
+        let below = summary.count_up_to(p50) as f64 / n as f64;
+        assert!((0.5..0.51).contains(&below), "{below}");
         for (found, exact) in [(p50, 1_000_000 + n / 2), (p99, 1_000_000 + n * 99 / 100)] {
             assert!(found <= exact && (exact - found) as f64 <= exact as f64 / 256.0);
         }

@@ -173,6 +173,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                 let new = self.load.spawn(what);
                 self.create(new, here, self.now);
             }
+            Op::Measure(measured) => self.metrics.benchmark.record(measured),
             Op::Exit => return Then::Leaves(Off::Exited),
         }
         Then::GoOn

@@ -92,8 +92,44 @@ pub enum Op {
     SetAffinity(CpuSet),
     /// Creates the task that this number means to the load; see [`Load::spawn`].
     Spawn(u32),
+    /// Hands over what a simulated benchmark has measured. Not in files of models.
+    Measure(Measured),
     /// Ends.
     Exit,
+}
+
+/// What a simulated benchmark measures of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measured {
+    /// A latency as the benchmark defines it.
+    Latency {
+        /// Which of its threads, from 0.
+        thread: u16,
+        /// How long.
+        latency: Span,
+    },
+    /// From the end of a sleep to the first instruction after it.
+    Wakeup(Span),
+    /// From the beginning of a request to its end.
+    Request(Span),
+    /// Requests of all its threads in a second.
+    Rate(u64),
+    /// Deadlines.
+    Deadlines {
+        /// How many were met.
+        met: u32,
+        /// How many were missed.
+        missed: u32,
+    },
+    /// What it wanted to compute, in a unit of its own.
+    Work {
+        /// What it did.
+        done: u32,
+        /// What it left out or was late with.
+        missed: u32,
+    },
+    /// How long the whole of it took.
+    Elapsed(Span),
 }
 
 /// A task about to be created.
@@ -209,5 +245,17 @@ impl<L: Load + ?Sized> Load for Box<L> {
     }
     fn exited(&mut self, task: TaskId, now: Time) {
         (**self).exited(task, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tasks and what they wait for are counted by the million.
+    #[test]
+    fn what_is_measured_makes_no_operation_larger() {
+        assert_eq!(size_of::<Op>(), size_of::<(Time, Option<Time>)>());
+        assert!(size_of::<Measured>() <= 16);
     }
 }

@@ -255,6 +255,7 @@ fn write_op(out: &mut impl Write, op: &Op) -> io::Result<()> {
         Op::SetAffinity(cpus) => write!(out, "[\"affinity\",\"{cpus}\"]"),
         Op::Spawn(task) => write!(out, "[\"spawn\",{task}]"),
         Op::Exit => write!(out, "[\"exit\"]"),
+        Op::Measure(_) => Err(io::Error::other("measuring is no operation of models")),
     }
 }
 

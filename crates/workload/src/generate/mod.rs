@@ -6,12 +6,16 @@
 
 mod batch;
 mod closed;
+mod cyclictest;
+mod hackbench;
 mod hog;
 mod interactive;
+mod interbench;
 mod open;
 mod parallel;
 mod periodic;
 mod ping;
+mod schbench;
 mod service;
 mod task_set;
 #[cfg(test)]
@@ -19,13 +23,17 @@ mod tests;
 
 pub use batch::Batch;
 pub use closed::Closed;
+pub use cyclictest::Cyclictest;
+pub use hackbench::Hackbench;
 pub(crate) use hog::FOR_EVER;
 pub use hog::Hog;
 pub use interactive::Interactive;
+pub use interbench::{Background, Emulation, Interbench};
 pub use open::{Arrivals, Open};
 pub use parallel::Parallel;
 pub use periodic::Periodic;
 pub use ping::{Echo, Ping};
+pub use schbench::Schbench;
 pub use service::Service;
 pub use task_set::{TaskSet, utilisations};
 

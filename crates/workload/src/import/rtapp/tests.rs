@@ -27,7 +27,9 @@ fn show(model: &Model) -> Vec<String> {
         Op::SetAffinity(cpus) => format!("on {cpus}"),
         Op::Spawn(task) => format!("spawn {task}"),
         Op::Exit => "exit".into(),
-        Op::Spin(_) | Op::Send(_) | Op::Reply(_) => panic!("rt-app has no such event"),
+        Op::Spin(_) | Op::Send(_) | Op::Reply(_) | Op::Measure(_) => {
+            panic!("rt-app has no such event")
+        }
     };
     let task = |task: &crate::model::ModelTask| {
         let name = task.new.name.as_deref().unwrap();

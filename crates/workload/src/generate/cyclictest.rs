@@ -1,0 +1,149 @@
+//! The benchmark of timers cyclictest, simulated.
+//!
+//! Source: cyclictest of rt-tests 0.84 (github.com/jlelli/rt-tests, 857cdd5),
+//! `src/cyclictest/cyclictest.c`: `timerthread`, `main`.
+//!
+//! Each thread sleeps until a time, `next`, and looks at the clock: latency is by how much it is
+//! late. Then `next` advances by the thread's interval, and on over those that have passed, as the
+//! tool's default timer does with its overruns and its later versions with a loop. The interval of
+//! a thread is longer than that of the one before by the distance. Once one thread has done its
+//! loops, or its duration has passed, all end after the cycle that they are in.
+//!
+//! Where it differs: threads have the policy's ordinary class, as the tool's have without a
+//! priority; looking at the clock takes no time; the main thread, which prints and looks every
+//! 10 ms whether it is over, is not there. Times are in ns, as with the tool's `-N`.
+
+use super::{Generator, Maker, SettingError, Settings, check, check_count, check_period};
+use crate::per_task::PerTask;
+use crate::{Load, Measured, Op, Outside};
+use anysched_core::{Span, TaskId, Time};
+
+/// Threads that sleep for fixed times and see how late they wake.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cyclictest {
+    /// Of each thread.
+    pub settings: Settings,
+    /// How many threads there are, 1 ..= 1024. The tool's default is 1.
+    pub threads: u32,
+    /// The interval of the first; above 0. The tool's default is 1000 us.
+    pub interval: Span,
+    /// How much longer that of each further one is. The tool's default is 500 us.
+    pub distance: Span,
+    /// How many cycles the first thread to end does; `None`: any number.
+    pub loops: Option<u64>,
+    /// When threads end; `None`: never.
+    pub duration: Option<Span>,
+}
+
+/// Results are kept for each.
+const MAX_THREADS: u32 = 1024;
+
+impl Generator for Cyclictest {
+    fn validate(&self, cpus: usize) -> Result<(), SettingError> {
+        self.settings.validate(cpus)?;
+        let right = (1..=MAX_THREADS).contains(&self.threads);
+        check(right, "threads", self.threads, format_args!("from 1 to {MAX_THREADS}"))?;
+        check_period("interval", self.interval)?;
+        check(self.distance < Span::MAX, "distance", self.distance, "shorter")?;
+        check_count("loops", self.loops)?;
+        self.duration.map_or(Ok(()), |duration| check_period("duration", duration))
+    }
+
+    fn endless(&self) -> bool {
+        self.loops.is_none() && self.duration.is_none()
+    }
+
+    fn build(&self, _: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {
+        self.validate(cpus)?;
+        Ok(Box::new(CyclictestLoad {
+            maker: Maker::new(&self.settings, self.threads > 1),
+            plan: self.clone(),
+            arrived: 0,
+            over: false,
+            threads: PerTask::default(),
+        }))
+    }
+}
+
+struct CyclictestLoad {
+    maker: Maker,
+    plan: Cyclictest,
+    arrived: u32,
+    /// A thread has come to its end.
+    over: bool,
+    threads: PerTask<Thread>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Thread {
+    number: u16,
+    interval: Span,
+    next: Time,
+    /// When its duration is over.
+    stop: Time,
+    cycles: u64,
+    step: Step,
+}
+
+#[derive(Clone, Copy, Default)]
+enum Step {
+    #[default]
+    Arrive,
+    Begin,
+    /// Woken: it runs for no time, and then looks at the clock.
+    Wake,
+    Look,
+    Sleep,
+}
+
+impl Load for CyclictestLoad {
+    #[inline]
+    fn peek(&self) -> Time {
+        if self.arrived < self.plan.threads { Time::ZERO } else { Time::NEVER }
+    }
+
+    fn outside(&mut self) -> Outside {
+        self.arrived += 1;
+        Outside::Arrival(self.maker.make(Time::ZERO))
+    }
+
+    fn start(&mut self, task: TaskId, _: Time) {
+        let number = self.arrived - 1;
+        let interval = self.plan.interval + self.plan.distance.scaled(u64::from(number), 1);
+        self.threads.set(task, Thread { number: number as u16, interval, ..Thread::default() });
+    }
+
+    fn step(&mut self, task: TaskId, now: Time) -> Op {
+        let thread = &mut self.threads[task];
+        match thread.step {
+            Step::Arrive => {
+                thread.step = Step::Begin;
+                Op::Run(Span::ZERO)
+            }
+            Step::Begin => {
+                thread.next = now + thread.interval;
+                thread.stop = self.plan.duration.map_or(Time::NEVER, |duration| now + duration);
+                thread.step = Step::Wake;
+                Op::Sleep(thread.interval)
+            }
+            Step::Wake => {
+                thread.step = Step::Look;
+                Op::Run(Span::ZERO)
+            }
+            Step::Look => {
+                let latency = now.since(thread.next);
+                thread.cycles += 1;
+                self.over |= now >= thread.stop || self.plan.loops == Some(thread.cycles);
+                let passed = latency.0.div_ceil(thread.interval.0).max(1);
+                thread.next += thread.interval.scaled(passed, 1);
+                thread.step = Step::Sleep;
+                Op::Measure(Measured::Latency { thread: thread.number, latency })
+            }
+            Step::Sleep if self.over => Op::Exit,
+            Step::Sleep => {
+                thread.step = Step::Wake;
+                Op::Sleep(thread.next.since(now))
+            }
+        }
+    }
+}
