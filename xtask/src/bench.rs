@@ -98,8 +98,7 @@ fn dispatches(page: &mut String, simso: Result<SimSo, String>) -> Result<(), Fai
     );
     let mut times = Vec::new();
     for policy in POLICIES {
-        let folder = policy.replace(['(', ')'], "").replace(' ', "_");
-        let ns = measured("dispatches", policy).or_else(|_| measured("dispatches", &folder))?;
+        let ns = measured("dispatches", policy)?;
         let _ = writeln!(page, "| {policy} | {:.1} | {ns:.0} |", 1e3 / ns);
         times.push(ns);
     }
@@ -167,8 +166,7 @@ fn two_levels(page: &mut String) -> Result<(), Failed> {
         ("4", "cfs on credit"),
         ("", "fcfs alone"),
     ] {
-        let ns = measured("two levels", name)
-            .or_else(|_| measured("two_levels", &name.replace(' ', "_")))?;
+        let ns = measured("two levels", name)?;
         let _ = writeln!(page, "| {tasks} | {name} | {:.1} | {ns:.0} |", 1e3 / ns);
     }
     Ok(())

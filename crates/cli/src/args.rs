@@ -34,6 +34,8 @@ pub enum Command {
     Gantt(GanttArgs),
     /// List the policies, or explain one
     Policies(PoliciesArgs),
+    /// Show a machine: its CPUs, what they share, and the groups that the policy gfs makes of them
+    Topology(TopologyArgs),
     /// List the kinds of load that experiments can have
     Workloads,
     /// Turn a recording or another tool's load into one of ours
@@ -265,6 +267,23 @@ pub enum ListFormat {
     Json,
     /// For documentation
     Markdown,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct TopologyArgs {
+    /// The machine, as `topology` names it in an experiment: `host`, an .xml of lstopo, a .json of
+    /// lscpu, or words such as "2 packages x 4 cores x 2 threads"
+    #[arg(default_value = "host")]
+    pub spec: String,
+    /// A line for each node, package, cache and core, and all groups
+    #[arg(long)]
+    pub full: bool,
+    /// Only these groups, after a check: a rule of gfs, or lists of CPUs such as "0-3;4-7"
+    #[arg(long, value_name = "GROUPS")]
+    pub grouping: Option<String>,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = PlainFormat::Table)]
+    pub format: PlainFormat,
 }
 
 #[derive(clap::Args, Debug)]

@@ -16,6 +16,7 @@ mod progress;
 mod replay;
 mod reproduce;
 mod run;
+mod topology;
 mod tune;
 mod workloads;
 
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Command::Tune(args) => tune::tune(&args),
         Command::Gantt(args) => gantt::gantt(&args),
         Command::Policies(args) => policies::policies(&args),
+        Command::Topology(args) => topology::topology(&args),
         Command::Workloads => workloads::workloads(),
         Command::Import(args) => import::import(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),

@@ -1,13 +1,31 @@
 //! A progress bar for anything over a second, on a terminal.
 
-use anysched_lab::Progress;
+use anysched_lab::{Progress, RunOptions, available_jobs};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+/// Lets `run` make `jobs` runs at a time, as many as the machine runs threads if that is `None`,
+/// until `cancel` is true; the bar shows how far it is.
+pub fn with_bar<T>(
+    jobs: Option<u16>,
+    cancel: &AtomicBool,
+    run: impl FnOnce(&RunOptions<'_>) -> T,
+) -> T {
+    let bar = Bar::new();
+    let result = run(&RunOptions {
+        jobs: jobs.map_or_else(available_jobs, usize::from),
+        cancel,
+        progress: &|progress| bar.update(progress),
+    });
+    bar.finish();
+    result
+}
+
 /// Shown from one second on; never when standard error is not a terminal.
-pub struct Bar {
+struct Bar {
     started: Instant,
     bar: OnceLock<ProgressBar>,
     shown: bool,
@@ -16,13 +34,13 @@ pub struct Bar {
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Bar {
-    pub fn new() -> Bar {
+    fn new() -> Bar {
         let shown = std::io::stderr().is_terminal();
         Bar { started: Instant::now(), bar: OnceLock::new(), shown }
     }
 
     /// Takes the state after a run.
-    pub fn update(&self, progress: &Progress<'_>) {
+    fn update(&self, progress: &Progress<'_>) {
         if !self.shown || self.started.elapsed() < PATIENCE {
             return;
         }
@@ -40,7 +58,7 @@ impl Bar {
     }
 
     /// Takes the bar away.
-    pub fn finish(&self) {
+    fn finish(&self) {
         if let Some(bar) = self.bar.get() {
             bar.finish_and_clear();
         }

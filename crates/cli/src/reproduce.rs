@@ -3,8 +3,8 @@
 use crate::args::{ListFormat, ReproduceArgs};
 use crate::choose;
 use crate::output::{self, Failure};
-use crate::progress::Bar;
-use anysched_lab::{Experiment, Results, RunOptions, available_jobs, output as formats};
+use crate::progress::with_bar;
+use anysched_lab::{Experiment, Results, output as formats};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -21,15 +21,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
             experiment = experiment.quick().map_err(Failure::pointing)?;
         }
         let plan = choose::plan(&experiment)?;
-        let bar = Bar::new();
-        let options = RunOptions {
-            jobs: args.jobs.map_or_else(available_jobs, usize::from),
-            cancel,
-            progress: &|progress| bar.update(progress),
-        };
-        let results = plan.run(&options);
-        bar.finish();
-        all.push(results?);
+        all.push(with_bar(args.jobs, cancel, |options| plan.run(options))?);
         if cancel.load(Ordering::Relaxed) {
             break;
         }

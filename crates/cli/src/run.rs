@@ -3,10 +3,10 @@
 use crate::args::{CheckArgs, Format, RunArgs};
 use crate::choose;
 use crate::output::{self, Failure, write_whole};
-use crate::progress::Bar;
+use crate::progress::with_bar;
 use anysched_core::recorder::Recorder;
 use anysched_core::{Scheduler, TaskId, Time};
-use anysched_lab::{Plan, RunOptions, available_jobs, output as formats, output::Form};
+use anysched_lab::{Plan, output as formats, output::Form};
 use anysched_trace::ftrace::FtraceWriter;
 use anysched_trace::perfetto::PerfettoWriter;
 use anysched_trace::{Event, NoTrace, Sink, TaskInfo};
@@ -29,15 +29,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         output::require_folder(folder)?;
     }
     let cancel = output::cancel_on_interrupt()?;
-    let bar = Bar::new();
-    let options = RunOptions {
-        jobs: args.jobs.map_or_else(available_jobs, usize::from),
-        cancel,
-        progress: &|progress| bar.update(progress),
-    };
-    let results = plan.run(&options);
-    bar.finish();
-    let results = results?;
+    let results = with_bar(args.jobs, cancel, |options| plan.run(options))?;
     if let (Some(path), Some(format)) = (&args.trace, trace) {
         for (group, policy) in results.runs() {
             let path = path_of_run(path, &plan, group, policy);

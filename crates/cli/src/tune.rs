@@ -2,9 +2,9 @@
 
 use crate::args::{ListFormat, TuneArgs};
 use crate::output::{self, Failure};
-use crate::progress::Bar;
+use crate::progress::with_bar;
+use anysched_lab::output as formats;
 use anysched_lab::tune::{Arriving, Objective, TuneError, Tuning};
-use anysched_lab::{RunOptions, available_jobs, output as formats};
 use anysched_workload::dist::Dist;
 use std::path::Path;
 
@@ -14,14 +14,7 @@ const TASKS: u64 = 2000;
 pub fn tune(args: &TuneArgs) -> Result<(), Failure> {
     let tuning = tuning(args)?;
     let cancel = output::cancel_on_interrupt()?;
-    let bar = Bar::new();
-    let options = RunOptions {
-        jobs: args.jobs.map_or_else(available_jobs, usize::from),
-        cancel,
-        progress: &|progress| bar.update(progress),
-    };
-    let tuned = tuning.tune(&options);
-    bar.finish();
+    let tuned = with_bar(args.jobs, cancel, |options| tuning.tune(options));
     let tuned = tuned.map_err(|error| match error {
         TuneError::Setting { key, value, why } => format!("--{key} {value}: {why}"),
         TuneError::Run(error) => error.to_string(),

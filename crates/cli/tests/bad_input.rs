@@ -224,6 +224,33 @@ fn papers() {
 }
 
 #[test]
+fn machines() {
+    let mut table = Table::new();
+    for file in ["nothing.xml", "folder.json", "good.swf"] {
+        table.refused(file, &["topology", file]);
+    }
+    for (named, args) in [
+        ("4 sockets", &["4 sockets"][..]),
+        ("1025", &["1025 cores"]),
+        ("cores", &["4 cores", "--grouping", "cores"]),
+        ("0-1;1-3", &["4 cores", "--grouping", "0-1;1-3"]),
+        ("0-4", &["4 cores", "--grouping", "0-4"]),
+        ("0-1", &["4 cores", "--grouping", "0-1"]),
+        ("csv", &["4 cores", "--format", "csv"]),
+    ] {
+        table.refused(named, &[&["topology"], args].concat());
+    }
+    let cases = ["", "<svg/>", "<topology>\n<object type=\"PU\" os_index=\"x\"/>\n</topology>"];
+    table.contents("x.xml", &["topology", "x.xml"], &cases);
+    let cases = ["", "{}", "{\"cpus\":[{\"cpu\":-1}]}", "{\"lscpu\":[]}"];
+    table.contents("x.json", &["topology", "x.json"], &cases);
+    let text = EXPERIMENT.replace("cpus = 2", "topology = \"x.json\"");
+    table.folder.write("x.toml", text);
+    table.contents("x.json", &["check", "x.toml"], &cases[2..]);
+    insta::assert_snapshot!(table.finish());
+}
+
+#[test]
 fn settings() {
     let mut table = Table::new();
     for setting in [

@@ -288,6 +288,95 @@ fn the_kinds_of_load_are_listed_with_their_keys() {
     assert!(list.lines().all(|line| line.len() <= 100 && line.trim_end() == line), "{list}");
 }
 
+/// `lscpu -J -e` of four cores of two threads, of which CPU 6 is offline.
+fn seven_cpus() -> String {
+    let row = |cpu: u32| match cpu {
+        6 => "{\"cpu\":6,\"core\":\"-\",\"socket\":\"-\",\"online\":false}".to_string(),
+        _ => format!("{{\"cpu\":{cpu},\"core\":{},\"socket\":0,\"online\":true}}", cpu % 4),
+    };
+    format!("{{\"cpus\":[{}]}}", (0..8).map(row).collect::<Vec<_>>().join(","))
+}
+
+#[test]
+fn machines_are_shown_as_trees_with_the_groups_of_gfs() {
+    let folder = Folder::new();
+    let text = folder.stdout(&["topology", "2 packages x 2 cores x 2 threads"]);
+    let expected = "\
+1 node, 2 packages, 2 llcs, 4 cores, 8 CPUs
+packages 0-1: 2 cores x 2 threads each (CPUs 0-3; 4-7)
+
+groups of the policy gfs:
+  auto        2  0-3; 4-7
+  core        4  0-1; 2-3; 4-5; 6-7
+  llc         2  0-3; 4-7
+  package     2  0-3; 4-7
+  node        1  0-7
+  single      1  0-7
+
+in an experiment:
+  topology = \"2 packages x 2 cores x 2 threads\"
+";
+    assert_eq!(text, expected);
+    folder.write("seven.json", seven_cpus());
+    let output = folder.run(&["topology", "seven.json", "--grouping", "0-3;4-6"]);
+    let expected = "\
+1 node, 1 package, 1 llc, 4 cores, 7 CPUs
+package 0: CPUs 0-6, OS 0-5,7
+  cores 0-1: 2 threads each (CPUs 0,4; 1,5, OS 0,4; 1,5)
+  core 2: CPU 2, OS 2
+  core 3: 2 threads (CPUs 3,6, OS 3,7)
+
+groups of the policy gfs:
+  0-3;4-6     2  0-3; 4-6
+
+in an experiment:
+  topology = \"seven.json\"
+";
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+    let warning =
+        "anysched: seven.json: no caches are described; each package is taken to have one\n";
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), warning);
+}
+
+#[test]
+fn machines_are_shown_in_full() {
+    let folder = Folder::new();
+    folder.write("seven.json", seven_cpus());
+    let text = folder.stdout(&["topology", "seven.json", "--full"]);
+    let tree = "\
+node 0: CPUs 0-6, OS 0-5,7
+  package 0: CPUs 0-6, OS 0-5,7
+    llc 0: CPUs 0-6, OS 0-5,7
+      core 0: CPUs 0,4, OS 0,4
+      core 1: CPUs 1,5, OS 1,5
+      core 2: CPU 2, OS 2
+      core 3: CPUs 3,6, OS 3,7
+";
+    assert!(text.contains(tree), "{text}");
+    let many = ["topology", "20 cores"];
+    assert!(folder.stdout(&many).contains("  core       20  0; 1; 2; 3; 4; 5; 6; 7; …\n"));
+    let full = folder.stdout(&[&many[..], &["--full"]].concat());
+    assert!(full.contains("; 18; 19\n"), "{full}");
+}
+
+#[test]
+fn machines_for_programs_are_descriptions_too() {
+    let folder = Folder::new();
+    folder.write("seven.json", seven_cpus());
+    let args = |file| ["topology", file, "--format", "json"];
+    let text = folder.stdout(&args("seven.json"));
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(keys(&value), ["cpus", "groupings", "spec", "warnings", "words"]);
+    assert_eq!(value["cpus"][6]["os"], 7);
+    assert_eq!(value["groupings"]["core"], serde_json::json!([[0, 4], [1, 5], [2], [3, 6]]));
+    assert_eq!(value["words"], Value::Null);
+    assert_eq!(value["warnings"].as_array().unwrap().len(), 1);
+    folder.write("again.json", &text);
+    let again: Value = serde_json::from_str(&folder.stdout(&args("again.json"))).unwrap();
+    assert_eq!(again["cpus"], value["cpus"]);
+    assert_eq!(again["groupings"], value["groupings"]);
+}
+
 #[test]
 fn check_says_what_would_be_run() {
     let folder = small();

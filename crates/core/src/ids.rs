@@ -134,13 +134,51 @@ impl CpuMask {
         }
     }
 
-    /// The lowest CPU that is in this set, in `other` and in `allowed`.
-    pub fn lowest_of_both(&self, other: &CpuMask, allowed: &CpuSet) -> Option<CpuId> {
-        if self.used & other.used == 0 {
-            return None;
+    /// The lowest CPU of the set that `wanted` has too, which gives the CPUs `64 · index ..` by
+    /// one bit each. Asked only for words in which this set has a CPU.
+    #[inline]
+    pub(crate) fn lowest_among(&self, wanted: impl Fn(usize) -> u64) -> Option<CpuId> {
+        let mut used = self.used;
+        while used != 0 {
+            let index = used.trailing_zeros() as usize;
+            let found = self.words[index] & wanted(index);
+            if found != 0 {
+                return Some(CpuId((index * 64) as u16 + found.trailing_zeros() as u16));
+            }
+            used &= used - 1;
         }
-        let both = self.words.iter().zip(&other.words).enumerate();
-        both.flat_map(|(index, (a, b))| bits(index, a & b & allowed.word(index))).next()
+        None
+    }
+
+    /// The CPUs that are in this set and in `other`, in ascending order.
+    pub(crate) fn iter_among<'a>(&'a self, other: &'a CpuMask) -> impl Iterator<Item = CpuId> + 'a {
+        let mut used = self.used & other.used;
+        let words = core::iter::from_fn(move || {
+            let index = (used != 0).then(|| used.trailing_zeros() as usize)?;
+            used &= used - 1;
+            Some(index)
+        });
+        words.flat_map(|index| bits(index, self.words[index] & other.words[index]))
+    }
+
+    /// The CPUs `64 · index .. 64 · index + 64`, one bit each.
+    #[inline]
+    pub(crate) fn word(&self, index: usize) -> u64 {
+        self.words[index]
+    }
+
+    /// Adds the CPUs of `other`.
+    pub(crate) fn insert_all(&mut self, other: &CpuMask) {
+        self.words.iter_mut().zip(&other.words).for_each(|(mine, theirs)| *mine |= theirs);
+        self.used |= other.used;
+    }
+
+    /// Removes the CPUs of `other`.
+    pub(crate) fn remove_all(&mut self, other: &CpuMask) {
+        for (index, (mine, theirs)) in self.words.iter_mut().zip(&other.words).enumerate() {
+            *mine &= !theirs;
+            self.used &= !(u16::from(*mine == 0) << index);
+        }
     }
 
     /// Whether this set and `allowed` have a CPU in common.
@@ -202,6 +240,11 @@ impl CpuSet {
         }
     }
 
+    /// The CPUs of the set in ascending order; all 1024 that a machine may have if it is every CPU.
+    pub fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
+        (0..MAX_CPUS / 64).flat_map(|index| bits(index, self.word(index)))
+    }
+
     /// Whether this is every CPU.
     #[inline]
     pub fn is_all(&self) -> bool {
@@ -209,7 +252,8 @@ impl CpuSet {
     }
 
     /// The CPUs `64 · index .. 64 · index + 64`, one bit each.
-    fn word(&self, index: usize) -> u64 {
+    #[inline]
+    pub(crate) fn word(&self, index: usize) -> u64 {
         match self {
             CpuSet::All => u64::MAX,
             CpuSet::Few(word) => u64::from(index == 0) * word,
@@ -250,8 +294,7 @@ impl fmt::Display for CpuSet {
         if self.is_all() {
             return f.write_str("all");
         }
-        let mut cpus =
-            (0..MAX_CPUS / 64).flat_map(|index| bits(index, self.word(index))).peekable();
+        let mut cpus = self.iter().peekable();
         let mut comma = "";
         while let Some(first) = cpus.next() {
             let mut last = first;

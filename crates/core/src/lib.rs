@@ -46,6 +46,7 @@ mod call;
 pub mod checked;
 pub mod ids;
 pub mod machine;
+mod neighbours;
 pub mod params;
 pub mod policy;
 pub mod queue;

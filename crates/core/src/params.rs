@@ -50,11 +50,15 @@ impl TaskParams {
 /// What a policy may know about a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DomainParams {
-    /// Share of the machine relative to other domains; Xen's default is 256.
+    /// Share of the machine relative to other domains; Xen's default is
+    /// [`DEFAULT_DOMAIN_WEIGHT`].
     pub weight: u32,
     /// At most this much CPU time, in percent of one CPU; 0 is no cap.
     pub cap_percent: u32,
 }
+
+/// The weight of a domain that was given none: 256, Xen's default.
+pub const DEFAULT_DOMAIN_WEIGHT: u32 = 256;
 
 /// The weight of nice 0.
 pub const NICE_0_WEIGHT: u32 = 1024;

@@ -3,7 +3,9 @@
 
 use crate::error::Fault;
 use crate::fields;
+use crate::topology::{self, Source};
 use crate::tree::Node;
+use anysched_core::Machine;
 use anysched_workload::dist::Dist;
 use anysched_workload::import::ImportError;
 use anysched_workload::model::Model;
@@ -19,7 +21,8 @@ pub(crate) struct Files {
     models: BTreeMap<(String, String), Arc<Model>>,
     tasks: BTreeMap<String, Arc<TaskList>>,
     dists: BTreeMap<String, Dist>,
-    /// What models leave out, with the file's name, in the order of first use.
+    machines: BTreeMap<String, Machine>,
+    /// What models and machines leave out, with the file's name, in the order of first use.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -32,6 +35,7 @@ impl Files {
             models: BTreeMap::new(),
             tasks: BTreeMap::new(),
             dists: BTreeMap::new(),
+            machines: BTreeMap::new(),
             warnings: Vec::new(),
         }
     }
@@ -109,6 +113,38 @@ impl Files {
         let tasks = Arc::new(tasks);
         self.tasks.insert(name.to_string(), Arc::clone(&tasks));
         Ok(tasks)
+    }
+
+    /// The machine that `node` describes: in words, as a file, or as the one that this runs on.
+    pub(crate) fn machine(&mut self, node: &Node) -> Result<Machine, Fault> {
+        let spec = fields::text(node, "topology")?;
+        let source = Source::of(spec);
+        if source == Source::Words {
+            return topology::words(spec).map(|found| found.machine).map_err(|error| {
+                Fault::at(&node.at, format!("\"{spec}\" is not a topology")).help(format!(
+                    "{error}; or name an .xml of lstopo, a .json of lscpu, or `host`"
+                ))
+            });
+        }
+        if let Some(machine) = self.machines.get(spec) {
+            return Ok(machine.clone());
+        }
+        let found = match source {
+            Source::Host => topology::host(),
+            _ => topology::parse(spec, &self.read(spec, node)?),
+        };
+        let found = found.map_err(|error| {
+            Fault::at(&node.at, format!("{}: {}", error.place, error.message)).help(error.remedy)
+        })?;
+        if source == Source::Host {
+            // What the machine is like takes the place of what is in a file.
+            let like = topology::cpus_in_json(&found).to_string();
+            self.hashes.insert(spec.to_string(), blake3::hash(like.as_bytes()));
+        }
+        self.warnings
+            .extend(found.warnings.into_iter().map(|warning| format!("{spec}: {warning}")));
+        self.machines.insert(spec.to_string(), found.machine.clone());
+        Ok(found.machine)
     }
 
     /// Notes how many tasks of the file that `node` names may use none of the machine's CPUs.

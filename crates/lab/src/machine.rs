@@ -2,8 +2,10 @@
 
 use crate::error::Fault;
 use crate::fields::{self, Fields};
+use crate::files::Files;
+use crate::topology;
 use crate::tree::Node;
-use anysched_core::machine::Cpu;
+use anysched_core::machine::{Cpu, Level};
 use anysched_core::{CpuId, MAX_CPUS, Machine, Span, Time};
 use anysched_sim::{Costs, Setup};
 
@@ -24,11 +26,11 @@ const KEYS: [&str; 14] = [
     "capacity",
 ];
 
-/// The setup that `[machine]` describes, without an end.
-pub(crate) fn setup(node: &Node) -> Result<Setup, Fault> {
+/// The setup that `[machine]` describes, without an end; the topology may be in `files`.
+pub(crate) fn setup(node: &Node, files: &mut Files) -> Result<Setup, Fault> {
     let keys: Vec<&str> = KEYS.into_iter().chain(["hotplug"]).collect();
     let fields = Fields::of(node, "[machine]", &keys)?;
-    let machine = with_capacities(&fields, cpus(&fields, node)?)?;
+    let machine = with_capacities(&fields, cpus(&fields, node, files)?)?;
     let machine = machine.with_tick(fields.span("tick")?);
     let mut setup = Setup::new(machine);
     setup.costs = costs(&fields)?;
@@ -46,7 +48,7 @@ pub(crate) fn setup(node: &Node) -> Result<Setup, Fault> {
     Ok(setup)
 }
 
-fn cpus(fields: &Fields<'_>, node: &Node) -> Result<Machine, Fault> {
+fn cpus(fields: &Fields<'_>, node: &Node, files: &mut Files) -> Result<Machine, Fault> {
     match (fields.get("cpus"), fields.get("topology")) {
         (Some(_), Some(topology)) => {
             Err(Fault::at(&topology.at, "[machine] has `cpus` and `topology`")
@@ -56,13 +58,7 @@ fn cpus(fields: &Fields<'_>, node: &Node) -> Result<Machine, Fault> {
             let count = fields::whole(count, "cpus", 1..=MAX_CPUS)?;
             Machine::flat(count).map_err(|error| Fault::at(&node.at, error.to_string()))
         }
-        (None, Some(topology)) => {
-            let text = fields::text(topology, "topology")?;
-            Machine::parse(text).map_err(|error| {
-                Fault::at(&topology.at, format!("\"{text}\" is not a topology"))
-                    .help(error.to_string())
-            })
-        }
+        (None, Some(topology)) => files.machine(topology),
         (None, None) => Err(Fault::at(&node.at, "[machine] says nothing about its CPUs")
             .help("for example `cpus = 4` or `topology = \"2 nodes x 4 cores x 2 threads\"`")),
     }
@@ -102,8 +98,9 @@ fn costs(fields: &Fields<'_>) -> Result<Costs, Fault> {
         ..Costs::default()
     };
     if let Some(node) = fields.get("migration") {
-        let migration = Fields::of(node, "`migration`", &["core", "llc", "node"])?;
+        let migration = Fields::of(node, "`migration`", &["thread", "core", "llc", "node"])?;
         let cost = |key| migration.span(key).map(Option::unwrap_or_default);
+        costs.migrate_thread = cost("thread")?;
         costs.migrate_core = cost("core")?;
         costs.migrate_llc = cost("llc")?;
         costs.migrate_node = cost("node")?;
@@ -129,32 +126,19 @@ fn hotplug(fields: &Fields<'_>, cpus: usize) -> Result<Vec<(Time, CpuId, bool)>,
 
 /// One line about a machine, for headings: its CPUs and what on it is not free.
 pub(crate) fn describe(setup: &Setup) -> String {
-    use anysched_core::machine::Level;
     let machine = &setup.machine;
-    let counts = Level::ALL.map(|level| machine.groups(level));
-    let [cores, llcs, packages, nodes, _] = counts;
-    let mut parts = Vec::new();
-    for (count, of, name) in [
-        (nodes, 1, "node"),
-        (packages, nodes, "package"),
-        (llcs, packages, "llc"),
-        (cores, llcs, "core"),
-        (machine.cpus(), cores, "thread"),
-    ] {
-        let each = count / of;
-        if each > 1 {
-            parts.push(format!("{each} {name}s"));
-        }
-    }
-    let mut text = match parts.as_slice() {
-        [] => "1 CPU".to_string(),
-        [_] if cores == machine.cpus() && llcs == 1 => format!("{cores} CPUs"),
-        _ => parts.join(" x "),
+    let mut text = match topology::shape_in_words(machine) {
+        Some(words) => match words.strip_suffix(" cores").filter(|count| !count.contains(' ')) {
+            Some(cores) => format!("{cores} CPUs"),
+            None if machine.cpus() == 1 => "1 CPU".to_string(),
+            None => words,
+        },
+        None => topology::totals(machine),
     };
     if machine.cpu_ids().any(|cpu| machine.cpu(cpu).capacity != 1024) {
         text += " of unequal capacity";
     }
-    if setup.smt_speed != 1024 && cores != machine.cpus() {
+    if setup.smt_speed != 1024 && machine.groups(Level::Core) != machine.cpus() {
         text += &format!(", smt {:.2}", f64::from(setup.smt_speed) / 1024.0);
     }
     if let Some(tick) = machine.tick() {
@@ -170,6 +154,7 @@ pub(crate) fn describe(setup: &Setup) -> String {
 pub(crate) fn describe_costs(costs: &Costs) -> String {
     let list: Vec<String> = [
         ("context switch", costs.context_switch),
+        ("migration to a sibling", costs.migrate_thread),
         ("migration to a core", costs.migrate_core),
         ("to an LLC", costs.migrate_llc),
         ("to a node", costs.migrate_node),

@@ -271,7 +271,7 @@ fn build_group(
     let Some(machine) = part("machine") else {
         return Err(Fault::whole("no [machine]").help("add `[machine]` and `cpus = 4` below it"));
     };
-    let mut setup = machine::setup(machine)?;
+    let mut setup = machine::setup(machine, files)?;
     // Policies with machines of their own are given the same tasks as the others.
     let cpus = setup.machine.cpus();
     let loads = match part("workload") {
@@ -307,7 +307,7 @@ fn build_group(
                     .map_err(|why| Fault::at(key_at, why))?;
             }
             let machine = tree.as_table().and_then(|table| table.get("machine"));
-            let different = machine::setup(machine.unwrap_or(&tree))?;
+            let different = machine::setup(machine.unwrap_or(&tree), files)?;
             own = Arc::new(Setup { until: setup.until, ..different });
             let (words, costs) = (machine::describe(&own), machine::describe_costs(&own.costs));
             described.exceptions.push(format!("{}: {words}; costs: {costs}", policy.label));

@@ -230,7 +230,7 @@ fn read_kind(node: &Node, cpus: usize, files: &mut Files) -> Result<(Kind, Loads
         return Err(Fault::at(&name_node.at, "a virtual machine without a name")
             .help("rows and claims call it by its name: `name = \"web\"`"));
     }
-    let setup = read_machine(&fields)?;
+    let setup = read_machine(&fields, files)?;
     let policy = match fields.get("policy") {
         Some(node) => sweep::read_policies(node)?,
         None => sweep::read_policies(&Node::of_text("cfs", &node.at))?,
@@ -270,7 +270,7 @@ fn read_kind(node: &Node, cpus: usize, files: &mut Files) -> Result<(Kind, Loads
     Ok((kind, loads))
 }
 
-fn read_machine(fields: &Fields<'_>) -> Result<Setup, Fault> {
+fn read_machine(fields: &Fields<'_>, files: &mut Files) -> Result<Setup, Fault> {
     fields.whole("vcpus", 1..=MAX_CPUS)?;
     match (fields.get("vcpus"), fields.get("machine")) {
         (Some(vcpus), Some(machine))
@@ -301,7 +301,7 @@ fn read_machine(fields: &Fields<'_>) -> Result<Setup, Fault> {
                 )
                 .help("leave `hotplug` out; the machine itself has `start` and `stop`"));
             }
-            machine::setup(&Node { value: Value::Table(table), at })
+            machine::setup(&Node { value: Value::Table(table), at }, files)
         }
     }
 }

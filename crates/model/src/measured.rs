@@ -4,7 +4,7 @@ use anysched_core::Span;
 use anysched_workload::Op;
 use anysched_workload::dist::Dist;
 use anysched_workload::import::{self, ImportError, ftrace, swf};
-use anysched_workload::tasks_csv::{TaskList, line_at};
+use anysched_workload::tasks_csv::{TaskList, clipped, line_at};
 use std::fmt;
 use std::io::{Cursor, Read};
 
@@ -226,7 +226,7 @@ fn column(text: &[u8]) -> Result<Vec<Span>, (u64, String)> {
         let value = match field.parse::<u64>() {
             Ok(ns) => Span(ns),
             Err(_) => Span::parse(field).map_err(|why| {
-                let shown: String = field.chars().take(40).collect();
+                let shown = clipped(field);
                 let number = field.starts_with(|c: char| c.is_ascii_digit() || c == '.');
                 let why = if number { format!(": {why}") } else { " such as \"3ms\"".to_string() };
                 (line, format!("\"{shown}\" is no time{why}; a plain number is whole ns"))

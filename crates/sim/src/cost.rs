@@ -8,8 +8,11 @@ use anysched_core::{Machine, Span};
 pub struct Costs {
     /// A CPU goes to another task than it ran last.
     pub context_switch: Span,
-    /// A task runs on another core of the same last-level cache than before. Moving to an SMT
-    /// sibling is free: they share all caches.
+    /// A task runs on an SMT sibling of the CPU that it ran on before: they share all caches, but
+    /// not what a CPU keeps of a task's context.
+    pub migrate_thread: Span,
+    /// It runs on another core of the same last-level cache: its caches are cold there, which is
+    /// paid for at once, here and below.
     pub migrate_core: Span,
     /// It runs behind another last-level cache of the same node.
     pub migrate_llc: Span,
@@ -17,13 +20,14 @@ pub struct Costs {
     pub migrate_node: Span,
     /// Every pick.
     pub pick_base: Span,
-    /// Every task that a pick looks at one by one.
+    /// Every task that a pick looks at one by one, with the runqueue locked.
     pub pick_per_item: Span,
     /// Every enqueue, on the waker's CPU; of a timer or a device, on the CPU the task last ran on.
     pub enqueue_base: Span,
     /// Times log2(tasks queued + 1), every enqueue.
     pub enqueue_log: Span,
-    /// A runqueue's lock is held this long by every enqueue and pick; CPUs queue for it in order.
+    /// A runqueue's lock is held this long by every enqueue and pick, and besides while a pick
+    /// looks at tasks one by one; CPUs queue for it in order. Zero: there is no lock.
     pub lock_hold: Span,
     /// A CPU is kicked by another.
     pub ipi: Span,
@@ -40,7 +44,8 @@ impl Costs {
     /// The cost of running a task at this distance from where it ran before.
     pub fn migration(&self, distance: Distance) -> Span {
         match distance {
-            Distance::Same | Distance::Shares(Level::Core) => Span::ZERO,
+            Distance::Same => Span::ZERO,
+            Distance::Shares(Level::Core) => self.migrate_thread,
             Distance::Shares(Level::Llc) => self.migrate_core,
             Distance::Shares(Level::Package | Level::Node) => self.migrate_llc,
             Distance::Shares(Level::Machine) => self.migrate_node,
@@ -99,7 +104,8 @@ mod tests {
     #[test]
     fn migration_costs_by_distance() {
         let costs = Costs {
-            migrate_core: Span(1),
+            migrate_thread: Span(2),
+            migrate_core: Span(5),
             migrate_llc: Span(10),
             migrate_node: Span(30),
             ..Costs::default()
@@ -109,6 +115,6 @@ mod tests {
             let cpu = anysched_core::CpuId;
             costs.migration(machine.distance(cpu(0), cpu(to))).0
         };
-        assert_eq!([0, 1, 2, 4, 8].map(cost), [0, 0, 1, 10, 30]);
+        assert_eq!([0, 1, 2, 4, 8].map(cost), [0, 2, 5, 10, 30]);
     }
 }

@@ -408,6 +408,8 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             self.tell_leaving(id, cpu);
         }
         let id = self.tasks.create(at);
+        // What the last task of this number had is not its.
+        self.objects.take_message(id);
         let task = &mut self.tasks[id];
         task.nice = new.nice;
         task.cpu = creator.map_or(0, |cpu| cpu.0);
@@ -483,20 +485,20 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         };
         let ((), work) = self.call_counting(|policy, cx| policy.enqueue(cx, id, arrival));
         if !self.free {
-            let cost = self.setup.costs.enqueue(work.queued) + self.lock(work.queue);
+            let cost = self.setup.costs.enqueue(work.queued) + self.lock(work.queue, Span::ZERO);
             self.charge(from.unwrap_or(last), cost);
         }
         self.sample();
     }
 
-    /// Waits for the lock of `queue` and holds it: the time both take.
-    fn lock(&mut self, queue: u16) -> Span {
+    /// Waits for the lock of `queue` and does `work` while holding it: the time all that takes.
+    fn lock(&mut self, queue: u16, work: Span) -> Span {
         let hold = self.setup.costs.lock_hold;
         if hold == Span::ZERO {
-            return Span::ZERO;
+            return work;
         }
         let free = &mut self.locks[usize::from(queue)];
-        *free = (*free).max(self.now) + hold;
+        *free = (*free).max(self.now) + hold + work;
         free.since(self.now)
     }
 
@@ -724,10 +726,10 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         migrated_from: Option<CpuId>,
         work: &Work,
     ) -> Span {
-        let mut cost = self.lock(work.queue) + self.cpus[cpu].free_at.since(self.now);
+        let search = self.setup.costs.pick_per_item.scaled(u64::from(work.scanned), 1);
+        let mut cost = self.lock(work.queue, search) + self.cpus[cpu].free_at.since(self.now);
         let costs = &self.setup.costs;
         cost += costs.pick_base;
-        cost += costs.pick_per_item.scaled(u64::from(work.scanned), 1);
         if switched {
             cost += costs.context_switch;
         }

@@ -62,21 +62,20 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         at: Time,
     ) {
         if let Some(woken) = self.objects.signal(channel, sent) {
-            self.tasks[woken].message = sent.unwrap_or(at);
+            self.objects.give_message(woken, sent.unwrap_or(at));
             self.wake(woken, waker, at);
         }
     }
 
     /// `task` sends the message that it has, or a new one.
     fn send_on(&mut self, id: TaskId, port: Port) {
-        let sent = std::mem::replace(&mut self.tasks[id].message, Time::NEVER);
-        self.send(port, if sent == Time::NEVER { self.now } else { sent });
+        let sent = self.objects.take_message(id).unwrap_or(self.now);
+        self.send(port, sent);
     }
 
     /// `task` answers the message that it has; the answer takes `way`.
     fn reply(&mut self, id: TaskId, way: Span) {
-        let sent = std::mem::replace(&mut self.tasks[id].message, Time::NEVER);
-        if sent != Time::NEVER {
+        if let Some(sent) = self.objects.take_message(id) {
             self.metrics.round_trip.record((self.now + way).since(sent).0);
         }
     }
@@ -122,14 +121,14 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                 }
             }
             Op::Wait(channel) => match self.objects.take(channel, id) {
-                Some(sent) => self.tasks[id].message = sent,
+                Some(sent) => self.objects.give_message(id, sent),
                 None => return Then::Leaves(Off::Blocked),
             },
             Op::Signal(channel) => self.signal(channel, Some(self.now), here, self.now),
             Op::Notify(channel) => self.signal(channel, None, here, self.now),
             Op::Broadcast(channel) => {
                 while let Some(woken) = self.objects.signal(channel, None) {
-                    self.tasks[woken].message = self.now;
+                    self.objects.give_message(woken, self.now);
                     self.wake(woken, here, self.now);
                 }
             }

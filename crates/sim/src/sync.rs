@@ -13,6 +13,9 @@ pub(crate) struct Objects {
     channels: Vec<(VecDeque<Time>, List)>,
     locks: Vec<(Option<TaskId>, List)>,
     barriers: Vec<(u32, List)>,
+    /// When the message that a task has was sent, by task; `NEVER`: it has none. Only as long as
+    /// the last task that ever had one needs: it is empty where no task waits at a channel.
+    messages: Vec<Time>,
 }
 
 impl Objects {
@@ -22,6 +25,7 @@ impl Objects {
             channels: vec![Default::default(); sizes.channels as usize],
             locks: vec![(None, List::default()); sizes.locks as usize],
             barriers: sizes.barriers.iter().map(|&n| (n.max(1), List::default())).collect(),
+            messages: Vec::new(),
         }
     }
 
@@ -48,6 +52,20 @@ impl Objects {
             stored.extend(sent);
         }
         woken
+    }
+
+    /// `task` has the message sent at `sent`, instead of the one that it had.
+    pub(crate) fn give_message(&mut self, task: TaskId, sent: Time) {
+        if task.index() >= self.messages.len() {
+            self.messages.resize(task.index() + 1, Time::NEVER);
+        }
+        self.messages[task.index()] = sent;
+    }
+
+    /// When the message that `task` has was sent; it has none from now on.
+    pub(crate) fn take_message(&mut self, task: TaskId) -> Option<Time> {
+        let sent = std::mem::replace(self.messages.get_mut(task.index())?, Time::NEVER);
+        (sent != Time::NEVER).then_some(sent)
     }
 
     /// Whether `task` got the lock; otherwise it waits for it. Taking it twice keeps it.
@@ -89,5 +107,22 @@ impl Objects {
     pub(crate) fn next_met(&mut self, barrier: Barrier) -> Option<TaskId> {
         let (_, list) = &mut self.barriers[barrier.0 as usize];
         self.links.pop_front(list)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_take_memory_only_where_there_are_some() {
+        let mut objects = Objects::new(&Sizes::default());
+        assert_eq!(objects.take_message(TaskId(1_000_000)), None);
+        assert_eq!(objects.messages.capacity(), 0);
+        objects.give_message(TaskId(2), Time(5));
+        objects.give_message(TaskId(2), Time(7));
+        assert_eq!(objects.take_message(TaskId(1)), None);
+        assert_eq!(objects.take_message(TaskId(2)), Some(Time(7)));
+        assert_eq!(objects.take_message(TaskId(2)), None);
     }
 }

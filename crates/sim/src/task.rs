@@ -42,8 +42,6 @@ pub(crate) struct Task {
     pub(crate) blocked: Span,
     /// Its current job, for tasks that have jobs.
     pub(crate) job: Job,
-    /// When the message that it has was sent; `NEVER`: it has none.
-    pub(crate) message: Time,
     /// Its parameters where they are not the defaults.
     pub(crate) params: Option<Box<TaskParams>>,
 }
@@ -89,7 +87,6 @@ impl Tasks {
             serial: self.created,
             arrival: now,
             first_run: Time::NEVER,
-            message: Time::NEVER,
             since: now,
             ..Task::default()
         };

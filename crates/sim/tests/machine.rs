@@ -204,6 +204,19 @@ fn signals_are_stored_notifications_are_not() {
 }
 
 #[test]
+fn a_message_dies_with_its_task() {
+    let mut load = model(vec![
+        task(0, vec![Op::Signal(Channel(0)), Op::Wait(Channel(0)), run(1)]),
+        // It gets the number of the first.
+        task(5, vec![run(1), Op::Reply(Span::ZERO)]),
+    ]);
+    load.sizes.channels = 1;
+    let (metrics, results) = play(cpus(1), "fcfs", &[], load);
+    assert_eq!(completions(&results), [1, 6]);
+    assert_eq!(metrics.round_trip.count(), 0);
+}
+
+#[test]
 fn spawned_tasks_begin_when_they_are_spawned() {
     let child = ModelTask { arrives: None, ..task(0, vec![run(2)]) };
     let load = model(vec![task(0, vec![run(1), Op::Spawn(1), run(1)]), child]);

@@ -92,7 +92,8 @@ impl TaskList {
         let mut reader =
             ReaderBuilder::new().comment(Some(b'#')).trim(Trim::All).from_reader(&text[..]);
         let header = reader.headers().map_err(refused)?;
-        let places = places(header).map_err(|what| at(line_at(&text, header.position()), what))?;
+        let places = places(header, COLUMNS, 2)
+            .map_err(|what| at(line_at(&text, header.position()), what))?;
         let mut record = StringRecord::new();
         let mut rows = Vec::new();
         while reader.read_record(&mut record).map_err(refused)? {
@@ -184,7 +185,8 @@ pub fn line_at(text: &[u8], position: Option<&csv::Position>) -> u64 {
     1 + (lines_before + skipped) as u64
 }
 
-fn describe(error: &csv::Error) -> String {
+/// Why a record of a table whose first line names the columns was refused.
+pub fn describe(error: &csv::Error) -> String {
     match error.kind() {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
             format!("{len} fields, but the first line names {expected_len} columns")
@@ -196,23 +198,33 @@ fn describe(error: &csv::Error) -> String {
     }
 }
 
-/// Where each of [`COLUMNS`] is in a record.
-type Places = [Option<usize>; COLUMNS.len()];
+/// The first 40 characters of a field, for error messages.
+pub fn clipped(field: &str) -> &str {
+    field.char_indices().nth(40).map_or(field, |(end, _)| &field[..end])
+}
 
-fn places(header: &StringRecord) -> Result<Places, String> {
-    let mut places = Places::default();
+/// Where each of `columns` is in a record below `header`. The first `needed` of them have to be
+/// there.
+///
+/// Errors: a column that is unknown, missing or given twice.
+pub fn places<const N: usize>(
+    header: &StringRecord,
+    columns: [&str; N],
+    needed: usize,
+) -> Result<[Option<usize>; N], String> {
+    let mut places = [None; N];
     for (place, name) in header.iter().enumerate() {
-        let Some(column) = COLUMNS.iter().position(|&known| known == name) else {
-            let hint = nearest(name, COLUMNS);
+        let Some(column) = columns.iter().position(|&known| known == name) else {
+            let hint = nearest(name, columns);
             let hint = hint.map_or(String::new(), |near| format!("did you mean {near}? "));
-            let known = COLUMNS.join(", ");
+            let known = columns.join(", ");
             return Err(format!("unknown column \"{name}\"; {hint}the columns are {known}"));
         };
         if places[column].replace(place).is_some() {
             return Err(format!("column {name} is there twice"));
         }
     }
-    match COLUMNS.iter().zip(places).take(2).find(|(_, place)| place.is_none()) {
+    match columns.iter().zip(places).take(needed).find(|(_, place)| place.is_none()) {
         Some((name, _)) => {
             Err(format!("column {name} is missing; the first line names the columns"))
         }
@@ -220,7 +232,7 @@ fn places(header: &StringRecord) -> Result<Places, String> {
     }
 }
 
-fn row(record: &StringRecord, places: &Places) -> Result<Row, String> {
+fn row(record: &StringRecord, places: &[Option<usize>]) -> Result<Row, String> {
     let field = |column: usize| places[column].and_then(|place| record.get(place)).unwrap_or("");
     let wrong = |column: usize, why: &str| {
         format!("column {} is \"{}\": {why}", COLUMNS[column], field(column))
@@ -392,6 +404,13 @@ mod tests {
         let latin1: &[u8] = b"arrival_ns,service_ns,name\n1,2,caf\xe9\n";
         let error = TaskList::read(latin1, "x").unwrap_err();
         assert_eq!(error.to_string(), "x:2: field 3 is not UTF-8; save the file as UTF-8");
+    }
+
+    #[test]
+    fn long_fields_are_clipped_between_characters() {
+        assert_eq!(clipped(""), "");
+        assert_eq!(clipped(&"é".repeat(40)), "é".repeat(40));
+        assert_eq!(clipped(&"é".repeat(41)), "é".repeat(40));
     }
 
     #[test]

@@ -18,6 +18,24 @@ pub const CLOSED: &[(u64, u64)] = &[(0, 7), (0, 2), (0, 5), (0, 1), (0, 9), (0, 
 /// (arrival, size) in ms: the open arrivals of the golden vectors.
 pub const OPEN: &[(u64, u64)] = &[(0, 6), (1, 3), (2, 8), (5, 1), (6, 2)];
 
+/// The CPUs in `kicks`, which is cleared.
+pub fn kicked(kicks: &mut CpuMask) -> Vec<u16> {
+    let kicked = kicks.iter().map(|cpu| cpu.0).collect();
+    kicks.clear();
+    kicked
+}
+
+/// One value of [`Scheduler::probe`].
+pub fn probe(policy: &(impl Scheduler + ?Sized), task: u32, name: &str) -> i64 {
+    let mut found = None;
+    policy.probe(TaskId(task), &mut |key, value| {
+        if key == name {
+            found = Some(value);
+        }
+    });
+    found.expect("the policy shows this value")
+}
+
 /// A scheduler and the time it believes in.
 pub struct Drive<Q> {
     pub smp: Smp<Q>,
@@ -90,20 +108,12 @@ impl<Q: RunQueue> Drive<Q> {
 
     /// The CPUs kicked since the last time of asking.
     pub fn kicked(&mut self) -> Vec<u16> {
-        let kicked = self.kicks.iter().map(|cpu| cpu.0).collect();
-        self.kicks.clear();
-        kicked
+        kicked(&mut self.kicks)
     }
 
     /// One value of [`Scheduler::probe`].
     pub fn probe(&self, task: u32, name: &str) -> i64 {
-        let mut found = None;
-        self.smp.probe(TaskId(task), &mut |key, value| {
-            if key == name {
-                found = Some(value);
-            }
-        });
-        found.expect("the policy shows this value")
+        probe(&self.smp, task, name)
     }
 }
 

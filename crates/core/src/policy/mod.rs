@@ -5,6 +5,7 @@ use crate::registry::policies;
 
 #[cfg(test)]
 mod drive;
+pub mod virtual_deadline;
 
 policies! {
     "fcfs" fcfs => Fcfs: RunQueue, "First come, first served, each task to completion";
@@ -18,6 +19,8 @@ policies! {
     "cfs-arceos" cfs_arceos => CfsArceos: RunQueue, "ArceOS: fair by weighted ticks";
     "eevdf" eevdf => Eevdf: RunQueue, "Linux since 6.6: earliest eligible virtual deadline first";
     "m-rsf" m_rsf => MRsf: RunQueue, "Shortest first for two slices, then first come";
+    "bfs" bfs => Bfs: Scheduler, "One runqueue, earliest virtual deadline first, sticky tasks";
+    "gfs" gfs => Gfs: Scheduler, "BFS's deadlines in a runqueue per core or package, balanced";
     "osv" osv => Osv: Scheduler, "OSv: least exponentially decayed use of the CPU first";
     "mqms-loose" mqms_loose => MqmsLoose: RunQueue, "Strawman: FCFS and RR queues by task number";
     "credit" credit => Credit: Scheduler, "Xen: domains share by weight and cap, wakers first";

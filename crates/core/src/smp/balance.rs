@@ -245,9 +245,7 @@ impl<Q: RunQueue> Smp<Q> {
         }
         let Some(reach) = self.params.steal.level() else { return false };
         let mut victims = core::mem::take(&mut self.balancer.victims);
-        victims.clear();
-        victims.extend(self.victims(queue, cpu, reach));
-        let task = self.find_spare(cx, cpu, &mut victims);
+        let task = self.find_nearest_spare(cx, queue, cpu, reach, &mut victims);
         self.balancer.victims = victims;
         if let Some(task) = task {
             self.move_task(cx, task, queue);
@@ -255,26 +253,67 @@ impl<Q: RunQueue> Smp<Q> {
         task.is_some()
     }
 
-    /// The runqueues with waiting tasks from which `cpu`, which serves `own`, may pull.
-    fn victims(&self, own: usize, cpu: CpuId, reach: Level) -> impl Iterator<Item = Victim> + '_ {
-        self.waiting.iter().filter_map(move |queue| {
-            let distance = self.machine.distance(cpu, self.members(queue.index())[0].cpu);
-            let near = queue.index() != own && distance <= Distance::Shares(reach);
-            let load = || Reverse(self.relative_load(queue.index()));
-            near.then(|| Victim { distance, load: load(), queue: queue.0 })
-        })
+    /// The task that `cpu`, which serves `own`, takes: of the nearest runqueue that has one, one
+    /// that is not cache-hot; if none has, the first cache-hot one. `victims` is room to work in.
+    fn find_nearest_spare(
+        &self,
+        cx: &mut Cx<'_>,
+        own: usize,
+        cpu: CpuId,
+        reach: Level,
+        victims: &mut Vec<Victim>,
+    ) -> Option<TaskId> {
+        let mut hot = None;
+        for level in Level::ALL {
+            victims.clear();
+            victims.extend(self.victims(own, cpu, level));
+            let (spare, hot_here) = self.find_spare(cx, cpu, victims);
+            if spare.is_some() {
+                return spare;
+            }
+            hot = hot.or(hot_here);
+            if level == reach || self.machine.groups(level) == 1 {
+                break;
+            }
+        }
+        hot
     }
 
-    /// The task that `cpu` takes: of the first of `victims` that has one, one that is not
-    /// cache-hot; if none has, the first cache-hot one.
-    fn find_spare(&self, cx: &mut Cx<'_>, cpu: CpuId, victims: &mut [Victim]) -> Option<TaskId> {
+    /// The runqueues with waiting tasks that share `level` with `cpu`, which serves `own`, and
+    /// nothing nearer.
+    fn victims(&self, own: usize, cpu: CpuId, level: Level) -> impl Iterator<Item = Victim> + '_ {
+        let victim = move |queue: CpuId| {
+            let distance = self.machine.distance(cpu, self.members(queue.index())[0].cpu);
+            let wanted = queue.index() != own
+                && match level {
+                    Level::Core => distance <= Distance::Shares(Level::Core),
+                    level => distance == Distance::Shares(level),
+                };
+            let load = || Reverse(self.relative_load(queue.index()));
+            wanted.then(|| Victim { distance, load: load(), queue: queue.0 })
+        };
+        // A runqueue has the number of its CPU if there is one for each: only those near need to be
+        // looked at.
+        let per_cpu = self.params.layout.level().is_none();
+        let around = if per_cpu { self.neighbours.of(level, cpu) } else { &self.waiting };
+        self.waiting.iter_among(around).filter_map(victim)
+    }
+
+    /// Of `victims`, the task that `cpu` takes from the busiest that has one; and the first
+    /// cache-hot one.
+    fn find_spare(
+        &self,
+        cx: &mut Cx<'_>,
+        cpu: CpuId,
+        victims: &mut [Victim],
+    ) -> (Option<TaskId>, Option<TaskId>) {
         let mut hot = None;
         for round in 0..victims.len() {
             // Mostly the first will do: the others are put in order only if it does not.
             match round {
                 0 => {
-                    let least = (0..victims.len()).min_by_key(|&index| victims[index])?;
-                    victims.swap(0, least);
+                    let least = (0..victims.len()).min_by_key(|&index| victims[index]);
+                    victims.swap(0, least.unwrap_or(0));
                 }
                 1 => victims[1..].sort_unstable(),
                 _ => {}
@@ -297,11 +336,11 @@ impl<Q: RunQueue> Smp<Q> {
             let spare = self.rule.spare(&at!(self, cx.now, queue), fits);
             cx.work.scanned += scanned.get() - u32::from(spare.is_some());
             if spare.is_some() {
-                return spare;
+                return (spare, hot);
             }
             hot = hot.or(hot_here.get());
         }
-        hot
+        (None, hot)
     }
 
     /// When balancing is due, while anything waits.

@@ -17,6 +17,7 @@ pub use config::{Balance, Layout, Place, SmpParams, Steal};
 
 use crate::ids::{CpuId, CpuMask, CpuSet, TaskId};
 use crate::machine::Machine;
+use crate::neighbours::Neighbours;
 use crate::params::{ParamError, TaskParams};
 use crate::registry::Policy;
 use crate::time::{Span, Time};
@@ -257,7 +258,7 @@ pub struct Smp<Q> {
     restricted: u32,
     /// For round-robin placement.
     next_queue: usize,
-    neighbours: place::Neighbours,
+    neighbours: Neighbours,
     balancer: balance::Balancer,
 }
 
@@ -360,7 +361,7 @@ impl<Q: RunQueue> Smp<Q> {
             tasks: Vec::new(),
             restricted: 0,
             next_queue: 0,
-            neighbours: place::Neighbours::new(machine),
+            neighbours: Neighbours::new(machine),
             balancer: balance::Balancer::new(machine, smp, queues),
         })
     }

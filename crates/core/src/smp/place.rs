@@ -1,39 +1,10 @@
 //! Placement: which runqueue a task enters, and which idle CPU is told of it.
 
-use alloc::vec::Vec;
-
 use super::At;
 use super::{Entry, NO_CPU, Place, Removal, RunQueue, Smp, State, Why, at};
-use crate::ids::{CpuId, CpuMask, CpuSet, TaskId};
-use crate::machine::{Level, Machine};
+use crate::ids::{CpuId, CpuSet, TaskId};
+use crate::machine::Level;
 use crate::{Arrival, Cx, Enqueue, Off};
-
-/// The CPUs of each group of the levels between a core and the whole machine, as sets.
-#[derive(Debug)]
-pub(super) struct Neighbours {
-    masks: [Vec<CpuMask>; 3],
-}
-
-impl Neighbours {
-    const LEVELS: [Level; 3] = [Level::Llc, Level::Package, Level::Node];
-
-    pub(super) fn new(machine: &Machine) -> Neighbours {
-        let mask = |level, group| {
-            let mut mask = CpuMask::EMPTY;
-            machine.members(level, group as u16).iter().for_each(|&cpu| mask.insert(cpu));
-            mask
-        };
-        let masks = Neighbours::LEVELS
-            .map(|level| (0..machine.groups(level)).map(|group| mask(level, group)).collect());
-        Neighbours { masks }
-    }
-
-    /// The CPUs that share `level`, which is one of [`Neighbours::LEVELS`], with `cpu`.
-    fn of(&self, machine: &Machine, level: Level, cpu: CpuId) -> &CpuMask {
-        let groups = &self.masks[level as usize - Level::Llc as usize];
-        &groups[usize::from(machine.cpu(cpu).group(level))]
-    }
-}
 
 impl<Q: RunQueue> Smp<Q> {
     /// The runqueue that `task` enters; `near` is where it last ran or where it was created.
@@ -187,8 +158,8 @@ impl<Q: RunQueue> Smp<Q> {
             return Some(prev);
         }
         if !self.idle.is_empty() {
-            let cache = self.machine.sharing(Level::Llc, target);
-            let mut idle = cache.iter().copied().filter(|&cpu| is_idle(cpu));
+            let cache = self.neighbours.of(Level::Llc, target);
+            let mut idle = self.idle.iter_among(cache).filter(|&cpu| is_idle(cpu));
             if let Some(first) = idle.next() {
                 let mut rest = core::iter::once(first).chain(idle);
                 return Some(rest.find(|&cpu| self.is_idle_core(cpu)).unwrap_or(first));
@@ -233,17 +204,12 @@ impl<Q: RunQueue> Smp<Q> {
     /// The idle CPU of `affinity` nearest to `centre` that shares `reach` with it; the lowest of
     /// equals.
     fn idle_around(&self, centre: CpuId, reach: Level, affinity: &CpuSet) -> Option<CpuId> {
-        let free = |cpu: &CpuId| self.idle.contains(*cpu) && affinity.contains(*cpu);
         for level in Level::ALL {
             if self.machine.groups(level) == 1 {
                 return self.idle.lowest_of(affinity);
             }
-            let found = if level == Level::Core {
-                self.machine.sharing(level, centre).iter().copied().find(free)
-            } else {
-                let mask = self.neighbours.of(&self.machine, level, centre);
-                self.idle.lowest_of_both(mask, affinity)
-            };
+            let near = self.neighbours.of(level, centre);
+            let found = self.idle.lowest_among(|word| near.word(word) & affinity.word(word));
             if found.is_some() || level == reach {
                 return found;
             }

@@ -2,15 +2,11 @@
 
 use super::{MOST_TASKS, SetError, Task, TaskSet};
 use anysched_core::Span;
-use anysched_workload::nearest::nearest;
-use anysched_workload::tasks_csv::line_at;
-use csv::{ErrorKind, ReaderBuilder, StringRecord, Trim};
+use anysched_workload::tasks_csv::{clipped, describe, line_at, places};
+use csv::{ReaderBuilder, StringRecord, Trim};
 use std::io::Read;
 
 const COLUMNS: [&str; 4] = ["run", "period", "deadline", "jitter"];
-
-/// Where each of [`COLUMNS`] is in a record.
-type Places = [Option<usize>; COLUMNS.len()];
 
 /// Reads a task set; `file` is its name for errors.
 ///
@@ -38,7 +34,9 @@ pub fn read(mut input: impl Read, file: &str) -> Result<TaskSet, SetError> {
                     task follows, such as 2ms,10ms,8ms";
         return Err(SetError(format!("{file}: {what}")));
     }
-    let places = places(&header).map_err(|what| at(line_at(text, header.position()), what))?;
+    let names = header.iter().map(clipped).collect();
+    let places =
+        places(&names, COLUMNS, 2).map_err(|what| at(line_at(text, header.position()), what))?;
     let (mut tasks, mut record) = (Vec::new(), StringRecord::new());
     while reader.read_record(&mut record).map_err(refused)? {
         if tasks.len() == MOST_TASKS {
@@ -56,45 +54,11 @@ pub fn read(mut input: impl Read, file: &str) -> Result<TaskSet, SetError> {
     TaskSet::new(tasks).map_err(|error| SetError(format!("{file}: {error}")))
 }
 
-fn describe(error: &csv::Error) -> String {
-    match error.kind() {
-        ErrorKind::UnequalLengths { expected_len, len, .. } => {
-            format!("{len} fields, but the first line names {expected_len} columns")
-        }
-        ErrorKind::Utf8 { err, .. } => {
-            format!("field {} is not UTF-8; save the file as UTF-8", err.field() + 1)
-        }
-        _ => error.to_string(),
-    }
-}
-
-fn places(header: &StringRecord) -> Result<Places, String> {
-    let mut places = Places::default();
-    for (place, name) in header.iter().enumerate() {
-        let Some(column) = COLUMNS.iter().position(|&known| known == name) else {
-            let name: String = name.chars().take(40).collect();
-            let hint = nearest(&name, COLUMNS);
-            let hint = hint.map_or(String::new(), |near| format!("did you mean {near}? "));
-            let known = COLUMNS.join(", ");
-            return Err(format!("unknown column \"{name}\"; {hint}the columns are {known}"));
-        };
-        if places[column].replace(place).is_some() {
-            return Err(format!("column {name} is there twice"));
-        }
-    }
-    match COLUMNS.iter().zip(places).take(2).find(|(_, place)| place.is_none()) {
-        Some((name, _)) => {
-            Err(format!("column {name} is missing; the first line names the columns"))
-        }
-        None => Ok(places),
-    }
-}
-
-fn task(record: &StringRecord, places: &Places) -> Result<Task, String> {
+fn task(record: &StringRecord, places: &[Option<usize>]) -> Result<Task, String> {
     let time = |column: usize| {
         let name = COLUMNS[column];
         let field = places[column].and_then(|place| record.get(place)).unwrap_or("");
-        let shown: String = field.chars().take(40).collect();
+        let shown = clipped(field);
         match Span::parse(field) {
             _ if field.is_empty() => Ok(None),
             Ok(Span::MAX) => Err(format!("{name} is {shown}; give a time, for example 10ms")),
@@ -186,6 +150,11 @@ mod tests {
         let many = format!("run,period\n{}", "1ms,5s\n".repeat(1001));
         let error = "f:1002: more than 1000 tasks, which cannot be analysed";
         assert_eq!(read(&many).unwrap_err(), error);
+        let error = format!(
+            "f:1: unknown column \"{}\"; the columns are run, period, deadline, jitter",
+            "x".repeat(40)
+        );
+        assert_eq!(read(&"x".repeat(41)).unwrap_err(), error);
         let error = super::super::read(&b"run,period\n\xff,2ms\n"[..], "f").unwrap_err();
         assert_eq!(error.to_string(), "f:2: field 1 is not UTF-8; save the file as UTF-8");
     }

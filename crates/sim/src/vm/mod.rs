@@ -13,6 +13,7 @@ mod trace;
 
 pub(crate) use guest::Guest;
 
+use anysched_core::params::DEFAULT_DOMAIN_WEIGHT;
 use anysched_core::{
     DomainId, DomainParams, Enqueue, Off, Scheduler, Span, TaskId, TaskParams, Time,
 };
@@ -70,7 +71,7 @@ impl Vm {
         Vm {
             name: name.to_string(),
             domain,
-            share: DomainParams { weight: 256, cap_percent: 0 },
+            share: DomainParams { weight: DEFAULT_DOMAIN_WEIGHT, cap_percent: 0 },
             vcpus: vec![TaskParams::default(); setup.machine.cpus()],
             setup,
             policy,

@@ -39,7 +39,7 @@ mod tests;
 use alloc::vec::Vec;
 
 use crate::ids::{CpuId, CpuMask, CpuSet, DomainId, TaskId};
-use crate::params::{DomainParams, ParamError, TaskParams};
+use crate::params::{DEFAULT_DOMAIN_WEIGHT, DomainParams, ParamError, TaskParams};
 use crate::queue::{Links, List};
 use crate::registry::Policy;
 use crate::time::{Span, Time};
@@ -210,7 +210,8 @@ struct Domain {
 
 impl Default for Domain {
     fn default() -> Domain {
-        Domain { weight: 256, cap: 0, active: List::default(), newest: None }
+        let weight = DEFAULT_DOMAIN_WEIGHT.into();
+        Domain { weight, cap: 0, active: List::default(), newest: None }
     }
 }
 

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::policy::drive::ms;
+use crate::policy::drive::{self, ms};
 use crate::registry::policy;
 use crate::{
     Arrival, CpuId, CpuMask, CpuSet, Cx, DomainId, DomainParams, Enqueue, Machine, Off, Scheduler,
@@ -97,19 +97,11 @@ impl Drive {
     }
 
     fn kicked(&mut self) -> Vec<u16> {
-        let kicked = self.kicks.iter().map(|cpu| cpu.0).collect();
-        self.kicks.clear();
-        kicked
+        drive::kicked(&mut self.kicks)
     }
 
     fn probe(&self, task: u32, name: &str) -> i64 {
-        let mut found = None;
-        self.credit.probe(TaskId(task), &mut |key, value| {
-            if key == name {
-                found = Some(value);
-            }
-        });
-        found.expect("the policy shows this value")
+        drive::probe(&*self.credit, task, name)
     }
 
     fn credits(&self, tasks: core::ops::Range<u32>) -> Vec<i64> {

@@ -5,10 +5,9 @@ use alloc::vec::Vec;
 use super::{Credit2, MIN_TIMER, Place, Task};
 use crate::Cx;
 use crate::ids::{DomainId, TaskId};
+use crate::params::DEFAULT_DOMAIN_WEIGHT;
 use crate::queue::List;
 use crate::time::{Span, Time};
-
-pub(super) const DEFAULT_WEIGHT: u32 = 256;
 
 /// A domain, whose vCPUs share a weight and a cap.
 #[derive(Clone, Debug)]
@@ -35,7 +34,7 @@ impl Credit2 {
         let index = usize::from(domain.0);
         if self.domains.len() <= index {
             let parked = List::default();
-            let new = Domain { weight: DEFAULT_WEIGHT, vcpus: 0, cap: None, parked };
+            let new = Domain { weight: DEFAULT_DOMAIN_WEIGHT, vcpus: 0, cap: None, parked };
             self.domains.resize(index + 1, new);
         }
         &mut self.domains[index]

@@ -79,7 +79,7 @@ use self::budget::Domain;
 use self::layout::Runqueues;
 use self::load::{Load, Loads, Shift};
 use crate::ids::{CpuId, CpuSet, DomainId, TaskId};
-use crate::params::{DomainParams, ParamError, TaskParams};
+use crate::params::{DEFAULT_DOMAIN_WEIGHT, DomainParams, ParamError, TaskParams};
 use crate::queue::{Forest, Links, List, Tree};
 use crate::registry::Policy;
 use crate::time::{Span, Time};
@@ -285,7 +285,7 @@ impl Task {
         Task {
             affinity: params.affinity.clone(),
             domain: params.domain,
-            weight: budget::DEFAULT_WEIGHT,
+            weight: DEFAULT_DOMAIN_WEIGHT,
             residual: 0,
             credit: CREDIT_INIT,
             budget: None,

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use super::{Credit2, Credit2Params};
 use crate::params::{DomainParams, Params};
+use crate::policy::drive;
 use crate::registry::Policy;
 use crate::{
     Arrival, CpuId, CpuMask, CpuSet, Cx, DomainId, Enqueue, Machine, Off, Scheduler, Span, TaskId,
@@ -91,19 +92,11 @@ impl Rig {
     }
 
     fn kicked(&mut self) -> Vec<u16> {
-        let kicked = self.kicks.iter().map(|cpu| cpu.0).collect();
-        self.kicks.clear();
-        kicked
+        drive::kicked(&mut self.kicks)
     }
 
     fn probe(&self, task: u32, name: &str) -> i64 {
-        let mut found = None;
-        self.policy.probe(TaskId(task), &mut |key, value| {
-            if key == name {
-                found = Some(value);
-            }
-        });
-        found.expect("the policy shows this value")
+        drive::probe(&self.policy, task, name)
     }
 
     /// Credit in us.

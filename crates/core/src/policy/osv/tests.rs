@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::policy::drive::ms;
+use crate::policy::drive::{self, ms};
 use crate::registry::policy;
 use crate::{
     Arrival, CpuId, CpuMask, CpuSet, Cx, Enqueue, Machine, Off, Scheduler, Span, TaskId,
@@ -53,9 +53,7 @@ impl Drive {
     }
 
     fn kicked(&mut self) -> Vec<u16> {
-        let kicked = self.kicks.iter().map(|cpu| cpu.0).collect();
-        self.kicks.clear();
-        kicked
+        drive::kicked(&mut self.kicks)
     }
 
     fn timer(&mut self) {
@@ -178,15 +176,7 @@ fn sleeping_only_ages() {
     drive.pick(0);
     drive.put(0, 0, ms(200), Off::Blocked);
     assert_eq!(drive.pick(0), None);
-    let decayed = |drive: &Drive| {
-        let mut found = 0;
-        drive.osv.probe(TaskId(0), &mut |name, value| {
-            if name == "decayed_runtime_ns" {
-                found = value;
-            }
-        });
-        found
-    };
+    let decayed = |drive: &Drive| drive::probe(&*drive.osv, 0, "decayed_runtime_ns");
     // τ (1 − 1/e)
     assert_eq!(decayed(&drive), 126_424_111);
     drive.now += ms(400);

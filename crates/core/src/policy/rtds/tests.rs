@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::{Rtds, RtdsParams};
 use crate::params::{ParamError, Params};
+use crate::policy::drive;
 use crate::registry::Policy;
 use crate::{
     Arrival, CpuId, CpuMask, CpuSet, Cx, Enqueue, Machine, Off, Scheduler, Span, TaskId,
@@ -128,13 +129,7 @@ impl Rig {
     }
 
     fn probe(&self, task: u32, name: &str) -> i64 {
-        let mut found = None;
-        self.policy.probe(TaskId(task), &mut |key, value| {
-            if key == name {
-                found = Some(value);
-            }
-        });
-        found.expect("the policy shows this value")
+        drive::probe(&self.policy, task, name)
     }
 }
 
@@ -263,11 +258,7 @@ fn a_budget_precedes_all_extra_time() {
 #[test]
 fn idle_cpus_are_kicked_the_own_one_first_and_then_the_least_urgent() {
     let mut rig = Rig::new(3, &[]);
-    let kicked = |rig: &mut Rig| -> Vec<u16> {
-        let kicked = rig.kicks.iter().map(|cpu| cpu.0).collect();
-        rig.kicks.clear();
-        kicked
-    };
+    let kicked = |rig: &mut Rig| drive::kicked(&mut rig.kicks);
     rig.attach(0, &of(4, 10));
     rig.policy.tasks[0].cpu = CpuId(1);
     rig.wake(0);

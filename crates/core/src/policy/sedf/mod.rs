@@ -45,10 +45,10 @@ pub use self::order::{DmKey, Edf, Mode, Order};
 pub use self::params::{EdfParams, Joint, Placement, SedfParams, Start, Weights};
 
 use self::extra::{EXTRA_QUANTUM, Level};
-use self::params::{DEFAULT_WEIGHT, MAX_PERIOD, MIN_PERIOD, MIN_SLICE, WEIGHT_PERIOD};
+use self::params::{MAX_PERIOD, MIN_PERIOD, MIN_SLICE, WEIGHT_PERIOD};
 use self::params::{WEIGHT_SAFETY, check};
 use crate::ids::{CpuId, CpuSet, DomainId, TaskId};
-use crate::params::{DomainParams, ParamError, TaskParams};
+use crate::params::{DEFAULT_DOMAIN_WEIGHT, DomainParams, ParamError, TaskParams};
 use crate::queue::{Forest, Tree};
 use crate::registry::Policy;
 use crate::time::{Span, Time};
@@ -157,7 +157,7 @@ struct Domain {
     vcpus: usize,
 }
 
-const NEW_DOMAIN: Domain = Domain { weight: DEFAULT_WEIGHT, vcpus: 0 };
+const NEW_DOMAIN: Domain = Domain { weight: DEFAULT_DOMAIN_WEIGHT, vcpus: 0 };
 
 const NEW_VCPU: Vcpu = Vcpu {
     attached: false,

@@ -17,8 +17,6 @@ pub(super) const MIN_SLICE: Span = Span::from_us(5);
 pub(super) const WEIGHT_PERIOD: i64 = 100_000_000;
 /// What is kept free of slices by weight in each such period, in ns.
 pub(super) const WEIGHT_SAFETY: i64 = 5_000_000;
-/// The weight of a domain that was given none.
-pub(super) const DEFAULT_WEIGHT: u32 = 256;
 
 choice! {
     /// The CPU of a vCPU, among those that are in use and allowed.

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
+use crate::policy::drive;
 use crate::registry::policy;
 use crate::{
     Arrival, CpuId, CpuMask, CpuSet, Cx, DomainId, DomainParams, Enqueue, Machine, Off, Scheduler,
@@ -71,19 +72,11 @@ impl Drive {
     }
 
     fn kicked(&mut self) -> Vec<u16> {
-        let kicked = self.kicks.iter().map(|cpu| cpu.0).collect();
-        self.kicks.clear();
-        kicked
+        drive::kicked(&mut self.kicks)
     }
 
     fn probe(&self, task: u32, name: &str) -> i64 {
-        let mut found = None;
-        self.policy.probe(TaskId(task), &mut |key, value| {
-            if key == name {
-                found = Some(value);
-            }
-        });
-        found.expect("the policy shows this value")
+        drive::probe(&*self.policy, task, name)
     }
 
     /// What CPU 0 runs up to `until` us if all tasks only compute: (from us, task), idle as 99.

@@ -3,11 +3,9 @@
 use super::{Place, Vfair};
 use crate::Cx;
 use crate::ids::{DomainId, TaskId};
-use crate::params::DomainParams;
+use crate::params::{DEFAULT_DOMAIN_WEIGHT, DomainParams};
 use crate::queue::List;
 use crate::time::{Span, Time};
-
-const DEFAULT_WEIGHT: u32 = 256;
 
 #[derive(Clone, Debug)]
 pub(super) struct Domain {
@@ -37,13 +35,13 @@ pub(super) struct Rate {
 
 impl Default for Rate {
     fn default() -> Rate {
-        Rate { active: 1, weight: DEFAULT_WEIGHT }
+        Rate { active: 1, weight: DEFAULT_DOMAIN_WEIGHT }
     }
 }
 
 impl Rate {
     pub fn virtual_time(self, ran: Span) -> i64 {
-        let factor = u64::from(DEFAULT_WEIGHT) * u64::from(self.active);
+        let factor = u64::from(DEFAULT_DOMAIN_WEIGHT) * u64::from(self.active);
         ran.scaled(factor, u64::from(self.weight)).0.min(i64::MAX as u64 / 4) as i64
     }
 }
@@ -52,7 +50,7 @@ impl Vfair {
     /// Makes `domain` known if it is not yet.
     pub(super) fn make_domain(&mut self, domain: DomainId) {
         let parked = List::default();
-        let new = Domain { weight: DEFAULT_WEIGHT, active: 0, cap: None, parked };
+        let new = Domain { weight: DEFAULT_DOMAIN_WEIGHT, active: 0, cap: None, parked };
         let known = self.domains.len().max(usize::from(domain.0) + 1);
         self.domains.resize(known, new);
     }

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use super::{Vfair, VfairParams};
 use crate::checked::{Checked, Rules};
 use crate::params::{DomainParams, Params};
+use crate::policy::drive;
 use crate::registry::Policy;
 use crate::{
     Arrival, CpuId, CpuMask, Cx, DomainId, Enqueue, Machine, Off, Scheduler, Span, TaskId,
@@ -78,9 +79,7 @@ impl Rig {
     }
 
     fn kicked(&mut self) -> Vec<u16> {
-        let kicked = self.kicks.iter().map(|cpu| cpu.0).collect();
-        self.kicks.clear();
-        kicked
+        drive::kicked(&mut self.kicks)
     }
 
     /// CPU time of each of `tasks` when slices of CPU 0 end until `until`; timers come when due.

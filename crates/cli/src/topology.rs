@@ -1,0 +1,218 @@
+//! `anysched topology`: a machine's CPUs, what they share, and the groups that `gfs` makes of them.
+
+use crate::args::{PlainFormat, TopologyArgs};
+use crate::output::{self, Failure};
+use anysched_core::machine::Level;
+use anysched_core::params::{ParamError, Value as _};
+use anysched_core::policy::gfs::Grouping;
+use anysched_core::{CpuId, CpuSet, Machine};
+use anysched_lab::topology::{self, Topology};
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+
+pub fn topology(args: &TopologyArgs) -> Result<(), Failure> {
+    let found = topology::read(&args.spec)?;
+    for warning in &found.warnings {
+        eprintln!("anysched: {}: {warning}", args.spec);
+    }
+    let groupings = groupings(&found.machine, args.grouping.as_deref())?;
+    match args.format {
+        PlainFormat::Json => output::print(&format!("{:#}\n", describe(args, &found, &groupings))),
+        PlainFormat::Table => {
+            let mut text = format!("{}\n", topology::totals(&found.machine));
+            text += &tree(&found, args.full);
+            text += "\ngroups of the policy gfs:\n";
+            text += &list(&groupings, args.full);
+            text += "\nin an experiment:\n";
+            text += &line(&args.spec, &found.machine);
+            output::print(&text)
+        }
+    }
+}
+
+/// How a policy divides a machine: a name, and the CPUs of each group.
+type Groups = (String, Vec<Vec<CpuId>>);
+
+/// The groups by each rule that has a name, or those of a list.
+fn groupings(machine: &Machine, list: Option<&str>) -> Result<Vec<Groups>, Failure> {
+    let names = match list {
+        Some(list) => vec![list],
+        None => vec!["auto", "core", "llc", "package", "node", "single"],
+    };
+    let members = |set: &CpuSet| machine.cpu_ids().filter(|&cpu| set.contains(cpu)).collect();
+    let groups = |name: &str| {
+        let refused = |why: String| {
+            let last = machine.cpus() - 1;
+            Failure::from(format!("--grouping \"{name}\": {why}; the machine has CPUs 0 to {last}"))
+        };
+        let grouping = Grouping::parse(name).map_err(|why| refused(why.to_string()))?;
+        let sets = grouping.groups(machine).map_err(|error| match error {
+            ParamError::Invalid { why, .. } => refused(why.to_string()),
+            other => refused(other.to_string()),
+        })?;
+        Ok((name.to_string(), sets.iter().map(members).collect()))
+    };
+    names.into_iter().map(groups).collect()
+}
+
+/// Groups beyond these are left out unless all are asked for.
+const MOST_GROUPS: usize = 8;
+
+fn list(groupings: &[Groups], full: bool) -> String {
+    let width = groupings.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (name, groups) in groupings {
+        let shown = if full { groups.len() } else { groups.len().min(MOST_GROUPS) };
+        let mut cpus = groups[..shown].iter().map(|cpus| show(cpus)).collect::<Vec<_>>().join("; ");
+        if shown < groups.len() {
+            cpus += "; …";
+        }
+        let _ = writeln!(text, "  {name:width$}  {:>4}  {cpus}", groups.len());
+    }
+    text
+}
+
+fn show(cpus: &[CpuId]) -> String {
+    CpuSet::of(cpus.iter().copied()).to_string()
+}
+
+/// What to write into an experiment to get this machine.
+fn line(spec: &str, machine: &Machine) -> String {
+    let name = spec.replace('\\', "\\\\").replace('"', "\\\"");
+    match topology::in_words(machine) {
+        Some(words) if Machine::parse(&words).as_ref() == Ok(machine) => {
+            format!("  topology = \"{words}\"\n")
+        }
+        Some(words) => format!(
+            "  topology = \"{name}\"\n  topology = \"{words}\"  # near CPUs have adjacent numbers\n"
+        ),
+        None => format!("  topology = \"{name}\"\n"),
+    }
+}
+
+fn describe(args: &TopologyArgs, found: &Topology, groupings: &[Groups]) -> Value {
+    let numbers = |cpus: &Vec<CpuId>| cpus.iter().map(|cpu| cpu.0).collect::<Vec<u16>>();
+    let groups = |groups: &Vec<Vec<CpuId>>| groups.iter().map(numbers).collect::<Vec<_>>();
+    let groupings: Map<String, Value> =
+        groupings.iter().map(|(name, cpus)| (name.clone(), json!(groups(cpus)))).collect();
+    json!({
+        "spec": args.spec,
+        "cpus": topology::cpus_in_json(found),
+        "words": topology::in_words(&found.machine),
+        "groupings": groupings,
+        "warnings": found.warnings,
+    })
+}
+
+/// Levels with a line for each unit, from the widest.
+const LEVELS: [(Level, &str); 4] = [
+    (Level::Node, "node"),
+    (Level::Package, "package"),
+    (Level::Llc, "llc"),
+    (Level::Core, "core"),
+];
+
+/// A line for each unit. Unless all are asked for, units that are alike share a line, and so does
+/// what a unit consists of if it is regular.
+fn tree(found: &Topology, full: bool) -> String {
+    let tree = Tree {
+        machine: &found.machine,
+        numbers: &found.numbers,
+        renumbered: found.numbers.iter().zip(0..).any(|(&number, cpu)| number != cpu),
+        unequal: found.machine.cpu_ids().any(|cpu| found.machine.cpu(cpu).capacity != 1024),
+        full,
+    };
+    let mut text = String::new();
+    let all: Vec<CpuId> = found.machine.cpu_ids().collect();
+    tree.write(&mut text, 0, &all, 0);
+    text
+}
+
+struct Tree<'a> {
+    machine: &'a Machine,
+    /// What the operating system calls each CPU.
+    numbers: &'a [u32],
+    renumbered: bool,
+    unequal: bool,
+    full: bool,
+}
+
+impl Tree<'_> {
+    /// Writes the units of a level of which `cpus` consists, and what is in them.
+    fn write(&self, text: &mut String, level: usize, cpus: &[CpuId], depth: usize) {
+        let Some(&(kind, name)) = LEVELS.get(level) else { return };
+        let units = topology::units(self.machine, kind, cpus);
+        // A package is always shown, so that there is a line for the whole machine.
+        if let [only] = units.as_slice()
+            && kind != Level::Package
+            && !self.full
+        {
+            return self.write(text, level + 1, only, depth);
+        }
+        let inner = |unit: &[CpuId]| match self.full {
+            true => None,
+            false => topology::regular(self.machine, kind, unit),
+        };
+        let capacity = |unit: &[CpuId]| self.machine.cpu(unit[0]).capacity;
+        let alike = |a: &&[CpuId], b: &&[CpuId]| {
+            inner(a).is_some() && inner(a) == inner(b) && capacity(a) == capacity(b)
+        };
+        for run in units.chunk_by(alike) {
+            let number = |unit: &[CpuId]| self.machine.cpu(unit[0]).group(kind);
+            let title = match run {
+                [.., last] if run.len() > 1 => {
+                    format!("{name}s {}-{}", number(run[0]), number(last))
+                }
+                _ => format!("{name} {}", number(run[0])),
+            };
+            let shape = inner(run[0]).map(|counts| in_words(level, &counts)).unwrap_or_default();
+            let each = if run.len() > 1 && !shape.is_empty() { " each" } else { "" };
+            let indent = "  ".repeat(depth);
+            let cpus = self.cpus(run);
+            let line = match shape.as_str() {
+                "" => format!("{indent}{title}: {cpus}"),
+                _ => format!("{indent}{title}: {shape}{each} ({cpus})"),
+            };
+            let _ = writeln!(text, "{line}{}", self.capacity(run[0]));
+            if inner(run[0]).is_none() {
+                self.write(text, level + 1, run[0], depth + 1);
+            }
+        }
+    }
+
+    /// The CPUs of a few units one by one, of many together.
+    fn cpus(&self, units: &[&[CpuId]]) -> String {
+        let all: Vec<CpuId> = units.iter().copied().flatten().copied().collect();
+        let units = if units.len() > 4 { &[all.as_slice()] } else { units };
+        let lists: Vec<String> = units.iter().map(|unit| show(unit)).collect();
+        let plural = if all.len() == 1 { "" } else { "s" };
+        let mut text = format!("CPU{plural} {}", lists.join("; "));
+        if self.renumbered {
+            let number = |cpu: &CpuId| self.numbers[cpu.index()];
+            let lists = units.iter().map(|unit| {
+                let mut numbers: Vec<u32> = unit.iter().map(number).collect();
+                numbers.sort_unstable();
+                topology::show_list(&numbers)
+            });
+            text += &format!(", OS {}", lists.collect::<Vec<_>>().join("; "));
+        }
+        text
+    }
+
+    /// The capacity of a unit's CPUs if it is the same for all of them and not for all others.
+    fn capacity(&self, unit: &[CpuId]) -> String {
+        let capacity = self.machine.cpu(unit[0]).capacity;
+        match unit.iter().all(|&cpu| self.machine.cpu(cpu).capacity == capacity) {
+            true if self.unequal => format!(", capacity {capacity}"),
+            _ => String::new(),
+        }
+    }
+}
+
+/// "4 cores x 2 threads" of the counts below a level; a core of one thread is none.
+fn in_words(level: usize, counts: &[usize]) -> String {
+    let names = LEVELS.iter().skip(level + 1).map(|(_, name)| *name).chain(["thread"]);
+    let parts = counts.iter().zip(names).filter(|(count, _)| **count > 1);
+    let parts: Vec<String> = parts.map(|(count, name)| format!("{count} {name}s")).collect();
+    parts.join(" x ")
+}

@@ -1,0 +1,98 @@
+//! Who is near whom, as sets of CPUs: searches for a near CPU look at 64 CPUs at a time.
+
+use alloc::vec::Vec;
+
+use crate::ids::{CpuId, CpuMask};
+use crate::machine::{Level, Machine};
+
+/// The CPUs of each group of each level, as sets.
+#[derive(Clone, Debug)]
+pub(crate) struct Neighbours {
+    masks: [Vec<CpuMask>; 5],
+    /// Per level, the group of each CPU.
+    group_of: [Vec<u16>; 5],
+}
+
+impl Neighbours {
+    pub(crate) fn new(machine: &Machine) -> Neighbours {
+        let mask = |level, group| {
+            let mut mask = CpuMask::EMPTY;
+            machine.members(level, group as u16).iter().for_each(|&cpu| mask.insert(cpu));
+            mask
+        };
+        Neighbours {
+            masks: Level::ALL
+                .map(|level| (0..machine.groups(level)).map(|group| mask(level, group)).collect()),
+            group_of: Level::ALL
+                .map(|level| machine.cpu_ids().map(|cpu| machine.cpu(cpu).group(level)).collect()),
+        }
+    }
+
+    /// The CPUs that share `level` with `cpu`.
+    #[inline]
+    pub(crate) fn of(&self, level: Level, cpu: CpuId) -> &CpuMask {
+        &self.masks[level as usize][usize::from(self.group_of[level as usize][cpu.index()])]
+    }
+
+    /// The CPUs of one group.
+    pub(crate) fn group(&self, level: Level, group: usize) -> &CpuMask {
+        &self.masks[level as usize][group]
+    }
+}
+
+/// Which cores and caches are idle altogether.
+#[derive(Clone, Debug)]
+pub(crate) struct Idleness {
+    /// Per core and per cache, how many of its CPUs are not idle.
+    busy: [Vec<u16>; 2],
+    /// The CPUs of idle cores and of idle caches.
+    idle: [CpuMask; 2],
+}
+
+impl Idleness {
+    const LEVELS: [Level; 2] = [Level::Core, Level::Llc];
+
+    /// All CPUs are idle.
+    pub(crate) fn new(machine: &Machine) -> Idleness {
+        Idleness {
+            busy: Idleness::LEVELS.map(|level| alloc::vec![0; machine.groups(level)]),
+            idle: [CpuMask::first(machine.cpus()), CpuMask::first(machine.cpus())],
+        }
+    }
+
+    /// `cpu` is idle or busy from now on, and was the other before.
+    #[inline]
+    pub(crate) fn change(
+        &mut self,
+        machine: &Machine,
+        neighbours: &Neighbours,
+        cpu: CpuId,
+        idle: bool,
+    ) {
+        for (at, level) in Idleness::LEVELS.into_iter().enumerate() {
+            let group = usize::from(machine.cpu(cpu).group(level));
+            let busy = &mut self.busy[at][group];
+            if idle {
+                *busy -= 1;
+                if *busy == 0 {
+                    self.idle[at].insert_all(neighbours.group(level, group));
+                }
+            } else {
+                if *busy == 0 {
+                    self.idle[at].remove_all(neighbours.group(level, group));
+                }
+                *busy += 1;
+            }
+        }
+    }
+
+    /// The CPUs of idle cores.
+    pub(crate) fn cores(&self) -> &CpuMask {
+        &self.idle[0]
+    }
+
+    /// The CPUs of idle caches.
+    pub(crate) fn caches(&self) -> &CpuMask {
+        &self.idle[1]
+    }
+}
