@@ -662,20 +662,6 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         let migrated = task.has_run && last != cpu_id;
         self.metrics.dispatches += 1;
         self.metrics.context_switches += u64::from(switched);
-        let waited = self.now.since(task.since).0;
-        if task.vcpu {
-            if let Some(vms) = &mut self.vms {
-                vms.note_wait(id, waited);
-            }
-        } else if std::mem::take(&mut task.woken) {
-            self.metrics.wakeup_latency.record(waited);
-        } else {
-            self.metrics.runqueue_wait.record(waited);
-        }
-        if !task.has_run {
-            task.first_run = self.now;
-            task.has_run = true;
-        }
         task.cpu = cpu_id.0;
         task.state = State::Running;
         self.ready -= 1;
@@ -694,6 +680,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         } else {
             self.pick_cost(cpu, switched, migrated.then_some(last), work)
         };
+        self.note_run(id, delay);
         let tick = self.tick;
         let cpu = &mut self.cpus[cpu];
         cpu.task = Some(id);
@@ -707,6 +694,25 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             Span::ZERO => Time::NEVER,
             Span(tick) => Time((self.now.0 / tick + 1) * tick),
         };
+    }
+
+    /// `task` has been picked and runs after `delay`: until then it waits.
+    #[inline]
+    fn note_run(&mut self, id: TaskId, delay: Span) {
+        let runs = self.now + delay;
+        let task = &mut self.tasks[id];
+        let waited = runs.since(task.since).0;
+        if task.vcpu {
+            if let Some(vms) = &mut self.vms {
+                vms.note_wait(id, waited);
+            }
+        } else if std::mem::take(&mut task.woken) {
+            self.metrics.wakeup_latency.record(waited);
+        } else {
+            self.metrics.runqueue_wait.record(waited);
+        }
+        task.first_run = task.first_run.min(runs);
+        task.has_run = true;
     }
 
     fn note_migration(&mut self, task: TaskId, from: CpuId, to: CpuId) {
