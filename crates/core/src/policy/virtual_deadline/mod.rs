@@ -24,6 +24,8 @@
 
 mod kick;
 mod queue;
+#[cfg(test)]
+pub(crate) mod rig;
 mod standing;
 
 use alloc::vec::Vec;
