@@ -521,6 +521,12 @@ fn what_makes_it_stick_no_longer() {
     affinity.pin(0, "0-1");
     assert!(!sticks(&mut affinity));
 
+    for (nice, stays) in [(-5, false), (1, true), (5, true)] {
+        let mut niced = stuck("2", &[]);
+        niced.update(0, &TaskParams::nice(nice));
+        assert_eq!(sticks(&mut niced), stays, "from nice 1 to {nice}");
+    }
+
     let mut hotplug = stuck("2", &[]);
     hotplug.online(0, false);
     hotplug.off(0, Off::Exited);
@@ -545,6 +551,54 @@ fn what_makes_it_stick_no_longer() {
     resumed.call(|bfs, cx| bfs.dequeue(cx, crate::TaskId(0)));
     resumed.ready(0, Enqueue::Resumed { prev: crate::CpuId(0) });
     assert!(sticks(&mut resumed));
+}
+
+/// 6 ms · (836 - 520) / 128 = 14.8125 ms lie between nice 0 and -5, 23.8125 ms between 0 and 5.
+#[test]
+fn a_new_nice_value_moves_the_deadline() {
+    for queue in ["list", "tree"] {
+        let mut bfs = Bfs::new("1", &[("queue", queue)]);
+        bfs.start(0, 0, 0);
+        (1..4).for_each(|task| bfs.queue(task, 0));
+        bfs.at(1);
+        bfs.update(1, &TaskParams::nice(5));
+        bfs.update(2, &TaskParams::default());
+        assert_eq!((bfs.deadline(1), bfs.deadline(2)), (63_000_000, 39_187_500));
+        assert_eq!(bfs.kicked(), []);
+        bfs.update(3, &TaskParams::nice(-5));
+        assert_eq!(bfs.deadline(3), 24_375_000);
+        assert_eq!(bfs.kicked(), [0], "24.375 ms are before 39.1875 ms");
+        assert_eq!(bfs.switch(0), Some(3));
+        // Back again, and behind its equals.
+        bfs.update(2, &TaskParams::nice(5));
+        bfs.update(2, &TaskParams::default());
+        bfs.off(0, Off::Exited);
+        assert_eq!((bfs.pick(0), bfs.deadline(2)), (Some(0), 39_187_500));
+        bfs.off(0, Off::Exited);
+        assert_eq!(bfs.pick(0), Some(2));
+    }
+}
+
+#[test]
+fn the_deadline_of_what_runs_stays() {
+    let mut bfs = Bfs::new("1", &[]);
+    bfs.start(0, 0, 0);
+    bfs.update(0, &TaskParams::nice(-5));
+    assert_eq!((bfs.deadline(0), bfs.kicked()), (39_187_500, Vec::new()));
+    bfs.update(0, &TaskParams::nice(5));
+    assert_eq!((bfs.deadline(0), bfs.kicked()), (39_187_500, [0].into()));
+    bfs.at(6);
+    bfs.off(0, Off::Expired);
+    assert_eq!(bfs.deadline(0), 69_000_000, "as of nice 5");
+}
+
+#[test]
+fn a_sleeper_has_its_new_deadline_when_it_wakes() {
+    let mut bfs = Bfs::new("1", &[]);
+    bfs.start(0, 0, 0);
+    bfs.off(0, Off::Blocked);
+    bfs.update(0, &TaskParams::nice(5));
+    assert_eq!(bfs.deadline(0), 63_000_000);
 }
 
 #[test]

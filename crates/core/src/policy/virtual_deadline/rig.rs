@@ -144,11 +144,16 @@ where
 
     /// A tick on `cpu`; whether it is to pick again.
     pub fn tick(&mut self, cpu: u16) -> bool {
+        self.charge_tick(cpu);
+        self.kicked() == [cpu]
+    }
+
+    /// A tick on `cpu`; kicks are left where they are.
+    pub fn charge_tick(&mut self, cpu: u16) {
         let now = self.now;
         let (task, since) = self.runs[usize::from(cpu)].as_mut().expect("it runs a task");
         let (task, ran) = (TaskId(*task), now - core::mem::replace(since, now));
         self.call(|policy, cx| policy.tick(cx, CpuId(cpu), task, ran));
-        self.kicked() == [cpu]
     }
 
     /// The CPUs kicked since the last time of asking.
@@ -156,9 +161,14 @@ where
         drive::kicked(&mut self.kicks)
     }
 
-    /// Whether `cpu` has been kicked and has not been asked for.
+    /// Whether `cpu` has been kicked and has not answered.
     pub fn is_kicked(&self, cpu: u16) -> bool {
         self.kicks.contains(CpuId(cpu))
+    }
+
+    /// `cpu` has picked.
+    pub fn answered(&mut self, cpu: u16) {
+        self.kicks.remove(CpuId(cpu));
     }
 
     /// `deadline_ns` of [`Scheduler::probe`].
