@@ -518,7 +518,7 @@ fn what_makes_it_stick_no_longer() {
     assert!(sticks(&mut stuck("2", &[])));
 
     let mut affinity = stuck("2", &[]);
-    affinity.pin(0, "0-1");
+    affinity.pin(0, 1, "0-1");
     assert!(!sticks(&mut affinity));
 
     for (nice, stays) in [(-5, false), (1, true), (5, true)] {

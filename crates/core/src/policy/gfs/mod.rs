@@ -22,7 +22,12 @@
 //!   until both have the same†. Intervals are shorter by `busy_factor` while a CPU of the group
 //!   is idle†, and one that runs out of work tries at once†.
 //! - Lists of woken tasks belong to their CPU: others of the group go idle beside them unless
-//!   `steal_high` is set†. They can starve the tree: it is served when no list has anything.
+//!   `steal_high` is set†.
+//!
+//! The tree is served by a CPU whose list has nothing, however soon its first task is due. Lists
+//! delay but do not starve it: a list takes only what is due before the task that the CPU runs,
+//! and what is preempted goes to the tree. With m tasks that sleep, a CPU's list is empty after
+//! 2^m - 1 of their bursts at the latest; after few, unless they wake each other as they block.
 //!
 //! A group of all CPUs (`grouping = single`) differs from `bfs` in this: nothing sticks to a CPU;
 //! woken tasks do not wait among the others and preempt the nearest later CPU, not the latest;

@@ -109,9 +109,9 @@ where
         self.call(|policy, cx| policy.update(cx, TaskId(task), params));
     }
 
-    pub fn pin(&mut self, task: u32, cpus: &str) {
+    pub fn pin(&mut self, task: u32, nice: i8, cpus: &str) {
         let affinity = CpuSet::parse(cpus).unwrap();
-        self.update(task, &TaskParams { affinity, ..TaskParams::default() });
+        self.update(task, &TaskParams { affinity, ..TaskParams::nice(nice) });
     }
 
     pub fn online(&mut self, cpu: u16, online: bool) {

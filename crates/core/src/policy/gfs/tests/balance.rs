@@ -92,7 +92,7 @@ fn intervals_are_parameters() {
     // It may not be moved.
     idle.asleep(10, 0, set("0"));
     idle.wake(10, 0);
-    assert_eq!([idle.timer(), idle.timer(), idle.timer()], [2, 4, 6]);
+    assert_eq!([idle.timer(), idle.timer(), idle.timer()], [1, 2, 4]);
     let mut never = busy("2", &[("core_interval", "none")]);
     pile(&mut never, 0, 10, 9);
     never.timer();
@@ -134,7 +134,7 @@ fn the_latest_are_moved_first() {
 fn what_may_not_go_is_passed_over() {
     let mut gfs = busy("2", &[]);
     pile(&mut gfs, 0, 10, 4);
-    gfs.pin(13, "0");
+    gfs.pin(13, 0, "0");
     gfs.timer();
     gfs.timer();
     // Tasks 12 and 11.
@@ -157,27 +157,38 @@ fn loads_are_per_cpu() {
     }
 }
 
-/// Packages of 3 and 1 groups: 3 + 1 + 1 tasks are 5/3 per CPU, 2 are 2. So the third group of
-/// the first package, with less than either, takes from the second: (2 - 1) / 2 = 0 tasks; with 4
-/// there, (4 - 1) / 2 = 1 although group 0 has 5.
+/// Packages of 6 + 1 and 4 + 4 tasks: CPU 4 looks at the second one, and takes (4 - 1) / 2. Nobody
+/// else may take anything.
 #[test]
 fn the_busiest_domain_counts_before_the_busiest_group() {
-    let mut gfs = busy("2 packages x 3 cores", &[("core_interval", "200ms")]);
-    pile(&mut gfs, 0, 10, 5);
-    for cpu in 3..6 {
-        pile(&mut gfs, cpu, 20 + 10 * u32::from(cpu), 2);
+    let mut gfs = busy("3 packages x 2 cores", &[]);
+    let mut task = 10;
+    for (cpu, count, affinity) in [(0, 5, "0,4"), (2, 3, "2,4"), (3, 3, "3-4")] {
+        for _ in 0..count {
+            let params = TaskParams { affinity: set(affinity), ..TaskParams::default() };
+            gfs.create(task, &params, Some(cpu));
+            task += 1;
+        }
     }
-    // 6 + 1 + 1 = 8 tasks in the first package, 3 + 3 + 3 = 9 in the second. At 256 ms, the first
-    // time that both levels are due after 200 ms, groups of the first package take at the upper
-    // level from the second only.
-    while gfs.timer() < 200 {}
-    // Within the package: group 1 takes (6 - 1) / 2 from group 0. Then above: (3 - 3) / 2. Group 2
-    // takes (4 - 1) / 2 from group 0, then (3 - 2) / 2 from group 3, the first of three.
-    assert_eq!(gfs.loads(), [3, 3, 2, 3, 3, 3]);
-    let mut far = busy("2 packages x 2 cores", &[("core_interval", "none")]);
-    pile(&mut far, 0, 10, 1);
-    far.timer();
-    assert_eq!(far.policy.next_timer(), None, "what is below is not due, so above is not looked");
+    assert_eq!((gfs.timer(), gfs.timer()), (1, 64));
+    assert_eq!(gfs.loads(), [6, 1, 4, 4, 1, 1]);
+    assert_eq!(gfs.timer(), 128);
+    assert_eq!(gfs.loads(), [6, 1, 3, 4, 2, 1]);
+}
+
+#[test]
+fn levels_are_looked_at_from_below() {
+    let settings = [("core_interval", "200ms"), ("package_interval", "100ms")];
+    let mut gfs = busy("2 packages x 2 cores", &settings);
+    pile(&mut gfs, 0, 10, 4);
+    assert_eq!((gfs.timer(), gfs.timer()), (1, 200));
+    // Group 1 takes (5 - 1) / 2 from group 0, group 2 (3 - 1) / 2 from that; group 3 then
+    // (2 - 1) / 2 = 0 from its neighbour and (3 - 1) / 2 from group 1.
+    assert_eq!(gfs.loads(), [2, 2, 2, 2]);
+    let mut never = busy("2 packages x 2 cores", &[("core_interval", "none")]);
+    pile(&mut never, 0, 10, 4);
+    never.timer();
+    assert_eq!(never.policy.next_timer(), None);
 }
 
 #[test]
