@@ -30,8 +30,11 @@
 //! 2^m - 1 of their bursts at the latest; after few, unless they wake each other as they block.
 //!
 //! A group of all CPUs (`grouping = single`) differs from `bfs` in this: nothing sticks to a CPU;
-//! woken tasks do not wait among the others and preempt the nearest later CPU, not the latest;
-//! idle CPUs are chosen by distance alone; a new task does not make its creator's CPU pick.
+//! woken tasks do not wait among the others and preempt the nearest later CPU, not the latest
+//! (both as in `bfs` with `wake = tree` and `victim = latest`); idle CPUs are chosen by distance
+//! alone, which is the same where cores have one thread and share one cache; a new task does not
+//! make its creator's CPU pick. On one CPU lists make no difference unless several tasks become
+//! ready before it has picked.
 //!
 //! Not work-conserving: balancing takes its time, and see above.
 //! Cost, with N tasks, M CPUs, K groups: O(log(N/K)) to queue and to pick, O(M/K) to wake where no
