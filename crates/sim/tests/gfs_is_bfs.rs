@@ -6,10 +6,12 @@
 //!   one cache, for all loads in which tasks come from outside or are created while a CPU is idle
 //!   that may run them: then `bfs` does not make the creator's CPU pick.
 //! - With its defaults, `gfs` is the same there for tasks that never block.
-//! - With its defaults, it is the same on one CPU if nothing costs time and no two tasks become
-//!   ready at the same instant. Then what wakes first for a list is picked before anything else wakes, and it was
-//!   due before the running task, which was due before all that wait. With two at once, one stays
-//!   in the list and is preferred to what becomes ready later and is due before it.
+//! - With its defaults, it is the same on one CPU if nothing costs time, no two tasks become ready
+//!   at the same instant, and no nice value changes. Then what wakes for the list is picked before
+//!   anything else wakes, and it was due before the running task, which was due before all that
+//!   wait. With two at once, one stays in the list and is preferred to what becomes ready later
+//!   and is due before it. A better nice value, once the slice is used up, makes the deadline of
+//!   what runs earlier as it is preempted for the list.
 
 mod support;
 
@@ -131,9 +133,8 @@ fn the_same_on_one_cpu_if_wake_ups_are_apart() {
                 let lock = Lock(rng.below(2) as u32);
                 ops.push(Op::Run(some(rng, 3_000_000)));
                 match rng.below(9) {
-                    0..4 => ops.push(Op::Sleep(some(rng, 9_000_000))),
-                    4 => ops.push(Op::Yield),
-                    5 => ops.push(Op::SetNice(rng.below(40) as i8 - 20)),
+                    0..5 => ops.push(Op::Sleep(some(rng, 9_000_000))),
+                    5 => ops.push(Op::Yield),
                     6 => ops.push(Op::Wait(channel)),
                     7 => ops.push(Op::Signal(channel)),
                     _ => {
@@ -260,6 +261,25 @@ fn wake_ups_at_once_differ() {
         let order: Vec<u32> =
             found.iter().filter(|s| s.0 >= at(10)).filter_map(|s| Some(s.2?.0)).collect();
         assert_eq!(order[..2], [2, third], "{name} {settings:?}");
+    }
+}
+
+/// Task 1 has 60 us of its slice left and the deadline of nice 19 when task 0, due at 39.1875 ms,
+/// wakes and preempts it. Its next deadline is that of nice -20, 11.95 ms.
+#[test]
+fn better_nice_values_differ() {
+    let mut load = model(vec![
+        niced(0, 0, vec![Op::Run(Span::from_us(10)), Op::Wait(Channel(0)), run(1)]),
+        niced(0, 19, vec![run(1), Op::SetNice(-20), run(20)]),
+    ]);
+    load.sizes.channels = 1;
+    let wakes = Time(5_950_000);
+    load.signals.push((wakes, Channel(0)));
+    let setup = setup(Machine::flat(1).unwrap(), 200);
+    for (name, settings, next) in [("bfs", BFS, 1), ("gfs", SINGLE, 0), ("gfs", TREE, 1)] {
+        let found = switches(&setup, &load, name, settings);
+        let switch = found.iter().find(|switch| switch.0 >= wakes).unwrap();
+        assert_eq!(*switch, (wakes, CpuId(0), Some(TaskId(next))), "{name} {settings:?}");
     }
 }
 

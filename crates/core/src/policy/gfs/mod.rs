@@ -34,7 +34,7 @@
 //! (both as in `bfs` with `wake = tree` and `victim = latest`); idle CPUs are chosen by distance
 //! alone, which is the same where cores have one thread and share one cache; a new task does not
 //! make its creator's CPU pick. On one CPU lists make no difference unless several tasks become
-//! ready before it has picked.
+//! ready before it has picked, or one that runs has been given a better nice value.
 //!
 //! Not work-conserving: balancing takes its time, and see above.
 //! Cost, with N tasks, M CPUs, K groups: O(log(N/K)) to queue and to pick, O(M/K) to wake where no
