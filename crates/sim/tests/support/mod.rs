@@ -12,6 +12,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+pub mod random;
+
 pub const MS: u64 = 1_000_000;
 
 pub fn ms(n: u64) -> Span {

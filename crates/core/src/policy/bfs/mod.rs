@@ -24,6 +24,8 @@
 //! - A new task has a slice and a deadline of its own (`fork = fresh`), as GFS describes BFS; in
 //!   the source it shares its creator's (`fork = share`).
 //! - A kicked CPU counts as running what it was kicked for, and is idle no more.
+//! - A task that may no longer use the CPU it last ran on counts as near to that all the same; in
+//!   the source, as if it had last run on the lowest one that it may use.
 //! - Left out: SCHED_FIFO, RR, ISO, BATCH and IDLEPRIO. Without the first two nothing unsticks
 //!   at once.
 //!
@@ -31,6 +33,8 @@
 //! as there. `queue = tree` decides the same in O(log n); the host is told in both cases how many
 //! tasks a list would have to be looked through for.
 
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod tests;
 

@@ -22,11 +22,19 @@
 //!   until both have the same†. Intervals are shorter by `busy_factor` while a CPU of the group
 //!   is idle†, and one that runs out of work tries at once†.
 //! - Lists of woken tasks belong to their CPU: others of the group go idle beside them unless
-//!   `steal_high` is set†. They can starve the tree: it is served when no list has anything.
+//!   `steal_high` is set†.
+//!
+//! The tree is served by a CPU whose list has nothing, however soon its first task is due. Lists
+//! delay but do not starve it: a list takes only what is due before the task that the CPU runs,
+//! and what is preempted goes to the tree. With m tasks that sleep, a CPU's list is empty after
+//! 2^m - 1 of their bursts at the latest; after few, unless they wake each other as they block.
 //!
 //! A group of all CPUs (`grouping = single`) differs from `bfs` in this: nothing sticks to a CPU;
-//! woken tasks do not wait among the others and preempt the nearest later CPU, not the latest;
-//! idle CPUs are chosen by distance alone; a new task does not make its creator's CPU pick.
+//! woken tasks do not wait among the others and preempt the nearest later CPU, not the latest
+//! (both as in `bfs` with `wake = tree` and `victim = latest`); idle CPUs are chosen by distance
+//! alone, which is the same where cores have one thread and share one cache; a new task does not
+//! make its creator's CPU pick. On one CPU lists make no difference unless several tasks become
+//! ready before it has picked, or one that runs has been given a better nice value.
 //!
 //! Not work-conserving: balancing takes its time, and see above.
 //! Cost, with N tasks, M CPUs, K groups: O(log(N/K)) to queue and to pick, O(M/K) to wake where no

@@ -69,7 +69,18 @@ impl<Of> VirtualDeadlines<Of> {
 
     /// Kicks an idle CPU of `group` for `task`, which waits there. Returns whether there was one.
     pub(crate) fn kick_idle(&mut self, cx: &mut Cx<'_>, task: TaskId, group: usize) -> bool {
-        let Some(cpu) = self.find_idle(task, group) else { return false };
+        self.kick_idle_near(cx, task, group, CpuId(self.tasks[task.index()].cpu))
+    }
+
+    /// The same, as if the task had last run on `near`.
+    pub(super) fn kick_idle_near(
+        &mut self,
+        cx: &mut Cx<'_>,
+        task: TaskId,
+        group: usize,
+        near: CpuId,
+    ) -> bool {
+        let Some(cpu) = self.find_idle(task, group, near) else { return false };
         self.tell(cx, cpu);
         self.stand(cpu, self.tasks[task.index()].deadline);
         self.promise(task, cpu);
@@ -121,11 +132,10 @@ impl<Of> VirtualDeadlines<Of> {
         Level::ALL.into_iter().find_map(|level| around(level).find(|&cpu| later(cpu)))
     }
 
-    /// The idle CPU of `group` that `task` gets.
-    pub(super) fn find_idle(&self, task: TaskId, group: usize) -> Option<CpuId> {
+    /// The idle CPU of `group` that `task` gets, the best as seen from `near`.
+    pub(super) fn find_idle(&self, task: TaskId, group: usize, near: CpuId) -> Option<CpuId> {
         let idle = &self.groups[group].idle;
         let known = &self.tasks[task.index()];
-        let near = CpuId(known.cpu);
         if idle.is_empty() {
             None
         } else if idle.contains(near) && known.affinity.contains(near) {

@@ -8,6 +8,8 @@
 //!   yields or is preempted. When it is taken off a CPU with less than 100us of its slice left, it
 //!   gets a new slice and the deadline now + ratio · rr_interval / 128; the ratio is 128 for nice
 //!   -20 and grows by a tenth with each nice, rounded down.
+//! - A new nice value moves the deadline as if it had been set with that, unless the task runs;
+//!   then it is seen at the next refill, and the CPU picks again if it is a worse one.
 //! - Order key: (deadline, arrival number).
 //! - Slices end at a tick: at the one that finds less than 100us left, or, in a CPU that has last
 //!   picked in the first half of a tick, at most half a tick (`dither`). Without a tick they end
@@ -24,6 +26,8 @@
 
 mod kick;
 mod queue;
+#[cfg(test)]
+pub(crate) mod rig;
 mod standing;
 
 use alloc::vec::Vec;
@@ -233,6 +237,25 @@ impl<Of> VirtualDeadlines<Of> {
         task.deadline = now + rr_interval.scaled(u64::from(task.ratio), 128);
     }
 
+    /// `task`, which does not run, has another ratio than `old` from now on: its deadline moves as
+    /// if it had been set with that, and it enters its queue anew.
+    fn shift_deadline(&mut self, cx: &mut Cx<'_>, task: TaskId, old: u32) {
+        let rr_interval = self.rules.rr_interval;
+        let diff = |ratio: u32| rr_interval.scaled(u64::from(ratio), 128);
+        let Task { place, promise, ratio, deadline, .. } = self.tasks[task.index()];
+        self.take_out(cx, task);
+        let start = deadline.0.saturating_sub(diff(old).0);
+        self.tasks[task.index()].deadline = Time(start) + diff(ratio);
+        match place {
+            Place::High(cpu) => self.push_high(cx, task, CpuId(cpu)),
+            Place::Group(group) => {
+                self.push(cx, task, usize::from(group));
+                self.tasks[task.index()].promise = promise;
+            }
+            Place::Away | Place::Running => {}
+        }
+    }
+
     /// Whether some usable CPU of `group` may run `task`.
     pub(crate) fn may_enter(&self, task: TaskId, group: usize) -> bool {
         let affinity = &self.tasks[task.index()].affinity;
@@ -292,7 +315,7 @@ impl<Of> VirtualDeadlines<Of> {
         let near = CpuId(self.tasks[task.index()].cpu);
         let group = self.group_for(task, near);
         if self.rules.high {
-            let target = self.find_idle(task, group);
+            let target = self.find_idle(task, group, near);
             let busy = || if sync { None } else { self.find_later(task, group) };
             if let Some(cpu) = target.or_else(busy) {
                 return self.push_high(cx, task, cpu);
@@ -344,7 +367,7 @@ impl<Of> VirtualDeadlines<Of> {
             && core::mem::take(&mut self.tasks[task as usize].sticky)
             && let Place::Group(group) = self.tasks[task as usize].place
         {
-            self.kick_idle(cx, TaskId(task), usize::from(group));
+            self.kick_idle_near(cx, TaskId(task), usize::from(group), cpu);
         }
     }
 
@@ -399,9 +422,9 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
     fn detach(&mut self, _: &mut Cx<'_>, task: TaskId) {
         let gone = core::mem::replace(&mut self.tasks[task.index()], NEW_TASK);
         self.restricted -= usize::from(!gone.affinity.is_all());
-        let sticky = &mut self.cpus[usize::from(gone.cpu)].sticky;
-        if *sticky == task.0 {
-            *sticky = NONE;
+        // It may have stuck to several in turn.
+        for cpu in self.cpus.iter_mut().filter(|cpu| cpu.sticky == task.0) {
+            cpu.sticky = NONE;
         }
     }
 
@@ -409,19 +432,28 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
         let known = &mut self.tasks[task.index()];
         self.restricted -= usize::from(!known.affinity.is_all());
         self.restricted += usize::from(!params.affinity.is_all());
+        let moves = known.affinity != params.affinity;
         known.affinity = params.affinity.clone();
-        known.ratio = ratio_of(params.weight);
-        known.sticky = false;
         let (place, cpu) = (known.place, CpuId(known.cpu));
+        let old = core::mem::replace(&mut known.ratio, ratio_of(params.weight));
+        let (better, worse) = (known.ratio < old, known.ratio > old);
+        known.sticky &= !moves && !better;
+        if (better || worse) && place != Place::Running {
+            self.shift_deadline(cx, task, old);
+        }
         match place {
             Place::Away => {}
-            Place::Running if params.affinity.contains(cpu) => {}
+            Place::Running if params.affinity.contains(cpu) && !worse => {}
             Place::Running => self.tell(cx, cpu),
             Place::High(at) if params.affinity.contains(CpuId(at)) => {}
             Place::High(_) => self.rehome(cx, task),
             Place::Group(group) if self.may_enter(task, usize::from(group)) => {
-                if !self.is_promised_allowed(task) && !self.kick_idle(cx, task, group.into()) {
-                    self.preempt_latest(cx, task, group.into());
+                let group = usize::from(group);
+                if !self.is_promised_allowed(task)
+                    && !self.kick_idle(cx, task, group)
+                    && (moves || better)
+                {
+                    self.preempt_latest(cx, task, group);
                 }
             }
             Place::Group(_) => self.rehome(cx, task),

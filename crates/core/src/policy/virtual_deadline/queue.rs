@@ -6,6 +6,7 @@ use super::standing::Standing;
 use super::{NO_CPU, Place, VirtualDeadlines};
 use crate::Cx;
 use crate::ids::{CpuId, CpuMask, TaskId};
+use crate::machine::{Distance, Level};
 use crate::queue::{List, Tree};
 use crate::time::Time;
 
@@ -173,13 +174,21 @@ impl<Of> VirtualDeadlines<Of> {
                 return (Some(task), passed);
             }
             passed += u32::from(ordered);
-            let way = elsewhere.then(|| self.machine.distance(cpu, CpuId(known.cpu)));
+            let way = elsewhere.then(|| self.locality(cpu, CpuId(known.cpu)));
             let rank = (way, key(task));
             if best.is_none_or(|(least, _)| rank < least) {
                 best = Some((rank, task));
             }
         }
         (best.map(|(_, task)| task), passed)
+    }
+
+    /// How far apart two CPUs are, to BFS: all of a node that share no cache equally.
+    fn locality(&self, a: CpuId, b: CpuId) -> Distance {
+        match self.machine.distance(a, b) {
+            Distance::Shares(Level::Package) => Distance::Shares(Level::Node),
+            distance => distance,
+        }
     }
 
     /// The deadline of what `cpu` will probably pick.
