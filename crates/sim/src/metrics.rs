@@ -498,7 +498,8 @@ mod tests {
         assert!((summary.sd() / sd - 1.0).abs() < 1e-9);
         let [p50, p99] = summary.percentiles([50.0, 99.0]).unwrap();
         let below = summary.count_up_to(p50) as f64 / n as f64;
-        assert!((0.5..0.51).contains(&below), "{below}");
+        // A bucket there has 4096 of these numbers, a 48th.
+        assert!((0.5..0.521).contains(&below), "{below}");
         for (found, exact) in [(p50, 1_000_000 + n / 2), (p99, 1_000_000 + n * 99 / 100)] {
             assert!(found <= exact && (exact - found) as f64 <= exact as f64 / 256.0);
         }

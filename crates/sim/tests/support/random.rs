@@ -22,6 +22,7 @@ pub fn span(rng: &mut Rng, most_us: u64) -> Span {
 pub fn costs(rng: &mut Rng) -> Costs {
     Costs {
         context_switch: span(rng, 20),
+        migrate_thread: span(rng, 2),
         migrate_core: span(rng, 5),
         migrate_llc: span(rng, 50),
         migrate_node: span(rng, 100),
