@@ -6,14 +6,12 @@ mod support;
 use anysched_core::checked::{Checked, Rules};
 use anysched_core::params::ParamInfo;
 use anysched_core::registry::{POLICIES, PolicyInfo};
-use anysched_core::{
-    CpuId, CpuSet, DomainId, DomainParams, Machine, Scheduler, Span, TaskParams, Time,
-};
-use anysched_sim::{Costs, Metrics, Setup, Sim, Vm, Wire};
+use anysched_core::{CpuId, DomainId, DomainParams, Machine, Scheduler, Span, TaskParams, Time};
+use anysched_sim::{Metrics, Setup, Sim, Vm, Wire};
 use anysched_trace::{Event, Sink, TaskInfo};
 use anysched_workload::model::{Model, ModelTask, Script};
 use anysched_workload::rng::Rng;
-use anysched_workload::{Barrier, Channel, Lock, Op, Port};
+use anysched_workload::{Channel, Lock, Op, Port};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use support::random::{affinity, costs, model, pick, sometimes, span};

@@ -133,7 +133,7 @@ proptest! {
                     break;
                 }
             }
-            let preempted = rig.is_kicked(0) && task % 2 == 0;
+            let preempted = rig.is_kicked(0) && task.is_multiple_of(2);
             rig.answered(0);
             rig.off(0, if preempted { Off::Preempted } else { Off::Blocked });
             if !preempted {
