@@ -2,10 +2,10 @@
 //! tasks, a large batch, and tracing to a file.
 
 use anysched_bench::{
-    batch, fcfs_smp, fcfs_uni, machine, mm1, periodic, registered, run, run_vms, staggered, vms,
-    with,
+    batch, fcfs_smp, fcfs_uni, machine, mm1, periodic, registered, run, run_vms, sleepers,
+    staggered, vms, with,
 };
-use anysched_core::Time;
+use anysched_core::{Machine, Time};
 use anysched_trace::perfetto::PerfettoWriter;
 use anysched_trace::{Event, NoTrace, Sink, TaskInfo};
 use anysched_workload::mix::Mix;
@@ -135,6 +135,27 @@ fn two_levels(c: &mut Criterion) {
     group.bench_function("fcfs alone", |b| b.iter(flat));
 }
 
+/// 10,000 tasks that run and sleep on 256 CPUs: dispatches per second, by policy.
+fn many_cpus(c: &mut Criterion) {
+    let topology = "8 packages x 16 cores x 2 threads";
+    let machine = Machine::parse(topology).expect("a topology").with_tick(None);
+    let until = Time(1_000_000_000);
+    let mut group = c.benchmark_group("many cpus");
+    for (label, name, settings) in [
+        ("bfs (tree)", "bfs", vec![("queue", "tree"), ("tick", "0ns")]),
+        ("gfs", "gfs", vec![("tick", "0ns")]),
+        ("gfs (one group)", "gfs", vec![("grouping", "single"), ("tick", "0ns")]),
+        ("fcfs", "fcfs", Vec::new()),
+        ("cfs", "cfs", vec![("tick", "0ns")]),
+        ("eevdf", "eevdf", vec![("tick", "0ns")]),
+    ] {
+        let go =
+            || run(&machine, with(name, &settings, &machine), sleepers(10_000), until, NoTrace).0;
+        group.throughput(Throughput::Elements(go().dispatches));
+        group.bench_function(label, |b| b.iter(|| go().dispatches));
+    }
+}
+
 /// Counts what the writer is told.
 struct Counted<S>(S, u64);
 
@@ -171,6 +192,6 @@ fn tracing(c: &mut Criterion) {
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(10);
-    targets = dispatches, queueing, two_levels, growth, closed_batch, tracing
+    targets = dispatches, queueing, two_levels, many_cpus, growth, closed_batch, tracing
 }
 criterion_main!(benches);

@@ -76,6 +76,19 @@ pub fn batch(tasks: u64) -> Box<dyn Load> {
     built(Batch { settings, tasks, service: dist("exp(1ms)"), at: Time::ZERO }, 4)
 }
 
+/// `tasks` that run for 1 ms and sleep for 40 ms on average.
+pub fn sleepers(tasks: u32) -> Box<dyn Load> {
+    let load = Interactive {
+        settings: Settings::default(),
+        tasks,
+        run: dist("exp(1ms)"),
+        sleep: dist("exp(40ms)"),
+        offset: dist("uniform(0ns, 41ms)"),
+        until: None,
+    };
+    built(load, 256)
+}
+
 /// A flat machine.
 pub fn machine(cpus: usize) -> Machine {
     Machine::flat(cpus).unwrap_or_else(|error| panic!("{error}"))
