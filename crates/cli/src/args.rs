@@ -21,6 +21,8 @@ pub struct Args {
 pub enum Command {
     /// Run an experiment and print its results
     Run(RunArgs),
+    /// Run an experiment and draw its results over the values of an axis
+    Plot(PlotArgs),
     /// Check an experiment file without running it
     Check(CheckArgs),
     /// Run all experiments of a paper and print which of its claims hold
@@ -121,6 +123,45 @@ pub enum Format {
     Json,
     /// For spreadsheets: a line per row
     Csv,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct PlotArgs {
+    #[command(flatten)]
+    pub selection: Selection,
+    /// The axis of the experiment over which a line per policy is drawn, for example `scenario` or
+    /// `machine.cpus`
+    #[arg(long, value_name = "AXIS")]
+    pub x: String,
+    /// What is drawn, a panel each, for example `wakeup_latency_ns_p99`
+    #[arg(long, value_delimiter = ',', value_name = "METRIC,…", required = true)]
+    pub y: Vec<String>,
+    /// Equal distances on the axis are equal ratios
+    #[arg(long)]
+    pub log_x: bool,
+    /// Equal heights are equal ratios; what is not above 0 is left out
+    #[arg(long)]
+    pub log_y: bool,
+    /// How many seeds each row has, instead of the file's
+    #[arg(long, value_parser = whole::<u32>(1..=100_000), allow_negative_numbers = true)]
+    pub seeds: Option<u32>,
+    /// What is written
+    #[arg(long, value_enum, default_value_t = PlotFormat::Svg)]
+    pub format: PlotFormat,
+    /// Write it there instead of printing it
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Runs made at the same time [default: as many as the machine runs threads]
+    #[arg(long, value_parser = whole::<u16>(1..=65_535), allow_negative_numbers = true)]
+    pub jobs: Option<u16>,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlotFormat {
+    /// A picture for light and dark pages
+    Svg,
+    /// Its numbers as tables
+    Text,
 }
 
 #[derive(clap::Args, Debug)]

@@ -12,11 +12,11 @@ use anysched_core::registry::POLICIES;
 use std::ops::Range;
 
 /// The end of a text that began as an experiment file.
-struct Appended {
-    source: Source,
+pub(crate) struct Appended {
+    pub(crate) source: Source,
     key: String,
     key_at: Range<usize>,
-    node: Node,
+    pub(crate) node: Node,
 }
 
 impl Experiment {
@@ -157,7 +157,7 @@ impl Experiment {
     }
 
     /// Puts `key = value`, which must be TOML, behind the text.
-    fn append(&self, key: &str, value: &str) -> Appended {
+    pub(crate) fn append(&self, key: &str, value: &str) -> Appended {
         let mut text = self.source.text.to_string();
         if !text.ends_with('\n') {
             text.push('\n');
@@ -199,7 +199,7 @@ impl Experiment {
 }
 
 /// `text` as a TOML string.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
         match c {

@@ -1,5 +1,6 @@
 //! What is shown and written of results.
 
+mod chart;
 mod claims;
 mod csv;
 mod json;
@@ -8,6 +9,7 @@ mod parquet;
 mod table;
 mod tuned;
 
+pub use chart::Chart;
 pub use claims::{claims_markdown, claims_text};
 pub use csv::csv;
 pub use json::json;
