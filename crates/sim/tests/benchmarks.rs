@@ -275,7 +275,7 @@ fn every_policy_comes_to_the_end() {
     let requests = Schbench { message_threads: 2, ..schbench(4, ms(200)) };
     let messages = hackbench(2, 4, 10, [1, 1], 3);
     let loads: [&dyn Generator; 5] = [&x, &video, &cyclic, &requests, &messages];
-    for policy in &POLICIES[..] {
+    for policy in POLICIES {
         for (number, load) in loads.iter().enumerate() {
             let mut setup = Setup::new(Machine::parse("2 cores x 2 threads").unwrap());
             setup.costs.context_switch = us(2);

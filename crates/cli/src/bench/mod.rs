@@ -9,8 +9,8 @@ mod text;
 
 use crate::choose;
 use crate::output::{self, Failure};
-use crate::progress::Bar;
-use anysched_lab::{Experiment, RunOptions, available_jobs};
+use crate::progress::with_bar;
+use anysched_lab::Experiment;
 use anysched_sim::{Metrics, Summary};
 use args::{BenchArgs, BenchCommand, BenchFormat};
 use serde_json::{Value, json};
@@ -39,15 +39,7 @@ fn measure(tool: &str, args: &BenchArgs, loads: &[String]) -> Result<Vec<Shown>,
     let experiment = choose::changed(experiment, &args.policy, &args.set)?;
     let plan = choose::plan(&experiment)?;
     let cancel = output::cancel_on_interrupt()?;
-    let bar = Bar::new();
-    let options = RunOptions {
-        jobs: args.jobs.map_or_else(available_jobs, usize::from),
-        cancel,
-        progress: &|progress| bar.update(progress),
-    };
-    let measured = plan.measure(&options);
-    bar.finish();
-    let measured = measured?;
+    let measured = with_bar(args.jobs, cancel, |options| plan.measure(options))?;
     if cancel.load(Ordering::Relaxed) {
         return Err(Failure::Interrupted);
     }

@@ -16,8 +16,8 @@
 //! Where it differs: computing is without the lock of the CPU that the tool takes for it, as with
 //! its `-L`: that makes those wait who come to a CPU on which another worker was interrupted. Pipes
 //! (`-p`) and fixed rates (`-R`, `-A`) are left out. Sending messages takes no CPU time. As in the
-//! tool, a wake-up latency below 1 us is not counted; otherwise times are in ns. The time need not be
-//! whole seconds; the last count is then over less.
+//! tool, a wake-up latency below 1 us is not counted; otherwise times are in ns. The time need not
+//! be whole seconds; the last count is then over less.
 
 use super::{Generator, Maker, SettingError, Settings, check, check_period};
 use crate::per_task::PerTask;
