@@ -65,7 +65,7 @@ fn a_table() {
 Waiting & switching
 How long do <n> tasks wait?
 
-1 CPU; batch: tasks 1/2/5, service 10ms; costs: none; 2 seeds
+1 CPU; batch: service 10ms, tasks 1/2/5; costs: none; 2 seeds
 
 waiting time, mean, ms
 workload.0.tasks  fcfs  sjf *
