@@ -161,7 +161,7 @@ impl<'a> Drawing<'a> {
             let Some((_, value)) = group.axes.iter().find(|(axis, _)| *axis == chart.axis) else {
                 continue;
             };
-            if !table::is_shown(results, number) {
+            if !group.is_shown(&results.vms_shown) {
                 continue;
             }
             let place = values.iter().position(|known| known == value).unwrap_or(values.len());

@@ -3,6 +3,7 @@
 mod chart;
 mod claims;
 mod csv;
+mod grid;
 mod json;
 mod numbers;
 mod parquet;
@@ -12,6 +13,7 @@ mod tuned;
 pub use chart::Chart;
 pub use claims::{claims_markdown, claims_text};
 pub use csv::csv;
+pub use grid::{grid_json, grid_markdown, grid_table};
 pub use json::json;
 pub use parquet::parquet;
 pub use table::table;

@@ -6,7 +6,6 @@ use crate::columns::{Column, column, columns};
 use crate::results::{Group, Results};
 use crate::stats::Estimate;
 use crate::sweep::AxisValue;
-use crate::vm::VM;
 use std::fmt::Write;
 
 const WIDTH: usize = 80;
@@ -35,7 +34,8 @@ pub fn table(results: &Results) -> String {
     let shown = shown_columns(results);
     let formats = shown.iter().map(|&index| format_of(results, index)).collect();
     let tables = Tables { results, shown, formats };
-    for group in (0..results.groups.len()).filter(|&group| is_shown(results, group)) {
+    let is_shown = |&group: &usize| results.groups[group].is_shown(&results.vms_shown);
+    for group in (0..results.groups.len()).filter(is_shown) {
         tables.group(&mut text, group);
     }
     if !results.complete {
@@ -58,13 +58,6 @@ pub fn table(results: &Results) -> String {
         }
     }
     text
-}
-
-/// Whether the file wants the virtual machines to be shown that a group is of.
-pub(super) fn is_shown(results: &Results, group: usize) -> bool {
-    let of = results.groups[group].axes.iter().find(|(axis, _)| axis == VM);
-    let is_named = |name: String| results.vms_shown.contains(&name);
-    results.vms_shown.is_empty() || of.is_none_or(|(_, name)| is_named(name.to_string()))
 }
 
 /// The columns that are shown, by position.
@@ -174,7 +167,7 @@ pub(super) fn name_in_full(column: &Column, format: &Format) -> String {
 }
 
 /// The name of a column in lines of about `width`, the last one with stat and unit.
-fn head(column: &Column, format: &Format, width: usize) -> Vec<String> {
+pub(super) fn head(column: &Column, format: &Format, width: usize) -> Vec<String> {
     let name = column.metric.trim_end_matches("_ns").trim_end_matches("_per_s");
     let mut lines: Vec<String> = Vec::new();
     for word in name.split('_') {
@@ -236,7 +229,7 @@ fn write_block(text: &mut String, names: &[String], name_width: usize, columns: 
     }
 }
 
-fn heading(text: &mut String, group: &Group, seeds: u32) {
+pub(super) fn heading(text: &mut String, group: &Group, seeds: u32) {
     if !group.axes.is_empty() {
         wrap(text, "", &group.title());
     }
