@@ -190,7 +190,7 @@ pub struct TuneArgs {
     #[arg(value_name = "FILE.toml", required_unless_present = "service")]
     pub file: Option<PathBuf>,
     /// CPU time of the tasks, for example "exp(10ms)"; `workloads` lists the distributions
-    #[arg(long, value_name = "DIST")]
+    #[arg(long, value_name = "DIST", required_unless_present = "file")]
     pub service: Option<String>,
     /// Part of the CPUs that tasks keep busy, which arrive one by one [default: 0.9]
     #[arg(long)]
