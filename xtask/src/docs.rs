@@ -1,7 +1,8 @@
 //! Generated parts of the documentation: between `<!-- generated: COMMAND -->` and
 //! `<!-- end -->` stands exactly what the command prints, so that no figure in the documentation
 //! is older than the program. A command is `anysched ARGUMENTS`, or `cat FILE` for a file of the
-//! repository. And its links: each that names a file must lead to one.
+//! repository. A picture is a file beside the page: `<!-- figure: PATH.svg: COMMAND -->`, followed
+//! by `![…](PATH.svg)`, says what prints it. And its links: each that names a file must lead to one.
 
 use crate::run::{Failed, cargo, cargo_command, command, output, root, run};
 use std::collections::BTreeMap;
@@ -9,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 const BEGIN: &str = "<!-- generated: ";
 const END: &str = "<!-- end -->";
+const FIGURE: &str = "<!-- figure: ";
 
-/// Rewrites the generated parts.
+/// Rewrites the generated parts and figures.
 pub fn write() -> Result<(), Failed> {
     for Page { name, old, new } in generate()? {
         if old != new {
@@ -42,7 +44,7 @@ pub fn build() -> Result<(), Failed> {
     run(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// A page of documentation.
+/// A page of documentation, or a figure on one.
 struct Page {
     /// Path from the top of the repository.
     name: String,
@@ -56,9 +58,24 @@ fn generate() -> Result<Vec<Page>, Failed> {
     cargo(&["build", "--release", "--quiet", "-p", "anysched-cli"])?;
     let mut printed = BTreeMap::new();
     let mut pages = Vec::new();
+    let mut drawn: BTreeMap<String, String> = BTreeMap::new();
     let list = ["ls-files", "--cached", "--others", "--exclude-standard", "*.md"];
     for name in output(&mut command("git", &list))?.lines() {
         let Ok(old) = std::fs::read_to_string(root().join(name)) else { continue };
+        for (path, line) in figures(&old).map_err(|Failed(why)| Failed(format!("{name}:{why}")))? {
+            let path = beside(name, path)?;
+            match drawn.get(&path) {
+                Some(other) if other == line => continue,
+                Some(other) => {
+                    let why = format!("{name}: {path} is \"{line}\", and \"{other}\" elsewhere");
+                    return Err(Failed(why));
+                }
+                None => drawn.insert(path.clone(), line.to_owned()),
+            };
+            let new = print(line).map_err(|Failed(why)| Failed(format!("{name}: {why}")))?;
+            let old = std::fs::read_to_string(root().join(&path)).unwrap_or_default();
+            pages.push(Page { name: path, old, new });
+        }
         if !old.contains(BEGIN) {
             pages.push(Page { name: name.to_owned(), new: old.clone(), old });
             continue;
@@ -75,6 +92,43 @@ fn generate() -> Result<Vec<Page>, Failed> {
     Ok(pages)
 }
 
+/// The figures of a page and the commands that print them.
+///
+/// Errors: `line: what is wrong`, for a figure that is not shown below or is no picture.
+fn figures(page: &str) -> Result<Vec<(&str, &str)>, Failed> {
+    let mut found = Vec::new();
+    let mut lines = (1..).zip(page.lines()).peekable();
+    while let Some((number, line)) = lines.next() {
+        let Some(rest) = line.strip_prefix(FIGURE) else { continue };
+        let figure = rest.strip_suffix(" -->").and_then(|rest| rest.split_once(": "));
+        let Some((path, command)) = figure.filter(|(path, _)| path.ends_with(".svg")) else {
+            let form = format!("{FIGURE}PATH.svg: anysched plot … -->");
+            return Err(Failed(format!("{number}: a figure is written {form}")));
+        };
+        let shown = format!("]({path})");
+        if !lines.peek().is_some_and(|(_, next)| next.starts_with("![") && next.contains(&shown)) {
+            return Err(Failed(format!("{number}: the next line is not ![…]({path})")));
+        }
+        found.push((path, command));
+    }
+    Ok(found)
+}
+
+/// The path from the top of the repository of a file named on a page.
+fn beside(page: &str, path: &str) -> Result<String, Failed> {
+    let mut parts: Vec<&str> = page.split('/').collect();
+    parts.pop();
+    for part in path.split('/') {
+        match part {
+            "." => {}
+            ".." if parts.pop().is_some() => {}
+            "" | ".." => return Err(Failed(format!("{page}: {path} is not in the repository"))),
+            part => parts.push(part),
+        }
+    }
+    Ok(parts.join("/"))
+}
+
 /// Where the page differs from what it should be: `path:line`.
 fn first_difference(Page { name, old, new }: &Page) -> Option<String> {
     if old == new {
@@ -86,6 +140,9 @@ fn first_difference(Page { name, old, new }: &Page) -> Option<String> {
 
 /// The links of a page to files that do not exist: `path:line: target`.
 fn dead_links(page: &Page) -> Vec<String> {
+    if !page.name.ends_with(".md") {
+        return Vec::new();
+    }
     let path = root().join(&page.name);
     let folder = path.parent().unwrap_or(Path::new("."));
     let dead = links(&page.new).filter(|(_, target)| !folder.join(target).exists());
@@ -172,6 +229,29 @@ mod tests {
         let unended = new.replace(END, "");
         assert!(regenerate(&unended, |_| Ok(String::new())).is_err());
     }
+
+    #[test]
+    fn figures_are_found_beside_their_pages() {
+        let page = "a\n<!-- figure: img/a.svg: anysched plot x.toml -->\n![A](img/a.svg)\nb\n";
+        assert_eq!(figures(page).unwrap(), [("img/a.svg", "anysched plot x.toml")]);
+        let fault = |page: &str| figures(page).unwrap_err().0;
+        let other = page.replace("](img/a.svg)", "](img/b.svg)");
+        assert_eq!(fault(&other), "2: the next line is not ![…](img/a.svg)");
+        assert_eq!(fault(page.split("![").next().unwrap()), fault(&other));
+        assert!(fault(&page.replace("a.svg: ", "a.png: ")).starts_with("2: a figure is written"));
+        let path = |path| beside("docs/papers/x.md", path).map_err(|Failed(why)| why);
+        assert_eq!(path("img/a.svg").unwrap(), "docs/papers/img/a.svg");
+        assert_eq!(path("../a.svg").unwrap(), "docs/a.svg");
+        assert_eq!(beside("README.md", "./a.svg").map_err(|_| ()), Ok("a.svg".to_string()));
+        assert!(path("../../../a.svg").is_err() && path("/a.svg").is_err());
+        let stale =
+            Page { name: "a.svg".into(), old: "<svg>\n1\n".into(), new: "<svg>\n2\n".into() };
+        assert_eq!(first_difference(&stale).unwrap(), "a.svg:2");
+        let missing = Page { old: String::new(), ..stale };
+        assert!(first_difference(&missing).is_some());
+        assert!(dead_links(&missing).is_empty());
+    }
+
     #[test]
     fn links_to_files_are_found() {
         let page = "[a](a.md) [b](https://b) [c](#c)\n```\n[d](d.md)\n```\n[e](../e.md#f)\n";

@@ -3,7 +3,6 @@
 use crate::bench::args::BenchCommand;
 use anysched_core::Span;
 use anysched_core::registry::POLICIES;
-use anysched_lab::tune::space::policies;
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::ops::RangeInclusive;
@@ -21,6 +20,8 @@ pub struct Args {
 pub enum Command {
     /// Run an experiment and print its results
     Run(RunArgs),
+    /// Run an experiment and draw its results over the values of an axis
+    Plot(PlotArgs),
     /// Check an experiment file without running it
     Check(CheckArgs),
     /// Run all experiments of a paper and print which of its claims hold
@@ -124,6 +125,45 @@ pub enum Format {
 }
 
 #[derive(clap::Args, Debug)]
+pub struct PlotArgs {
+    #[command(flatten)]
+    pub selection: Selection,
+    /// The axis of the experiment over which a line per policy is drawn, for example `scenario` or
+    /// `machine.cpus`
+    #[arg(long, value_name = "AXIS")]
+    pub x: String,
+    /// What is drawn, a panel each, for example `wakeup_latency_ns_p99`
+    #[arg(long, value_delimiter = ',', value_name = "METRIC,…", required = true)]
+    pub y: Vec<String>,
+    /// Equal distances on the axis are equal ratios
+    #[arg(long)]
+    pub log_x: bool,
+    /// Equal heights are equal ratios; what is not above 0 is left out
+    #[arg(long)]
+    pub log_y: bool,
+    /// How many seeds each row has, instead of the file's
+    #[arg(long, value_parser = whole::<u32>(1..=100_000), allow_negative_numbers = true)]
+    pub seeds: Option<u32>,
+    /// What is written
+    #[arg(long, value_enum, default_value_t = PlotFormat::Svg)]
+    pub format: PlotFormat,
+    /// Write it there instead of printing it
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Runs made at the same time [default: as many as the machine runs threads]
+    #[arg(long, value_parser = whole::<u16>(1..=65_535), allow_negative_numbers = true)]
+    pub jobs: Option<u16>,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlotFormat {
+    /// A picture for light and dark pages
+    Svg,
+    /// Its numbers as tables
+    Text,
+}
+
+#[derive(clap::Args, Debug)]
 pub struct ReproduceArgs {
     /// The paper: a folder with experiment files
     pub paper: String,
@@ -146,39 +186,50 @@ pub struct ReproduceArgs {
 
 #[derive(clap::Args, Debug)]
 pub struct TuneArgs {
+    /// An experiment: given values of a policy's parameters are searched there, for each row
+    #[arg(value_name = "FILE.toml", required_unless_present = "service")]
+    pub file: Option<PathBuf>,
     /// CPU time of the tasks, for example "exp(10ms)"; `workloads` lists the distributions
-    #[arg(long, value_name = "DIST")]
-    pub service: String,
-    /// Part of the CPUs that tasks keep busy, which arrive one by one
-    #[arg(long, default_value_t = 0.9)]
-    pub load: f64,
+    #[arg(long, value_name = "DIST", required_unless_present = "file")]
+    pub service: Option<String>,
+    /// Part of the CPUs that tasks keep busy, which arrive one by one [default: 0.9]
+    #[arg(long)]
+    pub load: Option<f64>,
     /// All tasks arrive at once
     #[arg(long, conflicts_with = "load")]
     pub batch: bool,
     /// Tasks of a run [default: 2000]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     pub tasks: Option<u64>,
-    /// CPUs of the machine
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub cpus: u16,
-    /// The policies that are tuned
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_name = "NAME,…",
-        default_values_t = policies().into_iter().map(String::from),
-        value_parser = PossibleValuesParser::new(policies()),
-    )]
+    /// CPUs of the machine [default: 1]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub cpus: Option<u16>,
+    /// The policies that are tuned, m-rsf and mlfq; with a file, the label of one
+    #[arg(long, value_name = "NAME,…")]
     pub policy: Vec<String>,
-    /// What of the turnaround is made small
-    #[arg(long, value_enum, default_value_t = ObjectiveName::Mean)]
-    pub objective: ObjectiveName,
-    /// Runs of a parameter set in the search, and as many others in the comparison
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=100_000))]
-    pub seeds: u32,
-    /// What the seeds of the runs derive from
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
+    /// What of the turnaround is made small [default: mean]
+    #[arg(long, value_enum)]
+    pub objective: Option<ObjectiveName>,
+    /// With a file: what is made small, for example `wakeup_latency_ns_p99`
+    #[arg(long, value_name = "COLUMN", requires = "file")]
+    pub metric: Option<String>,
+    /// With a file: the metric is made large
+    #[arg(long, requires = "file")]
+    pub larger: bool,
+    /// With a file: a parameter and the values that are tried, in all combinations; behind each
+    /// other with `|` if there are commas in them
+    #[arg(long, value_name = "KEY=V1,V2,…", requires = "file")]
+    pub over: Vec<String>,
+    /// With a file: change a value, as for `run`
+    #[arg(long, value_name = "KEY=VALUE", requires = "file")]
+    pub set: Vec<String>,
+    /// Runs of a parameter set in the search, and as many others in the comparison [default: 20;
+    /// those of the file]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(2..=100_000))]
+    pub seeds: Option<u32>,
+    /// What the seeds of the runs derive from [default: 1; that of the file]
+    #[arg(long)]
+    pub seed: Option<u64>,
     /// What is printed
     #[arg(long, value_enum, default_value_t = ListFormat::Table)]
     pub format: ListFormat,

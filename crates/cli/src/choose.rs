@@ -37,6 +37,15 @@ pub fn changed(
     Ok(experiment)
 }
 
+/// As [`experiment`], with another number of seeds if there is one.
+pub fn with_seeds(selection: &Selection, seeds: Option<u32>) -> Result<Experiment, Failure> {
+    let experiment = experiment(selection)?;
+    Ok(match seeds {
+        Some(seeds) => experiment.with_seeds(seeds),
+        None => experiment,
+    })
+}
+
 /// The plan of an experiment; what its loads leave out is said.
 pub fn plan(experiment: &Experiment) -> Result<Plan, Failure> {
     let plan = experiment.plan().map_err(Failure::pointing)?;

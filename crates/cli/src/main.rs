@@ -11,6 +11,7 @@ mod load_model;
 mod model;
 mod output;
 mod periodic;
+mod plot;
 mod policies;
 mod progress;
 mod replay;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     output::set_up_errors();
     let result = match args.command {
         Command::Run(args) => run::run(&args),
+        Command::Plot(args) => plot::plot(&args),
         Command::Check(args) => run::check(&args),
         Command::Bench(command) => bench::bench(&command),
         Command::Tune(args) => tune::tune(&args),

@@ -6,7 +6,7 @@ use crate::output::{self, Failure, write_whole};
 use crate::progress::with_bar;
 use anysched_core::recorder::Recorder;
 use anysched_core::{Scheduler, TaskId, Time};
-use anysched_lab::{Plan, output as formats, output::Form};
+use anysched_lab::{Plan, Results, output as formats, output::Form};
 use anysched_trace::ftrace::FtraceWriter;
 use anysched_trace::perfetto::PerfettoWriter;
 use anysched_trace::{Event, NoTrace, Sink, TaskInfo};
@@ -16,11 +16,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
-    let mut experiment = choose::experiment(&args.selection)?;
-    if let Some(seeds) = args.seeds {
-        experiment = experiment.with_seeds(seeds);
-    }
-    let plan = choose::plan(&experiment)?;
+    let plan = choose::plan(&choose::with_seeds(&args.selection, args.seeds)?)?;
     let trace = args.trace.as_deref().map(TraceFormat::of).transpose()?;
     for path in args.trace.iter().chain(&args.record) {
         output::require_place(path)?;
@@ -55,9 +51,14 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if results.complete {
         return Ok(());
     }
+    Err(interrupted(&results))
+}
+
+/// Says which part of the results there is.
+pub fn interrupted(results: &Results) -> Failure {
     let (rows, all) = (results.rows.len(), results.policies.len() * results.groups.len());
     eprintln!("anysched: interrupted; {rows} of {all} rows are complete, the others are left out");
-    Err(Failure::Interrupted)
+    Failure::Interrupted
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -12,11 +12,11 @@ use anysched_core::registry::POLICIES;
 use std::ops::Range;
 
 /// The end of a text that began as an experiment file.
-struct Appended {
-    source: Source,
+pub(crate) struct Appended {
+    pub(crate) source: Source,
     key: String,
     key_at: Range<usize>,
-    node: Node,
+    pub(crate) node: Node,
 }
 
 impl Experiment {
@@ -25,6 +25,11 @@ impl Experiment {
     ///
     /// Errors: a name is neither a label of the file nor registered, or occurs twice.
     pub fn with_policies(self, names: &[&str]) -> Result<Experiment, Error> {
+        self.policies(names)
+    }
+
+    /// As [`Experiment::with_policies`], for experiments that are still needed as they are.
+    pub(crate) fn policies(&self, names: &[&str]) -> Result<Experiment, Error> {
         let list: Vec<String> = names.iter().map(|name| quoted(name)).collect();
         let change = self.append("policy", &format!("[{}]", list.join(", ")));
         let source = change.source.clone();
@@ -79,6 +84,11 @@ impl Experiment {
     /// Errors: there is no such place or parameter. Whether the value is right is seen when the
     /// experiment is planned.
     pub fn with_setting(self, key: &str, value: &str) -> Result<Experiment, Error> {
+        self.setting(key, value)
+    }
+
+    /// As [`Experiment::with_setting`], for experiments that are still needed as they are.
+    pub(crate) fn setting(&self, key: &str, value: &str) -> Result<Experiment, Error> {
         let is_toml = !value.is_empty() && tree::parse(&format!("x = {value}\n")).is_ok();
         let text = if is_toml { value.to_string() } else { quoted(value) };
         let change = self.append(key, &text);
@@ -157,7 +167,7 @@ impl Experiment {
     }
 
     /// Puts `key = value`, which must be TOML, behind the text.
-    fn append(&self, key: &str, value: &str) -> Appended {
+    pub(crate) fn append(&self, key: &str, value: &str) -> Appended {
         let mut text = self.source.text.to_string();
         if !text.ends_with('\n') {
             text.push('\n');
@@ -199,7 +209,7 @@ impl Experiment {
 }
 
 /// `text` as a TOML string.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
         match c {

@@ -114,6 +114,27 @@ impl Plan {
         self.groups.iter().map(|group| &group.described)
     }
 
+    /// Adds a policy: the one at a position as `change` makes it, in each group on its machine.
+    pub(crate) fn add_variant(
+        &mut self,
+        policy: usize,
+        change: impl Fn(&mut PolicyEntry),
+    ) -> Result<(), Fault> {
+        let changed = |entry: &PolicyEntry| {
+            let mut entry = entry.clone();
+            change(&mut entry);
+            entry
+        };
+        for group in &mut self.groups {
+            let Cell { policy, setup } = &group.cells[policy];
+            let cell = Cell { policy: changed(policy), setup: Arc::clone(setup) };
+            cell.policy.build(&setup.machine)?;
+            group.cells.push(cell);
+        }
+        self.policies.push(changed(&self.policies[policy]));
+        Ok(())
+    }
+
     /// How many seeds each row has.
     pub fn seeds(&self) -> u32 {
         self.seeds

@@ -4,6 +4,7 @@ use crate::claim::ClaimResult;
 use crate::columns::{self, Column, Stat, columns};
 use crate::stats::{Estimate, percentile};
 use crate::sweep::AxisValue;
+use crate::vm::VM;
 
 /// All rows of an experiment, or those that were complete when it was cancelled.
 #[derive(Clone, Debug)]
@@ -183,6 +184,12 @@ impl Group {
     /// Whether `axis` has the value that is written `value`.
     pub fn has(&self, axis: &str, value: &str) -> bool {
         self.axes.iter().any(|(name, has)| name == axis && has.to_string() == value)
+    }
+
+    /// Whether it is to be shown if only the virtual machines `shown` are, all if that is empty.
+    pub(crate) fn is_shown(&self, shown: &[String]) -> bool {
+        let of = self.axes.iter().find(|(axis, _)| axis == VM);
+        shown.is_empty() || of.is_none_or(|(_, name)| shown.contains(&name.to_string()))
     }
 
     /// `axis = value, …`, or nothing.

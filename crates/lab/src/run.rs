@@ -64,7 +64,7 @@ pub fn available_jobs() -> usize {
 }
 
 /// What a run has shown, of the whole machine and of each kind of virtual machine.
-type Outcome = Result<Vec<Run>, RunError>;
+pub(crate) type Outcome = Result<Vec<Run>, RunError>;
 
 impl Plan {
     /// Makes all runs and judges the claims. After a cancellation, the rows that are complete.
@@ -168,6 +168,11 @@ impl Plan {
 
     fn run_numbered(&self, number: usize) -> Outcome {
         let (group, policy, index) = self.place(number);
+        self.run_views(group, policy, index)
+    }
+
+    /// Makes one run: what it shows of each of the views of the group.
+    pub(crate) fn run_views(&self, group: usize, policy: usize, index: u32) -> Outcome {
         let (metrics, _) = self.run_one(group, policy, index, NoTrace)?;
         let seed = self.seed(group, index);
         let run = |metrics: &Metrics| Run { index, seed, values: columns::measure(metrics) };
@@ -186,7 +191,7 @@ impl Plan {
 
     /// The groups of rows that a group of runs gives: the whole machine, and each kind of virtual
     /// machine.
-    fn views(&self, group: usize) -> Vec<Group> {
+    pub(crate) fn views(&self, group: usize) -> Vec<Group> {
         let PlannedGroup { described, vms, .. } = &self.groups[group];
         if self.groups.iter().all(|group| group.vms.is_empty()) {
             return vec![described.clone()];

@@ -327,6 +327,18 @@ impl PolicyEntry {
         });
     }
 
+    /// Takes over the parameters of these names from `other`.
+    pub(crate) fn take(&mut self, names: &[&str], other: &PolicyEntry) {
+        let meant = |setting: &Setting| names.contains(&setting.name.as_str());
+        self.settings.retain(|setting| !meant(setting));
+        self.settings.extend(other.settings.iter().filter(|setting| meant(setting)).cloned());
+    }
+
+    /// Takes back all settings, so that the defaults hold.
+    pub(crate) fn reset(&mut self) {
+        self.settings.clear();
+    }
+
     /// The policy, built for `machine`.
     pub(crate) fn build(&self, machine: &Machine) -> Result<Box<dyn Scheduler>, Fault> {
         (self.info.build)(machine, &self.settings()).map_err(|error| self.fault(&error))

@@ -88,7 +88,7 @@ pub(super) fn maybe(value: Option<f64>) -> Value {
     value.map_or(Value::Null, Value::Number)
 }
 
-fn axes_value(axes: &[(String, AxisValue)]) -> Value {
+pub(super) fn axes_value(axes: &[(String, AxisValue)]) -> Value {
     let value = |value: &AxisValue| match value {
         AxisValue::Text(text) => self::text(text),
         AxisValue::Integer(number) => Value::Number(*number as f64),

@@ -1,15 +1,19 @@
 //! What is shown and written of results.
 
+mod chart;
 mod claims;
 mod csv;
+mod grid;
 mod json;
 mod numbers;
 mod parquet;
 mod table;
 mod tuned;
 
+pub use chart::Chart;
 pub use claims::{claims_markdown, claims_text};
 pub use csv::csv;
+pub use grid::{grid_json, grid_markdown, grid_table};
 pub use json::json;
 pub use parquet::parquet;
 pub use table::table;

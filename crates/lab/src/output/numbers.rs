@@ -47,6 +47,11 @@ impl Format {
         if is_zero { text.replace('-', "") } else { text }
     }
 
+    /// One number as it is in the unit, with all its digits.
+    pub(super) fn scaled(&self, value: f64) -> f64 {
+        value * self.factor
+    }
+
     /// One number with its unit.
     pub(super) fn with_unit(&self, value: f64) -> String {
         format!("{}{}", self.number(value), self.unit)

@@ -4,11 +4,13 @@ use super::numbers::Format;
 use crate::claim::{Check, ClaimResult, Measure};
 use crate::columns::{Column, column, columns};
 use crate::results::{Group, Results};
+use crate::stats::Estimate;
 use crate::sweep::AxisValue;
-use crate::vm::VM;
 use std::fmt::Write;
 
 const WIDTH: usize = 80;
+
+pub(super) const TOLD: &str = "* is told how long tasks will run, which no kernel knows.";
 
 /// What is shown if the file does not say, as far as there is data.
 const DEFAULT: [&str; 8] = [
@@ -32,7 +34,8 @@ pub fn table(results: &Results) -> String {
     let shown = shown_columns(results);
     let formats = shown.iter().map(|&index| format_of(results, index)).collect();
     let tables = Tables { results, shown, formats };
-    for group in (0..results.groups.len()).filter(|&group| is_shown(results, group)) {
+    let is_shown = |&group: &usize| results.groups[group].is_shown(&results.vms_shown);
+    for group in (0..results.groups.len()).filter(is_shown) {
         tables.group(&mut text, group);
     }
     if !results.complete {
@@ -40,7 +43,7 @@ pub fn table(results: &Results) -> String {
     }
     let mut notes = Vec::new();
     if results.policies.iter().any(|policy| policy.clairvoyant) {
-        notes.push("* is told how long tasks will run, which no kernel knows.");
+        notes.push(TOLD);
     }
     if results.seeds > 1 {
         notes.push("± is half the 95 % confidence interval of the mean over seeds.");
@@ -55,13 +58,6 @@ pub fn table(results: &Results) -> String {
         }
     }
     text
-}
-
-/// Whether the file wants the virtual machines to be shown that a group is of.
-fn is_shown(results: &Results, group: usize) -> bool {
-    let of = results.groups[group].axes.iter().find(|(axis, _)| axis == VM);
-    let is_named = |name: String| results.vms_shown.contains(&name);
-    results.vms_shown.is_empty() || of.is_none_or(|(_, name)| is_named(name.to_string()))
 }
 
 /// The columns that are shown, by position.
@@ -81,7 +77,7 @@ fn shown_columns(results: &Results) -> Vec<usize> {
 }
 
 /// One format for a column in all tables, so that they can be compared.
-fn format_of(results: &Results, index: usize) -> Format {
+pub(super) fn format_of(results: &Results, index: usize) -> Format {
     let estimates = results.rows.iter().filter_map(|row| row.estimate(index));
     let means: Vec<f64> = estimates.map(|estimate| estimate.mean).collect();
     Format::of(columns()[index].metric, &means)
@@ -94,58 +90,19 @@ struct Tables<'a> {
 }
 
 /// A column as it stands in a table.
-struct Printed {
+pub(super) struct Printed {
     head: Vec<String>,
     cells: Vec<String>,
     width: usize,
 }
 
-impl Tables<'_> {
-    fn group(&self, text: &mut String, group: usize) {
-        text.push('\n');
-        heading(text, &self.results.groups[group], self.results.seeds);
-        let mut names: Vec<String> = vec!["policy".to_string()];
-        for policy in &self.results.policies {
-            names.push(format!("{}{}", policy.label, if policy.clairvoyant { " *" } else { "" }));
-        }
-        let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-        let has_data = |number: &usize| {
-            (0..self.results.policies.len()).any(|policy| {
-                let row = self.results.row(group, policy);
-                row.is_some_and(|row| row.estimate(self.shown[*number]).is_some())
-            })
-        };
-        let asked_for = !self.results.shown.is_empty();
-        let numbers = (0..self.shown.len()).filter(|number| asked_for || has_data(number));
-        let all: Vec<Printed> = numbers.map(|number| self.column(group, number)).collect();
-        if all.is_empty() {
-            text.push_str("nothing was measured\n");
-        }
-        let mut left = all.as_slice();
-        while !left.is_empty() {
-            let mut width = name_width;
-            let count = left
-                .iter()
-                .take_while(|column| {
-                    width += 2 + column.width;
-                    width <= WIDTH
-                })
-                .count();
-            let count = count.max(1);
-            let (block, rest) = left.split_at(count);
-            if left.len() < all.len() {
-                text.push('\n');
-            }
-            write_block(text, &names, name_width, block);
-            left = rest;
-        }
-    }
-
-    fn column(&self, group: usize, number: usize) -> Printed {
-        let (index, format) = (self.shown[number], &self.formats[number]);
-        let column = &columns()[index];
-        let policies = 0..self.results.policies.len();
-        let estimates = policies.map(|policy| self.results.row(group, policy)?.estimate(index));
+impl Printed {
+    /// `mean ± error` of each line under `head`, which is told how wide the cells are.
+    pub(super) fn new(
+        estimates: impl Iterator<Item = Option<Estimate>>,
+        format: &Format,
+        head: impl FnOnce(usize) -> Vec<String>,
+    ) -> Printed {
         let mut numbers = Vec::new();
         for estimate in estimates {
             numbers.push(estimate.map(|estimate| {
@@ -164,14 +121,53 @@ impl Tables<'_> {
         };
         let cells: Vec<String> = numbers.into_iter().map(cell).collect();
         let widest = cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
-        let head = head(column, format, widest);
+        let head = head(widest);
         let width = head.iter().map(|line| line.chars().count()).max().unwrap_or(0).max(widest);
         Printed { head, cells, width }
     }
 }
 
+impl Tables<'_> {
+    fn group(&self, text: &mut String, group: usize) {
+        text.push('\n');
+        heading(text, &self.results.groups[group], self.results.seeds);
+        let mut names: Vec<String> = vec!["policy".to_string()];
+        for policy in &self.results.policies {
+            names.push(format!("{}{}", policy.label, if policy.clairvoyant { " *" } else { "" }));
+        }
+        let has_data = |number: &usize| {
+            (0..self.results.policies.len()).any(|policy| {
+                let row = self.results.row(group, policy);
+                row.is_some_and(|row| row.estimate(self.shown[*number]).is_some())
+            })
+        };
+        let asked_for = !self.results.shown.is_empty();
+        let numbers = (0..self.shown.len()).filter(|number| asked_for || has_data(number));
+        let all: Vec<Printed> = numbers.map(|number| self.column(group, number)).collect();
+        if all.is_empty() {
+            text.push_str("nothing was measured\n");
+        }
+        write_blocks(text, &names, &all);
+    }
+
+    fn column(&self, group: usize, number: usize) -> Printed {
+        let (index, format) = (self.shown[number], &self.formats[number]);
+        let column = &columns()[index];
+        let policies = 0..self.results.policies.len();
+        let estimates = policies.map(|policy| self.results.row(group, policy)?.estimate(index));
+        Printed::new(estimates, format, |width| head(column, format, width))
+    }
+}
+
+/// The name of a column in one line, with stat and unit.
+pub(super) fn name_in_full(column: &Column, format: &Format) -> String {
+    let mut lines = head(column, format, usize::MAX);
+    lines.retain(|line| !line.is_empty());
+    lines.join(", ")
+}
+
 /// The name of a column in lines of about `width`, the last one with stat and unit.
-fn head(column: &Column, format: &Format, width: usize) -> Vec<String> {
+pub(super) fn head(column: &Column, format: &Format, width: usize) -> Vec<String> {
     let name = column.metric.trim_end_matches("_ns").trim_end_matches("_per_s");
     let mut lines: Vec<String> = Vec::new();
     for word in name.split('_') {
@@ -187,6 +183,29 @@ fn head(column: &Column, format: &Format, width: usize) -> Vec<String> {
     let comma = if stat.is_empty() || format.unit.is_empty() { "" } else { ", " };
     lines.push(format!("{stat}{comma}{}", format.unit));
     lines
+}
+
+/// The columns beside the names, below each other where they do not fit beside each other; the
+/// first name is that of the names.
+pub(super) fn write_blocks(text: &mut String, names: &[String], all: &[Printed]) {
+    let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let mut left = all;
+    while !left.is_empty() {
+        let mut width = name_width;
+        let count = left
+            .iter()
+            .take_while(|column| {
+                width += 2 + column.width;
+                width <= WIDTH
+            })
+            .count();
+        let (block, rest) = left.split_at(count.max(1));
+        if left.len() < all.len() {
+            text.push('\n');
+        }
+        write_block(text, names, name_width, block);
+        left = rest;
+    }
 }
 
 fn write_block(text: &mut String, names: &[String], name_width: usize, columns: &[Printed]) {
@@ -210,20 +229,25 @@ fn write_block(text: &mut String, names: &[String], name_width: usize, columns: 
     }
 }
 
-fn heading(text: &mut String, group: &Group, seeds: u32) {
+pub(super) fn heading(text: &mut String, group: &Group, seeds: u32) {
     if !group.axes.is_empty() {
         wrap(text, "", &group.title());
     }
+    wrap(text, "", &facts(group, seeds).join("; "));
+    for exception in &group.exceptions {
+        wrap(text, "", &format!("but {exception}"));
+    }
+    text.push('\n');
+}
+
+/// What the runs of a group have in common.
+pub(super) fn facts(group: &Group, seeds: u32) -> Vec<String> {
     let mut facts = vec![group.machine.clone()];
     facts.extend(group.loads.iter().cloned());
     facts.push(format!("costs: {}", group.costs));
     facts.extend(group.duration.iter().map(|duration| format!("duration {duration}")));
     facts.push(if seeds == 1 { "1 seed".to_string() } else { format!("{seeds} seeds") });
-    wrap(text, "", &facts.join("; "));
-    for exception in &group.exceptions {
-        wrap(text, "", &format!("but {exception}"));
-    }
-    text.push('\n');
+    facts
 }
 
 fn write_claim(text: &mut String, claim: &ClaimResult) {

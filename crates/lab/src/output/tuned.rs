@@ -2,7 +2,7 @@
 
 use super::json::{Value, maybe, object, pretty, text};
 use super::numbers::Format;
-use super::table::wrap;
+use super::table::{TOLD, wrap};
 use crate::stats::Estimate;
 use crate::tune::{Objective, Tuned, TunedRow};
 use std::fmt::Write;
@@ -12,8 +12,6 @@ const OPTIMUM: &str = "srpt";
 const BLIND: &str = "mlfq";
 
 const HEADS: [&str; 5] = ["policy", "mean", "% over srpt", "p99", "% over srpt"];
-
-const TOLD: &str = "* is told how long tasks will run, which no kernel knows.";
 
 /// Tuned policies as plain text, 80 columns wide.
 pub fn tuned_table(tuned: &Tuned) -> String {

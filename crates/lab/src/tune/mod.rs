@@ -1,5 +1,5 @@
 //! The parameters of a policy that suit a load best, and how far it is then from the best policy
-//! there is.
+//! there is. [`Grid`] searches given values for an experiment file; the rest is about single loads.
 //!
 //! *Searched*: for `m-rsf` the slices of its first two levels, each up to none, which takes away
 //! the levels below; with the CPU times from the host, from the past of each task (`ewma`) and
@@ -20,12 +20,14 @@
 //! count.
 
 mod evaluate;
+mod grid;
 mod results;
 mod search;
 pub mod space;
 #[cfg(test)]
 mod tests;
 
+pub use grid::{Grid, GridKind, GridLine, GridRequest, GridRow, GridTuned};
 pub use results::{Tuned, TunedRow};
 
 use crate::run::{RunError, RunOptions};

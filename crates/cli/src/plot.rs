@@ -1,0 +1,30 @@
+//! `anysched plot`.
+
+use crate::args::{PlotArgs, PlotFormat};
+use crate::choose;
+use crate::output::{self, Failure, write_whole};
+use crate::progress::with_bar;
+use crate::run::interrupted;
+use std::io::Write;
+
+pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
+    let experiment = choose::with_seeds(&args.selection, args.seeds)?;
+    let metrics: Vec<&str> = args.y.iter().map(String::as_str).collect();
+    let chart = experiment.chart(&args.x, &metrics, [args.log_x, args.log_y]);
+    let chart = chart.map_err(Failure::pointing)?;
+    let plan = choose::plan(&experiment)?;
+    if let Some(path) = &args.out {
+        output::require_place(path)?;
+    }
+    let cancel = output::cancel_on_interrupt()?;
+    let results = with_bar(args.jobs, cancel, |options| plan.run(options))?;
+    let drawn = match args.format {
+        PlotFormat::Svg => chart.svg(&results),
+        PlotFormat::Text => chart.text(&results),
+    };
+    match &args.out {
+        Some(path) => write_whole(path, |out| out.write_all(drawn.as_bytes()))?,
+        None => output::print(&drawn)?,
+    }
+    if results.complete { Ok(()) } else { Err(interrupted(&results)) }
+}
