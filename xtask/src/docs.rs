@@ -1,8 +1,9 @@
 //! Generated parts of the documentation: between `<!-- generated: COMMAND -->` and
-//! `<!-- end -->` stands exactly what the command prints, so that no figure in the documentation
+//! `<!-- end -->` stands exactly what the command prints, so that no number in the documentation
 //! is older than the program. A command is `anysched ARGUMENTS`, or `cat FILE` for a file of the
 //! repository. A picture is a file beside the page: `<!-- figure: PATH.svg: COMMAND -->`, followed
-//! by `![…](PATH.svg)`, says what prints it. And its links: each that names a file must lead to one.
+//! by `![…](PATH.svg)`, says what prints it. And its links: each that names a file must lead to
+//! one.
 
 use crate::run::{Failed, cargo, cargo_command, command, output, root, run};
 use std::collections::BTreeMap;

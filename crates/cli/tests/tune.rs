@@ -91,7 +91,7 @@ fn values_are_searched_for_an_experiment() {
     assert_eq!(json["rows"][0]["lines"][0]["mean"].as_f64(), Some(50e6));
     let more = ["quantum=1ms,10ms", "--set", "workload.0.tasks=3", "--seeds", "2", "--seed", "7"];
     let table = folder.stdout(&[&tune[..], &more].concat());
-    assert!(table.contains("tasks 3") && table.contains("2 seeds, then 2 others"), "{table}");
+    assert!(table.contains("tasks 3") && table.contains("; 2 seeds, then 2"), "{table}");
     // Values with commas.
     let list = ["tune", "e.toml", "--policy", "mlfq", "--metric", "turnaround_ns_mean"];
     let over = ["--over", "slices=1ms,2ms|20ms", "--over", "boost=0", "--format", "markdown"];
