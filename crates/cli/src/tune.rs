@@ -108,7 +108,7 @@ fn request(args: &TuneArgs) -> Result<GridRequest, Failure> {
         (args.tasks.is_some(), "--tasks", "workload.0.tasks=2000"),
         (args.cpus.is_some(), "--cpus", "machine.cpus=4"),
     ];
-    for (_, flag, set) in refused.into_iter().filter(|(given, ..)| *given) {
+    if let Some((_, flag, set)) = refused.into_iter().find(|(given, ..)| *given) {
         return Err(Failure::from(format!(
             "{flag}: the experiment file says that; change it there, or for example with --set \
              '{set}'"
