@@ -1,6 +1,8 @@
 //! Fuzzing every parser with libFuzzer, on the stable compiler.
 
 use crate::run::{Failed, cargo_command, command, root, run};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Coverage instrumentation is an LLVM pass that stable rustc passes on; libFuzzer itself comes
 /// with the crate `libfuzzer-sys`.
@@ -24,21 +26,33 @@ pub fn run_all(seconds: u32) -> Result<(), Failed> {
     if names.is_empty() {
         return Err(Failed("fuzz/fuzz_targets holds no target".into()));
     }
-    for name in &names {
-        let program = target.join(triple).join("release").join(name);
-        let corpus = format!("corpus/{name}");
-        let artifacts = format!("-artifact_prefix=artifacts/{name}-");
-        let _ = std::fs::create_dir_all(folder.join("artifacts"));
-        // New inputs go to a folder of their own, so that a run changes no file of the project.
-        let found = target.join("found").join(name);
-        std::fs::create_dir_all(&found)
-            .map_err(|error| Failed(format!("{}: {error}", found.display())))?;
-        let time = format!("-max_total_time={seconds}");
-        let found = found.to_string_lossy().into_owned();
-        let args =
-            [&found, &corpus, &time, &artifacts, "-rss_limit_mb=2048", "-verbosity=0", "-seed=1"];
-        println!("fuzzing {name} for {seconds} s");
-        run(command(&program.to_string_lossy(), &args).current_dir(&folder))?;
-    }
-    Ok(())
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
+            run_one(&folder, &target.join(triple).join("release"), name, seconds)?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(worker)).collect();
+        let panicked = |_| Err(Failed("a fuzz target's thread panicked".into()));
+        workers.into_iter().try_for_each(|worker| worker.join().unwrap_or_else(panicked))
+    })
+}
+
+fn run_one(folder: &Path, programs: &Path, name: &str, seconds: u32) -> Result<(), Failed> {
+    let corpus = format!("corpus/{name}");
+    let artifacts = format!("-artifact_prefix=artifacts/{name}-");
+    let _ = std::fs::create_dir_all(folder.join("artifacts"));
+    // New inputs go to a folder of their own, so that a run changes no file of the project.
+    let found = folder.join("target/found").join(name);
+    std::fs::create_dir_all(&found)
+        .map_err(|error| Failed(format!("{}: {error}", found.display())))?;
+    let time = format!("-max_total_time={seconds}");
+    let found = found.to_string_lossy().into_owned();
+    let args =
+        [&found, &corpus, &time, &artifacts, "-rss_limit_mb=2048", "-verbosity=0", "-seed=1"];
+    println!("fuzzing {name} for {seconds} s");
+    run(command(&programs.join(name).to_string_lossy(), &args).current_dir(folder))
 }

@@ -57,6 +57,8 @@ fn main() -> ExitCode {
 /// Everything, in the order in which a fault is cheapest to find.
 fn ci() -> Result<(), Failed> {
     setup::ensure()?;
+    // Built beside the other steps, which leave a core idle where one crate waits for another.
+    let deny = std::thread::spawn(setup::install_deny);
     step("style", style::check)?;
     step("format", || cargo(&["fmt", "--all", "--check"]))?;
     step("clippy", || {
@@ -73,11 +75,14 @@ fn ci() -> Result<(), Failed> {
             "--no-default-features",
         ])
     })?;
-    step("licences and sources", setup::deny)?;
     step("tests", test)?;
     step("documentation", docs::build)?;
     step("generated documentation", docs::check)?;
     step("fuzz targets", || fuzz::run_all(5))?;
+    step("licences and sources", || {
+        deny.join().map_err(|_| Failed("the installation of cargo-deny panicked".into()))??;
+        setup::deny()
+    })?;
     step("benchmarks compile", || {
         cargo(&["bench", "--workspace", "--no-run", "--quiet", "--profile", "test"])
     })

@@ -1,6 +1,7 @@
 //! What the checks need besides Rust, and how it comes here.
 
 use crate::run::{Failed, cargo, command, output, root, run};
+use std::path::PathBuf;
 
 /// A program that a check needs, and the Debian package that has it.
 const TOOLS: [(&str, &str, &str); 1] =
@@ -44,27 +45,38 @@ fn exists(program: &str) -> bool {
 /// The version of cargo-deny that deny.toml is written for.
 const CARGO_DENY: &str = "0.20";
 
+fn own_deny() -> PathBuf {
+    root().join("target/tools/bin/cargo-deny")
+}
+
+/// Installs cargo-deny if there is none, on one core.
+pub fn install_deny() -> Result<(), Failed> {
+    if own_deny().is_file() || exists("cargo-deny") {
+        return Ok(());
+    }
+    println!("installing cargo-deny {CARGO_DENY} into target/tools");
+    let tools = root().join("target/tools").to_string_lossy().into_owned();
+    let version = format!("^{CARGO_DENY}");
+    // Unoptimised: built in half the time, and it runs for less than a second.
+    cargo(&[
+        "install",
+        "--quiet",
+        "--debug",
+        "--locked",
+        "--jobs",
+        "1",
+        "--root",
+        &tools,
+        "--version",
+        &version,
+        "cargo-deny",
+    ])
+}
+
 /// Checks licences, duplicate versions and sources of all dependencies. Advisories come from a
 /// database that is not a package, so that they are left to whoever can reach it.
 pub fn deny() -> Result<(), Failed> {
-    let tools = root().join("target/tools");
-    let deny = tools.join("bin/cargo-deny");
-    if !deny.is_file() && !exists("cargo-deny") {
-        println!("installing cargo-deny {CARGO_DENY} into target/tools");
-        let tools = tools.to_string_lossy().into_owned();
-        // Unoptimised: built in half the time, and it runs for less than a second.
-        cargo(&[
-            "install",
-            "--quiet",
-            "--debug",
-            "--locked",
-            "--root",
-            &tools,
-            "--version",
-            &format!("^{CARGO_DENY}"),
-            "cargo-deny",
-        ])?;
-    }
+    let deny = own_deny();
     let program =
         if deny.is_file() { deny.to_string_lossy().into_owned() } else { "cargo-deny".into() };
     run(&mut command(&program, &["check", "bans", "licenses", "sources"]))
