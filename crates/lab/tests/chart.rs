@@ -114,6 +114,15 @@ fn what_has_no_logarithm_is_left_out_and_said() {
     assert_eq!(why, "chart.toml:14:5: `workload.0.at` = 0 has no logarithm; leave out --log-x");
 }
 
+/// Intervals far below 0 are cut off a tenth below the mean.
+#[test]
+fn wide_intervals_do_not_stretch_a_logarithmic_axis() {
+    let text = BATCH.replace("service = \"10ms\"", "service = \"hyperexp(10ms, cv2=50)\"");
+    let drawn = svg(&text, "workload.0.tasks", &["makespan_ns"], [false, true]);
+    assert!(drawn.contains("confidence interval"));
+    assert!(drawn.matches("class=\"grid\"").count() < 12, "{drawn}");
+}
+
 #[test]
 fn a_line_is_broken_where_there_is_no_data() {
     let drawn = svg(GAP, "scenario", &["wakeup_latency_ns_mean"], [true, false]);

@@ -228,11 +228,17 @@ fn caption(groups: &[&Group], axis: &str, seeds: u32) -> Vec<String> {
         facts.push(format!("the rest by {axis}"));
     }
     let mut lines = vec![facts.join("; ")];
+    let (mut shared, mut others) = (Vec::new(), false);
     for exception in groups.iter().flat_map(|group| &group.exceptions) {
-        let line = format!("but {exception}");
-        if !lines.contains(&line) {
-            lines.push(line);
+        let everywhere = groups.iter().all(|group| group.exceptions.contains(exception));
+        others |= !everywhere;
+        if everywhere && !shared.contains(&exception) {
+            shared.push(exception);
         }
+    }
+    lines.extend(shared.into_iter().map(|exception| format!("but {exception}")));
+    if others {
+        lines.push(format!("but some policies are different by {axis}"));
     }
     lines
 }
@@ -342,5 +348,20 @@ mod tests {
         let many = ["x 1, y", "x 2, y", "x 3, y", "x 4, y", "x 9, y"];
         assert_eq!(merged(&many).unwrap(), "x 1…9, y");
         assert_eq!(merged(&["a b", "a"]), None);
+        let group = |machine: &str, exceptions: &[&str]| Group {
+            axes: Vec::new(),
+            machine: machine.to_string(),
+            loads: Vec::new(),
+            costs: "none".to_string(),
+            duration: None,
+            exceptions: exceptions.iter().map(|exception| exception.to_string()).collect(),
+        };
+        let (one, two) = (group("1 CPU", &["a: x", "b: y"]), group("2 CPUs", &["a: x"]));
+        let differing = "but some policies are different by scenario";
+        assert_eq!(caption(&[&one, &two], "scenario", 1)[1..], ["but a: x", differing]);
+        assert_eq!(caption(&[&two, &two], "scenario", 1)[1..], ["but a: x"]);
+        let three = group("1 CPU, tick 1ms", &[]);
+        let lines = caption(&[&one, &three], "scenario", 1);
+        assert_eq!(lines[0], "costs: none; 1 seed; the rest by scenario");
     }
 }

@@ -254,9 +254,13 @@ impl Page {
             let _ = write!(points, "<use href=\"#p{point}\" x=\"{x}\" y=\"{y}\"/>");
             pen = 'L';
             if let Some(error) = estimate.ci95.filter(|error| *error > 0.0) {
-                let (low, high) = (height(estimate.mean - error), height(estimate.mean + error));
+                let ends = [estimate.mean - error, estimate.mean + error];
                 let side = coordinate(across[place] - 3.0);
-                let _ = write!(bars, "M{side},{low}h6M{side},{high}h6M{x},{low}V{high}");
+                let _ = write!(bars, "M{x},{}V{}", height(ends[0]), height(ends[1]));
+                // One that goes on below the axis has no end there.
+                for end in ends.into_iter().filter(|end| scaled(*end) >= up.values[0]) {
+                    let _ = write!(bars, "M{side},{}h6", height(end));
+                }
             }
         }
         if path.is_empty() {
@@ -341,7 +345,8 @@ impl Panel<'_> {
             let error = ci95.unwrap_or(0.0);
             // An interval of what is never negative ends at 0.
             let low = if *mean >= 0.0 { f64::max(mean - error, 0.0) } else { mean - error };
-            [if log && low <= 0.0 { *mean } else { low }, mean + error]
+            // So that one that all but reaches 0 does not stretch a logarithmic axis.
+            [if log { f64::max(low, mean / 10.0) } else { low }, mean + error]
         });
         let (mut least, mut largest) = (f64::INFINITY, f64::NEG_INFINITY);
         ends.for_each(|end| (least, largest) = (least.min(end), largest.max(end)));
