@@ -302,7 +302,9 @@ impl<Of> VirtualDeadlines<Of> {
         let group = self.group_for(task, near);
         self.push(cx, task, group);
         if self.kick_idle(cx, task, group) {
-        } else if creator != NONE && self.rules.creator_picks {
+            return;
+        }
+        if creator != NONE && self.rules.creator_picks {
             self.tell(cx, near);
         } else {
             self.preempt_latest(cx, task, group);
