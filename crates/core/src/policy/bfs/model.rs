@@ -232,6 +232,12 @@ impl Model {
         }
     }
 
+    /// Whether a CPU was kicked for `task` that may run it.
+    fn is_awaited(&self, task: usize) -> bool {
+        let mut kicked = self.kicked_for.iter().filter(|entry| entry.0 == task);
+        kicked.any(|entry| self.allowed(task, entry.1))
+    }
+
     fn set_nice(&mut self, task: usize, nice: i8) {
         let old = core::mem::replace(&mut self.tasks[task].nice, nice);
         if nice == old {
@@ -250,7 +256,7 @@ impl Model {
         if let State::Queued = self.tasks[task].state {
             self.list.retain(|&other| other != task);
             self.list.push(task);
-            if self.kicked_for.iter().all(|entry| entry.0 != task)
+            if !self.is_awaited(task)
                 && !self.kick_best_idle(task, self.tasks[task].cpu)
                 && nice < old
             {
@@ -268,11 +274,7 @@ impl Model {
         match self.tasks[task].state {
             State::Running if !self.allowed(task, cpu) => self.resched(cpu, None),
             State::Queued => {
-                let told = self
-                    .kicked_for
-                    .iter()
-                    .any(|entry| entry.0 == task && self.allowed(task, entry.1));
-                if !told {
+                if !self.is_awaited(task) {
                     self.try_preempt(task);
                 }
             }

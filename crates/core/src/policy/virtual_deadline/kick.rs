@@ -52,8 +52,20 @@ impl<Of> VirtualDeadlines<Of> {
 
     /// Notes that `cpu`, which runs nothing and will pick, does so on account of `task`.
     pub(super) fn promise(&mut self, task: TaskId, cpu: CpuId) {
+        self.release(task);
         self.cpus[cpu.index()].promised = task.0;
         self.tasks[task.index()].promise = cpu.0;
+    }
+
+    /// No CPU will pick on account of `task`. Returns which would have.
+    pub(super) fn release(&mut self, task: TaskId) -> Option<CpuId> {
+        let held = self.is_promised(task);
+        let cpu = core::mem::replace(&mut self.tasks[task.index()].promise, NO_CPU);
+        if !held {
+            return None;
+        }
+        self.cpus[usize::from(cpu)].promised = NONE;
+        Some(CpuId(cpu))
     }
 
     fn is_promised(&self, task: TaskId) -> bool {
@@ -186,6 +198,7 @@ impl<Of> VirtualDeadlines<Of> {
     /// still waits, another CPU takes its place: the one that was to run `taken`, else an idle one.
     pub(super) fn hand_on(&mut self, cx: &mut Cx<'_>, cpu: CpuId, taken: Option<TaskId>) {
         let promised = core::mem::replace(&mut self.cpus[cpu.index()].promised, NONE);
+        let free = taken.and_then(|taken| self.release(taken));
         if promised == NONE || taken == Some(TaskId(promised)) {
             return;
         }
@@ -195,8 +208,7 @@ impl<Of> VirtualDeadlines<Of> {
         if known.promise != cpu.0 {
             return;
         }
-        if let Some(taken) = taken.filter(|&taken| self.is_promised(taken)) {
-            let other = CpuId(self.tasks[taken.index()].promise);
+        if let Some(other) = free {
             let serves = self.group_of(other) == usize::from(group);
             if serves && self.online.contains(other) && known.affinity.contains(other) {
                 return self.promise(task, other);

@@ -242,7 +242,8 @@ impl<Of> VirtualDeadlines<Of> {
     fn shift_deadline(&mut self, cx: &mut Cx<'_>, task: TaskId, old: u32) {
         let rr_interval = self.rules.rr_interval;
         let diff = |ratio: u32| rr_interval.scaled(u64::from(ratio), 128);
-        let Task { place, promise, ratio, deadline, .. } = self.tasks[task.index()];
+        let Task { place, ratio, deadline, .. } = self.tasks[task.index()];
+        let promise = self.release(task);
         self.take_out(cx, task);
         let start = deadline.0.saturating_sub(diff(old).0);
         self.tasks[task.index()].deadline = Time(start) + diff(ratio);
@@ -250,7 +251,9 @@ impl<Of> VirtualDeadlines<Of> {
             Place::High(cpu) => self.push_high(cx, task, CpuId(cpu)),
             Place::Group(group) => {
                 self.push(cx, task, usize::from(group));
-                self.tasks[task.index()].promise = promise;
+                if let Some(cpu) = promise {
+                    self.promise(task, cpu);
+                }
             }
             Place::Away | Place::Running => {}
         }
@@ -499,6 +502,7 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
     }
 
     fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        self.release(task);
         self.take_out(cx, task);
     }
 

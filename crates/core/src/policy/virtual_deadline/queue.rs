@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::standing::Standing;
-use super::{NO_CPU, Place, VirtualDeadlines};
+use super::{Place, VirtualDeadlines};
 use crate::Cx;
 use crate::ids::{CpuId, CpuMask, TaskId};
 use crate::machine::{Distance, Level};
@@ -72,9 +72,9 @@ impl<Of> VirtualDeadlines<Of> {
 
     /// `task` enters the queue of `group`.
     pub(crate) fn push(&mut self, cx: &mut Cx<'_>, task: TaskId, group: usize) {
+        self.release(task);
         let known = &mut self.tasks[task.index()];
         known.place = Place::Group(group as u16);
-        known.promise = NO_CPU;
         self.arrivals += 1;
         let to = &mut self.groups[group];
         if self.rules.list {
@@ -91,9 +91,9 @@ impl<Of> VirtualDeadlines<Of> {
 
     /// `task` waits at `cpu`, which is kicked.
     pub(super) fn push_high(&mut self, cx: &mut Cx<'_>, task: TaskId, cpu: CpuId) {
+        self.release(task);
         let known = &mut self.tasks[task.index()];
         known.place = Place::High(cpu.0);
-        known.promise = NO_CPU;
         self.arrivals += 1;
         let at = &mut self.cpus[cpu.index()];
         self.forest.insert(&mut at.high, task, (known.deadline, self.arrivals), ());
