@@ -273,11 +273,7 @@ impl Model {
         let cpu = self.tasks[task].cpu;
         match self.tasks[task].state {
             State::Running if !self.allowed(task, cpu) => self.resched(cpu, None),
-            State::Queued => {
-                if !self.is_awaited(task) {
-                    self.try_preempt(task);
-                }
-            }
+            State::Queued if !self.is_awaited(task) => self.try_preempt(task),
             _ => {}
         }
     }
