@@ -1,6 +1,6 @@
 //! Machines read from where they are described: the running Linux, hwloc's XML, lscpu's JSON.
 //!
-//! Every reader says of each online CPU with which others it shares what; [`assemble`] makes a
+//! Every reader says of each online CPU with which others it shares what; `assemble` makes a
 //! machine of that, in which cores, last-level caches, packages and nodes nest. What is not as
 //! the source has it is a warning.
 

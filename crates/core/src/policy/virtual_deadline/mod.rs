@@ -18,7 +18,7 @@
 //!   something of later deadline.
 //!
 //! Which CPUs share a runqueue, where woken tasks go, whom they preempt and which idle CPU they
-//! get is what tells the policies apart: [`Rules`].
+//! get is what tells the policies apart: `Rules`.
 //!
 //! For both: a CPU that has been kicked is not idle any more and counts as running what it was
 //! kicked for, as if it had been there at once. Linux kicks the same CPU again before the first
