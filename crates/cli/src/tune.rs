@@ -31,10 +31,15 @@ pub fn tune(args: &TuneArgs) -> Result<(), Failure> {
         ListFormat::Json => formats::tuned_json(&tuned),
         ListFormat::Markdown => formats::tuned_markdown(&tuned),
     })?;
-    if tuned.complete {
+    finish(tuned.complete, tuned.rows.len())
+}
+
+/// What the command ends with after it has printed so many rows.
+fn finish(complete: bool, rows: usize) -> Result<(), Failure> {
+    if complete {
         return Ok(());
     }
-    eprintln!("anysched: interrupted; {} rows are complete", tuned.rows.len());
+    eprintln!("anysched: interrupted; {rows} rows are complete");
     Err(Failure::Interrupted)
 }
 
@@ -93,11 +98,7 @@ fn tune_file(args: &TuneArgs, file: &Path) -> Result<(), Failure> {
         ListFormat::Json => formats::grid_json(&tuned),
         ListFormat::Markdown => formats::grid_markdown(&tuned),
     })?;
-    if tuned.complete {
-        return Ok(());
-    }
-    eprintln!("anysched: interrupted; {} rows are complete", tuned.rows.len());
-    Err(Failure::Interrupted)
+    finish(tuned.complete, tuned.rows.len())
 }
 
 fn request(args: &TuneArgs) -> Result<GridRequest, Failure> {
