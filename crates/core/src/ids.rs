@@ -51,10 +51,13 @@ impl CpuMask {
 
     /// The CPUs `0 .. cpus`; `cpus` is at most [`MAX_CPUS`].
     pub fn first(cpus: usize) -> CpuMask {
+        CpuMask::of((0..cpus).map(|cpu| CpuId(cpu as u16)))
+    }
+
+    /// The set of these CPUs.
+    pub fn of(cpus: impl IntoIterator<Item = CpuId>) -> CpuMask {
         let mut mask = CpuMask::EMPTY;
-        for cpu in 0..cpus {
-            mask.insert(CpuId(cpu as u16));
-        }
+        cpus.into_iter().for_each(|cpu| mask.insert(cpu));
         mask
     }
 

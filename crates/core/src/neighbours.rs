@@ -9,34 +9,20 @@ use crate::machine::{Level, Machine};
 #[derive(Clone, Debug)]
 pub(crate) struct Neighbours {
     masks: [Vec<CpuMask>; 5],
-    /// Per level, the group of each CPU.
-    group_of: [Vec<u16>; 5],
 }
 
 impl Neighbours {
     pub(crate) fn new(machine: &Machine) -> Neighbours {
-        let mask = |level, group| {
-            let mut mask = CpuMask::EMPTY;
-            machine.members(level, group as u16).iter().for_each(|&cpu| mask.insert(cpu));
-            mask
-        };
-        Neighbours {
-            masks: Level::ALL
-                .map(|level| (0..machine.groups(level)).map(|group| mask(level, group)).collect()),
-            group_of: Level::ALL
-                .map(|level| machine.cpu_ids().map(|cpu| machine.cpu(cpu).group(level)).collect()),
-        }
+        let mask = |level, group| CpuMask::of(machine.members(level, group as u16).iter().copied());
+        let masks = Level::ALL
+            .map(|level| (0..machine.groups(level)).map(|group| mask(level, group)).collect());
+        Neighbours { masks }
     }
 
     /// The CPUs that share `level` with `cpu`.
     #[inline]
-    pub(crate) fn of(&self, level: Level, cpu: CpuId) -> &CpuMask {
-        &self.masks[level as usize][usize::from(self.group_of[level as usize][cpu.index()])]
-    }
-
-    /// The CPUs of one group.
-    pub(crate) fn group(&self, level: Level, group: usize) -> &CpuMask {
-        &self.masks[level as usize][group]
+    pub(crate) fn of(&self, machine: &Machine, level: Level, cpu: CpuId) -> &CpuMask {
+        &self.masks[level as usize][usize::from(machine.cpu(cpu).group(level))]
     }
 }
 
@@ -75,11 +61,11 @@ impl Idleness {
             if idle {
                 *busy -= 1;
                 if *busy == 0 {
-                    self.idle[at].insert_all(neighbours.group(level, group));
+                    self.idle[at].insert_all(neighbours.of(machine, level, cpu));
                 }
             } else {
                 if *busy == 0 {
-                    self.idle[at].remove_all(neighbours.group(level, group));
+                    self.idle[at].remove_all(neighbours.of(machine, level, cpu));
                 }
                 *busy += 1;
             }

@@ -295,7 +295,8 @@ impl<Q: RunQueue> Smp<Q> {
         // A runqueue has the number of its CPU if there is one for each: only those near need to be
         // looked at.
         let per_cpu = self.params.layout.level().is_none();
-        let around = if per_cpu { self.neighbours.of(level, cpu) } else { &self.waiting };
+        let around =
+            if per_cpu { self.neighbours.of(&self.machine, level, cpu) } else { &self.waiting };
         self.waiting.iter_among(around).filter_map(victim)
     }
 

@@ -158,7 +158,7 @@ impl<Q: RunQueue> Smp<Q> {
             return Some(prev);
         }
         if !self.idle.is_empty() {
-            let cache = self.neighbours.of(Level::Llc, target);
+            let cache = self.neighbours.of(&self.machine, Level::Llc, target);
             let mut idle = self.idle.iter_among(cache).filter(|&cpu| is_idle(cpu));
             if let Some(first) = idle.next() {
                 let mut rest = core::iter::once(first).chain(idle);
@@ -208,7 +208,7 @@ impl<Q: RunQueue> Smp<Q> {
             if self.machine.groups(level) == 1 {
                 return self.idle.lowest_of(affinity);
             }
-            let near = self.neighbours.of(level, centre);
+            let near = self.neighbours.of(&self.machine, level, centre);
             let found = self.idle.lowest_among(|word| near.word(word) & affinity.word(word));
             if found.is_some() || level == reach {
                 return found;

@@ -93,9 +93,7 @@ impl<Of> VirtualDeadlines<Of> {
         near: CpuId,
     ) -> bool {
         let Some(cpu) = self.find_idle(task, group, near) else { return false };
-        self.tell(cx, cpu);
-        self.stand(cpu, self.tasks[task.index()].deadline);
-        self.promise(task, cpu);
+        self.stand_in(cx, cpu, task);
         true
     }
 
@@ -165,7 +163,7 @@ impl<Of> VirtualDeadlines<Of> {
     fn find_nearest(&self, idle: &CpuMask, task: TaskId, near: CpuId) -> Option<CpuId> {
         let affinity = &self.tasks[task.index()].affinity;
         Level::ALL.into_iter().find_map(|level| {
-            let around = self.neighbours.of(level, near);
+            let around = self.neighbours.of(&self.machine, level, near);
             idle.lowest_among(|word| around.word(word) & affinity.word(word))
         })
     }
@@ -177,8 +175,8 @@ impl<Of> VirtualDeadlines<Of> {
     fn find_ranked(&self, idle: &CpuMask, task: TaskId, near: CpuId) -> Option<CpuId> {
         let affinity = &self.tasks[task.index()].affinity;
         let (cores, caches) = (self.idleness.cores(), self.idleness.caches());
-        let [core, cache, node] =
-            [Level::Core, Level::Llc, Level::Node].map(|level| self.neighbours.of(level, near));
+        let [core, cache, node] = [Level::Core, Level::Llc, Level::Node]
+            .map(|level| self.neighbours.of(&self.machine, level, near));
         let lowest = |wanted: &dyn Fn(usize) -> u64| {
             idle.lowest_among(|word| wanted(word) & affinity.word(word))
         };

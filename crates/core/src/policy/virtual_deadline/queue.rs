@@ -29,8 +29,7 @@ pub(crate) struct Group {
 impl Group {
     pub(crate) fn new(cpus: impl Iterator<Item = CpuId>) -> Group {
         let members: Vec<CpuId> = cpus.collect();
-        let mut mask = CpuMask::EMPTY;
-        members.iter().for_each(|&cpu| mask.insert(cpu));
+        let mask = CpuMask::of(members.iter().copied());
         Group {
             idle: mask.clone(),
             mask,
