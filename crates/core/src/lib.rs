@@ -301,7 +301,6 @@ macro_rules! forward {
             fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
                 (**self).probe(task, sink)
             }
-            #[inline]
             fn tally(&self, sink: &mut dyn FnMut(&'static str, u64)) {
                 (**self).tally(sink)
             }

@@ -136,8 +136,8 @@ impl Model {
     ///
     /// A task has `script` and may have `name`, `arrives` (otherwise another one spawns it),
     /// `nice` (0), `priority` (0), `affinity` ("all"), `domain` (0), `period`, `budget`,
-    /// `relative_deadline`, `deadline` and `key`. A script has `ops` and may have `repeat_from` (0),
-    /// `rounds` (1) and `slips` (false).
+    /// `relative_deadline`, `deadline` and `key`. A script has `ops` and may have `repeat_from`
+    /// (0), `rounds` (1) and `slips` (false).
     ///
     /// Errors: the text is not JSON or not such a model, with line and column; a script that is
     /// not there, more than 16 777 216 channels or locks, or what [`Model::validate`] refuses.
