@@ -1,9 +1,8 @@
 //! Other hosts than the simulator: kernels that run an experiment's policies and loads.
 
 use crate::columns;
-use crate::plan::Plan;
 use crate::results::{Group, PolicyUsed, Results, Row, Run};
-use crate::sweep::PolicyEntry;
+use anysched_core::registry::{PolicyInfo, Settings};
 use anysched_sim::{Metrics, Setup};
 use anysched_workload::Load;
 
@@ -15,7 +14,7 @@ pub trait Host: Sync {
     /// Makes a run.
     ///
     /// Errors: it could not be finished, or the host cannot do what it asks for.
-    fn run(&self, order: Order<'_>) -> Result<Metrics, String>;
+    fn run(&self, order: Order<'_>) -> Result<Hosted, String>;
 
     /// How many runs may be made at a time, if not as many as there are threads.
     fn jobs(&self) -> Option<usize> {
@@ -25,14 +24,23 @@ pub trait Host: Sync {
 
 /// A run that a host is to make.
 pub struct Order<'a> {
-    /// The policy with its settings.
-    pub policy: &'a PolicyEntry,
+    /// The policy.
+    pub info: &'static PolicyInfo,
+    /// Its settings.
+    pub settings: Vec<(&'a str, &'a str)>,
     /// The machine. What scheduling costs there is for the simulator only.
     pub setup: &'a Setup,
     /// What the tasks do.
     pub load: Box<dyn Load>,
-    /// The run's seed.
-    pub seed: u64,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Hosted {
+    /// What was measured.
+    pub metrics: Metrics,
+    /// What the policy has learned for a later run.
+    pub learned: Settings,
 }
 
 /// A run that a host has made by itself, outside an experiment.
@@ -85,29 +93,5 @@ impl Results {
             shown: columns.iter().filter_map(|name| columns::column(name)).collect(),
             vms_shown: Vec::new(),
         }
-    }
-}
-
-impl Plan {
-    /// What a host other than the simulator is asked to run: of a group and a policy by position,
-    /// with the seed of this number.
-    ///
-    /// Errors: the load cannot be made, or needs what only the simulator has.
-    pub(crate) fn order(
-        &self,
-        group: usize,
-        policy: usize,
-        index: u32,
-    ) -> Result<Order<'_>, String> {
-        let seed = self.seed(group, index);
-        if !self.groups[group].vms.is_empty() {
-            return Err("virtual machines exist in the simulator only".into());
-        }
-        Ok(Order {
-            policy: self.policy(group, policy),
-            setup: self.setup(group, policy),
-            load: self.load(group, seed)?,
-            seed,
-        })
     }
 }

@@ -91,7 +91,10 @@ fn perform(steps: &[Step], burner: Burner, kernel: &Kernel, notes: &Notes) {
                 burner.burn(span);
                 notes.group_done();
             }
-            Step::Sleep(span) => (kernel.sleep_until)(now() + span),
+            Step::Sleep(span) => {
+                notes.sleeps(span);
+                (kernel.sleep_until)(now() + span);
+            }
             Step::Yield => yield_now(),
             Step::Repeat(times, end) => {
                 for _ in 0..times {

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anysched_arceos_qemu::boot;
 use axtask::AxTaskRef;
-use std::println;
+use std::{print, println};
 
 use crate::Kernel;
 
@@ -44,9 +44,15 @@ pub struct Notes {
     first: AtomicU64,
     finish: AtomicU64,
     groups: AtomicU64,
+    slept: AtomicU64,
 }
 
 impl Notes {
+    /// It has been told to sleep for so many nanoseconds.
+    pub fn sleeps(&self, span: u64) {
+        self.slept.store(self.slept.load(Relaxed) + span, Relaxed);
+    }
+
     /// Another group of its work is done.
     pub fn group_done(&self) {
         self.groups.store(self.groups.load(Relaxed) + 1, Relaxed);
@@ -56,13 +62,21 @@ impl Notes {
 /// The tasks of a program, in the order in which they were started.
 pub struct Crew<'a> {
     kernel: &'a Kernel,
-    members: Vec<(Task, Arc<Notes>, AxTaskRef)>,
+    members: Vec<Member>,
+    /// How many groups each had done when they were counted.
+    counted: Option<Vec<u64>>,
+}
+
+struct Member {
+    task: Task,
+    notes: Arc<Notes>,
+    started: AxTaskRef,
 }
 
 impl<'a> Crew<'a> {
     /// Nobody yet.
     pub fn new(kernel: &'a Kernel) -> Crew<'a> {
-        Crew { kernel, members: Vec::new() }
+        Crew { kernel, members: Vec::new(), counted: None }
     }
 
     /// Starts a task.
@@ -76,21 +90,27 @@ impl<'a> Crew<'a> {
             own.finish.store(now(), Relaxed);
         };
         let started = (self.kernel.spawn)(&task, Box::new(body));
-        self.members.push((task, notes, started));
+        self.members.push(Member { task, notes, started });
+    }
+
+    /// Counts what each has done so far, for the results.
+    pub fn count(&mut self) {
+        let groups = self.members.iter().map(|member| member.notes.groups.load(Relaxed));
+        self.counted = Some(groups.collect());
     }
 
     /// Waits for all tasks and prints what was noted.
     pub fn finish(self) {
-        for (_, _, started) in &self.members {
-            started.join();
+        for member in &self.members {
+            member.started.join();
         }
-        for (task, notes, started) in &self.members {
-            let [arrival, first, finish, groups] =
-                [&notes.arrival, &notes.first, &notes.finish, &notes.groups]
+        for (number, Member { task, notes, started }) in self.members.iter().enumerate() {
+            let [arrival, first, finish, groups, slept] =
+                [&notes.arrival, &notes.first, &notes.finish, &notes.groups, &notes.slept]
                     .map(|note| note.load(Relaxed));
-            let name = &task.name;
-            std::print!("@task {name} arrival={arrival} first={first} finish={finish}");
-            std::print!(" groups={groups}");
+            let groups = self.counted.as_ref().map_or(groups, |counted| counted[number]);
+            print!("@task {} arrival={arrival} first={first} finish={finish}", task.name);
+            print!(" groups={groups} slept={slept}");
             match (self.kernel.usage)(started) {
                 Some((service, dispatches)) => {
                     println!(" service={service} dispatches={dispatches}");

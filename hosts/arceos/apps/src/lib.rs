@@ -55,13 +55,9 @@ pub fn run(kernel: &Kernel) {
     }
     println!("program {}", boot.app);
     match boot.app.as_str() {
-        "equal" => cases::equal(kernel),
-        "unequal" => cases::unequal(kernel),
-        "yield" => cases::yields(kernel),
-        "realtime" => cases::realtime(kernel),
-        "occupy" => cases::occupy(kernel),
         "batch" => batch::batch(kernel),
         "calibrate" => calibrate::calibrate(kernel),
+        case if cases::run(kernel, case) => {}
         other => panic!("there is no program \"{other}\" in this image"),
     }
     (kernel.measured)();

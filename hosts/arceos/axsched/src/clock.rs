@@ -30,6 +30,14 @@ static INTERRUPTED: [AtomicBool; MAX_CPUS] = [const { AtomicBool::new(false) }; 
 static ALARMS: [SpinNoIrq<BTreeSet<u64>>; MAX_CPUS] =
     [const { SpinNoIrq::new(BTreeSet::new()) }; MAX_CPUS];
 
+/// How often each CPU went to another task than it ran last.
+static SWITCHES: [AtomicU64; MAX_CPUS] = [const { AtomicU64::new(0) }; MAX_CPUS];
+
+/// How often CPUs have gone to another task than they ran last.
+pub fn switches() -> u64 {
+    SWITCHES.iter().map(|switches| switches.load(Relaxed)).sum()
+}
+
 /// The time in nanoseconds since boot.
 #[inline]
 pub(crate) fn now() -> u64 {
@@ -57,13 +65,14 @@ pub fn timer_interrupt_begins() {
 pub(crate) struct Clock {
     cpu: usize,
     armed: &'static AtomicU64,
+    switches: &'static AtomicU64,
 }
 
 impl Clock {
     pub fn of(cpu: usize) -> Clock {
         // What `now` relies on.
         assert_eq!(axplat::time::ticks_to_nanos(1_000_003), 1_000_003, "a tick is a nanosecond");
-        Clock { cpu, armed: &ARMED[cpu] }
+        Clock { cpu, armed: &ARMED[cpu], switches: &SWITCHES[cpu] }
     }
 
     pub fn is_in_interrupt(self) -> bool {
@@ -80,6 +89,12 @@ impl Clock {
         if due < self.armed.load(Relaxed) {
             self.arm(due);
         }
+    }
+
+    /// Only the CPU itself counts: no need for a locked addition.
+    #[inline]
+    pub fn count_switch(self) {
+        self.switches.store(self.switches.load(Relaxed) + 1, Relaxed);
     }
 
     /// Forgets to when the timer is set: the next [`Clock::arm_by`] sets it.

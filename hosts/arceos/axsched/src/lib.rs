@@ -37,8 +37,9 @@ mod mailbox;
 mod scheduler;
 mod task;
 
-pub use clock::{interrupt_at, timer_interrupt_begins};
+pub use clock::{interrupt_at, switches, timer_interrupt_begins};
 pub use log::finish as finish_log;
+pub use mailbox::{ask_what_was_learned, learned};
 pub use scheduler::PolicyScheduler;
 pub use task::{Declared, PolicyTask, declare_next};
 

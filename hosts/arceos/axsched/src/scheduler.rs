@@ -61,6 +61,8 @@ pub struct PolicyScheduler<T, const S: usize = 0> {
     /// The period of the tick; 0: there is none.
     tick: u64,
     next_tick: u64,
+    /// What ran last.
+    last: TaskId,
 }
 
 /// What runs because the policy picked it. All times in nanoseconds since boot.
@@ -127,6 +129,7 @@ impl<T, const S: usize> PolicyScheduler<T, S> {
             resched: false,
             expired: false,
             next_tick: u64::MAX,
+            last: TaskId(u32::MAX),
         }
     }
 
@@ -230,6 +233,7 @@ impl<T, const S: usize> PolicyScheduler<T, S> {
     fn look_around(&mut self, now: u64) -> Option<Arc<PolicyTask<T, S>>> {
         self.resched = false;
         self.expired = false;
+        self.mailbox.answer(&*self.policy);
         for id in self.mailbox.collect() {
             self.call(now, |policy, cx| policy.detach(cx, id));
             self.free.push(id);
@@ -330,6 +334,10 @@ impl<T, const S: usize> BaseScheduler for PolicyScheduler<T, S> {
             panic!("picked task {}, which is not ready", pick.task.0)
         };
         task.is_picked();
+        if pick.task != self.last {
+            self.last = pick.task;
+            self.clock.count_switch();
+        }
         let slice_end = now.saturating_add(pick.slice.0);
         self.running =
             Some(Running { task: Arc::as_ptr(&task), id: pick.task, since: now, slice_end });

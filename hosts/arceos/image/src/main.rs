@@ -5,7 +5,7 @@
 #![no_main]
 
 extern crate alloc;
-use axstd as _;
+extern crate axstd as std;
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -15,6 +15,7 @@ use anysched_core::Span;
 use axsched::Declared;
 use axtask::AxTaskRef;
 use kernel_guard::NoPreempt;
+use std::println;
 
 /// Enough for the programs, and little enough for thousands of tasks. In bytes.
 const STACK: usize = 16 << 10;
@@ -41,6 +42,13 @@ fn usage(task: &AxTaskRef) -> Option<(u64, u32)> {
 }
 
 fn measured() {
+    println!("@value switches {}", axsched::switches());
+    axsched::ask_what_was_learned();
+    // Blocked and woken again, so that the scheduler looks around.
+    sleep_until(axplat::time::monotonic_time_nanos() + 1_000);
+    for (name, value) in axsched::learned() {
+        println!("@learned {name} {value}");
+    }
     axsched::finish_log();
 }
 
