@@ -94,7 +94,7 @@ impl ArceosCase {
     /// CPU time of an iteration in ps that the published times lead to: of a division, or of the
     /// shift in `unequal`.
     pub fn iteration_ps(self) -> u64 {
-        if self == ArceosCase::Unequal { 960 } else { 2280 }
+        if self == ArceosCase::Unequal { 930 } else { 2280 }
     }
 }
 
@@ -304,5 +304,130 @@ impl Load for ArceosTestLoad {
         let (task, done) = (self.plan.tasks[worker.number], self.done[worker.number]);
         let time = |groups| task.time(groups, self.plan.iteration_ps);
         time(task.groups).saturating_sub(time(done))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::play::play;
+
+    fn test(tasks: &[(u64, u64)], iteration_ps: u64, duration: Option<Span>) -> ArceosTest {
+        let task = |&(groups, iterations): &(u64, u64)| Groups { groups, iterations };
+        let (settings, tasks) = (Settings::default(), tasks.iter().map(task).collect());
+        ArceosTest { settings, tasks, iteration_ps, duration }
+    }
+
+    fn ops(test: &ArceosTest, serial: usize) -> Vec<Op> {
+        let played = play(test.build(1, 1).unwrap(), Time::NEVER, 1);
+        played.of(serial).into_iter().map(|(_, op)| op).collect()
+    }
+
+    /// Groups of 1.5 ns end at 1.5, 3 and 4.5 ns.
+    #[test]
+    fn a_group_takes_whole_ns_and_all_take_what_their_iterations_take() {
+        let run = |ns| Op::Run(Span(ns));
+        let of = |time| (Span(time), 0);
+        let (finish, thread) = of(4);
+        let end = |measured| Op::Measure(measured);
+        let expected = [
+            run(0),
+            run(1),
+            Op::Yield,
+            run(2),
+            Op::Yield,
+            run(1),
+            Op::Yield,
+            end(Measured::Finished { thread, time: finish }),
+            end(Measured::Left { thread, time: finish }),
+            Op::Exit,
+        ];
+        assert_eq!(ops(&test(&[(3, 3)], 500, None), 0), expected);
+    }
+
+    #[test]
+    fn a_task_without_groups_only_leaves() {
+        let none = Span::ZERO;
+        let expected = [
+            Op::Run(none),
+            Op::Measure(Measured::Finished { thread: 1, time: none }),
+            Op::Measure(Measured::Left { thread: 1, time: none }),
+            Op::Exit,
+        ];
+        assert_eq!(ops(&test(&[(1, 1), (0, 7)], 1000, None), 1), expected);
+    }
+
+    /// The published sizes: groups, and CPU time of all of them, in the order of creation.
+    #[test]
+    fn the_cases_have_the_work_of_the_code() {
+        let us = |of: ArceosCase| -> Vec<(u64, u64)> {
+            let time = |task: Groups| task.time(task.groups, of.iteration_ps()).0 / 1000;
+            of.tasks().into_iter().map(|task| (task.groups, time(task))).collect()
+        };
+        assert_eq!(us(ArceosCase::Equal), [(25, 285_000); 4]);
+        assert_eq!(us(ArceosCase::Yield), [(100_000, 22_800); 4]);
+        let long_first =
+            [(8, 1_824_000), (500_000, 1140), (200_000, 912), (100_000, 1140), (50_000, 1140)];
+        assert_eq!(us(ArceosCase::Realtime), long_first);
+        let short = (2_000_000, 456_000);
+        assert_eq!(us(ArceosCase::Occupy), [(80, 1_824_000), short, short, (0, 0), (0, 0)]);
+        let unequal = ArceosCase::Unequal;
+        let group = unequal.tasks().into_iter().map(|task| task.time(1, 930).0);
+        assert_eq!(group.collect::<Vec<_>>(), [46_500_000, 93_000_000, 139_500_000, 186_000_000]);
+        assert_eq!(unequal.duration(), Some(Span::from_s(5)));
+    }
+
+    #[test]
+    fn all_is_played_in_the_order_of_creation_and_to_the_end() {
+        for case in [ArceosCase::Equal, ArceosCase::Realtime] {
+            let test = ArceosTest {
+                settings: Settings { name: Some("t".into()), ..Settings::default() },
+                tasks: case.tasks(),
+                iteration_ps: case.iteration_ps(),
+                duration: None,
+            };
+            let played = play(test.build(1, 1).unwrap(), Time::NEVER, 1);
+            assert_eq!(played.new.len(), test.tasks.len());
+            assert_eq!(played.new[1].1.name.as_deref(), Some("t-1"));
+            for (serial, task) in test.tasks.iter().enumerate() {
+                let of = played.of(serial);
+                let yields = of.iter().filter(|(_, op)| *op == Op::Yield).count() as u64;
+                let runs = of.iter().filter_map(|(_, op)| match op {
+                    Op::Run(span) => Some(span.0),
+                    _ => None,
+                });
+                let work = task.time(task.groups, test.iteration_ps).0;
+                assert_eq!((yields, runs.sum::<u64>()), (task.groups, work), "{case:?} {serial}");
+            }
+        }
+    }
+
+    /// On CPUs of their own, in 105 ms: ten groups of 10 ms and three of 30 ms.
+    #[test]
+    fn groups_are_counted_by_a_task_that_sleeps() {
+        let ms = Span::from_ms;
+        let unequal = test(&[(50, 10), (50, 30)], 1_000_000_000, Some(ms(105)));
+        let counted =
+            |thread, groups, work| Op::Measure(Measured::Groups { thread, groups, work: ms(work) });
+        let sleep = [Op::Run(Span::ZERO), Op::Sleep(ms(105)), Op::Run(Span::ZERO)];
+        let (first, second) = (counted(0, 10, 100), counted(1, 3, 90));
+        let expected: Vec<Op> = sleep.into_iter().chain([first, second, Op::Exit]).collect();
+        assert_eq!(ops(&unequal, 0), expected);
+        assert!(ops(&unequal, 1).ends_with(&[Op::Yield, Op::Exit]));
+    }
+
+    #[test]
+    fn what_is_not_possible_is_refused() {
+        let wrong = |test: ArceosTest| test.validate(1).expect_err("it is wrong").to_string();
+        let right = || test(&[(1, 1)], 1000, None);
+        assert!(right().validate(1).is_ok());
+        assert_eq!(wrong(ArceosTest { tasks: vec![], ..right() }), "`threads` = 0: at least 1");
+        let none = ArceosTest { iteration_ps: 0, ..right() };
+        assert_eq!(wrong(none), "`iteration` = 0: above 0, for example \"2.28ns\"");
+        let long = test(&[(1, 1), (1 << 40, 1 << 40)], 1000, None);
+        let why = "fewer or shorter: a task would compute for more than 100 days";
+        assert_eq!(wrong(long), format!("`groups` = {}: {why}", 1u64 << 40));
+        let never = wrong(ArceosTest { duration: Some(Span::ZERO), ..right() });
+        assert!(never.starts_with("`duration` = 0"), "{never}");
     }
 }
