@@ -176,9 +176,10 @@ fn write_log(plan: &Plan, group: usize, policy: usize, path: &Path) -> Result<()
     let entry = plan.policy(group, policy);
     let machine = &plan.setup(group, policy).machine;
     let log = SharedLog::default();
-    let record = |scheduler: Box<dyn Scheduler>| -> Box<dyn Scheduler> {
-        let settings = entry.settings();
-        Box::new(Recorder::new(scheduler, machine, entry.info.name, &settings, log.clone()))
+    let record = |scheduler: Box<dyn Scheduler>, settings: &[(&str, &str)]| {
+        let name = entry.info.name;
+        let recorder = Recorder::new(scheduler, machine, name, settings, log.clone());
+        Box::new(recorder) as Box<dyn Scheduler>
     };
     plan.run_one_wrapped(group, policy, 0, NoTrace, record)?;
     let log = log.0.borrow();

@@ -95,7 +95,7 @@ impl fmt::Display for Call<'_> {
 }
 
 fn show_params(f: &mut fmt::Formatter<'_>, params: &TaskParams) -> fmt::Result {
-    let TaskParams { weight, priority, affinity, domain, .. } = params;
+    let TaskParams { weight, priority, affinity, domain, key, .. } = params;
     write!(f, ", weight {weight}, priority {priority}, CPUs {affinity}, domain {}", domain.0)?;
     let spans = [
         ("period", params.period),
@@ -106,6 +106,9 @@ fn show_params(f: &mut fmt::Formatter<'_>, params: &TaskParams) -> fmt::Result {
         if let Some(span) = span {
             write!(f, ", {name} {span}")?;
         }
+    }
+    if let Some(key) = key {
+        write!(f, ", key {key}")?;
     }
     Ok(())
 }
@@ -203,6 +206,9 @@ macro_rules! scheduler_by_call {
             #[inline]
             fn tally(&self, sink: &mut dyn FnMut(&'static str, u64)) {
                 self.policy.tally(sink);
+            }
+            fn learned(&self, sink: &mut dyn FnMut(&'static str, &str)) {
+                self.policy.learned(sink);
             }
         }
     };

@@ -236,6 +236,10 @@ pub trait Scheduler {
     /// Names and values of what the policy has counted of itself so far, for measurements. Values
     /// that there are one per CPU of have one name and come in the order of the CPUs.
     fn tally(&self, _sink: &mut dyn FnMut(&'static str, u64)) {}
+
+    /// Names and values of parameters for a later run of the same program, from what the policy
+    /// has seen of it so far. Control plane: may allocate. See [`registry::PolicyInfo::rehearsal`].
+    fn learned(&self, _sink: &mut dyn FnMut(&'static str, &str)) {}
 }
 
 macro_rules! forward {
@@ -297,9 +301,11 @@ macro_rules! forward {
             fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
                 (**self).probe(task, sink)
             }
-            #[inline]
             fn tally(&self, sink: &mut dyn FnMut(&'static str, u64)) {
                 (**self).tally(sink)
+            }
+            fn learned(&self, sink: &mut dyn FnMut(&'static str, &str)) {
+                (**self).learned(sink)
             }
         }
     };

@@ -24,6 +24,9 @@ pub struct TaskParams {
     pub budget: Option<Span>,
     /// Time from a release to its deadline.
     pub relative_deadline: Option<Span>,
+    /// Which task of its program it is, for policies that know tasks from an earlier run. Tasks
+    /// that do the same may have the same key.
+    pub key: Option<u32>,
 }
 
 impl Default for TaskParams {
@@ -36,6 +39,7 @@ impl Default for TaskParams {
             period: None,
             budget: None,
             relative_deadline: None,
+            key: None,
         }
     }
 }
@@ -145,6 +149,15 @@ pub trait Value: Sized {
     const KIND: &'static str;
     /// Reads the text form. Errors: says what is wrong with it.
     fn parse(text: &str) -> Result<Self, &'static str>;
+    /// As [`Value::parse`], for the parameter `name`. For types of long texts, so that the error
+    /// names the part that is wrong.
+    fn read(name: &str, text: &str) -> Result<Self, ParamError> {
+        Self::parse(text).map_err(|why| ParamError::Value {
+            name: name.into(),
+            value: text.into(),
+            why,
+        })
+    }
     /// Writes the text form, which [`Value::parse`] reads back.
     fn show(&self) -> String;
 }
@@ -169,6 +182,16 @@ impl Value for u32 {
     }
 }
 
+impl Value for u64 {
+    const KIND: &'static str = "number";
+    fn parse(text: &str) -> Result<u64, &'static str> {
+        text.trim().parse().map_err(|_| "not a whole number from 0 to 18446744073709551615")
+    }
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
 impl Value for bool {
     const KIND: &'static str = "true | false";
     fn parse(text: &str) -> Result<bool, &'static str> {
@@ -187,6 +210,9 @@ impl<T: Value> Value for Option<T> {
     const KIND: &'static str = T::KIND;
     fn parse(text: &str) -> Result<Option<T>, &'static str> {
         if text.trim() == "auto" { Ok(None) } else { T::parse(text).map(Some) }
+    }
+    fn read(name: &str, text: &str) -> Result<Option<T>, ParamError> {
+        if text.trim() == "auto" { Ok(None) } else { T::read(name, text).map(Some) }
     }
     fn show(&self) -> String {
         self.as_ref().map_or_else(|| "auto".to_string(), Value::show)
@@ -247,13 +273,7 @@ macro_rules! params {
             fn set(&mut self, name: &str, text: &str) -> Result<(), $crate::ParamError> {
                 $(
                     if name == stringify!($field) {
-                        self.$field = <$type as $crate::params::Value>::parse(text).map_err(
-                            |why| $crate::ParamError::Value {
-                                name: name.into(),
-                                value: text.into(),
-                                why,
-                            },
-                        )?;
+                        self.$field = <$type as $crate::params::Value>::read(name, text)?;
                         return Ok(());
                     }
                 )*

@@ -46,8 +46,8 @@
 //!
 //! *Parameters*: a byte of flags, then the fields whose flags are set, in this order; others have
 //! their default. 0x01 weight (at least 1), 0x02 priority (signed), 0x04 affinity, 0x08 domain,
-//! 0x10 period, 0x20 budget, 0x40 relative deadline. An *affinity* is a count of 0 to 16 and as
-//! many words of 64 CPUs, one bit each, the lowest first.
+//! 0x10 period, 0x20 budget, 0x40 relative deadline, 0x80 key. An *affinity* is a count of 0 to 16
+//! and as many words of 64 CPUs, one bit each, the lowest first.
 //!
 //! *Arrival*: a byte, of which the low two bits are 0 `New`, 1 `Wakeup` or 2 `Resumed`, and flags:
 //! 0x04 `sync` (of a wake-up), 0x08 `from`, 0x10 `burst`, 0x20 `deadline`. Then the previous CPU

@@ -2,6 +2,7 @@
 //! lines, experiment files, documentation, tests.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 pub use crate::policy::POLICIES;
@@ -20,6 +21,8 @@ pub trait Policy: Sized {
     /// Whether it reads [`Arrival::burst`](crate::Arrival::burst), which no kernel knows, unless
     /// parameters say otherwise.
     const CLAIRVOYANT: bool = false;
+    /// See [`PolicyInfo::seed`].
+    const SEED: Option<&'static str> = None;
 
     /// Whether it reads [`Arrival::burst`](crate::Arrival::burst) with these parameters.
     fn is_clairvoyant(_: &Self::Params) -> bool {
@@ -30,6 +33,17 @@ pub trait Policy: Sized {
     /// its runqueue that is allowed there.
     fn is_work_conserving(_: &Self::Params) -> bool {
         true
+    }
+
+    /// Whether with these parameters it goes by what an earlier run of the same load has shown.
+    fn is_rehearsed(_: &Self::Params) -> bool {
+        false
+    }
+
+    /// If these parameters lack what a run of the same load would teach: which of them, names and
+    /// values, differ in that run. See [`PolicyInfo::rehearsal`].
+    fn rehearsal(_: &Self::Params) -> Option<&'static [(&'static str, &'static str)]> {
+        None
     }
 
     /// The policy with `queues` runqueues on `machine`.
@@ -49,12 +63,22 @@ pub struct PolicyInfo {
     pub source: &'static str,
     /// Whether it needs to know how long tasks will run, which no kernel does.
     pub clairvoyant: bool,
+    /// The parameter that makes its random numbers differ, if it draws any. A host that repeats
+    /// runs sets it to the seed of the run unless it is given.
+    pub seed: Option<&'static str>,
     /// Its parameters with their defaults.
     pub params: fn() -> Vec<ParamInfo>,
     /// What it is with parameters given as text.
     ///
     /// Errors: an unknown parameter or a wrong value.
     pub nature: NatureOf,
+    /// The settings of a rehearsal, if parameters given as text need one: a host that sees some
+    /// runs the load once with a policy built from them, adds what that has [`learned()`] to the
+    /// parameters, and runs the load again. A host that cannot, or that does not ask, may build
+    /// the policy all the same.
+    ///
+    /// Errors: an unknown parameter or a wrong value.
+    pub rehearsal: RehearsalOf,
     /// Builds it for a machine with parameters given as text.
     ///
     /// Errors: an unknown parameter, a wrong value, or values that do not fit together.
@@ -66,6 +90,8 @@ pub struct PolicyInfo {
 pub struct Nature {
     /// It needs to know how long tasks will run, which no kernel does.
     pub clairvoyant: bool,
+    /// It goes by what an earlier run of the same load has shown.
+    pub rehearsed: bool,
     /// It leaves no CPU idle beside a ready task that is allowed there.
     pub work_conserving: bool,
 }
@@ -73,12 +99,32 @@ pub struct Nature {
 /// What a policy is, from the text of its parameters.
 pub type NatureOf = fn(&[(&str, &str)]) -> Result<Nature, ParamError>;
 
+/// Names and values of parameters, as text.
+pub type Settings = Vec<(String, String)>;
+
+/// The settings of a rehearsal, from the text of the parameters.
+pub type RehearsalOf = fn(&[(&str, &str)]) -> Result<Option<Settings>, ParamError>;
+
 /// How a policy is built from text.
 pub type Build = fn(&Machine, &[(&str, &str)]) -> Result<Box<dyn Scheduler>, ParamError>;
 
 /// The policy of this name.
 pub fn policy(name: &str) -> Option<&'static PolicyInfo> {
     POLICIES.iter().find(|policy| policy.name == name)
+}
+
+/// What `policy` has learned in the run so far ([`Scheduler::learned`]).
+pub fn learned(policy: &(impl Scheduler + ?Sized)) -> Settings {
+    let mut settings = Settings::new();
+    policy.learned(&mut |name, text| settings.push((name.into(), text.into())));
+    settings
+}
+
+/// `settings` with those of `changes` added, or in the place of those of the same names.
+pub fn changed(settings: &[(&str, &str)], changes: &[(&str, &str)]) -> Settings {
+    let stays = |name: &str| changes.iter().all(|(changed, _)| *changed != name);
+    let kept = settings.iter().filter(|(name, _)| stays(name));
+    kept.chain(changes).map(|(name, text)| ((*name).into(), (*text).into())).collect()
 }
 
 /// Builds a policy that is an ordering rule: its own parameters and those of [`Smp`] are set by
@@ -143,8 +189,19 @@ pub fn nature_of_rule<Q: RunQueue>(settings: &[(&str, &str)]) -> Result<Nature, 
     let together = smp.layout == Layout::Global || smp.steal == Steal::Machine;
     Ok(Nature {
         clairvoyant: Q::is_clairvoyant(&params),
+        rehearsed: Q::is_rehearsed(&params),
         work_conserving: together && Q::is_work_conserving(&params),
     })
+}
+
+/// [`PolicyInfo::rehearsal`] of a policy that is an ordering rule.
+///
+/// Errors: as [`PolicyInfo::rehearsal`].
+pub fn rehearsal_of_rule<Q: RunQueue>(
+    settings: &[(&str, &str)],
+) -> Result<Option<Settings>, ParamError> {
+    let (params, _) = read_settings::<Q>(settings)?;
+    Ok(Q::rehearsal(&params).map(|changes| changed(settings, changes)))
 }
 
 /// Builds a policy that drives all CPUs itself; there are as many runqueues as CPUs.
@@ -169,8 +226,19 @@ pub fn nature_of_own<P: Policy>(settings: &[(&str, &str)]) -> Result<Nature, Par
     let params = read_own::<P>(settings)?;
     Ok(Nature {
         clairvoyant: P::is_clairvoyant(&params),
+        rehearsed: P::is_rehearsed(&params),
         work_conserving: P::is_work_conserving(&params),
     })
+}
+
+/// [`PolicyInfo::rehearsal`] of a policy that drives all CPUs itself.
+///
+/// Errors: as [`PolicyInfo::rehearsal`].
+pub fn rehearsal_of_own<P: Policy>(
+    settings: &[(&str, &str)],
+) -> Result<Option<Settings>, ParamError> {
+    let changes = P::rehearsal(&read_own::<P>(settings)?);
+    Ok(changes.map(|changes| changed(settings, changes)))
 }
 
 /// Declares the policies: a line each gives the module and the entry in [`POLICIES`]. The kind is
@@ -186,8 +254,10 @@ macro_rules! policies {
                 summary: $summary,
                 source: <$module::$type as $crate::registry::Policy>::SOURCE,
                 clairvoyant: <$module::$type as $crate::registry::Policy>::CLAIRVOYANT,
+                seed: <$module::$type as $crate::registry::Policy>::SEED,
                 params: $crate::registry::policies!(@params $kind, $module::$type),
                 nature: $crate::registry::policies!(@nature $kind, $module::$type),
+                rehearsal: $crate::registry::policies!(@rehearsal $kind, $module::$type),
                 build: $crate::registry::policies!(@build $kind, $module::$type),
             },
         )*];
@@ -196,6 +266,8 @@ macro_rules! policies {
     (@params Scheduler, $type:path) => { $crate::registry::list_own::<$type> };
     (@nature RunQueue, $type:path) => { $crate::registry::nature_of_rule::<$type> };
     (@nature Scheduler, $type:path) => { $crate::registry::nature_of_own::<$type> };
+    (@rehearsal RunQueue, $type:path) => { $crate::registry::rehearsal_of_rule::<$type> };
+    (@rehearsal Scheduler, $type:path) => { $crate::registry::rehearsal_of_own::<$type> };
     (@build RunQueue, $type:path) => { $crate::registry::build_boxed::<$type> };
     (@build Scheduler, $type:path) => { $crate::registry::build_own::<$type> };
 }
@@ -204,7 +276,6 @@ pub(crate) use policies;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::string::String;
 
     #[test]
     fn every_policy_builds_from_its_listed_defaults() {
@@ -217,6 +288,34 @@ mod tests {
             assert!((policy.build)(&machine, &[("no-such", "1")]).is_err(), "{}", policy.name);
             let nature = (policy.nature)(&settings).unwrap();
             assert_eq!(nature.clairvoyant, policy.clairvoyant, "{}", policy.name);
+        }
+    }
+
+    #[test]
+    fn changed_settings_replace_those_of_the_same_name() {
+        let owned = |list: &[(&str, &str)]| -> Settings {
+            list.iter().map(|&(name, text)| (name.into(), text.into())).collect()
+        };
+        let given = [("a", "1"), ("b", "2"), ("a", "3")];
+        assert_eq!(changed(&given, &[]), owned(&given));
+        assert_eq!(changed(&given, &[("a", "4")]), owned(&[("b", "2"), ("a", "4")]));
+        assert_eq!(changed(&[], &[("c", "5")]), owned(&[("c", "5")]));
+    }
+
+    /// What a rehearsal is built from needs none itself, and a seed is a parameter.
+    #[test]
+    fn rehearsals_end() {
+        let machine = Machine::flat(2).unwrap();
+        for policy in POLICIES {
+            let params = (policy.params)();
+            let seed = policy.seed.is_none_or(|seed| params.iter().any(|p| p.name == seed));
+            assert!(seed, "{}", policy.name);
+            let Some(first) = (policy.rehearsal)(&[]).unwrap() else { continue };
+            let first: Vec<(&str, &str)> =
+                first.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+            assert_eq!((policy.rehearsal)(&first), Ok(None), "{}", policy.name);
+            assert!((policy.build)(&machine, &first).is_ok(), "{}", policy.name);
+            assert!((policy.nature)(&[]).unwrap().rehearsed, "{}", policy.name);
         }
     }
 

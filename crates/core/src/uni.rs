@@ -172,4 +172,8 @@ impl<Q: RunQueue> Scheduler for Uni<Q> {
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
         self.rule.probe(task, sink);
     }
+
+    fn learned(&self, sink: &mut dyn FnMut(&'static str, &str)) {
+        self.rule.learned(sink);
+    }
 }

@@ -197,6 +197,7 @@ fn the_format_is_as_documented() {
         period: Some(Span(1)),
         budget: Some(Span(2)),
         relative_deadline: Some(Span(128)),
+        key: Some(300),
     };
     let timer = Some(Time(60));
     policy.answers(Script { timer, ..Script::default() });
@@ -225,7 +226,8 @@ fn the_format_is_as_documented() {
         &[2, 0, 0, 0, 0, 0x80, 8, 1, 0, 0, 0, 0xac, 2],   // two CPUs; 1024 = 8·128, 300 = 2·128+44
         &[0xc8, 1],                                       // tick 200 = 128+72
         &[0x10, 0xac, 2, 0x82, 1],                        // attach after 300, task 130
-        &[0x7f, 0xd0, 0x0f, 5, 1, 3, 5, 1, 2, 0x80, 1],   // 2000 = 15·128+80, -3 as 5, one word
+        &[0xff, 0xd0, 0x0f, 5, 1, 3, 5, 1, 2, 0x80, 1],   // 2000 = 15·128+80, -3 as 5, one word
+        &[0xac, 2],                                       // key 300
         &[4, 1, 0xdf, 3],                                 // timer at 300 - 240: 479 = 3·128+95
         &[6, 0x82, 1, 0x3d, 1, 0, 7, 19],                 // enqueue, 1|4|8|16|32; deadline -10
         &[2, 3, 1, 2, 0xc5, 1],                           // kicks 1, +2, +197 = 128+69
@@ -241,7 +243,7 @@ fn the_format_is_as_documented() {
         lines,
         [
             "1 at 300ns: attach task 130, weight 2000, priority -3, CPUs 0-1, domain 5, period \
-             1ns, budget 2ns, relative deadline 128ns -> no kick, timer at 60ns",
+             1ns, budget 2ns, relative deadline 128ns, key 300 -> no kick, timer at 60ns",
             "2 at 300ns: enqueue task 130, woken in sync, was on CPU 1, by CPU 0, burst 7ns, \
              deadline 290ns -> kicks 1,3,200, timer at 60ns",
             "3 at 301ns: pick_next CPU 1 -> task 130 without limit, no kick",
@@ -310,7 +312,11 @@ fn malformed_logs_are_refused_with_the_place() {
         (with(&[7, 0, 2, 2, 5, 0xff, 7]), at + 5, value("CPU", 1028, 0, 1023)),
         (with(&[7, 0, 2, 0]), at + 3, value("the number of kicks", 0, 1, 1024)),
         (with(&[11, 4, 2]), at + 2, bits("whether there is a timer", 2)),
-        (with(&[0, 0, 0x80]), at + 2, bits("the flags of parameters", 0x80)),
+        (
+            with(&[0, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x10]),
+            at + 3,
+            value("key", 1 << 32, 0, u64::from(u32::MAX)),
+        ),
         (with(&[0, 0, 1, 0]), at + 3, value("weight", 0, 1, u64::from(u32::MAX))),
         (with(&[0, 0, 4, 17]), at + 3, value("words of an affinity", 17, 0, 16)),
         (with(&[6, 0, 3]), at + 2, bits("the flags of an arrival", 3)),
@@ -408,15 +414,20 @@ fn any_set() -> impl Strategy<Value = CpuSet> {
 
 fn any_params() -> impl Strategy<Value = TaskParams> {
     let spans = prop::array::uniform3(prop::option::of(any_span()));
-    (1..u32::MAX, any::<i32>(), any_set(), any::<u16>(), spans).prop_map(
-        |(weight, priority, affinity, domain, [period, budget, relative_deadline])| TaskParams {
-            weight,
-            priority,
-            affinity,
-            domain: DomainId(domain),
-            period,
-            budget,
-            relative_deadline,
+    let key = any::<Option<u32>>();
+    (1..u32::MAX, any::<i32>(), any_set(), any::<u16>(), spans, key).prop_map(
+        |(weight, priority, affinity, domain, [period, budget, relative_deadline], key)| {
+            let domain = DomainId(domain);
+            TaskParams {
+                weight,
+                priority,
+                affinity,
+                domain,
+                period,
+                budget,
+                relative_deadline,
+                key,
+            }
         },
     )
 }

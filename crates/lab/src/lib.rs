@@ -32,6 +32,7 @@ mod machine;
 pub mod output;
 mod overrides;
 mod plan;
+mod rehearsal;
 mod results;
 mod run;
 mod stats;

@@ -63,7 +63,7 @@ impl WorkloadKind {
     }
 }
 
-const COMMON: [&str; 6] = ["name", "nice", "priority", "affinity", "domain", "deadline"];
+const COMMON: [&str; 7] = ["name", "nice", "priority", "affinity", "domain", "deadline", "key"];
 
 /// All kinds of load that an experiment can have.
 pub fn workload_kinds() -> &'static [WorkloadKind] {
@@ -397,6 +397,7 @@ impl Reader<'_> {
             affinity,
             domain: DomainId(self.fields.whole("domain", 0..=u16::MAX)?.unwrap_or(0)),
             deadline: self.fields.span("deadline")?,
+            key: self.fields.whole("key", 0..=u32::MAX)?,
         })
     }
 

@@ -7,13 +7,15 @@ use crate::fields;
 use crate::files::Files;
 use crate::load::Loads;
 use crate::machine;
+use crate::rehearsal::OneRun;
 use crate::results::{Group, PolicyUsed};
 use crate::run::RunError;
 use crate::sweep::{AxisValue, MAX_RUNS, PolicyEntry};
 use crate::tree::{Entry, Node};
 use crate::vm::Vms;
+use anysched_core::registry::Settings;
 use anysched_core::{Scheduler, Span, Time};
-use anysched_sim::{Metrics, Setup, Sim};
+use anysched_sim::{Metrics, Setup};
 use anysched_trace::Sink;
 use std::sync::Arc;
 
@@ -40,7 +42,7 @@ pub(crate) struct PlannedGroup {
     pub(crate) described: Group,
     /// In the order of the policies, each with its machine.
     cells: Vec<Cell>,
-    loads: Loads,
+    pub(crate) loads: Loads,
     pub(crate) vms: Vms,
     /// What of the group its seeds derive from.
     identity: Vec<String>,
@@ -48,9 +50,9 @@ pub(crate) struct PlannedGroup {
 
 /// A policy as it is in one group, and the machine that it runs on there.
 #[derive(Debug)]
-struct Cell {
-    policy: PolicyEntry,
-    setup: Arc<Setup>,
+pub(crate) struct Cell {
+    pub(crate) policy: PolicyEntry,
+    pub(crate) setup: Arc<Setup>,
 }
 
 impl Plan {
@@ -192,11 +194,11 @@ impl Plan {
         index: u32,
         sink: T,
     ) -> Result<(Metrics, T), RunError> {
-        self.run_one_wrapped(group, policy, index, sink, |scheduler| scheduler)
+        self.run_one_wrapped(group, policy, index, sink, |scheduler, _| scheduler)
     }
 
     /// As [`Plan::run_one`], with what `wrap` makes of the policy in its place: a recorder or a
-    /// checker around it.
+    /// checker around it. It is given the settings that the policy has been built from.
     ///
     /// Errors: the run could not be finished.
     pub fn run_one_wrapped<T: Sink>(
@@ -205,24 +207,35 @@ impl Plan {
         policy: usize,
         index: u32,
         sink: T,
-        wrap: impl FnOnce(Box<dyn Scheduler>) -> Box<dyn Scheduler>,
+        wrap: impl FnOnce(Box<dyn Scheduler>, &[(&str, &str)]) -> Box<dyn Scheduler>,
     ) -> Result<(Metrics, T), RunError> {
-        let planned = &self.groups[group];
-        let Cell { policy, setup } = &planned.cells[policy];
-        let seed = self.seed(group, index);
-        let failed = |why: String| RunError {
-            policy: policy.label.clone(),
-            group: planned.described.title(),
-            seed,
-            why,
-        };
-        let built = (policy.info.build)(&setup.machine, &policy.settings());
-        let scheduler = wrap(built.map_err(|error| failed(error.to_string()))?);
-        let load = planned.loads.build(seed).map_err(failed)?;
-        let vms = planned.vms.build(seed).map_err(failed)?;
-        let sim = Sim::with_sink(Setup::clone(setup), scheduler, load, sink).with_vms(vms);
-        let (metrics, _, sink) = sim.run().map_err(|error| failed(error.to_string()))?;
+        let run = self.planned_run(group, policy, index);
+        let made = run.settings().and_then(|settings| run.make(&settings, sink, wrap));
+        let (metrics, _, sink) = made.map_err(|why| self.failed(group, policy, index, why))?;
         Ok((metrics, sink))
+    }
+
+    /// What the policy has [learned](Scheduler::learned) once a run is over, of a group and a
+    /// policy by position, with the seed of this number; in its rehearsal if it has one.
+    ///
+    /// Errors: the run could not be finished.
+    pub fn learned(&self, group: usize, policy: usize, index: u32) -> Result<Settings, RunError> {
+        let lesson = self.planned_run(group, policy, index).lesson();
+        lesson.map_err(|why| self.failed(group, policy, index, why))
+    }
+
+    fn planned_run(&self, group: usize, policy: usize, index: u32) -> OneRun<'_> {
+        let planned = &self.groups[group];
+        OneRun { planned, cell: &planned.cells[policy], seed: self.seed(group, index) }
+    }
+
+    fn failed(&self, group: usize, policy: usize, index: u32, why: String) -> RunError {
+        RunError {
+            policy: self.policy(group, policy).label.clone(),
+            group: self.groups[group].described.title(),
+            seed: self.seed(group, index),
+            why,
+        }
     }
 
     pub(crate) fn policies_used(&self) -> Vec<PolicyUsed> {

@@ -6,8 +6,10 @@ use crate::fields::{self, Fields};
 use crate::files::Files;
 use crate::load::Loads;
 use crate::machine;
+use crate::rehearsal::text;
 use crate::sweep::{self, PolicyEntry};
 use crate::tree::{Entry, Node, Table, Value};
+use anysched_core::registry;
 use anysched_core::{CpuId, CpuSet, DomainId, DomainParams, MAX_CPUS, Span, TaskParams, Time};
 use anysched_sim::{Setup, Vm, Wire};
 use anysched_workload::dist::Dist;
@@ -171,10 +173,23 @@ impl Vms {
         self.machines.iter().find_map(|vm| vm.loads.endless.as_ref())
     }
 
-    /// The virtual machines as the run with this seed has them.
+    /// The name and the scheduler of each machine.
+    pub(crate) fn policies(&self) -> impl Iterator<Item = (String, &PolicyEntry)> {
+        self.machines.iter().map(|machine| {
+            let kind = &self.kinds[machine.kind];
+            (kind.full_name(machine.number), &kind.policy)
+        })
+    }
+
+    /// The virtual machines as the run with this seed has them, their schedulers with these
+    /// settings.
     ///
     /// Errors: a policy or a load is refused after all.
-    pub(crate) fn build(&self, seed: u64) -> Result<Vec<Vm>, String> {
+    pub(crate) fn build(
+        &self,
+        seed: u64,
+        settings: &[registry::Settings],
+    ) -> Result<Vec<Vm>, String> {
         let mut channels = Vec::with_capacity(self.machines.len());
         let mut vms = Vec::with_capacity(self.machines.len());
         for (domain, machine) in self.machines.iter().enumerate() {
@@ -182,7 +197,8 @@ impl Vms {
             let seed = rng::derive(seed, &format!("vm.{}.{}", kind.name, machine.number));
             let (load, first_channels) = machine.loads.build_with_channels(seed)?;
             channels.push(first_channels);
-            let policy = (kind.policy.info.build)(&kind.setup.machine, &kind.policy.settings());
+            let settings = text(&settings[domain]);
+            let policy = (kind.policy.info.build)(&kind.setup.machine, &settings);
             let policy = policy.map_err(|error| error.to_string())?;
             let setup = Setup::clone(&kind.setup);
             // Domain 0 is that of tasks outside.

@@ -426,6 +426,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             period: new.period,
             budget: new.budget,
             relative_deadline: new.relative_deadline,
+            key: new.key,
             ..TaskParams::nice(new.nice)
         };
         self.sink.task(&TaskInfo { task: id, serial, name: new.name.as_deref(), nice: new.nice });

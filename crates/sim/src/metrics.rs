@@ -1,6 +1,7 @@
 //! What a run is judged by.
 
 use crate::benchmark::Benchmark;
+use anysched_core::registry::Settings;
 use anysched_core::{DomainId, Span, Time};
 
 /// Samples up to this number are kept and their percentiles are exact.
@@ -296,6 +297,8 @@ pub struct VmMetrics {
     /// What its own scheduler and tasks did. There, `busy`, `overhead`, `idle` and `stolen` are
     /// all the time that its CPUs existed.
     pub inside: Metrics,
+    /// What its own scheduler has [learned](anysched_core::Scheduler::learned).
+    pub learned: Settings,
 }
 
 impl Metrics {

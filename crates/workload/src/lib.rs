@@ -176,6 +176,8 @@ pub struct NewTask {
     pub relative_deadline: Option<Span>,
     /// The absolute deadline of its first (or only) job.
     pub deadline: Option<Time>,
+    /// Which task of its program it is, for policies that know tasks from an earlier run.
+    pub key: Option<u32>,
 }
 
 /// What comes from outside the tasks.

@@ -136,8 +136,8 @@ impl Model {
     ///
     /// A task has `script` and may have `name`, `arrives` (otherwise another one spawns it),
     /// `nice` (0), `priority` (0), `affinity` ("all"), `domain` (0), `period`, `budget`,
-    /// `relative_deadline` and `deadline`. A script has `ops` and may have `repeat_from` (0),
-    /// `rounds` (1) and `slips` (false).
+    /// `relative_deadline`, `deadline` and `key`. A script has `ops` and may have `repeat_from`
+    /// (0), `rounds` (1) and `slips` (false).
     ///
     /// Errors: the text is not JSON or not such a model, with line and column; a script that is
     /// not there, more than 16 777 216 channels or locks, or what [`Model::validate`] refuses.
@@ -282,6 +282,7 @@ fn write_task(out: &mut impl Write, task: &ModelTask, script: usize) -> io::Resu
         ("budget", new.budget.map(|span| span.0)),
         ("relative_deadline", new.relative_deadline.map(|span| span.0)),
         ("deadline", new.deadline.map(|time| time.0)),
+        ("key", new.key.map(u64::from)),
     ] {
         if let Some(value) = value {
             write!(out, ",\"{key}\":{value}")?;
@@ -394,6 +395,7 @@ struct FileTask {
     budget: Option<u64>,
     relative_deadline: Option<u64>,
     deadline: Option<u64>,
+    key: Option<u32>,
 }
 
 #[derive(Default)]
@@ -563,6 +565,7 @@ impl FileTask {
                 budget: self.budget.map(Span),
                 relative_deadline: self.relative_deadline.map(Span),
                 deadline: self.deadline.map(Time),
+                key: self.key,
             },
             arrives: self.arrives.map(Time),
             script,
@@ -688,7 +691,7 @@ mod tests {
         let time = || prop::option::of((0..u64::MAX).prop_map(Time));
         let new = (
             (any::<Option<String>>(), -20..=19i8, cpus(), any::<u16>(), any::<i32>()),
-            (span(), span(), span(), time()),
+            (span(), span(), span(), time(), any::<Option<u32>>()),
         );
         let new = new.prop_map(|((name, nice, affinity, domain, priority), times)| NewTask {
             name: name.map(Arc::from),
@@ -700,6 +703,7 @@ mod tests {
             budget: times.1,
             relative_deadline: times.2,
             deadline: times.3,
+            key: times.4,
         });
         let tasks = prop::collection::vec((new, time(), script(), any::<bool>()), 4);
         let signals = prop::collection::vec((any::<u64>(), 0..2u32), 0..4);
@@ -809,7 +813,7 @@ mod tests {
                 task("\"script\":0,\"nicer\":2"),
                 "line 2, column 29: unknown field `nicer`, expected one of `script`, \
                  `name`, `arrives`, `nice`, `priority`, `affinity`, `domain`, `period`, `budget`, \
-                 `relative_deadline`, `deadline`",
+                 `relative_deadline`, `deadline`, `key`",
             ),
         ] {
             let found = Model::read(text.as_bytes()).expect_err(&text).to_string();

@@ -23,6 +23,7 @@ policies! {
     "gfs" gfs => Gfs: Scheduler, "BFS's deadlines in a runqueue per core or package, balanced";
     "osv" osv => Osv: Scheduler, "OSv: least exponentially decayed use of the CPU first";
     "mqms-loose" mqms_loose => MqmsLoose: RunQueue, "Strawman: FCFS and RR queues by task number";
+    "pbg" pbg => Pbg: RunQueue, "Shortest first by a profile of an earlier run; yielders go on";
     "credit" credit => Credit: Scheduler, "Xen: domains share by weight and cap, wakers first";
     "credit2" credit2 => Credit2: Scheduler, "Xen since 4.12: most credit first, reset all at once";
     "sedf" sedf => Sedf: Scheduler, "Xen: a slice per period by earliest deadline; extra time";

@@ -352,11 +352,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn params(&mut self) -> Read<TaskParams> {
-        let start = self.at;
         let flags = self.byte()?;
-        if flags & 0x80 != 0 {
-            return Err(self.bits_at(start, "the flags of parameters", flags));
-        }
         let has = |bit: u8| flags >> bit & 1 != 0;
         let mut params = TaskParams::default();
         if has(0) {
@@ -380,7 +376,12 @@ impl<'a> Decoder<'a> {
         params.period = self.optional(has(4), Decoder::span)?;
         params.budget = self.optional(has(5), Decoder::span)?;
         params.relative_deadline = self.optional(has(6), Decoder::span)?;
+        params.key = self.optional(has(7), Decoder::key)?;
         Ok(params)
+    }
+
+    fn key(&mut self) -> Read<u32> {
+        Ok(self.within("key", 0, u64::from(u32::MAX))? as u32)
     }
 
     fn optional<T>(&mut self, is: bool, read: fn(&mut Self) -> Read<T>) -> Read<Option<T>> {

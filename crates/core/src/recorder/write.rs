@@ -170,6 +170,7 @@ impl<'a, W: LogSink> Encoder<'a, W> {
             spans[0].is_some(),
             spans[1].is_some(),
             spans[2].is_some(),
+            params.key.is_some(),
         ];
         let set = flags.iter().enumerate();
         self.byte(set.fold(0, |byte, (bit, &flag)| byte | u8::from(flag) << bit));
@@ -184,6 +185,9 @@ impl<'a, W: LogSink> Encoder<'a, W> {
             self.varint(u64::from(params.domain.0));
         }
         spans.iter().flatten().for_each(|span| self.varint(span.0));
+        if let Some(key) = params.key {
+            self.varint(u64::from(key));
+        }
     }
 
     fn affinity(&mut self, affinity: &CpuSet) {

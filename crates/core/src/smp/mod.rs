@@ -229,6 +229,9 @@ pub trait RunQueue: Policy {
 
     /// See [`Scheduler::probe`].
     fn probe(&self, _task: TaskId, _sink: &mut dyn FnMut(&'static str, i64)) {}
+
+    /// See [`Scheduler::learned`].
+    fn learned(&self, _sink: &mut dyn FnMut(&'static str, &str)) {}
 }
 
 /// A [`Scheduler`] for all CPUs of a machine from the rule `Q`.
@@ -695,5 +698,9 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
         sink("runqueue", i64::from(self.tasks[task.index()].queue));
         self.rule.probe(task, sink);
+    }
+
+    fn learned(&self, sink: &mut dyn FnMut(&'static str, &str)) {
+        self.rule.learned(sink);
     }
 }

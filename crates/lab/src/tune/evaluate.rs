@@ -2,8 +2,10 @@
 
 use super::space::Candidate;
 use super::{Arriving, Counter, Objective, TuneError, Tuning};
+use crate::rehearsal::{seeded, text, with};
 use crate::run::{Progress, RunError};
 use crate::workers::Workers;
+use anysched_core::registry::{self, learned};
 use anysched_core::{Machine, Time};
 use anysched_sim::{Setup, Sim};
 use anysched_workload::generate::{Arrivals, Batch, Generator, Open, SettingError, Settings};
@@ -109,13 +111,21 @@ impl Bench {
 
     fn run_one(&self, candidate: &Candidate, seed: u64) -> Result<Score, String> {
         let machine = &self.setup.machine;
-        let settings: Vec<(&str, &str)> =
+        let given: Vec<(&str, &str)> =
             candidate.settings.iter().map(|(name, text)| (*name, text.as_str())).collect();
-        let policy =
-            (candidate.info.build)(machine, &settings).map_err(|error| error.to_string())?;
-        let load = self.load.build(seed, machine.cpus()).map_err(|error| error.to_string())?;
-        let ran = Sim::new(self.setup.clone(), policy, load).run();
-        let (metrics, ..) = ran.map_err(|error| error.to_string())?;
+        let run = |settings: &registry::Settings| {
+            let policy = (candidate.info.build)(machine, &text(settings));
+            let policy = policy.map_err(|error| error.to_string())?;
+            let load = self.load.build(seed, machine.cpus()).map_err(|error| error.to_string())?;
+            Sim::new(self.setup.clone(), policy, load).run().map_err(|error| error.to_string())
+        };
+        let mut settings = seeded(candidate.info, &given, seed);
+        let rehearsal = (candidate.info.rehearsal)(&text(&settings));
+        if let Some(first) = rehearsal.map_err(|error| error.to_string())? {
+            let (_, policy, _) = run(&first)?;
+            settings = with(&settings, &learned(&*policy));
+        }
+        let (metrics, ..) = run(&settings)?;
         let turnaround = &metrics.turnaround;
         let [p99] = turnaround.percentiles([99.0]).ok_or("no task ended")?;
         Ok(Score { mean: turnaround.mean(), p99: p99 as f64 })

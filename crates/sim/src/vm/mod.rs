@@ -512,6 +512,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                 name: machine.name.clone(),
                 domain: machine.domain,
                 inside: std::mem::take(&mut machine.sim.metrics),
+                learned: anysched_core::registry::learned(&*machine.sim.policy),
             });
         }
     }

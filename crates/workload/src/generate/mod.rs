@@ -77,6 +77,9 @@ pub struct Settings {
     pub domain: DomainId,
     /// Time from the arrival or release of a job to its deadline.
     pub deadline: Option<Span>,
+    /// Which task of its program each of them is, for policies that know tasks from an earlier
+    /// run; tasks with the same key count as one that runs several times.
+    pub key: Option<u32>,
 }
 
 /// Why the parameters of a load were refused.
@@ -185,6 +188,7 @@ impl Maker {
             budget: None,
             relative_deadline: settings.deadline,
             deadline: settings.deadline.map(|deadline| at + deadline),
+            key: settings.key,
         }
     }
 

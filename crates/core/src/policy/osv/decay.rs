@@ -179,7 +179,7 @@ fn product(a: u64, b: u64) -> u64 {
 /// 2^(x / 2^64), with 63 fractional bits. Six bits of x by roots, the rest by Taylor's series,
 /// whose eighth term is below 2^-67.
 #[inline]
-fn exp2_of_fraction(x: u64) -> u64 {
+pub(in crate::policy) fn exp2_of_fraction(x: u64) -> u64 {
     let mut result = ONE;
     for (bit, root) in ROOTS.iter().enumerate() {
         if (x << bit) >> 63 != 0 {

@@ -32,7 +32,7 @@
 //! Cost: O(log n); balancing looks past tasks that may not move.
 
 mod balance;
-mod decay;
+pub(super) mod decay;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
