@@ -99,7 +99,7 @@ pub(crate) fn measure(metrics: &Metrics) -> Box<[f64]> {
     for (_, summary, factor) in metrics.distributions() {
         values.extend(describe(summary).map(|value| value * factor));
     }
-    values.extend(metrics.numbers().map(|(_, value)| value));
+    values.extend(metrics.numbers().into_iter().map(|(_, value)| value));
     for value in &mut values {
         if !value.is_finite() {
             *value = f64::NAN;

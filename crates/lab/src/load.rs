@@ -70,7 +70,7 @@ pub fn workload_kinds() -> &'static [WorkloadKind] {
     &KINDS
 }
 
-static KINDS: [WorkloadKind; 19] = [
+static KINDS: [WorkloadKind; 20] = [
     WorkloadKind {
         name: "batch",
         summary: "Tasks that are all there at once",
@@ -162,6 +162,12 @@ static KINDS: [WorkloadKind; 19] = [
         name: "hackbench",
         summary: "hackbench: how long do many tasks take to send each other messages?",
         own: &["groups", "fds", "loops", "send", "receive", "buffer"],
+        generated: true,
+    },
+    WorkloadKind {
+        name: "arceos-test",
+        summary: "The scheduler tests of ArceOS: tasks compute, yield, and do it again",
+        own: &["case", "threads", "groups", "iterations", "iteration", "duration"],
         generated: true,
     },
     WorkloadKind {
@@ -351,6 +357,7 @@ fn read_part(
         "cyclictest" => reader.cyclictest(cpus),
         "schbench" => reader.schbench(cpus),
         "hackbench" => reader.hackbench(cpus),
+        "arceos-test" => reader.arceos_test(cpus),
         "tasks" => reader.tasks(cpus),
         _ => reader.model(&kind, cpus),
     }

@@ -107,6 +107,21 @@ fn load_cases() -> Vec<(&'static str, String)> {
         ("custom run", load("kind = \"interbench\"\ntask = \"custom\"\ncustom_run = \"1s\"")),
         ("cyclictest without end", load("kind = \"cyclictest\"")),
         ("no room", load("kind = \"hackbench\"\nbuffer = 0")),
+        ("no case", load("kind = \"arceos-test\"")),
+        ("unknown case", load("kind = \"arceos-test\"\ncase = \"equall\"")),
+        (
+            "lists of two lengths",
+            load(
+                "kind = \"arceos-test\"\ncase = \"equal\"\ngroups = [1, 2]\niterations = [1, 2, 3]",
+            ),
+        ),
+        (
+            "too few for the threads",
+            load("kind = \"arceos-test\"\ncase = \"equal\"\nthreads = 3\ngroups = [1, 2]"),
+        ),
+        ("no groups", load("kind = \"arceos-test\"\ncase = \"equal\"\ngroups = []")),
+        ("iteration", load("kind = \"arceos-test\"\ncase = \"equal\"\niteration = \"2 n\"")),
+        ("no iteration", load("kind = \"arceos-test\"\ncase = \"equal\"\niteration = \"0ns\"")),
         ("affinity", load("kind = \"hog\"\naffinity = \"2-3\"\nuntil = \"1s\"")),
         ("missing file", load("kind = \"trace\"\nfile = \"no-such.txt.gz\"")),
         ("wrong file", load("kind = \"trace\"\nfile = \"../Cargo.toml\"")),

@@ -369,6 +369,8 @@ fn every_kind_of_load_is_read() {
          duration = \"20ms\"",
         "kind = \"hackbench\"\ngroups = 1\nfds = 2\nloops = 3\nsend = \"2us\"\nreceive = \"1us\"\n\
          buffer = 2",
+        "kind = \"arceos-test\"\ncase = \"unequal\"\nthreads = 2\ngroups = 3\n\
+         iterations = [5, 7]\niteration = \"1.5us\"\nduration = \"10us\"",
     ];
     for load in loads {
         let text = format!(
@@ -554,6 +556,28 @@ fn experiments_can_be_changed_from_outside() {
 
 /// A custom task of 1 ms every 10 ms alone, and half of two CPUs with hogs; the numbers of the
 /// benchmark are columns, which are empty where there is none.
+/// Groups of 2.28 ns are 22 ns in all, and 5 in a list are one for each task; the last takes 45 ns.
+#[test]
+fn sizes_of_arceos_tests_are_numbers_or_lists() {
+    let load = |keys: &str| {
+        let results = run(&format!(
+            "question = \"?\"\npolicy = \"fcfs\"\n[machine]\ncpus = 5\n[[workload]]\n\
+             kind = \"arceos-test\"\n{keys}\n"
+        ));
+        let value = |metric: &str| results.rows[0].aggregate(metric).map(|of| of.mean);
+        (value("tasks"), ["finish_0_ns", "finish_4_ns", "leave_4_ns"].map(value))
+    };
+    let (all, last) = (Some(5.0), Some(45.0));
+    let all_same = load("case = \"realtime\"\ngroups = 10\niterations = 1");
+    assert_eq!(all_same, (all, [Some(22.0), Some(22.0), Some(22.0)]));
+    let listed = load("case = \"equal\"\ngroups = [1, 1, 1, 1, 20]\niterations = 1");
+    assert_eq!(listed, (all, [Some(2.0), last, last]));
+    let picoseconds = load("case = \"occupy\"\ngroups = 3\niterations = 1\niteration = \"900ps\"");
+    assert_eq!(picoseconds.1[0], Some(2.0));
+    let one = load("case = \"yield\"\nthreads = 1\ngroups = 1\niterations = 10");
+    assert_eq!(one, (Some(1.0), [Some(22.0), None, None]));
+}
+
 #[test]
 fn what_benchmarks_measure_is_in_columns() {
     let results = run("question = \"?\"\npolicy = \"fcfs\"\n[machine]\ncpus = 2\n\

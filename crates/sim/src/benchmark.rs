@@ -27,6 +27,34 @@ pub struct Benchmark {
     pub elapsed: Span,
     /// The latencies of each thread.
     pub threads: Vec<ThreadLatency>,
+    /// From the first instruction of a task to the end of its work.
+    pub leave_time: Summary,
+    /// What became of each task that says so, in the order in which they are created.
+    pub tasks: Vec<TaskProgress>,
+}
+
+/// How far a task came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskProgress {
+    /// When its work was done, since it was created.
+    pub finished: Option<Span>,
+    /// The same since its first instruction.
+    pub left: Option<Span>,
+    /// Groups of work that it had done when they were counted, and their CPU time.
+    pub counted: Option<(u32, Span)>,
+}
+
+impl TaskProgress {
+    fn merge(&mut self, other: &TaskProgress) {
+        self.finished = self.finished.max(other.finished);
+        self.left = self.left.max(other.left);
+        self.counted = match (self.counted, other.counted) {
+            (Some(mine), Some(theirs)) => {
+                Some((mine.0.saturating_add(theirs.0), mine.1 + theirs.1))
+            }
+            (mine, theirs) => mine.or(theirs),
+        };
+    }
 }
 
 /// The latencies of one thread.
@@ -93,7 +121,23 @@ impl Benchmark {
                 self.work_missed += u64::from(missed);
             }
             Measured::Elapsed(time) => self.elapsed = self.elapsed.max(time),
+            Measured::Finished { thread, time } => self.task(thread).finished = Some(time),
+            Measured::Left { thread, time } => {
+                self.leave_time.record(time.0);
+                self.task(thread).left = Some(time);
+            }
+            Measured::Groups { thread, groups, work } => {
+                self.task(thread).counted = Some((groups, work));
+            }
         }
+    }
+
+    fn task(&mut self, thread: u16) -> &mut TaskProgress {
+        let thread = usize::from(thread);
+        if self.tasks.len() <= thread {
+            self.tasks.resize(thread + 1, TaskProgress::default());
+        }
+        &mut self.tasks[thread]
     }
 
     /// Adds what the benchmarks on another machine have measured.
@@ -113,6 +157,61 @@ impl Benchmark {
         for (mine, theirs) in self.threads.iter_mut().zip(&other.threads) {
             mine.merge(theirs);
         }
+        self.leave_time.merge(&other.leave_time);
+        if self.tasks.len() < other.tasks.len() {
+            self.tasks.resize(other.tasks.len(), TaskProgress::default());
+        }
+        for (mine, theirs) in self.tasks.iter_mut().zip(&other.tasks) {
+            mine.merge(theirs);
+        }
+    }
+
+    /// Jain's index of what `value` is of the tasks that were counted; NaN if none was.
+    fn jain(&self, value: impl Fn((u32, Span)) -> f64) -> f64 {
+        let counted = self.tasks.iter().filter_map(|task| task.counted);
+        let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
+        for value in counted.map(value) {
+            n += 1.0;
+            sum += value;
+            squares += value * value;
+        }
+        sum * sum / (n * squares)
+    }
+
+    /// Jain's index of the groups that tasks had done when they were counted; NaN if none was.
+    pub fn groups_jain(&self) -> f64 {
+        self.jain(|(groups, _)| f64::from(groups))
+    }
+
+    /// Jain's index of the CPU time of these groups; NaN if none was counted.
+    pub fn groups_time_jain(&self) -> f64 {
+        self.jain(|(_, work)| work.0 as f64)
+    }
+
+    /// What there is of the first five tasks, by column name; NaN where there is nothing.
+    pub(crate) fn of_tasks(&self) -> [(&'static str, f64); 15] {
+        let task = |number: usize| self.tasks.get(number).copied().unwrap_or_default();
+        let span = |span: Option<Span>| span.map_or(f64::NAN, |span| span.0 as f64);
+        let finish = |number| span(task(number).finished);
+        let leave = |number| span(task(number).left);
+        let groups = |number| task(number).counted.map_or(f64::NAN, |(groups, _)| groups.into());
+        [
+            ("finish_0_ns", finish(0)),
+            ("finish_1_ns", finish(1)),
+            ("finish_2_ns", finish(2)),
+            ("finish_3_ns", finish(3)),
+            ("finish_4_ns", finish(4)),
+            ("leave_0_ns", leave(0)),
+            ("leave_1_ns", leave(1)),
+            ("leave_2_ns", leave(2)),
+            ("leave_3_ns", leave(3)),
+            ("leave_4_ns", leave(4)),
+            ("groups_0", groups(0)),
+            ("groups_1", groups(1)),
+            ("groups_2", groups(2)),
+            ("groups_3", groups(3)),
+            ("groups_4", groups(4)),
+        ]
     }
 
     /// What Interbench 0.31 prints as the standard deviation of the latencies, in ns: instead of

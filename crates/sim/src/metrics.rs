@@ -379,7 +379,7 @@ impl Metrics {
 
     /// The measures that have a distribution, by column name, with the factor that turns what
     /// was recorded into the column's unit.
-    pub fn distributions(&self) -> [(&'static str, &Summary, f64); 14] {
+    pub fn distributions(&self) -> [(&'static str, &Summary, f64); 15] {
         [
             ("turnaround_ns", &self.turnaround, 1.0),
             ("response_time_ns", &self.response_time, 1.0),
@@ -395,15 +395,16 @@ impl Metrics {
             ("benchmark_latency_ns", &self.benchmark.latency, 1.0),
             ("benchmark_wakeup_ns", &self.benchmark.wakeup, 1.0),
             ("benchmark_request_ns", &self.benchmark.request, 1.0),
+            ("leave_time_ns", &self.benchmark.leave_time, 1.0),
         ]
     }
 
     /// The measures that are one number a run, by column name.
-    pub fn numbers(&self) -> [(&'static str, f64); 24] {
+    pub fn numbers(&self) -> Vec<(&'static str, f64)> {
         let ratio = |part: u64, whole: u64| part as f64 / whole as f64;
         // All the time of its CPUs, of which a virtual machine may not have got all.
         let capacity = self.busy.0 + self.overhead.0 + self.idle.0 + self.stolen.0;
-        [
+        let mut numbers = vec![
             ("makespan_ns", self.makespan().0 as f64),
             ("deadline_miss_ratio", ratio(self.deadline_misses, self.tardiness.count())),
             ("dispatches", self.dispatches as f64),
@@ -428,7 +429,11 @@ impl Metrics {
             ("benchmark_time_ns", self.benchmark.time()),
             ("utilisation", ratio(self.busy.0, capacity)),
             ("throughput_per_s", self.completed as f64 * 1e9 / self.makespan().0 as f64),
-        ]
+            ("groups_jain", self.benchmark.groups_jain()),
+            ("groups_time_jain", self.benchmark.groups_time_jain()),
+        ];
+        numbers.extend(self.benchmark.of_tasks());
+        numbers
     }
 }
 

@@ -130,6 +130,29 @@ pub enum Measured {
     },
     /// How long the whole of it took.
     Elapsed(Span),
+    /// One of its tasks has done all its work.
+    Finished {
+        /// Which of its tasks, from 0.
+        thread: u16,
+        /// Since it was created.
+        time: Span,
+    },
+    /// The same, from its first instruction.
+    Left {
+        /// Which of its tasks, from 0.
+        thread: u16,
+        /// Since its first instruction.
+        time: Span,
+    },
+    /// What one of its tasks has done when all are counted.
+    Groups {
+        /// Which of its tasks, from 0.
+        thread: u16,
+        /// How many groups of work.
+        groups: u32,
+        /// How much CPU time they took.
+        work: Span,
+    },
 }
 
 /// A task about to be created.

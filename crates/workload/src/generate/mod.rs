@@ -4,6 +4,7 @@
 //! depends on the seed and on which task of the load it is, never on when it was run, so two
 //! policies that are given the same seed are given the same tasks.
 
+mod arceos_test;
 mod batch;
 mod closed;
 mod cyclictest;
@@ -21,6 +22,7 @@ mod task_set;
 #[cfg(test)]
 mod tests;
 
+pub use arceos_test::{ArceosCase, ArceosTest, Groups};
 pub use batch::Batch;
 pub use closed::Closed;
 pub use cyclictest::Cyclictest;

@@ -1,0 +1,433 @@
+//! The scheduler tests of ArceOS, simulated: tasks compute a group of iterations, yield, and do it
+//! again.
+//!
+//! Source: `apps/task/sched_{fairness_equal,fairness_unequal,yield_speed,realtime,occupy}` of
+//! github.com/chestnut-Q/arceos-X, branch `scheduler` (a25a361), and of 131131yhx/arceos, branch
+//! `schedule_benchmark` (901dfaf), from where they come. What matters to a scheduler:
+//! - A task yields after each of its groups, the last one too. Only when it runs again it looks at
+//!   the clock and is done, a whole round later under a FIFO.
+//! - The time that the tests print (the *leave time*) counts from the first instruction of the
+//!   task, not from its creation: who waits for a first turn has that for nothing. Here both are
+//!   measured.
+//! - In `unequal` nobody is ever done. The task that has created the others sleeps for 5 s, and
+//!   reads how many groups each has done when it runs again, which it waits for like any other.
+//! - `realtime` and `occupy` create their tasks from the last to the first, the long one first.
+//!   Two of `occupy` have nothing to do.
+//!
+//! Where it differs:
+//! - Tasks that are done end; in the tests they wait for each other and then end.
+//! - The task that creates the others is left out where it only waits for all to be done.
+//! - How long an iteration takes is a parameter, because it is a matter of the machine.
+
+use super::{Generator, Maker, SettingError, Settings, check, check_period};
+use crate::per_task::PerTask;
+use crate::{Load, Measured, Op, Outside};
+use anysched_core::{Span, TaskId, Time};
+use std::collections::VecDeque;
+
+/// Tasks that compute and yield.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArceosTest {
+    /// Of the tasks.
+    pub settings: Settings,
+    /// What each task does, in the order in which they are created; at least one.
+    pub tasks: Vec<Groups>,
+    /// CPU time of an iteration in ps; above 0. A task's groups take as many whole ns as their
+    /// iterations together.
+    pub iteration_ps: u64,
+    /// When groups are counted and all end, by a task that is created before the others;
+    /// `None`: each ends when its groups are done. Above 0.
+    pub duration: Option<Span>,
+}
+
+/// What a task does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Groups {
+    /// How many groups, each with a yield behind it.
+    pub groups: u64,
+    /// Iterations of a group.
+    pub iterations: u64,
+}
+
+/// The tests, with the sizes that their code has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArceosCase {
+    /// Four tasks with the same groups, longer than a tick.
+    Equal,
+    /// Four tasks with groups of 1, 2, 3 and 4 times the length, counted after 5 s.
+    Unequal,
+    /// Four tasks with 100,000 short groups.
+    Yield,
+    /// A long task, and four that yield more often than they compute.
+    Realtime,
+    /// A long task, and two with many short groups.
+    Occupy,
+}
+
+const MILLION: u64 = 1_000_000;
+
+impl ArceosCase {
+    /// What the tasks do, in the order in which they are created.
+    pub fn tasks(self) -> Vec<Groups> {
+        let each = |pairs: &[(u64, u64)]| {
+            pairs.iter().map(|&(groups, iterations)| Groups { groups, iterations }).collect()
+        };
+        match self {
+            ArceosCase::Equal => each(&[(25, 5 * MILLION); 4]),
+            ArceosCase::Unequal => each(&[50, 100, 150, 200].map(|n| (5000, n * MILLION))),
+            ArceosCase::Yield => each(&[(100_000, 100); 4]),
+            ArceosCase::Realtime => {
+                each(&[(8, 100 * MILLION), (500_000, 1), (200_000, 2), (100_000, 5), (50_000, 10)])
+            }
+            ArceosCase::Occupy => {
+                let short = (2 * MILLION, 100);
+                each(&[(80, 10 * MILLION), short, short, (0, 0), (0, 0)])
+            }
+        }
+    }
+
+    /// When the groups are counted, if they are.
+    pub fn duration(self) -> Option<Span> {
+        (self == ArceosCase::Unequal).then_some(Span::from_s(5))
+    }
+
+    /// CPU time of an iteration in ps that the published times lead to: of a division, or of the
+    /// shift in `unequal`.
+    pub fn iteration_ps(self) -> u64 {
+        if self == ArceosCase::Unequal { 930 } else { 2280 }
+    }
+}
+
+impl Groups {
+    /// CPU time of the first `groups`.
+    fn time(self, groups: u64, iteration_ps: u64) -> Span {
+        let ps = u128::from(self.iterations) * u128::from(iteration_ps) * u128::from(groups);
+        Span(u64::try_from(ps / 1000).unwrap_or(u64::MAX))
+    }
+}
+
+impl Generator for ArceosTest {
+    fn validate(&self, cpus: usize) -> Result<(), SettingError> {
+        self.settings.validate(cpus)?;
+        check(!self.tasks.is_empty(), "threads", 0, "at least 1")?;
+        check(self.iteration_ps > 0, "iteration", 0, "above 0, for example \"2.28ns\"")?;
+        for task in &self.tasks {
+            let time = task.time(task.groups, self.iteration_ps);
+            let why = "fewer or shorter: a task would compute for more than 100 days";
+            check(time <= super::FOR_EVER, "groups", task.groups, why)?;
+        }
+        self.duration.map_or(Ok(()), |duration| check_period("duration", duration))
+    }
+
+    fn endless(&self) -> bool {
+        false
+    }
+
+    fn build(&self, _: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {
+        self.validate(cpus)?;
+        Ok(Box::new(ArceosTestLoad {
+            maker: Maker::new(&self.settings, true),
+            plan: self.clone(),
+            arrived: 0,
+            done: vec![0; self.tasks.len()],
+            over: false,
+            tasks: PerTask::default(),
+        }))
+    }
+}
+
+struct ArceosTestLoad {
+    maker: Maker,
+    plan: ArceosTest,
+    /// How many tasks have arrived, without the one that counts.
+    arrived: usize,
+    /// Groups that each task has done, and has run again since.
+    done: Vec<u64>,
+    /// The groups have been counted.
+    over: bool,
+    tasks: PerTask<Option<Task>>,
+}
+
+/// A task that has started.
+#[derive(Clone)]
+enum Task {
+    /// It counts what the others have done.
+    Main(Main),
+    /// It computes.
+    Worker(Worker),
+}
+
+/// What the task does next that counts, all on a CPU but the first.
+#[derive(Clone)]
+enum Main {
+    Arrive,
+    Sleep,
+    Wake,
+    Tell(VecDeque<Measured>),
+}
+
+#[derive(Clone)]
+struct Worker {
+    /// Which of the tasks, in the order in which they are created.
+    number: usize,
+    created: Time,
+    /// Its first instruction.
+    began: Time,
+    step: Step,
+}
+
+/// What a worker does next.
+#[derive(Clone, Copy)]
+enum Step {
+    Arrive,
+    Begin,
+    Yield,
+    Back,
+    Tell(Measured),
+    Exit,
+}
+
+impl ArceosTestLoad {
+    fn has_main(&self) -> bool {
+        self.plan.duration.is_some()
+    }
+
+    /// What each of the tasks has done.
+    fn counts(&self) -> VecDeque<Measured> {
+        let plan = self.plan.tasks.iter().zip(&self.done).enumerate();
+        plan.map(|(number, (task, &done))| Measured::Groups {
+            thread: number as u16,
+            groups: u32::try_from(done).unwrap_or(u32::MAX),
+            work: task.time(done, self.plan.iteration_ps),
+        })
+        .collect()
+    }
+
+    fn step_main(&mut self, mut main: Main, task: TaskId, now: Time) -> Op {
+        let op = match &mut main {
+            Main::Arrive => {
+                main = Main::Sleep;
+                Op::Run(Span::ZERO)
+            }
+            Main::Sleep => {
+                main = Main::Wake;
+                let end = Time::ZERO + self.plan.duration.unwrap_or_default();
+                Op::Sleep(end.since(now))
+            }
+            Main::Wake => {
+                main = Main::Tell(VecDeque::new());
+                Op::Run(Span::ZERO)
+            }
+            Main::Tell(counts) => {
+                if !std::mem::replace(&mut self.over, true) {
+                    *counts = self.counts();
+                }
+                counts.pop_front().map_or(Op::Exit, Op::Measure)
+            }
+        };
+        self.tasks[task] = Some(Task::Main(main));
+        op
+    }
+
+    fn step_worker(&mut self, mut worker: Worker, task: TaskId, now: Time) -> Op {
+        if matches!(worker.step, Step::Begin) {
+            worker.began = now;
+        }
+        let number = worker.number;
+        let (step, op) = match worker.step {
+            Step::Arrive => (Step::Begin, Op::Run(Span::ZERO)),
+            Step::Yield => (Step::Back, Op::Yield),
+            Step::Begin => self.next(&worker, now),
+            Step::Back => {
+                self.done[number] += 1;
+                self.next(&worker, now)
+            }
+            Step::Tell(measured) => (Step::Exit, Op::Measure(measured)),
+            Step::Exit => (Step::Exit, Op::Exit),
+        };
+        worker.step = step;
+        self.tasks[task] = Some(Task::Worker(worker));
+        op
+    }
+
+    /// The next group, or the end.
+    fn next(&self, worker: &Worker, now: Time) -> (Step, Op) {
+        if self.over {
+            return (Step::Exit, Op::Exit);
+        }
+        let (task, done) = (self.plan.tasks[worker.number], self.done[worker.number]);
+        if done < task.groups {
+            let time = |groups| task.time(groups, self.plan.iteration_ps);
+            return (Step::Yield, Op::Run(time(done + 1) - time(done)));
+        }
+        let thread = worker.number as u16;
+        let finished = Measured::Finished { thread, time: now.since(worker.created) };
+        let left = Measured::Left { thread, time: now.since(worker.began) };
+        (Step::Tell(left), Op::Measure(finished))
+    }
+}
+
+impl Load for ArceosTestLoad {
+    #[inline]
+    fn peek(&self) -> Time {
+        let all = self.plan.tasks.len() + usize::from(self.has_main());
+        if self.arrived < all { Time::ZERO } else { Time::NEVER }
+    }
+
+    fn outside(&mut self) -> Outside {
+        self.arrived += 1;
+        Outside::Arrival(self.maker.make(Time::ZERO))
+    }
+
+    fn start(&mut self, task: TaskId, now: Time) {
+        let before = 1 + usize::from(self.has_main());
+        let started = match self.arrived.checked_sub(before) {
+            None => Task::Main(Main::Arrive),
+            Some(number) => {
+                Task::Worker(Worker { number, created: now, began: now, step: Step::Arrive })
+            }
+        };
+        self.tasks.set(task, Some(started));
+    }
+
+    fn step(&mut self, task: TaskId, now: Time) -> Op {
+        match self.tasks[task].take() {
+            Some(Task::Worker(worker)) => self.step_worker(worker, task, now),
+            Some(Task::Main(main)) => self.step_main(main, task, now),
+            None => Op::Exit,
+        }
+    }
+
+    /// All that is left: those who yield do not block.
+    fn burst(&self, task: TaskId, run: Span) -> Span {
+        let Some(Task::Worker(worker)) = &self.tasks[task] else { return run };
+        let (task, done) = (self.plan.tasks[worker.number], self.done[worker.number]);
+        let time = |groups| task.time(groups, self.plan.iteration_ps);
+        time(task.groups).saturating_sub(time(done))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::play::play;
+
+    fn test(tasks: &[(u64, u64)], iteration_ps: u64, duration: Option<Span>) -> ArceosTest {
+        let task = |&(groups, iterations): &(u64, u64)| Groups { groups, iterations };
+        let (settings, tasks) = (Settings::default(), tasks.iter().map(task).collect());
+        ArceosTest { settings, tasks, iteration_ps, duration }
+    }
+
+    fn ops(test: &ArceosTest, serial: usize) -> Vec<Op> {
+        let played = play(test.build(1, 1).unwrap(), Time::NEVER, 1);
+        played.of(serial).into_iter().map(|(_, op)| op).collect()
+    }
+
+    /// Groups of 1.5 ns end at 1.5, 3 and 4.5 ns.
+    #[test]
+    fn a_group_takes_whole_ns_and_all_take_what_their_iterations_take() {
+        let run = |ns| Op::Run(Span(ns));
+        let of = |time| (Span(time), 0);
+        let (finish, thread) = of(4);
+        let end = |measured| Op::Measure(measured);
+        let expected = [
+            run(0),
+            run(1),
+            Op::Yield,
+            run(2),
+            Op::Yield,
+            run(1),
+            Op::Yield,
+            end(Measured::Finished { thread, time: finish }),
+            end(Measured::Left { thread, time: finish }),
+            Op::Exit,
+        ];
+        assert_eq!(ops(&test(&[(3, 3)], 500, None), 0), expected);
+    }
+
+    #[test]
+    fn a_task_without_groups_only_leaves() {
+        let none = Span::ZERO;
+        let expected = [
+            Op::Run(none),
+            Op::Measure(Measured::Finished { thread: 1, time: none }),
+            Op::Measure(Measured::Left { thread: 1, time: none }),
+            Op::Exit,
+        ];
+        assert_eq!(ops(&test(&[(1, 1), (0, 7)], 1000, None), 1), expected);
+    }
+
+    /// The published sizes: groups, and CPU time of all of them, in the order of creation.
+    #[test]
+    fn the_cases_have_the_work_of_the_code() {
+        let us = |of: ArceosCase| -> Vec<(u64, u64)> {
+            let time = |task: Groups| task.time(task.groups, of.iteration_ps()).0 / 1000;
+            of.tasks().into_iter().map(|task| (task.groups, time(task))).collect()
+        };
+        assert_eq!(us(ArceosCase::Equal), [(25, 285_000); 4]);
+        assert_eq!(us(ArceosCase::Yield), [(100_000, 22_800); 4]);
+        let long_first =
+            [(8, 1_824_000), (500_000, 1140), (200_000, 912), (100_000, 1140), (50_000, 1140)];
+        assert_eq!(us(ArceosCase::Realtime), long_first);
+        let short = (2_000_000, 456_000);
+        assert_eq!(us(ArceosCase::Occupy), [(80, 1_824_000), short, short, (0, 0), (0, 0)]);
+        let unequal = ArceosCase::Unequal;
+        let group = unequal.tasks().into_iter().map(|task| task.time(1, 930).0);
+        assert_eq!(group.collect::<Vec<_>>(), [46_500_000, 93_000_000, 139_500_000, 186_000_000]);
+        assert_eq!(unequal.duration(), Some(Span::from_s(5)));
+    }
+
+    #[test]
+    fn all_is_played_in_the_order_of_creation_and_to_the_end() {
+        for case in [ArceosCase::Equal, ArceosCase::Realtime] {
+            let test = ArceosTest {
+                settings: Settings { name: Some("t".into()), ..Settings::default() },
+                tasks: case.tasks(),
+                iteration_ps: case.iteration_ps(),
+                duration: None,
+            };
+            let played = play(test.build(1, 1).unwrap(), Time::NEVER, 1);
+            assert_eq!(played.new.len(), test.tasks.len());
+            assert_eq!(played.new[1].1.name.as_deref(), Some("t-1"));
+            for (serial, task) in test.tasks.iter().enumerate() {
+                let of = played.of(serial);
+                let yields = of.iter().filter(|(_, op)| *op == Op::Yield).count() as u64;
+                let runs = of.iter().filter_map(|(_, op)| match op {
+                    Op::Run(span) => Some(span.0),
+                    _ => None,
+                });
+                let work = task.time(task.groups, test.iteration_ps).0;
+                assert_eq!((yields, runs.sum::<u64>()), (task.groups, work), "{case:?} {serial}");
+            }
+        }
+    }
+
+    /// On CPUs of their own, in 105 ms: ten groups of 10 ms and three of 30 ms.
+    #[test]
+    fn groups_are_counted_by_a_task_that_sleeps() {
+        let ms = Span::from_ms;
+        let unequal = test(&[(50, 10), (50, 30)], 1_000_000_000, Some(ms(105)));
+        let counted =
+            |thread, groups, work| Op::Measure(Measured::Groups { thread, groups, work: ms(work) });
+        let sleep = [Op::Run(Span::ZERO), Op::Sleep(ms(105)), Op::Run(Span::ZERO)];
+        let (first, second) = (counted(0, 10, 100), counted(1, 3, 90));
+        let expected: Vec<Op> = sleep.into_iter().chain([first, second, Op::Exit]).collect();
+        assert_eq!(ops(&unequal, 0), expected);
+        assert!(ops(&unequal, 1).ends_with(&[Op::Yield, Op::Exit]));
+    }
+
+    #[test]
+    fn what_is_not_possible_is_refused() {
+        let wrong = |test: ArceosTest| test.validate(1).expect_err("it is wrong").to_string();
+        let right = || test(&[(1, 1)], 1000, None);
+        assert!(right().validate(1).is_ok());
+        assert_eq!(wrong(ArceosTest { tasks: vec![], ..right() }), "`threads` = 0: at least 1");
+        let none = ArceosTest { iteration_ps: 0, ..right() };
+        assert_eq!(wrong(none), "`iteration` = 0: above 0, for example \"2.28ns\"");
+        let long = test(&[(1, 1), (1 << 40, 1 << 40)], 1000, None);
+        let why = "fewer or shorter: a task would compute for more than 100 days";
+        assert_eq!(wrong(long), format!("`groups` = {}: {why}", 1u64 << 40));
+        let never = wrong(ArceosTest { duration: Some(Span::ZERO), ..right() });
+        assert!(never.starts_with("`duration` = 0"), "{never}");
+    }
+}
