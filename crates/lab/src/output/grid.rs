@@ -69,7 +69,8 @@ pub fn grid_markdown(tuned: &GridTuned) -> String {
 /// The best values of parameters for programs: what was asked for, whether all rows are there, and
 /// `rows`. A row has `axes`, `search_runs` and `lines`: `kind` (`found`, best first; `file`,
 /// `defaults`, `other`), `policy`, `label`, `settings` (those searched), `clairvoyant`,
-/// `rehearsed`, `mean`, `ci95` and `over_best`, the paired difference; in the unit that the metric's name ends with.
+/// `rehearsed`, `mean`, `ci95` and `over_best`, the paired difference; in the unit that the
+/// metric's name ends with.
 pub fn grid_json(tuned: &GridTuned) -> String {
     let request = &tuned.request;
     let values =
