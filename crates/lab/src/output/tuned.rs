@@ -143,7 +143,7 @@ fn heads(tuned: &Tuned) -> [String; 5] {
 }
 
 fn cells(tuned: &Tuned, row: &TunedRow) -> [String; 5] {
-    let name = marked(&row.label, row.nature);
+    let name = marked(row.label, row.nature);
     let [mean, p99] = Objective::ALL.map(|objective| {
         let format = format_of(tuned, objective);
         let own = row.turnaround(objective).map_or_else(String::new, |it| {
