@@ -5,6 +5,7 @@ use crate::error::Fault;
 use crate::experiment::{Experiment, Scenario, set_part};
 use crate::fields;
 use crate::files::Files;
+use crate::host::Host;
 use crate::load::Loads;
 use crate::machine;
 use crate::rehearsal::OneRun;
@@ -226,7 +227,21 @@ impl Plan {
 
     fn planned_run(&self, group: usize, policy: usize, index: u32) -> OneRun<'_> {
         let planned = &self.groups[group];
-        OneRun { planned, cell: &planned.cells[policy], seed: self.seed(group, index) }
+        let cell = &planned.cells[policy];
+        OneRun { planned, cell, seed: self.seed(group, index), host: None }
+    }
+
+    /// Makes one run on another host than the simulator, as [`Plan::run_one`] does.
+    pub(crate) fn run_one_on(
+        &self,
+        host: &dyn Host,
+        group: usize,
+        policy: usize,
+        index: u32,
+    ) -> Result<Metrics, RunError> {
+        let run = OneRun { host: Some(host), ..self.planned_run(group, policy, index) };
+        let made = run.settings().and_then(|settings| run.make_on(host, &settings[0]));
+        made.map(|hosted| hosted.metrics).map_err(|why| self.failed(group, policy, index, why))
     }
 
     fn failed(&self, group: usize, policy: usize, index: u32, why: String) -> RunError {

@@ -1,6 +1,7 @@
 //! One run, and the rehearsal that comes before it where a policy needs one: the same load, with
 //! the same seed, in which the policies learn what they go by afterwards.
 
+use crate::host::{Host, Hosted, Order};
 use crate::plan::{Cell, PlannedGroup};
 use anysched_core::registry::{PolicyInfo, Settings, changed, learned};
 use anysched_core::{ParamError, Scheduler};
@@ -14,6 +15,8 @@ pub(crate) struct OneRun<'a> {
     pub planned: &'a PlannedGroup,
     pub cell: &'a Cell,
     pub seed: u64,
+    /// Who makes it, if not the simulator.
+    pub host: Option<&'a dyn Host>,
 }
 
 /// The settings of the policies of a run: of the one that is compared, then of each virtual
@@ -64,9 +67,22 @@ impl OneRun<'_> {
 
     /// What each policy learns in a run with these settings.
     fn learned(self, settings: &AllSettings) -> Result<AllSettings, String> {
+        if let Some(host) = self.host {
+            return Ok(vec![self.make_on(host, &settings[0])?.learned]);
+        }
         let (metrics, policy, _) = self.make(settings, NoTrace, |policy, _| policy)?;
         let guests = metrics.vms.into_iter().map(|vm| vm.learned);
         Ok(std::iter::once(learned(&*policy)).chain(guests).collect())
+    }
+
+    /// Has another host make the run with these settings.
+    pub fn make_on(self, host: &dyn Host, settings: &Settings) -> Result<Hosted, String> {
+        if !self.planned.vms.is_empty() {
+            return Err("virtual machines exist in the simulator only".into());
+        }
+        let Cell { policy, setup } = self.cell;
+        let load = self.planned.loads.build(self.seed)?;
+        host.run(Order { info: policy.info, settings: text(settings), setup, load })
     }
 
     /// Makes the run with these settings.

@@ -9,6 +9,8 @@ use crate::vm::VM;
 /// All rows of an experiment, or those that were complete when it was cancelled.
 #[derive(Clone, Debug)]
 pub struct Results {
+    /// Where the numbers come from.
+    pub host: &'static str,
     /// The experiment's name.
     pub experiment: String,
     /// What it is to find out.
@@ -39,8 +41,8 @@ pub struct Results {
     pub(crate) vms_shown: Vec<String>,
 }
 
-/// Where the numbers come from.
-pub const HOST: &str = "sim";
+/// Where numbers come from that no other host has measured: the simulator.
+pub const SIMULATOR: &str = "sim";
 
 /// A policy as it was used.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! Making the runs, on as many threads as wanted. What comes out does not depend on how many.
 
 use crate::columns;
+use crate::host::Host;
 use crate::plan::{Plan, PlannedGroup};
-use crate::results::{Group, Results, Row, Run};
+use crate::results::{Group, Results, Row, Run, SIMULATOR};
 use crate::sweep::AxisValue;
 use crate::vm::{ALL, VM};
 use crate::workers::Workers;
@@ -71,8 +72,23 @@ impl Plan {
     ///
     /// Errors: that of the first run, in the order of the rows, that could not be finished.
     pub fn run(&self, options: &RunOptions<'_>) -> Result<Results, RunError> {
+        self.run_by(None, options)
+    }
+
+    /// As [`Plan::run`], with the runs made by another host than the simulator.
+    ///
+    /// Errors: as [`Plan::run`], and what the host cannot do.
+    pub fn run_on(&self, host: &dyn Host, options: &RunOptions<'_>) -> Result<Results, RunError> {
+        self.run_by(Some(host), options)
+    }
+
+    fn run_by(
+        &self,
+        host: Option<&dyn Host>,
+        options: &RunOptions<'_>,
+    ) -> Result<Results, RunError> {
         let (policies, seeds) = (self.policies.len(), self.seeds as usize);
-        let mut outcomes = self.run_all(options);
+        let mut outcomes = self.run_all(host, options);
         let mut rows = Vec::with_capacity(self.groups.len() * policies);
         let (mut groups, mut planned) = (Vec::new(), Vec::new());
         for (number, outcomes) in outcomes.chunks_mut(seeds * policies).enumerate() {
@@ -93,6 +109,7 @@ impl Plan {
         }
         rows.sort_by_key(|row| (row.group, row.policy));
         let mut results = Results {
+            host: host.map_or(SIMULATOR, Host::name),
             experiment: self.experiment.clone(),
             question: self.question.clone(),
             title: self.title.clone(),
@@ -146,13 +163,18 @@ impl Plan {
     }
 
     /// The outcomes in the order of rows and seeds; `None` where the run was not made.
-    fn run_all(&self, options: &RunOptions<'_>) -> Vec<Option<Outcome>> {
+    fn run_all(
+        &self,
+        host: Option<&dyn Host>,
+        options: &RunOptions<'_>,
+    ) -> Vec<Option<Outcome>> {
         let total = self.runs();
-        let workers = Workers { jobs: options.jobs, cancel: options.cancel };
+        let jobs = host.and_then(Host::jobs).unwrap_or(options.jobs).min(options.jobs);
+        let workers = Workers { jobs, cancel: options.cancel };
         // Runs are begun in order, so that a cancelled experiment has whole rows.
         workers.run(
             total,
-            |number| self.run_numbered(number),
+            |number| self.run_numbered(host, number),
             |done, number| {
                 let (group, policy, _) = self.place(number);
                 self.tell(options, [done, total], group, policy);
@@ -166,9 +188,12 @@ impl Plan {
         (row / self.policies.len(), row % self.policies.len(), index as u32)
     }
 
-    fn run_numbered(&self, number: usize) -> Outcome {
+    fn run_numbered(&self, host: Option<&dyn Host>, number: usize) -> Outcome {
         let (group, policy, index) = self.place(number);
-        self.run_views(group, policy, index)
+        let Some(host) = host else { return self.run_views(group, policy, index) };
+        let metrics = self.run_one_on(host, group, policy, index)?;
+        let seed = self.seed(group, index);
+        Ok(vec![Run { index, seed, values: columns::measure(&metrics) }])
     }
 
     /// Makes one run: what it shows of each of the views of the group.

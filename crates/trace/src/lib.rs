@@ -13,6 +13,7 @@ extern crate std;
 
 #[cfg(all(test, feature = "std"))]
 mod churn;
+pub mod decisions;
 #[cfg(feature = "std")]
 pub mod ftrace;
 pub mod gantt;

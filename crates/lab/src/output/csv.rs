@@ -1,7 +1,7 @@
 //! The results as CSV, one line per row.
 
 use crate::columns::columns;
-use crate::results::{Aggregate, HOST, Results};
+use crate::results::{Aggregate, Results};
 
 /// The results as CSV (RFC 4180 with plain line ends), one line per row, aggregated over seeds.
 ///
@@ -27,7 +27,7 @@ pub fn csv(results: &Results) -> String {
         let mut fields = vec![
             results.experiment.clone(),
             results.spec_hash.clone(),
-            HOST.to_string(),
+            results.host.to_string(),
             policy.label.clone(),
             policy.clairvoyant.to_string(),
         ];

@@ -1,7 +1,7 @@
 //! The results as JSON.
 
 use crate::claim::{Check, ClaimResult, Measure};
-use crate::results::{Aggregate, HOST, Results, Row};
+use crate::results::{Aggregate, Results, Row};
 use crate::sweep::AxisValue;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
@@ -16,7 +16,7 @@ pub fn json(results: &Results) -> String {
         ("experiment", text(&results.experiment)),
         ("question", text(&results.question)),
         ("spec_hash", text(&results.spec_hash)),
-        ("host", text(HOST)),
+        ("host", text(results.host)),
         ("seed", Value::Whole(results.seed)),
         ("complete", Value::Flag(results.complete)),
         ("rows", Value::List(rows)),

@@ -1,7 +1,7 @@
 //! The runs as a Parquet file, one line each.
 
 use crate::columns::columns;
-use crate::results::{HOST, Results, Row, Run};
+use crate::results::{Results, Row, Run};
 use crate::sweep::AxisValue;
 use ::parquet::basic::{LogicalType, Repetition, Type as Physical};
 use ::parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
@@ -29,7 +29,7 @@ pub fn parquet(results: &Results) -> Result<Vec<u8>> {
     };
     all.push(text("experiment", &|_, _| results.experiment.clone()));
     all.push(text("spec_hash", &|_, _| results.spec_hash.clone()));
-    all.push(text("host", &|_, _| HOST.to_string()));
+    all.push(text("host", &|_, _| results.host.to_string()));
     all.push(text("policy", &|row, _| results.policies[row.policy].label.clone()));
     let axes = results.groups.first().map_or(0, |group| group.axes.len());
     for axis in 0..axes {

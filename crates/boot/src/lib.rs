@@ -1,0 +1,13 @@
+//! Kernels whose scheduler is a policy of anysched: builds their images, boots them in QEMU and
+//! reads what they print.
+//!
+//! [`arceos`] is the unikernel. The images' sources are in `hosts/`.
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod arceos;
+mod error;
+mod qemu;
+
+pub use error::BootError;

@@ -1,0 +1,97 @@
+//! Other hosts than the simulator: kernels that run an experiment's policies and loads.
+
+use crate::columns;
+use crate::results::{Group, PolicyUsed, Results, Row, Run};
+use anysched_core::registry::{PolicyInfo, Settings};
+use anysched_sim::{Metrics, Setup};
+use anysched_workload::Load;
+
+/// A host that makes the runs of an experiment in the simulator's place.
+pub trait Host: Sync {
+    /// Its name, for results.
+    fn name(&self) -> &'static str;
+
+    /// Makes a run.
+    ///
+    /// Errors: it could not be finished, or the host cannot do what it asks for.
+    fn run(&self, order: Order<'_>) -> Result<Hosted, String>;
+
+    /// How many runs may be made at a time, if not as many as there are threads.
+    fn jobs(&self) -> Option<usize> {
+        None
+    }
+}
+
+/// A run that a host is to make.
+pub struct Order<'a> {
+    /// The policy.
+    pub info: &'static PolicyInfo,
+    /// Its settings.
+    pub settings: Vec<(&'a str, &'a str)>,
+    /// The machine. What scheduling costs there is for the simulator only.
+    pub setup: &'a Setup,
+    /// What the tasks do.
+    pub load: Box<dyn Load>,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Hosted {
+    /// What was measured.
+    pub metrics: Metrics,
+    /// What the policy has learned for a later run.
+    pub learned: Settings,
+}
+
+/// A run that a host has made by itself, outside an experiment.
+#[derive(Clone, Debug)]
+pub struct HostedRun {
+    /// The policy.
+    pub policy: PolicyUsed,
+    /// What was measured.
+    pub metrics: Metrics,
+}
+
+impl Results {
+    /// Results of runs that were made outside an experiment, a row each: `title` and `question`
+    /// head the table, `machine`, `load` and `costs` describe what all have in common, `columns`
+    /// are shown if there is data (the usual ones if none are named).
+    pub fn of_host(
+        host: &'static str,
+        [title, question]: [&str; 2],
+        [machine, load, costs]: [&str; 3],
+        columns: &[&str],
+        runs: Vec<HostedRun>,
+    ) -> Results {
+        let group = Group {
+            axes: Vec::new(),
+            machine: machine.into(),
+            loads: vec![load.into()],
+            costs: costs.into(),
+            duration: None,
+            exceptions: Vec::new(),
+        };
+        let row = |(policy, run): (usize, &HostedRun)| Row {
+            group: 0,
+            policy,
+            runs: vec![Run { index: 0, seed: 0, values: columns::measure(&run.metrics) }],
+        };
+        Results {
+            host,
+            experiment: title.into(),
+            question: question.into(),
+            title: Some(title.into()),
+            spec_hash: String::new(),
+            seed: 0,
+            seeds: 1,
+            rows: runs.iter().enumerate().map(row).collect(),
+            policies: runs.into_iter().map(|run| run.policy).collect(),
+            groups: vec![group],
+            claims: Vec::new(),
+            complete: true,
+            planned: vec![0],
+            shown: columns.iter().filter_map(|name| columns::column(name)).collect(),
+            vms_shown: Vec::new(),
+        }
+    }
+}

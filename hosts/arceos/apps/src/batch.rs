@@ -1,0 +1,135 @@
+//! Tasks that the host describes: when each comes and what it does.
+//!
+//! The item `opt/org.anysched/tasks` has a line for each, in the order of their arrival: the
+//! arrival in nanoseconds after the start, the name, and what it does, one word each: `c` and
+//! nanoseconds to compute, `s` and nanoseconds to sleep, `y` to yield, `r` and a number to repeat
+//! what follows up to the matching `e`.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use anysched_arceos_qemu::fw_cfg;
+use axtask::yield_now;
+
+use crate::Kernel;
+use crate::crew::{Crew, Notes, Task, now};
+use crate::work::Burner;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Compute(u64),
+    Sleep(u64),
+    Yield,
+    /// How often, and where the repeated part ends.
+    Repeat(u64, usize),
+    End,
+}
+
+#[derive(Debug)]
+struct Line {
+    arrival: u64,
+    name: String,
+    steps: Vec<Step>,
+}
+
+/// The step that `word` stands for.
+fn step(word: &str) -> Option<Step> {
+    let (kind, number) = word.split_at_checked(1)?;
+    match (kind, number.parse()) {
+        ("c", Ok(span)) => Some(Step::Compute(span)),
+        ("s", Ok(span)) => Some(Step::Sleep(span)),
+        ("y", _) => Some(Step::Yield),
+        ("r", Ok(times)) => Some(Step::Repeat(times, 0)),
+        ("e", _) => Some(Step::End),
+        _ => None,
+    }
+}
+
+fn parse(line: &str) -> Option<Line> {
+    let mut words = line.split(' ');
+    let arrival = words.next()?.parse().ok()?;
+    let name = words.next()?.to_string();
+    let mut steps = words.map(step).collect::<Option<Vec<_>>>()?;
+    let mut open = Vec::new();
+    for at in 0..steps.len() {
+        match steps[at] {
+            Step::Repeat(..) => open.push(at),
+            Step::End => match &mut steps[open.pop()?] {
+                Step::Repeat(_, end) => *end = at,
+                _ => return None,
+            },
+            _ => {}
+        }
+    }
+    open.is_empty().then_some(Line { arrival, name, steps })
+}
+
+/// CPU time of `steps` in nanoseconds.
+fn work(steps: &[Step]) -> u64 {
+    let mut at = 0;
+    let mut sum = 0;
+    while at < steps.len() {
+        match steps[at] {
+            Step::Compute(span) => sum += span,
+            Step::Repeat(times, end) => {
+                sum += times * work(&steps[at + 1..end]);
+                at = end;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    sum
+}
+
+/// Does what `steps` say.
+fn perform(steps: &[Step], burner: Burner, kernel: &Kernel, notes: &Notes) {
+    let mut at = 0;
+    while at < steps.len() {
+        match steps[at] {
+            Step::Compute(span) => {
+                burner.burn(span);
+                notes.group_done();
+            }
+            Step::Sleep(span) => {
+                notes.sleeps(span);
+                (kernel.sleep_until)(now() + span);
+            }
+            Step::Yield => yield_now(),
+            Step::Repeat(times, end) => {
+                for _ in 0..times {
+                    perform(&steps[at + 1..end], burner, kernel, notes);
+                }
+                at = end;
+            }
+            Step::End => {}
+        }
+        at += 1;
+    }
+}
+
+/// Runs the tasks that the host describes.
+pub fn batch(kernel: &Kernel) {
+    let text = fw_cfg::read("opt/org.anysched/tasks").unwrap_or_default();
+    let text = core::str::from_utf8(&text).unwrap_or_default();
+    let burner = Burner::calibrated();
+    let lines: Vec<Line> = text
+        .lines()
+        .map(|line| match parse(line) {
+            Some(line) => line,
+            None => panic!("a task is not described like this: \"{line}\""),
+        })
+        .collect();
+    assert!(!lines.is_empty(), "the host describes no tasks");
+    let start = now();
+    let mut crew = Crew::new(kernel);
+    for Line { arrival, name, steps } in lines {
+        if start + arrival > now() {
+            (kernel.sleep_until)(start + arrival);
+        }
+        let kernel = *kernel;
+        let task = Task { name, work: Some(work(&steps)) };
+        crew.start(task, move |notes| perform(&steps, burner, &kernel, notes));
+    }
+    crew.finish();
+}

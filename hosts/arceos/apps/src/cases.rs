@@ -1,0 +1,136 @@
+//! The scheduler tests of ArceOS that the PBG report measures: tasks that compute a group of
+//! iterations, yield, and do it again.
+//!
+//! Source: `apps/task/sched_{fairness_equal,fairness_unequal,yield_speed,realtime,occupy}` of
+//! github.com/chestnut-Q/arceos-X, branch `scheduler` (a25a361); their sizes are the defaults
+//! here. A task is done when it runs again after its last yield, as there. Where they are counted
+//! (`unequal`), the task that has created them sleeps, and reads how far each is when it runs
+//! again.
+//!
+//! Arguments: `groups` and `iterations` (one number for all tasks, or one for each with commas
+//! between), `duration` (nanoseconds until they are counted and stop), and `scale`, by which a
+//! case is made smaller for quick runs.
+
+use alloc::format;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use anysched_arceos_qemu::boot;
+use axtask::yield_now;
+
+use crate::Kernel;
+use crate::crew::{Crew, Task, argument, now};
+use crate::work::{divide, shift};
+
+/// A case: its tasks in the order in which they are created.
+struct Case {
+    name: &'static str,
+    /// Groups and iterations of each.
+    tasks: &'static [(u64, u64)],
+    /// What an iteration is.
+    work: fn(u64),
+    /// Nanoseconds after which groups are counted; 0: each task ends by itself.
+    duration: u64,
+}
+
+const MILLION: u64 = 1_000_000;
+
+const CASES: [Case; 5] = [
+    Case { name: "equal", tasks: &[(25, 5 * MILLION); 4], work: divide, duration: 0 },
+    Case {
+        name: "unequal",
+        tasks: &[
+            (5000, 50 * MILLION),
+            (5000, 100 * MILLION),
+            (5000, 150 * MILLION),
+            (5000, 200 * MILLION),
+        ],
+        work: shift,
+        duration: 5_000 * MILLION,
+    },
+    Case { name: "yield", tasks: &[(100_000, 100); 4], work: divide, duration: 0 },
+    Case {
+        name: "realtime",
+        tasks: &[(8, 100 * MILLION), (500_000, 1), (200_000, 2), (100_000, 5), (50_000, 10)],
+        work: divide,
+        duration: 0,
+    },
+    Case {
+        name: "occupy",
+        tasks: &[(80, 10 * MILLION), (2 * MILLION, 100), (2 * MILLION, 100), (0, 0), (0, 0)],
+        work: divide,
+        duration: 0,
+    },
+];
+
+/// Where many short groups begin, which `scale` makes fewer instead of shorter.
+const MANY: u64 = 1000;
+
+/// The numbers of an argument, if it is given.
+fn numbers(name: &str) -> Option<Vec<u64>> {
+    let text = boot().argument(name)?;
+    let numbers = text.split(',').map(|number| number.trim().parse().ok()).collect();
+    match numbers {
+        Some(numbers) => Some(numbers),
+        None => panic!("`{name}` = \"{text}\": whole numbers with commas between are wanted"),
+    }
+}
+
+impl Case {
+    /// Groups and iterations of each task, as the arguments change them.
+    fn tasks(&self) -> Vec<(u64, u64)> {
+        let (groups, iterations) = (numbers("groups"), numbers("iterations"));
+        let length = |list: &Option<Vec<u64>>| list.as_ref().map_or(0, Vec::len);
+        let most = length(&groups).max(length(&iterations));
+        let count = if most > 1 { most } else { self.tasks.len() };
+        let of = |list: &Option<Vec<u64>>, task: usize, known: u64| match list.as_deref() {
+            None => known,
+            Some([all]) => *all,
+            Some(list) => list[task.min(list.len() - 1)],
+        };
+        let scale = argument("scale", 1).max(1);
+        (0..count)
+            .map(|task| {
+                let known = self.tasks[task.min(self.tasks.len() - 1)];
+                let (groups, iterations) =
+                    (of(&groups, task, known.0), of(&iterations, task, known.1));
+                if groups > MANY && iterations < MANY {
+                    (groups / scale, iterations)
+                } else {
+                    (groups, iterations / scale)
+                }
+            })
+            .collect()
+    }
+}
+
+/// Runs the case of this name; `false` if there is none.
+pub fn run(kernel: &Kernel, name: &str) -> bool {
+    let Some(case) = CASES.iter().find(|case| case.name == name) else { return false };
+    let duration = argument("duration", case.duration) / argument("scale", 1).max(1);
+    let over = Arc::new(AtomicBool::new(false));
+    let start = now();
+    let mut crew = Crew::new(kernel);
+    for (number, (groups, iterations)) in case.tasks().into_iter().enumerate() {
+        let (work, over) = (case.work, over.clone());
+        let task = Task { name: format!("{name}-{number}"), work: None };
+        crew.start(task, move |notes| {
+            for _ in 0..groups {
+                work(iterations);
+                yield_now();
+                notes.group_done();
+                if over.load(Relaxed) {
+                    break;
+                }
+            }
+        });
+    }
+    if duration > 0 {
+        (kernel.sleep_until)(start + duration);
+        crew.count();
+        over.store(true, Relaxed);
+    }
+    crew.finish();
+    true
+}

@@ -1,0 +1,65 @@
+//! Programs for ArceOS that put a scheduler to the test, whichever it is: the same code is built
+//! with a policy of anysched underneath and with ArceOS's own schedulers.
+//!
+//! [`run`] runs the program that the host asked for and prints what there is to say about its
+//! tasks, one line each, in a form that the host reads:
+//!
+//! ```text
+//! @task NAME arrival=N first=N finish=N groups=N service=N dispatches=N
+//! @value NAME N
+//! @end
+//! ```
+//!
+//! Times are in nanoseconds since boot. Whatever else is printed is for people. Without `@end` the
+//! run has failed, whatever the reason.
+
+#![no_std]
+
+extern crate alloc;
+extern crate axstd as std;
+
+mod batch;
+mod calibrate;
+mod cases;
+mod crew;
+mod work;
+
+use alloc::boxed::Box;
+
+use anysched_arceos_qemu::boot;
+use axtask::AxTaskRef;
+use std::println;
+
+pub use crew::Task;
+
+/// What differs between kernels whose scheduler is a policy of anysched and others.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel {
+    /// Starts a task that runs the given function.
+    pub spawn: fn(&Task, Box<dyn FnOnce() + Send>) -> AxTaskRef,
+    /// Blocks the current task until a time in nanoseconds since boot.
+    pub sleep_until: fn(u64),
+    /// CPU time in nanoseconds and dispatches of a task, where they are counted.
+    pub usage: fn(&AxTaskRef) -> Option<(u64, u32)>,
+    /// Prints what the kernel has measured of itself, as `@value` lines.
+    pub measured: fn(),
+}
+
+/// Runs the program that the host asked for.
+pub fn run(kernel: &Kernel) {
+    // The first yield makes the main task known to the scheduler, like any other.
+    axtask::yield_now();
+    let boot = boot();
+    for line in &boot.unknown {
+        println!("the host's line \"{line}\" means nothing to this image");
+    }
+    println!("program {}", boot.app);
+    match boot.app.as_str() {
+        "batch" => batch::batch(kernel),
+        "calibrate" => calibrate::calibrate(kernel),
+        case if cases::run(kernel, case) => {}
+        other => panic!("there is no program \"{other}\" in this image"),
+    }
+    (kernel.measured)();
+    println!("@end");
+}

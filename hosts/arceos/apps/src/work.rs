@@ -1,0 +1,45 @@
+//! Loops that use the CPU and nothing else.
+
+use core::hint::black_box;
+
+use crate::crew::now;
+
+/// Divides `iterations` times, as the groups of the PBG report's cases do.
+#[inline(never)]
+pub fn divide(iterations: u64) {
+    let (mut number, divisor) = (u64::MAX, black_box(3u64));
+    for i in 0..iterations {
+        number = black_box(number / divisor + i);
+    }
+}
+
+/// Shifts and adds `iterations` times, as the groups of its unequal case do.
+#[inline(never)]
+pub fn shift(iterations: u64) {
+    let mut number = u64::MAX;
+    for i in 0..iterations {
+        number = black_box((number << 1) ^ i);
+    }
+}
+
+/// Uses CPU time by the nanosecond, at the speed that it has measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Burner {
+    /// Picoseconds an iteration of [`shift`] takes.
+    iteration: u64,
+}
+
+impl Burner {
+    /// Measures this CPU, which nothing else must use meanwhile.
+    pub fn calibrated() -> Burner {
+        const ITERATIONS: u64 = 200_000;
+        let start = now();
+        shift(ITERATIONS);
+        Burner { iteration: ((now() - start) * 1000 / ITERATIONS).max(1) }
+    }
+
+    /// Uses `nanoseconds` of CPU time.
+    pub fn burn(&self, nanoseconds: u64) {
+        shift(nanoseconds * 1000 / self.iteration);
+    }
+}

@@ -1,0 +1,136 @@
+//! The time, and the one-shot timer of each CPU.
+//!
+//! axruntime sets the timer anew in its interrupt handler, one period of its own further each
+//! time, before it calls us. Images are built with a period that is long enough for the rest of
+//! the handler; here the timer is set again to when something is really due.
+
+use alloc::collections::BTreeSet;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use axplat::irq::IpiTarget;
+use kspin::SpinNoIrq;
+
+use crate::MAX_CPUS;
+
+/// Every CPU is interrupted at least this often, as with ArceOS's own 100 Hz, for timeouts of the
+/// kernel that nobody announces with [`interrupt_at`]. In nanoseconds.
+const BASE_PERIOD: u64 = 10_000_000;
+
+/// An idle CPU that an interrupt handler readied a task for may be about to halt: it is woken once
+/// more after this many nanoseconds, enough to leave the handler.
+const HALT_RACE: u64 = 2_000;
+
+/// When the timer of each CPU will fire.
+static ARMED: [AtomicU64; MAX_CPUS] = [const { AtomicU64::new(0) }; MAX_CPUS];
+
+/// Whether each CPU is in its timer's handler, before `task_tick`.
+static INTERRUPTED: [AtomicBool; MAX_CPUS] = [const { AtomicBool::new(false) }; MAX_CPUS];
+
+/// When tasks of each CPU want to be woken.
+static ALARMS: [SpinNoIrq<BTreeSet<u64>>; MAX_CPUS] =
+    [const { SpinNoIrq::new(BTreeSet::new()) }; MAX_CPUS];
+
+/// How often each CPU went to another task than it ran last.
+static SWITCHES: [AtomicU64; MAX_CPUS] = [const { AtomicU64::new(0) }; MAX_CPUS];
+
+/// How often CPUs have gone to another task than they ran last.
+pub fn switches() -> u64 {
+    SWITCHES.iter().map(|switches| switches.load(Relaxed)).sum()
+}
+
+/// The time in nanoseconds since boot.
+#[inline]
+pub(crate) fn now() -> u64 {
+    // Images are built for a clock whose ticks are nanoseconds, as it is when QEMU counts
+    // instructions: there is nothing to convert.
+    axplat::time::current_ticks()
+}
+
+/// Interrupts this CPU at `deadline` (nanoseconds since boot), so that a sleep until then is
+/// noticed in time.
+pub fn interrupt_at(deadline: u64) {
+    let cpu = axplat::percpu::this_cpu_id();
+    ALARMS[cpu].lock().insert(deadline);
+    Clock::of(cpu).arm_by(deadline);
+}
+
+/// To be called first in every timer interrupt: axtask wakes sleepers before it calls
+/// `task_tick`, which can then see to their kicks.
+pub fn timer_interrupt_begins() {
+    INTERRUPTED[axplat::percpu::this_cpu_id()].store(true, Relaxed);
+}
+
+/// The timer of one CPU. All times in nanoseconds since boot.
+#[derive(Clone, Copy)]
+pub(crate) struct Clock {
+    cpu: usize,
+    armed: &'static AtomicU64,
+    switches: &'static AtomicU64,
+}
+
+impl Clock {
+    pub fn of(cpu: usize) -> Clock {
+        // What `now` relies on.
+        assert_eq!(axplat::time::ticks_to_nanos(1_000_003), 1_000_003, "a tick is a nanosecond");
+        Clock { cpu, armed: &ARMED[cpu], switches: &SWITCHES[cpu] }
+    }
+
+    pub fn is_in_interrupt(self) -> bool {
+        INTERRUPTED[self.cpu].load(Relaxed)
+    }
+
+    pub fn leave_interrupt(self) {
+        INTERRUPTED[self.cpu].store(false, Relaxed);
+    }
+
+    /// Sets the timer to `due` if it would fire later.
+    #[inline]
+    pub fn arm_by(self, due: u64) {
+        if due < self.armed.load(Relaxed) {
+            self.arm(due);
+        }
+    }
+
+    /// Only the CPU itself counts: no need for a locked addition.
+    #[inline]
+    pub fn count_switch(self) {
+        self.switches.store(self.switches.load(Relaxed) + 1, Relaxed);
+    }
+
+    /// Forgets to when the timer is set: the next [`Clock::arm_by`] sets it.
+    pub fn disarm(self) {
+        self.armed.store(u64::MAX, Relaxed);
+    }
+
+    #[cold]
+    fn arm(self, due: u64) {
+        let now = now();
+        let base = (now / BASE_PERIOD + 1) * BASE_PERIOD;
+        let mut alarms = ALARMS[self.cpu].lock();
+        while alarms.first().is_some_and(|&alarm| alarm <= now) {
+            alarms.pop_first();
+        }
+        let alarm = alarms.first().copied().unwrap_or(u64::MAX);
+        let due = due.min(base).min(alarm);
+        self.armed.store(due, Relaxed);
+        axplat::time::set_oneshot_timer(due);
+    }
+
+    /// Sets the timer anew after an interrupt: to `due`, an alarm or the base period.
+    pub fn rearm(self, due: u64) {
+        self.arm(due);
+    }
+
+    /// Wakes this CPU, which is idle and may or may not have halted.
+    pub fn wake_idle(self, now: u64) {
+        self.arm_by(now + HALT_RACE);
+    }
+}
+
+/// Interrupts `cpu`, another one or this one, as if its timer had fired.
+pub(crate) fn interrupt(cpu: usize) {
+    let here = axplat::percpu::this_cpu_id() == cpu;
+    let target =
+        if here { IpiTarget::Current { cpu_id: cpu } } else { IpiTarget::Other { cpu_id: cpu } };
+    axplat::irq::send_ipi(axplat::time::irq_num(), target);
+}

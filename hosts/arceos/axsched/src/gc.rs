@@ -1,0 +1,62 @@
+//! The kernel's `gc` task, which runs outside the policy.
+//!
+//! axtask wakes it when a task ends. It frees the task's stack, or, while somebody still holds
+//! the task, yields and tries again, without end. Under a policy it would be one more task that
+//! yields all the time, and the policy's measurements would be of it.
+
+use alloc::sync::Arc;
+
+use crate::task::PolicyTask;
+
+/// How long `gc` waits for the CPU to become idle before it is run all the same: memory of ended
+/// tasks must not pile up under load. In nanoseconds.
+const PATIENCE: u64 = 1_000_000;
+
+/// `gc`, when it is ready.
+#[derive(Debug)]
+pub(crate) struct Gc<T, const S: usize> {
+    ready: Option<Ready<T, S>>,
+}
+
+#[derive(Debug)]
+struct Ready<T, const S: usize> {
+    task: Arc<PolicyTask<T, S>>,
+    /// It tried before and could not free everything: not sooner than this.
+    not_before: u64,
+    /// Whether or not the CPU has better things to do.
+    at_the_latest: u64,
+}
+
+impl<T, const S: usize> Gc<T, S> {
+    pub fn new() -> Gc<T, S> {
+        Gc { ready: None }
+    }
+
+    /// It became ready, after a try that left something if `again`.
+    pub fn enqueue(&mut self, task: Arc<PolicyTask<T, S>>, now: u64, again: bool) {
+        let not_before = if again { now + PATIENCE } else { now };
+        self.ready = Some(Ready { task, not_before, at_the_latest: now + PATIENCE });
+    }
+
+    /// It has waited long enough.
+    #[inline]
+    pub fn take_overdue(&mut self, now: u64) -> Option<Arc<PolicyTask<T, S>>> {
+        self.take_if(|ready| ready.at_the_latest <= now)
+    }
+
+    /// Nobody else wants the CPU.
+    pub fn take(&mut self, now: u64) -> Option<Arc<PolicyTask<T, S>>> {
+        self.take_if(|ready| ready.not_before <= now)
+    }
+
+    /// When it should have the CPU at the latest.
+    pub fn due(&self) -> Option<u64> {
+        self.ready.as_ref().map(|ready| ready.at_the_latest)
+    }
+
+    #[inline]
+    fn take_if(&mut self, may: impl Fn(&Ready<T, S>) -> bool) -> Option<Arc<PolicyTask<T, S>>> {
+        self.ready.as_ref().filter(|ready| may(ready))?;
+        self.ready.take().map(|ready| ready.task)
+    }
+}

@@ -1,0 +1,60 @@
+//! An ArceOS unikernel whose scheduler is a policy of anysched. The host says which, and what to
+//! run, when it boots.
+
+#![no_std]
+#![no_main]
+
+extern crate alloc;
+extern crate axstd as std;
+
+use alloc::boxed::Box;
+use core::time::Duration;
+
+use anysched_arceos_apps::{Kernel, Task, run};
+use anysched_core::Span;
+use axsched::Declared;
+use axtask::AxTaskRef;
+use kernel_guard::NoPreempt;
+use std::println;
+
+/// Enough for the programs, and little enough for thousands of tasks. In bytes.
+const STACK: usize = 16 << 10;
+
+fn spawn(task: &Task, body: Box<dyn FnOnce() + Send>) -> AxTaskRef {
+    let declared = Declared { work: task.work.map(Span), ..Declared::default() };
+    let body = move || {
+        body();
+        axtask::current().leaves();
+    };
+    // What is declared must meet this task and no other that the CPU might create meanwhile.
+    let _guard = NoPreempt::new();
+    axsched::declare_next(declared);
+    axtask::spawn_raw(body, task.name.clone(), STACK)
+}
+
+fn sleep_until(deadline: u64) {
+    axsched::interrupt_at(deadline);
+    axtask::sleep_until(Duration::from_nanos(deadline));
+}
+
+fn usage(task: &AxTaskRef) -> Option<(u64, u32)> {
+    Some((task.service(), task.dispatches()))
+}
+
+fn measured() {
+    println!("@value switches {}", axsched::switches());
+    axsched::ask_what_was_learned();
+    // Blocked and woken again, so that the scheduler looks around.
+    sleep_until(axplat::time::monotonic_time_nanos() + 1_000);
+    for (name, value) in axsched::learned() {
+        println!("@learned {name} {value}");
+    }
+    axsched::finish_log();
+}
+
+#[unsafe(no_mangle)]
+fn main() {
+    axtask::register_timer_callback(|_| axsched::timer_interrupt_begins());
+    run(&Kernel { spawn, sleep_until, usage, measured });
+    anysched_arceos_qemu::exit(0);
+}

@@ -1,0 +1,36 @@
+//! An ArceOS unikernel with one of its own schedulers, to compare with.
+
+#![no_std]
+#![no_main]
+
+extern crate alloc;
+use axstd as _;
+
+use alloc::boxed::Box;
+use core::time::Duration;
+
+use anysched_arceos_apps::{Kernel, Task, run};
+use axtask::AxTaskRef;
+
+/// As in the image with our policies. In bytes.
+const STACK: usize = 16 << 10;
+
+fn spawn(task: &Task, body: Box<dyn FnOnce() + Send>) -> AxTaskRef {
+    axtask::spawn_raw(body, task.name.clone(), STACK)
+}
+
+fn sleep_until(deadline: u64) {
+    axtask::sleep_until(Duration::from_nanos(deadline));
+}
+
+fn usage(_: &AxTaskRef) -> Option<(u64, u32)> {
+    None
+}
+
+fn measured() {}
+
+#[unsafe(no_mangle)]
+fn main() {
+    run(&Kernel { spawn, sleep_until, usage, measured });
+    anysched_arceos_qemu::exit(0);
+}
