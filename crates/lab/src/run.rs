@@ -163,11 +163,7 @@ impl Plan {
     }
 
     /// The outcomes in the order of rows and seeds; `None` where the run was not made.
-    fn run_all(
-        &self,
-        host: Option<&dyn Host>,
-        options: &RunOptions<'_>,
-    ) -> Vec<Option<Outcome>> {
+    fn run_all(&self, host: Option<&dyn Host>, options: &RunOptions<'_>) -> Vec<Option<Outcome>> {
         let total = self.runs();
         let jobs = host.and_then(Host::jobs).unwrap_or(options.jobs).min(options.jobs);
         let workers = Workers { jobs, cancel: options.cancel };

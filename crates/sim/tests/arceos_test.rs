@@ -121,6 +121,21 @@ fn equal_work_leaves_in_the_reverse_order() {
     assert_eq!(times(&rr), times(&metrics), "no group lasts five ticks");
 }
 
+/// MLFQ's fairness hangs on how 10 ms ticks fall into groups: with 11 or 12 ms, tasks leave 10 ms
+/// apart, with 11.4 ms one of them leaves 300 ms before the others.
+#[test]
+fn under_mlfq_equal_work_depends_on_the_phase_of_ticks() {
+    let mut test = report(ArceosCase::Equal);
+    let mut spread = |iteration_ps| {
+        test.iteration_ps = iteration_ps;
+        let metrics = run(&test, ("mlfq-arceos", &[]), Costs::default());
+        let left = times(&metrics).into_iter().map(|(_, left)| left);
+        left.clone().max().unwrap() - left.min().unwrap()
+    };
+    assert_eq!([2200, 2400].map(&mut spread), [30, 30]);
+    assert!(spread(2280) > 300);
+}
+
 /// Of each task, at most the group that is being done or is done and not told is not counted; the
 /// task that counts waits at most for a group of each.
 #[test]
@@ -215,8 +230,7 @@ fn pbg_goes_by_what_the_profile_has_measured() {
     let (_, first, _) = Sim::new(setup, scheduler, test.build(1, 1).unwrap()).run().unwrap();
     let learned = learned(&first);
     let profile = learned.iter().find(|(name, _)| name == "profile").unwrap();
-    let expected =
-        "0=1.824s/9,1=1.14ms/500001,2=912us/200001,3=1.14ms/100001,4=1.14ms/50001";
+    let expected = "0=1.824s/9,1=1.14ms/500001,2=912us/200001,3=1.14ms/100001,4=1.14ms/50001";
     assert_eq!(profile.1, expected);
     let settings = [("profile", profile.1.as_str())];
     let scheduler = build(&Machine::flat(1).unwrap(), "pbg", &settings);

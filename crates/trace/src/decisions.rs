@@ -84,9 +84,8 @@ impl<S: Sink, F: FnMut(u64) -> Option<String>> Teller<S, F> {
                 if self.tasks.len() <= task.index() {
                     self.tasks.resize(task.index() + 1, None);
                 }
-                let nice = (-20..20i8).find(|&nice| {
-                    anysched_core::params::weight_of_nice(nice) == params.weight
-                });
+                let nice = (-20..20i8)
+                    .find(|&nice| anysched_core::params::weight_of_nice(nice) == params.weight);
                 let (serial, nice) = (self.attached, nice.unwrap_or(0));
                 let known = Known { serial, nice, is_told: false, last_cpu: None };
                 self.tasks[task.index()] = Some(known);

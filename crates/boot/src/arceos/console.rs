@@ -209,7 +209,8 @@ mod tests {
 
     #[test]
     fn a_panic_says_where_and_why() {
-        let lines = ["program batch", "panicked at src/batch.rs:7:9:", "the host describes no tasks"];
+        let lines =
+            ["program batch", "panicked at src/batch.rs:7:9:", "the host describes no tasks"];
         assert_eq!(
             read(&lines).unwrap_err().to_string(),
             "the kernel panicked: src/batch.rs:7:9: the host describes no tasks"

@@ -84,9 +84,11 @@ fn sources() -> Result<PathBuf, BootError> {
 
 /// Whether the compiler can build for the target.
 fn require_target() -> Result<(), BootError> {
-    let asked = Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]).output();
+    let asked =
+        Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]).output();
     let directory = asked.ok().filter(|output| output.status.success());
-    let directory = directory.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_string());
+    let directory =
+        directory.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_string());
     if directory.is_some_and(|directory| Path::new(&directory).is_dir()) {
         return Ok(());
     }
@@ -147,9 +149,8 @@ impl Image {
     /// Writes the configuration of the machine, if it is not there already: a new time of change
     /// would build everything again.
     fn write_config(self, sources: &Path, path: &Path) -> Result<(), BootError> {
-        let fault = |path: &Path, error: &dyn std::fmt::Display| {
-            BootError::files(path.display(), error)
-        };
+        let fault =
+            |path: &Path, error: &dyn std::fmt::Display| BootError::files(path.display(), error);
         let template = sources.join("axconfig.toml");
         let text = fs::read_to_string(&template).map_err(|error| fault(&template, &error))?;
         // Line by line: the comments give the values their types.

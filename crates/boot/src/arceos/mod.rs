@@ -124,8 +124,8 @@ impl Boot {
         let mut outcome = console.outcome;
         if self.record {
             let path = directory.path().join(LOG);
-            let sent = std::fs::read(&path)
-                .map_err(|error| BootError::files(path.display(), error))?;
+            let sent =
+                std::fs::read(&path).map_err(|error| BootError::files(path.display(), error))?;
             outcome.logs = log::split(&sent, usize::from(self.image.cpus))?;
         }
         Ok(outcome)
