@@ -109,6 +109,10 @@ pub struct RunArgs {
     /// Also record the calls and answers of the policy in the first run of each row, for `replay`
     #[arg(long, value_name = "LOG")]
     pub record: Option<PathBuf>,
+    /// Also write what the policy learned in the first run of each row (in its rehearsal, if it
+    /// has one) for runs that go by it, as the value of its parameter: `--set KEY=@FILE`
+    #[arg(long, value_name = "FILE")]
+    pub learned: Option<PathBuf>,
     /// Runs made at the same time [default: as many as the machine runs threads]
     #[arg(long, value_parser = whole::<u16>(1..=65_535), allow_negative_numbers = true)]
     pub jobs: Option<u16>,

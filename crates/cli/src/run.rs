@@ -18,7 +18,7 @@ use std::rc::Rc;
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let plan = choose::plan(&choose::with_seeds(&args.selection, args.seeds)?)?;
     let trace = args.trace.as_deref().map(TraceFormat::of).transpose()?;
-    for path in args.trace.iter().chain(&args.record) {
+    for path in args.trace.iter().chain(&args.record).chain(&args.learned) {
         output::require_place(path)?;
     }
     if let Some(folder) = &args.out {
@@ -36,6 +36,16 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         for (group, policy) in results.runs() {
             let path = path_of_run(path, &plan, group, policy);
             write_log(&plan, group, policy, &path)?;
+        }
+    }
+    if let Some(path) = &args.learned {
+        let mut written = 0;
+        for (group, policy) in results.runs() {
+            let path = path_of_run(path, &plan, group, policy);
+            written += write_learned(&plan, group, policy, &path)?;
+        }
+        if written == 0 {
+            eprintln!("anysched: none of these policies has learned anything");
         }
     }
     if let Some(folder) = &args.out {
@@ -184,6 +194,25 @@ fn write_log(plan: &Plan, group: usize, policy: usize, path: &Path) -> Result<()
     plan.run_one_wrapped(group, policy, 0, NoTrace, record)?;
     let log = log.0.borrow();
     write_whole(path, |out| out.write_all(&log))
+}
+
+/// Makes the first run of a row again, up to what its policy learns, and writes that: a file for
+/// each parameter. Returns how many.
+fn write_learned(plan: &Plan, group: usize, policy: usize, path: &Path) -> Result<usize, Failure> {
+    let learned = plan.learned(group, policy, 0)?;
+    for (name, value) in &learned {
+        let mut path = path.to_path_buf();
+        if learned.len() > 1 {
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let extension = path.extension().map(|extension| extension.to_string_lossy());
+            let extension = extension.map_or_else(String::new, |extension| format!(".{extension}"));
+            path.set_file_name(format!("{stem}-{name}{extension}"));
+        }
+        write_whole(&path, |out| writeln!(out, "{value}"))?;
+        let label = &plan.policies()[policy].label;
+        eprintln!("anysched: wrote what {label} learned: {name}=@{}", path.display());
+    }
+    Ok(learned.len())
 }
 
 pub fn check(args: &CheckArgs) -> Result<(), Failure> {

@@ -79,6 +79,8 @@ impl Plan {
                 groups.push(plan_group(experiment, scenario, number, &mut files)?);
             }
         }
+        let mut policies = sweep.policies.clone();
+        policies.iter_mut().try_for_each(|policy| policy.read_files(&mut files))?;
         let mut hash = blake3::Hasher::new();
         hash.update(experiment.canonical.as_bytes());
         for (name, contents) in files.hashes() {
@@ -93,7 +95,7 @@ impl Plan {
             seed: experiment.seed,
             seeds: sweep.seeds,
             spec_hash: hash.finalize().to_hex().to_string(),
-            policies: sweep.policies.clone(),
+            policies,
             groups,
             claims: experiment.claims.clone(),
             shown: experiment.columns.clone(),
@@ -257,14 +259,8 @@ impl Plan {
         let used = |entry: &PolicyEntry| PolicyUsed {
             label: entry.label.clone(),
             name: entry.info.name.to_string(),
-            settings: entry
-                .settings()
-                .into_iter()
-                .map(|(name, text)| (name.to_string(), text.to_string()))
-                .collect(),
-            // The settings have been checked when the policy was built for the plan.
-            clairvoyant: (entry.info.nature)(&entry.settings())
-                .map_or(entry.info.clairvoyant, |nature| nature.clairvoyant),
+            settings: entry.settings_written(),
+            nature: entry.nature(),
         };
         self.policies.iter().map(used).collect()
     }
@@ -343,7 +339,8 @@ fn build_group(
     };
     let setup = Arc::new(setup);
     let mut cells = Vec::with_capacity(policies.len());
-    for policy in policies {
+    for mut policy in policies {
+        policy.read_files(files)?;
         let mut own = Arc::clone(&setup);
         let different = policy.changes_in_scenario();
         if !different.is_empty() {
