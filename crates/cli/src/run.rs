@@ -1,12 +1,13 @@
 //! `anysched run` and `anysched check`.
 
-use crate::args::{CheckArgs, Format, RunArgs};
+use crate::args::{CheckArgs, Format, HostName, RunArgs};
 use crate::choose;
+use crate::kernel::{self, ArceOs};
 use crate::output::{self, Failure, write_whole};
 use crate::progress::with_bar;
 use anysched_core::recorder::{LogError, LogReader, Recorder};
 use anysched_core::{Scheduler, TaskId, Time};
-use anysched_lab::{Plan, Results, output as formats, output::Form};
+use anysched_lab::{Plan, Results, RunError, RunOptions, output as formats, output::Form};
 use anysched_trace::decisions;
 use anysched_trace::ftrace::FtraceWriter;
 use anysched_trace::perfetto::PerfettoWriter;
@@ -26,7 +27,11 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         output::require_folder(folder)?;
     }
     let cancel = output::cancel_on_interrupt()?;
-    let results = with_bar(args.jobs, cancel, |options| plan.run(options))?;
+    let simulated = args.host == HostName::Sim;
+    if !simulated && (args.trace.is_some() || args.record.is_some() || args.learned.is_some()) {
+        return Err("what a kernel does is traced and recorded with `anysched boot`".into());
+    }
+    let results = with_bar(args.jobs, cancel, |options| run_on(args.host, &plan, options))?;
     if let (Some(path), Some(format)) = (&args.trace, trace) {
         for (group, policy) in results.runs() {
             let path = path_of_run(path, &plan, group, policy);
@@ -63,6 +68,14 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         return Ok(());
     }
     Err(interrupted(&results))
+}
+
+/// Makes the runs where they are wanted.
+pub fn run_on(host: HostName, plan: &Plan, options: &RunOptions<'_>) -> Result<Results, RunError> {
+    match host {
+        HostName::Sim => plan.run(options),
+        HostName::Arceos => plan.run_on(&ArceOs::new(kernel::PATIENCE), options),
+    }
 }
 
 /// Says which part of the results there is.

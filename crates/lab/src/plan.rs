@@ -5,7 +5,7 @@ use crate::error::Fault;
 use crate::experiment::{Experiment, Scenario, set_part};
 use crate::fields;
 use crate::files::Files;
-use crate::host::{By, Host, Order};
+use crate::host::{By, Host, Hosted, Order};
 use crate::load::Loads;
 use crate::machine;
 use crate::rehearsal::OneRun;
@@ -240,10 +240,10 @@ impl Plan {
         group: usize,
         policy: usize,
         index: u32,
-    ) -> Result<Metrics, RunError> {
+    ) -> Result<Hosted, RunError> {
         let run = OneRun { host: Some(host), ..self.planned_run(group, policy, index) };
         let made = run.settings().and_then(|settings| run.make_on(host, &settings[0]));
-        made.map(|hosted| hosted.metrics).map_err(|why| self.failed(group, policy, index, why))
+        made.map_err(|why| self.failed(group, policy, index, why))
     }
 
     fn failed(&self, group: usize, policy: usize, index: u32, why: String) -> RunError {
@@ -262,13 +262,13 @@ impl Plan {
         scheduler: &'static str,
         group: usize,
         index: u32,
-    ) -> Result<Metrics, RunError> {
+    ) -> Result<Hosted, RunError> {
         let planned = &self.groups[group];
         let setup = &planned.cells[0].setup;
         let seed = self.seed(group, index);
         let load = planned.loads.build(seed);
         let made = load.and_then(|load| host.run(Order { by: By::Own(scheduler), setup, load }));
-        made.map(|hosted| hosted.metrics).map_err(|why| RunError {
+        made.map_err(|why| RunError {
             policy: scheduler.into(),
             group: planned.described.title(),
             seed,

@@ -96,6 +96,9 @@ impl Plan {
         for (number, outcomes) in outcomes.chunks_mut(seeds * policies).enumerate() {
             let first = groups.len();
             groups.extend(self.views(number));
+            if let Some(host) = host {
+                groups[first..].iter_mut().for_each(|group| group.costs = host.costs().into());
+            }
             planned.resize(groups.len(), number);
             for (policy, outcomes) in outcomes.chunks_mut(seeds).enumerate() {
                 let runs =
@@ -258,11 +261,11 @@ impl Lanes<'_> {
     fn run_numbered(&self, number: usize) -> Outcome {
         let (group, lane, index) = self.place(number);
         let Some(host) = self.host else { return self.plan.run_views(group, lane, index) };
-        let metrics = match lane.checked_sub(self.plan.policies.len()) {
+        let hosted = match lane.checked_sub(self.plan.policies.len()) {
             None => self.plan.run_one_on(host, group, lane, index)?,
             Some(own) => self.plan.run_one_by_host(host, self.own()[own], group, index)?,
         };
         let seed = self.plan.seed(group, index);
-        Ok(vec![Run { index, seed, values: columns::measure(&metrics) }])
+        Ok(vec![Run { index, seed, values: hosted.values() }])
     }
 }
