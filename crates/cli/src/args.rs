@@ -29,6 +29,9 @@ pub enum Command {
     /// Run a benchmark in simulation and print its report for each policy
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Boot a real kernel whose scheduler is a policy, and print what came of it
+    #[command(subcommand)]
+    Boot(BootCommand),
     /// Search the parameters that suit a load best, and say how far that is from the optimum
     Tune(TuneArgs),
     /// Draw one run as characters: which task each CPU runs, when
@@ -248,6 +251,56 @@ pub enum ObjectiveName {
     Mean,
     /// The 99th percentile
     P99,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum BootCommand {
+    /// The unikernel ArceOS in QEMU
+    Arceos(ArceosArgs),
+}
+
+#[derive(clap::Args, Debug)]
+pub struct ArceosArgs {
+    /// The policies, a boot each; stock-fifo, stock-rr and stock-cfs are ArceOS's own
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…", required = true)]
+    pub policy: Vec<String>,
+    /// The program: equal, unequal, yield, realtime, occupy, calibrate
+    #[arg(long, value_name = "NAME")]
+    pub app: String,
+    /// A parameter of the policies, for example quantum=10ms; a value `@FILE` is read from there
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// An argument of the program, for example scale=100
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub with: Vec<String>,
+    /// The tick of policies that have none of their own
+    #[arg(long, value_name = "TIME", value_parser = Span::parse)]
+    pub tick: Option<Span>,
+    /// Count instructions instead of time, which is the default for one CPU: an instruction takes
+    /// a nanosecond, and the same boot always takes the same time
+    #[arg(long)]
+    pub icount: bool,
+    /// CPUs of the machine; each has a runqueue and the policy of its own
+    #[arg(long, default_value = "1", value_name = "N", value_parser = whole::<u16>(1..=16))]
+    pub smp: u16,
+    /// Let time pass as it really does, nearly
+    #[arg(long, conflicts_with = "icount")]
+    pub real_time: bool,
+    /// Also write what happened: `.pftrace` for Perfetto, `.txt` for ftrace text
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// Also record the calls and answers of the policy, for `replay`
+    #[arg(long, value_name = "LOG")]
+    pub record: Option<PathBuf>,
+    /// Also write what the policy has learned, to give it to another boot with --set KEY=@FILE
+    #[arg(long, value_name = "FILE")]
+    pub learned: Option<PathBuf>,
+    /// How long the kernel may be silent before it counts as hung
+    #[arg(long, default_value = "120s", value_name = "TIME", value_parser = Span::parse)]
+    pub timeout: Span,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
 }
 
 #[derive(clap::Args, Debug)]

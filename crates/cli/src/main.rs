@@ -4,9 +4,11 @@
 
 mod args;
 mod bench;
+mod boot;
 mod choose;
 mod gantt;
 mod import;
+mod kernel;
 mod load_model;
 mod model;
 mod output;
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Plot(args) => plot::plot(&args),
         Command::Check(args) => run::check(&args),
+        Command::Boot(command) => boot::boot(&command),
         Command::Bench(command) => bench::bench(&command),
         Command::Tune(args) => tune::tune(&args),
         Command::Gantt(args) => gantt::gantt(&args),

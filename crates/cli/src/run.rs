@@ -4,9 +4,10 @@ use crate::args::{CheckArgs, Format, RunArgs};
 use crate::choose;
 use crate::output::{self, Failure, write_whole};
 use crate::progress::with_bar;
-use anysched_core::recorder::Recorder;
+use anysched_core::recorder::{LogError, LogReader, Recorder};
 use anysched_core::{Scheduler, TaskId, Time};
 use anysched_lab::{Plan, Results, output as formats, output::Form};
+use anysched_trace::decisions;
 use anysched_trace::ftrace::FtraceWriter;
 use anysched_trace::perfetto::PerfettoWriter;
 use anysched_trace::{Event, NoTrace, Sink, TaskInfo};
@@ -72,13 +73,13 @@ pub fn interrupted(results: &Results) -> Failure {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum TraceFormat {
+pub enum TraceFormat {
     Perfetto,
     Ftrace,
 }
 
 impl TraceFormat {
-    fn of(path: &Path) -> Result<TraceFormat, Failure> {
+    pub fn of(path: &Path) -> Result<TraceFormat, Failure> {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("pftrace" | "perfetto-trace") => Ok(TraceFormat::Perfetto),
             Some("txt" | "ftrace") => Ok(TraceFormat::Ftrace),
@@ -163,6 +164,37 @@ fn write_trace(
             let sink = Ending { sink: FtraceWriter::new(out, cpus), end: Time::ZERO };
             let (_, ended) = plan.run_one(group, policy, 0, sink).map_err(&mut fail)?;
             ended.sink.finish(ended.end).map(drop)
+        }
+    });
+    match failed {
+        Some(error) => Err(Failure::from(error)),
+        None => written,
+    }
+}
+
+/// Writes the trace of a run from the log of its decisions.
+pub fn write_events(
+    path: &Path,
+    format: TraceFormat,
+    log: &[u8],
+    name: impl Fn(u64) -> Option<String>,
+) -> Result<(), Failure> {
+    let cpus = LogReader::new(log).map_err(|error| error.to_string())?.header().machine.cpus();
+    let mut failed = None;
+    let mut fail = |error: LogError| {
+        failed = Some(error);
+        std::io::Error::other("the log cannot be read")
+    };
+    let written = write_whole(path, |out| match format {
+        TraceFormat::Perfetto => {
+            let told = decisions::tell(log, name, PerfettoWriter::new(out));
+            let (end, sink) = told.map_err(&mut fail)?;
+            sink.finish(end).map(drop)
+        }
+        TraceFormat::Ftrace => {
+            let told = decisions::tell(log, name, FtraceWriter::new(out, cpus));
+            let (end, sink) = told.map_err(&mut fail)?;
+            sink.finish(end).map(drop)
         }
     });
     match failed {

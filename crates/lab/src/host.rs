@@ -16,22 +16,29 @@ pub trait Host: Sync {
     /// Errors: it could not be finished, or the host cannot do what it asks for.
     fn run(&self, order: Order<'_>) -> Result<Hosted, String>;
 
-    /// How many runs may be made at a time, if not as many as there are threads.
-    fn jobs(&self) -> Option<usize> {
-        None
+    /// Schedulers that it has besides our policies; each is a row of every table.
+    fn schedulers(&self) -> &'static [&'static str] {
+        &[]
     }
 }
 
 /// A run that a host is to make.
 pub struct Order<'a> {
-    /// The policy.
-    pub info: &'static PolicyInfo,
-    /// Its settings.
-    pub settings: Vec<(&'a str, &'a str)>,
+    /// Who schedules.
+    pub by: By<'a>,
     /// The machine. What scheduling costs there is for the simulator only.
     pub setup: &'a Setup,
     /// What the tasks do.
     pub load: Box<dyn Load>,
+}
+
+/// Who schedules a run.
+#[derive(Clone, Debug)]
+pub enum By<'a> {
+    /// A policy with its settings.
+    Policy(&'static PolicyInfo, Vec<(&'a str, &'a str)>),
+    /// One of the host's own [schedulers](Host::schedulers).
+    Own(&'static str),
 }
 
 /// What came of a run.

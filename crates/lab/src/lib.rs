@@ -48,7 +48,7 @@ pub use claim::{Check, ClaimResult, Measure, Verdict};
 pub use columns::{Column, Stat, column, columns};
 pub use error::Error;
 pub use experiment::Experiment;
-pub use host::{Host, Hosted, HostedRun, Order};
+pub use host::{By, Host, Hosted, HostedRun, Order};
 pub use load::{WorkloadKind, workload_kinds};
 pub use plan::Plan;
 pub use results::{Aggregate, Group, PolicyUsed, Results, Row, Run, SIMULATOR};

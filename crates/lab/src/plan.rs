@@ -5,7 +5,7 @@ use crate::error::Fault;
 use crate::experiment::{Experiment, Scenario, set_part};
 use crate::fields;
 use crate::files::Files;
-use crate::host::Host;
+use crate::host::{By, Host, Order};
 use crate::load::Loads;
 use crate::machine;
 use crate::rehearsal::OneRun;
@@ -253,6 +253,27 @@ impl Plan {
             seed: self.seed(group, index),
             why,
         }
+    }
+
+    /// Makes one run on another host, by one of its own schedulers.
+    pub(crate) fn run_one_by_host(
+        &self,
+        host: &dyn Host,
+        scheduler: &'static str,
+        group: usize,
+        index: u32,
+    ) -> Result<Metrics, RunError> {
+        let planned = &self.groups[group];
+        let setup = &planned.cells[0].setup;
+        let seed = self.seed(group, index);
+        let load = planned.loads.build(seed);
+        let made = load.and_then(|load| host.run(Order { by: By::Own(scheduler), setup, load }));
+        made.map(|hosted| hosted.metrics).map_err(|why| RunError {
+            policy: scheduler.into(),
+            group: planned.described.title(),
+            seed,
+            why,
+        })
     }
 
     pub(crate) fn policies_used(&self) -> Vec<PolicyUsed> {

@@ -1,7 +1,7 @@
 //! One run, and the rehearsal that comes before it where a policy needs one: the same load, with
 //! the same seed, in which the policies learn what they go by afterwards.
 
-use crate::host::{Host, Hosted, Order};
+use crate::host::{By, Host, Hosted, Order};
 use crate::plan::{Cell, PlannedGroup};
 use anysched_core::registry::{PolicyInfo, Settings, changed, learned};
 use anysched_core::{ParamError, Scheduler};
@@ -82,7 +82,7 @@ impl OneRun<'_> {
         }
         let Cell { policy, setup } = self.cell;
         let load = self.planned.loads.build(self.seed)?;
-        host.run(Order { info: policy.info, settings: text(settings), setup, load })
+        host.run(Order { by: By::Policy(policy.info, text(settings)), setup, load })
     }
 
     /// Makes the run with these settings.

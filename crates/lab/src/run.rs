@@ -3,7 +3,7 @@
 use crate::columns;
 use crate::host::Host;
 use crate::plan::{Plan, PlannedGroup};
-use crate::results::{Group, Results, Row, Run, SIMULATOR};
+use crate::results::{Group, PolicyUsed, Results, Row, Run, SIMULATOR};
 use crate::sweep::AxisValue;
 use crate::vm::{ALL, VM};
 use crate::workers::Workers;
@@ -87,8 +87,9 @@ impl Plan {
         host: Option<&dyn Host>,
         options: &RunOptions<'_>,
     ) -> Result<Results, RunError> {
-        let (policies, seeds) = (self.policies.len(), self.seeds as usize);
-        let mut outcomes = self.run_all(host, options);
+        let lanes = Lanes { plan: self, host };
+        let (policies, seeds) = (lanes.count(), self.seeds as usize);
+        let mut outcomes = lanes.run_all(options);
         let mut rows = Vec::with_capacity(self.groups.len() * policies);
         let (mut groups, mut planned) = (Vec::new(), Vec::new());
         for (number, outcomes) in outcomes.chunks_mut(seeds * policies).enumerate() {
@@ -116,7 +117,7 @@ impl Plan {
             spec_hash: self.spec_hash.clone(),
             seed: self.seed,
             seeds: self.seeds,
-            policies: self.policies_used(),
+            policies: lanes.used(),
             complete: rows.len() == groups.len() * policies,
             groups,
             planned,
@@ -162,36 +163,6 @@ impl Plan {
         });
     }
 
-    /// The outcomes in the order of rows and seeds; `None` where the run was not made.
-    fn run_all(&self, host: Option<&dyn Host>, options: &RunOptions<'_>) -> Vec<Option<Outcome>> {
-        let total = self.runs();
-        let jobs = host.and_then(Host::jobs).unwrap_or(options.jobs).min(options.jobs);
-        let workers = Workers { jobs, cancel: options.cancel };
-        // Runs are begun in order, so that a cancelled experiment has whole rows.
-        workers.run(
-            total,
-            |number| self.run_numbered(host, number),
-            |done, number| {
-                let (group, policy, _) = self.place(number);
-                self.tell(options, [done, total], group, policy);
-            },
-        )
-    }
-
-    /// Group, policy and seed of the run with this number.
-    fn place(&self, number: usize) -> (usize, usize, u32) {
-        let (row, index) = (number / self.seeds as usize, number % self.seeds as usize);
-        (row / self.policies.len(), row % self.policies.len(), index as u32)
-    }
-
-    fn run_numbered(&self, host: Option<&dyn Host>, number: usize) -> Outcome {
-        let (group, policy, index) = self.place(number);
-        let Some(host) = host else { return self.run_views(group, policy, index) };
-        let metrics = self.run_one_on(host, group, policy, index)?;
-        let seed = self.seed(group, index);
-        Ok(vec![Run { index, seed, values: columns::measure(&metrics) }])
-    }
-
     /// Makes one run: what it shows of each of the views of the group.
     pub(crate) fn run_views(&self, group: usize, policy: usize, index: u32) -> Outcome {
         let (metrics, _) = self.run_one(group, policy, index, NoTrace)?;
@@ -223,5 +194,70 @@ impl Plan {
             view
         };
         [ALL].into_iter().chain(vms.names()).map(view).collect()
+    }
+}
+
+/// What is compared: the policies of a plan, and the schedulers that the host has of its own.
+struct Lanes<'a> {
+    plan: &'a Plan,
+    /// Who makes the runs, if not the simulator.
+    host: Option<&'a dyn Host>,
+}
+
+impl Lanes<'_> {
+    fn own(&self) -> &'static [&'static str] {
+        self.host.map_or(&[], Host::schedulers)
+    }
+
+    fn count(&self) -> usize {
+        self.plan.policies.len() + self.own().len()
+    }
+
+    fn used(&self) -> Vec<PolicyUsed> {
+        let own = self.own().iter().map(|name| PolicyUsed {
+            label: name.to_string(),
+            name: name.to_string(),
+            ..PolicyUsed::default()
+        });
+        self.plan.policies_used().into_iter().chain(own).collect()
+    }
+
+    /// The outcomes in the order of rows and seeds; `None` where the run was not made.
+    fn run_all(&self, options: &RunOptions<'_>) -> Vec<Option<Outcome>> {
+        let total = self.plan.groups.len() * self.count() * self.plan.seeds as usize;
+        let workers = Workers { jobs: options.jobs, cancel: options.cancel };
+        // Runs are begun in order, so that a cancelled experiment has whole rows.
+        workers.run(
+            total,
+            |number| self.run_numbered(number),
+            |done, number| {
+                let (group, lane, _) = self.place(number);
+                let own = lane.checked_sub(self.plan.policies.len()).map(|own| self.own()[own]);
+                (options.progress)(&Progress {
+                    done,
+                    total,
+                    policy: own.unwrap_or_else(|| &self.plan.policies[lane].label),
+                    group: &self.plan.groups[group].described.title(),
+                });
+            },
+        )
+    }
+
+    /// Group, lane and seed of the run with this number.
+    fn place(&self, number: usize) -> (usize, usize, u32) {
+        let seeds = self.plan.seeds as usize;
+        let (row, index) = (number / seeds, number % seeds);
+        (row / self.count(), row % self.count(), index as u32)
+    }
+
+    fn run_numbered(&self, number: usize) -> Outcome {
+        let (group, lane, index) = self.place(number);
+        let Some(host) = self.host else { return self.plan.run_views(group, lane, index) };
+        let metrics = match lane.checked_sub(self.plan.policies.len()) {
+            None => self.plan.run_one_on(host, group, lane, index)?,
+            Some(own) => self.plan.run_one_by_host(host, self.own()[own], group, index)?,
+        };
+        let seed = self.plan.seed(group, index);
+        Ok(vec![Run { index, seed, values: columns::measure(&metrics) }])
     }
 }

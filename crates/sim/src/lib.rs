@@ -25,7 +25,7 @@ mod sync;
 mod task;
 mod vm;
 
-pub use benchmark::{Benchmark, ThreadLatency};
+pub use benchmark::{Benchmark, TaskProgress, ThreadLatency};
 pub use cost::{Costs, Setup};
 pub use engine::{Sim, SimError, TaskResult};
 pub use metrics::{EXACT_SAMPLES, Metrics, Summary, VmMetrics};

@@ -27,6 +27,7 @@ fn pick(ns: u64) -> Costs {
 
 fn report(case: ArceosCase) -> ArceosTest {
     ArceosTest {
+        case,
         settings: Settings::default(),
         tasks: case.tasks(),
         iteration_ps: case.iteration_ps(),
@@ -38,6 +39,7 @@ fn report(case: ArceosCase) -> ArceosTest {
 fn small(tasks: &[(u64, u64)], duration: Option<Span>) -> ArceosTest {
     let task = |&(groups, iterations): &(u64, u64)| Groups { groups, iterations };
     ArceosTest {
+        case: ArceosCase::Equal,
         settings: Settings::default(),
         tasks: tasks.iter().map(task).collect(),
         iteration_ps: 1_000_000_000,

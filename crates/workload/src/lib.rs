@@ -17,6 +17,7 @@ mod per_task;
 #[cfg(test)]
 mod play;
 pub mod rng;
+pub mod steps;
 pub mod tasks_csv;
 
 use anysched_core::{CpuSet, DomainId, Span, TaskId, Time};
@@ -207,6 +208,15 @@ pub struct Sizes {
     pub barriers: Vec<u32>,
 }
 
+/// A program that does in a kernel what a load does in the simulator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Its name in the kernels' images.
+    pub name: &'static str,
+    /// Its arguments.
+    pub arguments: Vec<(&'static str, String)>,
+}
+
 /// What tasks there are and what each of them does.
 ///
 /// The simulator numbers tasks as they arrive and uses the number of a task again after it has
@@ -216,6 +226,12 @@ pub trait Load {
     /// How many objects it uses; the same throughout.
     fn sizes(&self) -> Sizes {
         Sizes::default()
+    }
+
+    /// The program that does the same in kernels, if there is one made for it; otherwise hosts
+    /// have the load's own steps done, if they can.
+    fn program(&self) -> Option<Program> {
+        None
     }
 
     /// When [`Load::outside`] has something next; [`Time::NEVER`]: nothing as far as known.
@@ -249,6 +265,9 @@ pub trait Load {
 impl<L: Load + ?Sized> Load for Box<L> {
     fn sizes(&self) -> Sizes {
         (**self).sizes()
+    }
+    fn program(&self) -> Option<Program> {
+        (**self).program()
     }
     fn peek(&self) -> Time {
         (**self).peek()

@@ -154,7 +154,7 @@ impl Boot {
         if self.record {
             let path = directory.join(LOG);
             machine.arg("-chardev").arg(format!("file,id=log,path={}", path.display()));
-            machine.args(["-device", "isa-debugcon,iobase=0x402,chardev=log"]);
+            machine.args(["-device", "isa-debugcon,iobase=0xe9,chardev=log"]);
         }
         if let Some(port) = self.udp_port {
             let forward = format!("hostfwd=udp:127.0.0.1:{port}-:5555");

@@ -76,16 +76,10 @@ impl Reader<'_> {
     }
 
     pub(super) fn arceos_test(self, cpus: usize) -> Result<Part, Fault> {
-        const CASES: [(&str, ArceosCase); 5] = [
-            ("equal", ArceosCase::Equal),
-            ("unequal", ArceosCase::Unequal),
-            ("yield", ArceosCase::Yield),
-            ("realtime", ArceosCase::Realtime),
-            ("occupy", ArceosCase::Occupy),
-        ];
         self.fields.need("case", "\"equal\"")?;
-        let case = self.choice("case", &CASES)?;
+        let case = self.choice("case", &ArceosCase::ALL.map(|case| (case.name(), case)))?;
         let load = ArceosTest {
+            case,
             settings: self.settings()?,
             tasks: self.groups(case.tasks())?,
             iteration_ps: self.picoseconds("iteration")?.unwrap_or(case.iteration_ps()),

@@ -21,13 +21,15 @@
 
 use super::{Generator, Maker, SettingError, Settings, check, check_period};
 use crate::per_task::PerTask;
-use crate::{Load, Measured, Op, Outside};
+use crate::{Load, Measured, Op, Outside, Program};
 use anysched_core::{Span, TaskId, Time};
 use std::collections::VecDeque;
 
 /// Tasks that compute and yield.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArceosTest {
+    /// Which test it is, or is made from.
+    pub case: ArceosCase,
     /// Of the tasks.
     pub settings: Settings,
     /// What each task does, in the order in which they are created; at least one.
@@ -67,6 +69,26 @@ pub enum ArceosCase {
 const MILLION: u64 = 1_000_000;
 
 impl ArceosCase {
+    /// All of them.
+    pub const ALL: [ArceosCase; 5] = [
+        ArceosCase::Equal,
+        ArceosCase::Unequal,
+        ArceosCase::Yield,
+        ArceosCase::Realtime,
+        ArceosCase::Occupy,
+    ];
+
+    /// Its name, in experiment files and in kernels.
+    pub fn name(self) -> &'static str {
+        match self {
+            ArceosCase::Equal => "equal",
+            ArceosCase::Unequal => "unequal",
+            ArceosCase::Yield => "yield",
+            ArceosCase::Realtime => "realtime",
+            ArceosCase::Occupy => "occupy",
+        }
+    }
+
     /// What the tasks do, in the order in which they are created.
     pub fn tasks(self) -> Vec<Groups> {
         let each = |pairs: &[(u64, u64)]| {
@@ -268,6 +290,21 @@ impl ArceosTestLoad {
 }
 
 impl Load for ArceosTestLoad {
+    fn program(&self) -> Option<Program> {
+        let list = |number: fn(&Groups) -> u64| -> String {
+            let each = self.plan.tasks.iter().map(|task| number(task).to_string());
+            each.collect::<Vec<_>>().join(",")
+        };
+        let mut arguments = vec![
+            ("groups", list(|task| task.groups)),
+            ("iterations", list(|task| task.iterations)),
+        ];
+        if let Some(duration) = self.plan.duration {
+            arguments.push(("duration", duration.0.to_string()));
+        }
+        Some(Program { name: self.plan.case.name(), arguments })
+    }
+
     #[inline]
     fn peek(&self) -> Time {
         let all = self.plan.tasks.len() + usize::from(self.has_main());
@@ -315,7 +352,7 @@ mod tests {
     fn test(tasks: &[(u64, u64)], iteration_ps: u64, duration: Option<Span>) -> ArceosTest {
         let task = |&(groups, iterations): &(u64, u64)| Groups { groups, iterations };
         let (settings, tasks) = (Settings::default(), tasks.iter().map(task).collect());
-        ArceosTest { settings, tasks, iteration_ps, duration }
+        ArceosTest { case: ArceosCase::Equal, settings, tasks, iteration_ps, duration }
     }
 
     fn ops(test: &ArceosTest, serial: usize) -> Vec<Op> {
@@ -381,6 +418,7 @@ mod tests {
     fn all_is_played_in_the_order_of_creation_and_to_the_end() {
         for case in [ArceosCase::Equal, ArceosCase::Realtime] {
             let test = ArceosTest {
+                case,
                 settings: Settings { name: Some("t".into()), ..Settings::default() },
                 tasks: case.tasks(),
                 iteration_ps: case.iteration_ps(),

@@ -1,9 +1,7 @@
 //! Tasks that the host describes: when each comes and what it does.
 //!
-//! The item `opt/org.anysched/tasks` has a line for each, in the order of their arrival: the
-//! arrival in nanoseconds after the start, the name, and what it does, one word each: `c` and
-//! nanoseconds to compute, `s` and nanoseconds to sleep, `y` to yield, `r` and a number to repeat
-//! what follows up to the matching `e`.
+//! The item `opt/org.anysched/tasks` has a line for each; `anysched_workload::steps` writes it and
+//! says what it means.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -19,6 +17,7 @@ use crate::work::Burner;
 enum Step {
     Compute(u64),
     Sleep(u64),
+    Until(u64),
     Yield,
     /// How often, and where the repeated part ends.
     Repeat(u64, usize),
@@ -38,6 +37,7 @@ fn step(word: &str) -> Option<Step> {
     match (kind, number.parse()) {
         ("c", Ok(span)) => Some(Step::Compute(span)),
         ("s", Ok(span)) => Some(Step::Sleep(span)),
+        ("u", Ok(time)) => Some(Step::Until(time)),
         ("y", _) => Some(Step::Yield),
         ("r", Ok(times)) => Some(Step::Repeat(times, 0)),
         ("e", _) => Some(Step::End),
@@ -82,8 +82,17 @@ fn work(steps: &[Step]) -> u64 {
     sum
 }
 
+/// What all tasks know.
+#[derive(Clone, Copy)]
+struct Setting {
+    burner: Burner,
+    kernel: Kernel,
+    start: u64,
+}
+
 /// Does what `steps` say.
-fn perform(steps: &[Step], burner: Burner, kernel: &Kernel, notes: &Notes) {
+fn perform(steps: &[Step], setting: &Setting, notes: &Notes) {
+    let Setting { burner, kernel, start } = setting;
     let mut at = 0;
     while at < steps.len() {
         match steps[at] {
@@ -95,10 +104,17 @@ fn perform(steps: &[Step], burner: Burner, kernel: &Kernel, notes: &Notes) {
                 notes.sleeps(span);
                 (kernel.sleep_until)(now() + span);
             }
+            Step::Until(time) => {
+                let time = start + time;
+                notes.sleeps(time.saturating_sub(now()));
+                if time > now() {
+                    (kernel.sleep_until)(time);
+                }
+            }
             Step::Yield => yield_now(),
             Step::Repeat(times, end) => {
                 for _ in 0..times {
-                    perform(&steps[at + 1..end], burner, kernel, notes);
+                    perform(&steps[at + 1..end], setting, notes);
                 }
                 at = end;
             }
@@ -127,9 +143,9 @@ pub fn batch(kernel: &Kernel) {
         if start + arrival > now() {
             (kernel.sleep_until)(start + arrival);
         }
-        let kernel = *kernel;
+        let setting = Setting { burner, kernel: *kernel, start };
         let task = Task { name, work: Some(work(&steps)) };
-        crew.start(task, move |notes| perform(&steps, burner, &kernel, notes));
+        crew.start(task, move |notes| perform(&steps, &setting, notes));
     }
     crew.finish();
 }

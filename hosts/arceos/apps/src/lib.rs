@@ -22,6 +22,7 @@ mod batch;
 mod calibrate;
 mod cases;
 mod crew;
+mod faults;
 mod work;
 
 use alloc::boxed::Box;
@@ -56,6 +57,7 @@ pub fn run(kernel: &Kernel) {
     println!("program {}", boot.app);
     match boot.app.as_str() {
         "batch" => batch::batch(kernel),
+        "fault" => faults::fault(),
         "calibrate" => calibrate::calibrate(kernel),
         case if cases::run(kernel, case) => {}
         other => panic!("there is no program \"{other}\" in this image"),
