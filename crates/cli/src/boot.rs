@@ -6,7 +6,7 @@ use crate::output::{self, Failure, write_whole};
 use crate::run::{TraceFormat, write_events};
 use anysched_boot::arceos::{Boot, Clock, Kernel, Outcome};
 use anysched_core::Machine;
-use anysched_core::registry::{self, PolicyInfo};
+use anysched_core::registry::{self, Nature, PolicyInfo};
 use anysched_lab::{HostedRun, PolicyUsed, Results, output as formats};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -168,12 +168,17 @@ fn rehearsed(host: &ArceOs, row: &Row, say: &mut dyn FnMut(&str)) -> Result<Outc
 }
 
 fn used(row: &Row) -> PolicyUsed {
-    let nature = row.info.map(|info| (info.nature)(&borrowed(&row.boot.settings)));
+    let nature = row.info.and_then(|info| (info.nature)(&borrowed(&row.boot.settings)).ok());
     PolicyUsed {
         label: row.boot.policy.clone(),
         name: row.boot.policy.clone(),
         settings: row.boot.settings.clone(),
-        clairvoyant: nature.is_some_and(|nature| nature.is_ok_and(|nature| nature.clairvoyant)),
+        // Of ArceOS's own schedulers it is taken for granted.
+        nature: nature.unwrap_or(Nature {
+            clairvoyant: false,
+            rehearsed: false,
+            work_conserving: true,
+        }),
     }
 }
 

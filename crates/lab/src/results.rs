@@ -46,7 +46,7 @@ pub struct Results {
 pub const SIMULATOR: &str = "sim";
 
 /// A policy as it was used.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyUsed {
     /// What it is called in this experiment.
     pub label: String,
