@@ -22,6 +22,8 @@ mod batch;
 mod calibrate;
 mod cases;
 mod crew;
+#[cfg(feature = "net")]
+mod udp;
 mod work;
 
 use alloc::boxed::Box;
@@ -57,6 +59,10 @@ pub fn run(kernel: &Kernel) {
     match boot.app.as_str() {
         "batch" => batch::batch(kernel),
         "calibrate" => calibrate::calibrate(kernel),
+        #[cfg(feature = "net")]
+        "udp" => udp::udp(kernel),
+        #[cfg(not(feature = "net"))]
+        "udp" => panic!("this image has no network; build it with the feature `net` for \"udp\""),
         case if cases::run(kernel, case) => {}
         other => panic!("there is no program \"{other}\" in this image"),
     }
