@@ -128,9 +128,10 @@ impl Clock {
 }
 
 /// Interrupts `cpu`, another one or this one, as if its timer had fired.
+///
+/// This one by its number too: `IpiTarget::Current` needs a register that only an x2APIC has, and
+/// x2apic 0.5.1 writes to no device at all (0xfee0_ffff) where there is none.
 pub(crate) fn interrupt(cpu: usize) {
-    let here = axplat::percpu::this_cpu_id() == cpu;
-    let target =
-        if here { IpiTarget::Current { cpu_id: cpu } } else { IpiTarget::Other { cpu_id: cpu } };
+    let target = IpiTarget::Other { cpu_id: cpu };
     axplat::irq::send_ipi(axplat::time::irq_num(), target);
 }
