@@ -3,6 +3,7 @@
 mod bench;
 mod docs;
 mod fuzz;
+mod hosts;
 mod run;
 mod setup;
 mod simso;
@@ -19,6 +20,7 @@ cargo xtask <task>
   bless          rewrite golden results and the generated parts of the documentation
   bench          run the benchmarks and write docs/performance.md  [--quick] [filter]
   docs           rewrite the generated parts of the documentation  [--check]
+  hosts          build the kernels' images, boot them, and replay what their policies decided
   fuzz           run every fuzz target  [seconds each, default 10]
   style          what rustfmt and clippy do not check
 ";
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         ["bench", rest @ ..] => bench::bench(rest),
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
+        ["hosts"] => setup::ensure().and_then(|()| hosts::test()),
         ["fuzz"] => fuzz::run_all(10),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run_all(seconds),
@@ -76,6 +79,7 @@ fn ci() -> Result<(), Failed> {
         ])
     })?;
     step("tests", test)?;
+    step("kernels", hosts::test)?;
     step("documentation", docs::build)?;
     step("generated documentation", docs::check)?;
     step("fuzz targets", || fuzz::run_all(5))?;

@@ -4,8 +4,10 @@ use crate::run::{Failed, cargo, command, output, root, run};
 use std::path::PathBuf;
 
 /// A program that a check needs, and the Debian package that has it.
-const TOOLS: [(&str, &str, &str); 1] =
-    [("c++", "g++", "the fuzz targets link libFuzzer, which is C++")];
+const TOOLS: [(&str, &str, &str); 2] = [
+    ("c++", "g++", "the fuzz targets link libFuzzer, which is C++"),
+    ("qemu-system-x86_64", "qemu-system-x86", "kernels are booted in it"),
+];
 
 const COMPONENTS: [(&str, &str); 2] = [("rustfmt", "rustfmt"), ("cargo-clippy", "clippy")];
 
@@ -27,13 +29,13 @@ pub fn ensure() -> Result<(), Failed> {
         println!("`{program}` is missing ({why}); it comes with the package {package}");
     }
     let is_root = output(&mut command("id", &["-u"]))?.trim() == "0";
-    let line = format!("apt-get install -y {}", packages.join(" "));
+    let line = format!("apt-get install -y --no-install-recommends {}", packages.join(" "));
     if !is_root || !exists("apt-get") {
         return Err(Failed(format!("install what is missing; on Debian, as root: {line}")));
     }
     println!("installing: {line}");
     run(&mut command("apt-get", &["update", "-qq"]))?;
-    let mut install = command("apt-get", &["install", "-y", "-qq"]);
+    let mut install = command("apt-get", &["install", "-y", "-qq", "--no-install-recommends"]);
     run(install.args(&packages).env("DEBIAN_FRONTEND", "noninteractive"))
 }
 

@@ -21,6 +21,8 @@ pub struct Uni<Q> {
     online: bool,
     /// Nothing runs and the CPU has not been kicked since.
     idle: bool,
+    /// Of tasks that run nowhere; what runs keeps its state from before, so that a pick and a
+    /// yield have nothing to note.
     states: Vec<State>,
 }
 
@@ -82,7 +84,9 @@ impl<Q: RunQueue> Scheduler for Uni<Q> {
     }
 
     fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
-        let is = self.states[task.index()].whereabouts();
+        let runs = self.running[0].task() == Some(task);
+        let state = if runs { State::Running } else { self.states[task.index()] };
+        let is = state.whereabouts();
         self.rule.update(&at!(self, cx), is, task, params);
     }
 
@@ -125,7 +129,6 @@ impl<Q: RunQueue> Scheduler for Uni<Q> {
         let task = task?;
         self.running[0].task = task.0;
         self.running[0].since = cx.now;
-        self.states[task.index()] = State::Running;
         let slice = self.rule.slice(&at!(self, cx), task);
         Some(Pick { task, slice })
     }
@@ -135,7 +138,6 @@ impl<Q: RunQueue> Scheduler for Uni<Q> {
         self.rule.charge(&at!(self, cx), task, ran);
         self.running[0].task = NOBODY;
         if why.runnable() {
-            self.states[task.index()] = State::Ready;
             self.rule.push(&at!(self, cx), task, &Entry::because(Why::Put(why)));
         } else {
             let delayed = self.rule.leave(&at!(self, cx), task, why);

@@ -1,7 +1,7 @@
 //! Building the images. Cargo keeps what it has built, so that a second boot builds nothing.
 
 use crate::BootError;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -26,13 +26,9 @@ impl Kernel {
         ("stock-cfs", Kernel::StockCfs),
     ];
 
-    fn directory(self) -> &'static str {
-        match self {
-            Kernel::Anysched => "anysched",
-            Kernel::StockFifo => "stock-fifo",
-            Kernel::StockRr => "stock-rr",
-            Kernel::StockCfs => "stock-cfs",
-        }
+    fn name(self) -> &'static str {
+        let stock = Kernel::STOCK.iter().find(|(_, kernel)| *kernel == self);
+        stock.map_or("anysched", |(name, _)| name)
     }
 
     fn is_stock(self) -> bool {
@@ -105,12 +101,16 @@ impl Image {
     pub fn build(self) -> Result<PathBuf, BootError> {
         let sources = sources()?;
         require_target()?;
-        let mut name = format!("{}-{}", self.kernel.directory(), self.cpus);
-        if self.net {
-            name += "-net";
-        }
-        let target = sources.join("target").join(name);
+        // Images that differ only in features have most of what they are built from in common.
+        let kind = if self.kernel.is_stock() { "stock" } else { "anysched" };
+        let target = sources.join("target").join(format!("{kind}-{}", self.cpus));
         let config = target.join("axconfig.toml");
+        // From here to the copy at the end, no other program must build another image here.
+        let lock = target.join("lock");
+        let fault = |error| BootError::files(lock.display(), error);
+        fs::create_dir_all(&target).map_err(fault)?;
+        let lock_file = File::create(&lock).map_err(fault)?;
+        lock_file.lock().map_err(fault)?;
         self.write_config(&sources, &config)?;
         let workspace = if self.kernel.is_stock() { sources.join("stock") } else { sources };
         let package =
@@ -143,7 +143,23 @@ impl Image {
             let said = String::from_utf8_lossy(&built.stderr).trim().to_string();
             return Err(BootError::Build { said });
         }
-        Ok(target.join(TARGET).join("release").join(package))
+        self.keep(&target.join(TARGET).join("release").join(package), &target)
+    }
+
+    /// Copies what has been built to where no other image is put, if it has changed.
+    fn keep(self, built: &Path, target: &Path) -> Result<PathBuf, BootError> {
+        let net = if self.net { "-net" } else { "" };
+        let image = target.join(format!("{}{net}.elf", self.kernel.name()));
+        let fault = |error| BootError::files(built.display(), error);
+        let time = |path: &Path| fs::metadata(path).and_then(|data| data.modified());
+        let built_at = time(built).map_err(fault)?;
+        if time(&image).is_ok_and(|copied_at| copied_at >= built_at) {
+            return Ok(image);
+        }
+        // Under another name first: a kernel may be booted while it is copied.
+        let partial = image.with_extension(format!("{}.partial", std::process::id()));
+        fs::copy(built, &partial).and_then(|_| fs::rename(&partial, &image)).map_err(fault)?;
+        Ok(image)
     }
 
     /// Writes the configuration of the machine, if it is not there already: a new time of change

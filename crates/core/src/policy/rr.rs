@@ -75,7 +75,8 @@ impl RunQueue for RoundRobin {
         self.left[task.index()] = self.quantum;
     }
 
-    #[inline]
+    // Into `put_prev`, where why it comes is known: a yield takes a quarter fewer instructions.
+    #[inline(always)]
     fn push(&mut self, at: &At<'_>, task: TaskId, entry: &Entry) {
         let queue = &mut self.queues[at.queue];
         let left = &mut self.left[task.index()];

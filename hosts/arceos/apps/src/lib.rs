@@ -22,6 +22,7 @@ mod batch;
 mod calibrate;
 mod cases;
 mod crew;
+mod faults;
 #[cfg(feature = "net")]
 mod udp;
 mod work;
@@ -58,6 +59,7 @@ pub fn run(kernel: &Kernel) {
     println!("program {}", boot.app);
     match boot.app.as_str() {
         "batch" => batch::batch(kernel),
+        "fault" => faults::fault(),
         "calibrate" => calibrate::calibrate(kernel),
         #[cfg(feature = "net")]
         "udp" => udp::udp(kernel),

@@ -1,0 +1,24 @@
+//! Kernels: builds their images, boots them, and holds the policies in them to the ones here.
+
+use crate::run::{Failed, cargo, command, output, run};
+
+/// The compiler's target of images.
+const TARGET: &str = "x86_64-unknown-none";
+
+/// Makes the tests that boot kernels, which ordinary test runs leave out.
+pub fn test() -> Result<(), Failed> {
+    require_target()?;
+    cargo(&["test", "--quiet", "--package", "anysched-boot", "--", "--ignored"])
+}
+
+/// Adds the target to the toolchain if it is not there.
+fn require_target() -> Result<(), Failed> {
+    let known = output(&mut command("rustc", &["--print", "target-libdir", "--target", TARGET]))?;
+    if std::path::Path::new(known.trim()).is_dir() {
+        return Ok(());
+    }
+    println!("adding the compiler's target {TARGET}");
+    run(&mut command("rustup", &["target", "add", TARGET])).map_err(|Failed(why)| {
+        Failed(format!("{why}; the target is needed: rustup target add {TARGET}"))
+    })
+}
