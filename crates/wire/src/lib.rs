@@ -156,8 +156,7 @@ mod tests {
         let mut bytes = [0xff; LONGEST];
         let request = Request { number: 0x0102, sent: 3, cost: 20_000_000 };
         let length = Datagram::Request(request).encode(&mut bytes);
-        let expected =
-            *b"any1r\x02\x01\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\x00\x2d\x31\x01\0\0\0\0";
+        let expected = *b"any1r\x02\x01\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\x00\x2d\x31\x01\0\0\0\0";
         assert_eq!(bytes[..length], expected);
         assert_eq!(bytes[length], 0xff, "padding is not touched");
     }
