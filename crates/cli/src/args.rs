@@ -281,7 +281,7 @@ pub struct ArceosArgs {
     /// CPUs of the machine; each has a runqueue and the policy of its own
     #[arg(long, default_value = "1", value_name = "N", value_parser = whole::<u16>(1..=16))]
     pub smp: u16,
-    /// Let time pass as it really does, nearly
+    /// Let time pass as it really does while the machine is idle; otherwise as with --icount
     #[arg(long, conflicts_with = "icount")]
     pub real_time: bool,
     /// Also write what happened: `.pftrace` for Perfetto, `.txt` for ftrace text

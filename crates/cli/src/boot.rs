@@ -76,7 +76,7 @@ fn results(args: &ArceosArgs, runs: Vec<HostedRun>) -> Results {
     let cpus = if args.smp == 1 { "1 CPU".into() } else { format!("{} CPUs", args.smp) };
     let clock = match clock(args) {
         Clock::Instructions => "an instruction is a nanosecond",
-        Clock::Real => "times are real",
+        Clock::Real => "an instruction is a nanosecond, idle time is real",
         Clock::Parallel => "CPUs run at once, times mean nothing",
     };
     let title = format!("ArceOS: {}", args.app);

@@ -25,7 +25,7 @@ use std::time::Duration;
 pub enum Clock {
     /// An instruction takes a nanosecond; the same run again takes the same time.
     Instructions,
-    /// As real time does, nearly.
+    /// An instruction takes a nanosecond; while the machine is idle, time is real.
     Real,
     /// Each CPU runs as fast as it can, at once with the others; its times mean nothing.
     Parallel,

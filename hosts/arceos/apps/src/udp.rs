@@ -126,9 +126,7 @@ fn receive(server: &Server, received: &mut Received, perform: &mut dyn FnMut(Job
     let mut bytes = [0; LONGEST];
     flush();
     for socket in 0..server.sockets.len() {
-        while let Ok((length, from)) =
-            net::ax_udp_recv_from(&server.sockets[socket], &mut bytes)
-        {
+        while let Ok((length, from)) = net::ax_udp_recv_from(&server.sockets[socket], &mut bytes) {
             let arrival = now();
             let job = |request| Job { request, arrival, from, socket, length };
             match Datagram::decode(&bytes[..length.min(LONGEST)]) {
