@@ -331,8 +331,7 @@ pub struct ClientArgs {
 }
 
 /// Bytes that datagrams can have.
-const SIZES: RangeInclusive<u64> =
-    anysched_wire::SHORTEST as u64..=anysched_wire::LONGEST as u64;
+const SIZES: RangeInclusive<u64> = anysched_wire::SHORTEST as u64..=anysched_wire::LONGEST as u64;
 
 #[derive(clap::Args, Debug)]
 pub struct CheckArgs {

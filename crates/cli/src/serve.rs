@@ -117,22 +117,23 @@ fn table(load: &Load, served: &[Served]) -> String {
     let rounds = if load.rounds { " in rounds" } else { "" };
     let (clients, requests, mix) = (load.clients, load.requests, mix.join(", "));
     let _ = writeln!(text, "{clients} clients, {requests} requests each{rounds}: {mix}\n");
-    let mut lines = vec![
-        ["", "", "", "round trip", "", "", "in queue", "served in", ""].map(String::from),
-        ["policy", "cost", "requests/s", "mean", "p50", "p99", "p50", "p50", "lost"]
-            .map(String::from),
+    let head = [
+        ["", "", "requests/s", "", "round trip", "", "", "in queue", "served in", ""],
+        ["policy", "cost", "here", "there", "mean", "p50", "p99", "p50", "p50", "lost"],
     ];
+    let mut lines = head.map(|line| line.map(String::from)).to_vec();
     for Served { policy, told, report, .. } in served {
         let name = format!("{policy}{}", if *told { " *" } else { "" });
         for class in classes(report) {
             let time = |spread: &Option<Spread>, of: fn(&Spread) -> f64| {
                 spread.as_ref().map_or("-".into(), |spread| short_time(of(spread)))
             };
-            let Class { per_s, lost, round_trip, queued, served, .. } = class;
+            let Class { per_s, per_server_s, lost, round_trip, queued, served, .. } = class;
             lines.push([
                 name.clone(),
                 cost(class),
                 format!("{per_s:.1}"),
+                per_server_s.map_or("-".into(), |per_s| format!("{per_s:.1}")),
                 time(round_trip, |spread| spread.mean),
                 time(round_trip, |spread| spread.p50 as f64),
                 time(round_trip, |spread| spread.p99 as f64),
@@ -143,7 +144,8 @@ fn table(load: &Load, served: &[Served]) -> String {
         }
     }
     write_lines(&mut text, &lines);
-    text += "\nRound trips are by the clock of this computer, the others by the server's.\n";
+    text += "\nRound trips and \"here\" are by the clock of this computer, the others by the \
+             server's.\n";
     if served.iter().any(|served| served.told) {
         text += "* is told what a request costs, which this server knows.\n";
     }
@@ -196,6 +198,7 @@ fn as_json(load: &Load, served: &[Served]) -> Value {
             "sent": class.sent,
             "lost": class.lost,
             "requests_per_s": class.per_s,
+            "requests_per_server_s": class.per_server_s,
             "round_trip_ns": spread(&class.round_trip),
             "queued_ns": spread(&class.queued),
             "served_ns": spread(&class.served),
@@ -236,7 +239,8 @@ fn as_json(load: &Load, served: &[Served]) -> Value {
 }
 
 fn csv(served: &[Served]) -> String {
-    let mut text = "policy,clairvoyant,cost,sent,lost,requests_per_s".to_string();
+    let mut text =
+        "policy,clairvoyant,cost,sent,lost,requests_per_s,requests_per_server_s".to_string();
     for time in ["round_trip_ns", "queued_ns", "served_ns"] {
         for stat in ["mean", "p50", "p95", "p99", "max"] {
             let _ = write!(text, ",{time}_{stat}");
@@ -245,9 +249,10 @@ fn csv(served: &[Served]) -> String {
     text.push('\n');
     for Served { policy, told, report, .. } in served {
         for class in classes(report) {
-            let Class { sent, lost, per_s, .. } = class;
-            let cost = cost(class);
-            let _ = write!(text, "{policy},{told},{cost},{sent},{lost},{per_s}");
+            let Class { sent, lost, per_s, per_server_s, .. } = class;
+            let (cost, there) =
+                (cost(class), per_server_s.map_or(String::new(), |n| n.to_string()));
+            let _ = write!(text, "{policy},{told},{cost},{sent},{lost},{per_s},{there}");
             for spread in [&class.round_trip, &class.queued, &class.served] {
                 let _ = match spread {
                     Some(Spread { mean, p50, p95, p99, max }) => {

@@ -35,7 +35,8 @@ impl Boot {
     }
 
     /// Boots a [server](Boot::server) from an image that has been built, puts `load` on it and
-    /// tells it to quit.
+    /// tells it to quit. Its ports on this computer are the boot's, one for every
+    /// [`anysched_wire::CLIENTS_PER_SOCKET`] clients, or free ones if it has none.
     ///
     /// Errors: as [`Boot::run`]; no answer came for as long as the kernel may be silent; the
     /// network of this computer fails.
@@ -45,8 +46,9 @@ impl Boot {
         load: &Load,
         say: &mut dyn FnMut(&str),
     ) -> Result<(Report, Outcome), BootError> {
-        let clients = usize::from(load.clients);
-        let ports = free_ports(clients.div_ceil(anysched_wire::CLIENTS_PER_SOCKET))?;
+        let sockets = usize::from(load.clients).div_ceil(anysched_wire::CLIENTS_PER_SOCKET);
+        let given = self.udp_ports.clone();
+        let ports = if given.is_empty() { free_ports(sockets)? } else { given };
         let mut boot = self.clone();
         boot.arguments.push(("sockets".into(), ports.len().to_string()));
         let servers: Vec<SocketAddr> =

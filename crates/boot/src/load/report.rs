@@ -29,8 +29,11 @@ pub struct Class {
     pub sent: u64,
     /// How many of them were not answered in time.
     pub lost: u64,
-    /// Answers a second.
+    /// Answers a second, by this computer's clock.
     pub per_s: f64,
+    /// Answers a second, by the server's clock: not changed by what else this computer does. `None`
+    /// as for [`Report::clock`].
+    pub per_server_s: Option<f64>,
     /// From sending to the answer, by this computer's clock.
     pub round_trip: Option<Spread>,
     /// From when the server took the request from its socket to the beginning of the work, by the
@@ -115,11 +118,11 @@ impl Report {
         });
         let of = |class: usize, cost: &Cost| {
             let own = samples.iter().filter(|sample| usize::from(sample.class) == class);
-            Class::new(Some(cost.work), own.copied().collect(), elapsed)
+            Class::new(Some(cost.work), own.copied().collect(), elapsed, clock)
         };
         let only = costs.first().filter(|_| costs.len() == 1).map(|cost| cost.work);
         Report {
-            all: Class::new(only, samples.to_vec(), elapsed),
+            all: Class::new(only, samples.to_vec(), elapsed, clock),
             classes: costs.iter().enumerate().map(|(class, cost)| of(class, cost)).collect(),
             elapsed,
             strays,
@@ -129,15 +132,16 @@ impl Report {
 }
 
 impl Class {
-    fn new(work: Option<Span>, samples: Vec<Sample>, elapsed: Span) -> Class {
+    fn new(work: Option<Span>, samples: Vec<Sample>, elapsed: Span, clock: Option<f64>) -> Class {
         let answers: Vec<Answered> = samples.iter().filter_map(|sample| sample.answered).collect();
         let spread = |time: fn(&Answered) -> u64| Spread::of(answers.iter().map(time).collect());
-        let per_s = answers.len() as f64 * 1e9 / elapsed.0 as f64;
+        let per_s = answers.len() as f64 * 1e9 / elapsed.0.max(1) as f64;
         Class {
             work,
             sent: samples.len() as u64,
             lost: (samples.len() - answers.len()) as u64,
-            per_s: if elapsed.0 > 0 { per_s } else { 0.0 },
+            per_s,
+            per_server_s: clock.filter(|&clock| clock > 0.0).map(|clock| per_s / clock),
             round_trip: spread(|answer| answer.round_trip),
             queued: spread(|answer| answer.queued),
             served: spread(|answer| answer.served),
@@ -173,13 +177,14 @@ mod tests {
             Sample { class: 0, sent: S, answered: answer(2 * S, 30, 7 * S) },
             Sample { class: 1, sent: S, answered: None },
             Sample { class: 0, sent: 3 * S, answered: answer(4 * S, 10, 8 * S) },
-            Sample { class: 1, sent: 4 * S, answered: answer(5 * S, 80, 10 * S) },
+            Sample { class: 1, sent: 4 * S, answered: answer(5 * S, 80, 13 * S) },
         ];
         let report = Report::new(&costs, &samples, 3);
         assert_eq!((report.elapsed, report.strays), (Span(4 * S), 3));
-        assert_eq!(report.clock, Some(1.0), "3 s of theirs in 3 s of ours");
+        assert_eq!(report.clock, Some(2.0), "6 s of theirs in 3 s of ours");
         let [first, second] = &report.classes[..] else { panic!("two classes") };
         assert_eq!((first.sent, first.lost, first.per_s), (2, 0, 0.5));
+        assert_eq!(first.per_server_s, Some(0.25));
         assert_eq!((second.sent, second.lost, second.per_s), (2, 1, 0.25));
         assert_eq!(first.round_trip.unwrap().mean, 20.0);
         assert_eq!(first.queued.unwrap().max, 4);

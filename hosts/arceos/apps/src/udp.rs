@@ -31,8 +31,10 @@ use crate::Kernel;
 use crate::crew::{Task, argument, now};
 use crate::work::Burner;
 
-/// Between two looks at the network, in nanoseconds.
-const POLL: u64 = 50_000;
+/// Between two looks at the network, in nanoseconds. A look takes 6 to 7 µs, sleep and waking
+/// included: 3 % of the CPU under policies that let the receiver preempt, 12 % if it looked every
+/// 50 µs.
+const POLL: u64 = 200_000;
 
 /// An argument that is one of two words: whether it is the second. The first is the default.
 fn is_second(name: &str, [first, second]: [&str; 2]) -> bool {
@@ -52,7 +54,7 @@ struct Server {
     unsent: AtomicU64,
 }
 
-/// A request, and what to do with it is known.
+/// A request that has come.
 struct Job {
     request: Request,
     arrival: u64,
