@@ -13,9 +13,9 @@ use anysched_core::{
     registry,
 };
 
+use crate::clock::{self, Clock};
 use crate::gc::Gc;
 use crate::log::CpuLog;
-use crate::clock::{self, Clock};
 use crate::mailbox::{self, Mailbox};
 use crate::task::PolicyTask;
 use crate::{BaseScheduler, MAX_CPUS};
@@ -139,11 +139,7 @@ impl<T, const S: usize> PolicyScheduler<T, S> {
     }
 
     #[inline]
-    fn call<R>(
-        &mut self,
-        now: u64,
-        call: impl FnOnce(&mut dyn Scheduler, &mut Cx<'_>) -> R,
-    ) -> R {
+    fn call<R>(&mut self, now: u64, call: impl FnOnce(&mut dyn Scheduler, &mut Cx<'_>) -> R) -> R {
         call(&mut *self.policy, &mut Cx::new(Time(now), &mut self.kicks))
     }
 
