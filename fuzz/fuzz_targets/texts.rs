@@ -1,9 +1,10 @@
-//! Values in text form: times, CPU lists, topologies, distributions, policy parameters.
+//! Values in text form: times, CPU lists, profiles, topologies, distributions, policy parameters.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 
+use anysched_core::policy::pbg::Profile;
 use anysched_core::registry::POLICIES;
 use anysched_core::{CpuSet, Machine, Span};
 use anysched_workload::dist::Dist;
@@ -16,6 +17,9 @@ fuzz_target!(|text: &str| {
         && set != CpuSet::Few(0)
     {
         assert_eq!(CpuSet::parse(&set.to_string()), Ok(set));
+    }
+    if let Ok(profile) = Profile::parse(text) {
+        assert_eq!(Profile::parse(&profile.to_string()), Ok(profile));
     }
     let _ = Machine::parse(text);
     let _ = Dist::parse(text, "/nonexistent".as_ref());

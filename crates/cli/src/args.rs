@@ -100,6 +100,9 @@ pub struct RunArgs {
     /// How many seeds each row has, instead of the file's
     #[arg(long, value_parser = whole::<u32>(1..=100_000), allow_negative_numbers = true)]
     pub seeds: Option<u32>,
+    /// Where the runs are made
+    #[arg(long, value_enum, default_value_t = HostName::Sim)]
+    pub host: HostName,
     /// What is printed
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
@@ -113,9 +116,22 @@ pub struct RunArgs {
     /// Also record the calls and answers of the policy in the first run of each row, for `replay`
     #[arg(long, value_name = "LOG")]
     pub record: Option<PathBuf>,
+    /// Also write what the policy learned in the first run of each row (in its rehearsal, if it
+    /// has one) for runs that go by it, as the value of its parameter: `--set KEY=@FILE`
+    #[arg(long, value_name = "FILE")]
+    pub learned: Option<PathBuf>,
     /// Runs made at the same time [default: as many as the machine runs threads]
     #[arg(long, value_parser = whole::<u16>(1..=65_535), allow_negative_numbers = true)]
     pub jobs: Option<u16>,
+}
+
+/// Where an experiment's runs are made.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostName {
+    /// In the simulator
+    Sim,
+    /// In the unikernel ArceOS, booted in QEMU for each run; an instruction takes a nanosecond
+    Arceos,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,6 +190,10 @@ pub struct ReproduceArgs {
     /// Smaller experiments, as their files say: for a first look
     #[arg(long)]
     pub quick: bool,
+    /// Where the runs are made; experiments for other hosts than the simulator are in folders of
+    /// their names
+    #[arg(long, value_enum, default_value_t = HostName::Sim)]
+    pub host: HostName,
     /// Where the folders of the papers are
     #[arg(long, default_value = "experiments", value_name = "DIR")]
     pub experiments: PathBuf,

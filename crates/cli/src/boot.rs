@@ -7,7 +7,7 @@ use crate::run::{TraceFormat, write_events};
 use crate::serve;
 use anysched_boot::arceos::{Boot, Clock, Kernel, Outcome};
 use anysched_core::Machine;
-use anysched_core::registry::{self, PolicyInfo};
+use anysched_core::registry::{self, Nature, PolicyInfo};
 use anysched_lab::{HostedRun, PolicyUsed, Results, output as formats};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -52,8 +52,8 @@ fn arceos(args: &ArceosArgs) -> Result<(), Failure> {
         if let Some(path) = &args.learned {
             write_learned(&beside(path), name, &outcome)?;
         }
-        runs.push(HostedRun { policy: used(row), metrics: kernel::metrics(&outcome) });
         say_values(args, name, &outcome);
+        runs.push(HostedRun { policy: used(row), hosted: kernel::hosted(outcome) });
     }
     let results = results(args, runs);
     output::print(&match args.format {
@@ -85,7 +85,13 @@ fn results(args: &ArceosArgs, runs: Vec<HostedRun>) -> Results {
     let load = if with.is_empty() { args.app.clone() } else { format!("{}: {with}", args.app) };
     let machine = format!("{cpus} in QEMU, {clock}");
     let shown: Vec<&str> = COLUMNS.to_vec();
-    Results::of_host("arceos", [&title, question], [&machine, &load, "real"], &shown, runs)
+    Results::of_host(
+        "arceos",
+        [&title, question],
+        [&machine, &load, "the kernel's own"],
+        &shown,
+        runs,
+    )
 }
 
 /// What is shown, where there is data.
@@ -179,12 +185,17 @@ fn rehearsed(host: &ArceOs, row: &Row, say: &mut dyn FnMut(&str)) -> Result<Outc
 }
 
 pub fn used(row: &Row) -> PolicyUsed {
-    let nature = row.info.map(|info| (info.nature)(&borrowed(&row.boot.settings)));
+    let nature = row.info.and_then(|info| (info.nature)(&borrowed(&row.boot.settings)).ok());
     PolicyUsed {
         label: row.boot.policy.clone(),
         name: row.boot.policy.clone(),
         settings: row.boot.settings.clone(),
-        clairvoyant: nature.is_some_and(|nature| nature.is_ok_and(|nature| nature.clairvoyant)),
+        // Of ArceOS's own schedulers it is taken for granted.
+        nature: nature.unwrap_or(Nature {
+            clairvoyant: false,
+            rehearsed: false,
+            work_conserving: true,
+        }),
     }
 }
 

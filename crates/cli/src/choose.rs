@@ -3,6 +3,7 @@
 use crate::args::Selection;
 use crate::output::Failure;
 use anysched_lab::{Experiment, Plan};
+use std::borrow::Cow;
 
 /// Reads the experiment and changes what the command line says.
 pub fn experiment(selection: &Selection) -> Result<Experiment, Failure> {
@@ -28,13 +29,23 @@ pub fn changed(
             "policy" => "policies are chosen with --policy NAME,…",
             "seeds" => "their number is chosen with --seeds N",
             _ => {
-                experiment = experiment.with_setting(key, value).map_err(Failure::pointing)?;
+                let value = from_here(value)?;
+                experiment = experiment.with_setting(key, &value).map_err(Failure::pointing)?;
                 continue;
             }
         };
         return Err(Failure::from(format!("--set \"{setting}\": {how}")));
     }
     Ok(experiment)
+}
+
+/// A value that is in a file, with the file's full name: one on the command line is meant from the
+/// working directory, one in an experiment from there.
+fn from_here(value: &str) -> Result<Cow<'_, str>, Failure> {
+    let Some(file) = value.strip_prefix('@') else { return Ok(value.into()) };
+    let full = std::path::absolute(file)
+        .map_err(|error| Failure::from(format!("--set \"…={value}\": {error}")))?;
+    Ok(format!("@{}", full.display()).into())
 }
 
 /// As [`experiment`], with another number of seeds if there is one.

@@ -10,6 +10,9 @@ use std::path::PathBuf;
 use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
+/// How long a kernel may be silent: programs print when they are done.
+pub const PATIENCE: Duration = Duration::from_secs(600);
+
 /// ArceOS in QEMU, an instruction a nanosecond.
 pub struct ArceOs {
     /// How long a kernel may be silent.
@@ -51,6 +54,10 @@ impl Host for ArceOs {
         "arceos"
     }
 
+    fn costs(&self) -> &'static str {
+        "the kernel's own"
+    }
+
     fn schedulers(&self) -> &'static [&'static str] {
         &STOCK
     }
@@ -81,7 +88,7 @@ impl Host for ArceOs {
             }
         }
         let outcome = self.boot(&boot, &mut |_| ())?;
-        Ok(Hosted { metrics: metrics(&outcome), learned: outcome.learned })
+        Ok(hosted(outcome))
     }
 }
 
@@ -103,8 +110,19 @@ pub fn with_learned(settings: &[(String, String)], learned: &Settings) -> Settin
     all
 }
 
-/// What a program's tasks have shown, in the simulator's terms.
-pub fn metrics(outcome: &Outcome) -> Metrics {
+/// What came of a boot, in the simulator's terms.
+pub fn hosted(outcome: Outcome) -> Hosted {
+    let mut unknown = Vec::new();
+    if outcome.value("switches").is_none() {
+        unknown.push("context_switches");
+    }
+    if outcome.tasks.iter().any(|task| task.service.is_none()) {
+        unknown.extend(["dispatches", "waiting_time_ns", "slowdown", "busy_ns", "utilisation"]);
+    }
+    Hosted { metrics: metrics(&outcome), unknown, learned: outcome.learned }
+}
+
+fn metrics(outcome: &Outcome) -> Metrics {
     let mut metrics = Metrics::default();
     for task in &outcome.tasks {
         let turnaround = task.finish.since(task.arrival);

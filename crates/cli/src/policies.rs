@@ -25,22 +25,38 @@ pub fn policies(args: &PoliciesArgs) -> Result<(), Failure> {
     output::print(&text)
 }
 
-/// Marks policies that need to know how long tasks will run.
-fn mark(policy: &PolicyInfo) -> &'static str {
-    if policy.clairvoyant { "*" } else { "" }
+/// What a policy needs to know that no kernel does when a load first comes: a mark, and in words.
+fn needs(policy: &PolicyInfo) -> Option<(&'static str, &'static str)> {
+    let rehearsed = (policy.nature)(&[]).is_ok_and(|nature| nature.rehearsed);
+    match (policy.clairvoyant, rehearsed) {
+        (true, _) => Some(ORACLE),
+        (false, true) => Some(REHEARSAL),
+        (false, false) => None,
+    }
 }
 
-const ORACLE: &str = "needs to know how long tasks will run, which no kernel does";
+const ORACLE: (&str, &str) = ("*", "needs to know how long tasks will run, which no kernel does");
+const REHEARSAL: (&str, &str) = ("†", "needs a rehearsal: an earlier run of the same load");
+
+fn mark(policy: &PolicyInfo) -> &'static str {
+    needs(policy).map_or("", |(mark, _)| mark)
+}
+
+/// The marks that these policies have, with what they mean.
+fn marks(policies: &[&PolicyInfo]) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let used = |known: &(&str, &str)| policies.iter().any(|policy| needs(policy) == Some(*known));
+    [ORACLE, REHEARSAL].into_iter().filter(used)
+}
 
 fn list(policies: &[&PolicyInfo]) -> String {
     let name = |policy: &PolicyInfo| format!("{}{}", policy.name, mark(policy));
-    let width = policies.iter().map(|policy| name(policy).len()).max().unwrap_or(0);
+    let width = policies.iter().map(|policy| name(policy).chars().count()).max().unwrap_or(0);
     let mut text = String::new();
     for policy in policies {
         let _ = writeln!(text, "{:width$}  {}", name(policy), policy.summary);
     }
-    if policies.iter().any(|policy| policy.clairvoyant) {
-        let _ = writeln!(text, "\n* {ORACLE}");
+    for (number, (mark, words)) in marks(policies).enumerate() {
+        let _ = writeln!(text, "{}{mark} {words}", if number == 0 { "\n" } else { "" });
     }
     text
 }
@@ -48,8 +64,8 @@ fn list(policies: &[&PolicyInfo]) -> String {
 fn explain(policy: &PolicyInfo) -> String {
     let mut text = format!("{}: {}\n", policy.name, policy.summary);
     let _ = writeln!(text, "source: {}", policy.source);
-    if policy.clairvoyant {
-        let _ = writeln!(text, "{ORACLE}");
+    if let Some((_, words)) = needs(policy) {
+        let _ = writeln!(text, "{words}");
     }
     text.push_str("\nparameters:\n");
     for param in (policy.params)() {
@@ -70,8 +86,8 @@ fn markdown(policies: &[&PolicyInfo], pages: Option<&str>) -> String {
         let mark = mark(policy).replace('*', "\\*");
         let _ = writeln!(text, "| {shown}{mark} | {summary} | {source} |");
     }
-    if policies.iter().any(|policy| policy.clairvoyant) {
-        let _ = writeln!(text, "\n\\* {ORACLE}");
+    for (mark, words) in marks(policies) {
+        let _ = writeln!(text, "\n{} {words}", mark.replace('*', "\\*"));
     }
     text
 }
@@ -103,6 +119,7 @@ fn describe(policy: &PolicyInfo) -> Value {
         "summary": policy.summary,
         "source": policy.source,
         "clairvoyant": policy.clairvoyant,
+        "rehearsed": (policy.nature)(&[]).is_ok_and(|nature| nature.rehearsed),
         "params": params,
     })
 }

@@ -1,15 +1,20 @@
 //! `anysched reproduce`.
 
-use crate::args::{ListFormat, ReproduceArgs};
+use crate::args::{HostName, ListFormat, ReproduceArgs};
 use crate::choose;
 use crate::output::{self, Failure};
 use crate::progress::with_bar;
+use crate::run::run_on;
 use anysched_lab::{Experiment, Results, output as formats};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
-    let files = experiments(&args.experiments, &args.paper)?;
+    let host = match args.host {
+        HostName::Sim => None,
+        HostName::Arceos => Some("arceos"),
+    };
+    let files = experiments(&args.experiments, &args.paper, host)?;
     if let Some(folder) = &args.out {
         output::require_folder(folder)?;
     }
@@ -21,7 +26,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
             experiment = experiment.quick().map_err(Failure::pointing)?;
         }
         let plan = choose::plan(&experiment)?;
-        all.push(with_bar(args.jobs, cancel, |options| plan.run(options))?);
+        all.push(with_bar(args.jobs, cancel, |options| run_on(args.host, &plan, options))?);
         if cancel.load(Ordering::Relaxed) {
             break;
         }
@@ -54,9 +59,9 @@ fn print(args: &ReproduceArgs, all: &[Results]) -> Result<(), Failure> {
     })
 }
 
-/// The experiment files of a paper, by name.
-fn experiments(folder: &Path, paper: &str) -> Result<Vec<PathBuf>, Failure> {
-    let of_paper = folder.join(paper);
+/// The experiment files of a paper, by name: for the simulator, or for another host.
+fn experiments(folder: &Path, paper: &str, host: Option<&str>) -> Result<Vec<PathBuf>, Failure> {
+    let mut of_paper = folder.join(paper);
     if !of_paper.is_dir() {
         let papers = entries(folder)?.into_iter().filter(|path| path.is_dir());
         let names: Vec<String> = papers
@@ -68,6 +73,12 @@ fn experiments(folder: &Path, paper: &str) -> Result<Vec<PathBuf>, Failure> {
              look)",
             folder.display()
         )));
+    }
+    if let Some(host) = host {
+        of_paper.push(host);
+        if !of_paper.is_dir() {
+            return Err(Failure::from(format!("{paper} has no experiments for {host}")));
+        }
     }
     let mut files = entries(&of_paper)?;
     files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));

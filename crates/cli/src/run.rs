@@ -1,12 +1,13 @@
 //! `anysched run` and `anysched check`.
 
-use crate::args::{CheckArgs, Format, RunArgs};
+use crate::args::{CheckArgs, Format, HostName, RunArgs};
 use crate::choose;
+use crate::kernel::{self, ArceOs};
 use crate::output::{self, Failure, write_whole};
 use crate::progress::with_bar;
 use anysched_core::recorder::{LogError, LogReader, Recorder};
 use anysched_core::{Scheduler, TaskId, Time};
-use anysched_lab::{Plan, Results, output as formats, output::Form};
+use anysched_lab::{Plan, Results, RunError, RunOptions, output as formats, output::Form};
 use anysched_trace::decisions;
 use anysched_trace::ftrace::FtraceWriter;
 use anysched_trace::perfetto::PerfettoWriter;
@@ -19,14 +20,18 @@ use std::rc::Rc;
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let plan = choose::plan(&choose::with_seeds(&args.selection, args.seeds)?)?;
     let trace = args.trace.as_deref().map(TraceFormat::of).transpose()?;
-    for path in args.trace.iter().chain(&args.record) {
+    for path in args.trace.iter().chain(&args.record).chain(&args.learned) {
         output::require_place(path)?;
     }
     if let Some(folder) = &args.out {
         output::require_folder(folder)?;
     }
     let cancel = output::cancel_on_interrupt()?;
-    let results = with_bar(args.jobs, cancel, |options| plan.run(options))?;
+    let simulated = args.host == HostName::Sim;
+    if !simulated && (args.trace.is_some() || args.record.is_some() || args.learned.is_some()) {
+        return Err("what a kernel does is traced and recorded with `anysched boot`".into());
+    }
+    let results = with_bar(args.jobs, cancel, |options| run_on(args.host, &plan, options))?;
     if let (Some(path), Some(format)) = (&args.trace, trace) {
         for (group, policy) in results.runs() {
             let path = path_of_run(path, &plan, group, policy);
@@ -37,6 +42,16 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         for (group, policy) in results.runs() {
             let path = path_of_run(path, &plan, group, policy);
             write_log(&plan, group, policy, &path)?;
+        }
+    }
+    if let Some(path) = &args.learned {
+        let mut written = 0;
+        for (group, policy) in results.runs() {
+            let path = path_of_run(path, &plan, group, policy);
+            written += write_learned(&plan, group, policy, &path)?;
+        }
+        if written == 0 {
+            eprintln!("anysched: none of these policies has learned anything");
         }
     }
     if let Some(folder) = &args.out {
@@ -53,6 +68,14 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         return Ok(());
     }
     Err(interrupted(&results))
+}
+
+/// Makes the runs where they are wanted.
+pub fn run_on(host: HostName, plan: &Plan, options: &RunOptions<'_>) -> Result<Results, RunError> {
+    match host {
+        HostName::Sim => plan.run(options),
+        HostName::Arceos => plan.run_on(&ArceOs::new(kernel::PATIENCE), options),
+    }
 }
 
 /// Says which part of the results there is.
@@ -216,6 +239,25 @@ fn write_log(plan: &Plan, group: usize, policy: usize, path: &Path) -> Result<()
     plan.run_one_wrapped(group, policy, 0, NoTrace, record)?;
     let log = log.0.borrow();
     write_whole(path, |out| out.write_all(&log))
+}
+
+/// Makes the first run of a row again, up to what its policy learns, and writes that: a file for
+/// each parameter. Returns how many.
+fn write_learned(plan: &Plan, group: usize, policy: usize, path: &Path) -> Result<usize, Failure> {
+    let learned = plan.learned(group, policy, 0)?;
+    for (name, value) in &learned {
+        let mut path = path.to_path_buf();
+        if learned.len() > 1 {
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let extension = path.extension().map(|extension| extension.to_string_lossy());
+            let extension = extension.map_or_else(String::new, |extension| format!(".{extension}"));
+            path.set_file_name(format!("{stem}-{name}{extension}"));
+        }
+        write_whole(&path, |out| writeln!(out, "{value}"))?;
+        let label = &plan.policies()[policy].label;
+        eprintln!("anysched: wrote what {label} learned: {name}=@{}", path.display());
+    }
+    Ok(learned.len())
 }
 
 pub fn check(args: &CheckArgs) -> Result<(), Failure> {

@@ -53,7 +53,7 @@ pub fn serve(args: &ArceosArgs) -> Result<(), Failure> {
         let kernel = host.image(row.boot.image)?;
         let mut say = |line: &str| eprintln!("{name}: {line}");
         let (report, outcome) = row.boot.serve(&kernel, &load, &mut say)?;
-        let told = boot::used(row).clairvoyant;
+        let told = boot::used(row).nature.clairvoyant;
         served.push(Served { policy: name.clone(), told, report, outcome });
     }
     output::print(&match args.format {

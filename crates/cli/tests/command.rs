@@ -79,7 +79,7 @@ fn json_has_the_documented_keys() {
     for row in rows {
         let mut names = keys(row);
         names.sort_unstable();
-        assert_eq!(names, ["axes", "clairvoyant", "metrics", "policy", "seeds"]);
+        assert_eq!(names, ["axes", "clairvoyant", "metrics", "policy", "rehearsed", "seeds"]);
         assert_eq!(keys(&row["axes"]), ["workload.0.tasks"]);
         assert_eq!(row["seeds"], 2);
         for (name, metric) in row["metrics"].as_object().unwrap() {
@@ -98,7 +98,11 @@ fn csv_has_a_line_per_row_and_as_many_fields_as_names() {
     let text = small().stdout(&["run", "small.toml", "--format", "csv"]);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 1 + 4);
-    assert!(lines[0].starts_with("experiment,spec_hash,host,policy,clairvoyant,workload.0.tasks,"));
+    assert!(
+        lines[0].starts_with(
+            "experiment,spec_hash,host,policy,clairvoyant,rehearsed,workload.0.tasks,"
+        )
+    );
     let fields = |line: &str| line.split(',').count();
     assert!(lines.iter().all(|line| fields(line) == fields(lines[0])));
 }
@@ -161,7 +165,7 @@ fn a_run_that_fails_leaves_nothing_behind() {
 #[test]
 fn outputs_that_cannot_be_written_are_refused_before_the_run() {
     let folder = small();
-    for option in ["--trace", "--record"] {
+    for option in ["--trace", "--record", "--learned"] {
         let message =
             folder.stderr(&["run", "small.toml", option, "no-folder/x.txt", "--out", "results"]);
         assert!(message.contains("no-folder"), "{message}");
@@ -245,6 +249,64 @@ fn a_log_of_another_policy_differs() {
     folder.write("other.log", renamed(b"zz"));
     let message = folder.stderr(&["replay", "other.log"]);
     assert_eq!(message, "anysched: other.log: there is no policy `zz` here\n");
+}
+
+#[test]
+fn what_is_learned_can_be_gone_by() {
+    let folder = small();
+    let run = ["run", "small.toml", "--set", "workload.0.tasks=5", "--seeds", "1"];
+    let json = ["--format", "json"];
+    let pbg = [&run[..], &["--policy", "pbg", "--learned", "a.profile"], &json].concat();
+    let output = folder.run(&pbg);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said, "anysched: wrote what pbg learned: profile=@a.profile\n");
+    let rehearsed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let profile = String::from_utf8(folder.read("a.profile")).unwrap();
+    assert_eq!(profile.matches('=').count(), 5, "{profile}");
+    assert_eq!(rehearsed["rows"][0]["rehearsed"], true);
+
+    // Without a rehearsal, and as told by somebody who knows, the results are the same.
+    let again = ["--policy", "pbg", "--set", "profile=@a.profile"];
+    let told = ["--set", "profile_source=given"];
+    for more in [&again[..], &[again, ["--learned", "c.profile", "--jobs", "1"]].concat()] {
+        let results: Value =
+            serde_json::from_str(&folder.stdout(&[&run[..], more, &json].concat())).unwrap();
+        assert_eq!(results["rows"][0]["metrics"], rehearsed["rows"][0]["metrics"]);
+    }
+    let results = folder.stdout(&[&run[..], &again, &told, &json].concat());
+    let results: Value = serde_json::from_str(&results).unwrap();
+    assert_eq!(results["rows"][0]["metrics"], rehearsed["rows"][0]["metrics"]);
+    assert_eq!(results["rows"][0]["clairvoyant"], true);
+    assert_eq!(folder.names(), ["a.profile", "small.toml"], "a plan learns nothing");
+
+    // In an experiment, the name is relative to its folder; a row each has a file of its own.
+    std::fs::create_dir(folder.join("sub")).unwrap();
+    let entry = "{ name = \"pbg\", profile = \"@../a.profile\" }, \"rr\", \
+                 { name = \"pbg\", label = \"new one\" }";
+    let text = SMALL.replace("\"rr\"]", &format!("{entry}]"));
+    folder.write("sub/x.toml", text.replace("[5, 20]", "[5]"));
+    folder.stdout(&["run", "sub/x.toml", "--learned", "b.profile"]);
+    assert_eq!(folder.names(), ["a.profile", "b-new_one.profile", "small.toml", "sub"]);
+    let missing = folder.stderr(&[&run[..], &["--policy", "pbg", "--set", "profile=@no"]].concat());
+    assert!(missing.contains("cannot be read"), "{missing}");
+}
+
+/// The log has what the policy was built from, so that it replays without the rehearsal.
+#[test]
+fn a_log_of_a_rehearsed_policy_replays() {
+    let folder = small();
+    folder.stdout(&[
+        "run",
+        "small.toml",
+        "--policy",
+        "pbg",
+        "--set",
+        "workload.0.tasks=5",
+        "--record",
+        "x.log",
+    ]);
+    let said = folder.stdout(&["replay", "x.log"]);
+    assert!(said.starts_with("pbg: ") && said.ends_with("no decision differs\n"), "{said}");
 }
 
 #[test]

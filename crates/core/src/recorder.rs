@@ -85,6 +85,10 @@ use crate::{Arrival, Cx, Off, Pick, Scheduler};
 pub trait LogSink {
     /// Takes the next bytes. A record is written in two or more pieces.
     fn write(&mut self, bytes: &[u8]);
+
+    /// A record is complete: what has been written so far can be read by itself.
+    #[inline]
+    fn record_ends(&mut self) {}
 }
 
 impl LogSink for Vec<u8> {
@@ -96,6 +100,9 @@ impl LogSink for Vec<u8> {
 impl<W: LogSink + ?Sized> LogSink for &mut W {
     fn write(&mut self, bytes: &[u8]) {
         (**self).write(bytes);
+    }
+    fn record_ends(&mut self) {
+        (**self).record_ends();
     }
 }
 
@@ -155,6 +162,7 @@ impl<S: Scheduler, W: LogSink> Recorder<S, W> {
         let mut log = Encoder::new(&mut self.sink);
         log.answer(cx.now, pick, &kicks, (timer != self.timer).then_some(timer));
         log.finish();
+        self.sink.record_ends();
         self.timer = timer;
         if !kicks.is_empty() {
             kicks.iter().for_each(|cpu| cx.kick(cpu));

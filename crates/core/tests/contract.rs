@@ -1,6 +1,7 @@
 //! Every registered policy keeps the contract, in every layout, under a random host.
 
 mod host;
+mod rehearsal;
 
 use anysched_core::checked::{OnViolation, Rules};
 use anysched_core::params::ParamInfo;
@@ -8,6 +9,7 @@ use anysched_core::recorder::LogReader;
 use anysched_core::registry::{POLICIES, PolicyInfo};
 use anysched_core::{Checked, Machine, Recorder, Scheduler, Span};
 use host::{Host, Load};
+use rehearsal::{rehearsed, text};
 
 /// Longer than any run, so only a task that never runs waits for so long.
 const FOR_EVER: Span = Span::from_s(600);
@@ -86,6 +88,8 @@ fn play(
         on_violation: OnViolation::Collect,
         ..Rules::default()
     };
+    let settings = &rehearsed(policy, settings, machine, load, seed);
+    let settings = &text(settings);
     let built = (policy.build)(machine, settings).unwrap();
     let recorded = Recorder::new(built, machine, policy.name, settings, Vec::new());
     let mut host = Host::new(Checked::new(recorded, machine, rules), machine, load, seed);

@@ -1,6 +1,7 @@
 //! The data plane allocates nothing: no policy, in no layout, once its tasks are attached.
 
 mod host;
+mod rehearsal;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -13,6 +14,7 @@ use anysched_core::{
     Span, TaskId, TaskParams, Time,
 };
 use host::{Host, Load};
+use rehearsal::{rehearsed, text};
 
 thread_local! {
     /// How often this thread has asked the allocator for memory. `const` and without a destructor,
@@ -172,7 +174,8 @@ fn the_data_plane_of_no_policy_allocates() {
         let machine = Machine::parse(machine).unwrap();
         for policy in POLICIES {
             for settings in layouts(policy, &machine) {
-                let built = (policy.build)(&machine, &settings).unwrap();
+                let settings = rehearsed(policy, &settings, &machine, LOAD, 7);
+                let built = (policy.build)(&machine, &text(&settings)).unwrap();
                 if let Some(wrong) = play(built, &machine) {
                     found.push(format!("{} {settings:?}: {wrong}", policy.name));
                 }

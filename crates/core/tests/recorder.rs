@@ -1,6 +1,7 @@
 //! Logs read back as written, replay to the same answers, and are never trusted.
 
 mod host;
+mod rehearsal;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -19,6 +20,7 @@ use anysched_core::{
 };
 use host::{Host, Load};
 use proptest::prelude::*;
+use rehearsal::{rehearsed, text};
 
 const LOAD: Load = Load {
     tasks: 10,
@@ -36,7 +38,10 @@ fn build(log: &[u8]) -> Option<Box<dyn Scheduler>> {
 
 /// The log of a random run.
 fn record(policy: &str, machine: &Machine, settings: &[(&str, &str)], picks: u64) -> Vec<u8> {
-    let built = (registry::policy(policy).unwrap().build)(machine, settings).unwrap();
+    let known = registry::policy(policy).unwrap();
+    let settings = &rehearsed(known, settings, machine, LOAD, 1);
+    let settings = &text(settings);
+    let built = (known.build)(machine, settings).unwrap();
     let recorder = Recorder::new(built, machine, policy, settings, Vec::new());
     let mut host = Host::new(recorder, machine, LOAD, 1);
     while host.picks < picks {

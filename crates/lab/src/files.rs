@@ -11,6 +11,7 @@ use anysched_workload::import::ImportError;
 use anysched_workload::model::Model;
 use anysched_workload::tasks_csv::TaskList;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -45,7 +46,7 @@ impl Files {
         &self.hashes
     }
 
-    fn read(&mut self, name: &str, at: &Node) -> Result<Vec<u8>, Fault> {
+    fn read(&mut self, name: &str, at: &Range<usize>) -> Result<Vec<u8>, Fault> {
         let path = self.directory.join(name);
         // A device or a pipe may have no end.
         let read = std::fs::metadata(&path).and_then(|meta| match meta.is_file() {
@@ -57,11 +58,20 @@ impl Files {
                 true => "the current directory".to_string(),
                 false => self.directory.display().to_string(),
             };
-            Fault::at(&at.at, format!("\"{name}\" cannot be read: {error}"))
+            Fault::at(at, format!("\"{name}\" cannot be read: {error}"))
                 .help(format!("it is looked for in {directory}, beside the experiment"))
         })?;
         self.hashes.insert(name.to_string(), blake3::hash(&bytes));
         Ok(bytes)
+    }
+
+    /// The text of a file that is named at `at`.
+    pub(crate) fn text(&mut self, name: &str, at: &Range<usize>) -> Result<Arc<str>, Fault> {
+        let bytes = self.read(name, at)?;
+        String::from_utf8(bytes).map(Arc::from).map_err(|error| {
+            let line = 1 + lines_in(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
+            Fault::at(at, format!("\"{name}\" is not text: line {line} is not UTF-8"))
+        })
     }
 
     /// The model in the file that `node` names; `options` are what else `parse` depends on.
@@ -76,7 +86,7 @@ impl Files {
         if let Some(model) = self.models.get(&key) {
             return Ok(Arc::clone(model));
         }
-        let bytes = self.read(name, node)?;
+        let bytes = self.read(name, &node.at)?;
         let refused = |what: String| Fault::at(&node.at, format!("\"{name}\": {what}"));
         let mut model = parse(&bytes).map_err(|error| refused(error.to_string()))?;
         model.validate().map_err(|error| refused(error.to_string()))?;
@@ -104,7 +114,7 @@ impl Files {
         if let Some(tasks) = self.tasks.get(name) {
             return Ok(Arc::clone(tasks));
         }
-        let bytes = self.read(name, node)?;
+        let bytes = self.read(name, &node.at)?;
         let tasks = parse(&bytes, name).map_err(|error| Fault::at(&node.at, error))?;
         if tasks.rows().is_empty() {
             return Err(Fault::at(&node.at, format!("\"{name}\" has no tasks"))
@@ -131,7 +141,7 @@ impl Files {
         }
         let found = match source {
             Source::Host => topology::host(),
-            _ => topology::parse(spec, &self.read(spec, node)?),
+            _ => topology::parse(spec, &self.read(spec, &node.at)?),
         };
         let found = found.map_err(|error| {
             Fault::at(&node.at, format!("{}: {}", error.place, error.message)).help(error.remedy)
@@ -169,11 +179,15 @@ impl Files {
         if let Some(file) = file.map(str::trim)
             && !file.is_empty()
         {
-            self.read(file, node)?;
+            self.read(file, &node.at)?;
         }
         let dist = Dist::parse(text, &self.directory)
             .map_err(|error| Fault::at(&node.at, error.to_string()))?;
         self.dists.insert(text.to_string(), dist.clone());
         Ok(dist)
     }
+}
+
+fn lines_in(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|&&byte| byte == b'\n').count()
 }

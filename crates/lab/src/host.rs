@@ -11,6 +11,9 @@ pub trait Host: Sync {
     /// Its name, for results.
     fn name(&self) -> &'static str;
 
+    /// What scheduling costs there, in words.
+    fn costs(&self) -> &'static str;
+
     /// Makes a run.
     ///
     /// Errors: it could not be finished, or the host cannot do what it asks for.
@@ -46,8 +49,23 @@ pub enum By<'a> {
 pub struct Hosted {
     /// What was measured.
     pub metrics: Metrics,
+    /// Metrics, by name, that the host could not measure in this run.
+    pub unknown: Vec<&'static str>,
     /// What the policy has learned for a later run.
     pub learned: Settings,
+}
+
+impl Hosted {
+    /// The values of the columns.
+    pub(crate) fn values(&self) -> Box<[f64]> {
+        let mut values = columns::measure(&self.metrics);
+        for (value, column) in values.iter_mut().zip(columns::columns()) {
+            if self.unknown.contains(&column.metric) {
+                *value = f64::NAN;
+            }
+        }
+        values
+    }
 }
 
 /// A run that a host has made by itself, outside an experiment.
@@ -55,8 +73,8 @@ pub struct Hosted {
 pub struct HostedRun {
     /// The policy.
     pub policy: PolicyUsed,
-    /// What was measured.
-    pub metrics: Metrics,
+    /// What came of it.
+    pub hosted: Hosted,
 }
 
 impl Results {
@@ -81,7 +99,7 @@ impl Results {
         let row = |(policy, run): (usize, &HostedRun)| Row {
             group: 0,
             policy,
-            runs: vec![Run { index: 0, seed: 0, values: columns::measure(&run.metrics) }],
+            runs: vec![Run { index: 0, seed: 0, values: run.hosted.values() }],
         };
         Results {
             host,

@@ -5,7 +5,7 @@ use crate::error::Fault;
 use crate::experiment::{Experiment, Scenario, set_part};
 use crate::fields;
 use crate::files::Files;
-use crate::host::{By, Host, Order};
+use crate::host::{By, Host, Hosted, Order};
 use crate::load::Loads;
 use crate::machine;
 use crate::rehearsal::OneRun;
@@ -79,6 +79,8 @@ impl Plan {
                 groups.push(plan_group(experiment, scenario, number, &mut files)?);
             }
         }
+        let mut policies = sweep.policies.clone();
+        policies.iter_mut().try_for_each(|policy| policy.read_files(&mut files))?;
         let mut hash = blake3::Hasher::new();
         hash.update(experiment.canonical.as_bytes());
         for (name, contents) in files.hashes() {
@@ -93,7 +95,7 @@ impl Plan {
             seed: experiment.seed,
             seeds: sweep.seeds,
             spec_hash: hash.finalize().to_hex().to_string(),
-            policies: sweep.policies.clone(),
+            policies,
             groups,
             claims: experiment.claims.clone(),
             shown: experiment.columns.clone(),
@@ -238,10 +240,10 @@ impl Plan {
         group: usize,
         policy: usize,
         index: u32,
-    ) -> Result<Metrics, RunError> {
+    ) -> Result<Hosted, RunError> {
         let run = OneRun { host: Some(host), ..self.planned_run(group, policy, index) };
         let made = run.settings().and_then(|settings| run.make_on(host, &settings[0]));
-        made.map(|hosted| hosted.metrics).map_err(|why| self.failed(group, policy, index, why))
+        made.map_err(|why| self.failed(group, policy, index, why))
     }
 
     fn failed(&self, group: usize, policy: usize, index: u32, why: String) -> RunError {
@@ -260,13 +262,13 @@ impl Plan {
         scheduler: &'static str,
         group: usize,
         index: u32,
-    ) -> Result<Metrics, RunError> {
+    ) -> Result<Hosted, RunError> {
         let planned = &self.groups[group];
         let setup = &planned.cells[0].setup;
         let seed = self.seed(group, index);
         let load = planned.loads.build(seed);
         let made = load.and_then(|load| host.run(Order { by: By::Own(scheduler), setup, load }));
-        made.map(|hosted| hosted.metrics).map_err(|why| RunError {
+        made.map_err(|why| RunError {
             policy: scheduler.into(),
             group: planned.described.title(),
             seed,
@@ -278,14 +280,8 @@ impl Plan {
         let used = |entry: &PolicyEntry| PolicyUsed {
             label: entry.label.clone(),
             name: entry.info.name.to_string(),
-            settings: entry
-                .settings()
-                .into_iter()
-                .map(|(name, text)| (name.to_string(), text.to_string()))
-                .collect(),
-            // The settings have been checked when the policy was built for the plan.
-            clairvoyant: (entry.info.nature)(&entry.settings())
-                .map_or(entry.info.clairvoyant, |nature| nature.clairvoyant),
+            settings: entry.settings_written(),
+            nature: entry.nature(),
         };
         self.policies.iter().map(used).collect()
     }
@@ -364,7 +360,8 @@ fn build_group(
     };
     let setup = Arc::new(setup);
     let mut cells = Vec::with_capacity(policies.len());
-    for policy in policies {
+    for mut policy in policies {
+        policy.read_files(files)?;
         let mut own = Arc::clone(&setup);
         let different = policy.changes_in_scenario();
         if !different.is_empty() {

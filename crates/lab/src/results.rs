@@ -5,6 +5,7 @@ use crate::columns::{self, Column, Stat, columns};
 use crate::stats::{Estimate, percentile};
 use crate::sweep::AxisValue;
 use crate::vm::VM;
+use anysched_core::registry::Nature;
 
 /// All rows of an experiment, or those that were complete when it was cancelled.
 #[derive(Clone, Debug)]
@@ -45,7 +46,7 @@ pub struct Results {
 pub const SIMULATOR: &str = "sim";
 
 /// A policy as it was used.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyUsed {
     /// What it is called in this experiment.
     pub label: String,
@@ -53,8 +54,8 @@ pub struct PolicyUsed {
     pub name: String,
     /// Its settings where they differ from the defaults.
     pub settings: Vec<(String, String)>,
-    /// Whether it needs to know how long tasks will run, which no kernel does.
-    pub clairvoyant: bool,
+    /// What it needs to know, and whether it leaves CPUs idle.
+    pub nature: Nature,
 }
 
 /// Runs that have everything in common but policy and seed. All policies of a group are given

@@ -7,6 +7,7 @@ use crate::results::{Group, PolicyUsed, Results, Row, Run, SIMULATOR};
 use crate::sweep::AxisValue;
 use crate::vm::{ALL, VM};
 use crate::workers::Workers;
+use anysched_core::registry::Nature;
 use anysched_sim::Metrics;
 use anysched_trace::NoTrace;
 use std::fmt;
@@ -95,6 +96,9 @@ impl Plan {
         for (number, outcomes) in outcomes.chunks_mut(seeds * policies).enumerate() {
             let first = groups.len();
             groups.extend(self.views(number));
+            if let Some(host) = host {
+                groups[first..].iter_mut().for_each(|group| group.costs = host.costs().into());
+            }
             planned.resize(groups.len(), number);
             for (policy, outcomes) in outcomes.chunks_mut(seeds).enumerate() {
                 let runs =
@@ -197,6 +201,9 @@ impl Plan {
     }
 }
 
+/// What is taken for granted of a host's own schedulers.
+const OWN: Nature = Nature { clairvoyant: false, rehearsed: false, work_conserving: true };
+
 /// What is compared: the policies of a plan, and the schedulers that the host has of its own.
 struct Lanes<'a> {
     plan: &'a Plan,
@@ -217,7 +224,8 @@ impl Lanes<'_> {
         let own = self.own().iter().map(|name| PolicyUsed {
             label: name.to_string(),
             name: name.to_string(),
-            ..PolicyUsed::default()
+            settings: Vec::new(),
+            nature: OWN,
         });
         self.plan.policies_used().into_iter().chain(own).collect()
     }
@@ -253,11 +261,11 @@ impl Lanes<'_> {
     fn run_numbered(&self, number: usize) -> Outcome {
         let (group, lane, index) = self.place(number);
         let Some(host) = self.host else { return self.plan.run_views(group, lane, index) };
-        let metrics = match lane.checked_sub(self.plan.policies.len()) {
+        let hosted = match lane.checked_sub(self.plan.policies.len()) {
             None => self.plan.run_one_on(host, group, lane, index)?,
             Some(own) => self.plan.run_one_by_host(host, self.own()[own], group, index)?,
         };
         let seed = self.plan.seed(group, index);
-        Ok(vec![Run { index, seed, values: columns::measure(&metrics) }])
+        Ok(vec![Run { index, seed, values: hosted.values() }])
     }
 }

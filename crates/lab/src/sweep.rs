@@ -2,11 +2,13 @@
 
 use crate::error::Fault;
 use crate::fields::{self, hint};
+use crate::files::Files;
 use crate::tree::{Entry, Node, Table, Value};
-use anysched_core::registry::{POLICIES, PolicyInfo, policy};
+use anysched_core::registry::{Nature, POLICIES, PolicyInfo, policy};
 use anysched_core::{Machine, ParamError, Scheduler};
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// One policy of an experiment with its settings.
 #[derive(Clone, Debug)]
@@ -26,6 +28,8 @@ struct Setting {
     name: String,
     name_at: Range<usize>,
     text: String,
+    /// Of the file that the text names, once it has been read.
+    contents: Option<Arc<str>>,
     text_at: Range<usize>,
     in_scenario: bool,
 }
@@ -266,10 +270,37 @@ pub(crate) fn setting_text(key: &str, node: &Node) -> Result<String, Fault> {
     }
 }
 
+impl Setting {
+    fn value(&self) -> &str {
+        self.contents.as_deref().unwrap_or(&self.text)
+    }
+}
+
 impl PolicyEntry {
     /// Its settings as they are given to [`PolicyInfo::build`].
     pub fn settings(&self) -> Vec<(&str, &str)> {
-        self.settings.iter().map(|setting| (setting.name.as_str(), setting.text.as_str())).collect()
+        self.settings.iter().map(|setting| (setting.name.as_str(), setting.value())).collect()
+    }
+
+    /// Its settings as they are written.
+    pub(crate) fn settings_written(&self) -> Vec<(String, String)> {
+        let written = |setting: &Setting| (setting.name.clone(), setting.text.clone());
+        self.settings.iter().map(written).collect()
+    }
+
+    /// Reads the files that take the place of values: `@NAME`.
+    pub(crate) fn read_files(&mut self, files: &mut Files) -> Result<(), Fault> {
+        for setting in &mut self.settings {
+            if let Some(file) = setting.text.strip_prefix('@') {
+                setting.contents = Some(files.text(file, &setting.text_at)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// What it is with its settings.
+    pub(crate) fn nature(&self) -> Nature {
+        nature_of(self.info, &self.settings())
     }
 
     /// The settings that a scenario has changed: `name value`.
@@ -322,6 +353,7 @@ impl PolicyEntry {
             name: name.to_string(),
             name_at: name_at.clone(),
             text: text.to_string(),
+            contents: None,
             text_at: text_at.clone(),
             in_scenario: false,
         });
@@ -365,6 +397,12 @@ impl PolicyEntry {
             }
         }
     }
+}
+
+/// What a policy is with settings from which it has been built before.
+pub(crate) fn nature_of(info: &PolicyInfo, settings: &[(&str, &str)]) -> Nature {
+    let plain = Nature { clairvoyant: info.clairvoyant, rehearsed: false, work_conserving: true };
+    (info.nature)(settings).unwrap_or(plain)
 }
 
 impl AxisValue {

@@ -251,11 +251,12 @@ fn read_kind(node: &Node, cpus: usize, files: &mut Files) -> Result<(Kind, Loads
         Some(node) => sweep::read_policies(node)?,
         None => sweep::read_policies(&Node::of_text("cfs", &node.at))?,
     };
-    let [policy] = <[PolicyEntry; 1]>::try_from(policy).map_err(|policies| {
+    let [mut policy] = <[PolicyEntry; 1]>::try_from(policy).map_err(|policies| {
         let message = format!("a virtual machine has one scheduler, not {}", policies.len());
         Fault::at(fields.get("policy").map_or(&node.at, |policy| &policy.at), message)
             .help("to compare several, make them an axis: `\"vm.0.policy\" = [\"cfs\", \"rr\"]`")
     })?;
+    policy.read_files(files)?;
     policy.build(&setup.machine)?;
     let vcpus = setup.machine.cpus();
     let count = fields.whole("count", 0..=MAX_VMS)?.unwrap_or(1);

@@ -135,6 +135,12 @@ fn sweep_cases() -> Vec<(&'static str, String)> {
         ("unknown parameter", sweep("policy = [{ name = \"rr\", quantun = \"10ms\" }]")),
         ("parameter's value", sweep("policy = [{ name = \"rr\", quantum = 10 }]")),
         ("impossible parameter", sweep("policy = [{ name = \"rr\", quantum = \"0\" }]")),
+        (
+            "part of a long value",
+            sweep("policy = [{ name = \"pbg\", profile = \"0=1ms/1 1=2ms 2=3ms/1\" }]"),
+        ),
+        ("file of a value", sweep("policy = [{ name = \"pbg\", profile = \"@none.profile\" }]")),
+        ("lacking value", sweep("policy = [{ name = \"pbg\", profile_source = \"given\" }]")),
         ("two of one label", sweep("policy = [\"rr\", { name = \"rr\", label = \"rr\" }]")),
         ("own machine", sweep("policy = [{ name = \"rr\", machine = { cpus = 3 } }]")),
         (

@@ -101,7 +101,7 @@ fn fresh_seeds_are_those_behind_the_ones_of_the_search() {
     assert!((best.estimate().unwrap().mean - mean).abs() < 1e-9 * mean);
     assert_eq!(best.estimate().unwrap().n, 8);
     let other = found.rows[0].lines.iter().find(|line| line.label == "srpt").unwrap();
-    assert!(other.clairvoyant && !best.clairvoyant);
+    assert!(other.nature.clairvoyant && !best.nature.clairvoyant);
     let difference = other.against(best).unwrap();
     assert!(difference.mean < 0.0, "nothing beats full knowledge: {difference:?}");
     let unpaired = other.estimate().unwrap().mean - best.estimate().unwrap().mean;

@@ -122,13 +122,15 @@ fn csv_has_a_line_per_row() {
     let csv = output::csv(&results);
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(lines.len(), 7);
-    let head = "experiment,spec_hash,host,policy,clairvoyant,scenario,seeds,turnaround_ns_mean,";
+    let head = "experiment,spec_hash,host,policy,clairvoyant,rehearsed,scenario,seeds,";
     assert!(lines[0].starts_with(head), "{}", lines[0]);
-    let line =
-        format!("mixed,{},sim,rr,false,\"periodic, and a hog\",4,,,,,,,,,", results.spec_hash);
+    let line = format!(
+        "mixed,{},sim,rr,false,false,\"periodic, and a hog\",4,,,,,,,,,",
+        results.spec_hash
+    );
     assert!(lines[5].starts_with(&line), "{}", lines[5]);
     let mean = results.rows[0].aggregate("turnaround_ns").unwrap().mean;
-    assert_eq!(lines[1].split(',').nth(7).unwrap(), mean.to_string());
+    assert_eq!(lines[1].split(',').nth(8).unwrap(), mean.to_string());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod support;
 
+use anysched_core::registry::learned;
 use anysched_core::{Machine, Span};
 use anysched_sim::{Benchmark, Costs, Metrics, Setup, Sim};
 use anysched_workload::generate::{ArceosCase, ArceosTest, Generator, Groups, Settings};
@@ -122,6 +123,21 @@ fn equal_work_leaves_in_the_reverse_order() {
     assert_eq!(times(&rr), times(&metrics), "no group lasts five ticks");
 }
 
+/// MLFQ's fairness hangs on how 10 ms ticks fall into groups: with 11 or 12 ms, tasks leave 10 ms
+/// apart, with 11.4 ms one of them leaves 300 ms before the others.
+#[test]
+fn under_mlfq_equal_work_depends_on_the_phase_of_ticks() {
+    let mut test = report(ArceosCase::Equal);
+    let mut spread = |iteration_ps| {
+        test.iteration_ps = iteration_ps;
+        let metrics = run(&test, ("mlfq-arceos", &[]), Costs::default());
+        let left = times(&metrics).into_iter().map(|(_, left)| left);
+        left.clone().max().unwrap() - left.min().unwrap()
+    };
+    assert_eq!([2200, 2400].map(&mut spread), [30, 30]);
+    assert!(spread(2280) > 300);
+}
+
 /// Of each task, at most the group that is being done or is done and not told is not counted; the
 /// task that counts waits at most for a group of each.
 #[test]
@@ -170,24 +186,72 @@ fn yields_take_what_they_cost() {
 #[test]
 fn under_fifo_the_long_task_is_done_first() {
     let metrics = run(&report(ArceosCase::Realtime), FCFS, pick(500));
-    let finish: Vec<u64> = times(&metrics).into_iter().map(|(finish, _)| finish).collect();
+    let finish = finished(&metrics);
     assert_eq!(finish[0], 1824);
     assert!(finish[1..].iter().all(|&short| short > finish[0]), "{finish:?}");
     // In the order in which they need fewer and fewer rounds.
     assert!(finish[1..].is_sorted_by(|more, fewer| more > fewer), "{finish:?}");
 }
 
-/// With the shortest task first and 460 ns a pick: 50,000 · 482.8 ns = 24.1 ms, then 100,000 ·
-/// 471.4 ns, 200,000 · 464.56 ns and 500,000 · 462.28 ns, and 1824 ms. (The specification rounds
-/// each down before adding: 24, 71, 163, 393, 2217 ms.)
-const SHORTEST_FIRST: [u64; 5] = [24, 71, 164, 395, 2219];
+fn finished(metrics: &Metrics) -> Vec<u64> {
+    times(metrics).into_iter().map(|(finish, _)| finish).collect()
+}
 
+/// Times as a kernel takes them that reads the clock at both ends of a turn, which are longer than
+/// the work: 50,000 · (22.8 + 460) ns and so on.
+const GIVEN: Policy = (
+    "pbg",
+    &[
+        ("profile_source", "given"),
+        ("profile", "0=1824ms/9 1=231.1ms/500001 2=92.9ms/200001 3=47.1ms/100001 4=24.1ms/50001"),
+    ],
+);
+
+/// With the shortest task first and 460 ns a turn: 50,000 · 482.8 ns = 24.1 ms for the task created
+/// last, then 100,000 · 471.4 ns, 200,000 · 464.56 ns and 500,000 · 462.28 ns, then 1824 ms. In sums
+/// 24.1, 71.3, 164.2, 395.3 and 2219.3 ms, 574.9 ms on average.
 #[test]
-fn realtime_in_the_order_of_all_work() {
-    let metrics = run(&report(ArceosCase::Realtime), ("sjf", &[]), pick(460));
-    let mut finish: Vec<u64> = times(&metrics).into_iter().map(|(finish, _)| finish).collect();
-    finish.reverse();
-    // By work, the third of the short tasks (0.912 ms) is before the others (1.14 ms each).
-    assert_ne!(finish, SHORTEST_FIRST);
-    assert_eq!(finish.iter().max(), Some(&SHORTEST_FIRST[4]));
+fn pbg_takes_the_shortest_task_first() {
+    let metrics = run(&report(ArceosCase::Realtime), GIVEN, pick(460));
+    assert_eq!(finished(&metrics), [2219, 395, 164, 71, 24]);
+    assert_eq!((metrics.turnaround.mean() / 1e5).round(), 5749.0);
+    assert_eq!(metrics.context_switches, 5);
+    // By the clock that starts at the first turn, nobody has waited.
+    let left = [1824, 231, 92, 47, 24];
+    assert_eq!(times(&metrics).into_iter().map(|(_, left)| left).collect::<Vec<_>>(), left);
+}
+
+/// The CPU time of tasks alone, as the simulator measures it, is 1.14 ms for three of the four short
+/// tasks, and 0.912 ms for that of 200,000 groups: that one is first, at 92.9 ms, and then the
+/// others in the order of creation, 500,000 groups until 324.1 ms, 371.2 and 395.3 ms.
+#[test]
+fn pbg_goes_by_what_the_profile_has_measured() {
+    let test = report(ArceosCase::Realtime);
+    let setup = Setup { costs: pick(460), ..Setup::new(Machine::flat(1).unwrap()) };
+    let scheduler = build(&setup.machine, "pbg", &[("mode", "profile")]);
+    let (_, first, _) = Sim::new(setup, scheduler, test.build(1, 1).unwrap()).run().unwrap();
+    let learned = learned(&first);
+    let profile = learned.iter().find(|(name, _)| name == "profile").unwrap();
+    let expected = "0=1.824s/9,1=1.14ms/500001,2=912us/200001,3=1.14ms/100001,4=1.14ms/50001";
+    assert_eq!(profile.1, expected);
+    let settings = [("profile", profile.1.as_str())];
+    let scheduler = build(&Machine::flat(1).unwrap(), "pbg", &settings);
+    let setup = Setup { costs: pick(460), ..Setup::new(Machine::flat(1).unwrap()) };
+    let metrics = Sim::new(setup, scheduler, test.build(1, 1).unwrap()).run().unwrap().0;
+    assert_eq!(finished(&metrics), [2219, 324, 92, 371, 395]);
+}
+
+/// PBG's only saving on yields is not to switch: with a price on that alone, one that gives way
+/// takes as long as FIFO, and pays for each of the 400,004 turns.
+#[test]
+fn pbg_saves_switches() {
+    let test = report(ArceosCase::Yield);
+    let costs = || Costs { context_switch: Span(40), ..Costs::default() };
+    const PROFILE: (&str, &str) =
+        ("profile", "0=22.8ms/100001 1=22.8ms/100001 2=22.8ms/100001 3=22.8ms/100001");
+    let stays = run(&test, ("pbg", &[PROFILE]), costs());
+    assert_eq!(stays.overhead, Span(4 * 40));
+    let gives_way = run(&test, ("pbg", &[PROFILE, ("on_yield", "last")]), costs());
+    assert_eq!(gives_way.overhead, Span(400_004 * 40));
+    assert_eq!(finished(&gives_way), finished(&run(&test, FCFS, costs())));
 }

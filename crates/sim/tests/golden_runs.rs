@@ -15,7 +15,7 @@ use anysched_workload::model::{Model, ModelTask, Script};
 use anysched_workload::{Channel, Lock, Op};
 use std::fmt::Write;
 use std::sync::Arc;
-use support::{at, build, ms, run, task};
+use support::{at, build, ms, rehearsed, run, task, text};
 
 /// 16 characters for names leave this for the schedule in 80 columns.
 const COLUMNS: usize = 64;
@@ -163,8 +163,9 @@ fn played(policy: &PolicyInfo, golden: &Golden) -> String {
     if let Some(until) = golden.until_ms {
         setup.until = at(until);
     }
-    let scheduler = build(&machine, policy.name, &[]);
-    let recorder = Recorder::new(scheduler, &machine, policy.name, &[], Vec::new());
+    let settings = rehearsed(policy, &[], &setup, &golden.model);
+    let scheduler = build(&machine, policy.name, &text(&settings));
+    let recorder = Recorder::new(scheduler, &machine, policy.name, &text(&settings), Vec::new());
     let schedule = Schedule {
         gantt: Gantt::new(machine.cpus(), at(0), at(golden.drawn_ms), COLUMNS, 20),
         running: vec![None; machine.cpus()],

@@ -15,6 +15,7 @@ use anysched_workload::{Channel, Lock, Op, Port};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use support::random::{affinity, costs, model, pick, sometimes, span};
+use support::{rehearsed, text};
 
 const CASES: u64 = 6_000;
 
@@ -74,7 +75,8 @@ impl Case {
     }
 
     fn scheduler(&self) -> Box<dyn Scheduler> {
-        (self.policy.build)(&self.setup.machine, &self.settings).unwrap()
+        let settings = rehearsed(self.policy, &self.settings, &self.setup, &self.model);
+        (self.policy.build)(&self.setup.machine, &text(&settings)).unwrap()
     }
 
     /// Whether no CPU may idle while a ready task could run on it.

@@ -1,7 +1,7 @@
 //! Building the images. Cargo keeps what it has built, so that a second boot builds nothing.
 
 use crate::BootError;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -105,16 +105,11 @@ impl Image {
         let kind = if self.kernel.is_stock() { "stock" } else { "anysched" };
         let target = sources.join("target").join(format!("{kind}-{}", self.cpus));
         let config = target.join("axconfig.toml");
-        // From here to the copy at the end, no other program must build another image here.
-        let lock = target.join("lock");
-        let fault = |error| BootError::files(lock.display(), error);
-        fs::create_dir_all(&target).map_err(fault)?;
-        let lock_file = File::create(&lock).map_err(fault)?;
-        lock_file.lock().map_err(fault)?;
         self.write_config(&sources, &config)?;
         let workspace = if self.kernel.is_stock() { sources.join("stock") } else { sources };
         let package =
             if self.kernel.is_stock() { "anysched-arceos-stock" } else { "anysched-arceos" };
+        let program = format!("{}{}", self.kernel.name(), if self.net { "-net" } else { "" });
         let mut features: Vec<&str> = vec![self.kernel.features()];
         if self.net {
             features.push("net");
@@ -125,6 +120,7 @@ impl Image {
         let built = Command::new("cargo")
             .current_dir(&workspace)
             .args(["build", "--release", "--locked", "--package", package, "--target", TARGET])
+            .args(["--bin", &program])
             .arg("--features")
             .arg(features.join(","))
             .arg("--target-dir")
@@ -143,23 +139,7 @@ impl Image {
             let said = String::from_utf8_lossy(&built.stderr).trim().to_string();
             return Err(BootError::Build { said });
         }
-        self.keep(&target.join(TARGET).join("release").join(package), &target)
-    }
-
-    /// Copies what has been built to where no other image is put, if it has changed.
-    fn keep(self, built: &Path, target: &Path) -> Result<PathBuf, BootError> {
-        let net = if self.net { "-net" } else { "" };
-        let image = target.join(format!("{}{net}.elf", self.kernel.name()));
-        let fault = |error| BootError::files(built.display(), error);
-        let time = |path: &Path| fs::metadata(path).and_then(|data| data.modified());
-        let built_at = time(built).map_err(fault)?;
-        if time(&image).is_ok_and(|copied_at| copied_at >= built_at) {
-            return Ok(image);
-        }
-        // Under another name first: a kernel may be booted while it is copied.
-        let partial = image.with_extension(format!("{}.partial", std::process::id()));
-        fs::copy(built, &partial).and_then(|_| fs::rename(&partial, &image)).map_err(fault)?;
-        Ok(image)
+        Ok(target.join(TARGET).join("release").join(program))
     }
 
     /// Writes the configuration of the machine, if it is not there already: a new time of change

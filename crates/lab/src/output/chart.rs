@@ -7,8 +7,9 @@
 mod scale;
 mod svg;
 
+use super::marks::{self, marked};
 use super::numbers::Format;
-use super::table::{self, Printed, TOLD};
+use super::table::{self, Printed};
 use crate::claim::SCENARIO;
 use crate::columns::{column, columns};
 use crate::error::{Error, Fault};
@@ -200,11 +201,11 @@ impl<'a> Drawing<'a> {
     /// The name of a policy, with a mark if it knows what no kernel does.
     fn name(&self, policy: usize) -> String {
         let policy = &self.results.policies[policy];
-        format!("{}{}", policy.label, if policy.clairvoyant { " *" } else { "" })
+        marked(&policy.label, policy.nature)
     }
 
     fn notes(&self) -> Vec<&'static str> {
-        let told = self.results.policies.iter().any(|policy| policy.clairvoyant).then_some(TOLD);
+        let told = marks::notes(self.results.policies.iter().map(|policy| policy.nature));
         let cancelled = "Cancelled: rows that were not complete are left out.";
         told.into_iter().chain((!self.results.complete).then_some(cancelled)).collect()
     }

@@ -5,8 +5,8 @@ use crate::results::{Aggregate, Results};
 
 /// The results as CSV (RFC 4180 with plain line ends), one line per row, aggregated over seeds.
 ///
-/// The columns are `experiment`, `spec_hash`, `host`, `policy`, `clairvoyant`, one per axis,
-/// `seeds`; then, for each metric that any row has data for, `_mean`, `_ci95`, `_sd`, `_min`,
+/// The columns are `experiment`, `spec_hash`, `host`, `policy`, `clairvoyant`, `rehearsed`, one per
+/// axis, `seeds`; then, for each metric that any row has data for, `_mean`, `_ci95`, `_sd`, `_min`,
 /// `_p50`, `_p95`, `_p99` and `_max` behind its name. What there is no data for is empty. The
 /// runs themselves are in the Parquet file.
 pub fn csv(results: &Results) -> String {
@@ -14,7 +14,9 @@ pub fn csv(results: &Results) -> String {
     metrics.dedup();
     metrics.retain(|metric| results.rows.iter().any(|row| row.aggregate(metric).is_some()));
     let mut header: Vec<String> =
-        ["experiment", "spec_hash", "host", "policy", "clairvoyant"].map(String::from).into();
+        ["experiment", "spec_hash", "host", "policy", "clairvoyant", "rehearsed"]
+            .map(String::from)
+            .into();
     let axes = results.groups.first().map_or(&[][..], |group| &group.axes);
     header.extend(axes.iter().map(|(axis, _)| axis.clone()));
     header.push("seeds".to_string());
@@ -29,7 +31,8 @@ pub fn csv(results: &Results) -> String {
             results.spec_hash.clone(),
             results.host.to_string(),
             policy.label.clone(),
-            policy.clairvoyant.to_string(),
+            policy.nature.clairvoyant.to_string(),
+            policy.nature.rehearsed.to_string(),
         ];
         let axes = &results.groups[row.group].axes;
         fields.extend(axes.iter().map(|(_, value)| value.to_string()));

@@ -1,8 +1,9 @@
 //! What a search over an experiment has found, as a table, as Markdown and as JSON.
 
 use super::json::{Value, axes_value, maybe, object, pretty, text};
+use super::marks::{self, marked};
 use super::numbers::Format;
-use super::table::{self, Printed, TOLD, head, name_in_full, wrap};
+use super::table::{self, Printed, head, name_in_full, wrap};
 use crate::stats::Estimate;
 use crate::tune::{GridKind, GridLine, GridRow, GridTuned};
 use std::fmt::Write;
@@ -67,8 +68,9 @@ pub fn grid_markdown(tuned: &GridTuned) -> String {
 
 /// The best values of parameters for programs: what was asked for, whether all rows are there, and
 /// `rows`. A row has `axes`, `search_runs` and `lines`: `kind` (`found`, best first; `file`,
-/// `defaults`, `other`), `policy`, `label`, `settings` (those searched), `clairvoyant`, `mean`,
-/// `ci95` and `over_best`, the paired difference; in the unit that the metric's name ends with.
+/// `defaults`, `other`), `policy`, `label`, `settings` (those searched), `clairvoyant`,
+/// `rehearsed`, `mean`, `ci95` and `over_best`, the paired difference; in the unit that the
+/// metric's name ends with.
 pub fn grid_json(tuned: &GridTuned) -> String {
     let request = &tuned.request;
     let values =
@@ -101,7 +103,8 @@ fn row_value(row: &GridRow) -> Value {
             ("policy", text(line.policy)),
             ("label", text(&line.label)),
             ("settings", object(settings)),
-            ("clairvoyant", Value::Flag(line.clairvoyant)),
+            ("clairvoyant", Value::Flag(line.nature.clairvoyant)),
+            ("rehearsed", Value::Flag(line.nature.rehearsed)),
         ];
         entries.extend(estimate(line.estimate()));
         let over_best = difference(row, line).map(|over| object(estimate(Some(over))));
@@ -147,7 +150,7 @@ fn format_of(tuned: &GridTuned) -> Format {
 }
 
 fn name(line: &GridLine) -> String {
-    format!("{}{}", line.label, if line.clairvoyant { " *" } else { "" })
+    marked(&line.label, line.nature)
 }
 
 /// How far a line is from the best one found; `None` for that itself.
@@ -157,10 +160,8 @@ fn difference(row: &GridRow, line: &GridLine) -> Option<Estimate> {
 }
 
 fn notes(tuned: &GridTuned) -> Vec<&'static str> {
-    let mut notes = Vec::new();
-    if tuned.rows.iter().flat_map(|row| &row.lines).any(|line| line.clairvoyant) {
-        notes.push(TOLD);
-    }
+    let lines = tuned.rows.iter().flat_map(|row| &row.lines);
+    let mut notes = marks::notes(lines.map(|line| line.nature));
     if tuned.seeds > 1 {
         notes.push("± is half the 95 % confidence interval; differences are paired.");
     }

@@ -6,9 +6,9 @@ use crate::sweep::AxisValue;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// The results as JSON: `experiment`, `question`, `spec_hash`, `host`, `seed`, `rows` and
-/// `claims`. A row has `policy`, `clairvoyant`, `axes`, `seeds` and `metrics`; each metric has
-/// `mean`, `ci95`, `sd`, `min`, `p50`, `p95`, `p99` and `max`, in the unit that its name ends
-/// with. What there is no data for is left out or `null`.
+/// `claims`. A row has `policy`, `clairvoyant`, `rehearsed`, `axes`, `seeds` and `metrics`; each
+/// metric has `mean`, `ci95`, `sd`, `min`, `p50`, `p95`, `p99` and `max`, in the unit that its
+/// name ends with. What there is no data for is left out or `null`.
 pub fn json(results: &Results) -> String {
     let rows = results.rows.iter().map(|row| row_value(results, row)).collect();
     let claims = results.claims.iter().map(claim_value).collect();
@@ -103,7 +103,8 @@ fn row_value(results: &Results, row: &Row) -> Value {
     let metrics = row.metrics().into_iter();
     object([
         ("policy", text(&policy.label)),
-        ("clairvoyant", Value::Flag(policy.clairvoyant)),
+        ("clairvoyant", Value::Flag(policy.nature.clairvoyant)),
+        ("rehearsed", Value::Flag(policy.nature.rehearsed)),
         ("axes", axes_value(&results.groups[row.group].axes)),
         ("seeds", Value::Whole(row.runs.len() as u64)),
         ("metrics", object(metrics.map(|(name, _, of)| (name, aggregate_value(&of))))),

@@ -5,6 +5,7 @@ mod claims;
 mod csv;
 mod grid;
 mod json;
+mod marks;
 mod numbers;
 mod parquet;
 mod table;

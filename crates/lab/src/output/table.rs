@@ -1,5 +1,6 @@
 //! The results as plain text for a terminal: policies as lines, 80 columns wide.
 
+use super::marks::{self, marked};
 use super::numbers::Format;
 use crate::claim::{Check, ClaimResult, Measure};
 use crate::columns::{Column, column, columns};
@@ -9,8 +10,6 @@ use crate::sweep::AxisValue;
 use std::fmt::Write;
 
 const WIDTH: usize = 80;
-
-pub(super) const TOLD: &str = "* is told how long tasks will run, which no kernel knows.";
 
 /// What is shown if the file does not say, as far as there is data.
 const DEFAULT: [&str; 8] = [
@@ -41,10 +40,7 @@ pub fn table(results: &Results) -> String {
     if !results.complete {
         let _ = writeln!(text, "\nCancelled: rows that were not complete are left out.");
     }
-    let mut notes = Vec::new();
-    if results.policies.iter().any(|policy| policy.clairvoyant) {
-        notes.push(TOLD);
-    }
+    let mut notes = marks::notes(results.policies.iter().map(|policy| policy.nature));
     if results.seeds > 1 {
         notes.push("± is half the 95 % confidence interval of the mean over seeds.");
     }
@@ -133,7 +129,7 @@ impl Tables<'_> {
         heading(text, &self.results.groups[group], self.results.seeds);
         let mut names: Vec<String> = vec!["policy".to_string()];
         for policy in &self.results.policies {
-            names.push(format!("{}{}", policy.label, if policy.clairvoyant { " *" } else { "" }));
+            names.push(marked(&policy.label, policy.nature));
         }
         let has_data = |number: &usize| {
             (0..self.results.policies.len()).any(|policy| {

@@ -1,8 +1,9 @@
 //! Tuned policies as a table, as Markdown and as JSON.
 
 use super::json::{Value, maybe, object, pretty, text};
+use super::marks::{self, marked};
 use super::numbers::Format;
-use super::table::{TOLD, wrap};
+use super::table::wrap;
 use crate::stats::Estimate;
 use crate::tune::{Objective, Tuned, TunedRow};
 use std::fmt::Write;
@@ -57,9 +58,9 @@ pub fn tuned_markdown(tuned: &Tuned) -> String {
 }
 
 /// Tuned policies for programs: what was asked for, `rows`, and whether all are there. A row has
-/// `policy`, `label`, `settings`, `clairvoyant`, `search_runs` (`null`: not tuned) and, for
-/// `turnaround_ns_mean` and `turnaround_ns_p99`, `mean`, `ci95` and the paired difference from
-/// `srpt` and from `mlfq` in percent.
+/// `policy`, `label`, `settings`, `clairvoyant`, `rehearsed`, `search_runs` (`null`: not tuned)
+/// and, for `turnaround_ns_mean` and `turnaround_ns_p99`, `mean`, `ci95` and the paired difference
+/// from `srpt` and from `mlfq` in percent.
 pub fn tuned_json(tuned: &Tuned) -> String {
     let asked = &tuned.tuning;
     let rows = tuned.rows.iter().map(|row| row_value(tuned, row)).collect();
@@ -83,7 +84,8 @@ fn row_value(tuned: &Tuned, row: &TunedRow) -> Value {
         ("policy", text(row.policy.name)),
         ("label", text(row.label)),
         ("settings", object(settings)),
-        ("clairvoyant", Value::Flag(row.clairvoyant)),
+        ("clairvoyant", Value::Flag(row.nature.clairvoyant)),
+        ("rehearsed", Value::Flag(row.nature.rehearsed)),
         ("search_runs", runs),
     ];
     for (name, objective) in
@@ -141,7 +143,7 @@ fn heads(tuned: &Tuned) -> [String; 5] {
 }
 
 fn cells(tuned: &Tuned, row: &TunedRow) -> [String; 5] {
-    let name = format!("{}{}", row.label, if row.clairvoyant { " *" } else { "" });
+    let name = marked(row.label, row.nature);
     let [mean, p99] = Objective::ALL.map(|objective| {
         let format = format_of(tuned, objective);
         let own = row.turnaround(objective).map_or_else(String::new, |it| {
@@ -165,7 +167,7 @@ fn percent(difference: Estimate) -> String {
 fn notes(page: &mut String, tuned: &Tuned) {
     page.push('\n');
     if let Some(blind) = tuned.row(BLIND) {
-        let tuned_blind = |row: &&TunedRow| row.search_runs.is_some() && !row.clairvoyant;
+        let tuned_blind = |row: &&TunedRow| row.search_runs.is_some() && !row.nature.clairvoyant;
         for row in tuned.rows.iter().filter(tuned_blind).filter(|row| row.label != BLIND) {
             let [mean, p99] = Objective::ALL
                 .map(|objective| row.against(blind, objective).map_or_else(String::new, percent));
@@ -173,8 +175,10 @@ fn notes(page: &mut String, tuned: &Tuned) {
             let _ = writeln!(page, "{words}");
         }
     }
-    let _ =
-        writeln!(page, "{TOLD}\n± is half the 95 % confidence interval; differences are paired.");
+    for note in marks::notes(tuned.rows.iter().map(|row| row.nature)) {
+        let _ = writeln!(page, "{note}");
+    }
+    let _ = writeln!(page, "± is half the 95 % confidence interval; differences are paired.");
     if !tuned.complete {
         let _ = writeln!(page, "Cancelled: rows that were not complete are left out.");
     }

@@ -19,6 +19,7 @@ use crate::run::{Progress, RunError, RunOptions};
 use crate::stats::Estimate;
 use crate::sweep::MAX_RUNS;
 use crate::workers::Workers;
+use anysched_core::registry::Nature;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -110,8 +111,8 @@ pub struct GridLine {
     pub label: String,
     /// The values that were searched, for those that were found.
     pub settings: Vec<(String, String)>,
-    /// Whether it needs to know how long tasks will run.
-    pub clairvoyant: bool,
+    /// What it needs to know, and whether it leaves CPUs idle.
+    pub nature: Nature,
     /// By seed; `None`: nothing was measured.
     values: Vec<Option<f64>>,
 }
@@ -315,9 +316,8 @@ impl Grid {
             GridKind::Defaults => format!("{}: defaults", entry.label),
             GridKind::File | GridKind::Other => entry.label.clone(),
         };
-        let nature = (entry.info.nature)(&entry.settings());
-        let clairvoyant = nature.map_or(entry.info.clairvoyant, |nature| nature.clairvoyant);
-        GridLine { kind, policy: entry.info.name, label, settings, clairvoyant, values }
+        let nature = entry.nature();
+        GridLine { kind, policy: entry.info.name, label, settings, nature, values }
     }
 }
 

@@ -4,7 +4,8 @@ use super::evaluate::Scores;
 use super::space::Candidate;
 use super::{Objective, Tuning};
 use crate::stats::Estimate;
-use anysched_core::registry::PolicyInfo;
+use crate::sweep::nature_of;
+use anysched_core::registry::{Nature, PolicyInfo};
 
 /// Tuned policies beside others.
 #[derive(Clone, Debug)]
@@ -26,8 +27,8 @@ pub struct TunedRow {
     pub policy: &'static PolicyInfo,
     /// Its parameters where they differ from the defaults, or were searched.
     pub settings: Vec<(&'static str, String)>,
-    /// Whether it needs to know how long tasks will run.
-    pub clairvoyant: bool,
+    /// What it needs to know, and whether it leaves CPUs idle.
+    pub nature: Nature,
     /// How many runs its search made; `None`: it was not tuned.
     pub search_runs: Option<usize>,
     scores: Scores,
@@ -43,8 +44,8 @@ impl TunedRow {
         let Candidate { info, settings } = candidate;
         let texts: Vec<(&str, &str)> =
             settings.iter().map(|(name, text)| (*name, text.as_str())).collect();
-        let clairvoyant = (info.nature)(&texts).map_or(info.clairvoyant, |it| it.clairvoyant);
-        TunedRow { label, policy: info, settings, clairvoyant, search_runs, scores }
+        let nature = nature_of(info, &texts);
+        TunedRow { label, policy: info, settings, nature, search_runs, scores }
     }
 
     /// Its parameters as `name = value, …`.

@@ -45,7 +45,7 @@ fn a_batch_with_known_times_wants_no_slice() {
     let row = tuned.row("m-rsf").unwrap();
     assert_eq!(row.parameters(), "q1 = none");
     assert_eq!(row.values(Objective::Mean), tuned.row("sjf").unwrap().values(Objective::Mean));
-    assert!(row.clairvoyant && !tuned.row("m-rsf ewma").unwrap().clairvoyant);
+    assert!(row.nature.clairvoyant && !tuned.row("m-rsf ewma").unwrap().nature.clairvoyant);
     // The closed form for slices of one mean is 0.3268 n against 0.25 n.
     let ratio = mean(&tuned, "m-rsf untuned") / mean(&tuned, "m-rsf");
     assert!((ratio - 0.3268 / 0.25).abs() < 0.03, "{ratio}");

@@ -2,7 +2,7 @@
 
 #![allow(dead_code)] // each test uses a part of it
 
-use anysched_core::registry::policy;
+use anysched_core::registry::{PolicyInfo, Settings, changed, learned, policy};
 use anysched_core::{Machine, Scheduler, Span, Time};
 use anysched_sim::{Metrics, Setup, Sim, TaskResult};
 use anysched_trace::{Event, Sink, TaskInfo};
@@ -43,6 +43,25 @@ pub fn model(tasks: Vec<ModelTask>) -> Model {
 
 pub fn build(machine: &Machine, name: &str, settings: &[(&str, &str)]) -> Box<dyn Scheduler> {
     (policy(name).unwrap().build)(machine, settings).unwrap()
+}
+
+/// `settings`, and what a rehearsal teaches the policy if it needs one.
+pub fn rehearsed(
+    policy: &PolicyInfo,
+    settings: &[(&str, &str)],
+    setup: &Setup,
+    model: &Model,
+) -> Settings {
+    let Some(first) = (policy.rehearsal)(settings).unwrap() else { return changed(settings, &[]) };
+    let first = (policy.build)(&setup.machine, &text(&first)).unwrap();
+    let load = model.clone().into_load().unwrap();
+    let (_, policy, _) = Sim::new(setup.clone(), first, load).run().unwrap();
+    changed(settings, &text(&learned(&*policy)))
+}
+
+/// Settings as policies are built from them.
+pub fn text(settings: &Settings) -> Vec<(&str, &str)> {
+    settings.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect()
 }
 
 /// Runs a model under a policy: the metrics and the results by order of arrival.

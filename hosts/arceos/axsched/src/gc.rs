@@ -8,8 +8,9 @@ use alloc::sync::Arc;
 
 use crate::task::PolicyTask;
 
-/// How long `gc` waits for the CPU to become idle before it is run all the same: memory of ended
-/// tasks must not pile up under load. In nanoseconds.
+/// How long `gc` waits for the CPU to become idle before it is run all the same, when a task stops
+/// by itself or by its policy: memory of ended tasks must not pile up under load. It preempts
+/// nobody, which the policy would take for its own doing. In nanoseconds.
 const PATIENCE: u64 = 1_000_000;
 
 /// `gc`, when it is ready.

@@ -14,7 +14,14 @@ use crate::MAX_CPUS;
 /// A chunk is sent when it has reached this size.
 const CHUNK: usize = 64 << 10;
 
-static CHUNKS: [SpinNoIrq<Vec<u8>>; MAX_CPUS] = [const { SpinNoIrq::new(Vec::new()) }; MAX_CPUS];
+static CHUNKS: [SpinNoIrq<Chunk>; MAX_CPUS] =
+    [const { SpinNoIrq::new(Chunk { bytes: Vec::new(), complete: 0 }) }; MAX_CPUS];
+
+struct Chunk {
+    bytes: Vec<u8>,
+    /// How many of the bytes are complete records.
+    complete: usize,
+}
 
 /// One chunk at a time.
 static CONSOLE: SpinNoIrq<()> = SpinNoIrq::new(());
@@ -27,31 +34,37 @@ pub(crate) struct CpuLog {
 impl LogSink for CpuLog {
     fn write(&mut self, bytes: &[u8]) {
         let mut chunk = CHUNKS[self.cpu].lock();
-        if chunk.capacity() == 0 {
+        if chunk.bytes.capacity() == 0 {
             // Once, with room for the last record: later there must be no allocation.
-            chunk.reserve(2 * CHUNK);
+            chunk.bytes.reserve(2 * CHUNK);
         }
-        chunk.extend_from_slice(bytes);
-        if chunk.len() >= CHUNK {
+        chunk.bytes.extend_from_slice(bytes);
+    }
+
+    fn record_ends(&mut self) {
+        let mut chunk = CHUNKS[self.cpu].lock();
+        chunk.complete = chunk.bytes.len();
+        if chunk.complete >= CHUNK {
             send(self.cpu, &mut chunk);
         }
     }
 }
 
-fn send(cpu: usize, chunk: &mut Vec<u8>) {
+/// Sends the complete records of a chunk.
+fn send(cpu: usize, chunk: &mut Chunk) {
     let _turn = CONSOLE.lock();
     debugcon::send(&[cpu as u8]);
-    debugcon::send(&(chunk.len() as u32).to_le_bytes());
-    debugcon::send(chunk);
-    chunk.clear();
+    debugcon::send(&(chunk.complete as u32).to_le_bytes());
+    debugcon::send(&chunk.bytes[..chunk.complete]);
+    let complete = core::mem::take(&mut chunk.complete);
+    chunk.bytes.drain(..complete);
 }
 
-/// Sends what has been recorded so far. Call it between two calls of the policy that matter, at
-/// the end: the record of a call that is going on would be torn.
+/// Sends what has been recorded so far.
 pub fn finish() {
     for (cpu, chunk) in CHUNKS.iter().enumerate() {
         let mut chunk = chunk.lock();
-        if !chunk.is_empty() {
+        if chunk.complete > 0 {
             send(cpu, &mut chunk);
         }
     }

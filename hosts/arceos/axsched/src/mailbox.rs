@@ -1,5 +1,6 @@
 //! What the scheduler of a CPU is told by code that does not hold its lock: tasks that have gone,
-//! and the question what its policy has learned. It looks after every interrupt and whenever a task blocks or ends.
+//! and the question what its policy has learned. It looks after every interrupt and whenever a
+//! task blocks or ends.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering::{Acquire, Relaxed, Release}};

@@ -267,7 +267,8 @@ impl<T, const S: usize> PolicyScheduler<T, S> {
         let timer = self.policy.next_timer().map_or(u64::MAX, |due| due.0);
         let task = self.running.as_ref();
         let task = task.map_or(u64::MAX, |running| running.slice_end.min(self.next_tick));
-        timer.min(task).min(self.gc.due().unwrap_or(u64::MAX))
+        let gc = self.gc.due().filter(|_| self.is_idle).unwrap_or(u64::MAX);
+        timer.min(task).min(gc)
     }
 
     /// The policy has nothing to run.
@@ -400,7 +401,6 @@ impl<T, const S: usize> BaseScheduler for PolicyScheduler<T, S> {
             self.kicks.remove(CPU);
             resched = true;
         }
-        resched |= self.gc.due().is_some_and(|due| due <= now);
         self.clock.rearm(if resched { u64::MAX } else { self.due() });
         resched
     }

@@ -1,0 +1,27 @@
+//! What policies learn in a first run under the random host.
+
+use crate::host::{Host, Load};
+use anysched_core::Machine;
+use anysched_core::registry::{PolicyInfo, Settings, changed, learned};
+
+/// `settings`, and what a rehearsal teaches the policy if it needs one.
+pub fn rehearsed(
+    policy: &PolicyInfo,
+    settings: &[(&str, &str)],
+    machine: &Machine,
+    load: Load,
+    seed: u64,
+) -> Settings {
+    let Some(first) = (policy.rehearsal)(settings).unwrap() else { return changed(settings, &[]) };
+    let first = (policy.build)(machine, &text(&first)).unwrap();
+    let mut host = Host::new(first, machine, load, seed);
+    while host.picks < 500 {
+        host.step();
+    }
+    changed(settings, &text(&learned(&*host.policy)))
+}
+
+/// Settings as policies are built from them.
+pub fn text(settings: &Settings) -> Vec<(&str, &str)> {
+    settings.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect()
+}
