@@ -619,4 +619,7 @@ pub struct ReplayArgs {
     /// Print the records instead
     #[arg(long)]
     pub show: bool,
+    /// Also write what the log tells of the run: `.pftrace` for Perfetto, `.txt` for ftrace text
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
 }
