@@ -30,6 +30,8 @@ pub struct Plan {
     pub(crate) seeds: u32,
     pub(crate) spec_hash: String,
     pub(crate) policies: Vec<PolicyEntry>,
+    /// Schedulers that the host is expected to have of its own; none: whichever it has.
+    pub(crate) of_host: Vec<String>,
     pub(crate) groups: Vec<PlannedGroup>,
     pub(crate) claims: Vec<ClaimSpec>,
     pub(crate) shown: Vec<usize>,
@@ -96,6 +98,7 @@ impl Plan {
             seeds: sweep.seeds,
             spec_hash: hash.finalize().to_hex().to_string(),
             policies,
+            of_host: sweep.of_host.clone(),
             groups,
             claims: experiment.claims.clone(),
             shown: experiment.columns.clone(),
