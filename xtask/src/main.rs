@@ -63,7 +63,12 @@ fn ci() -> Result<(), Failed> {
     // Built beside the other steps, which leave a core idle where one crate waits for another.
     let deny = std::thread::spawn(setup::install_deny);
     step("style", style::check)?;
-    step("format", || cargo(&["fmt", "--all", "--check"]))?;
+    step("format", || {
+        let manifests = ["Cargo.toml", "hosts/arceos/Cargo.toml", "hosts/arceos/stock/Cargo.toml"];
+        manifests.into_iter().try_for_each(|manifest| {
+            cargo(&["fmt", "--all", "--manifest-path", manifest, "--", "--check"])
+        })
+    })?;
     step("clippy", || {
         cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])
     })?;

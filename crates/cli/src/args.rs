@@ -1,6 +1,7 @@
 //! What can be typed.
 
 use crate::bench::args::BenchCommand;
+use anysched_boot::load::Cost;
 use anysched_core::Span;
 use anysched_core::registry::POLICIES;
 use clap::builder::PossibleValuesParser;
@@ -280,7 +281,8 @@ pub struct ArceosArgs {
     /// The policies, a boot each; stock-fifo, stock-rr and stock-cfs are ArceOS's own
     #[arg(long, value_delimiter = ',', value_name = "NAME,…", required = true)]
     pub policy: Vec<String>,
-    /// The program: equal, unequal, yield, realtime, occupy, calibrate
+    /// The program: equal, unequal, yield, realtime, occupy, calibrate, or the server udp, on which
+    /// this computer puts a load
     #[arg(long, value_name = "NAME")]
     pub app: String,
     /// A parameter of the policies, for example quantum=10ms; a value `@FILE` is read from there
@@ -299,7 +301,7 @@ pub struct ArceosArgs {
     /// CPUs of the machine; each has a runqueue and the policy of its own
     #[arg(long, default_value = "1", value_name = "N", value_parser = whole::<u16>(1..=16))]
     pub smp: u16,
-    /// Let time pass as it really does, nearly
+    /// Let time pass as it really does while the machine is idle; otherwise as with --icount
     #[arg(long, conflicts_with = "icount")]
     pub real_time: bool,
     /// Also write what happened: `.pftrace` for Perfetto, `.txt` for ftrace text
@@ -317,7 +319,39 @@ pub struct ArceosArgs {
     /// What is printed
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
+    #[command(flatten)]
+    pub clients: ClientArgs,
 }
+
+/// What clients of this computer ask of a server in a kernel.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Load of the server udp")]
+pub struct ClientArgs {
+    /// Clients, each of which sends a request, waits for the answer and sends the next [default: 40]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=512))]
+    pub clients: Option<u16>,
+    /// Requests of each client [default: 100]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=1_000_000))]
+    pub requests: Option<u32>,
+    /// CPU time that requests need, and how many there are of each [default: 1ms*4,20ms]
+    #[arg(long, value_delimiter = ',', value_name = "TIME*N,…")]
+    pub costs: Vec<Cost>,
+    /// Have clients wait for each other: the requests of a round are sent at once
+    #[arg(long)]
+    pub rounds: bool,
+    /// What the order of the costs is drawn with [default: 1]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Bytes of a request and of its answer [default: 64]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(SIZES))]
+    pub size: Option<u16>,
+    /// How long a client waits for an answer before the request counts as lost [default: 5s]
+    #[arg(long, value_name = "TIME", value_parser = Span::parse)]
+    pub lost_after: Option<Span>,
+}
+
+/// Bytes that datagrams can have.
+const SIZES: RangeInclusive<u64> = anysched_wire::SHORTEST as u64..=anysched_wire::LONGEST as u64;
 
 #[derive(clap::Args, Debug)]
 pub struct CheckArgs {
@@ -584,4 +618,7 @@ pub struct ReplayArgs {
     /// Print the records instead
     #[arg(long)]
     pub show: bool,
+    /// Also write what the log tells of the run: `.pftrace` for Perfetto, `.txt` for ftrace text
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
 }

@@ -4,6 +4,7 @@ use crate::args::{ArceosArgs, BootCommand, Format};
 use crate::kernel::{self, ArceOs};
 use crate::output::{self, Failure, write_whole};
 use crate::run::{TraceFormat, write_events};
+use crate::serve;
 use anysched_boot::arceos::{Boot, Clock, Kernel, Outcome};
 use anysched_core::Machine;
 use anysched_core::registry::{self, Nature, PolicyInfo};
@@ -19,13 +20,17 @@ pub fn boot(command: &BootCommand) -> Result<(), Failure> {
 }
 
 /// A scheduler of the table.
-struct Row {
-    boot: Boot,
+pub struct Row {
+    pub boot: Boot,
     /// `None`: one of ArceOS's own.
-    info: Option<&'static PolicyInfo>,
+    pub info: Option<&'static PolicyInfo>,
 }
 
 fn arceos(args: &ArceosArgs) -> Result<(), Failure> {
+    if args.app == serve::APP {
+        return serve::serve(args);
+    }
+    serve::require_no_load(&args.clients)?;
     let trace = args.trace.as_deref().map(TraceFormat::of).transpose()?;
     for path in args.trace.iter().chain(&args.record).chain(&args.learned) {
         output::require_place(path)?;
@@ -71,7 +76,7 @@ fn results(args: &ArceosArgs, runs: Vec<HostedRun>) -> Results {
     let cpus = if args.smp == 1 { "1 CPU".into() } else { format!("{} CPUs", args.smp) };
     let clock = match clock(args) {
         Clock::Instructions => "an instruction is a nanosecond",
-        Clock::Real => "times are real",
+        Clock::Real => "an instruction is a nanosecond, idle time is real",
         Clock::Parallel => "CPUs run at once, times mean nothing",
     };
     let title = format!("ArceOS: {}", args.app);
@@ -111,21 +116,27 @@ fn clock(args: &ArceosArgs) -> Clock {
 }
 
 /// The boot of a scheduler, checked.
-fn row(args: &ArceosArgs, name: &str) -> Result<Row, Failure> {
+pub fn row(args: &ArceosArgs, name: &str) -> Result<Row, Failure> {
     let mut boot = Boot::new(name, &args.app);
-    boot.image.cpus = args.smp;
     boot.clock = clock(args);
+    complete(args, boot)
+}
+
+/// `boot` with what is common to all programs, checked.
+pub fn complete(args: &ArceosArgs, mut boot: Boot) -> Result<Row, Failure> {
+    let name = boot.policy.clone();
+    boot.image.cpus = args.smp;
     boot.tick = args.tick;
     boot.record = args.record.is_some() || args.trace.is_some();
     boot.patience = Duration::from_nanos(args.timeout.0);
-    boot.arguments = pairs("--with", &args.with)?;
+    boot.arguments.extend(pairs("--with", &args.with)?);
     if boot.image.kernel != Kernel::Anysched {
         if boot.record {
             return Err(format!("{name}: only policies can be recorded or traced").into());
         }
         return Ok(Row { boot, info: None });
     }
-    let info = registry::policy(name).ok_or_else(|| {
+    let info = registry::policy(&name).ok_or_else(|| {
         let stock: Vec<&str> = Kernel::STOCK.iter().map(|(name, _)| *name).collect();
         format!(
             "there is no policy `{name}`; `anysched policies` lists them, and ArceOS has {}",
@@ -173,7 +184,7 @@ fn rehearsed(host: &ArceOs, row: &Row, say: &mut dyn FnMut(&str)) -> Result<Outc
     Ok(outcome)
 }
 
-fn used(row: &Row) -> PolicyUsed {
+pub fn used(row: &Row) -> PolicyUsed {
     let nature = row.info.and_then(|info| (info.nature)(&borrowed(&row.boot.settings)).ok());
     PolicyUsed {
         label: row.boot.policy.clone(),

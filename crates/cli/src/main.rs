@@ -19,6 +19,7 @@ mod progress;
 mod replay;
 mod reproduce;
 mod run;
+mod serve;
 mod topology;
 mod tune;
 mod workloads;

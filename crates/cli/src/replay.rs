@@ -2,6 +2,7 @@
 
 use crate::args::ReplayArgs;
 use crate::output::{self, Failure};
+use crate::run::{TraceFormat, write_events};
 use anysched_core::recorder::{LogError, LogReader, Problem, ReplayError};
 use anysched_core::registry::policy;
 use std::io::Write;
@@ -16,6 +17,11 @@ pub fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         }
         error => format!("{name}: {error}"),
     })?;
+    if let Some(path) = &args.trace {
+        let format = TraceFormat::of(path)?;
+        output::require_place(path)?;
+        write_events(path, format, &log, |_| None)?;
+    }
     if args.show {
         return show(reader, &name.to_string());
     }

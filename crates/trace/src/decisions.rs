@@ -106,7 +106,11 @@ impl<S: Sink, F: FnMut(u64) -> Option<String>> Teller<S, F> {
             }
             Call::PickNext { cpu } => {
                 let pick = record.answer.as_ref().and_then(|answer| answer.pick);
-                self.switch(cpu, pick.map(|pick| pick.task));
+                let next = pick.map(|pick| pick.task);
+                if let Some(task) = next.filter(|&task| !self.left(cpu.index(), task)) {
+                    self.settle(task);
+                }
+                self.switch(cpu, next);
             }
             _ => {}
         }
@@ -118,7 +122,9 @@ impl<S: Sink, F: FnMut(u64) -> Option<String>> Teller<S, F> {
     }
 
     fn make_ready(&mut self, task: TaskId, why: Enqueue, from: Option<CpuId>) {
-        let by = from.and_then(|cpu| self.cpus.get(cpu.index())).and_then(|on| on.runs);
+        // What has just left its CPU may have woken others as its last deed.
+        let on = from.and_then(|cpu| self.cpus.get(cpu.index()));
+        let by = on.and_then(|on| on.runs.or(on.left.map(|(left, _)| left)));
         let Some(known) = self.tasks.get_mut(task.index()).and_then(Option::as_mut) else {
             return;
         };
@@ -157,10 +163,14 @@ impl<S: Sink, F: FnMut(u64) -> Option<String>> Teller<S, F> {
 
     /// `task` does something else: if it has just left a CPU, that one is idle first.
     fn settle(&mut self, task: TaskId) {
-        let left = |on: &OnCpu| on.left.is_some_and(|(left, _)| left == task);
-        if let Some(cpu) = self.cpus.iter().position(left) {
+        if let Some(cpu) = (0..self.cpus.len()).find(|&cpu| self.left(cpu, task)) {
             self.switch(CpuId(cpu as u16), None);
         }
+    }
+
+    /// Whether `task` has just left this CPU.
+    fn left(&self, cpu: usize, task: TaskId) -> bool {
+        self.cpus[cpu].left.is_some_and(|(left, _)| left == task)
     }
 
     /// Time goes on: CPUs that have not picked since are idle.

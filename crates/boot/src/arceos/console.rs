@@ -60,6 +60,17 @@ pub(crate) struct Console {
     is_running: bool,
 }
 
+/// What was heard of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A line, which has been read.
+    Line,
+    /// Nothing for as long as was asked.
+    Silence,
+    /// It has ended well.
+    End,
+}
+
 impl Console {
     /// Listens to the end.
     ///
@@ -71,14 +82,38 @@ impl Console {
         say: &mut dyn FnMut(&str),
     ) -> Result<(), BootError> {
         loop {
-            match running.listen(patience)? {
-                Heard::Line(line) => self.line(&line, say)?,
-                Heard::Silence => {
-                    return Err(BootError::Hung { silence: patience, last: self.last.clone() });
-                }
-                Heard::End(status) => return self.end(&status.to_string()),
+            match self.hear(running, patience, say)? {
+                Event::Line => {}
+                Event::Silence => return Err(self.hung(patience)),
+                Event::End => return Ok(()),
             }
         }
+    }
+
+    /// Waits for the next line, for `patience` at most.
+    ///
+    /// Errors: the kernel panicked or did not end well.
+    pub fn hear(
+        &mut self,
+        running: &mut Running,
+        patience: Duration,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Event, BootError> {
+        match running.listen(patience)? {
+            Heard::Line(line) => self.line(&line, say).map(|()| Event::Line),
+            Heard::Silence => Ok(Event::Silence),
+            Heard::End(status) => self.end(&status.to_string()).map(|()| Event::End),
+        }
+    }
+
+    /// That nothing was heard for as long as `silence`.
+    pub fn hung(&self, silence: Duration) -> BootError {
+        BootError::Hung { silence, last: self.last.clone() }
+    }
+
+    /// The last line for people.
+    pub fn last(&self) -> &str {
+        &self.last
     }
 
     fn end(&mut self, status: &str) -> Result<(), BootError> {

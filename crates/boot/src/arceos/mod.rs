@@ -7,6 +7,7 @@
 mod console;
 mod image;
 mod log;
+mod serve;
 
 pub use console::{Outcome, TaskOutcome};
 pub use image::{Image, Kernel};
@@ -24,7 +25,7 @@ use std::time::Duration;
 pub enum Clock {
     /// An instruction takes a nanosecond; the same run again takes the same time.
     Instructions,
-    /// As real time does, nearly.
+    /// An instruction takes a nanosecond; while the machine is idle, time is real.
     Real,
     /// Each CPU runs as fast as it can, at once with the others; its times mean nothing.
     Parallel,
@@ -53,8 +54,9 @@ pub struct Boot {
     pub timed: bool,
     /// How time passes.
     pub clock: Clock,
-    /// The port of this computer whose datagrams reach the program's port 5555.
-    pub udp_port: Option<u16>,
+    /// Ports of this computer: datagrams to them reach the program's ports from
+    /// [`anysched_wire::PORT`] on.
+    pub udp_ports: Vec<u16>,
     /// How long the kernel may be silent.
     pub patience: Duration,
 }
@@ -75,7 +77,7 @@ impl Boot {
             record: false,
             timed: false,
             clock: Clock::Instructions,
-            udp_port: None,
+            udp_ports: Vec::new(),
             patience: Duration::from_secs(120),
         }
     }
@@ -116,11 +118,21 @@ impl Boot {
         kernel: &Path,
         say: &mut dyn FnMut(&str),
     ) -> Result<Outcome, BootError> {
+        self.run_beside(kernel, |running, console| console.listen(running, self.patience, say))
+            .map(|((), outcome)| outcome)
+    }
+
+    /// Boots an image and has `listen` hear it to its end.
+    fn run_beside<R>(
+        &self,
+        kernel: &Path,
+        listen: impl FnOnce(&mut Running, &mut Console) -> Result<R, BootError>,
+    ) -> Result<(R, Outcome), BootError> {
         let directory = tempfile::tempdir()
             .map_err(|error| BootError::files("the directory for temporary files", error))?;
         let mut running = self.start(kernel, directory.path())?;
         let mut console = Console::default();
-        console.listen(&mut running, self.patience, say)?;
+        let heard = listen(&mut running, &mut console)?;
         let mut outcome = console.outcome;
         if self.record {
             let path = directory.path().join(LOG);
@@ -128,7 +140,7 @@ impl Boot {
                 std::fs::read(&path).map_err(|error| BootError::files(path.display(), error))?;
             outcome.logs = log::split(&sent, usize::from(self.image.cpus))?;
         }
-        Ok(outcome)
+        Ok((heard, outcome))
     }
 
     /// Starts QEMU with `directory` for its files.
@@ -156,9 +168,11 @@ impl Boot {
             machine.arg("-chardev").arg(format!("file,id=log,path={}", path.display()));
             machine.args(["-device", "isa-debugcon,iobase=0xe9,chardev=log"]);
         }
-        if let Some(port) = self.udp_port {
-            let forward = format!("hostfwd=udp:127.0.0.1:{port}-:5555");
-            machine.args(["-netdev", &format!("user,id=net,{forward}")]);
+        if !self.udp_ports.is_empty() {
+            let forward = |(inside, outside)| format!(",hostfwd=udp:127.0.0.1:{outside}-:{inside}");
+            let forward: String =
+                (anysched_wire::PORT..).zip(&self.udp_ports).map(forward).collect();
+            machine.args(["-netdev", &format!("user,id=net{forward}")]);
             machine.args(["-device", "virtio-net-pci,netdev=net"]);
         }
         Running::start(machine)

@@ -23,6 +23,8 @@ mod calibrate;
 mod cases;
 mod crew;
 mod faults;
+#[cfg(feature = "net")]
+mod udp;
 mod work;
 
 use alloc::boxed::Box;
@@ -59,6 +61,10 @@ pub fn run(kernel: &Kernel) {
         "batch" => batch::batch(kernel),
         "fault" => faults::fault(),
         "calibrate" => calibrate::calibrate(kernel),
+        #[cfg(feature = "net")]
+        "udp" => udp::udp(kernel),
+        #[cfg(not(feature = "net"))]
+        "udp" => panic!("this image has no network; build it with the feature `net` for \"udp\""),
         case if cases::run(kernel, case) => {}
         other => panic!("there is no program \"{other}\" in this image"),
     }

@@ -61,7 +61,6 @@ pub fn timer_interrupt_begins() {
 }
 
 /// The timer of one CPU. All times in nanoseconds since boot.
-#[derive(Clone, Copy)]
 pub(crate) struct Clock {
     cpu: usize,
     armed: &'static AtomicU64,
@@ -75,17 +74,17 @@ impl Clock {
         Clock { cpu, armed: &ARMED[cpu], switches: &SWITCHES[cpu] }
     }
 
-    pub fn is_in_interrupt(self) -> bool {
+    pub fn is_in_interrupt(&self) -> bool {
         INTERRUPTED[self.cpu].load(Relaxed)
     }
 
-    pub fn leave_interrupt(self) {
+    pub fn leave_interrupt(&self) {
         INTERRUPTED[self.cpu].store(false, Relaxed);
     }
 
     /// Sets the timer to `due` if it would fire later.
     #[inline]
-    pub fn arm_by(self, due: u64) {
+    pub fn arm_by(&self, due: u64) {
         if due < self.armed.load(Relaxed) {
             self.arm(due);
         }
@@ -93,17 +92,17 @@ impl Clock {
 
     /// Only the CPU itself counts: no need for a locked addition.
     #[inline]
-    pub fn count_switch(self) {
+    pub fn count_switch(&self) {
         self.switches.store(self.switches.load(Relaxed) + 1, Relaxed);
     }
 
     /// Forgets to when the timer is set: the next [`Clock::arm_by`] sets it.
-    pub fn disarm(self) {
+    pub fn disarm(&self) {
         self.armed.store(u64::MAX, Relaxed);
     }
 
     #[cold]
-    fn arm(self, due: u64) {
+    fn arm(&self, due: u64) {
         let now = now();
         let base = (now / BASE_PERIOD + 1) * BASE_PERIOD;
         let mut alarms = ALARMS[self.cpu].lock();
@@ -117,12 +116,12 @@ impl Clock {
     }
 
     /// Sets the timer anew after an interrupt: to `due`, an alarm or the base period.
-    pub fn rearm(self, due: u64) {
+    pub fn rearm(&self, due: u64) {
         self.arm(due);
     }
 
     /// Wakes this CPU, which is idle and may or may not have halted.
-    pub fn wake_idle(self, now: u64) {
+    pub fn wake_idle(&self, now: u64) {
         self.arm_by(now + HALT_RACE);
     }
 }

@@ -3,7 +3,10 @@
 //! task blocks or ends.
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, Ordering::{Acquire, Relaxed, Release}};
+use core::sync::atomic::{
+    AtomicBool,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 use anysched_core::registry::{self, Settings};
 use anysched_core::{Scheduler, TaskId};

@@ -13,9 +13,9 @@ use anysched_core::{
     registry,
 };
 
+use crate::clock::{self, Clock};
 use crate::gc::Gc;
 use crate::log::CpuLog;
-use crate::clock::{self, Clock};
 use crate::mailbox::{self, Mailbox};
 use crate::task::PolicyTask;
 use crate::{BaseScheduler, MAX_CPUS};
@@ -36,8 +36,8 @@ pub struct PolicyScheduler<T, const S: usize = 0> {
     running: Option<Running<T, S>>,
     /// `put_prev_task` was the last call, at this time: the pick that follows is part of it.
     put_at: Option<u64>,
-    /// The next pick has more to look at than usual: an interrupt has come, `gc` is ready, or the
-    /// CPU was idle.
+    /// The next pick has more to look at than usual: an interrupt has come, `gc` has become ready,
+    /// or the CPU was idle.
     is_unusual: bool,
     /// What the policy asks for during a call; seen to before the call's end.
     kicks: CpuMask,
@@ -139,11 +139,7 @@ impl<T, const S: usize> PolicyScheduler<T, S> {
     }
 
     #[inline]
-    fn call<R>(
-        &mut self,
-        now: u64,
-        call: impl FnOnce(&mut dyn Scheduler, &mut Cx<'_>) -> R,
-    ) -> R {
+    fn call<R>(&mut self, now: u64, call: impl FnOnce(&mut dyn Scheduler, &mut Cx<'_>) -> R) -> R {
         call(&mut *self.policy, &mut Cx::new(Time(now), &mut self.kicks))
     }
 
@@ -245,7 +241,8 @@ impl<T, const S: usize> PolicyScheduler<T, S> {
             self.next_tick = self.tick_after(now);
         }
         let overdue = self.gc.take_overdue(now);
-        self.is_unusual = self.gc.due().is_some();
+        // If `gc` goes on waiting, the next interrupt is soon enough to look again.
+        self.is_unusual = false;
         self.run_timers(now);
         overdue
     }

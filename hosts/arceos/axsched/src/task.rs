@@ -18,8 +18,7 @@ pub struct Declared {
 }
 
 /// Declared for the next task that each CPU creates.
-static NEXT: [SpinNoIrq<Option<Declared>>; MAX_CPUS] =
-    [const { SpinNoIrq::new(None) }; MAX_CPUS];
+static NEXT: [SpinNoIrq<Option<Declared>>; MAX_CPUS] = [const { SpinNoIrq::new(None) }; MAX_CPUS];
 
 /// Says what the next task that this CPU creates is like. Preemption must be off from here until
 /// the task has been created.

@@ -1,0 +1,268 @@
+//! `anysched boot arceos --app udp`: a server in a real kernel under a load from this computer.
+
+use crate::args::{ArceosArgs, ClientArgs, Format};
+use crate::boot::{self, Row};
+use crate::kernel::ArceOs;
+use crate::output::{self, Failure, short_time};
+use anysched_boot::arceos::{Boot, Outcome};
+use anysched_boot::load::{Class, Cost, Load, Report, Spread};
+use anysched_core::Span;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::time::Duration;
+
+/// The program's name.
+pub const APP: &str = "udp";
+
+/// What a load is if the command does not say.
+const CLIENTS: u16 = 40;
+const REQUESTS: u32 = 100;
+const COSTS: [(u64, u16); 2] = [(1, 4), (20, 1)];
+const SEED: u64 = 1;
+const SIZE: u16 = 64;
+const LOST_AFTER: Span = Span::from_ms(5000);
+
+/// The server under a scheduler.
+struct Served {
+    policy: String,
+    /// It goes by what requests cost, which the server knows and declares.
+    told: bool,
+    report: Report,
+    outcome: Outcome,
+}
+
+pub fn serve(args: &ArceosArgs) -> Result<(), Failure> {
+    for (given, option) in [
+        (args.icount, "--icount: clients live in real time"),
+        (args.smp > 1, "--smp: the server is measured on one CPU"),
+        (args.trace.is_some(), "--trace: a trace is of programs that end by themselves"),
+        (args.record.is_some(), "--record: a record is of programs that end by themselves"),
+        (args.learned.is_some(), "--learned: nothing is learned of a server"),
+    ] {
+        if given {
+            return Err(Failure::from(format!("{option}; leave it out for --app {APP}")));
+        }
+    }
+    let load = load(&args.clients)?;
+    let row = |name: &String| boot::complete(args, Boot::server(name));
+    let rows = args.policy.iter().map(row).collect::<Result<Vec<Row>, Failure>>()?;
+    let host = ArceOs::new(Duration::from_nanos(args.timeout.0));
+    let mut served = Vec::new();
+    for row in &rows {
+        let name = &row.boot.policy;
+        let kernel = host.image(row.boot.image)?;
+        let mut say = |line: &str| eprintln!("{name}: {line}");
+        let (report, outcome) = row.boot.serve(&kernel, &load, &mut say)?;
+        let told = boot::used(row).nature.clairvoyant;
+        served.push(Served { policy: name.clone(), told, report, outcome });
+    }
+    output::print(&match args.format {
+        Format::Table => table(&load, &served),
+        Format::Json => format!("{:#}\n", as_json(&load, &served)),
+        Format::Csv => csv(&served),
+    })
+}
+
+/// Refuses options of a load where there is none.
+pub fn require_no_load(args: &ClientArgs) -> Result<(), Failure> {
+    let ClientArgs { clients, requests, costs, rounds, seed, size, lost_after } = args;
+    let given = [
+        ("clients", clients.is_some()),
+        ("requests", requests.is_some()),
+        ("costs", !costs.is_empty()),
+        ("rounds", *rounds),
+        ("seed", seed.is_some()),
+        ("size", size.is_some()),
+        ("lost-after", lost_after.is_some()),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        Some((option, _)) => Err(format!("--{option} is for --app {APP}, the only server").into()),
+        None => Ok(()),
+    }
+}
+
+fn load(args: &ClientArgs) -> Result<Load, Failure> {
+    let known = COSTS.map(|(work, weight)| Cost { work: Span::from_ms(work), weight });
+    let costs = if args.costs.is_empty() { known.to_vec() } else { args.costs.clone() };
+    for (number, cost) in costs.iter().enumerate() {
+        if costs[..number].iter().any(|other| other.work == cost.work) {
+            return Err(format!("--costs: {} is there twice; add the weights", cost.work).into());
+        }
+    }
+    Ok(Load {
+        clients: args.clients.unwrap_or(CLIENTS),
+        requests: args.requests.unwrap_or(REQUESTS),
+        costs,
+        seed: args.seed.unwrap_or(SEED),
+        size: args.size.unwrap_or(SIZE),
+        timeout: Duration::from_nanos(args.lost_after.unwrap_or(LOST_AFTER).0),
+        rounds: args.rounds,
+    })
+}
+
+/// The rows of a report: its classes, and all together if there are several.
+fn classes(report: &Report) -> impl Iterator<Item = &Class> {
+    let several = report.classes.len() > 1;
+    report.classes.iter().chain(several.then_some(&report.all))
+}
+
+fn cost(class: &Class) -> String {
+    class.work.map_or("all".into(), |work| work.to_string())
+}
+
+fn table(load: &Load, served: &[Served]) -> String {
+    let mut text = "ArceOS: udp\n".to_string();
+    let mix: Vec<String> =
+        load.costs.iter().map(|cost| format!("{} × {}", cost.weight, cost.work)).collect();
+    let rounds = if load.rounds { " in rounds" } else { "" };
+    let (clients, requests, mix) = (load.clients, load.requests, mix.join(", "));
+    let _ = writeln!(text, "{clients} clients, {requests} requests each{rounds}: {mix}\n");
+    let head = [
+        ["", "", "requests/s", "", "round trip", "", "", "in queue", "served in", ""],
+        ["policy", "cost", "here", "there", "mean", "p50", "p99", "p50", "p50", "lost"],
+    ];
+    let mut lines = head.map(|line| line.map(String::from)).to_vec();
+    for Served { policy, told, report, .. } in served {
+        let name = format!("{policy}{}", if *told { " *" } else { "" });
+        for class in classes(report) {
+            let time = |spread: &Option<Spread>, of: fn(&Spread) -> f64| {
+                spread.as_ref().map_or("-".into(), |spread| short_time(of(spread)))
+            };
+            let Class { per_s, per_server_s, lost, round_trip, queued, served, .. } = class;
+            lines.push([
+                name.clone(),
+                cost(class),
+                format!("{per_s:.1}"),
+                per_server_s.map_or("-".into(), |per_s| format!("{per_s:.1}")),
+                time(round_trip, |spread| spread.mean),
+                time(round_trip, |spread| spread.p50 as f64),
+                time(round_trip, |spread| spread.p99 as f64),
+                time(queued, |spread| spread.p50 as f64),
+                time(served, |spread| spread.p50 as f64),
+                lost.to_string(),
+            ]);
+        }
+    }
+    write_lines(&mut text, &lines);
+    text += "\nRound trips and \"here\" are by the clock of this computer, the others by the \
+             server's.\n";
+    if served.iter().any(|served| served.told) {
+        text += "* is told what a request costs, which this server knows.\n";
+    }
+    for Served { policy, report, outcome, .. } in served {
+        write_oddities(&mut text, policy, report, outcome);
+    }
+    text
+}
+
+/// The first two columns to the left, numbers to the right.
+fn write_lines<const N: usize>(text: &mut String, lines: &[[String; N]]) {
+    let length = |text: &String| text.chars().count();
+    let width = |column: usize| lines.iter().map(|line| length(&line[column])).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(width);
+    for line in lines {
+        let cells = line.iter().zip(widths).enumerate();
+        let cells = cells.map(|(column, (cell, width))| match column {
+            0 | 1 => format!("{cell:width$}"),
+            _ => format!("{cell:>width$}"),
+        });
+        let _ = writeln!(text, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+    }
+}
+
+/// What should not happen, and how far the two clocks are from each other.
+fn write_oddities(text: &mut String, policy: &str, report: &Report, outcome: &Outcome) {
+    for (count, what) in [
+        (report.strays, "datagrams came that were no answer, or one that was too late"),
+        (outcome.value("refused").unwrap_or(0), "datagrams were refused by the server"),
+        (outcome.value("unsent").unwrap_or(0), "answers could not be sent"),
+    ] {
+        if count > 0 {
+            let _ = writeln!(text, "{policy}: {count} {what}.");
+        }
+    }
+    if let Some(clock) = report.clock {
+        let _ = writeln!(text, "{policy}: a second here was {clock:.2} s of the server's clock.");
+    }
+}
+
+fn as_json(load: &Load, served: &[Served]) -> Value {
+    let spread = |spread: &Option<Spread>| {
+        spread.map(|Spread { mean, p50, p95, p99, max }| {
+            json!({ "mean": mean, "p50": p50, "p95": p95, "p99": p99, "max": max })
+        })
+    };
+    let class = |class: &Class| {
+        json!({
+            "cost_ns": class.work.map(|work| work.0),
+            "sent": class.sent,
+            "lost": class.lost,
+            "requests_per_s": class.per_s,
+            "requests_per_server_s": class.per_server_s,
+            "round_trip_ns": spread(&class.round_trip),
+            "queued_ns": spread(&class.queued),
+            "served_ns": spread(&class.served),
+        })
+    };
+    let policies: Vec<Value> = served
+        .iter()
+        .map(|Served { policy, told, report, outcome }| {
+            json!({
+                "policy": policy,
+                "clairvoyant": told,
+                "elapsed_ns": report.elapsed.0,
+                "server_clock": report.clock,
+                "strays": report.strays,
+                "refused": outcome.value("refused"),
+                "unsent": outcome.value("unsent"),
+                "all": class(&report.all),
+                "classes": report.classes.iter().map(class).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    let costs: Vec<Value> = load
+        .costs
+        .iter()
+        .map(|cost| json!({ "cost_ns": cost.work.0, "weight": cost.weight }))
+        .collect();
+    json!({
+        "host": "arceos",
+        "program": APP,
+        "clients": load.clients,
+        "requests": load.requests,
+        "rounds": load.rounds,
+        "costs": costs,
+        "seed": load.seed,
+        "size": load.size,
+        "policies": policies,
+    })
+}
+
+fn csv(served: &[Served]) -> String {
+    let mut text =
+        "policy,clairvoyant,cost,sent,lost,requests_per_s,requests_per_server_s".to_string();
+    for time in ["round_trip_ns", "queued_ns", "served_ns"] {
+        for stat in ["mean", "p50", "p95", "p99", "max"] {
+            let _ = write!(text, ",{time}_{stat}");
+        }
+    }
+    text.push('\n');
+    for Served { policy, told, report, .. } in served {
+        for class in classes(report) {
+            let Class { sent, lost, per_s, per_server_s, .. } = class;
+            let (cost, there) =
+                (cost(class), per_server_s.map_or(String::new(), |n| n.to_string()));
+            let _ = write!(text, "{policy},{told},{cost},{sent},{lost},{per_s},{there}");
+            for spread in [&class.round_trip, &class.queued, &class.served] {
+                let _ = match spread {
+                    Some(Spread { mean, p50, p95, p99, max }) => {
+                        write!(text, ",{mean},{p50},{p95},{p99},{max}")
+                    }
+                    None => write!(text, ",,,,,"),
+                };
+            }
+            text.push('\n');
+        }
+    }
+    text
+}

@@ -1,0 +1,177 @@
+//! A server for datagrams: a request says how much CPU time it costs, the server uses that time
+//! and answers. `anysched_wire` says what the datagrams look like.
+//!
+//! The server knows from a request what it costs, and declares it to the scheduler when it starts
+//! the request's task: policies that go by size can, those that do not need not look.
+//!
+//! The program's own task receives. ArceOS waits for its network by polling in a yield loop, in
+//! which a policy that picks the yielder again would stay for ever; so this one polls without
+//! waiting, takes all there is and sleeps for a short time. ArceOS's own schedulers see sleepers
+//! only at their ticks, and are given the yield loop that is usual there.
+//!
+//! Arguments:
+//! - `sockets`: how many there are, on ports from [`PORT`] on; each is enough for
+//!   [`CLIENTS_PER_SOCKET`](anysched_wire::CLIENTS_PER_SOCKET) clients.
+//! - `handler`: `task` (a task for each request) or `inline` (the receiver itself does the work).
+//! - `wait`: `sleep` or `yield`; `poll`: for how many nanoseconds it sleeps.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::net::{Ipv4Addr, SocketAddr};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use anysched_arceos_qemu::boot;
+use anysched_wire::{Answer, Datagram, LONGEST, PORT, Request};
+use std::os::arceos::api::{AxError, net};
+use std::println;
+
+use crate::Kernel;
+use crate::crew::{Task, argument, now};
+use crate::work::Burner;
+
+/// Between two looks at the network, in nanoseconds. A look takes 6 to 7 µs, sleep and waking
+/// included: 3 % of the CPU under policies that let the receiver preempt, 12 % if it looked every
+/// 50 µs.
+const POLL: u64 = 200_000;
+
+/// An argument that is one of two words: whether it is the second. The first is the default.
+fn is_second(name: &str, [first, second]: [&str; 2]) -> bool {
+    match boot().argument(name) {
+        None => false,
+        Some(word) if word == first => false,
+        Some(word) if word == second => true,
+        Some(other) => panic!("`{name}` = \"{other}\": {first} or {second} is wanted"),
+    }
+}
+
+/// What the receiver and the tasks share.
+struct Server {
+    sockets: Vec<net::AxUdpSocketHandle>,
+    burner: Burner,
+    /// Answers that could not be sent.
+    unsent: AtomicU64,
+}
+
+/// A request that has come.
+struct Job {
+    request: Request,
+    arrival: u64,
+    from: SocketAddr,
+    /// Which of the sockets it came by.
+    socket: usize,
+    /// How long the request was, in bytes.
+    length: usize,
+}
+
+impl Server {
+    fn open() -> Server {
+        let socket = |number: u64| {
+            let socket = net::ax_udp_socket();
+            let port = PORT + number as u16;
+            let bound = net::ax_udp_bind(&socket, (Ipv4Addr::UNSPECIFIED, port).into());
+            let bound = bound.and_then(|()| net::ax_udp_set_nonblocking(&socket, true));
+            if let Err(error) = bound {
+                panic!("port {port} cannot be served: {error}");
+            }
+            socket
+        };
+        let sockets = (0..argument("sockets", 1).clamp(1, 64)).map(socket).collect();
+        Server { sockets, burner: Burner::calibrated(), unsent: AtomicU64::new(0) }
+    }
+
+    /// Does the work and answers.
+    fn perform(&self, job: &Job) {
+        let Job { request, arrival, .. } = *job;
+        let start = now();
+        self.burner.burn(request.cost);
+        let Request { number, sent, .. } = request;
+        self.send(Datagram::Answer(Answer { number, sent, arrival, start, end: now() }), job);
+    }
+
+    /// Sends an answer to `job`, no shorter than that was.
+    fn send(&self, answer: Datagram, job: &Job) {
+        let mut bytes = [0; LONGEST];
+        let length = answer.encode(&mut bytes).max(job.length.min(LONGEST));
+        let sent = loop {
+            let socket = &self.sockets[job.socket];
+            match net::ax_udp_send_to(socket, &bytes[..length], job.from) {
+                // The socket is full until the network has taken what it holds.
+                Err(AxError::WouldBlock) => flush(),
+                sent => break sent,
+            }
+        };
+        if sent.is_err() {
+            self.unsent.fetch_add(1, Relaxed);
+        }
+        flush();
+    }
+}
+
+/// Lets the network take what is to be sent, and give what has come.
+fn flush() {
+    // It cannot fail: the interface is there as long as the kernel.
+    let _ = net::ax_poll_interfaces();
+}
+
+/// What has been received.
+#[derive(Default)]
+struct Received {
+    requests: u64,
+    refused: u64,
+    quit: bool,
+}
+
+/// Takes all datagrams that have come.
+fn receive(server: &Server, received: &mut Received, perform: &mut dyn FnMut(Job)) {
+    let mut bytes = [0; LONGEST];
+    flush();
+    for socket in 0..server.sockets.len() {
+        while let Ok((length, from)) = net::ax_udp_recv_from(&server.sockets[socket], &mut bytes) {
+            let arrival = now();
+            let job = |request| Job { request, arrival, from, socket, length };
+            match Datagram::decode(&bytes[..length.min(LONGEST)]) {
+                Some(Datagram::Request(request)) => {
+                    received.requests += 1;
+                    perform(job(request));
+                }
+                Some(Datagram::Hello) => {
+                    let nothing = Request { number: 0, sent: 0, cost: 0 };
+                    server.send(Datagram::Hello, &job(nothing));
+                }
+                Some(Datagram::Quit) => received.quit = true,
+                Some(Datagram::Answer(_)) | None => received.refused += 1,
+            }
+        }
+    }
+}
+
+/// Serves until it is told to quit.
+pub fn udp(kernel: &Kernel) {
+    let (inline, yields) =
+        (is_second("handler", ["task", "inline"]), is_second("wait", ["sleep", "yield"]));
+    let period = argument("poll", POLL);
+    let server = Arc::new(Server::open());
+    println!("serving {} sockets", server.sockets.len());
+    let mut received = Received::default();
+    while !received.quit {
+        receive(&server, &mut received, &mut |job| {
+            if inline {
+                return server.perform(&job);
+            }
+            let task = Task { name: String::new(), work: Some(job.request.cost) };
+            let server = server.clone();
+            // Nobody waits for the task: its memory is freed when it ends.
+            drop((kernel.spawn)(&task, Box::new(move || server.perform(&job))));
+        });
+        if yields {
+            axtask::yield_now();
+        } else {
+            (kernel.sleep_until)(now() + period);
+        }
+    }
+    println!("@value requests {}", received.requests);
+    println!("@value refused {}", received.refused);
+    println!("@value unsent {}", server.unsent.load(Relaxed));
+}
