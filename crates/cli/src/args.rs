@@ -33,6 +33,11 @@ pub enum Command {
     /// Boot a real kernel whose scheduler is a policy, and print what came of it
     #[command(subcommand)]
     Boot(BootCommand),
+    /// Measure what scheduling costs in a real kernel under each policy, for simulations of it
+    Calibrate(CalibrateArgs),
+    /// Run an experiment in a real kernel and in a simulation with costs measured there, and print
+    /// how far the two are apart
+    Predict(PredictArgs),
     /// Search the parameters that suit a load best, and say how far that is from the optimum
     Tune(TuneArgs),
     /// Draw one run as characters: which task each CPU runs, when
@@ -352,6 +357,67 @@ pub struct ClientArgs {
 
 /// Bytes that datagrams can have.
 const SIZES: RangeInclusive<u64> = anysched_wire::SHORTEST as u64..=anysched_wire::LONGEST as u64;
+
+#[derive(clap::Args, Debug)]
+pub struct CalibrateArgs {
+    /// The kernel
+    #[arg(value_enum)]
+    pub host: KernelName,
+    /// An experiment, whose policies are measured as they are set there
+    #[arg(value_name = "FILE.toml")]
+    pub file: Option<PathBuf>,
+    /// These policies; stock-fifo, stock-rr and stock-cfs are ArceOS's own [default: all of its
+    /// form and its own]
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    pub policy: Vec<String>,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = CalibrateFormat::Table)]
+    pub format: CalibrateFormat,
+}
+
+/// A kernel that can be booted.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelName {
+    /// The unikernel ArceOS, booted in QEMU
+    Arceos,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CalibrateFormat {
+    /// For people
+    Table,
+    /// For experiments: a file that the key `costs` of `[machine]` names
+    Toml,
+    /// For documentation
+    Markdown,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct PredictArgs {
+    /// Experiments whose [machine] names measured costs
+    #[arg(value_name = "FILE.toml", required = true)]
+    pub files: Vec<PathBuf>,
+    /// What is compared [default: what each experiment reports, as far as it is a time]
+    #[arg(long, value_delimiter = ',', value_name = "METRIC,…")]
+    pub column: Vec<String>,
+    /// Smaller experiments, as their files say: for a first look
+    #[arg(long)]
+    pub quick: bool,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = PredictFormat::Table)]
+    pub format: PredictFormat,
+    /// Runs made at the same time [default: as many as the machine runs threads]
+    #[arg(long, value_parser = whole::<u16>(1..=65_535), allow_negative_numbers = true)]
+    pub jobs: Option<u16>,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PredictFormat {
+    /// For people
+    Table,
+    /// For documentation
+    Markdown,
+}
 
 #[derive(clap::Args, Debug)]
 pub struct CheckArgs {

@@ -167,7 +167,7 @@ fn borrowed(settings: &[(String, String)]) -> Vec<(&str, &str)> {
 }
 
 /// Boots; before that, boots a rehearsal if the policy needs to know the program.
-fn rehearsed(host: &ArceOs, row: &Row, say: &mut dyn FnMut(&str)) -> Result<Outcome, Failure> {
+pub fn rehearsed(host: &ArceOs, row: &Row, say: &mut dyn FnMut(&str)) -> Result<Outcome, Failure> {
     let Some(info) = row.info else { return Ok(host.boot(&row.boot, say)?) };
     let first = (info.rehearsal)(&borrowed(&row.boot.settings));
     let Some(first) = first.map_err(|error| format!("{}: {error}", info.name))? else {

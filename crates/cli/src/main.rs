@@ -5,6 +5,7 @@
 mod args;
 mod bench;
 mod boot;
+mod calibrate;
 mod choose;
 mod gantt;
 mod import;
@@ -15,6 +16,7 @@ mod output;
 mod periodic;
 mod plot;
 mod policies;
+mod predict;
 mod progress;
 mod replay;
 mod reproduce;
@@ -37,6 +39,8 @@ fn main() -> ExitCode {
         Command::Plot(args) => plot::plot(&args),
         Command::Check(args) => run::check(&args),
         Command::Boot(command) => boot::boot(&command),
+        Command::Calibrate(args) => calibrate::calibrate(&args),
+        Command::Predict(args) => predict::predict(&args),
         Command::Bench(command) => bench::bench(&command),
         Command::Tune(args) => tune::tune(&args),
         Command::Gantt(args) => gantt::gantt(&args),

@@ -1,6 +1,7 @@
 //! A call of [`Scheduler`] as a value, for wrappers that treat all calls alike.
 
-use alloc::borrow::Cow;
+#[doc(hidden)]
+pub use alloc::borrow::Cow;
 use core::fmt;
 
 use crate::ids::{CpuId, DomainId, TaskId};
@@ -133,84 +134,92 @@ fn show_arrival(f: &mut fmt::Formatter<'_>, arrival: &Arrival) -> fmt::Result {
     Ok(())
 }
 
-/// Implements [`Scheduler`] for a wrapper with a field `policy` and a method
-/// `call(&mut self, &mut Cx, Call) -> Option<Pick>` that every changing call goes through.
+/// Implements [`Scheduler`](crate::Scheduler) for a wrapper with a field `policy` and a method
+/// `call(&mut self, &mut Cx, Call) -> Option<Pick>` that every [`Call`](crate::call::Call) goes
+/// through. Called with the parameters of the implementation in brackets, and the type.
+#[macro_export]
 macro_rules! scheduler_by_call {
     ([$($generics:tt)*] $type:ty) => {
-        impl<$($generics)*> $crate::Scheduler for $type {
-            #[inline]
-            fn attach(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
-                let params = alloc::borrow::Cow::Borrowed(params);
-                self.call(cx, Call::Attach { task, params });
+        const _: () = {
+            use $crate::call::{Call, Cow};
+            use $crate::{
+                Arrival, CpuId, Cx, DomainId, DomainParams, Off, Pick, Scheduler, Span, TaskId,
+                TaskParams, Time,
+            };
+            impl<$($generics)*> Scheduler for $type {
+                #[inline]
+                fn attach(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
+                    let params = Cow::Borrowed(params);
+                    self.call(cx, Call::Attach { task, params });
+                }
+                #[inline]
+                fn detach(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+                    self.call(cx, Call::Detach { task });
+                }
+                #[inline]
+                fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
+                    let params = Cow::Borrowed(params);
+                    self.call(cx, Call::Update { task, params });
+                }
+                #[inline]
+                fn set_domain(&mut self, cx: &mut Cx<'_>, domain: DomainId, params: &DomainParams) {
+                    self.call(cx, Call::SetDomain { domain, params: *params });
+                }
+                #[inline]
+                fn set_online(&mut self, cx: &mut Cx<'_>, cpu: CpuId, online: bool) {
+                    self.call(cx, Call::SetOnline { cpu, online });
+                }
+                #[inline]
+                fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, arrival: Arrival) {
+                    self.call(cx, Call::Enqueue { task, arrival });
+                }
+                #[inline]
+                fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+                    self.call(cx, Call::Dequeue { task });
+                }
+                #[inline]
+                fn pick_next(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<Pick> {
+                    self.call(cx, Call::PickNext { cpu })
+                }
+                #[inline]
+                fn put_prev(
+                    &mut self,
+                    cx: &mut Cx<'_>,
+                    cpu: CpuId,
+                    task: TaskId,
+                    ran: Span,
+                    why: Off,
+                ) {
+                    self.call(cx, Call::PutPrev { cpu, task, ran, why });
+                }
+                #[inline]
+                fn tick(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span) {
+                    self.call(cx, Call::Tick { cpu, task, ran });
+                }
+                #[inline]
+                fn tick_period(&self) -> Option<Span> {
+                    self.policy.tick_period()
+                }
+                #[inline]
+                fn next_timer(&self) -> Option<Time> {
+                    self.policy.next_timer()
+                }
+                #[inline]
+                fn timer(&mut self, cx: &mut Cx<'_>) {
+                    self.call(cx, Call::Timer);
+                }
+                #[inline]
+                fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
+                    self.policy.probe(task, sink);
+                }
+                #[inline]
+                fn tally(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+                    self.policy.tally(sink);
+                }
+                fn learned(&self, sink: &mut dyn FnMut(&'static str, &str)) {
+                    self.policy.learned(sink);
+                }
             }
-            #[inline]
-            fn detach(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-                self.call(cx, Call::Detach { task });
-            }
-            #[inline]
-            fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
-                let params = alloc::borrow::Cow::Borrowed(params);
-                self.call(cx, Call::Update { task, params });
-            }
-            #[inline]
-            fn set_domain(&mut self, cx: &mut Cx<'_>, domain: DomainId, params: &DomainParams) {
-                self.call(cx, Call::SetDomain { domain, params: *params });
-            }
-            #[inline]
-            fn set_online(&mut self, cx: &mut Cx<'_>, cpu: CpuId, online: bool) {
-                self.call(cx, Call::SetOnline { cpu, online });
-            }
-            #[inline]
-            fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, arrival: Arrival) {
-                self.call(cx, Call::Enqueue { task, arrival });
-            }
-            #[inline]
-            fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-                self.call(cx, Call::Dequeue { task });
-            }
-            #[inline]
-            fn pick_next(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<Pick> {
-                self.call(cx, Call::PickNext { cpu })
-            }
-            #[inline]
-            fn put_prev(
-                &mut self,
-                cx: &mut Cx<'_>,
-                cpu: CpuId,
-                task: TaskId,
-                ran: Span,
-                why: Off,
-            ) {
-                self.call(cx, Call::PutPrev { cpu, task, ran, why });
-            }
-            #[inline]
-            fn tick(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span) {
-                self.call(cx, Call::Tick { cpu, task, ran });
-            }
-            #[inline]
-            fn tick_period(&self) -> Option<Span> {
-                self.policy.tick_period()
-            }
-            #[inline]
-            fn next_timer(&self) -> Option<Time> {
-                self.policy.next_timer()
-            }
-            #[inline]
-            fn timer(&mut self, cx: &mut Cx<'_>) {
-                self.call(cx, Call::Timer);
-            }
-            #[inline]
-            fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-                self.policy.probe(task, sink);
-            }
-            #[inline]
-            fn tally(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-                self.policy.tally(sink);
-            }
-            fn learned(&self, sink: &mut dyn FnMut(&'static str, &str)) {
-                self.policy.learned(sink);
-            }
-        }
+        };
     };
 }
-pub(crate) use scheduler_by_call;

@@ -49,12 +49,12 @@ pub(crate) use model::Model;
 use model::Overdue;
 pub use violation::{Fault, HostFault, PolicyFault, TaskState, Violation};
 
-use crate::call::{Call, scheduler_by_call};
-use crate::ids::{CpuId, CpuMask, DomainId, TaskId};
+use crate::call::Call;
+use crate::ids::{CpuId, CpuMask, TaskId};
 use crate::machine::Machine;
-use crate::params::{DomainParams, TaskParams};
+use crate::scheduler_by_call;
 use crate::time::{Span, Time};
-use crate::{Arrival, Cx, Off, Pick, Scheduler};
+use crate::{Cx, Pick, Scheduler};
 
 /// What [`Checked`] demands beyond the contract's diagram, and what it does with a violation.
 #[derive(Clone, Debug)]

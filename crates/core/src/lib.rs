@@ -42,7 +42,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-mod call;
+pub mod call;
 pub mod checked;
 pub mod ids;
 pub mod machine;

@@ -74,12 +74,11 @@ pub use read::{Answer, Header, LogError, LogReader, Problem, Record};
 pub use replay::{Difference, Replay, ReplayError, replay};
 use write::Encoder;
 
-use crate::call::scheduler_by_call;
-use crate::ids::{CpuId, CpuMask, DomainId, TaskId};
+use crate::ids::CpuMask;
 use crate::machine::Machine;
-use crate::params::{DomainParams, TaskParams};
-use crate::time::{Span, Time};
-use crate::{Arrival, Cx, Off, Pick, Scheduler};
+use crate::scheduler_by_call;
+use crate::time::Time;
+use crate::{Cx, Pick, Scheduler};
 
 /// Where a log goes.
 pub trait LogSink {

@@ -45,6 +45,11 @@ impl Fault {
         }))
     }
 
+    /// What is wrong.
+    pub(crate) fn message(&self) -> &str {
+        &self.0.message
+    }
+
     /// `message` is about the file as a whole.
     pub(crate) fn whole(message: impl Into<String>) -> Fault {
         Fault::at(&NOWHERE, message)

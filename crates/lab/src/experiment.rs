@@ -134,6 +134,12 @@ impl Experiment {
         &self.name
     }
 
+    /// The policies that are compared, as they are set in `[sweep]`; files that settings name have
+    /// not been read.
+    pub fn entries(&self) -> &[PolicyEntry] {
+        &self.sweep.policies
+    }
+
     /// What it is to find out.
     pub fn question(&self) -> &str {
         &self.question

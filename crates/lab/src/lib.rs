@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod calibrated;
 mod claim;
 mod columns;
 mod error;

@@ -9,7 +9,7 @@ use anysched_core::machine::{Cpu, Level};
 use anysched_core::{CpuId, MAX_CPUS, Machine, Span, Time};
 use anysched_sim::{Costs, Setup};
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 16] = [
     "cpus",
     "topology",
     "context_switch",
@@ -21,6 +21,8 @@ const KEYS: [&str; 14] = [
     "lock_hold",
     "ipi",
     "timer_irq",
+    "charged",
+    "costs",
     "tick",
     "smt",
     "capacity",
@@ -95,6 +97,7 @@ fn costs(fields: &Fields<'_>) -> Result<Costs, Fault> {
         lock_hold: cost("lock_hold")?,
         ipi: cost("ipi")?,
         timer_irq: cost("timer_irq")?,
+        charged: fields.flag("charged")?.unwrap_or_default(),
         ..Costs::default()
     };
     if let Some(node) = fields.get("migration") {
@@ -170,5 +173,9 @@ pub(crate) fn describe_costs(costs: &Costs) -> String {
     .filter(|&(_, cost)| cost > Span::ZERO)
     .map(|(name, cost)| format!("{name} {cost}"))
     .collect();
-    if list.is_empty() { "none".to_string() } else { list.join(", ") }
+    match list.is_empty() {
+        true => "none".to_string(),
+        false if costs.charged => format!("{}, charged", list.join(", ")),
+        false => list.join(", "),
+    }
 }

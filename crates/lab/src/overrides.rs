@@ -69,6 +69,8 @@ impl Experiment {
                 chosen.push(entry);
             }
         }
+        // The host's own stay, behind the policies.
+        places.extend((0..self.sweep.of_host.len()).map(|own| Some(chosen.len() + own)));
         let claims = self.claims.iter().filter_map(|claim| claim.moved(&places)).collect();
         Ok(self.changed(change, |changed, _| {
             changed.sweep.policies = chosen;

@@ -1,5 +1,6 @@
 //! From an experiment to its runs.
 
+use crate::calibrated::Calibrated;
 use crate::claim::{ClaimSpec, SCENARIO};
 use crate::error::Fault;
 use crate::experiment::{Experiment, Scenario, set_part};
@@ -30,6 +31,8 @@ pub struct Plan {
     pub(crate) seeds: u32,
     pub(crate) spec_hash: String,
     pub(crate) policies: Vec<PolicyEntry>,
+    /// Schedulers that the host is expected to have of its own; none: whichever it has.
+    pub(crate) of_host: Vec<String>,
     pub(crate) groups: Vec<PlannedGroup>,
     pub(crate) claims: Vec<ClaimSpec>,
     pub(crate) shown: Vec<usize>,
@@ -96,6 +99,7 @@ impl Plan {
             seeds: sweep.seeds,
             spec_hash: hash.finalize().to_hex().to_string(),
             policies,
+            of_host: sweep.of_host.clone(),
             groups,
             claims: experiment.claims.clone(),
             shown: experiment.columns.clone(),
@@ -337,6 +341,9 @@ fn build_group(
     let Some(machine) = part("machine") else {
         return Err(Fault::whole("no [machine]").help("add `[machine]` and `cpus = 4` below it"));
     };
+    let calibrated = Calibrated::of(machine, files)?;
+    let tree = &calibrated.with_iterations(tree)?;
+    let part = |key: &str| tree.as_table().and_then(|table| table.get(key));
     let mut setup = machine::setup(machine, files)?;
     // Policies with machines of their own are given the same tasks as the others.
     let cpus = setup.machine.cpus();
@@ -367,9 +374,10 @@ fn build_group(
         if !different.is_empty() {
             described.exceptions.push(format!("{}: {}", policy.label, different.join(", ")));
         }
-        if !policy.machine.0.is_empty() {
+        let costs = calibrated.costs(&policy, machine)?;
+        if !policy.machine.0.is_empty() || !costs.0.is_empty() {
             let mut tree = tree.clone();
-            for Entry { key, key_at, node } in &policy.machine.0 {
+            for Entry { key, key_at, node } in costs.0.iter().chain(&policy.machine.0) {
                 set_part(&mut tree, &["machine", key], key_at, node.clone())
                     .map_err(|why| Fault::at(key_at, why))?;
             }

@@ -220,6 +220,11 @@ impl Results {
         Some(&self.rows[index])
     }
 
+    /// Positions in [`columns`] of what the experiment wants to be shown; empty: no wish.
+    pub fn shown(&self) -> &[usize] {
+        &self.shown
+    }
+
     /// The position of the policy with this label.
     pub fn policy(&self, label: &str) -> Option<usize> {
         self.policies.iter().position(|policy| policy.label == label)

@@ -88,7 +88,7 @@ impl Plan {
         host: Option<&dyn Host>,
         options: &RunOptions<'_>,
     ) -> Result<Results, RunError> {
-        let lanes = Lanes { plan: self, host };
+        let lanes = Lanes::of(self, host)?;
         let (policies, seeds) = (lanes.count(), self.seeds as usize);
         let mut outcomes = lanes.run_all(options);
         let mut rows = Vec::with_capacity(self.groups.len() * policies);
@@ -209,19 +209,39 @@ struct Lanes<'a> {
     plan: &'a Plan,
     /// Who makes the runs, if not the simulator.
     host: Option<&'a dyn Host>,
+    /// Its own schedulers.
+    own: Vec<&'static str>,
 }
 
-impl Lanes<'_> {
-    fn own(&self) -> &'static [&'static str] {
-        self.host.map_or(&[], Host::schedulers)
+impl<'a> Lanes<'a> {
+    /// Errors: the experiment is about a scheduler that the host does not have.
+    fn of(plan: &'a Plan, host: Option<&'a dyn Host>) -> Result<Lanes<'a>, RunError> {
+        let Some(known) = host else { return Ok(Lanes { plan, host, own: Vec::new() }) };
+        if plan.of_host.is_empty() {
+            return Ok(Lanes { plan, host, own: known.schedulers().to_vec() });
+        }
+        let find = |name: &String| {
+            let found = known.schedulers().iter().find(|own| *own == name).copied();
+            found.ok_or_else(|| RunError {
+                policy: name.clone(),
+                group: String::new(),
+                seed: plan.seed,
+                why: format!(
+                    "{} has no such scheduler, but {}",
+                    known.name(),
+                    known.schedulers().join(", ")
+                ),
+            })
+        };
+        Ok(Lanes { plan, host, own: plan.of_host.iter().map(find).collect::<Result<_, _>>()? })
     }
 
     fn count(&self) -> usize {
-        self.plan.policies.len() + self.own().len()
+        self.plan.policies.len() + self.own.len()
     }
 
     fn used(&self) -> Vec<PolicyUsed> {
-        let own = self.own().iter().map(|name| PolicyUsed {
+        let own = self.own.iter().map(|name| PolicyUsed {
             label: name.to_string(),
             name: name.to_string(),
             settings: Vec::new(),
@@ -240,7 +260,7 @@ impl Lanes<'_> {
             |number| self.run_numbered(number),
             |done, number| {
                 let (group, lane, _) = self.place(number);
-                let own = lane.checked_sub(self.plan.policies.len()).map(|own| self.own()[own]);
+                let own = lane.checked_sub(self.plan.policies.len()).map(|own| self.own[own]);
                 (options.progress)(&Progress {
                     done,
                     total,
@@ -263,7 +283,7 @@ impl Lanes<'_> {
         let Some(host) = self.host else { return self.plan.run_views(group, lane, index) };
         let hosted = match lane.checked_sub(self.plan.policies.len()) {
             None => self.plan.run_one_on(host, group, lane, index)?,
-            Some(own) => self.plan.run_one_by_host(host, self.own()[own], group, index)?,
+            Some(own) => self.plan.run_one_by_host(host, self.own[own], group, index)?,
         };
         let seed = self.plan.seed(group, index);
         Ok(vec![Run { index, seed, values: hosted.values() }])

@@ -58,8 +58,18 @@ pub enum AxisValue {
 #[derive(Clone, Debug)]
 pub(crate) struct Sweep {
     pub(crate) policies: Vec<PolicyEntry>,
+    /// Schedulers that the host is expected to have of its own, so that claims can be about them.
+    pub(crate) of_host: Vec<String>,
     pub(crate) axes: Vec<Axis>,
     pub(crate) seeds: u32,
+}
+
+impl Sweep {
+    /// What rows and claims call the schedulers: the policies, then those of the host.
+    pub(crate) fn labels(&self) -> impl Iterator<Item = &str> + Clone {
+        let policies = self.policies.iter().map(|entry| entry.label.as_str());
+        policies.chain(self.of_host.iter().map(String::as_str))
+    }
 }
 
 /// More runs than this are a slip of the pen.
@@ -85,14 +95,34 @@ pub(crate) fn read(sweep: Option<&Node>, policy: Option<&Node>) -> Result<Sweep,
                 .help("add `policy = \"rr\"` at the top or a list of policies in [sweep]"));
         }
     };
+    let of_host = table.get("of_host").map_or(Ok(Vec::new()), |list| read_of_host(list, &policies));
     let mut axes = Vec::new();
     for entry in &table.0 {
-        if !matches!(entry.key.as_str(), "policy" | "seeds") {
+        if !matches!(entry.key.as_str(), "policy" | "of_host" | "seeds") {
             read_axis(&entry.key, &entry.key_at, &entry.node, &mut axes)?;
         }
     }
     let seeds = table.get("seeds").map(|node| fields::whole(node, "seeds", 1..=1_000_000));
-    Ok(Sweep { policies, axes, seeds: seeds.transpose()?.unwrap_or(1) })
+    let seeds = seeds.transpose()?.unwrap_or(1);
+    Ok(Sweep { policies, of_host: of_host?, axes, seeds })
+}
+
+fn read_of_host(list: &Node, policies: &[PolicyEntry]) -> Result<Vec<String>, Fault> {
+    let items = list.as_list().ok_or_else(|| {
+        Fault::at(&list.at, format!("`of_host` is a list of names, not {}", list.shown()))
+            .help("for example `of_host = [\"stock-fifo\", \"stock-rr\"]`")
+    })?;
+    let mut names: Vec<String> = Vec::new();
+    for item in items {
+        let name = fields::text(item, "of_host")?;
+        let mut known = policies.iter().map(|entry| &entry.label).chain(&names);
+        if known.any(|other| other == name) {
+            let message = format!("two schedulers are called `{name}`");
+            return Err(Fault::at(&item.at, message).label("the second one"));
+        }
+        names.push(name.to_string());
+    }
+    Ok(names)
 }
 
 fn read_axis(

@@ -111,6 +111,21 @@ impl Node {
         Node { value: Value::Table(Table::default()), at }
     }
 
+    /// Has all of it be at `at`, in another text.
+    pub(crate) fn place(&mut self, at: &Range<usize>) {
+        self.at = at.clone();
+        match &mut self.value {
+            Value::List(list) => list.iter_mut().for_each(|node| node.place(at)),
+            Value::Table(table) => {
+                for entry in &mut table.0 {
+                    entry.key_at = at.clone();
+                    entry.node.place(at);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Moves all places `by` bytes back in the text.
     pub(crate) fn shift(&mut self, by: usize) {
         self.at = self.at.start + by..self.at.end + by;

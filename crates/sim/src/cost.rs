@@ -4,6 +4,8 @@ use anysched_core::machine::{Distance, Level};
 use anysched_core::{Machine, Span};
 
 /// Costs in CPU time, charged to the CPU that does the work, never to a task's service.
+///
+/// Policies are told how long a task ran without them, unless they are `charged`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Costs {
     /// A CPU goes to another task than it ran last.
@@ -33,12 +35,16 @@ pub struct Costs {
     pub ipi: Span,
     /// A tick.
     pub timer_irq: Span,
+    /// Policies are told that a task ran for what it cost to go to it and to interrupt it, too,
+    /// and slices have that in them: kernels that read the clock once between two tasks cannot
+    /// tell them apart.
+    pub charged: bool,
 }
 
 impl Costs {
     /// Whether everything is free.
     pub fn are_zero(&self) -> bool {
-        *self == Costs::default()
+        Costs { charged: false, ..self.clone() } == Costs::default()
     }
 
     /// The cost of running a task at this distance from where it ran before.

@@ -99,6 +99,15 @@ impl Cpu {
         self.overhead += cost;
     }
 
+    /// Has the policy hear of `cost` as if the task had run for it.
+    #[inline]
+    pub(crate) fn charge(&mut self, cost: Span) {
+        self.untold += cost;
+        if self.slice != Span::MAX {
+            self.slice = self.slice.saturating_sub(cost);
+        }
+    }
+
     /// When something happens on this CPU by itself, given the work left of the run.
     #[inline]
     pub(crate) fn next(&self, left: Span) -> Moment {

@@ -525,6 +525,9 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     /// Delays the task on `cpu` by `cost`; it must have been counted up to now.
     fn delay(&mut self, cpu: usize, cost: Span) {
         self.cpus[cpu].delay(cost);
+        if self.setup.costs.charged {
+            self.cpus[cpu].charge(cost);
+        }
         if let Some(id) = self.cpus[cpu].task
             && self.tasks[id].vcpu
         {
@@ -574,7 +577,10 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             None => self.cpus[cpu].from.since(self.now),
         };
         let state = &mut self.cpus[cpu];
-        let ran = std::mem::take(&mut state.untold);
+        let mut ran = std::mem::take(&mut state.untold);
+        if self.setup.costs.charged {
+            ran = ran.saturating_sub(unspent);
+        }
         let cpu_id = state.id;
         state.leaving = Some((id, why));
         state.overhead = state.overhead.saturating_sub(unspent);
@@ -691,6 +697,9 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         cpu.untold = Span::ZERO;
         cpu.rest = 0;
         cpu.slice = slice;
+        if self.setup.costs.charged {
+            cpu.charge(delay);
+        }
         cpu.next_tick = match tick {
             Span::ZERO => Time::NEVER,
             Span(tick) => Time((self.now.0 / tick + 1) * tick),

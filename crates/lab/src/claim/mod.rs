@@ -260,7 +260,7 @@ impl Names<'_> {
 
     /// Places of faults are bytes of the expression.
     fn look_up(&self, name: &Name) -> Result<Reference, Fault> {
-        let labels = || self.sweep.policies.iter().map(|policy| policy.label.as_str());
+        let labels = || self.sweep.labels();
         let policy = labels().position(|label| label == name.label).ok_or_else(|| {
             Fault::at(&name.label_at, format!("no policy is labelled `{}` here", name.label))
                 .label("unknown label")

@@ -4,10 +4,10 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 
 use anysched_arceos_qemu::boot;
-use axtask::AxTaskRef;
+use axtask::{AxTaskRef, WaitQueue};
 use std::{print, println};
 
 use crate::Kernel;
@@ -63,34 +63,53 @@ impl Notes {
 pub struct Crew<'a> {
     kernel: &'a Kernel,
     members: Vec<Member>,
+    left: Arc<Left>,
+    /// Handles are kept of tasks whose usage nobody counts, too.
+    holds: bool,
     /// How many groups each had done when they were counted.
     counted: Option<Vec<u64>>,
+}
+
+/// How many members have not ended. The program waits for the last and not for each: it would be
+/// one more task that the scheduler has to run whenever one ends.
+struct Left {
+    tasks: AtomicU64,
+    none: WaitQueue,
 }
 
 struct Member {
     task: Task,
     notes: Arc<Notes>,
-    started: AxTaskRef,
+    /// For its usage. While somebody holds an ended task, the kernel's `gc` yields in a loop,
+    /// which under a fair scheduler of ArceOS's own is a part of the CPU.
+    started: Option<AxTaskRef>,
 }
 
 impl<'a> Crew<'a> {
     /// Nobody yet.
     pub fn new(kernel: &'a Kernel) -> Crew<'a> {
-        Crew { kernel, members: Vec::new(), counted: None }
+        let left = Arc::new(Left { tasks: AtomicU64::new(0), none: WaitQueue::new() });
+        let holds = argument("hold", 0) > 0;
+        Crew { kernel, members: Vec::new(), left, holds, counted: None }
     }
 
     /// Starts a task.
     pub fn start(&mut self, task: Task, body: impl FnOnce(&Notes) + Send + 'static) {
         let notes = Arc::new(Notes::default());
         notes.arrival.store(now(), Relaxed);
-        let own = notes.clone();
+        let (own, left) = (notes.clone(), self.left.clone());
+        left.tasks.fetch_add(1, Relaxed);
         let body = move || {
             own.first.store(now(), Relaxed);
             body(&own);
             own.finish.store(now(), Relaxed);
+            if left.tasks.fetch_sub(1, AcqRel) == 1 {
+                left.none.notify_one(false);
+            }
         };
         let started = (self.kernel.spawn)(&task, Box::new(body));
-        self.members.push(Member { task, notes, started });
+        let keep = self.holds || (self.kernel.usage)(&started).is_some();
+        self.members.push(Member { task, notes, started: keep.then_some(started) });
     }
 
     /// Counts what each has done so far, for the results.
@@ -99,11 +118,17 @@ impl<'a> Crew<'a> {
         self.counted = Some(groups.collect());
     }
 
+    /// Waits for all tasks.
+    pub fn wait(&self) {
+        self.left.none.wait_until(|| self.left.tasks.load(Acquire) == 0);
+        for started in self.members.iter().filter_map(|member| member.started.as_ref()) {
+            started.join();
+        }
+    }
+
     /// Waits for all tasks and prints what was noted.
     pub fn finish(self) {
-        for member in &self.members {
-            member.started.join();
-        }
+        self.wait();
         for (number, Member { task, notes, started }) in self.members.iter().enumerate() {
             let [arrival, first, finish, groups, slept] =
                 [&notes.arrival, &notes.first, &notes.finish, &notes.groups, &notes.slept]
@@ -111,7 +136,7 @@ impl<'a> Crew<'a> {
             let groups = self.counted.as_ref().map_or(groups, |counted| counted[number]);
             print!("@task {} arrival={arrival} first={first} finish={finish}", task.name);
             print!(" groups={groups} slept={slept}");
-            match (self.kernel.usage)(started) {
+            match started.as_ref().and_then(self.kernel.usage) {
                 Some((service, dispatches)) => {
                     println!(" service={service} dispatches={dispatches}");
                 }

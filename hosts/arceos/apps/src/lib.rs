@@ -10,6 +10,9 @@
 //! @end
 //! ```
 //!
+//! An argument of all programs that start tasks: with `hold=1` handles of tasks are held until all
+//! have ended, as by programs that join each.
+//!
 //! Times are in nanoseconds since boot. Whatever else is printed is for people. Without `@end` the
 //! run has failed, whatever the reason.
 
@@ -46,6 +49,8 @@ pub struct Kernel {
     pub sleep_until: fn(u64),
     /// CPU time in nanoseconds and dispatches of a task, where they are counted.
     pub usage: fn(&AxTaskRef) -> Option<(u64, u32)>,
+    /// How often CPUs have gone to another task, where it is counted.
+    pub switches: fn() -> Option<u64>,
     /// Prints what the kernel has measured of itself, as `@value` lines.
     pub measured: fn(),
 }

@@ -36,12 +36,14 @@ mod log;
 mod mailbox;
 mod scheduler;
 mod task;
+mod timed;
 
 pub use clock::{interrupt_at, switches, timer_interrupt_begins};
 pub use log::finish as finish_log;
 pub use mailbox::{ask_what_was_learned, learned};
 pub use scheduler::PolicyScheduler;
 pub use task::{Declared, PolicyTask, declare_next};
+pub use timed::calls;
 
 /// The most CPUs that an image can be built for.
 const MAX_CPUS: usize = 16;

@@ -18,6 +18,7 @@ use crate::gc::Gc;
 use crate::log::CpuLog;
 use crate::mailbox::{self, Mailbox};
 use crate::task::PolicyTask;
+use crate::timed::Timed;
 use crate::{BaseScheduler, MAX_CPUS};
 
 /// The CPU of the policy's machine, which has one.
@@ -93,6 +94,7 @@ fn build(boot: &Boot, machine: &Machine, cpu: usize) -> Box<dyn Scheduler> {
         Ok(policy) => policy,
         Err(error) => panic!("policy {}: {error}", boot.policy),
     };
+    let policy = if boot.timed { Box::new(Timed::new(policy)) } else { policy };
     if !boot.record {
         return policy;
     }

@@ -41,8 +41,16 @@ fn usage(task: &AxTaskRef) -> Option<(u64, u32)> {
     Some((task.service(), task.dispatches()))
 }
 
+fn switches() -> Option<u64> {
+    Some(axsched::switches())
+}
+
 fn measured() {
     println!("@value switches {}", axsched::switches());
+    for (name, calls, time) in axsched::calls() {
+        println!("@value {name}_calls {calls}");
+        println!("@value {name}_ns {time}");
+    }
     axsched::ask_what_was_learned();
     // Blocked and woken again, so that the scheduler looks around.
     sleep_until(axplat::time::monotonic_time_nanos() + 1_000);
@@ -55,6 +63,6 @@ fn measured() {
 #[unsafe(no_mangle)]
 fn main() {
     axtask::register_timer_callback(|_| axsched::timer_interrupt_begins());
-    run(&Kernel { spawn, sleep_until, usage, measured });
+    run(&Kernel { spawn, sleep_until, usage, switches, measured });
     anysched_arceos_qemu::exit(0);
 }

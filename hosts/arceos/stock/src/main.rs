@@ -27,10 +27,14 @@ fn usage(_: &AxTaskRef) -> Option<(u64, u32)> {
     None
 }
 
+fn switches() -> Option<u64> {
+    None
+}
+
 fn measured() {}
 
 #[unsafe(no_mangle)]
 fn main() {
-    run(&Kernel { spawn, sleep_until, usage, measured });
+    run(&Kernel { spawn, sleep_until, usage, switches, measured });
     anysched_arceos_qemu::exit(0);
 }

@@ -172,12 +172,10 @@ struct Learned {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// Blocked or running.
+    /// Blocked, running, or kept by its CPU, on which it has yielded.
     Away,
     /// Among the planned ones that are ready.
     Ready,
-    /// Kept by its CPU, on which it has yielded.
-    Stays,
     Fallback,
 }
 
@@ -208,10 +206,13 @@ pub struct Pbg {
     on_yield: OnYield,
     forest: Forest<(u64, u32, u32)>,
     ready: Tree,
-    /// Per CPU, the task that has yielded there since the last pick.
-    yielder: Vec<u32>,
-    /// How many of them wait nowhere else.
+    /// Per CPU, the task that has yielded there since the last pick and goes on if it may. It waits
+    /// nowhere else, so that such a yield and its pick write nothing but this.
+    keeps: Vec<u32>,
+    /// How many tasks CPUs keep.
     staying: usize,
+    /// Per CPU, the task that has yielded there since the last pick and is ready like others.
+    yielder: Vec<u32>,
     links: Links,
     unplanned: List,
     tasks: Vec<Task>,
@@ -258,8 +259,9 @@ impl Policy for Pbg {
             on_yield: params.on_yield,
             forest: Forest::default(),
             ready: Tree::default(),
-            yielder: alloc::vec![NOBODY; machine.cpus()],
+            keeps: alloc::vec![NOBODY; machine.cpus()],
             staying: 0,
+            yielder: alloc::vec![NOBODY; machine.cpus()],
             links: Links::default(),
             unplanned: List::default(),
             tasks: Vec::new(),
@@ -332,19 +334,28 @@ impl Pbg {
         self.forest.insert(&mut self.ready, id, key, ());
     }
 
-    /// The planned task `id` has yielded on the CPU on which it ran.
+    /// `id` has yielded. Whether it is planned and has been given a place.
     #[inline]
-    fn put_yielder(&mut self, id: TaskId) {
+    fn put_yielder(&mut self, id: TaskId) -> bool {
+        if self.learns {
+            self.end_dispatch(id);
+            return false;
+        }
         let task = &mut self.tasks[id.index()];
-        let yielder = &mut self.yielder[usize::from(task.cpu)];
+        task.ran = false;
+        let Some(left) = task.left.checked_sub(1) else { return false };
+        task.left = left;
+        if left == 0 {
+            return false;
+        }
+        let cpu = usize::from(task.cpu);
         match self.on_yield {
             OnYield::Stay => {
-                task.place = Place::Stays;
-                *yielder = id.0;
+                self.keeps[cpu] = id.0;
                 self.staying += 1;
             }
             OnYield::Next => {
-                *yielder = id.0;
+                self.yielder[cpu] = id.0;
                 self.insert(id);
             }
             OnYield::Last => {
@@ -353,13 +364,18 @@ impl Pbg {
                 self.insert(id);
             }
         }
+        true
     }
 
     /// Lets go of `task`, which a CPU keeps.
     fn release(&mut self, task: TaskId) {
         let cpu = self.tasks[task.index()].cpu;
-        self.yielder[usize::from(cpu)] = NOBODY;
+        self.keeps[usize::from(cpu)] = NOBODY;
         self.staying -= 1;
+    }
+
+    fn is_kept(&self, task: TaskId) -> bool {
+        self.keeps[usize::from(self.tasks[task.index()].cpu)] == task.0
     }
 
     fn pop_planned(&mut self, yielder: u32, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
@@ -369,22 +385,12 @@ impl Pbg {
 
     /// Tasks that CPUs keep, by CPU.
     fn kept(&self) -> impl Iterator<Item = TaskId> {
-        let kept = self.yielder.iter().filter(|&&task| task != NOBODY).map(|&task| TaskId(task));
-        kept.filter(|task| self.tasks[task.index()].place == Place::Stays)
+        self.keeps.iter().filter(|&&task| task != NOBODY).map(|&task| TaskId(task))
     }
 
-    /// The task that `cpu` runs next.
-    #[inline]
+    /// The task that `cpu`, which keeps none, runs next.
     fn choose(&mut self, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
-        let mut yielder = core::mem::replace(&mut self.yielder[cpu.index()], NOBODY);
-        if yielder != NOBODY && self.tasks[yielder as usize].place == Place::Stays {
-            self.staying -= 1;
-            if fits(TaskId(yielder)) {
-                return Some(TaskId(yielder));
-            }
-            self.insert(TaskId(yielder));
-            yielder = NOBODY;
-        }
+        let yielder = core::mem::replace(&mut self.yielder[cpu.index()], NOBODY);
         if let Some(task) = self.pop_planned(yielder, &fits) {
             return Some(task);
         }
@@ -413,8 +419,8 @@ impl RunQueue for Pbg {
     }
 
     fn set_online(&mut self, cpu: CpuId, online: bool) {
-        let task = TaskId(self.yielder[cpu.index()]);
-        if !online && task.0 != NOBODY && self.tasks[task.index()].place == Place::Stays {
+        let task = TaskId(self.keeps[cpu.index()]);
+        if !online && task.0 != NOBODY {
             self.release(task);
             self.insert(task);
         }
@@ -449,11 +455,8 @@ impl RunQueue for Pbg {
 
     #[inline]
     fn push(&mut self, _: &At<'_>, id: TaskId, entry: &Entry) {
-        if entry.why == Why::Put(Off::Yielded) {
-            self.end_dispatch(id);
-            if self.tasks[id.index()].left > 0 {
-                return self.put_yielder(id);
-            }
+        if entry.why == Why::Put(Off::Yielded) && self.put_yielder(id) {
+            return;
         }
         let task = &mut self.tasks[id.index()];
         if matches!(entry.why, Why::New | Why::Woken) {
@@ -473,6 +476,15 @@ impl RunQueue for Pbg {
 
     #[inline]
     fn pop(&mut self, _: &At<'_>, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+        let kept = self.keeps[cpu.index()];
+        if kept != NOBODY {
+            self.keeps[cpu.index()] = NOBODY;
+            self.staying -= 1;
+            if fits(TaskId(kept)) {
+                return Some(TaskId(kept));
+            }
+            self.insert(TaskId(kept));
+        }
         let id = self.choose(cpu, fits)?;
         let task = &mut self.tasks[id.index()];
         task.place = Place::Away;
@@ -482,9 +494,9 @@ impl RunQueue for Pbg {
 
     fn remove(&mut self, _: &At<'_>, task: TaskId, _: Removal) {
         match core::mem::replace(&mut self.tasks[task.index()].place, Place::Away) {
+            Place::Away if self.is_kept(task) => self.release(task),
             Place::Away => {}
             Place::Ready => self.forest.remove(&mut self.ready, task),
-            Place::Stays => self.release(task),
             Place::Fallback => self.links.remove(&mut self.unplanned, task),
         }
     }

@@ -33,9 +33,8 @@ pub(super) fn parse_sigma(text: &str) -> Result<u32, &'static str> {
     }
     let zeros = core::iter::repeat_n(b'0', PLACES - part.len());
     let digits = whole.bytes().chain(part.bytes()).chain(zeros);
-    let millionths = digits.fold(0u64, |sum, digit| {
-        sum.saturating_mul(10).saturating_add(u64::from(digit - b'0'))
-    });
+    let millionths = digits
+        .fold(0u64, |sum, digit| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0')));
     if millionths > MOST {
         return Err(why);
     }

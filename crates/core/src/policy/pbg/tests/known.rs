@@ -13,11 +13,11 @@ fn any_key() -> impl Strategy<Value = Key> {
 fn any_profile() -> impl Strategy<Value = Profile> {
     let record = (any::<u64>(), any::<u64>());
     prop::collection::btree_map(any_key(), record, 0..20).prop_map(|records| {
-        Profile::of(
-            records
-                .into_iter()
-                .map(|(key, (time, dispatches))| Record { key, time: Span(time), dispatches }),
-        )
+        Profile::of(records.into_iter().map(|(key, (time, dispatches))| Record {
+            key,
+            time: Span(time),
+            dispatches,
+        }))
     })
 }
 
@@ -75,7 +75,11 @@ fn wrong_records_are_named() {
         ("0=1ms/", "0=1ms/", count),
         ("0=1ms/+1", "0=1ms/+1", count),
         ("0=1ms/1.5", "0=1ms/1.5", count),
-        ("1=1ms/1,0=2ms/1,01=3ms/1", "01=3ms/1", "there is another record with this key; keep one of them"),
+        (
+            "1=1ms/1,0=2ms/1,01=3ms/1",
+            "01=3ms/1",
+            "there is another record with this key; keep one of them",
+        ),
     ] {
         assert_eq!(Profile::parse(text), Err((record, why)), "{text}");
         let mut params = PbgParams::default();

@@ -152,7 +152,8 @@ fn play(cpus: usize, choices: [&str; 3], seed: u64) {
                 drive.create(job as u32, None);
             }
             1 => {
-                let away = |(n, job): &(usize, &Job)| job.is == Is::Away && !runs.contains(&Some(*n));
+                let away =
+                    |(n, job): &(usize, &Job)| job.is == Is::Away && !runs.contains(&Some(*n));
                 let blocked: Vec<usize> =
                     model.jobs.iter().enumerate().filter(away).map(|(job, _)| job).collect();
                 if !blocked.is_empty() {
@@ -163,7 +164,8 @@ fn play(cpus: usize, choices: [&str; 3], seed: u64) {
                 }
             }
             2 => {
-                let ready = model.jobs.iter().position(|job| matches!(job.is, Is::Ready | Is::Waiting));
+                let ready =
+                    model.jobs.iter().position(|job| matches!(job.is, Is::Ready | Is::Waiting));
                 if let Some(job) = ready {
                     model.waiting.retain(|&other| other != job);
                     model.ready(job, false);

@@ -1,0 +1,196 @@
+//! `anysched predict`: a real kernel and its simulation, side by side.
+
+use crate::args::{HostName, PredictArgs, PredictFormat};
+use crate::choose;
+use crate::output::{self, Failure};
+use crate::progress::with_bar;
+use crate::run::{interrupted, run_on};
+use anysched_lab::{Experiment, Results, columns};
+use std::fmt::Write;
+use std::sync::atomic::Ordering;
+
+/// Columns of a table, each two numbers wide.
+const WIDE: usize = 4;
+
+/// An experiment on both hosts.
+struct Compared {
+    kernel: Results,
+    simulated: Results,
+    /// Positions of what is compared.
+    columns: Vec<usize>,
+}
+
+pub fn predict(args: &PredictArgs) -> Result<(), Failure> {
+    let cancel = output::cancel_on_interrupt()?;
+    let mut all = Vec::new();
+    for file in &args.files {
+        let mut experiment = Experiment::load(file).map_err(Failure::pointing)?;
+        if args.quick {
+            experiment = experiment.quick().map_err(Failure::pointing)?;
+        }
+        let plan = choose::plan(&experiment)?;
+        let run = |host| with_bar(args.jobs, cancel, |options| run_on(host, &plan, options));
+        let (simulated, kernel) = (run(HostName::Sim)?, run(HostName::Arceos)?);
+        if cancel.load(Ordering::Relaxed) {
+            return Err(interrupted(&kernel));
+        }
+        let columns = chosen(args, &kernel)?;
+        all.push(Compared { kernel, simulated, columns });
+    }
+    output::print(&match args.format {
+        PredictFormat::Table => all.iter().map(table).collect::<Vec<_>>().join("\n") + &worst(&all),
+        PredictFormat::Markdown => {
+            all.iter().map(markdown).collect::<Vec<_>>().join("\n") + &worst(&all)
+        }
+    })
+}
+
+/// What is compared: what was asked for, or the times that the experiment shows.
+fn chosen(args: &PredictArgs, results: &Results) -> Result<Vec<usize>, Failure> {
+    if args.column.is_empty() {
+        let is_time = |column: &usize| columns()[*column].metric.ends_with("_ns");
+        return Ok(results.shown().iter().copied().filter(is_time).collect());
+    }
+    let position = |name: &String| {
+        anysched_lab::column(name).ok_or_else(|| {
+            Failure::from(format!("no metric is called `{name}`; a JSON of results has all names"))
+        })
+    };
+    args.column.iter().map(position).collect()
+}
+
+/// A number of the kernel, and by how much of it the simulation is off; `None` without data.
+struct Cell(Option<(f64, f64)>);
+
+impl Compared {
+    /// Groups and policies that both have.
+    fn rows(&self) -> impl Iterator<Item = (usize, usize)> {
+        let policies = self.simulated.policies.len();
+        (0..self.simulated.groups.len())
+            .flat_map(move |group| (0..policies).map(move |p| (group, p)))
+    }
+
+    fn cell(&self, (group, policy): (usize, usize), column: usize) -> Cell {
+        let mean = |results: &Results| {
+            let estimate = results.row(group, policy)?.estimate(column)?;
+            Some(estimate.mean).filter(|mean| mean.is_finite())
+        };
+        let pair = mean(&self.kernel).zip(mean(&self.simulated));
+        Cell(pair.map(|(kernel, simulated)| (kernel, (simulated - kernel) / kernel)))
+    }
+
+    /// How far each number is off.
+    fn offs(&self) -> impl Iterator<Item = f64> {
+        let rows =
+            self.rows().flat_map(|row| self.columns.iter().map(move |column| (row, *column)));
+        let off = rows.filter_map(|(row, column)| Some(self.cell(row, column).0?.1));
+        off.filter(|off| off.is_finite())
+    }
+
+    fn title(&self) -> &str {
+        self.kernel.title.as_deref().unwrap_or(&self.kernel.experiment)
+    }
+}
+
+impl Cell {
+    /// The number, in ms if it is a time, and the difference in percent.
+    fn texts(&self, is_time: bool) -> [String; 2] {
+        let Some((kernel, off)) = self.0 else { return ["-".into(), "-".into()] };
+        let number = if is_time { kernel / 1e6 } else { kernel };
+        let digits = match number.abs() {
+            n if !is_time && n == n.round() => 0,
+            n if n >= 1000.0 => 0,
+            n if n >= 100.0 => 1,
+            n if n >= 10.0 => 2,
+            _ => 3,
+        };
+        let off = if off.is_finite() { format!("{:+.1}", off * 100.0) } else { "-".into() };
+        [format!("{number:.digits$}"), off]
+    }
+}
+
+/// What a column is called: its name without the unit.
+fn name(column: usize) -> (String, bool) {
+    let name = columns()[column].name();
+    let is_time = columns()[column].metric.ends_with("_ns");
+    (name.replacen("_ns", "", 1).replace('_', " "), is_time)
+}
+
+fn table(compared: &Compared) -> String {
+    let mut text = format!("{}\n", compared.title());
+    let labels: Vec<&str> =
+        compared.simulated.policies.iter().map(|policy| policy.label.as_str()).collect();
+    let first = labels.iter().map(|label| label.len()).max().unwrap_or(0).max("policy".len());
+    for columns in compared.columns.chunks(WIDE) {
+        let mut rows = vec![format!("{:first$}", ""), format!("{:<first$}", "policy")];
+        let cells = |row| columns.iter().map(move |&column| compared.cell(row, column));
+        let texts: Vec<Vec<[String; 2]>> = compared
+            .rows()
+            .map(|row| {
+                let times = columns.iter().map(|&column| name(column).1);
+                cells(row).zip(times).map(|(cell, is_time)| cell.texts(is_time)).collect()
+            })
+            .collect();
+        rows.extend(compared.rows().map(|(_, policy)| format!("{:<first$}", labels[policy])));
+        for (place, &column) in columns.iter().enumerate() {
+            let (name, is_time) = name(column);
+            let unit = if is_time { "ms" } else { "" };
+            let widest = |side: usize, head: &str| {
+                let all = texts.iter().map(|row| row[place][side].len());
+                all.chain([head.len()]).max().unwrap_or(0)
+            };
+            let (left, right) = (widest(0, unit), widest(1, "off, %"));
+            let width = (left + 2 + right).max(name.len());
+            let mut put = |row: usize, cell: String| {
+                let _ = write!(rows[row], "   {cell:>width$}");
+            };
+            put(0, name);
+            put(1, format!("{unit:>left$}  {:>right$}", "off, %"));
+            for (row, texts) in texts.iter().enumerate() {
+                let [number, off] = &texts[place];
+                put(row + 2, format!("{number:>left$}  {off:>right$}"));
+            }
+        }
+        text.push('\n');
+        for row in rows {
+            text.push_str(row.trim_end());
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn markdown(compared: &Compared) -> String {
+    let heads = compared.columns.iter().map(|&column| {
+        let (name, is_time) = name(column);
+        if is_time { format!("{name}, ms | off, %") } else { format!("{name} | off, %") }
+    });
+    let heads: Vec<String> = heads.collect();
+    let mut text = format!("{}\n\n| policy | {} |\n|---|", compared.title(), heads.join(" | "));
+    text.push_str(&"--:|--:|".repeat(compared.columns.len()));
+    text.push('\n');
+    for row in compared.rows() {
+        let _ = write!(text, "| {} |", compared.simulated.policies[row.1].label);
+        for &column in &compared.columns {
+            let [number, off] = compared.cell(row, column).texts(name(column).1);
+            let _ = write!(text, " {number} | {off} |");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// How far the simulation is off at worst, and usually.
+fn worst(all: &[Compared]) -> String {
+    let mut offs: Vec<f64> = all.iter().flat_map(Compared::offs).map(f64::abs).collect();
+    offs.sort_by(f64::total_cmp);
+    let Some(worst) = offs.last() else { return "\nnothing to compare\n".into() };
+    let middle = offs[offs.len() / 2];
+    format!(
+        "\nnumbers: of the kernel; off: by how much the simulation is\n{} numbers: {:.1} % off at \
+         most, half of them {:.1} % or less\n",
+        offs.len(),
+        worst * 100.0,
+        middle * 100.0
+    )
+}
