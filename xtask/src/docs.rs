@@ -59,7 +59,7 @@ struct Page {
 
 /// Every page that git knows or could add.
 fn generate() -> Result<Vec<Page>, Failed> {
-    cargo(&["build", "--profile", PROFILE, "--quiet", "-p", "anysched-cli"])?;
+    build_program()?;
     let mut printed = BTreeMap::new();
     let mut pages = Vec::new();
     let mut drawn: BTreeMap<String, String> = BTreeMap::new();
@@ -200,17 +200,24 @@ fn regenerate(
     Ok(new)
 }
 
-/// What a command prints, on a terminal of 80 columns without colours.
+/// What a command prints.
 fn print(line: &str) -> Result<String, Failed> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let args = match words[..] {
-        ["anysched", ref args @ ..] => args,
-        ["cat", file] => {
-            return std::fs::read_to_string(root().join(file))
-                .map_err(|error| Failed(format!("{file}: {error}")));
-        }
-        _ => return Err(Failed(format!("\"{line}\" is neither `anysched …` nor `cat FILE`"))),
-    };
+    match words[..] {
+        ["anysched", ref args @ ..] => anysched(args),
+        ["cat", file] => std::fs::read_to_string(root().join(file))
+            .map_err(|error| Failed(format!("{file}: {error}"))),
+        _ => Err(Failed(format!("\"{line}\" is neither `anysched …` nor `cat FILE`"))),
+    }
+}
+
+/// Builds the program that [`anysched`] runs.
+pub fn build_program() -> Result<(), Failed> {
+    cargo(&["build", "--profile", PROFILE, "--quiet", "-p", "anysched-cli"])
+}
+
+/// What `anysched` prints on a terminal of 80 columns without colours.
+pub fn anysched(args: &[&str]) -> Result<String, Failed> {
     let target =
         std::env::var("CARGO_TARGET_DIR").map_or_else(|_| root().join("target"), PathBuf::from);
     let program = target.join(PROFILE).join("anysched");

@@ -1,5 +1,6 @@
 //! Kernels: builds their images, boots them, and holds the policies in them to the ones here.
 
+use crate::kernels;
 use crate::run::{Failed, cargo, command, output, run};
 
 /// The compiler's target of images.
@@ -8,7 +9,8 @@ const TARGET: &str = "x86_64-unknown-none";
 /// Makes the tests that boot kernels, which ordinary test runs leave out.
 pub fn test() -> Result<(), Failed> {
     require_target()?;
-    cargo(&["test", "--quiet", "--package", "anysched-boot", "--", "--ignored"])
+    cargo(&["test", "--quiet", "--package", "anysched-boot", "--", "--ignored"])?;
+    kernels::check()
 }
 
 /// Adds the target to the toolchain if it is not there.

@@ -4,6 +4,7 @@ mod bench;
 mod docs;
 mod fuzz;
 mod hosts;
+mod kernels;
 mod run;
 mod setup;
 mod simso;
@@ -20,6 +21,7 @@ cargo xtask <task>
   bless          rewrite golden results and the generated parts of the documentation
   bench          run the benchmarks and write docs/performance.md  [--quick] [filter]
   docs           rewrite the generated parts of the documentation  [--check]
+                 [--kernels: first make the experiments in kernels again, which takes half an hour]
   hosts          build the kernels' images, boot them, and replay what their policies decided
   fuzz           run every fuzz target  [seconds each, default 10]
   style          what rustfmt and clippy do not check
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         ["bench", rest @ ..] => bench::bench(rest),
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
+        ["docs", "--kernels"] => setup::ensure().and_then(|()| kernels::write()),
         ["hosts"] => setup::ensure().and_then(|()| hosts::test()),
         ["fuzz"] => fuzz::run_all(10),
         ["fuzz", seconds] => match seconds.parse() {

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use anysched_arceos_qemu::fw_cfg;
 use axtask::yield_now;
+use kernel_guard::NoPreempt;
 
 use crate::Kernel;
 use crate::crew::{Crew, Notes, Task, now};
@@ -139,13 +140,19 @@ pub fn batch(kernel: &Kernel) {
     assert!(!lines.is_empty(), "the host describes no tasks");
     let start = now();
     let mut crew = Crew::new(kernel);
-    for Line { arrival, name, steps } in lines {
+    let mut lines = lines.into_iter().peekable();
+    while let Some(arrival) = lines.peek().map(|line| line.arrival) {
         if start + arrival > now() {
             (kernel.sleep_until)(start + arrival);
         }
-        let setting = Setting { burner, kernel: *kernel, start };
-        let task = Task { name, work: Some(work(&steps)) };
-        crew.start(task, move |notes| perform(&steps, &setting, notes));
+        let came = now();
+        // Tasks of the same time are all there before one of them runs.
+        let _guard = NoPreempt::new();
+        while let Some(Line { name, steps, .. }) = lines.next_if(|line| line.arrival == arrival) {
+            let setting = Setting { burner, kernel: *kernel, start };
+            let task = Task { name, work: Some(work(&steps)) };
+            crew.start_late(task, came, move |notes| perform(&steps, &setting, notes));
+        }
     }
     crew.finish();
 }

@@ -18,7 +18,7 @@ use axtask::{WaitQueue, yield_now};
 use std::println;
 
 use crate::Kernel;
-use crate::crew::{Crew, Task, argument, now};
+use crate::crew::{Crew, Task, argument, now, wake_one};
 use crate::work::{divide, shift};
 
 /// A tick, and how often a timer interrupts that has nothing else to do, in nanoseconds.
@@ -71,7 +71,7 @@ fn wakeups(kernel: &Kernel) {
             for _ in 0..each {
                 turn.waiting[own as usize].wait_until(|| turn.whose.load(Acquire) == own);
                 turn.whose.store(1 - own, Release);
-                turn.waiting[1 - own as usize].notify_one(false);
+                wake_one(&turn.waiting[1 - own as usize]);
             }
         });
     }
@@ -113,7 +113,7 @@ fn starts(kernel: &Kernel) {
         let left = left.clone();
         let body = Box::new(move || {
             if left.0.fetch_sub(1, AcqRel) == 1 {
-                left.1.notify_one(false);
+                wake_one(&left.1);
             }
         });
         (kernel.spawn)(&Task { name: String::from("short"), work: None }, body);

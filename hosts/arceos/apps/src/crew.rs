@@ -8,6 +8,7 @@ use core::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Orderin
 
 use anysched_arceos_qemu::boot;
 use axtask::{AxTaskRef, WaitQueue};
+use kernel_guard::NoPreempt;
 use std::{print, println};
 
 use crate::Kernel;
@@ -70,6 +71,15 @@ pub struct Crew<'a> {
     counted: Option<Vec<u64>>,
 }
 
+/// Wakes a task that waits there.
+///
+/// A queue of waiting tasks is locked by spinning. Who is preempted by the task it wakes still has the
+/// lock, and if that task wants it, it spins until its slice is over.
+pub fn wake_one(waiting: &WaitQueue) {
+    let _guard = NoPreempt::new();
+    waiting.notify_one(false);
+}
+
 /// How many members have not ended. The program waits for the last and not for each: it would be
 /// one more task that the scheduler has to run whenever one ends.
 struct Left {
@@ -95,8 +105,18 @@ impl<'a> Crew<'a> {
 
     /// Starts a task.
     pub fn start(&mut self, task: Task, body: impl FnOnce(&Notes) + Send + 'static) {
+        self.start_late(task, now(), body);
+    }
+
+    /// Starts a task that was to come at `arrival`.
+    pub fn start_late(
+        &mut self,
+        task: Task,
+        arrival: u64,
+        body: impl FnOnce(&Notes) + Send + 'static,
+    ) {
         let notes = Arc::new(Notes::default());
-        notes.arrival.store(now(), Relaxed);
+        notes.arrival.store(arrival, Relaxed);
         let (own, left) = (notes.clone(), self.left.clone());
         left.tasks.fetch_add(1, Relaxed);
         let body = move || {
@@ -104,7 +124,7 @@ impl<'a> Crew<'a> {
             body(&own);
             own.finish.store(now(), Relaxed);
             if left.tasks.fetch_sub(1, AcqRel) == 1 {
-                left.none.notify_one(false);
+                wake_one(&left.none);
             }
         };
         let started = (self.kernel.spawn)(&task, Box::new(body));

@@ -1,0 +1,140 @@
+//! Figures of experiments in kernels: files that pages of the documentation show, because to make
+//! them takes half an hour and needs QEMU.
+//!
+//! Under `-icount` figures are the same on every machine, so that they can be checked. What is
+//! checked is the quick form of the experiments, in `hosts/arceos/expected`: if that has changed, so
+//! have the others, in `hosts/arceos/results`.
+
+use crate::docs::{self, anysched};
+use crate::run::{Failed, root};
+use std::path::Path;
+
+/// Folders of experiments that have some for ArceOS.
+const PAPERS: [&str; 2] = ["pbg", "m-rsf"];
+
+/// Of each of them, the experiment that has all its policies.
+const CALIBRATED: [(&str, &str); 2] = [("pbg", "e7-turnaround"), ("m-rsf", "e4-batch")];
+
+/// What is printed to a file of the results.
+const PRINTED: [(&str, &[&str]); 2] = [
+    ("costs.md", &["calibrate", "arceos", "--format", "markdown"]),
+    (
+        "predicted.txt",
+        &[
+            "predict",
+            "experiments/pbg/arceos/e3-yield.toml",
+            "experiments/pbg/arceos/e4-realtime.toml",
+            "experiments/pbg/arceos/e5-occupy.toml",
+            "experiments/pbg/arceos/e7-turnaround.toml",
+        ],
+    ),
+];
+
+const RESULTS: &str = "hosts/arceos/results";
+const EXPECTED: &str = "hosts/arceos/expected";
+
+fn write_file(path: &str, text: &str) -> Result<(), Failed> {
+    let path = root().join(path);
+    let old = std::fs::read_to_string(&path).unwrap_or_default();
+    if old == text {
+        return Ok(());
+    }
+    println!("rewriting {}", path.display());
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::write(&path, text))
+        .map_err(|error| Failed(format!("{}: {error}", path.display())))
+}
+
+/// The claims of a paper in their quick form.
+fn quick(paper: &str) -> Result<String, Failed> {
+    anysched(&["reproduce", paper, "--host", "arceos", "--quick", "--format", "markdown"])
+}
+
+/// Makes all experiments again, and then the pages.
+pub fn write() -> Result<(), Failed> {
+    docs::build_program()?;
+    // First: simulations of the kernel go by them.
+    for (paper, file) in CALIBRATED {
+        let experiment = format!("experiments/{paper}/arceos/{file}.toml");
+        let costs = anysched(&["calibrate", "arceos", &experiment, "--format", "toml"])?;
+        write_file(&format!("experiments/{paper}/arceos/kernel.costs"), &costs)?;
+    }
+    for paper in PAPERS {
+        write_file(&format!("{EXPECTED}/{paper}.md"), &quick(paper)?)?;
+        write_results(paper)?;
+    }
+    for (file, args) in PRINTED {
+        write_file(&format!("{RESULTS}/{file}"), &anysched(args)?)?;
+    }
+    docs::write()
+}
+
+/// The claims and the tables of a paper.
+fn write_results(paper: &str) -> Result<(), Failed> {
+    let folder = root().join("target/kernels").join(paper);
+    let failed = |error: std::io::Error| Failed(format!("{}: {error}", folder.display()));
+    std::fs::create_dir_all(&folder).map_err(failed)?;
+    let out = folder.to_string_lossy();
+    let args = ["reproduce", paper, "--host", "arceos", "--format", "markdown", "--out", &out];
+    write_file(&format!("{RESULTS}/{paper}.md"), &anysched(&args)?)?;
+    let mut names: Vec<_> = std::fs::read_dir(&folder)
+        .map_err(failed)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()
+        .map_err(failed)?;
+    names.sort();
+    for path in names.iter().filter(|path| path.extension().is_some_and(|end| end == "txt")) {
+        let text = std::fs::read_to_string(path).map_err(failed)?;
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        write_file(&format!("{RESULTS}/{paper}-{stem}.txt"), table(&text))?;
+    }
+    Ok(())
+}
+
+/// The table at the head of an experiment's results, without the claims.
+fn table(text: &str) -> &str {
+    text.split_once("\nClaims\n").map_or(text, |(table, _)| table)
+}
+
+/// Fails if an experiment in a kernel comes out otherwise than it did, in its quick form.
+pub fn check() -> Result<(), Failed> {
+    docs::build_program()?;
+    for paper in PAPERS {
+        let path = format!("{EXPECTED}/{paper}.md");
+        let expected = std::fs::read_to_string(root().join(&path)).unwrap_or_default();
+        let found = quick(paper)?;
+        let differs = expected.lines().zip(found.lines()).find(|(old, new)| old != new);
+        if expected != found {
+            let (old, new) = differs.unwrap_or(("", ""));
+            return Err(Failed(format!(
+                "{path} is not current:\n- {old}\n+ {new}\nif this is right, type: cargo xtask \
+                 docs --kernels"
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claims_are_cut_off() {
+        assert_eq!(table("a\n\n1 2\n\nClaims\n  x: holds\n"), "a\n\n1 2\n");
+        assert_eq!(table("a\n"), "a\n");
+    }
+
+    /// A calibrated experiment is there, and so is everything that is predicted.
+    #[test]
+    fn what_is_named_exists() {
+        for (paper, file) in CALIBRATED {
+            assert!(root().join(format!("experiments/{paper}/arceos/{file}.toml")).is_file());
+        }
+        let named = PRINTED.iter().flat_map(|(_, args)| args.iter());
+        for file in named.filter(|arg| arg.ends_with(".toml")) {
+            assert!(root().join(file).is_file(), "{file}");
+        }
+    }
+}
