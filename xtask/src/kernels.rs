@@ -2,8 +2,8 @@
 //! them takes half an hour and needs QEMU.
 //!
 //! Under `-icount` figures are the same on every machine, so that they can be checked. What is
-//! checked is the quick form of the experiments, in `hosts/arceos/expected`: if that has changed, so
-//! have the others, in `hosts/arceos/results`.
+//! checked is the quick form of the experiments, in `hosts/arceos/expected`: if that has changed,
+//! so have the others, in `hosts/arceos/results`.
 
 use crate::docs::{self, anysched};
 use crate::run::{Failed, root};

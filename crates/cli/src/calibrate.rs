@@ -187,8 +187,8 @@ const HEAD: [[&str; 2]; 12] = [
 ];
 
 const NOTES: &str = "\
-Nanoseconds, of which an instruction takes one, if nothing else is said. Put, pick and enqueue are the
-policy's part of it, measured with a clock around its calls; for the others, the kernel's is in it.";
+Nanoseconds, of which an instruction takes one. Put, pick and enqueue are the policy's
+part alone, measured with a clock around its calls; the kernel's is in all others.";
 
 /// What an iteration of the loops takes, in words.
 fn loops(all: &[Measured]) -> Result<String, Failure> {

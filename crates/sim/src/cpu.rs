@@ -104,7 +104,8 @@ impl Cpu {
     pub(crate) fn charge(&mut self, cost: Span) {
         self.untold += cost;
         if self.slice != Span::MAX {
-            self.slice = self.slice.saturating_sub(cost);
+            // Something is left of it, so that tasks get on.
+            self.slice = self.slice.saturating_sub(cost).max(Span(1));
         }
     }
 

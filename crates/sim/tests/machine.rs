@@ -28,6 +28,23 @@ fn costs_delay_tasks_but_are_not_their_service() {
 }
 
 #[test]
+fn charged_costs_are_told_and_are_in_slices_but_are_not_service() {
+    let mut setup = cpus(1);
+    let half = Span::from_us(500);
+    let costs = Costs { context_switch: half, pick_base: half, ..Costs::default() };
+    setup.costs = Costs { charged: true, ..costs.clone() };
+    let load = || model(vec![task(0, vec![run(2)]), task(0, vec![run(2)])]);
+    let (metrics, results) = play(setup.clone(), "rr", &[("quantum", "2ms")], load());
+    // Each slice of 2 ms has 1 ms of work in it.
+    assert_eq!(completions(&results), [6, 8]);
+    assert_eq!([results[0].service, results[1].service], [ms(2); 2]);
+    assert_eq!((metrics.busy, metrics.overhead), (ms(4), ms(4)));
+    // Otherwise each has all of it.
+    setup.costs = costs;
+    assert_eq!(completions(&play(setup, "rr", &[("quantum", "2ms")], load()).1), [3, 6]);
+}
+
+#[test]
 fn a_task_that_is_picked_again_switches_for_nothing() {
     let mut setup = cpus(1);
     setup.costs.context_switch = ms(1);

@@ -14,11 +14,12 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
 
-use axtask::{WaitQueue, yield_now};
+use axtask::yield_now;
 use std::println;
 
 use crate::Kernel;
-use crate::crew::{Crew, Task, argument, now, wake_one};
+use crate::crew::{Crew, Task, argument, now};
+use crate::signal::Signal;
 use crate::work::{divide, shift};
 
 /// A tick, and how often a timer interrupts that has nothing else to do, in nanoseconds.
@@ -55,14 +56,13 @@ fn yields(kernel: &Kernel, tasks: u64) {
 /// Whose turn it is, and who waits for it.
 struct Turn {
     whose: AtomicU64,
-    waiting: [WaitQueue; 2],
+    waiting: [Signal; 2],
 }
 
 /// Two tasks that wake each other.
 fn wakeups(kernel: &Kernel) {
     let each = argument("wakeups", 2_000);
-    let turn =
-        Arc::new(Turn { whose: AtomicU64::new(0), waiting: [WaitQueue::new(), WaitQueue::new()] });
+    let turn = Arc::new(Turn { whose: AtomicU64::new(0), waiting: [Signal::new(), Signal::new()] });
     let start = now();
     let mut crew = Crew::new(kernel);
     for own in 0..2 {
@@ -71,7 +71,7 @@ fn wakeups(kernel: &Kernel) {
             for _ in 0..each {
                 turn.waiting[own as usize].wait_until(|| turn.whose.load(Acquire) == own);
                 turn.whose.store(1 - own, Release);
-                wake_one(&turn.waiting[1 - own as usize]);
+                turn.waiting[1 - own as usize].wake();
             }
         });
     }
@@ -107,13 +107,13 @@ fn interrupts(iteration: u64) {
 /// Tasks that end at once.
 fn starts(kernel: &Kernel) {
     const TASKS: u64 = 64;
-    let left = Arc::new((AtomicU64::new(TASKS), WaitQueue::new()));
+    let left = Arc::new((AtomicU64::new(TASKS), Signal::new()));
     let start = now();
     for _ in 0..TASKS {
         let left = left.clone();
         let body = Box::new(move || {
             if left.0.fetch_sub(1, AcqRel) == 1 {
-                wake_one(&left.1);
+                left.1.wake();
             }
         });
         (kernel.spawn)(&Task { name: String::from("short"), work: None }, body);

@@ -7,11 +7,11 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 
 use anysched_arceos_qemu::boot;
-use axtask::{AxTaskRef, WaitQueue};
-use kernel_guard::NoPreempt;
+use axtask::AxTaskRef;
 use std::{print, println};
 
 use crate::Kernel;
+use crate::signal::Signal;
 
 /// Nanoseconds since boot.
 pub fn now() -> u64 {
@@ -71,20 +71,11 @@ pub struct Crew<'a> {
     counted: Option<Vec<u64>>,
 }
 
-/// Wakes a task that waits there.
-///
-/// A queue of waiting tasks is locked by spinning. Who is preempted by the task it wakes still has the
-/// lock, and if that task wants it, it spins until its slice is over.
-pub fn wake_one(waiting: &WaitQueue) {
-    let _guard = NoPreempt::new();
-    waiting.notify_one(false);
-}
-
 /// How many members have not ended. The program waits for the last and not for each: it would be
 /// one more task that the scheduler has to run whenever one ends.
 struct Left {
     tasks: AtomicU64,
-    none: WaitQueue,
+    none: Signal,
 }
 
 struct Member {
@@ -98,7 +89,7 @@ struct Member {
 impl<'a> Crew<'a> {
     /// Nobody yet.
     pub fn new(kernel: &'a Kernel) -> Crew<'a> {
-        let left = Arc::new(Left { tasks: AtomicU64::new(0), none: WaitQueue::new() });
+        let left = Arc::new(Left { tasks: AtomicU64::new(0), none: Signal::new() });
         let holds = argument("hold", 0) > 0;
         Crew { kernel, members: Vec::new(), left, holds, counted: None }
     }
@@ -124,7 +115,7 @@ impl<'a> Crew<'a> {
             body(&own);
             own.finish.store(now(), Relaxed);
             if left.tasks.fetch_sub(1, AcqRel) == 1 {
-                wake_one(&left.none);
+                left.none.wake();
             }
         };
         let started = (self.kernel.spawn)(&task, Box::new(body));

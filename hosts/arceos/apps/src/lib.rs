@@ -26,6 +26,7 @@ mod calibrate;
 mod cases;
 mod crew;
 mod faults;
+mod signal;
 #[cfg(feature = "net")]
 mod udp;
 mod work;

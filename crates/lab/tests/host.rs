@@ -1,0 +1,133 @@
+//! Experiments on another host than the simulator, and costs that were measured on one.
+
+use anysched_core::Span;
+use anysched_lab::{
+    By, Experiment, Host, Hosted, Order, Plan, Results, RunError, RunOptions, Verdict,
+};
+use anysched_sim::Metrics;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// A turnaround for each scheduler, by the length of its name in ms.
+struct ByName;
+
+impl Host for ByName {
+    fn name(&self) -> &'static str {
+        "names"
+    }
+    fn costs(&self) -> &'static str {
+        "none"
+    }
+    fn schedulers(&self) -> &'static [&'static str] {
+        &["own-1", "own-long"]
+    }
+    fn run(&self, order: Order<'_>) -> Result<Hosted, String> {
+        let name = match order.by {
+            By::Policy(info, _) => info.name,
+            By::Own(name) => name,
+        };
+        let mut metrics = Metrics::default();
+        metrics.turnaround.record(Span::from_ms(name.len() as u64).0);
+        Ok(Hosted { metrics, unknown: Vec::new(), learned: Vec::new() })
+    }
+}
+
+static CANCEL: AtomicBool = AtomicBool::new(false);
+const OPTIONS: RunOptions<'static> = RunOptions { jobs: 1, cancel: &CANCEL, progress: &|_| {} };
+
+fn experiment(text: &str) -> Result<Experiment, String> {
+    Experiment::parse(text, Path::new("name.toml")).map_err(|error| error.to_plain())
+}
+
+fn plan(text: &str) -> Plan {
+    let planned = experiment(text).and_then(|e| e.plan().map_err(|error| error.to_plain()));
+    planned.unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn run(plan: &Plan) -> Result<Results, RunError> {
+    plan.run_on(&ByName, &OPTIONS)
+}
+
+fn labels(results: &Results) -> Vec<&str> {
+    results.policies.iter().map(|policy| policy.label.as_str()).collect()
+}
+
+const LOAD: &str = "question = \"?\"\n[machine]\ncpus = 1\n[[workload]]\nkind = \"batch\"\n\
+                    tasks = 2\nservice = \"2ms\"\n";
+
+#[test]
+fn claims_can_be_about_the_schedulers_of_the_host() {
+    let text = format!(
+        "{LOAD}[sweep]\npolicy = [\"fcfs\", \"rr\"]\nof_host = [\"own-long\"]\n[[claim]]\nid = \"a\"\n\
+         text = \"?\"\nexpect = \"fcfs.turnaround_ns_mean < own-long.turnaround_ns_mean\"\n"
+    );
+    let results = run(&plan(&text)).unwrap();
+    assert_eq!(labels(&results), ["fcfs", "rr", "own-long"]);
+    assert_eq!(results.claims[0].verdict, Some(Verdict::Holds));
+    // It is the scheduler of this name that is meant also when policies are left out.
+    let chosen = experiment(&text).unwrap().with_policies(&["rr", "fcfs"]).unwrap();
+    let results = run(&chosen.plan().unwrap()).unwrap();
+    assert_eq!(labels(&results), ["rr", "fcfs", "own-long"]);
+    let check = &results.claims[0].checks[0];
+    assert_eq!((check.left, check.right), (4e6, 8e6));
+    // The simulator has none.
+    assert_eq!(plan(&text).run(&OPTIONS).unwrap().claims[0].verdict, None);
+}
+
+#[test]
+fn without_a_choice_all_of_the_host_are_compared() {
+    let text = format!("{LOAD}[sweep]\npolicy = \"fcfs\"\n");
+    assert_eq!(labels(&run(&plan(&text)).unwrap()), ["fcfs", "own-1", "own-long"]);
+}
+
+#[test]
+fn schedulers_that_a_host_lacks_are_refused() {
+    let text = format!("{LOAD}[sweep]\npolicy = \"fcfs\"\nof_host = [\"own-2\"]\n");
+    let error = run(&plan(&text)).unwrap_err().to_string();
+    assert!(error.contains("own-2") && error.contains("own-1, own-long"), "{error}");
+    for (list, why) in
+        [("\"a\"", "is a list of names"), ("[\"fcfs\"]", "two schedulers are called")]
+    {
+        let text = format!("{LOAD}[sweep]\npolicy = \"fcfs\"\nof_host = {list}\n");
+        let error = experiment(&text).unwrap_err();
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+/// An experiment in a folder of its own, beside a file of costs.
+fn with_costs(name: &str, costs: &str, text: &str) -> Result<Plan, String> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("k.costs"), costs).unwrap();
+    let read = Experiment::parse(text, &folder.join("name.toml"));
+    read.and_then(|experiment| experiment.plan()).map_err(|error| error.to_plain())
+}
+
+#[test]
+fn measured_costs_are_each_policy_s_own() {
+    let costs = "[iteration]\ndivide = \"13ns\"\n[fcfs]\npick = \"300ns\"\ntimer_irq = \"5us\"\n\
+                 [rr]\npick = \"400ns\"\n[short]\npick = \"500ns\"\n";
+    let text = "question = \"?\"\n[machine]\ncpus = 1\ncosts = \"k.costs\"\ntimer_irq = \"1us\"\n\
+                [[workload]]\nkind = \"arceos-test\"\ncase = \"yield\"\ngroups = 2\niterations = 1000\n\
+                [sweep]\npolicy = [\"fcfs\", \"rr\", { name = \"rr\", label = \"short\", quantum = \"1ms\" }]\n";
+    let plan = with_costs("own", costs, text).unwrap();
+    let pick = |policy| plan.setup(0, policy).costs.pick_base;
+    assert_eq!([0, 1, 2].map(pick), [300, 400, 500].map(Span));
+    // What the experiment says itself goes before.
+    assert_eq!(plan.setup(0, 0).costs.timer_irq, Span::from_us(1));
+    // Four tasks with two groups of 13 us and two picks behind each, and the last to find out.
+    let makespan = anysched_lab::column("makespan_ns").unwrap();
+    let results = plan.run(&OPTIONS).unwrap();
+    let fcfs = results.row(0, 0).unwrap().estimate(makespan).unwrap().mean;
+    assert_eq!(fcfs, (8 * 13_000 + 12 * 300) as f64);
+}
+
+#[test]
+fn costs_that_say_nothing_of_a_policy_are_refused() {
+    let text = format!("{LOAD}[sweep]\npolicy = \"fcfs\"\n")
+        .replace("cpus = 1", "cpus = 1\ncosts = \"k.costs\"");
+    let error = with_costs("none", "[rr]\npick = \"1us\"\n", &text).unwrap_err();
+    assert!(error.contains("does not say what fcfs costs"), "{error}");
+    let error = with_costs("broken", "[fcfs\n", &text).unwrap_err();
+    assert!(error.contains("\"k.costs\": not TOML"), "{error}");
+}

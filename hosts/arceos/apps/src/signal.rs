@@ -1,0 +1,44 @@
+//! A task that waits until others have done something.
+//!
+//! ArceOS's own queues of waiting tasks (axtask's `WaitQueue`, which is event-listener without std)
+//! do not bear that the CPU is taken from a task in the middle of them: two tasks that wake each
+//! other hang under rr with slices of 1 ms, and under cfs, which preempts the waker, they take a
+//! slice for each hand-over. Here the lock keeps the CPU.
+
+use core::future::poll_fn;
+use core::task::{Poll, Waker};
+
+use axtask::future::block_on;
+use kspin::SpinNoIrq;
+
+/// What one task at a time waits for.
+pub struct Signal {
+    waiting: SpinNoIrq<Option<Waker>>,
+}
+
+impl Signal {
+    /// Nobody waits.
+    pub const fn new() -> Signal {
+        Signal { waiting: SpinNoIrq::new(None) }
+    }
+
+    /// Blocks the current task until `is_done`, which is asked again after each [`Signal::wake`].
+    pub fn wait_until(&self, is_done: impl Fn() -> bool) {
+        block_on(poll_fn(|cx| {
+            if is_done() {
+                return Poll::Ready(());
+            }
+            *self.waiting.lock() = Some(cx.waker().clone());
+            // It may have been done, and nobody woken, in between.
+            if is_done() { Poll::Ready(()) } else { Poll::Pending }
+        }));
+    }
+
+    /// Wakes the task that waits.
+    pub fn wake(&self) {
+        let waiting = self.waiting.lock().take();
+        if let Some(waker) = waiting {
+            waker.wake();
+        }
+    }
+}
