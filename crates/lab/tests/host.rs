@@ -32,8 +32,9 @@ impl Host for ByName {
     }
 }
 
-const OPTIONS: RunOptions<'static> =
-    RunOptions { jobs: 1, cancel: &AtomicBool::new(false), progress: &|_| {} };
+static CANCEL: AtomicBool = AtomicBool::new(false);
+
+const OPTIONS: RunOptions<'static> = RunOptions { jobs: 1, cancel: &CANCEL, progress: &|_| {} };
 
 fn experiment(text: &str) -> Result<Experiment, String> {
     Experiment::parse(text, Path::new("name.toml")).map_err(|error| error.to_plain())
