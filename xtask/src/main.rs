@@ -21,7 +21,7 @@ cargo xtask <task>
   bless          rewrite golden results and the generated parts of the documentation
   bench          run the benchmarks and write docs/performance.md  [--quick] [filter]
   docs           rewrite the generated parts of the documentation  [--check]
-                 [--kernels: first make the experiments in kernels again, which takes half an hour]
+                 [--kernels: first make the experiments in kernels again, which takes minutes]
   hosts          build the kernels' images, boot them, and replay what their policies decided
   fuzz           run every fuzz target  [seconds each, default 10]
   style          what rustfmt and clippy do not check

@@ -4,6 +4,7 @@ use crate::BootError;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -38,6 +39,23 @@ pub(crate) fn machine(kernel: &Path, memory: &str) -> Result<Command, BootError>
         .arg(kernel);
     Ok(qemu)
 }
+
+/// Boots a kernel that needs nothing of its firmware (no network card, whose addresses a firmware
+/// assigns) in a tenth of the time that QEMU's usual one takes, if this QEMU came with qboot.
+pub(crate) fn boot_quickly(qemu: &mut Command) {
+    static IS_THERE: OnceLock<bool> = OnceLock::new();
+    let is_there = IS_THERE.get_or_init(|| {
+        let asked = Command::new(PROGRAM).args(["-L", "help"]).output();
+        let directories = asked.map(|said| said.stdout).unwrap_or_default();
+        let directories = String::from_utf8_lossy(&directories).into_owned();
+        directories.lines().any(|directory| Path::new(directory.trim()).join(QBOOT).is_file())
+    });
+    if *is_there {
+        qemu.args(["-bios", QBOOT]);
+    }
+}
+
+const QBOOT: &str = "qboot.rom";
 
 /// Instructions instead of time: one is a nanosecond, and idle time is skipped. The same run takes
 /// the same time to the nanosecond, whatever else this computer does.

@@ -332,7 +332,7 @@ pub struct ArceosArgs {
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Load of the server udp")]
 pub struct ClientArgs {
-    /// Clients, each of which sends a request, waits for the answer and sends the next [default: 40]
+    /// Clients: each sends a request, waits for the answer and sends the next [default: 40]
     #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=512))]
     pub clients: Option<u16>,
     /// Requests of each client [default: 100]

@@ -266,3 +266,90 @@ fn csv(served: &[Served]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(work: Option<Span>, per_s: f64, lost: u64) -> Class {
+        let spread = |mean: f64| {
+            let p50 = mean as u64;
+            Some(Spread { mean, p50, p95: 2 * p50, p99: 3 * p50, max: 4 * p50 })
+        };
+        let (round_trip, queued, served) = (spread(4.5e6), spread(2000.0), spread(1e6));
+        let per_server_s = Some(per_s / 2.0);
+        Class { work, sent: 10, lost, per_s, per_server_s, round_trip, queued, served }
+    }
+
+    fn served(classes: Vec<Class>) -> Served {
+        let all = Class { queued: None, ..class(None, 30.0, 1) };
+        let elapsed = Span::from_ms(1000);
+        let report = Report { all, classes, elapsed, strays: 2, clock: Some(2.0) };
+        let outcome = Outcome { values: vec![("refused".into(), 3)], ..Outcome::default() };
+        Served { policy: "sjf".into(), told: true, report, outcome }
+    }
+
+    fn load() -> Load {
+        load_of(&ClientArgs {
+            clients: Some(2),
+            requests: None,
+            costs: Vec::new(),
+            rounds: true,
+            seed: None,
+            size: None,
+            lost_after: None,
+        })
+    }
+
+    fn load_of(args: &ClientArgs) -> Load {
+        super::load(args).unwrap_or_else(|failure| panic!("{failure:?}"))
+    }
+
+    #[test]
+    fn a_table_has_a_line_for_each_cost_and_one_for_all() {
+        let [short, long] = [1, 20].map(|ms| class(Some(Span::from_ms(ms)), 10.0, 0));
+        let expected = "\
+ArceOS: udp
+2 clients, 100 requests each in rounds: 4 × 1ms, 1 × 20ms
+
+              requests/s         round trip                 in queue  served in
+policy  cost        here  there        mean    p50     p99       p50        p50  lost
+sjf *   1ms         10.0    5.0       4.5ms  4.5ms  13.5ms       2us        1ms     0
+sjf *   20ms        10.0    5.0       4.5ms  4.5ms  13.5ms       2us        1ms     0
+sjf *   all         30.0   15.0       4.5ms  4.5ms  13.5ms         -        1ms     1
+
+Round trips and \"here\" are by the clock of this computer, the others by the server's.
+* is told what a request costs, which this server knows.
+sjf: 2 datagrams came that were no answer, or one that was too late.
+sjf: 3 datagrams were refused by the server.
+sjf: a second here was 2.00 s of the server's clock.
+";
+        assert_eq!(table(&load(), &[served(vec![short, long])]), expected);
+    }
+
+    #[test]
+    fn one_cost_is_all() {
+        let only = served(vec![class(Some(Span::from_ms(1)), 10.0, 0)]);
+        let lines = csv(&[only]);
+        let lines: Vec<Vec<&str>> = lines.lines().map(|line| line.split(',').collect()).collect();
+        assert_eq!(lines.len(), 2);
+        assert_eq!(lines[1][..7], ["sjf", "true", "1ms", "10", "0", "10", "5"]);
+        assert_eq!(lines[0].len(), lines[1].len());
+        let at = lines[0].iter().position(|name| *name == "served_ns_max").unwrap();
+        assert_eq!(lines[1][at], "4000000");
+    }
+
+    #[test]
+    fn what_there_is_no_data_for_is_empty_or_null() {
+        let nothing = served(Vec::new());
+        let json = as_json(&load(), &[nothing]);
+        assert_eq!(json["policies"][0]["all"]["queued_ns"], Value::Null);
+        assert_eq!(json["policies"][0]["all"]["round_trip_ns"]["p99"], 13_500_000);
+        assert_eq!(json["costs"][1], json!({ "cost_ns": 20_000_000, "weight": 1 }));
+        let [short, mut long] = [1, 20].map(|ms| class(Some(Span::from_ms(ms)), 10.0, 0));
+        (long.round_trip, long.per_server_s) = (None, None);
+        let text = csv(&[served(vec![short, long])]);
+        let line = text.lines().nth(2).unwrap();
+        assert_eq!(line.split(',').collect::<Vec<_>>()[5..12], ["10", "", "", "", "", "", ""]);
+    }
+}

@@ -558,6 +558,15 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.agenda.set(cpu, moment);
     }
 
+    /// The CPU time of the task on `cpu` that its policy has not been told: now it is, but for what
+    /// delays the task and has not passed yet.
+    fn tell(&mut self, cpu: usize, unspent: Span) -> Span {
+        let charged = self.setup.costs.charged;
+        let untold = &mut self.cpus[cpu].untold;
+        let open = if charged { unspent.min(*untold) } else { Span::ZERO };
+        std::mem::replace(untold, open) - open
+    }
+
     /// Takes the running task off `cpu`, which is to pick again at the end of this instant.
     fn put_prev(&mut self, cpu: usize, why: Off) {
         self.count(cpu);
@@ -576,11 +585,8 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             Some(delay) => delay,
             None => self.cpus[cpu].from.since(self.now),
         };
+        let ran = self.tell(cpu, unspent);
         let state = &mut self.cpus[cpu];
-        let mut ran = std::mem::take(&mut state.untold);
-        if self.setup.costs.charged {
-            ran = ran.saturating_sub(unspent);
-        }
         let cpu_id = state.id;
         state.leaving = Some((id, why));
         state.overhead = state.overhead.saturating_sub(unspent);
@@ -607,7 +613,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
         self.cpus[cpu].next_tick = self.now + self.tick;
         self.schedule(cpu);
-        let ran = std::mem::take(&mut self.cpus[cpu].untold);
+        let ran = self.tell(cpu, self.cpus[cpu].from.since(self.now));
         if let Some(task) = self.cpus[cpu].task {
             let id = self.cpus[cpu].id;
             self.call(|policy, cx| policy.tick(cx, id, task, ran));

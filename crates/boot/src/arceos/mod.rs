@@ -168,6 +168,9 @@ impl Boot {
             machine.arg("-chardev").arg(format!("file,id=log,path={}", path.display()));
             machine.args(["-device", "isa-debugcon,iobase=0xe9,chardev=log"]);
         }
+        if !self.image.net {
+            qemu::boot_quickly(&mut machine);
+        }
         if !self.udp_ports.is_empty() {
             let forward = |(inside, outside)| format!(",hostfwd=udp:127.0.0.1:{outside}-:{inside}");
             let forward: String =

@@ -33,7 +33,7 @@ pub fn costs(rng: &mut Rng) -> Costs {
         lock_hold: Span(rng.below(1000)),
         ipi: span(rng, 3),
         timer_irq: span(rng, 3),
-        charged: sometimes(rng, 2),
+        charged: sometimes(rng, 4),
     }
 }
 

@@ -311,18 +311,19 @@ impl<T, const S: usize> BaseScheduler for PolicyScheduler<T, S> {
     #[inline]
     fn pick_next_task(&mut self) -> Option<Self::SchedItem> {
         let now = match self.put_at.take() {
-            Some(now) if !self.is_unusual => now,
-            put_at => {
+            Some(now) => now,
+            None => {
                 let now = clock::now();
-                if put_at.is_none() {
-                    self.retire(now);
-                }
-                if let Some(gc) = self.look_around(now) {
-                    return Some(gc);
-                }
+                self.retire(now);
+                self.is_unusual = true;
                 now
             }
         };
+        if self.is_unusual
+            && let Some(gc) = self.look_around(now)
+        {
+            return Some(gc);
+        }
         let Some(pick) = self.call(now, |policy, cx| policy.pick_next(cx, CPU)) else {
             return self.rest(now);
         };
