@@ -33,10 +33,6 @@ impl Host for ByName {
 }
 
 static CANCEL: AtomicBool = AtomicBool::new(false);
-<<<<<<< HEAD
-
-=======
->>>>>>> main
 const OPTIONS: RunOptions<'static> = RunOptions { jobs: 1, cancel: &CANCEL, progress: &|_| {} };
 
 fn experiment(text: &str) -> Result<Experiment, String> {
