@@ -77,6 +77,15 @@ pub struct HostedRun {
     pub hosted: Hosted,
 }
 
+impl Group {
+    /// The runs are made on `host`, where policies have no costs but its own.
+    pub(crate) fn run_on(&mut self, host: &dyn Host) {
+        self.costs = host.costs().into();
+        let same = format!(": {}; costs: ", self.machine);
+        self.exceptions.retain(|exception| !exception.contains(&same));
+    }
+}
+
 impl Results {
     /// Results of runs that were made outside an experiment, a row each: `title` and `question`
     /// head the table, `machine`, `load` and `costs` describe what all have in common, `columns`

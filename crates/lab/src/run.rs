@@ -97,7 +97,7 @@ impl Plan {
             let first = groups.len();
             groups.extend(self.views(number));
             if let Some(host) = host {
-                groups[first..].iter_mut().for_each(|group| group.costs = host.costs().into());
+                groups[first..].iter_mut().for_each(|group| group.run_on(host));
             }
             planned.resize(groups.len(), number);
             for (policy, outcomes) in outcomes.chunks_mut(seeds).enumerate() {
