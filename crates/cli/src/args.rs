@@ -394,7 +394,7 @@ pub enum CalibrateFormat {
 
 #[derive(clap::Args, Debug)]
 pub struct PredictArgs {
-    /// Experiments whose [machine] names measured costs
+    /// Experiments whose `[machine]` names measured costs
     #[arg(value_name = "FILE.toml", required = true)]
     pub files: Vec<PathBuf>,
     /// What is compared [default: what each experiment reports, as far as it is a time]
