@@ -7,7 +7,7 @@ use crate::run::{TraceFormat, write_events};
 use crate::serve;
 use anysched_boot::arceos::{Boot, Clock, Kernel, Outcome};
 use anysched_core::Machine;
-use anysched_core::registry::{self, Nature, PolicyInfo};
+use anysched_core::registry::{self, PolicyInfo, changed};
 use anysched_lab::{HostedRun, PolicyUsed, Results, output as formats};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -177,7 +177,7 @@ pub fn rehearsed(host: &ArceOs, row: &Row, say: &mut dyn FnMut(&str)) -> Result<
     let rehearsal = Boot { settings: first, record: false, ..row.boot.clone() };
     let learned = host.boot(&rehearsal, say)?.learned;
     say("the run that goes by it");
-    let settings = kernel::with_learned(&row.boot.settings, &learned);
+    let settings = changed(&borrowed(&row.boot.settings), &borrowed(&learned));
     let mut outcome = host.boot(&Boot { settings, ..row.boot.clone() }, say)?;
     // What was learned is the rehearsal's.
     outcome.learned = learned;
@@ -185,17 +185,12 @@ pub fn rehearsed(host: &ArceOs, row: &Row, say: &mut dyn FnMut(&str)) -> Result<
 }
 
 pub fn used(row: &Row) -> PolicyUsed {
+    let of_host = PolicyUsed::of_host(&row.boot.policy);
     let nature = row.info.and_then(|info| (info.nature)(&borrowed(&row.boot.settings)).ok());
     PolicyUsed {
-        label: row.boot.policy.clone(),
-        name: row.boot.policy.clone(),
         settings: row.boot.settings.clone(),
-        // Of ArceOS's own schedulers it is taken for granted.
-        nature: nature.unwrap_or(Nature {
-            clairvoyant: false,
-            rehearsed: false,
-            work_conserving: true,
-        }),
+        nature: nature.unwrap_or(of_host.nature),
+        ..of_host
     }
 }
 
@@ -215,12 +210,7 @@ fn beside(path: &Path, policy: &str, policies: usize) -> PathBuf {
     if policies == 1 {
         return path.to_path_buf();
     }
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let mut name = format!("{stem}-{policy}");
-    if let Some(extension) = path.extension() {
-        name = format!("{name}.{}", extension.to_string_lossy());
-    }
-    path.with_file_name(name)
+    output::with_suffix(path, &format!("-{policy}"))
 }
 
 /// The log of the first CPU there, those of others with their numbers behind.

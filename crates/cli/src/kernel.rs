@@ -1,7 +1,6 @@
 //! Kernels as hosts of experiments: what they are asked to run, and what is read off them.
 
 use anysched_boot::arceos::{Boot, Image, Kernel, Outcome};
-use anysched_core::registry::Settings;
 use anysched_core::{Machine, Span, Time};
 use anysched_lab::{By, Host, Hosted, Order};
 use anysched_sim::{Metrics, TaskProgress};
@@ -112,15 +111,6 @@ fn set_machine(boot: &mut Boot, machine: &Machine) -> Result<(), String> {
     }
     boot.image.cpus = machine.cpus() as u16;
     Ok(())
-}
-
-/// Settings as they were learned, for a boot.
-pub fn with_learned(settings: &[(String, String)], learned: &Settings) -> Settings {
-    let text = |all: &[(String, String)]| -> Vec<(String, String)> { all.to_vec() };
-    let mut all = text(settings);
-    all.retain(|(name, _)| learned.iter().all(|(new, _)| new != name));
-    all.extend(learned.iter().cloned());
-    all
 }
 
 /// What came of a boot, in the simulator's terms.

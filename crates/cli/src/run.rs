@@ -106,20 +106,16 @@ impl TraceFormat {
 
 /// `path` itself if all runs have one row; otherwise with the row's place in its name.
 fn path_of_run(path: &Path, plan: &Plan, group: usize, policy: usize) -> PathBuf {
-    let mut name = path.file_stem().unwrap_or_default().to_os_string();
+    let mut suffix = String::new();
     if plan.groups().len() > 1 {
-        name.push(format!("-{group}"));
+        suffix.push_str(&format!("-{group}"));
     }
     if plan.policies().len() > 1 {
         let label = &plan.policies()[policy].label;
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-        name.push(format!("-{}", label.chars().map(plain).collect::<String>()));
+        suffix.push_str(&format!("-{}", label.chars().map(plain).collect::<String>()));
     }
-    if let Some(extension) = path.extension() {
-        name.push(".");
-        name.push(extension);
-    }
-    path.with_file_name(name)
+    output::with_suffix(path, &suffix)
 }
 
 /// Knows when the last event was.
@@ -248,10 +244,7 @@ fn write_learned(plan: &Plan, group: usize, policy: usize, path: &Path) -> Resul
     for (name, value) in &learned {
         let mut path = path.to_path_buf();
         if learned.len() > 1 {
-            let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let extension = path.extension().map(|extension| extension.to_string_lossy());
-            let extension = extension.map_or_else(String::new, |extension| format!(".{extension}"));
-            path.set_file_name(format!("{stem}-{name}{extension}"));
+            path = output::with_suffix(&path, &format!("-{name}"));
         }
         write_whole(&path, |out| writeln!(out, "{value}"))?;
         let label = &plan.policies()[policy].label;

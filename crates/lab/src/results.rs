@@ -58,6 +58,18 @@ pub struct PolicyUsed {
     pub nature: Nature,
 }
 
+impl PolicyUsed {
+    /// A scheduler that a host has of its own, which is taken to need nothing and to idle never.
+    pub fn of_host(name: &str) -> PolicyUsed {
+        PolicyUsed {
+            label: name.into(),
+            name: name.into(),
+            settings: Vec::new(),
+            nature: Nature { clairvoyant: false, rehearsed: false, work_conserving: true },
+        }
+    }
+}
+
 /// Runs that have everything in common but policy and seed. All policies of a group are given
 /// the same tasks for the same seed.
 #[derive(Clone, Debug, PartialEq)]

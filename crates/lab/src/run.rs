@@ -7,7 +7,6 @@ use crate::results::{Group, PolicyUsed, Results, Row, Run, SIMULATOR};
 use crate::sweep::AxisValue;
 use crate::vm::{ALL, VM};
 use crate::workers::Workers;
-use anysched_core::registry::Nature;
 use anysched_sim::Metrics;
 use anysched_trace::NoTrace;
 use std::fmt;
@@ -201,9 +200,6 @@ impl Plan {
     }
 }
 
-/// What is taken for granted of a host's own schedulers.
-const OWN: Nature = Nature { clairvoyant: false, rehearsed: false, work_conserving: true };
-
 /// What is compared: the policies of a plan, and the schedulers that the host has of its own.
 struct Lanes<'a> {
     plan: &'a Plan,
@@ -241,12 +237,7 @@ impl<'a> Lanes<'a> {
     }
 
     fn used(&self) -> Vec<PolicyUsed> {
-        let own = self.own.iter().map(|name| PolicyUsed {
-            label: name.to_string(),
-            name: name.to_string(),
-            settings: Vec::new(),
-            nature: OWN,
-        });
+        let own = self.own.iter().map(|name| PolicyUsed::of_host(name));
         self.plan.policies_used().into_iter().chain(own).collect()
     }
 
