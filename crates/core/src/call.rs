@@ -201,6 +201,10 @@ macro_rules! scheduler_by_call {
                     self.policy.tick_period()
                 }
                 #[inline]
+                fn has_timers(&self) -> bool {
+                    self.policy.has_timers()
+                }
+                #[inline]
                 fn next_timer(&self) -> Option<Time> {
                     self.policy.next_timer()
                 }

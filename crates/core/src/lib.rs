@@ -183,6 +183,25 @@ pub struct Pick {
     pub slice: Span,
 }
 
+/// An `Option<Pick>` that is returned in two registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShortPick(Pick);
+
+impl From<Option<Pick>> for ShortPick {
+    #[inline]
+    fn from(pick: Option<Pick>) -> ShortPick {
+        // A slice of nothing never occurs.
+        ShortPick(pick.unwrap_or(Pick { task: TaskId(u32::MAX), slice: Span::ZERO }))
+    }
+}
+
+impl From<ShortPick> for Option<Pick> {
+    #[inline]
+    fn from(ShortPick(pick): ShortPick) -> Option<Pick> {
+        (pick.slice > Span::ZERO).then_some(pick)
+    }
+}
+
 /// A scheduling policy as hosts drive it. The [crate documentation](crate) has the contract.
 pub trait Scheduler {
     /// Makes `task` known. Control plane: may allocate.
@@ -214,12 +233,32 @@ pub trait Scheduler {
     /// `task` stops running on `cpu`.
     fn put_prev(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span, why: Off);
 
+    /// `task` yields `cpu`, which picks at once: what [`Scheduler::put_prev`] with
+    /// [`Off::Yielded`] and [`Scheduler::pick_next`] do, in one call for hosts that count
+    /// instructions.
+    #[inline]
+    fn yield_and_pick(
+        &mut self,
+        cx: &mut Cx<'_>,
+        cpu: CpuId,
+        task: TaskId,
+        ran: Span,
+    ) -> ShortPick {
+        self.put_prev(cx, cpu, task, ran, Off::Yielded);
+        self.pick_next(cx, cpu).into()
+    }
+
     /// The host's periodic tick while `task` runs on `cpu`.
     fn tick(&mut self, _cx: &mut Cx<'_>, _cpu: CpuId, _task: TaskId, _ran: Span) {}
 
     /// The tick that this policy is defined by, if it is: hosts that can, tick at this period.
     fn tick_period(&self) -> Option<Span> {
         None
+    }
+
+    /// Whether [`Scheduler::timer`] is ever due: hosts need not ask when if it is not.
+    fn has_timers(&self) -> bool {
+        true
     }
 
     /// When [`Scheduler::timer`] is due; hosts ask again after each call.
@@ -245,7 +284,6 @@ pub trait Scheduler {
 macro_rules! forward {
     ($type:ty) => {
         impl<S: Scheduler + ?Sized> Scheduler for $type {
-            #[inline]
             fn attach(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
                 (**self).attach(cx, task, params)
             }
@@ -257,11 +295,9 @@ macro_rules! forward {
             fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
                 (**self).update(cx, task, params)
             }
-            #[inline]
             fn set_domain(&mut self, cx: &mut Cx<'_>, domain: DomainId, params: &DomainParams) {
                 (**self).set_domain(cx, domain, params)
             }
-            #[inline]
             fn set_online(&mut self, cx: &mut Cx<'_>, cpu: CpuId, online: bool) {
                 (**self).set_online(cx, cpu, online)
             }
@@ -282,12 +318,25 @@ macro_rules! forward {
                 (**self).put_prev(cx, cpu, task, ran, why)
             }
             #[inline]
+            fn yield_and_pick(
+                &mut self,
+                cx: &mut Cx<'_>,
+                cpu: CpuId,
+                task: TaskId,
+                ran: Span,
+            ) -> ShortPick {
+                (**self).yield_and_pick(cx, cpu, task, ran)
+            }
+            #[inline]
             fn tick(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span) {
                 (**self).tick(cx, cpu, task, ran)
             }
             #[inline]
             fn tick_period(&self) -> Option<Span> {
                 (**self).tick_period()
+            }
+            fn has_timers(&self) -> bool {
+                (**self).has_timers()
             }
             #[inline]
             fn next_timer(&self) -> Option<Time> {

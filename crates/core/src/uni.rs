@@ -9,9 +9,9 @@ use alloc::vec::Vec;
 use crate::ids::{CpuId, TaskId};
 use crate::machine::Machine;
 use crate::params::{ParamError, TaskParams};
-use crate::smp::{At, Entry, NOBODY, Removal, RunQueue, Running, State, Why};
+use crate::smp::{At, Entry, NOBODY, Removal, RunQueue, Running, State, Why, due};
 use crate::time::{Span, Time};
-use crate::{Arrival, Cx, Off, Pick, Scheduler};
+use crate::{Arrival, Cx, Off, Pick, Scheduler, ShortPick};
 
 /// A [`Scheduler`] for one CPU from the rule `Q`.
 #[derive(Debug)]
@@ -19,11 +19,16 @@ pub struct Uni<Q> {
     rule: Q,
     running: [Running; 1],
     online: bool,
-    /// Nothing runs and the CPU has not been kicked since.
-    idle: bool,
     /// Of tasks that run nowhere; what runs keeps its state from before, so that a pick and a
     /// yield have nothing to note.
     states: Vec<State>,
+}
+
+/// `At` borrows only what a rule may see, so that the rule itself can be borrowed beside it.
+macro_rules! at {
+    ($self:ident, $cx:ident) => {
+        At { now: $cx.now, queue: 0, running: &$self.running }
+    };
 }
 
 impl<Q: RunQueue> Uni<Q> {
@@ -36,7 +41,6 @@ impl<Q: RunQueue> Uni<Q> {
             rule: Q::build(machine, 1, params)?,
             running: [nobody],
             online: true,
-            idle: true,
             states: Vec::new(),
         })
     }
@@ -46,24 +50,47 @@ impl<Q: RunQueue> Uni<Q> {
         &self.rule
     }
 
+    /// Nothing runs and the CPU has not been kicked since.
+    #[inline]
+    fn is_idle(&self) -> bool {
+        self.running[0].task == NOBODY && !self.running[0].told && self.online
+    }
+
     #[inline]
     fn touched(&self, cx: &mut Cx<'_>) {
         cx.work.queued = self.rule.len(0) as u32;
     }
 
+    // Always into its callers, one of which is both at once and looks things up once.
+    #[inline(always)]
+    fn put(&mut self, cx: &mut Cx<'_>, task: TaskId, ran: Span, why: Off) {
+        self.rule.settle(&at!(self, cx), task, ran, why);
+        self.running[0].task = NOBODY;
+        if why.runnable() {
+            self.rule.push(&at!(self, cx), task, &Entry::because(Why::Put(why)));
+        } else {
+            let delayed = self.rule.leave(&at!(self, cx), task, why);
+            self.states[task.index()] = if delayed { State::Delayed } else { State::Blocked };
+        }
+    }
+
+    #[inline(always)]
+    fn pick(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<Pick> {
+        self.running[0].told = false;
+        let task = if self.online { self.rule.pop(&at!(self, cx), cpu, |_| true) } else { None };
+        self.touched(cx);
+        let task = task?;
+        self.running[0].task = task.0;
+        self.running[0].since = cx.now;
+        let slice = self.rule.slice(&at!(self, cx), task);
+        Some(Pick { task, slice })
+    }
+
     #[inline]
     fn tell(&mut self, cx: &mut Cx<'_>) {
         self.running[0].told = true;
-        self.idle = false;
         cx.kick(CpuId(0));
     }
-}
-
-/// `At` borrows only what a rule may see, so that the rule itself can be borrowed beside it.
-macro_rules! at {
-    ($self:ident, $cx:ident) => {
-        At { now: $cx.now, queue: 0, running: &$self.running }
-    };
 }
 
 impl<Q: RunQueue> Scheduler for Uni<Q> {
@@ -92,7 +119,6 @@ impl<Q: RunQueue> Scheduler for Uni<Q> {
 
     fn set_online(&mut self, cx: &mut Cx<'_>, _: CpuId, online: bool) {
         self.online = online;
-        self.idle = false;
         if online {
             self.tell(cx);
         }
@@ -109,7 +135,7 @@ impl<Q: RunQueue> Scheduler for Uni<Q> {
             && self.running[0].task != NOBODY
             && self.rule.preempts(&at, task, &self.running[0]).is_some();
         self.touched(cx);
-        if self.idle || preempts {
+        if self.is_idle() || preempts {
             self.tell(cx);
         }
     }
@@ -122,29 +148,24 @@ impl<Q: RunQueue> Scheduler for Uni<Q> {
 
     #[inline]
     fn pick_next(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<Pick> {
-        self.running[0].told = false;
-        let task = if self.online { self.rule.pop(&at!(self, cx), cpu, |_| true) } else { None };
-        self.touched(cx);
-        self.idle = task.is_none() && self.online;
-        let task = task?;
-        self.running[0].task = task.0;
-        self.running[0].since = cx.now;
-        let slice = self.rule.slice(&at!(self, cx), task);
-        Some(Pick { task, slice })
+        self.pick(cx, cpu)
     }
 
     #[inline]
     fn put_prev(&mut self, cx: &mut Cx<'_>, _: CpuId, task: TaskId, ran: Span, why: Off) {
-        self.rule.charge(&at!(self, cx), task, ran);
-        self.running[0].task = NOBODY;
-        if why.runnable() {
-            self.rule.push(&at!(self, cx), task, &Entry::because(Why::Put(why)));
-        } else {
-            let delayed = self.rule.leave(&at!(self, cx), task, why);
-            self.states[task.index()] = if delayed { State::Delayed } else { State::Blocked };
-        }
+        self.put(cx, task, ran, why);
         self.touched(cx);
-        self.idle = self.online && !self.running[0].told;
+    }
+
+    fn yield_and_pick(
+        &mut self,
+        cx: &mut Cx<'_>,
+        cpu: CpuId,
+        task: TaskId,
+        ran: Span,
+    ) -> ShortPick {
+        self.put(cx, task, ran, Off::Yielded);
+        self.pick(cx, cpu).into()
     }
 
     #[inline]
@@ -160,13 +181,17 @@ impl<Q: RunQueue> Scheduler for Uni<Q> {
         self.rule.tick_period()
     }
 
+    fn has_timers(&self) -> bool {
+        Q::HAS_TIMERS
+    }
+
     #[inline]
     fn next_timer(&self) -> Option<Time> {
-        self.rule.next_timer()
+        due(&self.rule)
     }
 
     fn timer(&mut self, cx: &mut Cx<'_>) {
-        if self.rule.next_timer().is_some_and(|due| due <= cx.now) {
+        if due(&self.rule).is_some_and(|due| due <= cx.now) {
             self.rule.timer(cx.now);
         }
     }

@@ -124,7 +124,8 @@ impl RunQueue for CfsArceos {
         }
     }
 
-    #[inline]
+    // Into `yield_and_pick`, where why it comes is known.
+    #[inline(always)]
     fn push(&mut self, at: &At<'_>, id: TaskId, entry: &Entry) {
         let added = matches!(entry.why, Why::New | Why::Woken | Why::Moved);
         let queue = &mut self.queues[at.queue];
@@ -145,7 +146,7 @@ impl RunQueue for CfsArceos {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self, at: &At<'_>, _: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         self.forest.pop_first_fit(&mut self.queues[at.queue].tree, fits)
     }

@@ -208,6 +208,8 @@ impl RunQueue for Mlfq {
         self.queues.first_of_lowest(at.queue, fits)
     }
 
+    const HAS_TIMERS: bool = true;
+
     fn next_timer(&self) -> Option<Time> {
         (self.boost > Span::ZERO).then_some(self.next_boost)
     }

@@ -1,26 +1,47 @@
 //! Doubly linked lists of tasks.
 
 use alloc::vec::Vec;
+use core::ops::{Index, IndexMut};
 
 use super::NONE;
 use crate::ids::TaskId;
 
-/// The links of all tasks of a policy: each task is in at most one [`List`] at a time.
+/// The links of all tasks of a policy: each task is in at most one [`List`] at a time. Beside them
+/// is what else the policy keeps of a task, `T`.
 #[derive(Clone, Debug, Default)]
-pub struct Links {
-    nodes: Vec<Link>,
+pub struct Links<T = ()> {
+    nodes: Vec<Link<T>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct Link<T> {
+    /// Nothing that is known, of the head: a head that goes need not tell the next one.
     prev: u32,
     next: u32,
+    data: T,
+}
+
+impl<T> Index<TaskId> for Links<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, task: TaskId) -> &T {
+        &self.nodes[task.index()].data
+    }
+}
+
+impl<T> IndexMut<TaskId> for Links<T> {
+    #[inline]
+    fn index_mut(&mut self, task: TaskId) -> &mut T {
+        &mut self.nodes[task.index()].data
+    }
 }
 
 /// A first-in first-out list. All operations O(1).
 #[derive(Clone, Copy, Debug)]
 pub struct List {
     head: u32,
+    /// Nothing that is known, if there is no head.
     tail: u32,
     /// How many tasks have come and gone, which is less to wait for than one number that both
     /// change.
@@ -34,21 +55,31 @@ impl Default for List {
     }
 }
 
-impl Links {
+impl<T: Clone + Default> Links<T> {
     /// Makes room for `task`. Allocates; every other operation does not.
     pub fn attach(&mut self, task: TaskId) {
         if self.nodes.len() <= task.index() {
-            self.nodes.resize(task.index() + 1, Link { prev: NONE, next: NONE });
+            let link = Link { prev: NONE, next: NONE, data: T::default() };
+            self.nodes.resize(task.index() + 1, link);
         }
+    }
+}
+
+impl<T> Links<T> {
+    #[inline]
+    fn set(&mut self, task: TaskId, prev: u32, next: u32) {
+        let link = &mut self.nodes[task.index()];
+        link.prev = prev;
+        link.next = next;
     }
 
     /// Adds `task`, which must be in no list, at the tail.
     #[inline]
     pub fn push_back(&mut self, list: &mut List, task: TaskId) {
-        self.nodes[task.index()] = Link { prev: list.tail, next: NONE };
-        match list.tail {
+        self.set(task, list.tail, NONE);
+        match list.head {
             NONE => list.head = task.0,
-            tail => self.nodes[tail as usize].next = task.0,
+            _ => self.nodes[list.tail as usize].next = task.0,
         }
         list.tail = task.0;
         list.came = list.came.wrapping_add(1);
@@ -57,7 +88,7 @@ impl Links {
     /// Adds `task`, which must be in no list, at the head.
     #[inline]
     pub fn push_front(&mut self, list: &mut List, task: TaskId) {
-        self.nodes[task.index()] = Link { prev: NONE, next: list.head };
+        self.set(task, NONE, list.head);
         match list.head {
             NONE => list.tail = task.0,
             head => self.nodes[head as usize].prev = task.0,
@@ -70,11 +101,11 @@ impl Links {
     /// if that is `None`.
     pub fn insert_before(&mut self, list: &mut List, next: Option<TaskId>, task: TaskId) {
         let Some(next) = next else { return self.push_back(list, task) };
-        let prev = self.nodes[next.index()].prev;
-        if prev == NONE {
+        if list.head == next.0 {
             return self.push_front(list, task);
         }
-        self.nodes[task.index()] = Link { prev, next: next.0 };
+        let prev = self.nodes[next.index()].prev;
+        self.set(task, prev, next.0);
         self.nodes[prev as usize].next = task.0;
         self.nodes[next.index()].prev = task.0;
         list.came = list.came.wrapping_add(1);
@@ -94,13 +125,8 @@ impl Links {
         if head == NONE {
             return None;
         }
-        let next = self.nodes[head as usize].next;
-        list.head = next;
+        list.head = self.nodes[head as usize].next;
         list.went = list.went.wrapping_add(1);
-        match next {
-            NONE => list.tail = NONE,
-            next => self.nodes[next as usize].prev = NONE,
-        }
         Some(TaskId(head))
     }
 
@@ -121,10 +147,10 @@ impl Links {
 
     /// Removes `task`, which must be in `list`.
     pub fn remove(&mut self, list: &mut List, task: TaskId) {
-        let Link { prev, next } = self.nodes[task.index()];
-        match prev {
-            NONE => list.head = next,
-            prev => self.nodes[prev as usize].next = next,
+        let Link { prev, next, .. } = self.nodes[task.index()];
+        match list.head == task.0 {
+            true => list.head = next,
+            false => self.nodes[prev as usize].next = next,
         }
         match next {
             NONE => list.tail = prev,
@@ -134,7 +160,7 @@ impl Links {
     }
 
     /// The tasks of `list` from head to tail.
-    pub fn iter<'a>(&'a self, list: &List) -> impl Iterator<Item = TaskId> + use<'a> {
+    pub fn iter<'a>(&'a self, list: &List) -> impl Iterator<Item = TaskId> + use<'a, T> {
         let mut at = list.head;
         core::iter::from_fn(move || {
             if at == NONE {
@@ -179,7 +205,7 @@ mod tests {
         fn lists_behave_as_deques(
             steps in prop::collection::vec((0..6u8, 0..2usize, 0..12u32), 0..300)
         ) {
-            let mut links = Links::default();
+            let mut links: Links = Links::default();
             let mut lists = [List::default(); 2];
             let mut model = [VecDeque::new(), VecDeque::new()];
             (0..12).for_each(|task| links.attach(TaskId(task)));

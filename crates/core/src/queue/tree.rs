@@ -40,6 +40,8 @@ struct Node<K, S> {
     left: u32,
     right: u32,
     parent: u32,
+    /// [`rank`] of the task.
+    rank: u32,
 }
 
 /// One ordered tree; its nodes are in a [`Forest`].
@@ -114,9 +116,17 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
     /// Makes room for `task`. Allocates; every other operation does not.
     pub fn attach(&mut self, task: TaskId) {
         if self.nodes.len() <= task.index() {
-            let (own, all) = (S::default(), S::default());
-            let node = Node { key: K::default(), own, all, left: NONE, right: NONE, parent: NONE };
-            self.nodes.resize(task.index() + 1, node);
+            let (key, own, all) = (K::default(), S::default(), S::default());
+            let ranks = (self.nodes.len() as u32..=task.0).map(rank);
+            self.nodes.extend(ranks.map(|rank| Node {
+                key,
+                own,
+                all,
+                left: NONE,
+                right: NONE,
+                parent: NONE,
+                rank,
+            }));
         }
     }
 
@@ -153,8 +163,9 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
     /// Adds `task`, which must be in no tree; behind equal keys.
     pub fn insert(&mut self, tree: &mut Tree, task: TaskId, key: K, own: S) {
         let node = task.0;
+        let Node { rank, .. } = self.nodes[task.index()];
         self.nodes[task.index()] =
-            Node { key, own, all: own, left: NONE, right: NONE, parent: NONE };
+            Node { key, own, all: own, left: NONE, right: NONE, parent: NONE, rank };
         tree.len += 1;
         if tree.root == NONE {
             (tree.root, tree.first, tree.last) = (node, node, node);
@@ -172,9 +183,11 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
             self.insert_below(tree.root, node, key);
         }
         self.refresh_upwards(self.nodes[task.index()].parent);
-        while self.nodes[task.index()].parent != NONE
-            && rank(self.nodes[task.index()].parent) < rank(node)
-        {
+        loop {
+            let parent = self.nodes[task.index()].parent;
+            if parent == NONE || self.nodes[parent as usize].rank >= rank {
+                return;
+            }
             self.rotate_up(tree, node);
         }
     }
@@ -196,7 +209,8 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
     pub fn remove(&mut self, tree: &mut Tree, task: TaskId) {
         let node = task.0;
         if tree.first == node {
-            tree.first = self.next(task).map_or(NONE, |next| next.0);
+            self.pop_first(tree);
+            return;
         }
         if tree.last == node {
             tree.last = self.prev(task).map_or(NONE, |prev| prev.0);
@@ -204,7 +218,7 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
         tree.len -= 1;
         let (mut left, mut right) = (self.nodes[task.index()].left, self.nodes[task.index()].right);
         while left != NONE && right != NONE {
-            self.rotate_up(tree, if rank(left) > rank(right) { left } else { right });
+            self.rotate_up(tree, if self.rank(left) > self.rank(right) { left } else { right });
             (left, right) = (self.nodes[task.index()].left, self.nodes[task.index()].right);
         }
         let child = if left == NONE { right } else { left };
@@ -220,18 +234,41 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
     #[inline]
     pub fn pop_first(&mut self, tree: &mut Tree) -> Option<TaskId> {
         let first = tree.first()?;
-        self.remove(tree, first);
+        // With nothing to its left, what is to its right takes its place.
+        let Node { right, parent, .. } = self.nodes[first.index()];
+        if right != NONE {
+            self.nodes[right as usize].parent = parent;
+            tree.first = self.leftmost(right);
+        } else {
+            tree.first = parent;
+            if parent == NONE {
+                tree.last = NONE;
+            }
+        }
+        match parent {
+            NONE => tree.root = right,
+            parent => self.nodes[parent as usize].left = right,
+        }
+        tree.len -= 1;
+        self.refresh_upwards(parent);
         Some(first)
+    }
+
+    #[inline]
+    fn leftmost(&self, mut at: u32) -> u32 {
+        loop {
+            match self.nodes[at as usize].left {
+                NONE => return at,
+                left => at = left,
+            }
+        }
     }
 
     /// The task with the next larger key.
     pub fn next(&self, task: TaskId) -> Option<TaskId> {
-        let mut right = self.nodes[task.index()].right;
+        let right = self.nodes[task.index()].right;
         if right != NONE {
-            while self.nodes[right as usize].left != NONE {
-                right = self.nodes[right as usize].left;
-            }
-            return some(right);
+            return some(self.leftmost(right));
         }
         self.climb(task.0, |node| node.right)
     }
@@ -276,6 +313,9 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
         tree: &mut Tree,
         fits: impl Fn(TaskId) -> bool,
     ) -> Option<TaskId> {
+        if fits(tree.first()?) {
+            return self.pop_first(tree);
+        }
         let task = self.iter(tree).find(|&task| fits(task))?;
         self.remove(tree, task);
         Some(task)
@@ -285,6 +325,10 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
     pub fn set_own(&mut self, task: TaskId, own: S) {
         self.nodes[task.index()].own = own;
         self.refresh_upwards(task.0);
+    }
+
+    fn rank(&self, node: u32) -> u32 {
+        self.nodes[node as usize].rank
     }
 
     fn replace_child(&mut self, tree: &mut Tree, parent: u32, old: u32, new: u32) {

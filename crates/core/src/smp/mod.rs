@@ -171,6 +171,13 @@ pub trait RunQueue: Policy {
     /// `task`, which runs here, has used `ran` of CPU time since it was picked or last charged.
     fn charge(&mut self, _at: &At<'_>, _task: TaskId, _ran: Span) {}
 
+    /// The charge for the time up to when `task` stops, for the reason `why`: rules whose account
+    /// begins anew then have nothing to note.
+    #[inline]
+    fn settle(&mut self, at: &At<'_>, task: TaskId, ran: Span, _why: Off) {
+        self.charge(at, task, ran);
+    }
+
     /// `task`, which ran here and has been charged, blocks or exits. Returns whether the rule
     /// keeps it queued all the same (delayed dequeue); it then counts as blocked, `pop` and
     /// `spare` must not return it, and a wake-up returns it to this runqueue.
@@ -219,7 +226,10 @@ pub trait RunQueue: Policy {
     /// the order in which the rule would rather lose them.
     fn spare(&self, at: &At<'_>, fits: impl Fn(TaskId) -> bool) -> Option<TaskId>;
 
-    /// When [`RunQueue::timer`] is due.
+    /// Whether [`RunQueue::timer`] is ever due.
+    const HAS_TIMERS: bool = false;
+
+    /// When [`RunQueue::timer`] is due. Only asked if [`RunQueue::HAS_TIMERS`].
     fn next_timer(&self) -> Option<Time> {
         None
     }
@@ -232,6 +242,12 @@ pub trait RunQueue: Policy {
 
     /// See [`Scheduler::learned`].
     fn learned(&self, _sink: &mut dyn FnMut(&'static str, &str)) {}
+}
+
+/// When the timer of `rule` is due.
+#[inline]
+pub(crate) fn due<Q: RunQueue>(rule: &Q) -> Option<Time> {
+    if Q::HAS_TIMERS { rule.next_timer() } else { None }
 }
 
 /// A [`Scheduler`] for all CPUs of a machine from the rule `Q`.
@@ -637,7 +653,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         let queue = usize::from(self.queue_of[cpu.index()]);
         let slot = self.slot(cpu);
         let online = self.online.contains(cpu);
-        self.rule.charge(&at!(self, cx.now, queue), task, ran);
+        self.rule.settle(&at!(self, cx.now, queue), task, ran, why);
         self.cpus[slot].task = NOBODY;
         self.tasks[task.index()].hot_until = cx.now + self.params.cache_hot;
         if !why.runnable() {
@@ -681,14 +697,14 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
     #[inline]
     fn next_timer(&self) -> Option<Time> {
         let balance = self.next_balance();
-        match self.rule.next_timer() {
+        match due(&self.rule) {
             None => balance,
             Some(rule) => Some(balance.map_or(rule, |balance| rule.min(balance))),
         }
     }
 
     fn timer(&mut self, cx: &mut Cx<'_>) {
-        if self.rule.next_timer().is_some_and(|due| due <= cx.now) {
+        if due(&self.rule).is_some_and(|due| due <= cx.now) {
             self.rule.timer(cx.now);
             self.answer_opened(cx);
         }

@@ -82,11 +82,16 @@ impl Clock {
         INTERRUPTED[self.cpu].store(false, Relaxed);
     }
 
-    /// Sets the timer to `due` if it would fire later.
+    /// Whether the timer is set to a time after `due`.
     #[inline]
-    pub fn arm_by(&self, due: u64) {
-        if due < self.armed.load(Relaxed) {
-            self.arm(due);
+    pub fn fires_after(&self, due: u64) -> bool {
+        due < self.armed.load(Relaxed)
+    }
+
+    /// Sets the timer to `due` if it would fire later.
+    fn arm_by(&self, due: u64) {
+        if self.fires_after(due) {
+            self.rearm(due);
         }
     }
 
@@ -96,13 +101,9 @@ impl Clock {
         self.switches.store(self.switches.load(Relaxed) + 1, Relaxed);
     }
 
-    /// Forgets to when the timer is set: the next [`Clock::arm_by`] sets it.
-    pub fn disarm(&self) {
-        self.armed.store(u64::MAX, Relaxed);
-    }
-
+    /// Sets the timer to `due`, an alarm or the base period, whichever is first.
     #[cold]
-    fn arm(&self, due: u64) {
+    pub fn rearm(&self, due: u64) {
         let now = now();
         let base = (now / BASE_PERIOD + 1) * BASE_PERIOD;
         let mut alarms = ALARMS[self.cpu].lock();
@@ -113,11 +114,6 @@ impl Clock {
         let due = due.min(base).min(alarm);
         self.armed.store(due, Relaxed);
         axplat::time::set_oneshot_timer(due);
-    }
-
-    /// Sets the timer anew after an interrupt: to `due`, an alarm or the base period.
-    pub fn rearm(&self, due: u64) {
-        self.arm(due);
     }
 
     /// Wakes this CPU, which is idle and may or may not have halted.

@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 use anysched_arceos_qemu::{Boot, boot};
 use anysched_core::params::weight_of_nice;
 use anysched_core::{
-    Arrival, CpuId, CpuMask, Cx, Enqueue, Machine, Off, Recorder, Scheduler, Span, TaskId, Time,
-    registry,
+    Arrival, CpuId, CpuMask, Cx, Enqueue, Machine, Off, Pick, Recorder, Scheduler, Span, TaskId,
+    Time, registry,
 };
 
 use crate::clock::{self, Clock};
@@ -29,14 +29,14 @@ type TaskPointer<T, const S: usize> = *const PolicyTask<T, S>;
 
 /// The scheduler of one CPU. See the [crate documentation](crate).
 ///
-/// What a yield goes through, `put_prev_task` and `pick_next_task`, is kept short: it reads the
-/// clock once, and whatever is rarely needed waits behind one flag.
+/// What a yield goes through, `put_prev_task` and `pick_next_task`, is kept short: it is one call
+/// of the policy and one reading of the clock, and whatever is rarely needed waits behind one flag.
 pub struct PolicyScheduler<T, const S: usize = 0> {
     policy: Box<dyn Scheduler>,
-    /// What runs because the policy picked it.
-    running: Option<Running<T, S>>,
-    /// `put_prev_task` was the last call, at this time: the pick that follows is part of it.
-    put_at: Option<u64>,
+    has_timers: bool,
+    running: Running<T, S>,
+    /// What runs was put back, for this reason: the policy hears of it with the pick that follows.
+    put: Option<Off>,
     /// The next pick has more to look at than usual: an interrupt has come, `gc` has become ready,
     /// or the CPU was idle.
     is_unusual: bool,
@@ -44,8 +44,9 @@ pub struct PolicyScheduler<T, const S: usize = 0> {
     kicks: CpuMask,
     clock: Clock,
     mailbox: &'static Mailbox,
-    /// By the policy's number of a task: its address (an owned `Arc`) while it is ready, or null.
-    ready: Vec<TaskPointer<T, S>>,
+    /// By the policy's number of a task: its address while it is ready (an owned `Arc`) or running
+    /// (which the kernel holds), otherwise null.
+    tasks: Vec<TaskPointer<T, S>>,
     /// Numbers of tasks that are no more.
     free: Vec<TaskId>,
     /// The CPU, by the kernel's count.
@@ -62,18 +63,39 @@ pub struct PolicyScheduler<T, const S: usize = 0> {
     /// The period of the tick; 0: there is none.
     tick: u64,
     next_tick: u64,
-    /// What ran last.
-    last: TaskId,
 }
 
 /// What runs because the policy picked it. All times in nanoseconds since boot.
 struct Running<T, const S: usize> {
-    /// The kernel holds the task it runs.
+    /// The kernel holds the task it runs. Null: nothing runs, or nothing that the policy picked.
     task: TaskPointer<T, S>,
+    /// Its number, or that of the last one that ran.
     id: TaskId,
     /// When the policy was last told of its CPU time.
     since: u64,
     slice_end: u64,
+}
+
+impl<T, const S: usize> Running<T, S> {
+    #[inline]
+    fn is(&self, task: &Arc<PolicyTask<T, S>>) -> bool {
+        core::ptr::eq(self.task, Arc::as_ptr(task))
+    }
+
+    #[inline]
+    fn is_nothing(&self) -> bool {
+        self.task.is_null()
+    }
+
+    /// The task has run until `now`: for how long.
+    #[inline]
+    fn charge(&self, now: u64) -> Span {
+        let ran = now - self.since;
+        // SAFETY: it is not null, and the kernel drops its hold on the task it runs only when it
+        // has switched to the next.
+        unsafe { &*self.task }.ran(ran);
+        Span(ran)
+    }
 }
 
 // SAFETY: the tasks that are pointed at are shared between CPUs by the kernel itself, and the
@@ -115,14 +137,20 @@ impl<T, const S: usize> PolicyScheduler<T, S> {
         let policy = build(boot, &machine, cpu);
         PolicyScheduler {
             tick: policy.tick_period().or(machine.tick()).map_or(0, |tick| tick.0),
+            has_timers: policy.has_timers(),
             policy,
-            running: None,
-            put_at: None,
+            running: Running {
+                task: core::ptr::null(),
+                id: TaskId(u32::MAX),
+                since: 0,
+                slice_end: u64::MAX,
+            },
+            put: None,
             is_unusual: false,
             kicks: CpuMask::EMPTY,
             clock: Clock::of(cpu),
             mailbox: Mailbox::of(cpu),
-            ready: Vec::new(),
+            tasks: Vec::new(),
             free: Vec::new(),
             cpu,
             is_idle: false,
@@ -131,7 +159,6 @@ impl<T, const S: usize> PolicyScheduler<T, S> {
             resched: false,
             expired: false,
             next_tick: u64::MAX,
-            last: TaskId(u32::MAX),
         }
     }
 
@@ -172,9 +199,9 @@ impl<T, const S: usize> PolicyScheduler<T, S> {
         if let Some(id) = task.id_on(self.cpu as u32) {
             return (id, false);
         }
-        let id = self.free.pop().unwrap_or(TaskId(self.ready.len() as u32));
-        if self.ready.len() <= id.index() {
-            self.ready.push(core::ptr::null());
+        let id = self.free.pop().unwrap_or(TaskId(self.tasks.len() as u32));
+        if self.tasks.len() <= id.index() {
+            self.tasks.push(core::ptr::null());
         }
         let before = task.move_to(self.cpu as u32, id);
         if let Some((home, id)) = before {
@@ -193,42 +220,58 @@ impl<T, const S: usize> PolicyScheduler<T, S> {
             return self.gc.enqueue(task, now, false);
         }
         let (id, is_new) = self.acquaint(now, &task);
-        let by_task = self.running.is_some() && self.is_here() && !self.clock.is_in_interrupt();
+        let by_task = !self.running.is_nothing() && self.is_here() && !self.clock.is_in_interrupt();
         let arrival = Arrival {
             why: if is_new { Enqueue::New } else { Enqueue::Wakeup { prev: CPU, sync: false } },
             from: by_task.then_some(CPU),
             burst: task.work_left(),
             deadline: None,
         };
-        self.ready[id.index()] = Arc::into_raw(task);
+        self.tasks[id.index()] = Arc::into_raw(task);
         self.call(now, |policy, cx| policy.enqueue(cx, id, arrival));
         self.heed_kicks(now);
     }
 
-    /// Takes a task that is ready.
-    #[inline]
-    fn take_ready(&mut self, id: TaskId) -> Option<Arc<PolicyTask<T, S>>> {
-        let task = core::mem::replace(&mut self.ready[id.index()], core::ptr::null());
-        // SAFETY: what is not null came from `Arc::into_raw`, and has just been taken out.
-        (!task.is_null()).then(|| unsafe { Arc::from_raw(task) })
+    /// `task`, which did not run, has become ready.
+    #[cold]
+    #[inline(never)]
+    fn wake(&mut self, task: Arc<PolicyTask<T, S>>) {
+        let runs_gc = self.running.is_nothing() && !self.is_idle;
+        if Arc::as_ptr(&task) == self.gc_task && runs_gc {
+            self.is_unusual = true;
+            return self.gc.enqueue(task, clock::now(), true);
+        }
+        self.enqueue(task);
     }
 
     /// What ran has neither been put back nor is it going on: it waits for something, or ends.
     fn retire(&mut self, now: u64) {
-        let Some(running) = self.running.take() else { return };
-        // SAFETY: the kernel drops its hold on the task it runs when it has switched to the next.
-        let task = unsafe { &*running.task };
-        let ran = now - running.since;
-        task.ran(ran);
-        let why = if task.is_leaving() { Off::Exited } else { Off::Blocked };
-        let id = running.id;
-        self.call(now, |policy, cx| policy.put_prev(cx, CPU, id, Span(ran), why));
+        if self.running.is_nothing() {
+            return;
+        }
+        let ran = self.running.charge(now);
+        let Running { task, id, .. } = self.running;
+        self.running.task = core::ptr::null();
+        self.tasks[id.index()] = core::ptr::null();
+        // SAFETY: as for the charge.
+        let is_leaving = unsafe { &*task }.is_leaving();
+        let why = if is_leaving { Off::Exited } else { Off::Blocked };
+        self.call(now, |policy, cx| policy.put_prev(cx, CPU, id, ran, why));
     }
 
-    /// Sees to what a pick seldom has to see to. Returns `gc` if that has waited too long.
+    /// What ran has stopped, because of `put` or to wait, and there is more to see to than a pick.
+    /// Returns `gc` if that has waited too long.
     #[cold]
     #[inline(never)]
-    fn look_around(&mut self, now: u64) -> Option<Arc<PolicyTask<T, S>>> {
+    fn look_around(&mut self, now: u64, put: Option<Off>) -> Option<Arc<PolicyTask<T, S>>> {
+        match put {
+            None => self.retire(now),
+            Some(why) => {
+                let (id, ran) = (self.running.id, self.running.charge(now));
+                self.running.task = core::ptr::null();
+                self.call(now, |policy, cx| policy.put_prev(cx, CPU, id, ran, why));
+            }
+        }
         self.resched = false;
         self.expired = false;
         self.mailbox.answer(&*self.policy);
@@ -239,8 +282,8 @@ impl<T, const S: usize> PolicyScheduler<T, S> {
         if core::mem::replace(&mut self.is_idle, false) {
             // If an interrupt ended the idling, axtask did not call `task_tick`.
             self.clock.leave_interrupt();
-            self.clock.disarm();
             self.next_tick = self.tick_after(now);
+            self.clock.rearm(self.next_tick);
         }
         let overdue = self.gc.take_overdue(now);
         // If `gc` goes on waiting, the next interrupt is soon enough to look again.
@@ -261,11 +304,22 @@ impl<T, const S: usize> PolicyScheduler<T, S> {
         }
     }
 
+    /// When the policy's timer is due.
+    #[inline]
+    fn timer(&self) -> u64 {
+        if !self.has_timers {
+            return u64::MAX;
+        }
+        self.policy.next_timer().map_or(u64::MAX, |due| due.0)
+    }
+
     /// When the CPU has to be interrupted at the latest.
     fn due(&self) -> u64 {
-        let timer = self.policy.next_timer().map_or(u64::MAX, |due| due.0);
-        let task = self.running.as_ref();
-        let task = task.map_or(u64::MAX, |running| running.slice_end.min(self.next_tick));
+        let timer = self.timer();
+        let task = match self.running.is_nothing() {
+            true => u64::MAX,
+            false => self.running.slice_end.min(self.next_tick),
+        };
         let gc = self.gc.due().filter(|_| self.is_idle).unwrap_or(u64::MAX);
         timer.min(task).min(gc)
     }
@@ -273,6 +327,7 @@ impl<T, const S: usize> PolicyScheduler<T, S> {
     /// The policy has nothing to run.
     #[cold]
     fn rest(&mut self, now: u64) -> Option<Arc<PolicyTask<T, S>>> {
+        self.running.task = core::ptr::null();
         let gc = self.gc.take(now);
         self.is_idle = gc.is_none();
         self.is_unusual = true;
@@ -301,7 +356,12 @@ impl<T, const S: usize> BaseScheduler for PolicyScheduler<T, S> {
 
     fn remove_task(&mut self, task: &Self::SchedItem) -> Option<Self::SchedItem> {
         let id = task.id_on(self.cpu as u32)?;
-        let removed = self.take_ready(id)?;
+        let ready = &mut self.tasks[id.index()];
+        if ready.is_null() || self.running.is(task) {
+            return None;
+        }
+        // SAFETY: of a task that is ready it came from `Arc::into_raw`, and it is taken out.
+        let removed = unsafe { Arc::from_raw(core::mem::replace(ready, core::ptr::null())) };
         let now = clock::now();
         self.call(now, |policy, cx| policy.dequeue(cx, id));
         self.heed_kicks(now);
@@ -310,67 +370,55 @@ impl<T, const S: usize> BaseScheduler for PolicyScheduler<T, S> {
 
     #[inline]
     fn pick_next_task(&mut self) -> Option<Self::SchedItem> {
-        let now = match self.put_at.take() {
-            Some(now) => now,
-            None => {
-                let now = clock::now();
-                self.retire(now);
-                self.is_unusual = true;
-                now
+        let now = clock::now();
+        let pick = match self.put.take() {
+            Some(Off::Yielded) if !self.is_unusual => {
+                let (id, ran) = (self.running.id, self.running.charge(now));
+                self.call(now, |policy, cx| policy.yield_and_pick(cx, CPU, id, ran))
             }
-        };
-        if self.is_unusual
-            && let Some(gc) = self.look_around(now)
-        {
-            return Some(gc);
-        }
-        let Some(pick) = self.call(now, |policy, cx| policy.pick_next(cx, CPU)) else {
-            return self.rest(now);
+            put => {
+                if let Some(gc) = self.look_around(now, put) {
+                    return Some(gc);
+                }
+                self.call(now, |policy, cx| policy.pick_next(cx, CPU)).into()
+            }
         };
         // All calls since the last pick have asked for what has just been done.
         if !self.kicks.is_empty() {
             self.kicks.remove(CPU);
         }
-        let Some(task) = self.take_ready(pick.task) else {
-            panic!("picked task {}, which is not ready", pick.task.0)
-        };
-        task.is_picked();
-        if pick.task != self.last {
-            self.last = pick.task;
+        let Some(Pick { task: id, slice }) = pick.into() else { return self.rest(now) };
+        let task = self.tasks[id.index()];
+        assert!(!task.is_null(), "the policy picked a task that is not ready");
+        // SAFETY: as nothing runs, it is a ready task's, and came from `Arc::into_raw`. Now that it
+        // runs it is the kernel's.
+        let picked = unsafe { Arc::from_raw(task) };
+        picked.is_picked();
+        if id != self.running.id {
             self.clock.count_switch();
         }
-        let slice_end = now.saturating_add(pick.slice.0);
-        self.running =
-            Some(Running { task: Arc::as_ptr(&task), id: pick.task, since: now, slice_end });
-        let timer = self.policy.next_timer().map_or(u64::MAX, |due| due.0);
-        self.clock.arm_by(timer.min(slice_end).min(self.next_tick));
-        Some(task)
+        let slice_end = now.saturating_add(slice.0);
+        self.running = Running { task, id, since: now, slice_end };
+        let due = self.timer().min(slice_end);
+        if self.clock.fires_after(due) {
+            self.clock.rearm(due.min(self.next_tick));
+        }
+        Some(picked)
     }
 
     #[inline]
     fn put_prev_task(&mut self, prev: Self::SchedItem, preempt: bool) {
         // axtask calls this for a yield, a preemption and a wake-up alike.
-        let task = Arc::as_ptr(&prev);
-        let Some(running) = self.running.take_if(|running| core::ptr::eq(running.task, task))
-        else {
-            if task == self.gc_task && self.running.is_none() && !self.is_idle {
-                self.is_unusual = true;
-                return self.gc.enqueue(prev, clock::now(), true);
-            }
-            return self.enqueue(prev);
-        };
-        let now = clock::now();
-        let why = match (preempt, self.expired) {
+        if !self.running.is(&prev) {
+            return self.wake(prev);
+        }
+        self.put = Some(match (preempt, self.expired) {
             (false, _) => Off::Yielded,
             (true, false) => Off::Preempted,
             (true, true) => Off::Expired,
-        };
-        let ran = now - running.since;
-        prev.ran(ran);
-        let id = running.id;
-        self.ready[id.index()] = Arc::into_raw(prev);
-        self.put_at = Some(now);
-        self.call(now, |policy, cx| policy.put_prev(cx, CPU, id, Span(ran), why));
+        });
+        // The pick that follows takes this hold over.
+        let _ = Arc::into_raw(prev);
     }
 
     fn task_tick(&mut self, current: &Self::SchedItem) -> bool {
@@ -378,18 +426,15 @@ impl<T, const S: usize> BaseScheduler for PolicyScheduler<T, S> {
         self.clock.leave_interrupt();
         self.is_unusual = true;
         let mut resched = core::mem::take(&mut self.resched);
-        let task = Arc::as_ptr(current);
-        let running = self.running.as_mut().filter(|running| core::ptr::eq(running.task, task));
-        if let Some(running) = running {
-            if now >= running.slice_end {
+        if self.running.is(current) {
+            if now >= self.running.slice_end {
                 self.expired = true;
                 resched = true;
             }
             if now >= self.next_tick {
-                let (id, ran) = (running.id, now - running.since);
-                running.since = now;
-                current.ran(ran);
-                self.call(now, |policy, cx| policy.tick(cx, CPU, id, Span(ran)));
+                let (id, ran) = (self.running.id, self.running.charge(now));
+                self.running.since = now;
+                self.call(now, |policy, cx| policy.tick(cx, CPU, id, ran));
             }
         } else {
             // Not the policy's task: it must not keep those waiting.
@@ -401,7 +446,7 @@ impl<T, const S: usize> BaseScheduler for PolicyScheduler<T, S> {
             self.kicks.remove(CPU);
             resched = true;
         }
-        self.clock.rearm(if resched { u64::MAX } else { self.due() });
+        self.clock.rearm(if resched { self.next_tick } else { self.due() });
         resched
     }
 

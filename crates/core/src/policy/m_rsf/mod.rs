@@ -607,6 +607,8 @@ impl RunQueue for MRsf {
         all.into_iter().find(|&task| fits(task))
     }
 
+    const HAS_TIMERS: bool = true;
+
     #[inline]
     fn next_timer(&self) -> Option<Time> {
         if !self.ages() {

@@ -327,6 +327,8 @@ impl Pbg {
         }
     }
 
+    // Out of the way of those that stay.
+    #[inline(never)]
     fn insert(&mut self, id: TaskId) {
         let task = &mut self.tasks[id.index()];
         task.place = Place::Ready;
@@ -335,19 +337,18 @@ impl Pbg {
     }
 
     /// `id` has yielded. Whether it is planned and has been given a place.
-    #[inline]
+    #[inline(always)]
     fn put_yielder(&mut self, id: TaskId) -> bool {
         if self.learns {
             self.end_dispatch(id);
             return false;
         }
         let task = &mut self.tasks[id.index()];
-        task.ran = false;
-        let Some(left) = task.left.checked_sub(1) else { return false };
-        task.left = left;
-        if left == 0 {
+        if task.left <= 1 {
+            task.left = 0;
             return false;
         }
+        task.left -= 1;
         let cpu = usize::from(task.cpu);
         match self.on_yield {
             OnYield::Stay => {
@@ -365,6 +366,25 @@ impl Pbg {
             }
         }
         true
+    }
+
+    /// `id` waits among the planned ones, or with those that are not.
+    #[inline(never)]
+    fn queue(&mut self, id: TaskId, why: Why) {
+        let task = &mut self.tasks[id.index()];
+        if matches!(why, Why::New | Why::Woken) {
+            task.behind = 0;
+        }
+        if task.left > 0 {
+            return self.insert(id);
+        }
+        task.place = Place::Fallback;
+        match (self.fallback, why) {
+            (Fallback::Lifo, _) | (_, Why::Put(Off::NotRun)) => {
+                self.links.push_front(&mut self.unplanned, id);
+            }
+            (Fallback::Fifo, _) => self.links.push_back(&mut self.unplanned, id),
+        }
     }
 
     /// Lets go of `task`, which a CPU keeps.
@@ -389,7 +409,16 @@ impl Pbg {
     }
 
     /// The task that `cpu`, which keeps none, runs next.
+    #[inline(never)]
     fn choose(&mut self, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+        let id = self.find(cpu, fits)?;
+        let task = &mut self.tasks[id.index()];
+        task.place = Place::Away;
+        task.cpu = cpu.0;
+        Some(id)
+    }
+
+    fn find(&mut self, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         let yielder = core::mem::replace(&mut self.yielder[cpu.index()], NOBODY);
         if let Some(task) = self.pop_planned(yielder, &fits) {
             return Some(task);
@@ -453,43 +482,27 @@ impl RunQueue for Pbg {
         }
     }
 
-    #[inline]
+    // As much of it into `yield_and_pick` as it takes to stay.
+    #[inline(always)]
     fn push(&mut self, _: &At<'_>, id: TaskId, entry: &Entry) {
-        if entry.why == Why::Put(Off::Yielded) && self.put_yielder(id) {
-            return;
-        }
-        let task = &mut self.tasks[id.index()];
-        if matches!(entry.why, Why::New | Why::Woken) {
-            task.behind = 0;
-        }
-        if task.left > 0 {
-            return self.insert(id);
-        }
-        task.place = Place::Fallback;
-        match (self.fallback, entry.why) {
-            (Fallback::Lifo, _) | (_, Why::Put(Off::NotRun)) => {
-                self.links.push_front(&mut self.unplanned, id);
-            }
-            (Fallback::Fifo, _) => self.links.push_back(&mut self.unplanned, id),
+        let stays = entry.why == Why::Put(Off::Yielded) && self.put_yielder(id);
+        if !stays {
+            self.queue(id, entry.why);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self, _: &At<'_>, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
-        let kept = self.keeps[cpu.index()];
-        if kept != NOBODY {
-            self.keeps[cpu.index()] = NOBODY;
-            self.staying -= 1;
-            if fits(TaskId(kept)) {
-                return Some(TaskId(kept));
-            }
-            self.insert(TaskId(kept));
+        let kept = core::mem::replace(&mut self.keeps[cpu.index()], NOBODY);
+        if kept == NOBODY {
+            return self.choose(cpu, fits);
         }
-        let id = self.choose(cpu, fits)?;
-        let task = &mut self.tasks[id.index()];
-        task.place = Place::Away;
-        task.cpu = cpu.0;
-        Some(id)
+        self.staying -= 1;
+        if fits(TaskId(kept)) {
+            return Some(TaskId(kept));
+        }
+        self.insert(TaskId(kept));
+        self.choose(cpu, fits)
     }
 
     fn remove(&mut self, _: &At<'_>, task: TaskId, _: Removal) {
