@@ -9,7 +9,10 @@ const TARGET: &str = "x86_64-unknown-none";
 /// Makes the tests that boot kernels, which ordinary test runs leave out.
 pub fn test() -> Result<(), Failed> {
     require_target()?;
-    cargo(&["test", "--quiet", "--package", "anysched-boot", "--", "--ignored"])?;
+    // Of the whole workspace, as for other tests: a package by itself would be built anew, with
+    // other features.
+    let tests = ["--test", "arceos", "--test", "udp"];
+    cargo(&[&["test", "--quiet", "--workspace"], &tests[..], &["--", "--ignored"]].concat())?;
     kernels::check()
 }
 

@@ -16,8 +16,21 @@ const PAPERS: [&str; 2] = ["pbg", "m-rsf"];
 const CALIBRATED: [(&str, &str); 2] = [("pbg", "e7-turnaround"), ("m-rsf", "e4-batch")];
 
 /// What is printed to a file of the results.
-const PRINTED: [(&str, &[&str]); 2] = [
+const PRINTED: [(&str, &[&str]); 3] = [
     ("costs.md", &["calibrate", "arceos", "--format", "markdown"]),
+    (
+        "yields.txt",
+        &[
+            "boot",
+            "arceos",
+            "--policy",
+            "fcfs,rr,cfs-arceos,stock-fifo,stock-rr,stock-cfs",
+            "--app",
+            "yield",
+            "--with",
+            "iterations=11",
+        ],
+    ),
     (
         "predicted.txt",
         &[

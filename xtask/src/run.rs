@@ -30,10 +30,13 @@ pub fn command(program: &str, args: &[&str]) -> Command {
     command
 }
 
-/// A cargo command in the top folder, with the cargo that runs this.
+/// A cargo command in the top folder, with the cargo that runs this. It keeps nothing for a later
+/// change of a crate's sources, which would take longer than it saves.
 pub fn cargo_command(args: &[&str]) -> Command {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    command(&cargo, args)
+    let mut cargo = command(&cargo, args);
+    cargo.env("CARGO_INCREMENTAL", "0");
+    cargo
 }
 
 /// Runs a cargo command.

