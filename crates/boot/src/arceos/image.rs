@@ -1,12 +1,14 @@
 //! Building the images. Cargo keeps what it has built, so that a second boot builds nothing.
 
 use crate::BootError;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 /// Which scheduler an image has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kernel {
     /// Any policy of anysched, named at boot.
     Anysched,
@@ -46,7 +48,7 @@ impl Kernel {
 }
 
 /// An image: what it is built from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Image {
     /// Its scheduler.
     pub kernel: Kernel,
@@ -111,11 +113,27 @@ fn require_target() -> Result<(), BootError> {
     })
 }
 
+/// What this program has built, and where it is.
+static BUILT: Mutex<BTreeMap<Image, PathBuf>> = Mutex::new(BTreeMap::new());
+
 impl Image {
-    /// Builds the image, unless it is there and newer than all it is made of. Returns its file.
+    /// Builds the image, unless it is there and newer than all it is made of, or this has built it
+    /// before. Returns its file.
     ///
     /// Errors: something is not installed, or the compiler's.
     pub fn build(self) -> Result<PathBuf, BootError> {
+        // Images that are configured otherwise share programs that are compiled with the
+        // configuration: in turns, cargo would build each of them anew every time.
+        let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = built.get(&self) {
+            return Ok(file.clone());
+        }
+        let file = self.build_now()?;
+        built.insert(self, file.clone());
+        Ok(file)
+    }
+
+    fn build_now(self) -> Result<PathBuf, BootError> {
         let sources = sources()?;
         require_target()?;
         // Images that differ only in features have most of what they are built from in common.
