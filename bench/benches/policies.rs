@@ -3,13 +3,13 @@
 //! 2,000 and 200,000 ready tasks, for M-RSF and what its paper compares it with.
 
 use anysched_bench::registered;
-use anysched_core::policy::cfs_arceos::CfsArceos;
-use anysched_core::policy::fcfs::Fcfs;
-use anysched_core::policy::rr::RoundRobin;
 use anysched_core::{
     Arrival, CpuId, CpuMask, Cx, Enqueue, Machine, Off, Params, RunQueue, Scheduler, Span, TaskId,
     TaskParams, Time, Uni,
 };
+use anysched_policies::arceos::cfs_arceos::CfsArceos;
+use anysched_policies::textbook::fcfs::Fcfs;
+use anysched_policies::textbook::rr::RoundRobin;
 use anysched_workload::rng::Rng;
 use axsched::BaseScheduler;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};

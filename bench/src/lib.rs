@@ -1,8 +1,9 @@
 //! Loads and runs that several benchmarks share.
 
-use anysched_core::policy::fcfs::Fcfs;
-use anysched_core::registry::{build_rule, policy};
+use anysched_core::registry::build_rule;
 use anysched_core::{DomainId, Machine, Scheduler, Span, Time, Uni};
+use anysched_policies::policy;
+use anysched_policies::textbook::fcfs::Fcfs;
 use anysched_sim::{Metrics, Setup, Sim, Vm};
 use anysched_trace::Sink;
 use anysched_workload::Load;

@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 
 use anysched_core::recorder::{LogReader, replay};
-use anysched_core::registry::policy;
+use anysched_policies::policy;
 
 fuzz_target!(|data: &[u8]| {
     let Ok(reader) = LogReader::new(data) else { return };

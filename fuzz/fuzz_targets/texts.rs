@@ -4,9 +4,9 @@
 
 use libfuzzer_sys::fuzz_target;
 
-use anysched_core::policy::pbg::Profile;
-use anysched_core::registry::POLICIES;
 use anysched_core::{CpuSet, Machine, Span};
+use anysched_policies::POLICIES;
+use anysched_policies::arceos::pbg::Profile;
 use anysched_workload::dist::Dist;
 
 fuzz_target!(|text: &str| {

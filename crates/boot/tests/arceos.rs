@@ -5,7 +5,7 @@ use anysched_boot::BootError;
 use anysched_boot::arceos::{Boot, Clock, Image, Kernel, Outcome};
 use anysched_core::Span;
 use anysched_core::recorder::{LogReader, replay};
-use anysched_core::registry::{POLICIES, policy};
+use anysched_policies::{POLICIES, policy};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

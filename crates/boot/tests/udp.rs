@@ -2,7 +2,7 @@
 
 use anysched_boot::arceos::{Boot, Outcome};
 use anysched_boot::load::{Load, Report};
-use anysched_core::registry::POLICIES;
+use anysched_policies::POLICIES;
 use std::net::UdpSocket;
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 use crate::bench::args::BenchCommand;
 use anysched_boot::load::Cost;
 use anysched_core::Span;
-use anysched_core::registry::POLICIES;
+use anysched_policies::POLICIES;
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::ops::RangeInclusive;

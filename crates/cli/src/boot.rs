@@ -7,7 +7,7 @@ use crate::run::{TraceFormat, write_events};
 use crate::serve;
 use anysched_boot::arceos::{Boot, Clock, Kernel, Outcome};
 use anysched_core::Machine;
-use anysched_core::registry::{self, PolicyInfo, changed};
+use anysched_core::registry::{PolicyInfo, changed};
 use anysched_lab::{HostedRun, PolicyUsed, Results, output as formats};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -136,7 +136,7 @@ pub fn complete(args: &ArceosArgs, mut boot: Boot) -> Result<Row, Failure> {
         }
         return Ok(Row { boot, info: None });
     }
-    let info = registry::policy(&name).ok_or_else(|| {
+    let info = anysched_policies::policy(&name).ok_or_else(|| {
         let stock: Vec<&str> = Kernel::STOCK.iter().map(|(name, _)| *name).collect();
         format!(
             "there is no policy `{name}`; `anysched policies` lists them, and ArceOS has {}",

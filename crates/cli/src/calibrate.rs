@@ -7,7 +7,6 @@ use crate::kernel::{ArceOs, PATIENCE};
 use crate::output::{self, Failure};
 use anysched_boot::arceos::{Boot, Kernel, Outcome};
 use anysched_core::Span;
-use anysched_core::registry;
 use anysched_lab::Experiment;
 use std::fmt::Write;
 
@@ -72,7 +71,8 @@ fn rows(args: &CalibrateArgs) -> Result<Vec<(String, Row)>, Failure> {
         true => USUAL.into_iter().chain(stock()).collect(),
         false => args.policy.iter().map(String::as_str).collect(),
     };
-    let known = |name: &str| registry::policy(name).is_some() || stock().any(|own| own == name);
+    let known =
+        |name: &str| anysched_policies::policy(name).is_some() || stock().any(|own| own == name);
     if let Some(unknown) = names.iter().find(|name| !known(name)) {
         let own = stock().collect::<Vec<_>>().join(", ");
         return Err(Failure::from(format!(
@@ -87,7 +87,7 @@ fn row(policy: &str, settings: Vec<(String, String)>) -> Row {
     boot.settings = settings;
     boot.tick = Some(TICK);
     boot.patience = PATIENCE;
-    Row { boot, info: registry::policy(policy) }
+    Row { boot, info: anysched_policies::policy(policy) }
 }
 
 fn measure(host: &ArceOs, label: String, row: &Row) -> Result<Measured, Failure> {

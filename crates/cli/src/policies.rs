@@ -2,7 +2,8 @@
 
 use crate::args::{ListFormat, PoliciesArgs};
 use crate::output::{self, Failure};
-use anysched_core::registry::{POLICIES, PolicyInfo};
+use anysched_core::registry::PolicyInfo;
+use anysched_policies::POLICIES;
 use serde_json::{Value, json};
 use std::fmt::Write;
 

@@ -4,7 +4,7 @@ use crate::args::ReplayArgs;
 use crate::output::{self, Failure};
 use crate::run::{TraceFormat, write_events};
 use anysched_core::recorder::{LogError, LogReader, Problem, ReplayError};
-use anysched_core::registry::policy;
+use anysched_policies::policy;
 use std::io::Write;
 
 pub fn replay(args: &ReplayArgs) -> Result<(), Failure> {

@@ -4,9 +4,9 @@ use crate::args::{PlainFormat, TopologyArgs};
 use crate::output::{self, Failure};
 use anysched_core::machine::Level;
 use anysched_core::params::{ParamError, Value as _};
-use anysched_core::policy::gfs::Grouping;
 use anysched_core::{CpuId, CpuSet, Machine};
 use anysched_lab::topology::{self, Topology};
+use anysched_policies::linux::gfs::Grouping;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 

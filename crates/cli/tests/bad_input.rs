@@ -7,7 +7,7 @@
 mod program;
 
 use anysched_core::recorder::LogReader;
-use anysched_core::registry::POLICIES;
+use anysched_policies::POLICIES;
 use program::{BINARY, Folder};
 use std::collections::BTreeMap;
 use std::fmt::Write;

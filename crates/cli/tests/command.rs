@@ -2,7 +2,7 @@
 
 mod program;
 
-use anysched_core::registry::POLICIES;
+use anysched_policies::POLICIES;
 use program::Folder;
 use serde_json::Value;
 use std::io::Read;

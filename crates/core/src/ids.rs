@@ -140,7 +140,7 @@ impl CpuMask {
     /// The lowest CPU of the set that `wanted` has too, which gives the CPUs `64 · index ..` by
     /// one bit each. Asked only for words in which this set has a CPU.
     #[inline]
-    pub(crate) fn lowest_among(&self, wanted: impl Fn(usize) -> u64) -> Option<CpuId> {
+    pub fn lowest_among(&self, wanted: impl Fn(usize) -> u64) -> Option<CpuId> {
         let mut used = self.used;
         while used != 0 {
             let index = used.trailing_zeros() as usize;
@@ -154,7 +154,7 @@ impl CpuMask {
     }
 
     /// The CPUs that are in this set and in `other`, in ascending order.
-    pub(crate) fn iter_among<'a>(&'a self, other: &'a CpuMask) -> impl Iterator<Item = CpuId> + 'a {
+    pub fn iter_among<'a>(&'a self, other: &'a CpuMask) -> impl Iterator<Item = CpuId> + 'a {
         let mut used = self.used & other.used;
         let words = core::iter::from_fn(move || {
             let index = (used != 0).then(|| used.trailing_zeros() as usize)?;
@@ -166,18 +166,18 @@ impl CpuMask {
 
     /// The CPUs `64 · index .. 64 · index + 64`, one bit each.
     #[inline]
-    pub(crate) fn word(&self, index: usize) -> u64 {
+    pub fn word(&self, index: usize) -> u64 {
         self.words[index]
     }
 
     /// Adds the CPUs of `other`.
-    pub(crate) fn insert_all(&mut self, other: &CpuMask) {
+    pub fn insert_all(&mut self, other: &CpuMask) {
         self.words.iter_mut().zip(&other.words).for_each(|(mine, theirs)| *mine |= theirs);
         self.used |= other.used;
     }
 
     /// Removes the CPUs of `other`.
-    pub(crate) fn remove_all(&mut self, other: &CpuMask) {
+    pub fn remove_all(&mut self, other: &CpuMask) {
         for (index, (mine, theirs)) in self.words.iter_mut().zip(&other.words).enumerate() {
             *mine &= !theirs;
             self.used &= !(u16::from(*mine == 0) << index);
@@ -256,7 +256,7 @@ impl CpuSet {
 
     /// The CPUs `64 · index .. 64 · index + 64`, one bit each.
     #[inline]
-    pub(crate) fn word(&self, index: usize) -> u64 {
+    pub fn word(&self, index: usize) -> u64 {
         match self {
             CpuSet::All => u64::MAX,
             CpuSet::Few(word) => u64::from(index == 0) * word,

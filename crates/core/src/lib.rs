@@ -5,7 +5,8 @@
 //! knows no clock, no lock, no file and no float. Time is passed in.
 //!
 //! Most policies are an ordering rule, a [`RunQueue`], and get the rest (which queue a CPU
-//! serves, placement, stealing, balancing) from [`Smp`]. [`registry::POLICIES`] lists them all.
+//! serves, placement, stealing, balancing) from [`Smp`]. The policies themselves, and the list of
+//! them, are the crate `anysched-policies`.
 //!
 //! # The contract
 //!
@@ -46,9 +47,8 @@ pub mod call;
 pub mod checked;
 pub mod ids;
 pub mod machine;
-mod neighbours;
+pub mod neighbours;
 pub mod params;
-pub mod policy;
 pub mod queue;
 pub mod recorder;
 pub mod registry;

@@ -7,12 +7,13 @@ use crate::machine::{Level, Machine};
 
 /// The CPUs of each group of each level, as sets.
 #[derive(Clone, Debug)]
-pub(crate) struct Neighbours {
+pub struct Neighbours {
     masks: [Vec<CpuMask>; 5],
 }
 
 impl Neighbours {
-    pub(crate) fn new(machine: &Machine) -> Neighbours {
+    /// Those of `machine`.
+    pub fn new(machine: &Machine) -> Neighbours {
         let mask = |level, group| CpuMask::of(machine.members(level, group as u16).iter().copied());
         let masks = Level::ALL
             .map(|level| (0..machine.groups(level)).map(|group| mask(level, group)).collect());
@@ -21,14 +22,14 @@ impl Neighbours {
 
     /// The CPUs that share `level` with `cpu`.
     #[inline]
-    pub(crate) fn of(&self, machine: &Machine, level: Level, cpu: CpuId) -> &CpuMask {
+    pub fn of(&self, machine: &Machine, level: Level, cpu: CpuId) -> &CpuMask {
         &self.masks[level as usize][usize::from(machine.cpu(cpu).group(level))]
     }
 }
 
 /// Which cores and caches are idle altogether.
 #[derive(Clone, Debug)]
-pub(crate) struct Idleness {
+pub struct Idleness {
     /// Per core and per cache, how many of its CPUs are not idle.
     busy: [Vec<u16>; 2],
     /// The CPUs of idle cores and of idle caches.
@@ -39,7 +40,7 @@ impl Idleness {
     const LEVELS: [Level; 2] = [Level::Core, Level::Llc];
 
     /// All CPUs are idle.
-    pub(crate) fn new(machine: &Machine) -> Idleness {
+    pub fn new(machine: &Machine) -> Idleness {
         Idleness {
             busy: Idleness::LEVELS.map(|level| alloc::vec![0; machine.groups(level)]),
             idle: [CpuMask::first(machine.cpus()), CpuMask::first(machine.cpus())],
@@ -48,13 +49,7 @@ impl Idleness {
 
     /// `cpu` is idle or busy from now on, and was the other before.
     #[inline]
-    pub(crate) fn change(
-        &mut self,
-        machine: &Machine,
-        neighbours: &Neighbours,
-        cpu: CpuId,
-        idle: bool,
-    ) {
+    pub fn change(&mut self, machine: &Machine, neighbours: &Neighbours, cpu: CpuId, idle: bool) {
         for (at, level) in Idleness::LEVELS.into_iter().enumerate() {
             let group = usize::from(machine.cpu(cpu).group(level));
             let busy = &mut self.busy[at][group];
@@ -73,12 +68,12 @@ impl Idleness {
     }
 
     /// The CPUs of idle cores.
-    pub(crate) fn cores(&self) -> &CpuMask {
+    pub fn cores(&self) -> &CpuMask {
         &self.idle[0]
     }
 
     /// The CPUs of idle caches.
-    pub(crate) fn caches(&self) -> &CpuMask {
+    pub fn caches(&self) -> &CpuMask {
         &self.idle[1]
     }
 }

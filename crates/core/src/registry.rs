@@ -1,11 +1,9 @@
-//! The one list of policies. Everything that needs to know which there are walks it: command
-//! lines, experiment files, documentation, tests.
+//! What a policy states about itself, and how it is built from text. [`policies!`](crate::policies)
+//! declares a list of them.
 
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-
-pub use crate::policy::POLICIES;
 
 use crate::params::{ParamError, ParamInfo, Params};
 use crate::smp::{Layout, RunQueue, Smp, SmpParams, Steal};
@@ -108,11 +106,6 @@ pub type RehearsalOf = fn(&[(&str, &str)]) -> Result<Option<Settings>, ParamErro
 /// How a policy is built from text.
 pub type Build = fn(&Machine, &[(&str, &str)]) -> Result<Box<dyn Scheduler>, ParamError>;
 
-/// The policy of this name.
-pub fn policy(name: &str) -> Option<&'static PolicyInfo> {
-    POLICIES.iter().find(|policy| policy.name == name)
-}
-
 /// What `policy` has learned in the run so far ([`Scheduler::learned`]).
 pub fn learned(policy: &(impl Scheduler + ?Sized)) -> Settings {
     let mut settings = Settings::new();
@@ -141,7 +134,7 @@ pub fn build_rule<Q: RunQueue>(
 
 /// [`build_rule`], or the same rule in [`Uni`] for a machine of one CPU, where the layout's
 /// parameters mean nothing.
-pub(crate) fn build_boxed<Q: RunQueue + 'static>(
+pub fn build_boxed<Q: RunQueue + 'static>(
     machine: &Machine,
     settings: &[(&str, &str)],
 ) -> Result<Box<dyn Scheduler>, ParamError> {
@@ -241,26 +234,42 @@ pub fn rehearsal_of_own<P: Policy>(
     Ok(changes.map(|changes| changed(settings, changes)))
 }
 
-/// Declares the policies: a line each gives the module and the entry in [`POLICIES`]. The kind is
-/// `RunQueue` for an ordering rule, `Scheduler` for a policy that drives all CPUs itself.
+/// Declares policies: a line each gives the module and the entry in the list `POLICIES`. A group is
+/// a folder of that name. The kind is `RunQueue` for an ordering rule, `Scheduler` for a policy that
+/// drives all CPUs itself. What several policies of a group share is a `mod` at its end.
+#[macro_export]
 macro_rules! policies {
-    ($( $name:literal $module:ident => $type:ident: $kind:ident, $summary:literal; )*) => {
-        $( pub mod $module; )*
+    ($(
+        $(#[$doc:meta])*
+        $group:ident {
+            $( $name:literal $module:ident => $type:ident: $kind:ident, $summary:literal; )*
+            $( mod $shared:ident; )*
+        }
+    )*) => {
+        $(
+            $(#[$doc])*
+            // The group of OSv's policies has one that is OSv's own.
+            #[allow(clippy::module_inception)]
+            pub mod $group {
+                $( pub mod $module; )*
+                $( mod $shared; )*
+            }
+        )*
 
         /// All policies.
-        pub static POLICIES: &[$crate::registry::PolicyInfo] = &[$(
+        pub static POLICIES: &[$crate::registry::PolicyInfo] = &[$($(
             $crate::registry::PolicyInfo {
                 name: $name,
                 summary: $summary,
-                source: <$module::$type as $crate::registry::Policy>::SOURCE,
-                clairvoyant: <$module::$type as $crate::registry::Policy>::CLAIRVOYANT,
-                seed: <$module::$type as $crate::registry::Policy>::SEED,
-                params: $crate::registry::policies!(@params $kind, $module::$type),
-                nature: $crate::registry::policies!(@nature $kind, $module::$type),
-                rehearsal: $crate::registry::policies!(@rehearsal $kind, $module::$type),
-                build: $crate::registry::policies!(@build $kind, $module::$type),
+                source: <$group::$module::$type as $crate::registry::Policy>::SOURCE,
+                clairvoyant: <$group::$module::$type as $crate::registry::Policy>::CLAIRVOYANT,
+                seed: <$group::$module::$type as $crate::registry::Policy>::SEED,
+                params: $crate::policies!(@params $kind, $group::$module::$type),
+                nature: $crate::policies!(@nature $kind, $group::$module::$type),
+                rehearsal: $crate::policies!(@rehearsal $kind, $group::$module::$type),
+                build: $crate::policies!(@build $kind, $group::$module::$type),
             },
-        )*];
+        )*)*];
     };
     (@params RunQueue, $type:path) => { $crate::registry::list_rule::<$type> };
     (@params Scheduler, $type:path) => { $crate::registry::list_own::<$type> };
@@ -271,25 +280,10 @@ macro_rules! policies {
     (@build RunQueue, $type:path) => { $crate::registry::build_boxed::<$type> };
     (@build Scheduler, $type:path) => { $crate::registry::build_own::<$type> };
 }
-pub(crate) use policies;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_policy_builds_from_its_listed_defaults() {
-        let machine = Machine::parse("2 nodes x 2 cores x 2 threads").unwrap();
-        for policy in POLICIES {
-            let params = (policy.params)();
-            let settings: Vec<(&str, &str)> =
-                params.iter().map(|param| (param.name, param.default.as_str())).collect();
-            assert!((policy.build)(&machine, &settings).is_ok(), "{}", policy.name);
-            assert!((policy.build)(&machine, &[("no-such", "1")]).is_err(), "{}", policy.name);
-            let nature = (policy.nature)(&settings).unwrap();
-            assert_eq!(nature.clairvoyant, policy.clairvoyant, "{}", policy.name);
-        }
-    }
 
     #[test]
     fn changed_settings_replace_those_of_the_same_name() {
@@ -300,37 +294,5 @@ mod tests {
         assert_eq!(changed(&given, &[]), owned(&given));
         assert_eq!(changed(&given, &[("a", "4")]), owned(&[("b", "2"), ("a", "4")]));
         assert_eq!(changed(&[], &[("c", "5")]), owned(&[("c", "5")]));
-    }
-
-    /// What a rehearsal is built from needs none itself, and a seed is a parameter.
-    #[test]
-    fn rehearsals_end() {
-        let machine = Machine::flat(2).unwrap();
-        for policy in POLICIES {
-            let params = (policy.params)();
-            let seed = policy.seed.is_none_or(|seed| params.iter().any(|p| p.name == seed));
-            assert!(seed, "{}", policy.name);
-            let Some(first) = (policy.rehearsal)(&[]).unwrap() else { continue };
-            let first: Vec<(&str, &str)> =
-                first.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-            assert_eq!((policy.rehearsal)(&first), Ok(None), "{}", policy.name);
-            assert!((policy.build)(&machine, &first).is_ok(), "{}", policy.name);
-            assert!((policy.nature)(&[]).unwrap().rehearsed, "{}", policy.name);
-        }
-    }
-
-    #[test]
-    fn names_are_unique_and_every_line_is_documented() {
-        let mut names: Vec<&str> = POLICIES.iter().map(|policy| policy.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), POLICIES.len());
-        for policy in POLICIES {
-            assert!(!policy.summary.is_empty() && !policy.source.is_empty(), "{}", policy.name);
-            for param in (policy.params)() {
-                let place: String = alloc::format!("{} {}", policy.name, param.name);
-                assert!(param.doc.ends_with('.'), "{place}: \"{}\"", param.doc);
-            }
-        }
     }
 }

@@ -6,8 +6,9 @@ mod rehearsal;
 use anysched_core::checked::{OnViolation, Rules};
 use anysched_core::params::ParamInfo;
 use anysched_core::recorder::LogReader;
-use anysched_core::registry::{POLICIES, PolicyInfo};
+use anysched_core::registry::PolicyInfo;
 use anysched_core::{Checked, Machine, Recorder, Scheduler, Span};
+use anysched_policies::POLICIES;
 use host::{Host, Load};
 use rehearsal::{rehearsed, text};
 

@@ -8,11 +8,12 @@ use std::cell::Cell;
 
 use anysched_core::checked::Rules;
 use anysched_core::recorder::LogSink;
-use anysched_core::registry::{POLICIES, PolicyInfo};
+use anysched_core::registry::PolicyInfo;
 use anysched_core::{
     Arrival, Checked, CpuId, Cx, DomainId, DomainParams, Machine, Off, Pick, Recorder, Scheduler,
     Span, TaskId, TaskParams, Time,
 };
+use anysched_policies::POLICIES;
 use host::{Host, Load};
 use rehearsal::{rehearsed, text};
 

@@ -6,7 +6,6 @@ mod host;
 use anysched_core::checked::{
     Fault, HostFault, OnViolation, PolicyFault, Rules, TaskState, Violation,
 };
-use anysched_core::registry;
 use anysched_core::{
     Arrival, Checked, CpuId, CpuMask, CpuSet, Cx, Enqueue, Machine, Off, Pick, Scheduler, Span,
     TaskId, TaskParams, Time,
@@ -77,7 +76,7 @@ impl Planted {
         // "Last come, first served" is the opposite of fair.
         let policy: Box<dyn Scheduler> = match bug {
             Bug::Starves => Box::new(Stack::new(machine)),
-            _ => (registry::policy("fcfs").unwrap().build)(machine, &[]).unwrap(),
+            _ => (anysched_policies::policy("fcfs").unwrap().build)(machine, &[]).unwrap(),
         };
         Planted {
             policy,
@@ -415,7 +414,7 @@ fn favoured_yielders_are_caught() {
 /// A correct policy on two CPUs that knows task 0; a task may wait for 10 ms.
 fn two_cpus() -> Checked<Box<dyn Scheduler>> {
     let machine = Machine::flat(2).unwrap();
-    let fcfs = (registry::policy("fcfs").unwrap().build)(&machine, &[]).unwrap();
+    let fcfs = (anysched_policies::policy("fcfs").unwrap().build)(&machine, &[]).unwrap();
     let rules = Rules {
         max_wait: Some(Span::from_ms(10)),
         on_violation: OnViolation::Collect,
@@ -552,7 +551,7 @@ fn violations_are_told_in_a_sentence() {
 #[should_panic(expected = "call 2 at 0: the host called dequeue for task 0, which is blocked")]
 fn a_violation_panics_unless_told_otherwise() {
     let machine = Machine::flat(1).unwrap();
-    let fcfs = (registry::policy("fcfs").unwrap().build)(&machine, &[]).unwrap();
+    let fcfs = (anysched_policies::policy("fcfs").unwrap().build)(&machine, &[]).unwrap();
     let mut checked = Checked::new(fcfs, &machine, Rules::default());
     at(&mut checked, 0, |c, cx| c.attach(cx, TaskId(0), &TaskParams::default()));
     at(&mut checked, 0, |c, cx| c.dequeue(cx, TaskId(0)));

@@ -13,11 +13,11 @@ use anysched_core::machine::Cpu;
 use anysched_core::recorder::{
     Answer, Call, LogError, LogReader, PickHash, Problem, Record, ReplayError, replay,
 };
-use anysched_core::registry::{self, POLICIES};
 use anysched_core::{
     Arrival, CpuId, CpuMask, CpuSet, Cx, DomainId, DomainParams, Enqueue, MAX_CPUS, Machine, Off,
     Pick, Recorder, Scheduler, Span, TaskId, TaskParams, Time,
 };
+use anysched_policies::POLICIES;
 use host::{Host, Load};
 use proptest::prelude::*;
 use rehearsal::{rehearsed, text};
@@ -33,12 +33,12 @@ const LOAD: Load = Load {
 fn build(log: &[u8]) -> Option<Box<dyn Scheduler>> {
     let reader = LogReader::new(log).ok()?;
     let header = reader.header();
-    (registry::policy(header.policy)?.build)(&header.machine, &header.settings).ok()
+    (anysched_policies::policy(header.policy)?.build)(&header.machine, &header.settings).ok()
 }
 
 /// The log of a random run.
 fn record(policy: &str, machine: &Machine, settings: &[(&str, &str)], picks: u64) -> Vec<u8> {
-    let known = registry::policy(policy).unwrap();
+    let known = anysched_policies::policy(policy).unwrap();
     let settings = &rehearsed(known, settings, machine, LOAD, 1);
     let settings = &text(settings);
     let built = (known.build)(machine, settings).unwrap();
@@ -85,7 +85,7 @@ fn every_policy_replays_to_the_same_answers() {
 fn replay_stops_at_the_first_answer_that_differs() {
     let machine = Machine::flat(1).unwrap();
     let settings = [("quantum", "3ms")];
-    let rr = (registry::policy("rr").unwrap().build)(&machine, &settings).unwrap();
+    let rr = (anysched_policies::policy("rr").unwrap().build)(&machine, &settings).unwrap();
     let mut rr = Recorder::new(rr, &machine, "rr", &settings, Vec::new());
     let mut kicks = CpuMask::EMPTY;
     let mut cx = Cx::new(Time(1_500_000), &mut kicks);
@@ -94,7 +94,7 @@ fn replay_stops_at_the_first_answer_that_differs() {
     rr.pick_next(&mut cx, CpuId(0));
     let (_, log) = rr.into_parts();
 
-    let mut fcfs = (registry::policy("fcfs").unwrap().build)(&machine, &[]).unwrap();
+    let mut fcfs = (anysched_policies::policy("fcfs").unwrap().build)(&machine, &[]).unwrap();
     let error = replay(&log, &mut *fcfs).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -113,7 +113,7 @@ fn replay_refuses_what_a_host_must_not_do() {
     let mut kicks = CpuMask::EMPTY;
     nothing.dequeue(&mut Cx::new(Time(0), &mut kicks), TaskId(3));
     let (_, log) = nothing.into_parts();
-    let mut fcfs = (registry::policy("fcfs").unwrap().build)(&machine, &[]).unwrap();
+    let mut fcfs = (anysched_policies::policy("fcfs").unwrap().build)(&machine, &[]).unwrap();
     match replay(&log, &mut *fcfs) {
         Err(ReplayError::Contract(violation)) => {
             assert_eq!(violation.call, 1);

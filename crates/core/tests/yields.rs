@@ -6,10 +6,11 @@ mod rehearsal;
 use std::cell::Cell;
 
 use anysched_core::call::Call;
-use anysched_core::registry::{POLICIES, PolicyInfo};
+use anysched_core::registry::PolicyInfo;
 use anysched_core::{
     CpuId, CpuMask, Cx, Machine, Off, Pick, Scheduler, Span, TaskId, Work, scheduler_by_call,
 };
+use anysched_policies::POLICIES;
 use host::{Host, Load};
 use rehearsal::{rehearsed, text};
 

@@ -8,7 +8,7 @@ use crate::experiment::{Experiment, Quick, SEEDS, set_part};
 use crate::fields::{self, hint};
 use crate::sweep;
 use crate::tree::{self, Node, Value};
-use anysched_core::registry::POLICIES;
+use anysched_policies::POLICIES;
 use std::ops::Range;
 
 /// The end of a text that began as an experiment file.

@@ -132,8 +132,7 @@ fn labels_tell_policies_apart() {
     assert_eq!(labels(one), ["rr", "other"]);
     assert_eq!(labels("\"fcfs\""), ["fcfs"]);
     let all = labels("\"all\"");
-    let names: Vec<&str> =
-        anysched_core::registry::POLICIES.iter().map(|policy| policy.name).collect();
+    let names: Vec<&str> = anysched_policies::POLICIES.iter().map(|policy| policy.name).collect();
     assert_eq!(all, names);
 }
 

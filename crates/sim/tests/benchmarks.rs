@@ -3,8 +3,8 @@
 mod support;
 
 use anysched_core::checked::{Checked, Rules};
-use anysched_core::registry::POLICIES;
 use anysched_core::{Machine, Span, Time};
+use anysched_policies::POLICIES;
 use anysched_sim::{Metrics, Setup, Sim, Summary};
 use anysched_workload::generate::{
     Background, Cyclictest, Emulation, Generator, Hackbench, Hog, Interbench, Schbench, Settings,

@@ -3,8 +3,8 @@
 mod support;
 
 use anysched_core::recorder::{LogSink, Recorder};
-use anysched_core::registry::POLICIES;
 use anysched_core::{Machine, Scheduler, Time};
+use anysched_policies::POLICIES;
 use anysched_sim::{Setup, Sim};
 use anysched_trace::{Event, Kind, decisions};
 use anysched_workload::rng::Rng;

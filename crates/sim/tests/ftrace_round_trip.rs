@@ -3,8 +3,9 @@
 
 mod support;
 
-use anysched_core::registry::{POLICIES, PolicyInfo};
+use anysched_core::registry::PolicyInfo;
 use anysched_core::{CpuId, CpuSet, Machine, Off, Span, TaskId, Time};
+use anysched_policies::POLICIES;
 use anysched_sim::{Costs, Setup, Sim};
 use anysched_trace::ftrace::FtraceWriter;
 use anysched_trace::{Event, Kind, Sink, TaskInfo};

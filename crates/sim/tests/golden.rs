@@ -1,7 +1,7 @@
 //! Small cases that can be checked by hand: the golden vectors of the specification, to the ns.
 
-use anysched_core::registry::policy;
 use anysched_core::{Machine, Span, TaskId, Time};
+use anysched_policies::policy;
 use anysched_sim::{Setup, Sim, TaskResult};
 use anysched_workload::{Load, NewTask, Op, Outside};
 use std::cell::RefCell;

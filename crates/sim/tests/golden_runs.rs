@@ -6,8 +6,9 @@
 mod support;
 
 use anysched_core::recorder::{Answer, Call, LogReader, PickHash, Recorder};
-use anysched_core::registry::{POLICIES, PolicyInfo};
+use anysched_core::registry::PolicyInfo;
 use anysched_core::{Machine, Span, TaskId, Time};
+use anysched_policies::POLICIES;
 use anysched_sim::{Metrics, Setup, Sim};
 use anysched_trace::gantt::Gantt;
 use anysched_trace::{Event, Kind, Sink, TaskInfo};

@@ -3,8 +3,9 @@
 
 mod support;
 
-use anysched_core::registry::{Settings, learned, policy};
+use anysched_core::registry::{Settings, learned};
 use anysched_core::{Machine, Span, Time};
+use anysched_policies::policy;
 use anysched_sim::{Metrics, Setup, Sim, TaskResult};
 use anysched_workload::dist::Dist;
 use anysched_workload::generate::{Arrivals, Batch, Generator, Open, Settings as OfTasks};

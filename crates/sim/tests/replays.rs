@@ -5,8 +5,8 @@
 mod arm;
 mod support;
 
-use anysched_core::registry::POLICIES;
 use anysched_core::{Machine, Span, TaskId, Time};
+use anysched_policies::POLICIES;
 use anysched_sim::{Metrics, Setup, Sim};
 use anysched_trace::{Event, Kind, Sink, TaskInfo};
 use anysched_workload::import::ftrace::{Burst, Ended, Recording, Replay, Softirqs};

@@ -5,8 +5,9 @@ mod support;
 
 use anysched_core::checked::{Checked, Rules};
 use anysched_core::params::ParamInfo;
-use anysched_core::registry::{POLICIES, PolicyInfo};
+use anysched_core::registry::PolicyInfo;
 use anysched_core::{CpuId, DomainId, DomainParams, Machine, Scheduler, Span, TaskParams, Time};
+use anysched_policies::POLICIES;
 use anysched_sim::{Metrics, Setup, Sim, Vm, Wire};
 use anysched_trace::{Event, Sink, TaskInfo};
 use anysched_workload::model::{Model, ModelTask, Script};

@@ -11,4 +11,4 @@ pub use list::{Links, List};
 pub use tree::{Forest, Summary, Tree};
 
 /// "No task" in a link.
-pub(crate) const NONE: u32 = u32::MAX;
+pub const NONE: u32 = u32::MAX;

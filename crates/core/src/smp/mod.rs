@@ -8,8 +8,6 @@ mod balance;
 mod config;
 mod kick;
 mod place;
-#[cfg(test)]
-mod tests;
 
 use alloc::vec::Vec;
 
@@ -45,6 +43,12 @@ pub struct Running {
 }
 
 impl Running {
+    /// `cpu` runs `task`, if any, which was picked or last charged at `since`.
+    #[inline]
+    pub fn new(cpu: CpuId, task: Option<TaskId>, since: Time) -> Running {
+        Running { task: task.map_or(NOBODY, |task| task.0), cpu, told: false, since }
+    }
+
     /// The task that runs, if one does.
     #[inline]
     pub fn task(&self) -> Option<TaskId> {
@@ -65,7 +69,8 @@ impl Running {
     }
 }
 
-pub(crate) const NOBODY: u32 = u32::MAX;
+/// "No task" where the number of a task would stand.
+pub const NOBODY: u32 = u32::MAX;
 
 /// How a task enters a runqueue.
 #[derive(Clone, Copy, Debug)]
@@ -390,8 +395,9 @@ impl<Q: RunQueue> Smp<Q> {
         &self.rule
     }
 
+    /// How many runqueues there are.
     #[inline]
-    fn queues(&self) -> usize {
+    pub fn queues(&self) -> usize {
         self.first_slot.len() - 1
     }
 

@@ -1,7 +1,8 @@
 //! What can be tuned, between which bounds, and what a search may cost.
 
 use anysched_core::Span;
-use anysched_core::registry::{POLICIES, PolicyInfo};
+use anysched_core::registry::PolicyInfo;
+use anysched_policies::POLICIES;
 
 /// A policy and the parameters of it that are searched.
 #[derive(Debug)]

@@ -2,8 +2,9 @@
 
 #![allow(dead_code)] // each test uses a part of it
 
-use anysched_core::registry::{PolicyInfo, Settings, changed, learned, policy};
+use anysched_core::registry::{PolicyInfo, Settings, changed, learned};
 use anysched_core::{Machine, Scheduler, Span, Time};
+use anysched_policies::policy;
 use anysched_sim::{Metrics, Setup, Sim, TaskResult};
 use anysched_trace::{Event, Sink, TaskInfo};
 use anysched_workload::Op;

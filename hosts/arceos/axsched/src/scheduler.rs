@@ -10,7 +10,7 @@ use anysched_arceos_qemu::{Boot, boot};
 use anysched_core::params::weight_of_nice;
 use anysched_core::{
     Arrival, CpuId, CpuMask, Cx, Enqueue, Machine, Off, Pick, Recorder, Scheduler, Span, TaskId,
-    Time, registry,
+    Time,
 };
 
 use crate::clock::{self, Clock};
@@ -109,7 +109,7 @@ unsafe impl<T, const S: usize> Send for PolicyScheduler<T, S> {}
 fn build(boot: &Boot, machine: &Machine, cpu: usize) -> Box<dyn Scheduler> {
     let settings: Vec<(&str, &str)> =
         boot.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let Some(info) = registry::policy(&boot.policy) else {
+    let Some(info) = anysched_policies::policy(&boot.policy) else {
         panic!("there is no policy \"{}\"", boot.policy);
     };
     let policy = match (info.build)(machine, &settings) {

@@ -1,0 +1,569 @@
+//! Program-behaviour-guided scheduling: a first run of the program measures how long each task
+//! runs and how often it is dispatched; in later runs the tasks of that *profile* go shortest
+//! first, each until its dispatches are used up.
+//!
+//! Source: Qin Ruoyu's PBG for ArceOS; report and `pbg.rs` (chestnut-Q/arceos-X a25a361).
+//! Order key: (time of the record, creation number); the time is the total, or the mean of a
+//! dispatch. Tasks that are not in the profile, or have used up their dispatches, wait in the
+//! fallback queue behind all planned ones, first or last come first. A planned task that yields
+//! stays on its CPU, so that hosts need no switch; this is the exception of rule 10 of the
+//! contract. One that blocks stays in the plan. Nothing is ever interrupted.
+//! Deviations: the profile is measured; the source's programs write it down by hand. A dispatch
+//! is used up when it ends, by a yield, by blocking or by exit, so that one which the host undoes
+//! or interrupts counts once; the source counts picks. Blocked tasks are not picked, and tasks
+//! that have ended leave the plan; in the source they are and do not. `fallback` is FIFO unless
+//! told otherwise; the source's is LIFO. Other CPUs leave a yielder alone as long as they find
+//! anything else; the source has one CPU.
+//! Cost: O(1) for a yield that stays, its pick and the fallback queue; O(log n) for a planned task
+//! that becomes ready, and for its pick then. So the picks of a program whose n tasks only yield
+//! cost O(dispatches + n log n). Building the plan is O(n log n), attaching a task O(log n).
+
+mod noise;
+mod profile;
+#[cfg(test)]
+mod tests;
+
+use alloc::collections::BTreeMap;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+pub use profile::{Key, Profile, Record};
+
+use anysched_core::ids::{CpuId, TaskId};
+use anysched_core::params::{ParamError, TaskParams, Value};
+use anysched_core::queue::{Forest, Links, List, Tree};
+use anysched_core::registry::Policy;
+use anysched_core::smp::{At, Entry, NOBODY, Removal, RunQueue, SmpParams, Why};
+use anysched_core::time::Span;
+use anysched_core::{Machine, Off, choice, params};
+
+choice! {
+    /// What profiles are for.
+    pub enum Mode {
+        /// Nothing: all tasks are in the fallback queue.
+        Off = "off",
+        /// To be learned: all tasks are in the fallback queue, and each dispatch is timed.
+        Profile = "profile",
+        /// To go by. Without a profile there is none yet: it is learned.
+        Plan = "plan",
+    }
+}
+
+choice! {
+    /// By which time of a record planned tasks are ordered.
+    pub enum Order {
+        /// That of all dispatches.
+        TotalTime = "total_time",
+        /// That of a dispatch.
+        MeanTime = "mean_time",
+    }
+}
+
+choice! {
+    /// Which task of the fallback queue is next.
+    pub enum Fallback {
+        /// The first that came; who yields goes behind the others.
+        Fifo = "fifo",
+        /// The last that came, as in the source; who yields is last to come and goes on.
+        Lifo = "lifo",
+    }
+}
+
+choice! {
+    /// What becomes of a planned task that yields and has dispatches left.
+    pub enum OnYield {
+        /// It goes on.
+        Stay = "stay",
+        /// The best of the other ready planned tasks is next, if there is one.
+        Next = "next",
+        /// It goes behind all ready planned tasks, and behind those that become ready.
+        Last = "last",
+    }
+}
+
+/// Where a profile's times come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// An earlier run of the same load.
+    Measured,
+    /// Somebody who knows.
+    Given,
+    /// As measured, but wrong: each time is multiplied by a lognormal factor with median 1, the
+    /// logarithm of which has this standard deviation in millionths.
+    Noisy(u32),
+}
+
+impl Value for Source {
+    const KIND: &'static str = "measured | given | noisy(σ)";
+    fn parse(text: &str) -> Result<Source, &'static str> {
+        match text.trim() {
+            "measured" => Ok(Source::Measured),
+            "given" => Ok(Source::Given),
+            text => {
+                let sigma = text.strip_prefix("noisy(").and_then(|rest| rest.strip_suffix(')'));
+                let why = "not one of measured | given | noisy(σ), for example noisy(0.5)";
+                noise::parse_sigma(sigma.ok_or(why)?.trim()).map(Source::Noisy)
+            }
+        }
+    }
+    fn show(&self) -> alloc::string::String {
+        match *self {
+            Source::Measured => "measured".into(),
+            Source::Given => "given".into(),
+            Source::Noisy(sigma) => alloc::format!("noisy({})", noise::show_sigma(sigma)),
+        }
+    }
+}
+
+params! {
+    /// Parameters of `pbg`.
+    pub struct PbgParams {
+        /// `plan`: planned tasks first; without a profile, one is learned. `profile`: learn one.
+        /// `off`: neither.
+        mode: Mode = Mode::Plan,
+        /// Whether the profile comes from a run of the same load, is given by somebody who knows,
+        /// or is measured and then made wrong: each time multiplied by a lognormal factor with
+        /// median 1 and this σ, 0 to 10.
+        profile_source: Source = Source::Measured,
+        /// Records KEY=TIME/DISPATCHES, such as 0=12.5ms/100000: of the first task that is
+        /// created, 12.5 ms in all and 100000 dispatches; k7 instead of 0 is the task with the
+        /// key 7. Between records are commas, spaces or line ends; # begins a comment. `auto`:
+        /// learned in a rehearsal.
+        profile: Option<Profile> = None,
+        /// By which time planned tasks are ordered.
+        order: Order = Order::TotalTime,
+        /// Order of the tasks that are not planned.
+        fallback: Fallback = Fallback::Fifo,
+        /// What a planned task that yields leaves its CPU to: itself, the best other, all others.
+        on_yield: OnYield = OnYield::Stay,
+        /// With the key of a task, what its noise is drawn by.
+        noise_seed: u64 = 0,
+    }
+}
+
+impl PbgParams {
+    /// Whether a profile is learned in this run.
+    fn learns(&self) -> bool {
+        match self.mode {
+            Mode::Off => false,
+            Mode::Profile => true,
+            Mode::Plan => self.profile.is_none(),
+        }
+    }
+}
+
+/// What the plan says of the tasks with a key.
+#[derive(Clone, Copy, Debug)]
+struct Planned {
+    key: Key,
+    /// Place of its time among the times of all records; equal times have the same.
+    rank: u32,
+    dispatches: u64,
+}
+
+/// What has been learned of the tasks with a key.
+#[derive(Clone, Copy, Debug)]
+struct Learned {
+    key: Key,
+    tasks: u64,
+    time: u128,
+    dispatches: u128,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Blocked, running, or kept by its CPU, on which it has yielded.
+    Away,
+    /// Among the planned ones that are ready.
+    Ready,
+    Fallback,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    place: Place,
+    /// The CPU it last ran on.
+    cpu: u16,
+    rank: u32,
+    created: u32,
+    /// Dispatches left; none if it is not planned.
+    left: u64,
+    /// Number of the yield by which it went behind the others; 0: it did not.
+    behind: u64,
+    /// Of what has been learned.
+    record: u32,
+    /// It has used the CPU in a dispatch that has not ended.
+    ran: bool,
+}
+
+/// See the [module documentation](self).
+#[derive(Debug)]
+pub struct Pbg {
+    /// By ascending key.
+    plan: Vec<Planned>,
+    learns: bool,
+    fallback: Fallback,
+    on_yield: OnYield,
+    forest: Forest<(u64, u32, u32)>,
+    ready: Tree,
+    /// Per CPU, the task that has yielded there since the last pick and goes on if it may. It waits
+    /// nowhere else, so that such a yield and its pick write nothing but this.
+    keeps: Vec<u32>,
+    /// How many tasks CPUs keep.
+    staying: usize,
+    /// Per CPU, the task that has yielded there since the last pick and is ready like others.
+    yielder: Vec<u32>,
+    links: Links,
+    unplanned: List,
+    tasks: Vec<Task>,
+    /// Tasks attached so far.
+    created: u32,
+    yields: u64,
+    learned: Vec<Learned>,
+    /// Of tasks with keys of their own, where they are in `learned`.
+    learned_by_key: BTreeMap<u32, u32>,
+}
+
+impl Policy for Pbg {
+    type Params = PbgParams;
+    const SOURCE: &'static str = "Qin Ruoyu, PBG; pbg.rs (chestnut-Q/arceos-X a25a361)";
+    const SEED: Option<&'static str> = Some("noise_seed");
+
+    fn is_clairvoyant(params: &PbgParams) -> bool {
+        params.mode == Mode::Plan && params.profile_source == Source::Given
+    }
+
+    fn is_rehearsed(params: &PbgParams) -> bool {
+        params.mode == Mode::Plan && params.profile_source != Source::Given
+    }
+
+    fn rehearsal(params: &PbgParams) -> Option<&'static [(&'static str, &'static str)]> {
+        let lacks = params.profile.is_none() && Pbg::is_rehearsed(params);
+        lacks.then_some(&[("mode", "profile")])
+    }
+
+    fn build(machine: &Machine, _: usize, params: &PbgParams) -> Result<Pbg, ParamError> {
+        if params.profile_source == Source::Given && params.profile.is_none() {
+            let why = "profile_source = given needs one, for example 0=12.5ms/100000";
+            return Err(ParamError::Invalid { name: "profile", why });
+        }
+        let empty = Profile::default();
+        let profile = match params.mode {
+            Mode::Plan => params.profile.as_ref().unwrap_or(&empty),
+            Mode::Off | Mode::Profile => &empty,
+        };
+        Ok(Pbg {
+            plan: plan(profile, params),
+            learns: params.learns(),
+            fallback: params.fallback,
+            on_yield: params.on_yield,
+            forest: Forest::default(),
+            ready: Tree::default(),
+            keeps: alloc::vec![NOBODY; machine.cpus()],
+            staying: 0,
+            yielder: alloc::vec![NOBODY; machine.cpus()],
+            links: Links::default(),
+            unplanned: List::default(),
+            tasks: Vec::new(),
+            created: 0,
+            yields: 0,
+            learned: Vec::new(),
+            learned_by_key: BTreeMap::new(),
+        })
+    }
+}
+
+/// The records that have dispatches, by key, with the places of their times.
+fn plan(profile: &Profile, params: &PbgParams) -> Vec<Planned> {
+    let time = |record: &Record| match params.profile_source {
+        Source::Noisy(sigma) => noise::apply(record.time, sigma, params.noise_seed, record.key),
+        Source::Measured | Source::Given => record.time,
+    };
+    let mut records: Vec<Record> = profile.records().to_vec();
+    records.retain(|record| record.dispatches > 0);
+    records.iter_mut().for_each(|record| record.time = time(record));
+    let compare = |a: &Record, b: &Record| match params.order {
+        Order::TotalTime => a.time.cmp(&b.time),
+        Order::MeanTime => {
+            let wide = |time: Span, dispatches: u64| u128::from(time.0) * u128::from(dispatches);
+            wide(a.time, b.dispatches).cmp(&wide(b.time, a.dispatches))
+        }
+    };
+    records.sort_by(compare);
+    let mut rank = 0;
+    let mut plan = Vec::with_capacity(records.len());
+    for (place, record) in records.iter().enumerate() {
+        if place > 0 && compare(&records[place - 1], record).is_ne() {
+            rank = place as u32;
+        }
+        plan.push(Planned { key: record.key, rank, dispatches: record.dispatches });
+    }
+    plan.sort_unstable_by_key(|planned| planned.key);
+    plan
+}
+
+impl Pbg {
+    /// Where what is learned of the tasks with this key goes.
+    fn record(&mut self, key: Key) -> u32 {
+        let number = match key {
+            Key::Own(own) => *self.learned_by_key.entry(own).or_insert(self.learned.len() as u32),
+            Key::Created(_) => self.learned.len() as u32,
+        };
+        if number as usize == self.learned.len() {
+            self.learned.push(Learned { key, tasks: 0, time: 0, dispatches: 0 });
+        }
+        self.learned[number as usize].tasks += 1;
+        number
+    }
+
+    /// `task` has yielded, blocked or ended.
+    #[inline]
+    fn end_dispatch(&mut self, task: TaskId) {
+        let task = &mut self.tasks[task.index()];
+        task.left = task.left.saturating_sub(1);
+        task.ran = false;
+        if self.learns {
+            self.learned[task.record as usize].dispatches += 1;
+        }
+    }
+
+    // Out of the way of those that stay.
+    #[inline(never)]
+    fn insert(&mut self, id: TaskId) {
+        let task = &mut self.tasks[id.index()];
+        task.place = Place::Ready;
+        let key = (task.behind, task.rank, task.created);
+        self.forest.insert(&mut self.ready, id, key, ());
+    }
+
+    /// `id` has yielded. Whether it is planned and has been given a place.
+    #[inline(always)]
+    fn put_yielder(&mut self, id: TaskId) -> bool {
+        if self.learns {
+            self.end_dispatch(id);
+            return false;
+        }
+        let task = &mut self.tasks[id.index()];
+        if task.left <= 1 {
+            task.left = 0;
+            return false;
+        }
+        task.left -= 1;
+        let cpu = usize::from(task.cpu);
+        match self.on_yield {
+            OnYield::Stay => {
+                self.keeps[cpu] = id.0;
+                self.staying += 1;
+            }
+            OnYield::Next => {
+                self.yielder[cpu] = id.0;
+                self.insert(id);
+            }
+            OnYield::Last => {
+                self.yields += 1;
+                task.behind = self.yields;
+                self.insert(id);
+            }
+        }
+        true
+    }
+
+    /// `id` waits among the planned ones, or with those that are not.
+    #[inline(never)]
+    fn queue(&mut self, id: TaskId, why: Why) {
+        let task = &mut self.tasks[id.index()];
+        if matches!(why, Why::New | Why::Woken) {
+            task.behind = 0;
+        }
+        if task.left > 0 {
+            return self.insert(id);
+        }
+        task.place = Place::Fallback;
+        match (self.fallback, why) {
+            (Fallback::Lifo, _) | (_, Why::Put(Off::NotRun)) => {
+                self.links.push_front(&mut self.unplanned, id);
+            }
+            (Fallback::Fifo, _) => self.links.push_back(&mut self.unplanned, id),
+        }
+    }
+
+    /// Lets go of `task`, which a CPU keeps.
+    fn release(&mut self, task: TaskId) {
+        let cpu = self.tasks[task.index()].cpu;
+        self.keeps[usize::from(cpu)] = NOBODY;
+        self.staying -= 1;
+    }
+
+    fn is_kept(&self, task: TaskId) -> bool {
+        self.keeps[usize::from(self.tasks[task.index()].cpu)] == task.0
+    }
+
+    fn pop_planned(&mut self, yielder: u32, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+        let other = |task: TaskId| task.0 != yielder && fits(task);
+        self.forest.pop_first_fit(&mut self.ready, other)
+    }
+
+    /// Tasks that CPUs keep, by CPU.
+    fn kept(&self) -> impl Iterator<Item = TaskId> {
+        self.keeps.iter().filter(|&&task| task != NOBODY).map(|&task| TaskId(task))
+    }
+
+    /// The task that `cpu`, which keeps none, runs next.
+    #[inline(never)]
+    fn choose(&mut self, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+        let id = self.find(cpu, fits)?;
+        let task = &mut self.tasks[id.index()];
+        task.place = Place::Away;
+        task.cpu = cpu.0;
+        Some(id)
+    }
+
+    fn find(&mut self, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+        let yielder = core::mem::replace(&mut self.yielder[cpu.index()], NOBODY);
+        if let Some(task) = self.pop_planned(yielder, &fits) {
+            return Some(task);
+        }
+        if yielder != NOBODY
+            && let Some(task) = self.pop_planned(NOBODY, &fits)
+        {
+            return Some(task);
+        }
+        if let Some(task) = self.links.pop_first_fit(&mut self.unplanned, &fits) {
+            return Some(task);
+        }
+        if self.staying == 0 {
+            return None;
+        }
+        let task = self.kept().find(|&task| fits(task))?;
+        self.release(task);
+        Some(task)
+    }
+}
+
+impl RunQueue for Pbg {
+    const HAS_LAYOUTS: bool = false;
+
+    fn smp() -> SmpParams {
+        SmpParams::global()
+    }
+
+    fn set_online(&mut self, cpu: CpuId, online: bool) {
+        let task = TaskId(self.keeps[cpu.index()]);
+        if !online && task.0 != NOBODY {
+            self.release(task);
+            self.insert(task);
+        }
+    }
+
+    fn attach(&mut self, id: TaskId, params: &TaskParams) {
+        self.forest.attach(id);
+        self.links.attach(id);
+        let created = self.created;
+        self.created = created.saturating_add(1);
+        let key = params.key.map_or(Key::Created(created), Key::Own);
+        let planned = self.plan.binary_search_by_key(&key, |planned| planned.key);
+        let (rank, left) = planned.map_or((0, 0), |place| {
+            let Planned { rank, dispatches, .. } = self.plan[place];
+            (rank, dispatches)
+        });
+        let record = if self.learns { self.record(key) } else { 0 };
+        let (place, ran) = (Place::Away, false);
+        let fresh = Task { place, cpu: 0, rank, created, left, behind: 0, record, ran };
+        if self.tasks.len() <= id.index() {
+            self.tasks.resize(id.index() + 1, Task { left: 0, ..fresh });
+        }
+        self.tasks[id.index()] = fresh;
+    }
+
+    fn detach(&mut self, task: TaskId) {
+        // Taken out for good while it was ready, in the middle of a dispatch.
+        if self.tasks[task.index()].ran {
+            self.end_dispatch(task);
+        }
+    }
+
+    // As much of it into `yield_and_pick` as it takes to stay.
+    #[inline(always)]
+    fn push(&mut self, _: &At<'_>, id: TaskId, entry: &Entry) {
+        let stays = entry.why == Why::Put(Off::Yielded) && self.put_yielder(id);
+        if !stays {
+            self.queue(id, entry.why);
+        }
+    }
+
+    #[inline(always)]
+    fn pop(&mut self, _: &At<'_>, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+        let kept = core::mem::replace(&mut self.keeps[cpu.index()], NOBODY);
+        if kept == NOBODY {
+            return self.choose(cpu, fits);
+        }
+        self.staying -= 1;
+        if fits(TaskId(kept)) {
+            return Some(TaskId(kept));
+        }
+        self.insert(TaskId(kept));
+        self.choose(cpu, fits)
+    }
+
+    fn remove(&mut self, _: &At<'_>, task: TaskId, _: Removal) {
+        match core::mem::replace(&mut self.tasks[task.index()].place, Place::Away) {
+            Place::Away if self.is_kept(task) => self.release(task),
+            Place::Away => {}
+            Place::Ready => self.forest.remove(&mut self.ready, task),
+            Place::Fallback => self.links.remove(&mut self.unplanned, task),
+        }
+    }
+
+    #[inline]
+    fn charge(&mut self, _: &At<'_>, task: TaskId, ran: Span) {
+        if self.learns && ran > Span::ZERO {
+            let task = &mut self.tasks[task.index()];
+            task.ran = true;
+            self.learned[task.record as usize].time += u128::from(ran.0);
+        }
+    }
+
+    fn leave(&mut self, _: &At<'_>, task: TaskId, _: Off) -> bool {
+        self.end_dispatch(task);
+        false
+    }
+
+    #[inline]
+    fn slice(&mut self, _: &At<'_>, _: TaskId) -> Span {
+        Span::MAX
+    }
+
+    #[inline]
+    fn len(&self, _: usize) -> usize {
+        self.ready.len() + self.unplanned.len() + self.staying
+    }
+
+    fn spare(&self, _: &At<'_>, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+        let unplanned = self.links.iter(&self.unplanned);
+        unplanned.chain(self.forest.iter_back(&self.ready)).chain(self.kept()).find(|&id| fits(id))
+    }
+
+    fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
+        let task = &self.tasks[task.index()];
+        sink("rank", i64::from(task.rank));
+        sink("dispatches_left", i64::try_from(task.left).unwrap_or(i64::MAX));
+    }
+
+    fn learned(&self, sink: &mut dyn FnMut(&'static str, &str)) {
+        if !self.learns {
+            return;
+        }
+        let mut learned = self.learned.clone();
+        for task in self.tasks.iter().filter(|task| task.ran) {
+            learned[task.record as usize].dispatches += 1;
+        }
+        learned.retain(|learned| learned.dispatches > 0);
+        let records = learned.iter().map(|&Learned { key, tasks, time, dispatches }| {
+            let tasks = u128::from(tasks);
+            let mean = |sum: u128| u64::try_from(sum / tasks).unwrap_or(u64::MAX);
+            let time = Span(mean(time + tasks / 2));
+            Record { key, time, dispatches: mean(dispatches + tasks - 1) }
+        });
+        sink("profile", &Profile::of(records).to_string());
+    }
+}

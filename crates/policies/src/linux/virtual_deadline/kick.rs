@@ -1,0 +1,218 @@
+//! Kicks: which CPU is told that a task is ready.
+//!
+//! As in [`Smp`](anysched_core::Smp), each task that waits while an idle CPU could run it is *promised* to
+//! a CPU that is about to pick; one that picks another task than the one that it was told of hands
+//! that on.
+
+use super::{NO_CPU, Place, VirtualDeadlines};
+use anysched_core::Cx;
+use anysched_core::ids::{CpuId, CpuMask, TaskId};
+use anysched_core::machine::Level;
+use anysched_core::queue::NONE;
+use anysched_core::time::Time;
+
+impl<Of> VirtualDeadlines<Of> {
+    pub(crate) fn set_idle(&mut self, cpu: CpuId, idle: bool) {
+        let group = self.group_of(cpu);
+        let mask = &mut self.groups[group].idle;
+        if mask.contains(cpu) == idle {
+            return;
+        }
+        if idle {
+            mask.insert(cpu);
+        } else {
+            mask.remove(cpu);
+        }
+        if self.rules.ranked {
+            self.idleness.change(&self.machine, &self.neighbours, cpu, idle);
+        }
+    }
+
+    /// `cpu` counts as running something of this deadline.
+    pub(crate) fn stand(&mut self, cpu: CpuId, deadline: Time) {
+        let (group, slot) = (self.group_of(cpu), usize::from(self.cpus[cpu.index()].slot));
+        self.groups[group].standing.set(slot, deadline);
+    }
+
+    /// `cpu` picks again.
+    pub(crate) fn tell(&mut self, cx: &mut Cx<'_>, cpu: CpuId) {
+        self.cpus[cpu.index()].told = true;
+        self.set_idle(cpu, false);
+        cx.kick(cpu);
+    }
+
+    /// `cpu` picks again on account of `task` and counts as running it.
+    pub(crate) fn stand_in(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId) {
+        self.tell(cx, cpu);
+        self.stand(cpu, self.tasks[task.index()].deadline);
+        if self.cpus[cpu.index()].running == NONE && self.cpus[cpu.index()].promised == NONE {
+            self.promise(task, cpu);
+        }
+    }
+
+    /// Notes that `cpu`, which runs nothing and will pick, does so on account of `task`.
+    pub(crate) fn promise(&mut self, task: TaskId, cpu: CpuId) {
+        self.release(task);
+        self.cpus[cpu.index()].promised = task.0;
+        self.tasks[task.index()].promise = cpu.0;
+    }
+
+    /// No CPU will pick on account of `task`. Returns which would have.
+    pub(crate) fn release(&mut self, task: TaskId) -> Option<CpuId> {
+        let held = self.is_promised(task);
+        let cpu = core::mem::replace(&mut self.tasks[task.index()].promise, NO_CPU);
+        if !held {
+            return None;
+        }
+        self.cpus[usize::from(cpu)].promised = NONE;
+        Some(CpuId(cpu))
+    }
+
+    fn is_promised(&self, task: TaskId) -> bool {
+        let cpu = self.tasks[task.index()].promise;
+        cpu != NO_CPU && self.cpus[usize::from(cpu)].promised == task.0
+    }
+
+    /// Whether the CPU that was told of `task` may still run it.
+    pub(crate) fn is_promised_allowed(&self, task: TaskId) -> bool {
+        let known = &self.tasks[task.index()];
+        self.is_promised(task) && known.affinity.contains(CpuId(known.promise))
+    }
+
+    /// Kicks an idle CPU of `group` for `task`, which waits there. Returns whether there was one.
+    pub(crate) fn kick_idle(&mut self, cx: &mut Cx<'_>, task: TaskId, group: usize) -> bool {
+        self.kick_idle_near(cx, task, group, CpuId(self.tasks[task.index()].cpu))
+    }
+
+    /// The same, as if the task had last run on `near`.
+    pub(crate) fn kick_idle_near(
+        &mut self,
+        cx: &mut Cx<'_>,
+        task: TaskId,
+        group: usize,
+        near: CpuId,
+    ) -> bool {
+        let Some(cpu) = self.find_idle(task, group, near) else { return false };
+        self.stand_in(cx, cpu, task);
+        true
+    }
+
+    /// Kicks the CPU of `group` that runs the latest task if that is later than `task`, which
+    /// waits there; the lowest of equals.
+    pub(crate) fn preempt_latest(&mut self, cx: &mut Cx<'_>, task: TaskId, group: usize) {
+        let standing = &self.groups[group].standing;
+        let known = &self.tasks[task.index()];
+        if standing.latest() <= known.deadline {
+            return;
+        }
+        let members = &self.groups[group].members;
+        let cpu = if known.affinity.is_all() {
+            members[standing.first_of_latest()]
+        } else {
+            let mut latest = (known.deadline, None);
+            for (slot, &cpu) in members.iter().enumerate() {
+                if standing.get(slot) > latest.0 && known.affinity.contains(cpu) {
+                    latest = (standing.get(slot), Some(cpu));
+                }
+            }
+            let Some(cpu) = latest.1 else { return };
+            cpu
+        };
+        self.stand_in(cx, cpu, task);
+    }
+
+    /// The CPU of `group` nearest to where `task` last ran that may run it and runs something
+    /// later; the lowest of equals.
+    pub(crate) fn find_later(&self, task: TaskId, group: usize) -> Option<CpuId> {
+        let known = &self.tasks[task.index()];
+        let (standing, near) = (&self.groups[group].standing, CpuId(known.cpu));
+        if standing.latest() <= known.deadline {
+            return None;
+        }
+        let later = |cpu: CpuId| {
+            let state = &self.cpus[cpu.index()];
+            usize::from(state.group) == group
+                && standing.get(usize::from(state.slot)) > known.deadline
+                && known.affinity.contains(cpu)
+        };
+        if later(near) {
+            return Some(near);
+        }
+        let around = |level| self.machine.sharing(level, near).iter().copied();
+        Level::ALL.into_iter().find_map(|level| around(level).find(|&cpu| later(cpu)))
+    }
+
+    /// The idle CPU of `group` that `task` gets, the best as seen from `near`.
+    pub(crate) fn find_idle(&self, task: TaskId, group: usize, near: CpuId) -> Option<CpuId> {
+        let idle = &self.groups[group].idle;
+        let known = &self.tasks[task.index()];
+        if idle.is_empty() {
+            None
+        } else if idle.contains(near) && known.affinity.contains(near) {
+            Some(near)
+        } else if known.sticky && self.rules.scaling {
+            None
+        } else if self.rules.ranked {
+            self.find_ranked(idle, task, near)
+        } else {
+            self.find_nearest(idle, task, near)
+        }
+    }
+
+    /// The lowest CPU of `idle` that `task` may use among those nearest to `near`.
+    fn find_nearest(&self, idle: &CpuMask, task: TaskId, near: CpuId) -> Option<CpuId> {
+        let affinity = &self.tasks[task.index()].affinity;
+        Level::ALL.into_iter().find_map(|level| {
+            let around = self.neighbours.of(&self.machine, level, near);
+            idle.lowest_among(|word| around.word(word) & affinity.word(word))
+        })
+    }
+
+    /// The lowest CPU of `idle` that `task` may use among those of best rank (v0.427
+    /// `resched_best_mask`). From the best: CPUs of idle cores: the siblings of `near`, those
+    /// behind its cache, those of its node behind idle caches, behind others; the same for CPUs of
+    /// cores that are not idle; then other nodes in the same way, but for the first two.
+    fn find_ranked(&self, idle: &CpuMask, task: TaskId, near: CpuId) -> Option<CpuId> {
+        let affinity = &self.tasks[task.index()].affinity;
+        let (cores, caches) = (self.idleness.cores(), self.idleness.caches());
+        let [core, cache, node] = [Level::Core, Level::Llc, Level::Node]
+            .map(|level| self.neighbours.of(&self.machine, level, near));
+        let lowest = |wanted: &dyn Fn(usize) -> u64| {
+            idle.lowest_among(|word| wanted(word) & affinity.word(word))
+        };
+        lowest(&|w| core.word(w) & cores.word(w))
+            .or_else(|| lowest(&|w| cache.word(w) & cores.word(w)))
+            .or_else(|| lowest(&|w| node.word(w) & caches.word(w)))
+            .or_else(|| lowest(&|w| node.word(w) & cores.word(w)))
+            .or_else(|| lowest(&|w| core.word(w)))
+            .or_else(|| lowest(&|w| cache.word(w)))
+            .or_else(|| lowest(&|w| node.word(w)))
+            .or_else(|| lowest(&|w| caches.word(w)))
+            .or_else(|| lowest(&|w| cores.word(w)))
+            .or_else(|| lowest(&|_| u64::MAX))
+    }
+
+    /// `cpu` has picked `taken`, or goes away. If it was to pick because of another task and that
+    /// still waits, another CPU takes its place: the one that was to run `taken`, else an idle one.
+    pub(crate) fn hand_on(&mut self, cx: &mut Cx<'_>, cpu: CpuId, taken: Option<TaskId>) {
+        let promised = core::mem::replace(&mut self.cpus[cpu.index()].promised, NONE);
+        let free = taken.and_then(|taken| self.release(taken));
+        if promised == NONE || taken == Some(TaskId(promised)) {
+            return;
+        }
+        let task = TaskId(promised);
+        let known = &self.tasks[task.index()];
+        let Place::Group(group) = known.place else { return };
+        if known.promise != cpu.0 {
+            return;
+        }
+        if let Some(other) = free {
+            let serves = self.group_of(other) == usize::from(group);
+            if serves && self.online.contains(other) && known.affinity.contains(other) {
+                return self.promise(task, other);
+            }
+        }
+        self.tasks[task.index()].promise = NO_CPU;
+        self.kick_idle(cx, task, usize::from(group));
+    }
+}

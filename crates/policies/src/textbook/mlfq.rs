@@ -1,0 +1,603 @@
+//! Multilevel feedback queue: the first task of the highest level that has one runs; a task that
+//! has used up its allotment sinks a level, and all rise to the top at every boost.
+//!
+//! Source: R. and A. Arpaci-Dusseau, Operating Systems: Three Easy Pieces, chapter 8, rules 1 to 5.
+//! Order key: (level, place in the level's list). New tasks enter at the tail of the top level,
+//! woken ones at the tail of their level with what is left of their allotment, so that blocking
+//! just before the end of a slice gains nothing. A task whose slice ends, or that yields, goes to
+//! the tail of its level with a new slice; one that is preempted by a task of a higher level goes
+//! back to the head with the rest of its slice. On the lowest level a used-up allotment is
+//! renewed.
+//! Where the source is silent: the lists keep their order at a boost, higher levels in front; a
+//! boost does not interrupt a running task, and what that task ran before it does not count
+//! against its new allotment.
+//! A runqueue that wants a task is given the first of the lowest level.
+//! Cost: O(1); a boost is O(tasks).
+
+use alloc::vec::Vec;
+
+use anysched_core::ids::{CpuId, TaskId};
+use anysched_core::params::{ParamError, TaskParams};
+use anysched_core::queue::{Links, List};
+use anysched_core::registry::Policy;
+use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Why};
+use anysched_core::time::{Span, Time};
+use anysched_core::{Machine, Off, params};
+
+params! {
+    /// Parameters of `mlfq`.
+    pub struct MlfqParams {
+        /// Number of levels, 1 to 64; auto: one per entry of slices. Levels beyond the entries
+        /// have twice the slice of the level above.
+        levels: Option<u32> = None,
+        /// Slice of each level, top first; none: until the task leaves the CPU by itself.
+        slices: Vec<Span> = [Span::from_ms(10), Span::from_ms(20), Span::from_ms(40)].into(),
+        /// CPU time after which a task sinks, for each level, top first; auto: one slice each.
+        allotments: Option<Vec<Span>> = None,
+        /// Time between two boosts, which occur at its multiples; 0 never boosts.
+        boost: Span = Span::from_s(1),
+        /// Whether a task that becomes ready interrupts one of a lower level.
+        preemptive: bool = true,
+    }
+}
+
+/// See the [module documentation](self).
+#[derive(Debug)]
+pub struct Mlfq {
+    /// Slice and allotment of each level.
+    levels: Vec<(Span, Span)>,
+    /// Zero: never.
+    boost: Span,
+    last_boost: Time,
+    next_boost: Time,
+    preemptive: bool,
+    queues: Levels,
+    tasks: Vec<Task>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    level: usize,
+    slice_left: Span,
+    allotment_left: Span,
+    /// Was preempted with some of its slice left: its place is at the head.
+    interrupted: bool,
+}
+
+impl Policy for Mlfq {
+    type Params = MlfqParams;
+    const SOURCE: &'static str = "Operating Systems: Three Easy Pieces, chapter 8";
+
+    fn build(_: &Machine, queues: usize, params: &MlfqParams) -> Result<Mlfq, ParamError> {
+        let levels = levels(params)?;
+        let boost = if params.boost == Span::MAX { Span::ZERO } else { params.boost };
+        Ok(Mlfq {
+            boost,
+            last_boost: Time::ZERO,
+            next_boost: Time::ZERO + boost,
+            preemptive: params.preemptive,
+            queues: Levels::new(queues, levels.len()),
+            levels,
+            tasks: Vec::new(),
+        })
+    }
+}
+
+/// Slice and allotment of each level.
+fn levels(params: &MlfqParams) -> Result<Vec<(Span, Span)>, ParamError> {
+    let invalid = |name, why| Err(ParamError::Invalid { name, why });
+    let mut slices = params.slices.clone();
+    let count = params.levels.map_or(slices.len(), |levels| levels as usize);
+    if !(1..=Levels::MOST).contains(&count) {
+        return invalid("levels", "must be from 1 to 64");
+    }
+    if slices.is_empty() || slices.len() > count {
+        return invalid("slices", "must have at least one entry and no more than levels");
+    }
+    while let Some(&last) = slices.last().filter(|_| slices.len() < count) {
+        slices.push(last + last);
+    }
+    let allotments = params.allotments.as_ref().unwrap_or(&slices);
+    if allotments.len() != count {
+        return invalid("allotments", "must have one entry per level");
+    }
+    if slices.contains(&Span::ZERO) {
+        return invalid("slices", "must be above 0");
+    }
+    if allotments.contains(&Span::ZERO) {
+        return invalid("allotments", "must be above 0");
+    }
+    Ok(slices.iter().copied().zip(allotments.iter().copied()).collect())
+}
+
+impl Mlfq {
+    /// A task that enters `level`.
+    fn fresh(&self, level: usize) -> Task {
+        let (slice_left, allotment_left) = self.levels[level];
+        Task { level, slice_left, allotment_left, interrupted: false }
+    }
+
+    /// Puts `task` at the tail of its level with a new slice, or of the next one if it has used
+    /// up its allotment.
+    fn queue_last(&mut self, queue: usize, id: TaskId) {
+        let task = self.tasks[id.index()];
+        let task = if task.allotment_left == Span::ZERO {
+            self.fresh((task.level + 1).min(self.levels.len() - 1))
+        } else {
+            Task { allotment_left: task.allotment_left, ..self.fresh(task.level) }
+        };
+        self.tasks[id.index()] = task;
+        self.queues.push_back(queue, task.level, id);
+    }
+}
+
+impl RunQueue for Mlfq {
+    const PREEMPTS: bool = true;
+
+    fn smp() -> SmpParams {
+        SmpParams::global()
+    }
+
+    fn attach(&mut self, task: TaskId, _: &TaskParams) {
+        self.queues.attach(task);
+        let fresh = self.fresh(0);
+        if self.tasks.len() <= task.index() {
+            self.tasks.resize(task.index() + 1, fresh);
+        }
+        self.tasks[task.index()] = fresh;
+    }
+
+    #[inline]
+    fn push(&mut self, at: &At<'_>, id: TaskId, entry: &Entry) {
+        let task = &mut self.tasks[id.index()];
+        let unused = task.slice_left.min(task.allotment_left) > Span::ZERO;
+        match entry.why {
+            Why::Put(Off::Preempted) if unused => {
+                task.interrupted = true;
+                self.queues.push_front(at.queue, task.level, id);
+            }
+            Why::Put(Off::NotRun) => self.queues.push_front(at.queue, task.level, id),
+            Why::Resumed if task.interrupted => {
+                self.queues.push_front(at.queue, task.level, id);
+            }
+            Why::Resumed | Why::Moved => self.queues.push_back(at.queue, task.level, id),
+            Why::New | Why::Woken | Why::Put(_) => self.queue_last(at.queue, id),
+        }
+    }
+
+    #[inline]
+    fn pop(&mut self, at: &At<'_>, _: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+        self.queues.pop(at.queue, fits)
+    }
+
+    fn remove(&mut self, at: &At<'_>, task: TaskId, _: Removal) {
+        self.queues.remove(at.queue, self.tasks[task.index()].level, task);
+    }
+
+    #[inline]
+    fn charge(&mut self, at: &At<'_>, task: TaskId, ran: Span) {
+        // What a running task used before the last boost is forgiven.
+        let ran = ran.min(at.now.since(self.last_boost));
+        let task = &mut self.tasks[task.index()];
+        for left in [&mut task.slice_left, &mut task.allotment_left] {
+            if *left != Span::MAX {
+                *left = left.saturating_sub(ran);
+            }
+        }
+    }
+
+    #[inline]
+    fn slice(&mut self, _: &At<'_>, task: TaskId) -> Span {
+        let task = &self.tasks[task.index()];
+        task.slice_left.min(task.allotment_left)
+    }
+
+    #[inline]
+    fn preempts(&mut self, _: &At<'_>, task: TaskId, running: &Running) -> Option<u64> {
+        let level = self.tasks[running.task()?.index()].level;
+        let higher = level.checked_sub(self.tasks[task.index()].level)?;
+        (self.preemptive && higher > 0).then_some(higher as u64)
+    }
+
+    #[inline]
+    fn len(&self, queue: usize) -> usize {
+        self.queues.len(queue)
+    }
+
+    fn spare(&self, at: &At<'_>, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+        self.queues.first_of_lowest(at.queue, fits)
+    }
+
+    const HAS_TIMERS: bool = true;
+
+    fn next_timer(&self) -> Option<Time> {
+        (self.boost > Span::ZERO).then_some(self.next_boost)
+    }
+
+    fn timer(&mut self, now: Time) {
+        self.last_boost = now;
+        self.next_boost = Time((now.0 / self.boost.0 + 1).saturating_mul(self.boost.0));
+        self.queues.raise_all();
+        let fresh = self.fresh(0);
+        self.tasks.fill(fresh);
+    }
+
+    fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
+        let task = &self.tasks[task.index()];
+        let ns = |span: Span| i64::try_from(span.0).unwrap_or(i64::MAX);
+        sink("level", task.level as i64);
+        sink("slice_left_ns", ns(task.slice_left));
+        sink("allotment_left_ns", ns(task.allotment_left));
+    }
+}
+
+/// Runqueues of a list per level each; level 0 is the highest.
+#[derive(Debug)]
+pub(crate) struct Levels {
+    links: Links,
+    queues: Vec<Queue>,
+}
+
+#[derive(Clone, Debug)]
+struct Queue {
+    lists: Vec<List>,
+    /// The levels whose lists are not empty, one bit each.
+    occupied: u64,
+    len: usize,
+}
+
+impl Levels {
+    /// The most levels that [`Queue::occupied`] has room for.
+    pub(crate) const MOST: usize = 64;
+
+    pub(crate) fn new(queues: usize, levels: usize) -> Levels {
+        let queue = Queue { lists: alloc::vec![List::default(); levels], occupied: 0, len: 0 };
+        Levels { links: Links::default(), queues: alloc::vec![queue; queues] }
+    }
+
+    pub(crate) fn attach(&mut self, task: TaskId) {
+        self.links.attach(task);
+    }
+
+    #[inline]
+    pub(crate) fn push_back(&mut self, queue: usize, level: usize, task: TaskId) {
+        let queue = &mut self.queues[queue];
+        self.links.push_back(&mut queue.lists[level], task);
+        queue.occupied |= 1 << level;
+        queue.len += 1;
+    }
+
+    #[inline]
+    pub(crate) fn push_front(&mut self, queue: usize, level: usize, task: TaskId) {
+        let queue = &mut self.queues[queue];
+        self.links.push_front(&mut queue.lists[level], task);
+        queue.occupied |= 1 << level;
+        queue.len += 1;
+    }
+
+    pub(crate) fn remove(&mut self, queue: usize, level: usize, task: TaskId) {
+        let queue = &mut self.queues[queue];
+        self.links.remove(&mut queue.lists[level], task);
+        queue.occupied &= !(u64::from(queue.lists[level].is_empty()) << level);
+        queue.len -= 1;
+    }
+
+    /// Takes the first task of the highest level that `fits`.
+    #[inline]
+    pub(crate) fn pop(&mut self, queue: usize, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+        let mut occupied = self.queues[queue].occupied;
+        while occupied != 0 {
+            let level = occupied.trailing_zeros() as usize;
+            let list = &self.queues[queue].lists[level];
+            let first = self.links.iter(list).find(|&task| fits(task));
+            if let Some(task) = first {
+                self.remove(queue, level, task);
+                return Some(task);
+            }
+            occupied &= occupied - 1;
+        }
+        None
+    }
+
+    /// The first task of the lowest level that `fits`.
+    pub(crate) fn first_of_lowest(
+        &self,
+        queue: usize,
+        fits: impl Fn(TaskId) -> bool,
+    ) -> Option<TaskId> {
+        let lists = self.queues[queue].lists.iter().rev();
+        lists.flat_map(|list| self.links.iter(list)).find(|&task| fits(task))
+    }
+
+    #[inline]
+    pub(crate) fn len(&self, queue: usize) -> usize {
+        self.queues[queue].len
+    }
+
+    /// The tasks of `queue`, highest level first.
+    pub(crate) fn iter(&self, queue: usize) -> impl Iterator<Item = TaskId> + '_ {
+        self.queues[queue].lists.iter().flat_map(|list| self.links.iter(list))
+    }
+
+    /// Moves the tasks of `queue` to its highest level, keeping their order.
+    pub(crate) fn raise(&mut self, queue: usize) {
+        let queue = &mut self.queues[queue];
+        let Some((top, lower)) = queue.lists.split_first_mut() else { return };
+        for list in lower {
+            while let Some(task) = self.links.pop_front(list) {
+                self.links.push_back(top, task);
+            }
+        }
+        queue.occupied = u64::from(queue.len > 0);
+    }
+
+    /// Moves all tasks to the highest level of their runqueue, keeping their order.
+    pub(crate) fn raise_all(&mut self) {
+        (0..self.queues.len()).for_each(|queue| self.raise(queue));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::{CLOSED, Drive, OPEN, ms, play, times};
+    use alloc::collections::VecDeque;
+    use anysched_core::Scheduler;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// The lists of two runqueues behave as deques, whatever is asked of them.
+        #[test]
+        fn levels_behave_as_deques(
+            steps in prop::collection::vec((0..8u8, 0..2usize, 0..4usize, 0..12u32), 0..300)
+        ) {
+            let mut levels = Levels::new(2, 4);
+            (0..12).for_each(|task| levels.attach(TaskId(task)));
+            let mut model: [[VecDeque<u32>; 4]; 2] = Default::default();
+            for (step, queue, level, task) in steps {
+                let queued = (0..8).find(|&n| model[n / 4][n % 4].contains(&task));
+                let fits = |id: TaskId| id.0 % 3 != task % 3;
+                let fitting = |list: &VecDeque<u32>| {
+                    list.iter().copied().find(|&task| fits(TaskId(task)))
+                };
+                match (step, queued) {
+                    (0..=2, None) => {
+                        levels.push_back(queue, level, TaskId(task));
+                        model[queue][level].push_back(task);
+                    }
+                    (3, None) => {
+                        levels.push_front(queue, level, TaskId(task));
+                        model[queue][level].push_front(task);
+                    }
+                    (4, Some(n)) => {
+                        levels.remove(n / 4, n % 4, TaskId(task));
+                        model[n / 4][n % 4].retain(|&other| other != task);
+                    }
+                    (5, _) => {
+                        levels.raise(queue);
+                        let all = model[queue].iter_mut().flat_map(std::mem::take).collect();
+                        model[queue][0] = all;
+                    }
+                    _ => {
+                        let spare = model[queue].iter().rev().find_map(fitting);
+                        prop_assert_eq!(levels.first_of_lowest(queue, fits), spare.map(TaskId));
+                        let first = model[queue].iter().find_map(fitting);
+                        prop_assert_eq!(levels.pop(queue, fits), first.map(TaskId));
+                        model[queue].iter_mut().for_each(|list| {
+                            list.retain(|&other| Some(other) != first);
+                        });
+                    }
+                }
+                for (queue, lists) in model.iter().enumerate() {
+                    let all: Vec<u32> = lists.iter().flatten().copied().collect();
+                    prop_assert_eq!(levels.len(queue), all.len());
+                    prop_assert!(levels.iter(queue).map(|task| task.0).eq(all));
+                }
+            }
+        }
+    }
+
+    const PAPER: &[(&str, &str)] =
+        &[("slices", "2ms,2ms,none"), ("boost", "0"), ("preemptive", "false")];
+
+    #[test]
+    fn golden_vectors() {
+        let closed = play::<Mlfq>(PAPER, CLOSED);
+        closed.assert(CLOSED, &[21, 4, 22, 7, 27, 18], 28);
+        assert_eq!(closed.first, times(&[0, 2, 4, 6, 7, 9]));
+        play::<Mlfq>(PAPER, OPEN).assert(OPEN, &[16, 12, 20, 7, 9], 5);
+    }
+
+    /// Task 1 arrives while task 0 is on the second level: it runs at once, and task 0 goes on
+    /// with the 15 of its 20 ms that are left, before task 2, which came to that level first.
+    #[test]
+    fn a_preempted_task_goes_on_with_the_rest_of_its_slice() {
+        let mut drive = Drive::<Mlfq>::new("1", &[]);
+        drive.create(0, None);
+        assert_eq!(drive.run(ms(10), Off::Expired), 0);
+        drive.create(2, None);
+        assert_eq!(drive.run(ms(10), Off::Expired), 2);
+        assert_eq!(drive.pick(0), Some((0, ms(20))));
+        drive.kicked();
+        drive.now += ms(5);
+        drive.create(1, None);
+        assert_eq!(drive.kicked(), [0]);
+        drive.put(0, 0, ms(5), Off::Preempted);
+        assert_eq!(drive.pick(0), Some((1, ms(10))));
+        drive.take_out_and_resume(0);
+        drive.now += ms(1);
+        drive.put(0, 1, ms(1), Off::Exited);
+        assert_eq!(drive.pick(0), Some((0, ms(15))));
+        drive.put(0, 0, Span::ZERO, Off::NotRun);
+        assert_eq!(drive.pick(0), Some((0, ms(15))));
+        drive.now += ms(15);
+        drive.put(0, 0, ms(15), Off::Expired);
+        assert_eq!(drive.probe(0, "level"), 2);
+        assert_eq!(drive.pick(0), Some((2, ms(20))));
+    }
+
+    /// Runs `task`, which is the next, through the slices of its first `levels` levels.
+    fn sink(drive: &mut Drive<Mlfq>, task: u32, levels: usize) {
+        drive.create(task, None);
+        for _ in 0..levels {
+            let (picked, slice) = drive.pick(0).unwrap();
+            drive.now += slice;
+            drive.put(0, picked, slice, Off::Expired);
+            assert_eq!(picked, task);
+        }
+        assert_eq!(drive.probe(task, "level"), levels as i64);
+    }
+
+    #[test]
+    fn no_limit_stays_none_and_a_yielder_stays_last_when_taken_out() {
+        let mut drive = Drive::<Mlfq>::new("1", &[("slices", "none")]);
+        drive.create(0, None);
+        drive.create(1, None);
+        assert_eq!(drive.run(ms(5), Off::Preempted), 0);
+        assert_eq!(drive.pick(0), Some((0, Span::MAX)));
+        drive.now += ms(5);
+        drive.put(0, 0, ms(5), Off::Yielded);
+        drive.create(2, None);
+        drive.take_out_and_resume(0);
+        let order: Vec<u32> = (0..3).map(|_| drive.run(ms(1), Off::Exited)).collect();
+        assert_eq!(order, [1, 2, 0]);
+    }
+
+    #[test]
+    fn only_a_higher_level_interrupts_and_the_lowest_runner_most() {
+        for (preemptive, kicked) in [("true", [3].as_slice()), ("false", &[])] {
+            let mut drive = Drive::<Mlfq>::new("4", &[("preemptive", preemptive)]);
+            for (task, levels) in [(2, 2), (3, 1), (1, 1), (0, 0)] {
+                sink(&mut drive, task, levels);
+            }
+            assert_eq!([0, 1, 2, 3].map(|cpu| drive.pick(cpu).unwrap().0), [0, 3, 1, 2]);
+            drive.kicked();
+            drive.create(4, None);
+            assert_eq!(drive.kicked(), kicked, "{preemptive}");
+        }
+    }
+
+    /// 9 of 10 ms, then a wake-up: 1 ms is left of the allotment, and its use ends the stay.
+    #[test]
+    fn blocking_and_yielding_renew_nothing() {
+        for why in [Off::Blocked, Off::Yielded] {
+            let mut drive = Drive::<Mlfq>::new("1", &[]);
+            drive.create(0, None);
+            drive.run(ms(9), why);
+            if why == Off::Blocked {
+                drive.wake(0, None);
+            }
+            assert_eq!(drive.pick(0), Some((0, ms(1))), "{why:?}");
+            drive.now += ms(1);
+            drive.put(0, 0, ms(1), Off::Blocked);
+            drive.wake(0, None);
+            assert_eq!(drive.pick(0), Some((0, ms(20))), "{why:?}");
+            assert_eq!(drive.probe(0, "level"), 1);
+        }
+    }
+
+    /// An allotment of 25 ms in slices of 10: two turns at the tail of the same level, one of
+    /// the last 5 ms, then down. The lowest level renews its allotment.
+    #[test]
+    fn an_allotment_may_be_several_slices() {
+        let settings = [("slices", "10ms,20ms"), ("allotments", "25ms,40ms")];
+        let mut drive = Drive::<Mlfq>::new("1", &settings);
+        drive.create(0, None);
+        for (slice, level) in [(10, 0), (10, 0), (5, 0), (20, 1), (20, 1), (20, 1)] {
+            let (task, granted) = drive.pick(0).unwrap();
+            assert_eq!((granted, drive.probe(task, "level")), (ms(slice), level));
+            drive.now += granted;
+            drive.put(0, task, granted, Off::Expired);
+        }
+        assert_eq!(drive.probe(0, "allotment_left_ns"), 20_000_000);
+    }
+
+    #[test]
+    fn the_slice_ends_the_turn_though_the_allotment_lasts() {
+        let settings = [("slices", "10ms"), ("allotments", "25ms")];
+        let mut drive = Drive::<Mlfq>::new("1", &settings);
+        drive.create(0, None);
+        drive.create(1, None);
+        let order: Vec<u32> = (0..4).map(|_| drive.run(ms(10), Off::Expired)).collect();
+        assert_eq!(order, [0, 1, 0, 1]);
+        // Preempted with an empty slice: no rest to go on with.
+        drive.create(2, None);
+        assert_eq!(drive.run(ms(5), Off::Preempted), 0);
+        assert_eq!(drive.pick(0).unwrap().0, 1);
+    }
+
+    /// At the boost 0 is blocked on the lowest level, 1 and 2 wait there, 4 waits on the middle
+    /// one, and 3 runs on it since 5 ms: only what it runs from now on counts.
+    #[test]
+    fn a_boost_raises_queued_blocked_and_running_tasks() {
+        let settings = [("slices", "10ms,20ms,none"), ("boost", "300ms")];
+        let mut drive = Drive::<Mlfq>::new("1", &settings);
+        sink(&mut drive, 0, 2);
+        assert_eq!(drive.run(ms(1), Off::Blocked), 0);
+        for (task, levels) in [(1, 2), (2, 2), (3, 1), (4, 1)] {
+            sink(&mut drive, task, levels);
+        }
+        drive.now = Time::ZERO + ms(295);
+        assert_eq!(drive.pick(0), Some((3, ms(20))));
+        drive.kicked();
+        drive.now = Time::ZERO + ms(300);
+        assert_eq!(drive.smp.next_timer(), Some(drive.now));
+        drive.call(|smp, cx| smp.timer(cx));
+        assert_eq!(drive.smp.next_timer(), Some(Time::ZERO + ms(600)));
+        assert_eq!([0, 1, 2, 3, 4].map(|task| drive.probe(task, "level")), [0; 5]);
+        assert_eq!(drive.kicked(), []);
+        drive.now += ms(4);
+        drive.put(0, 3, ms(9), Off::Yielded);
+        assert_eq!(drive.probe(3, "allotment_left_ns"), 6_000_000);
+        drive.wake(0, None);
+        let order: Vec<u32> = (0..5).map(|_| drive.run(ms(1), Off::Exited)).collect();
+        assert_eq!(order, [4, 1, 2, 3, 0]);
+    }
+
+    #[test]
+    fn boosts_fall_on_multiples_of_the_period() {
+        let mut drive = Drive::<Mlfq>::new("1", &[("boost", "1s")]);
+        drive.now = Time::ZERO + Span::from_ms(7_300);
+        drive.call(|smp, cx| smp.timer(cx));
+        assert_eq!(drive.smp.next_timer(), Some(Time::ZERO + Span::from_s(8)));
+        for off in ["0", "none"] {
+            assert_eq!(Drive::<Mlfq>::new("1", &[("boost", off)]).smp.next_timer(), None);
+        }
+    }
+
+    #[test]
+    fn levels_beyond_the_list_double() {
+        let built = |levels, slices: &[Span]| {
+            let slices = slices.to_vec();
+            super::levels(&MlfqParams { levels, slices, ..MlfqParams::default() })
+        };
+        let slices: Vec<Span> =
+            built(Some(5), &[ms(1), ms(3)]).unwrap().iter().map(|l| l.0).collect();
+        assert_eq!(slices, [1, 3, 6, 12, 24].map(ms));
+        assert_eq!(built(Some(64), &[Span(1 << 63)]).unwrap()[2].0, Span::MAX);
+        for (levels, slices) in [
+            (Some(0), [ms(1)].as_slice()),
+            (Some(65), &[ms(1)]),
+            (Some(1), &[ms(1), ms(1)]),
+            (None, &[]),
+            (None, &[ms(1), Span::ZERO]),
+        ] {
+            assert!(built(levels, slices).is_err(), "{levels:?} {slices:?}");
+        }
+        for allotments in [[ms(1), ms(1)].as_slice(), &[ms(1), ms(0), ms(1)]] {
+            let allotments = Some(allotments.to_vec());
+            assert!(super::levels(&MlfqParams { allotments, ..MlfqParams::default() }).is_err());
+        }
+    }
+
+    #[test]
+    fn another_runqueue_is_given_the_first_of_the_lowest_level() {
+        let mut drive = Drive::<Mlfq>::new("1", &[]);
+        (0..3).for_each(|task| drive.create(task, None));
+        assert_eq!(drive.run(ms(10), Off::Expired), 0);
+        assert_eq!(drive.run(ms(10), Off::Expired), 1);
+        let at = At { now: drive.now, queue: 0, running: &[] };
+        assert_eq!(drive.smp.rule().spare(&at, |_| true), Some(TaskId(0)));
+        assert_eq!(drive.smp.rule().spare(&at, |task| task.0 == 2), Some(TaskId(2)));
+    }
+}
