@@ -2,9 +2,11 @@
 
 use anysched_core::registry::build_rule;
 use anysched_core::{DomainId, Machine, Scheduler, Span, Time, Uni};
+use anysched_host::{Setup, Vm};
+use anysched_measure::Metrics;
 use anysched_policies::policy;
 use anysched_policies::textbook::fcfs::Fcfs;
-use anysched_sim::{Metrics, Setup, Sim, Vm};
+use anysched_sim::Sim;
 use anysched_trace::Sink;
 use anysched_workload::Load;
 use anysched_workload::dist::Dist;

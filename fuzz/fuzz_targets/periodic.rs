@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use anysched_model::realtime::edf::{self, Verdict};
-use anysched_model::realtime::{bounds, fixed, read};
+use anysched_theory::realtime::edf::{self, Verdict};
+use anysched_theory::realtime::{bounds, fixed, read};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

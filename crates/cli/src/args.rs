@@ -1,7 +1,7 @@
 //! What can be typed.
 
 use crate::bench::args::BenchCommand;
-use anysched_boot::load::Cost;
+use anysched_clients::Cost;
 use anysched_core::Span;
 use anysched_policies::POLICIES;
 use clap::builder::PossibleValuesParser;

@@ -5,7 +5,7 @@ use crate::kernel::{self, ArceOs};
 use crate::output::{self, Failure, write_whole};
 use crate::run::{TraceFormat, write_events};
 use crate::serve;
-use anysched_boot::arceos::{Boot, Clock, Kernel, Outcome};
+use anysched_arceos::{Boot, Clock, Kernel, Outcome};
 use anysched_core::Machine;
 use anysched_core::registry::{PolicyInfo, changed};
 use anysched_lab::{HostedRun, PolicyUsed, Results, output as formats};

@@ -5,7 +5,7 @@ use crate::boot::{self, Row};
 use crate::choose;
 use crate::kernel::{ArceOs, PATIENCE};
 use crate::output::{self, Failure};
-use anysched_boot::arceos::{Boot, Kernel, Outcome};
+use anysched_arceos::{Boot, Kernel, Outcome};
 use anysched_core::Span;
 use anysched_lab::Experiment;
 use std::fmt::Write;

@@ -1,9 +1,9 @@
 //! Kernels as hosts of experiments: what they are asked to run, and what is read off them.
 
-use anysched_boot::arceos::{Boot, Image, Kernel, Outcome};
+use anysched_arceos::{Boot, Image, Kernel, Outcome};
 use anysched_core::{Machine, Span, Time};
 use anysched_lab::{By, Host, Hosted, Order};
-use anysched_sim::{Metrics, TaskProgress};
+use anysched_measure::{Metrics, TaskProgress};
 use anysched_workload::{Program, steps};
 use std::path::PathBuf;
 use std::sync::{LazyLock, Mutex};

@@ -3,11 +3,11 @@
 use crate::args::{LoadModelArgs, PlainFormat, TimesFormat};
 use crate::output::{self, Failure, short_time};
 use anysched_core::Span;
-use anysched_model::fit::{Fit, Fits, fit};
-use anysched_model::load_model::{
+use anysched_theory::fit::{Fit, Fits, fit};
+use anysched_theory::load_model::{
     Bin, Shares, Slice, bounds, histogram, recommended_slice, shares,
 };
-use anysched_model::measured::{self, Format, Measured};
+use anysched_theory::measured::{self, Format, Measured};
 use anysched_workload::dist::{Dist, Family};
 use serde_json::{Value, json};
 use std::fmt::Write;

@@ -3,8 +3,8 @@
 use crate::args::{PeriodicArgs, PlainFormat};
 use crate::output::Failure;
 use anysched_core::Span;
-use anysched_model::realtime::edf::{self, Demand, Verdict};
-use anysched_model::realtime::{self, Task, TaskSet, TooLong, bounds, fixed};
+use anysched_theory::realtime::edf::{self, Demand, Verdict};
+use anysched_theory::realtime::{self, Task, TaskSet, TooLong, bounds, fixed};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs::File;

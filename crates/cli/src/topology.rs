@@ -5,8 +5,8 @@ use crate::output::{self, Failure};
 use anysched_core::machine::Level;
 use anysched_core::params::{ParamError, Value as _};
 use anysched_core::{CpuId, CpuSet, Machine};
-use anysched_lab::topology::{self, Topology};
 use anysched_policies::linux::gfs::Grouping;
+use anysched_topology::{self as topology, Topology};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 

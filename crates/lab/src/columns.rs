@@ -1,6 +1,6 @@
 //! What a run is measured by, as columns of numbers.
 
-use anysched_sim::{Metrics, Summary};
+use anysched_measure::{Metrics, Summary};
 use std::fmt;
 use std::sync::LazyLock;
 

@@ -3,9 +3,9 @@
 
 use crate::error::Fault;
 use crate::fields;
-use crate::topology::{self, Source};
 use crate::tree::Node;
 use anysched_core::Machine;
+use anysched_topology::{self as topology, Source};
 use anysched_workload::dist::Dist;
 use anysched_workload::import::ImportError;
 use anysched_workload::model::Model;

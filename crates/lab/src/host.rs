@@ -3,7 +3,8 @@
 use crate::columns;
 use crate::results::{Group, PolicyUsed, Results, Row, Run};
 use anysched_core::registry::{PolicyInfo, Settings};
-use anysched_sim::{Metrics, Setup};
+use anysched_host::Setup;
+use anysched_measure::Metrics;
 use anysched_workload::Load;
 
 /// A host that makes the runs of an experiment in the simulator's place.

@@ -39,7 +39,6 @@ mod results;
 mod run;
 mod stats;
 mod sweep;
-pub mod topology;
 mod tree;
 pub mod tune;
 mod vm;

@@ -3,11 +3,11 @@
 use crate::error::Fault;
 use crate::fields::{self, Fields};
 use crate::files::Files;
-use crate::topology;
 use crate::tree::Node;
 use anysched_core::machine::{Cpu, Level};
 use anysched_core::{CpuId, MAX_CPUS, Machine, Span, Time};
-use anysched_sim::{Costs, Setup};
+use anysched_host::{Costs, Setup};
+use anysched_topology as topology;
 
 const KEYS: [&str; 16] = [
     "cpus",

@@ -17,7 +17,8 @@ use crate::tree::{Entry, Node};
 use crate::vm::Vms;
 use anysched_core::registry::Settings;
 use anysched_core::{Scheduler, Span, Time};
-use anysched_sim::{Metrics, Setup};
+use anysched_host::Setup;
+use anysched_measure::Metrics;
 use anysched_trace::Sink;
 use std::sync::Arc;
 

@@ -5,7 +5,9 @@ use crate::host::{By, Host, Hosted, Order};
 use crate::plan::{Cell, PlannedGroup};
 use anysched_core::registry::{PolicyInfo, Settings, changed, learned};
 use anysched_core::{ParamError, Scheduler};
-use anysched_sim::{Metrics, Setup, Sim};
+use anysched_host::Setup;
+use anysched_measure::Metrics;
+use anysched_sim::Sim;
 use anysched_trace::{NoTrace, Sink};
 use anysched_workload::rng;
 

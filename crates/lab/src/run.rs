@@ -7,7 +7,7 @@ use crate::results::{Group, PolicyUsed, Results, Row, Run, SIMULATOR};
 use crate::sweep::AxisValue;
 use crate::vm::{ALL, VM};
 use crate::workers::Workers;
-use anysched_sim::Metrics;
+use anysched_measure::Metrics;
 use anysched_trace::NoTrace;
 use std::fmt;
 use std::sync::atomic::AtomicBool;

@@ -11,7 +11,7 @@ use crate::sweep::{self, PolicyEntry};
 use crate::tree::{Entry, Node, Table, Value};
 use anysched_core::registry;
 use anysched_core::{CpuId, CpuSet, DomainId, DomainParams, MAX_CPUS, Span, TaskParams, Time};
-use anysched_sim::{Setup, Vm, Wire};
+use anysched_host::{Setup, Vm, Wire};
 use anysched_workload::dist::Dist;
 use anysched_workload::generate::{Echo, Settings};
 use anysched_workload::rng;

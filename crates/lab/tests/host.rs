@@ -4,7 +4,7 @@ use anysched_core::Span;
 use anysched_lab::{
     By, Experiment, Host, Hosted, Order, Plan, Results, RunError, RunOptions, Verdict,
 };
-use anysched_sim::Metrics;
+use anysched_measure::Metrics;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 

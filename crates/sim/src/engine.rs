@@ -9,12 +9,13 @@ use anysched_workload::{Load, NewTask, Op, Outside};
 use std::fmt;
 
 use crate::agenda::{Class, CpuAgenda, Moment, Sleepers};
-use crate::cost::Setup;
 use crate::cpu::Cpu;
-use crate::metrics::Metrics;
 use crate::sync::Objects;
 use crate::task::{Job, State, Tasks};
-use crate::vm::{Guest, Vm, Vms};
+use crate::vm::{Guest, Vms};
+use anysched_host::Setup;
+use anysched_host::Vm;
+use anysched_measure::Metrics;
 
 /// One run of a machine under a policy and a load.
 pub struct Sim<S, L, T = NoTrace> {

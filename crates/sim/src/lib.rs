@@ -15,18 +15,11 @@
 #![deny(missing_docs)]
 
 mod agenda;
-mod benchmark;
-mod cost;
 mod cpu;
 mod engine;
-mod metrics;
 mod ops;
 mod sync;
 mod task;
 mod vm;
 
-pub use benchmark::{Benchmark, TaskProgress, ThreadLatency};
-pub use cost::{Costs, Setup};
 pub use engine::{Sim, SimError, TaskResult};
-pub use metrics::{EXACT_SAMPLES, Metrics, Summary, VmMetrics};
-pub use vm::{Vm, Wire};

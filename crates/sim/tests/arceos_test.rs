@@ -5,7 +5,9 @@ mod support;
 
 use anysched_core::registry::learned;
 use anysched_core::{Machine, Span};
-use anysched_sim::{Benchmark, Costs, Metrics, Setup, Sim};
+use anysched_host::{Costs, Setup};
+use anysched_measure::{Benchmark, Metrics};
+use anysched_sim::Sim;
 use anysched_workload::generate::{ArceosCase, ArceosTest, Generator, Groups, Settings};
 use support::{build, ms};
 

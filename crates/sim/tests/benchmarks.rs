@@ -4,8 +4,10 @@ mod support;
 
 use anysched_core::checked::{Checked, Rules};
 use anysched_core::{Machine, Span, Time};
+use anysched_host::Setup;
+use anysched_measure::{Metrics, Summary};
 use anysched_policies::POLICIES;
-use anysched_sim::{Metrics, Setup, Sim, Summary};
+use anysched_sim::Sim;
 use anysched_workload::generate::{
     Background, Cyclictest, Emulation, Generator, Hackbench, Hog, Interbench, Schbench, Settings,
 };

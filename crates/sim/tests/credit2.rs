@@ -5,7 +5,8 @@ mod support;
 use anysched_core::{
     CpuId, CpuMask, CpuSet, Cx, DomainId, DomainParams, Machine, Scheduler, Span, Time,
 };
-use anysched_sim::{Setup, Sim};
+use anysched_host::Setup;
+use anysched_sim::Sim;
 use anysched_trace::Kind;
 use anysched_workload::Op;
 use anysched_workload::model::{Model, ModelTask, Script};

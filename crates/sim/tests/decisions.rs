@@ -4,8 +4,9 @@ mod support;
 
 use anysched_core::recorder::{LogSink, Recorder};
 use anysched_core::{Machine, Scheduler, Time};
+use anysched_host::Setup;
 use anysched_policies::POLICIES;
-use anysched_sim::{Setup, Sim};
+use anysched_sim::Sim;
 use anysched_trace::{Event, Kind, decisions};
 use anysched_workload::rng::Rng;
 use std::cell::RefCell;

@@ -5,8 +5,9 @@ mod support;
 
 use anysched_core::registry::PolicyInfo;
 use anysched_core::{CpuId, CpuSet, Machine, Off, Span, TaskId, Time};
+use anysched_host::{Costs, Setup};
 use anysched_policies::POLICIES;
-use anysched_sim::{Costs, Setup, Sim};
+use anysched_sim::Sim;
 use anysched_trace::ftrace::FtraceWriter;
 use anysched_trace::{Event, Kind, Sink, TaskInfo};
 use anysched_workload::import::ftrace::{Burst, Ended, Recording, Replay, Slot, Softirqs};

@@ -16,7 +16,8 @@
 mod support;
 
 use anysched_core::{CpuId, Machine, Span, TaskId, Time};
-use anysched_sim::{Costs, Setup, Sim};
+use anysched_host::{Costs, Setup};
+use anysched_sim::Sim;
 use anysched_trace::Kind;
 use anysched_workload::model::{Model, ModelTask, Script};
 use anysched_workload::rng::Rng;

@@ -1,8 +1,9 @@
 //! Small cases that can be checked by hand: the golden vectors of the specification, to the ns.
 
 use anysched_core::{Machine, Span, TaskId, Time};
+use anysched_host::Setup;
 use anysched_policies::policy;
-use anysched_sim::{Setup, Sim, TaskResult};
+use anysched_sim::{Sim, TaskResult};
 use anysched_workload::{Load, NewTask, Op, Outside};
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -4,8 +4,10 @@
 mod support;
 
 use anysched_core::{Machine, Time};
-use anysched_model::m_rsf::exponential_batch;
-use anysched_sim::{Metrics, Setup, Sim};
+use anysched_host::Setup;
+use anysched_measure::Metrics;
+use anysched_sim::Sim;
+use anysched_theory::m_rsf::exponential_batch;
 use anysched_workload::Load;
 use anysched_workload::dist::Dist;
 use anysched_workload::generate::{Arrivals, Batch, Generator, Open, Settings};

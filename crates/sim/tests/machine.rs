@@ -4,7 +4,8 @@
 mod support;
 
 use anysched_core::{CpuId, CpuSet, Machine, Span, Time};
-use anysched_sim::{Costs, Setup, Sim, SimError};
+use anysched_host::{Costs, Setup};
+use anysched_sim::{Sim, SimError};
 use anysched_workload::model::{Model, ModelTask};
 use anysched_workload::{Barrier, Channel, Load, Lock, NewTask, Op, Outside, Sizes};
 use support::{MS, at, completions, model, ms, play, run, task};

@@ -5,8 +5,10 @@ mod support;
 
 use anysched_core::registry::{Settings, learned};
 use anysched_core::{Machine, Span, Time};
+use anysched_host::Setup;
+use anysched_measure::Metrics;
 use anysched_policies::policy;
-use anysched_sim::{Metrics, Setup, Sim, TaskResult};
+use anysched_sim::{Sim, TaskResult};
 use anysched_workload::dist::Dist;
 use anysched_workload::generate::{Arrivals, Batch, Generator, Open, Settings as OfTasks};
 use anysched_workload::model::{Model, ModelTask, Script};

@@ -4,9 +4,10 @@
 mod support;
 
 use anysched_core::{Machine, Span, TaskId, Time};
-use anysched_model::realtime::edf::{self, Verdict};
-use anysched_model::realtime::{Task, TaskSet, bounds, fixed};
-use anysched_sim::{Setup, Sim};
+use anysched_host::Setup;
+use anysched_sim::Sim;
+use anysched_theory::realtime::edf::{self, Verdict};
+use anysched_theory::realtime::{Task, TaskSet, bounds, fixed};
 use anysched_workload::generate::utilisations;
 use anysched_workload::rng::Rng;
 use anysched_workload::{Load, NewTask, Op, Outside};

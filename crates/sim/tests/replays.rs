@@ -6,8 +6,10 @@ mod arm;
 mod support;
 
 use anysched_core::{Machine, Span, TaskId, Time};
+use anysched_host::Setup;
+use anysched_measure::Metrics;
 use anysched_policies::POLICIES;
-use anysched_sim::{Metrics, Setup, Sim};
+use anysched_sim::Sim;
 use anysched_trace::{Event, Kind, Sink, TaskInfo};
 use anysched_workload::import::ftrace::{Burst, Ended, Recording, Replay, Softirqs};
 use anysched_workload::model::Model;

@@ -3,7 +3,7 @@
 mod support;
 
 use anysched_core::{Machine, Span, Time};
-use anysched_sim::{Costs, Setup};
+use anysched_host::{Costs, Setup};
 use anysched_workload::Op;
 use anysched_workload::model::{ModelTask, Script};
 use anysched_workload::rng::Rng;

@@ -6,7 +6,9 @@ mod support;
 
 use anysched_core::checked::{Checked, Rules};
 use anysched_core::{CpuId, DomainId, Machine, Scheduler, Span, TaskId, Time};
-use anysched_sim::{Metrics, Setup, Sim, TaskResult};
+use anysched_host::Setup;
+use anysched_measure::Metrics;
+use anysched_sim::{Sim, TaskResult};
 use anysched_workload::model::{Model, ModelTask, Script};
 use anysched_workload::rng::Rng;
 use anysched_workload::{NewTask, Op};

@@ -4,9 +4,11 @@
 mod support;
 
 use anysched_core::{CpuId, Machine, Span, TaskId, Time};
-use anysched_model::m_rsf;
-use anysched_model::queueing::{Station, mmc::Mmc};
-use anysched_sim::{Metrics, Setup, Sim};
+use anysched_host::Setup;
+use anysched_measure::Metrics;
+use anysched_sim::Sim;
+use anysched_theory::m_rsf;
+use anysched_theory::queueing::{Station, mmc::Mmc};
 use anysched_trace::{Event, Kind, Sink, TaskInfo};
 use anysched_workload::Load;
 use anysched_workload::dist::Dist;

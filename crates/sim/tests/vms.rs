@@ -6,7 +6,9 @@ mod support;
 use anysched_core::{
     CpuId, CpuSet, DomainId, DomainParams, Machine, Span, TaskId, TaskParams, Time,
 };
-use anysched_sim::{Metrics, Setup, Sim, Vm, Wire};
+use anysched_host::{Setup, Vm, Wire};
+use anysched_measure::Metrics;
+use anysched_sim::Sim;
 use anysched_trace::{Event, Kind, Sink, TaskInfo};
 use anysched_workload::dist::Dist;
 use anysched_workload::generate::{Arrivals, Generator, Open, Settings};

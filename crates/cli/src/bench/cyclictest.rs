@@ -4,7 +4,7 @@ use super::args::CyclictestArgs;
 use super::{Shown, distribution, measure, print};
 use crate::output::Failure;
 use anysched_core::Span;
-use anysched_sim::{Metrics, ThreadLatency};
+use anysched_measure::{Metrics, ThreadLatency};
 use serde_json::{Value, json};
 
 pub fn bench(args: &CyclictestArgs) -> Result<(), Failure> {

@@ -3,7 +3,7 @@
 use super::args::HackbenchArgs;
 use super::{Shown, measure, print};
 use crate::output::Failure;
-use anysched_sim::Metrics;
+use anysched_measure::Metrics;
 use serde_json::{Value, json};
 
 pub fn bench(args: &HackbenchArgs) -> Result<(), Failure> {

@@ -4,7 +4,7 @@ use super::args::InterbenchArgs;
 use super::text::{expand_tabs, three_digits};
 use super::{Shown, distribution, measure, print};
 use crate::output::Failure;
-use anysched_sim::Metrics;
+use anysched_measure::Metrics;
 use serde_json::{Value, json};
 
 pub fn bench(args: &InterbenchArgs) -> Result<(), Failure> {

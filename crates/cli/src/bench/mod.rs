@@ -11,7 +11,7 @@ use crate::choose;
 use crate::output::{self, Failure};
 use crate::progress::with_bar;
 use anysched_lab::Experiment;
-use anysched_sim::{Metrics, Summary};
+use anysched_measure::{Metrics, Summary};
 use args::{BenchArgs, BenchCommand, BenchFormat};
 use serde_json::{Value, json};
 use std::path::Path;

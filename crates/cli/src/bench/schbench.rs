@@ -5,7 +5,7 @@ use super::text::expand_tabs;
 use super::{Shown, distribution, measure, print};
 use crate::output::Failure;
 use anysched_core::Span;
-use anysched_sim::{Metrics, Summary};
+use anysched_measure::{Metrics, Summary};
 use serde_json::{Value, json};
 
 pub fn bench(args: &SchbenchArgs) -> Result<(), Failure> {

@@ -7,7 +7,8 @@ use crate::run::{Progress, RunError};
 use crate::workers::Workers;
 use anysched_core::registry::{self, learned};
 use anysched_core::{Machine, Time};
-use anysched_sim::{Setup, Sim};
+use anysched_host::Setup;
+use anysched_sim::Sim;
 use anysched_workload::generate::{Arrivals, Batch, Generator, Open, SettingError, Settings};
 use anysched_workload::rng::derive;
 

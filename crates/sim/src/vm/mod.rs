@@ -13,7 +13,6 @@ mod trace;
 
 pub(crate) use guest::Guest;
 
-use anysched_core::params::DEFAULT_DOMAIN_WEIGHT;
 use anysched_core::{
     DomainId, DomainParams, Enqueue, Off, Scheduler, Span, TaskId, TaskParams, Time,
 };
@@ -23,77 +22,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::agenda::{Class, CpuAgenda, Moment};
-use crate::cost::Setup;
 use crate::engine::Sim;
-use crate::metrics::{Metrics, VmMetrics};
 use crate::task::State;
+use anysched_host::{Setup, Vm, Wire};
+use anysched_measure::VmMetrics;
 use guest::Mode;
 use later::Later;
 use trace::{GuestTrace, Traced};
-
-/// A virtual machine.
-pub struct Vm {
-    /// Its name.
-    pub name: String,
-    /// Its domain on the host; one of its own, so that it is told apart.
-    pub domain: DomainId,
-    /// What the host gives the domain.
-    pub share: DomainParams,
-    /// What the host's policy may know of each of its CPUs, in their order; the domain is filled
-    /// in.
-    pub vcpus: Vec<TaskParams>,
-    /// The machine that it sees, with what scheduling costs in it. Its CPUs are there all the
-    /// time, so that `hotplug` and `until` mean nothing.
-    pub setup: Setup,
-    /// Its own scheduler, built for that machine.
-    pub policy: Box<dyn Scheduler>,
-    /// What runs in it. Times count from `start`.
-    pub load: Box<dyn Load>,
-    /// Virtual machines in it.
-    pub vms: Vec<Vm>,
-    /// Where its ports lead; messages to others are lost.
-    pub ports: Vec<Wire>,
-    /// When it is created.
-    pub start: Time,
-    /// When it is destroyed, with all that runs in it; `NEVER`: not before the run ends.
-    pub stop: Time,
-}
-
-impl Vm {
-    /// A virtual machine that is there all the time, with Xen's default weight and without ports.
-    pub fn new(
-        name: &str,
-        domain: DomainId,
-        setup: Setup,
-        policy: Box<dyn Scheduler>,
-        load: Box<dyn Load>,
-    ) -> Vm {
-        Vm {
-            name: name.to_string(),
-            domain,
-            share: DomainParams { weight: DEFAULT_DOMAIN_WEIGHT, cap_percent: 0 },
-            vcpus: vec![TaskParams::default(); setup.machine.cpus()],
-            setup,
-            policy,
-            load,
-            vms: Vec::new(),
-            ports: Vec::new(),
-            start: Time::ZERO,
-            stop: Time::NEVER,
-        }
-    }
-}
-
-/// Where a port leads: to a channel of another virtual machine of the same host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wire {
-    /// Its position among the virtual machines of the host.
-    pub vm: usize,
-    /// The channel there.
-    pub channel: Channel,
-    /// How long messages take.
-    pub delay: Span,
-}
 
 /// The virtual machines of a host.
 pub(crate) struct Vms {
@@ -515,17 +450,5 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                 learned: anysched_core::registry::learned(&*machine.sim.policy),
             });
         }
-    }
-}
-
-impl Metrics {
-    /// Adds what happened to tasks in virtual machines to what happened to tasks outside. What
-    /// CPUs did is not added: there it is time that they got from the CPUs outside.
-    pub(crate) fn add_vms(&mut self) {
-        let vms = std::mem::take(&mut self.vms);
-        for VmMetrics { inside, .. } in &vms {
-            self.merge_tasks(inside);
-        }
-        self.vms = vms;
     }
 }

@@ -4,8 +4,10 @@
 
 use anysched_core::registry::{PolicyInfo, Settings, changed, learned};
 use anysched_core::{Machine, Scheduler, Span, Time};
+use anysched_host::Setup;
+use anysched_measure::Metrics;
 use anysched_policies::policy;
-use anysched_sim::{Metrics, Setup, Sim, TaskResult};
+use anysched_sim::{Sim, TaskResult};
 use anysched_trace::{Event, Sink, TaskInfo};
 use anysched_workload::Op;
 use anysched_workload::model::{Model, ModelTask, Script};

@@ -1,7 +1,7 @@
 //! Random loads and costs.
 
 use anysched_core::{CpuId, CpuSet, Span, Time};
-use anysched_sim::Costs;
+use anysched_host::Costs;
 use anysched_workload::model::{Model, ModelTask, Script};
 use anysched_workload::rng::Rng;
 use anysched_workload::{Barrier, Channel, Lock, Op};

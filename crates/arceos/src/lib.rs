@@ -1,0 +1,190 @@
+//! ArceOS: a unikernel whose scheduler is a policy of anysched, or one of its own.
+//!
+//! The policy, its parameters and the program are named when the image is booted, not when it is
+//! built. QEMU counts instructions instead of time unless told otherwise, so that a boot takes
+//! the same time to the nanosecond whenever it is repeated.
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod console;
+mod image;
+mod log;
+mod serve;
+
+pub use console::{Outcome, TaskOutcome};
+pub use image::{Image, Kernel};
+
+pub use anysched_qemu::BootError;
+
+use anysched_core::Span;
+use anysched_qemu::{self as qemu, Running};
+use console::Console;
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
+
+/// How the machine's time passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// An instruction takes a nanosecond; the same run again takes the same time.
+    Instructions,
+    /// An instruction takes a nanosecond; while the machine is idle, time is real.
+    Real,
+    /// Each CPU runs as fast as it can, at once with the others; its times mean nothing.
+    Parallel,
+}
+
+/// One boot.
+#[derive(Clone, Debug)]
+pub struct Boot {
+    /// The image.
+    pub image: Image,
+    /// The policy; ArceOS's own schedulers have none.
+    pub policy: String,
+    /// Its parameters.
+    pub settings: Vec<(String, String)>,
+    /// The machine's tick, for policies that have none of their own.
+    pub tick: Option<Span>,
+    /// The program.
+    pub app: String,
+    /// Its arguments.
+    pub arguments: Vec<(String, String)>,
+    /// The tasks of the program `batch`, a line each; see its source.
+    pub tasks: Option<String>,
+    /// Whether the policy's calls and answers are recorded.
+    pub record: bool,
+    /// Whether the time that the policy's calls take is measured.
+    pub timed: bool,
+    /// How time passes.
+    pub clock: Clock,
+    /// Ports of this computer: datagrams to them reach the program's ports from
+    /// [`anysched_wire::PORT`] on.
+    pub udp_ports: Vec<u16>,
+    /// How long the kernel may be silent.
+    pub patience: Duration,
+}
+
+impl Boot {
+    /// A boot of `app` under `policy` on one CPU, its instructions counted.
+    pub fn new(policy: &str, app: &str) -> Boot {
+        let stock = Kernel::STOCK.iter().find(|(name, _)| *name == policy);
+        let kernel = stock.map_or(Kernel::Anysched, |(_, kernel)| *kernel);
+        Boot {
+            image: Image { kernel, cpus: 1, net: false },
+            policy: policy.into(),
+            settings: Vec::new(),
+            tick: None,
+            app: app.into(),
+            arguments: Vec::new(),
+            tasks: None,
+            record: false,
+            timed: false,
+            clock: Clock::Instructions,
+            udp_ports: Vec::new(),
+            patience: Duration::from_secs(120),
+        }
+    }
+
+    /// What the kernel reads when it boots.
+    fn text(&self) -> String {
+        let mut text = format!("policy {}\napp {}\n", self.policy, self.app);
+        for (word, pairs) in [("set", &self.settings), ("with", &self.arguments)] {
+            for (name, value) in pairs {
+                let _ = writeln!(text, "{word} {name} {value}");
+            }
+        }
+        if let Some(tick) = self.tick {
+            let _ = writeln!(text, "tick {}", tick.0);
+        }
+        for (word, is) in [("record", self.record), ("timed", self.timed)] {
+            if is {
+                let _ = writeln!(text, "{word}");
+            }
+        }
+        text
+    }
+
+    /// Builds the image if need be, boots it and waits for the program to end. What the program
+    /// says for people goes to `say` as it comes.
+    ///
+    /// Errors: the image could not be built, the kernel panicked, hung, or ended too soon.
+    pub fn run(&self, say: &mut dyn FnMut(&str)) -> Result<Outcome, BootError> {
+        let kernel = self.image.build()?;
+        self.run_image(&kernel, say)
+    }
+
+    /// As [`Boot::run`], with an image that has been built.
+    ///
+    /// Errors: as [`Boot::run`].
+    pub fn run_image(
+        &self,
+        kernel: &Path,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Outcome, BootError> {
+        self.run_beside(kernel, |running, console| console.listen(running, self.patience, say))
+            .map(|((), outcome)| outcome)
+    }
+
+    /// Boots an image and has `listen` hear it to its end.
+    fn run_beside<R>(
+        &self,
+        kernel: &Path,
+        listen: impl FnOnce(&mut Running, &mut Console) -> Result<R, BootError>,
+    ) -> Result<(R, Outcome), BootError> {
+        let directory = tempfile::tempdir()
+            .map_err(|error| BootError::files("the directory for temporary files", error))?;
+        let mut running = self.start(kernel, directory.path())?;
+        let mut console = Console::default();
+        let heard = listen(&mut running, &mut console)?;
+        let mut outcome = console.outcome;
+        if self.record {
+            let path = directory.path().join(LOG);
+            let sent =
+                std::fs::read(&path).map_err(|error| BootError::files(path.display(), error))?;
+            outcome.logs = log::split(&sent, usize::from(self.image.cpus))?;
+        }
+        Ok((heard, outcome))
+    }
+
+    /// Starts QEMU with `directory` for its files.
+    fn start(&self, kernel: &Path, directory: &Path) -> Result<Running, BootError> {
+        // The kernel is built for just so much.
+        let mut machine = qemu::machine(kernel, "128M")?;
+        let give = |machine: &mut std::process::Command, name: &str, text: &str| {
+            let path = directory.join(name);
+            machine.arg("-fw_cfg");
+            machine.arg(format!("name=opt/org.anysched/{name},file={}", path.display()));
+            std::fs::write(&path, text).map_err(|error| BootError::files(path.display(), error))
+        };
+        give(&mut machine, "boot", &self.text())?;
+        if let Some(tasks) = &self.tasks {
+            give(&mut machine, "tasks", tasks)?;
+        }
+        match self.clock {
+            Clock::Instructions => qemu::count_instructions(&mut machine),
+            Clock::Real => qemu::follow_real_time(&mut machine),
+            Clock::Parallel => {}
+        }
+        machine.args(["-smp", &self.image.cpus.to_string()]);
+        if self.record {
+            let path = directory.join(LOG);
+            machine.arg("-chardev").arg(format!("file,id=log,path={}", path.display()));
+            machine.args(["-device", "isa-debugcon,iobase=0xe9,chardev=log"]);
+        }
+        if !self.image.net {
+            qemu::boot_quickly(&mut machine);
+        }
+        if !self.udp_ports.is_empty() {
+            let forward = |(inside, outside)| format!(",hostfwd=udp:127.0.0.1:{outside}-:{inside}");
+            let forward: String =
+                (anysched_wire::PORT..).zip(&self.udp_ports).map(forward).collect();
+            machine.args(["-netdev", &format!("user,id=net{forward}")]);
+            machine.args(["-device", "virtio-net-pci,netdev=net"]);
+        }
+        Running::start(machine)
+    }
+}
+
+/// The file that the log is sent to.
+const LOG: &str = "log";

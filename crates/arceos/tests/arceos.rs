@@ -1,0 +1,222 @@
+//! Real boots of ArceOS: that every policy decides there as it does here, and that what goes wrong
+//! is noticed. `cargo xtask hosts` runs these.
+
+use anysched_arceos::BootError;
+use anysched_arceos::{Boot, Clock, Image, Kernel, Outcome};
+use anysched_core::Span;
+use anysched_core::recorder::{LogReader, replay};
+use anysched_policies::{POLICIES, policy};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// The programs, small: their arguments and the tasks of `batch`.
+const PROGRAMS: [(&str, &[(&str, &str)]); 6] = [
+    ("equal", &[("scale", "100")]),
+    ("unequal", &[("scale", "200")]),
+    ("yield", &[("scale", "200")]),
+    ("realtime", &[("scale", "1000")]),
+    ("occupy", &[("scale", "2000")]),
+    ("batch", &[]),
+];
+
+/// Tasks that come, compute, sleep, yield and go, for longer than a tick and for shorter.
+const TASKS: &str = "\
+0 hog c30000000
+0 yielder r40 c20000 y e
+1000 sleeper r10 c100000 s700000 e
+500000 short c1000
+2500000 waiter u4000000 c2000000 u5000000 c10
+7000000 late c9000000 s1 c9000000
+";
+
+fn boot(policy: &str, app: &str, arguments: &[(&str, &str)]) -> Boot {
+    let mut boot = Boot::new(policy, app);
+    let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
+    boot.arguments = arguments.iter().map(owned).collect();
+    boot.tasks = (app == "batch").then(|| TASKS.to_string());
+    boot.tick = Some(Span::from_ms(1));
+    boot.patience = Duration::from_secs(60);
+    boot
+}
+
+/// Does `work` for each of `jobs`, as many at a time as there are CPUs, and returns what went
+/// wrong.
+fn each<T: Sync>(jobs: &[T], work: impl Fn(&T) -> Result<(), String> + Sync) -> Vec<String> {
+    let next = AtomicUsize::new(0);
+    let wrong = Mutex::new(Vec::new());
+    let worker = || {
+        while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(why) = work(job) {
+                wrong.lock().unwrap().push(why);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        (0..std::thread::available_parallelism().map_or(1, usize::from))
+            .for_each(|_| drop(scope.spawn(worker)));
+    });
+    wrong.into_inner().unwrap()
+}
+
+fn settings(all: &[(String, String)]) -> Vec<(&str, &str)> {
+    all.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect()
+}
+
+/// Feeds a log to the policy built anew, and returns how many picks it has.
+fn replayed(log: &[u8]) -> Result<u64, String> {
+    let reader = LogReader::new(log).map_err(|error| error.to_string())?;
+    let header = reader.header();
+    let info = policy(header.policy).ok_or("no such policy")?;
+    let built = (info.build)(&header.machine, &header.settings);
+    let mut scheduler = built.map_err(|error| error.to_string())?;
+    let done = replay(log, &mut *scheduler).map_err(|error| error.to_string())?;
+    if done.unanswered { Err("the log is cut off".into()) } else { Ok(done.picks) }
+}
+
+/// Every policy runs every program to its end, twice alike to the byte, and decides in the kernel
+/// what it decides here.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts"]
+fn every_policy_decides_in_the_kernel_as_it_does_here() {
+    let image = Boot::new("fcfs", "").image.build().unwrap();
+    let jobs: Vec<_> = POLICIES
+        .iter()
+        .flat_map(|info| PROGRAMS.iter().map(move |program| (info, program)))
+        .collect();
+    let wrong = each(&jobs, |(info, (app, arguments))| {
+        let mut boot = boot(info.name, app, arguments);
+        boot.record = true;
+        let run = |boot: &Boot| -> Result<Outcome, String> {
+            let outcome = boot.run_image(&image, &mut |_| ());
+            outcome.map_err(|error| format!("{} {app}: {error}", info.name))
+        };
+        if let Some(first) = (info.rehearsal)(&[]).map_err(|error| error.to_string())? {
+            boot.settings = first;
+            let learned = run(&boot)?.learned;
+            boot.settings = learned;
+            let needs = (info.rehearsal)(&settings(&boot.settings));
+            assert_eq!(needs, Ok(None), "{}: what was learned is enough", info.name);
+        }
+        let (outcome, again) = (run(&boot)?, run(&boot)?);
+        if outcome != again {
+            return Err(format!("{} {app}: two boots differ", info.name));
+        }
+        let picks = replayed(&outcome.logs[0]);
+        let picks = picks.map_err(|why| format!("{} {app}: {why}", info.name))?;
+        let dispatches: u64 = outcome.tasks.iter().filter_map(|task| task.dispatches).sum();
+        if picks < dispatches || dispatches < outcome.tasks.len() as u64 {
+            return Err(format!("{} {app}: {picks} picks, {dispatches} counted", info.name));
+        }
+        Ok(())
+    });
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), jobs.len(), wrong.join("\n"));
+}
+
+/// ArceOS's own schedulers run the same programs.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts"]
+fn stock_schedulers_run_the_same_programs() {
+    for (name, kernel) in Kernel::STOCK {
+        let image = Image { kernel, cpus: 1, net: false }.build().unwrap();
+        let wrong = each(&PROGRAMS, |(app, arguments)| {
+            let outcome = boot(name, app, arguments).run_image(&image, &mut |_| ());
+            let outcome = outcome.map_err(|error| format!("{name} {app}: {error}"))?;
+            let unfinished = outcome.tasks.iter().find(|task| task.finish <= task.arrival);
+            unfinished.map_or(Ok(()), |task| Err(format!("{name} {app}: {}", task.name)))
+        });
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+}
+
+/// A yield of one of four tasks, with some 150 instructions of work between two, takes at most a
+/// quarter more than under ArceOS's own scheduler: for what else a policy here knows, of time and
+/// slices, that is the price.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts"]
+fn yields_cost_little_more_than_under_schedulers_of_arceos() {
+    let arguments = [("groups", "5000,5000,5000,5000"), ("iterations", "11")];
+    let cost = |policy: &str| {
+        let outcome = boot(policy, "yield", &arguments).run(&mut |_| ()).unwrap();
+        let last = outcome.tasks.iter().map(|task| task.finish).max().unwrap();
+        last.since(outcome.tasks[0].arrival).0 / (4 * 5000)
+    };
+    for (ours, stock) in [("rr", "stock-rr"), ("cfs-arceos", "stock-cfs")] {
+        let (here, there) = (cost(ours), cost(stock));
+        assert!(here * 100 <= there * 125, "{ours} {here} instructions a yield, {stock} {there}");
+    }
+}
+
+/// Under a policy that goes by work, short tasks of a batch end first; under first come, first
+/// served they end in the order in which they came, each after the work of those before.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts"]
+fn a_batch_ends_in_the_order_of_the_policy() {
+    let tasks = "0 long c9000000\n0 middle c5000000\n0 short c1000000\n";
+    let finish = |policy: &str| -> Vec<u64> {
+        let mut boot = boot(policy, "batch", &[]);
+        boot.tasks = Some(tasks.into());
+        let outcome = boot.run(&mut |_| ()).unwrap();
+        outcome.tasks.iter().map(|task| task.finish.since(task.arrival).0 / 100_000).collect()
+    };
+    // In tenths of a millisecond; what is above the work is the kernel's.
+    let near = |found: Vec<u64>, expected: [u64; 3]| {
+        let far = found
+            .iter()
+            .zip(expected)
+            .any(|(found, expected)| !(expected..=expected + 1 + expected / 20).contains(found));
+        assert!(!far, "{found:?}, expected {expected:?}");
+    };
+    near(finish("fcfs"), [90, 140, 150]);
+    near(finish("sjf"), [150, 60, 10]);
+    near(finish("stock-fifo"), [90, 140, 150]);
+}
+
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts"]
+fn what_goes_wrong_is_noticed() {
+    let run = |how: &str| {
+        let mut boot = boot("fcfs", "fault", &[("how", how)]);
+        boot.patience = Duration::from_secs(10);
+        boot.run(&mut |_| ()).unwrap_err()
+    };
+    let error = run("panic");
+    let told = matches!(&error, BootError::Panicked { message } if message.ends_with("to panic"));
+    assert!(told, "{error}");
+    let error = run("leave");
+    let told = matches!(&error, BootError::Unfinished { last, .. } if last == "program fault");
+    assert!(told, "{error}");
+    let error = run("hang");
+    let told = matches!(&error, BootError::Hung { last, .. } if last == "program fault");
+    assert!(told, "{error}");
+    let error = boot("no-such", "equal", &[]).run(&mut |_| ()).unwrap_err().to_string();
+    assert!(error.contains("there is no policy \"no-such\""), "{error}");
+    let error = boot("fcfs", "no-such", &[]).run(&mut |_| ()).unwrap_err().to_string();
+    assert!(error.contains("there is no program \"no-such\""), "{error}");
+}
+
+/// Four CPUs, each with a policy of its own: every program ends, one CPU after the other and all
+/// at once, and each CPU's decisions are its policy's.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts"]
+fn several_cpus_run_the_programs() {
+    let image = Image { kernel: Kernel::Anysched, cpus: 4, net: false };
+    let path = image.build().unwrap();
+    let jobs: Vec<_> = ["fcfs", "rr", "cfs", "m-rsf", "gfs"]
+        .into_iter()
+        .flat_map(|policy| PROGRAMS.iter().map(move |program| (policy, program)))
+        .flat_map(|(policy, program)| {
+            [Clock::Instructions, Clock::Parallel].map(|clock| (policy, program, clock))
+        })
+        .collect();
+    let wrong = each(&jobs, |&(policy, (app, arguments), clock)| {
+        let boot = Boot { image, clock, record: true, ..boot(policy, app, arguments) };
+        let outcome = boot.run_image(&path, &mut |_| ());
+        let outcome = outcome.map_err(|error| format!("{policy} {app} {clock:?}: {error}"))?;
+        let told = |why| format!("{policy} {app} {clock:?}: {why}");
+        let picks = outcome.logs.iter().map(|log| replayed(log)).collect::<Result<Vec<_>, _>>();
+        let busy = picks.map_err(told)?.into_iter().filter(|picks| *picks > 1).count();
+        if busy < 2 { Err(told(format!("{busy} CPUs did anything"))) } else { Ok(()) }
+    });
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), jobs.len(), wrong.join("\n"));
+}

@@ -1,0 +1,266 @@
+//! A load of requests for a server that runs in a kernel. Clients on this computer send a request
+//! each, wait for the answer and send the next at once, as `anysched_wire` describes them.
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod report;
+
+use anysched_core::Span;
+use anysched_wire::{Answer, Datagram, LONGEST, Request};
+use anysched_workload::rng::Rng;
+use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::str::FromStr;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use report::{Answered, Sample};
+pub use report::{Class, Report, Spread};
+
+/// What the clients do.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// How many there are, 1 at least.
+    pub clients: u16,
+    /// Requests of each.
+    pub requests: u32,
+    /// What requests cost; not empty.
+    pub costs: Vec<Cost>,
+    /// What the order of the costs is drawn with.
+    pub seed: u64,
+    /// Bytes of a request and of its answer, [`anysched_wire::SHORTEST`] to [`LONGEST`].
+    pub size: u16,
+    /// A request that is not answered for so long is lost. It is not sent again.
+    pub timeout: Duration,
+    /// Whether clients wait for each other, so that the requests of a round are sent at once.
+    pub rounds: bool,
+}
+
+/// What some of the requests cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// CPU time that each of them needs.
+    pub work: Span,
+    /// How many of them there are, in proportion to others.
+    pub weight: u16,
+}
+
+impl FromStr for Cost {
+    type Err = String;
+
+    /// Reads `1ms*9`, or `1ms`, whose weight is 1.
+    fn from_str(text: &str) -> Result<Cost, String> {
+        let (work, weight) = text.split_once('*').unwrap_or((text, "1"));
+        let work = Span::parse(work)?;
+        if work.0 > anysched_wire::DEAREST {
+            return Err(format!("a request costs at most {}", Span(anysched_wire::DEAREST)));
+        }
+        let weight = weight.trim().parse().ok().filter(|weight| (1..=1000).contains(weight));
+        let weight = weight.ok_or("a weight is a whole number from 1 to 1000, as in 1ms*9")?;
+        Ok(Cost { work, weight })
+    }
+}
+
+/// What all clients share.
+struct Shared<'a> {
+    load: &'a Load,
+    start: Instant,
+    round: Barrier,
+    stop: &'a AtomicBool,
+    answered: &'a AtomicU64,
+    strays: AtomicU64,
+}
+
+impl Load {
+    /// What each request costs, as a position in `costs`: that of request `r` of client `c` is at
+    /// `r · clients + c`. They are dealt from decks that hold each cost as often as its weight
+    /// says, each shuffled: every deck has the exact mix.
+    fn deal(&self) -> Vec<u16> {
+        let weights = (0u16..).zip(&self.costs);
+        let deck: Vec<u16> = weights
+            .flat_map(|(class, cost)| std::iter::repeat_n(class, usize::from(cost.weight)))
+            .collect();
+        let wanted = usize::from(self.clients) * self.requests as usize;
+        let mut rng = Rng::stream(self.seed, "costs of requests");
+        let mut dealt = Vec::with_capacity(wanted + deck.len());
+        while dealt.len() < wanted {
+            let first = dealt.len();
+            dealt.extend_from_slice(&deck);
+            for left in (1..deck.len()).rev() {
+                dealt.swap(first + left, first + rng.below(left as u64 + 1) as usize);
+            }
+        }
+        dealt.truncate(wanted);
+        dealt
+    }
+
+    /// Sends all requests, those of client `c` to the `c % servers.len()`-th of `servers`, and
+    /// waits for the answers. `answered` counts them as they come; once `stop` is set, no more are
+    /// sent, and what has not been sent is not in the report.
+    ///
+    /// Errors: the network of this computer fails.
+    pub fn run(
+        &self,
+        servers: &[SocketAddr],
+        answered: &AtomicU64,
+        stop: &AtomicBool,
+    ) -> io::Result<Report> {
+        let classes = self.deal();
+        let sockets: io::Result<Vec<UdpSocket>> = (0..usize::from(self.clients))
+            .map(|client| connected(servers[client % servers.len()]))
+            .collect();
+        let sockets = sockets?;
+        let shared = Shared {
+            load: self,
+            start: Instant::now(),
+            round: Barrier::new(sockets.len()),
+            stop,
+            answered,
+            strays: AtomicU64::new(0),
+        };
+        let samples: io::Result<Vec<Vec<Sample>>> = std::thread::scope(|scope| {
+            let (shared, classes) = (&shared, &classes);
+            let run = |(client, socket)| {
+                let own = classes.iter().skip(client).step_by(usize::from(self.clients)).copied();
+                scope.spawn(move || shared.client(&socket, own))
+            };
+            let clients: Vec<_> = sockets.into_iter().enumerate().map(run).collect();
+            let ends = clients.into_iter().map(|client| client.join());
+            ends.map(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        });
+        Ok(Report::new(&self.costs, &samples?.concat(), shared.strays.into_inner()))
+    }
+}
+
+/// A socket of this computer that talks to `server` only.
+fn connected(server: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    socket.connect(server)?;
+    Ok(socket)
+}
+
+impl Shared<'_> {
+    /// One client, whose requests are of these classes.
+    fn client(
+        &self,
+        socket: &UdpSocket,
+        classes: impl Iterator<Item = u16>,
+    ) -> io::Result<Vec<Sample>> {
+        let mut samples = Vec::with_capacity(self.load.requests as usize);
+        let mut fault = None;
+        for (number, class) in (0u64..).zip(classes) {
+            if self.load.rounds {
+                self.round.wait();
+            }
+            // Others may still wait for this client at the start of their rounds.
+            if fault.is_some() || self.stop.load(Relaxed) {
+                continue;
+            }
+            match self.ask(socket, number, class) {
+                Ok(sample) => samples.push(sample),
+                Err(error) => fault = Some(error),
+            }
+        }
+        fault.map_or(Ok(samples), Err)
+    }
+
+    /// Sends a request and waits for its answer.
+    fn ask(&self, socket: &UdpSocket, number: u64, class: u16) -> io::Result<Sample> {
+        let cost = self.load.costs[usize::from(class)].work.0;
+        let mut bytes = [0; LONGEST];
+        let sent_at = Instant::now();
+        let sent = nanoseconds(sent_at - self.start);
+        let length = Datagram::Request(Request { number, sent, cost }).encode(&mut bytes);
+        let length = length.max(usize::from(self.load.size).min(LONGEST));
+        let asked = socket.send(&bytes[..length]);
+        let answer = asked.and_then(|_| self.answer(socket, number, sent_at + self.load.timeout));
+        let answered = match answer {
+            Ok(answer) => answer.map(|answer| {
+                let at = nanoseconds(self.start.elapsed());
+                self.answered.fetch_add(1, Relaxed);
+                Answered::new(at, at - sent, &answer)
+            }),
+            // Nobody listens there any more.
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Sample { class, sent, answered })
+    }
+
+    /// Waits for the answer to request `number`; `None`: there was none until `deadline`.
+    fn answer(
+        &self,
+        socket: &UdpSocket,
+        number: u64,
+        deadline: Instant,
+    ) -> io::Result<Option<Answer>> {
+        let mut bytes = [0; LONGEST];
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            socket.set_read_timeout(Some(left))?;
+            match socket.recv(&mut bytes) {
+                Ok(length) => match Datagram::decode(&bytes[..length]) {
+                    Some(Datagram::Answer(answer)) if answer.number == number => {
+                        return Ok(Some(answer));
+                    }
+                    // Garbage, or the answer to a request that was given up.
+                    _ => _ = self.strays.fetch_add(1, Relaxed),
+                },
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
+                    _ => return Err(error),
+                },
+            }
+        }
+    }
+}
+
+/// Waits until all of `servers` answer a hello, for `patience` at most. Returns whether they do.
+///
+/// Errors: the network of this computer fails.
+pub fn greet(servers: &[SocketAddr], patience: Duration) -> io::Result<bool> {
+    const BETWEEN: Duration = Duration::from_millis(100);
+    let deadline = Instant::now() + patience;
+    let mut bytes = [0; LONGEST];
+    for &server in servers {
+        let socket = connected(server)?;
+        socket.set_read_timeout(Some(BETWEEN))?;
+        loop {
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+            let length = Datagram::Hello.encode(&mut bytes);
+            // Until the server listens, this or the next may be refused.
+            let heard = socket.send(&bytes[..length]).and_then(|_| socket.recv(&mut bytes));
+            match heard {
+                Ok(length) if Datagram::decode(&bytes[..length]) == Some(Datagram::Hello) => break,
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                    std::thread::sleep(BETWEEN);
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Tells `server` that it is no longer needed.
+///
+/// Errors: the network of this computer fails.
+pub fn quit(server: SocketAddr) -> io::Result<()> {
+    let mut bytes = [0; LONGEST];
+    let length = Datagram::Quit.encode(&mut bytes);
+    connected(server)?.send(&bytes[..length]).map(|_| ())
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! What scheduling costs. All zero by default, so that a pure policy can be seen.
+
+use anysched_core::machine::{Distance, Level};
+use anysched_core::{Machine, Span};
+
+/// Costs in CPU time, charged to the CPU that does the work, never to a task's service.
+///
+/// Policies are told how long a task ran without them, unless they are `charged`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Costs {
+    /// A CPU goes to another task than it ran last.
+    pub context_switch: Span,
+    /// A task runs on an SMT sibling of the CPU that it ran on before: they share all caches, but
+    /// not what a CPU keeps of a task's context.
+    pub migrate_thread: Span,
+    /// It runs on another core of the same last-level cache: its caches are cold there, which is
+    /// paid for at once, here and below.
+    pub migrate_core: Span,
+    /// It runs behind another last-level cache of the same node.
+    pub migrate_llc: Span,
+    /// It runs on another NUMA node.
+    pub migrate_node: Span,
+    /// Every pick.
+    pub pick_base: Span,
+    /// Every task that a pick looks at one by one, with the runqueue locked.
+    pub pick_per_item: Span,
+    /// Every enqueue, on the waker's CPU; of a timer or a device, on the CPU the task last ran on.
+    pub enqueue_base: Span,
+    /// Times log2(tasks queued + 1), every enqueue.
+    pub enqueue_log: Span,
+    /// A runqueue's lock is held this long by every enqueue and pick, and besides while a pick
+    /// looks at tasks one by one; CPUs queue for it in order. Zero: there is no lock.
+    pub lock_hold: Span,
+    /// A CPU is kicked by another.
+    pub ipi: Span,
+    /// A tick.
+    pub timer_irq: Span,
+    /// Policies are told that a task ran for what it cost to go to it and to interrupt it, too,
+    /// and slices have that in them: kernels that read the clock once between two tasks cannot
+    /// tell them apart.
+    pub charged: bool,
+}
+
+impl Costs {
+    /// Whether everything is free.
+    pub fn are_zero(&self) -> bool {
+        Costs { charged: false, ..self.clone() } == Costs::default()
+    }
+
+    /// The cost of running a task at this distance from where it ran before.
+    pub fn migration(&self, distance: Distance) -> Span {
+        match distance {
+            Distance::Same => Span::ZERO,
+            Distance::Shares(Level::Core) => self.migrate_thread,
+            Distance::Shares(Level::Llc) => self.migrate_core,
+            Distance::Shares(Level::Package | Level::Node) => self.migrate_llc,
+            Distance::Shares(Level::Machine) => self.migrate_node,
+        }
+    }
+
+    /// The cost of adding a task to a runqueue that has `queued` tasks.
+    pub fn enqueue(&self, queued: u32) -> Span {
+        // log2(n + 1) to three binary digits after the point: the model needs no more, and
+        // integers are the same everywhere.
+        let n = u64::from(queued) + 1;
+        let exponent = u64::from(n.ilog2());
+        let fraction = ((n << 3) >> exponent) - 8;
+        self.enqueue_base + self.enqueue_log.scaled(exponent * 8 + fraction, 8)
+    }
+}
+
+/// When CPUs are taken into use and out of it, and how fast they are together.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The machine.
+    pub machine: Machine,
+    /// What scheduling costs.
+    pub costs: Costs,
+    /// Speed of a CPU with a busy SMT sibling in 1/1024 of its speed alone; `1 ..= 1024`.
+    pub smt_speed: u32,
+    /// Times at which a CPU goes offline (`false`) or online (`true`), in time order.
+    pub hotplug: Vec<(anysched_core::Time, anysched_core::CpuId, bool)>,
+    /// When the run ends at the latest.
+    pub until: anysched_core::Time,
+}
+
+impl Setup {
+    /// The machine with no costs and no end.
+    pub fn new(machine: Machine) -> Setup {
+        Setup {
+            machine,
+            costs: Costs::default(),
+            smt_speed: 1024,
+            hotplug: Vec::new(),
+            until: anysched_core::Time::NEVER,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enqueue_grows_with_the_logarithm() {
+        let costs = Costs { enqueue_log: Span(800), ..Costs::default() };
+        assert_eq!([0, 1, 3, 7, 1023].map(|n| costs.enqueue(n).0), [0, 800, 1600, 2400, 8000]);
+        assert_eq!(costs.enqueue(2), Span(1200)); // log2 3 = 1.58, linear between powers
+    }
+
+    #[test]
+    fn migration_costs_by_distance() {
+        let costs = Costs {
+            migrate_thread: Span(2),
+            migrate_core: Span(5),
+            migrate_llc: Span(10),
+            migrate_node: Span(30),
+            ..Costs::default()
+        };
+        let machine = Machine::parse("2 nodes x 2 packages x 2 cores x 2 threads").unwrap();
+        let cost = |to| {
+            let cpu = anysched_core::CpuId;
+            costs.migration(machine.distance(cpu(0), cpu(to))).0
+        };
+        assert_eq!([0, 1, 2, 4, 8].map(cost), [0, 2, 5, 10, 30]);
+    }
+}
