@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-use anysched_topology;
+use anysched_topology as topology;
 
 fuzz_target!(|data: &[u8]| {
     for name in ["fuzz.xml", "fuzz.json"] {
