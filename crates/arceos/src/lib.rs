@@ -7,33 +7,26 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod calibrate;
 mod console;
+mod host;
 mod image;
 mod log;
 mod serve;
 
 pub use console::{Outcome, TaskOutcome};
+pub use host::{ArceOs, HOST};
 pub use image::{Image, Kernel};
 
 pub use anysched_qemu::BootError;
 
 use anysched_core::Span;
+pub use anysched_host::Clock;
 use anysched_qemu::{self as qemu, Running};
 use console::Console;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
-
-/// How the machine's time passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clock {
-    /// An instruction takes a nanosecond; the same run again takes the same time.
-    Instructions,
-    /// An instruction takes a nanosecond; while the machine is idle, time is real.
-    Real,
-    /// Each CPU runs as fast as it can, at once with the others; its times mean nothing.
-    Parallel,
-}
 
 /// One boot.
 #[derive(Clone, Debug)]

@@ -1,8 +1,10 @@
-//! What can be typed.
+//! Command-line arguments.
 
 use crate::bench::args::BenchCommand;
+use crate::hosts;
 use anysched_clients::Cost;
 use anysched_core::Span;
+use anysched_host::HostInfo;
 use anysched_policies::POLICIES;
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
@@ -30,9 +32,10 @@ pub enum Command {
     /// Run a benchmark in simulation and print its report for each policy
     #[command(subcommand)]
     Bench(BenchCommand),
-    /// Boot a real kernel whose scheduler is a policy, and print what came of it
-    #[command(subcommand)]
-    Boot(BootCommand),
+    /// Boot a kernel whose scheduler is a policy, run one of its programs and print what came of it
+    Boot(BootArgs),
+    /// List the hosts: where runs can be made, and what each can do
+    Hosts(HostsArgs),
     /// Measure what scheduling costs in a real kernel under each policy, for simulations of it
     Calibrate(CalibrateArgs),
     /// Run an experiment in a real kernel and in a simulation with costs measured there, and print
@@ -105,9 +108,8 @@ pub struct RunArgs {
     /// How many seeds each row has, instead of the file's
     #[arg(long, value_parser = whole::<u32>(1..=100_000), allow_negative_numbers = true)]
     pub seeds: Option<u32>,
-    /// Where the runs are made
-    #[arg(long, value_enum, default_value_t = HostName::Sim)]
-    pub host: HostName,
+    #[command(flatten)]
+    pub host: HostArgs,
     /// What is printed
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
@@ -130,13 +132,17 @@ pub struct RunArgs {
     pub jobs: Option<u16>,
 }
 
-/// Where an experiment's runs are made.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HostName {
-    /// In the simulator
-    Sim,
-    /// In the unikernel ArceOS, booted in QEMU for each run; an instruction takes a nanosecond
-    Arceos,
+/// Where runs are made.
+#[derive(clap::Args, Debug)]
+pub struct HostArgs {
+    /// Where the runs are made
+    #[arg(
+        long,
+        value_name = "HOST",
+        value_parser = hosts::parser(),
+        default_value = hosts::usual()
+    )]
+    pub host: &'static HostInfo,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,6 +159,8 @@ pub enum Format {
 pub struct PlotArgs {
     #[command(flatten)]
     pub selection: Selection,
+    #[command(flatten)]
+    pub host: HostArgs,
     /// The axis of the experiment over which a line per policy is drawn, for example `scenario` or
     /// `machine.cpus`
     #[arg(long, value_name = "AXIS")]
@@ -195,10 +203,15 @@ pub struct ReproduceArgs {
     /// Smaller experiments, as their files say: for a first look
     #[arg(long)]
     pub quick: bool,
-    /// Where the runs are made; experiments for other hosts than the simulator are in folders of
+    /// Where the runs are made; experiments for other hosts than the usual one are in folders of
     /// their names
-    #[arg(long, value_enum, default_value_t = HostName::Sim)]
-    pub host: HostName,
+    #[arg(
+        long,
+        value_name = "HOST",
+        value_parser = hosts::parser(),
+        default_value = hosts::usual()
+    )]
+    pub host: &'static HostInfo,
     /// Where the folders of the papers are
     #[arg(long, default_value = "experiments", value_name = "DIR")]
     pub experiments: PathBuf,
@@ -233,6 +246,8 @@ pub struct TuneArgs {
     /// CPUs of the machine [default: 1]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub cpus: Option<u16>,
+    #[command(flatten)]
+    pub host: HostArgs,
     /// The policies that are tuned, m-rsf and mlfq; with a file, the label of one
     #[arg(long, value_name = "NAME,…")]
     pub policy: Vec<String>,
@@ -275,19 +290,22 @@ pub enum ObjectiveName {
     P99,
 }
 
-#[derive(Subcommand, Debug)]
-pub enum BootCommand {
-    /// The unikernel ArceOS in QEMU
-    Arceos(ArceosArgs),
+#[derive(clap::Args, Debug)]
+pub struct HostsArgs {
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = PlainFormat::Table)]
+    pub format: PlainFormat,
 }
 
 #[derive(clap::Args, Debug)]
-pub struct ArceosArgs {
-    /// The policies, a boot each; stock-fifo, stock-rr and stock-cfs are ArceOS's own
+pub struct BootArgs {
+    /// The kernel
+    #[arg(value_parser = hosts::parser())]
+    pub host: &'static HostInfo,
+    /// The policies, a boot each; `hosts` lists the kernel's own schedulers, which can be named too
     #[arg(long, value_delimiter = ',', value_name = "NAME,…", required = true)]
     pub policy: Vec<String>,
-    /// The program: equal, unequal, yield, realtime, occupy, calibrate, or the server udp, on which
-    /// this computer puts a load
+    /// The program, of those that `hosts` lists; on a server, this computer puts a load
     #[arg(long, value_name = "NAME")]
     pub app: String,
     /// A parameter of the policies, for example quantum=10ms; a value `@FILE` is read from there
@@ -330,7 +348,7 @@ pub struct ArceosArgs {
 
 /// What clients of this computer ask of a server in a kernel.
 #[derive(clap::Args, Debug)]
-#[command(next_help_heading = "Load of the server udp")]
+#[command(next_help_heading = "Load of a server")]
 pub struct ClientArgs {
     /// Clients: each sends a request, waits for the answer and sends the next [default: 40]
     #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=512))]
@@ -361,25 +379,18 @@ const SIZES: RangeInclusive<u64> = anysched_wire::SHORTEST as u64..=anysched_wir
 #[derive(clap::Args, Debug)]
 pub struct CalibrateArgs {
     /// The kernel
-    #[arg(value_enum)]
-    pub host: KernelName,
+    #[arg(value_parser = hosts::parser())]
+    pub host: &'static HostInfo,
     /// An experiment, whose policies are measured as they are set there
     #[arg(value_name = "FILE.toml")]
     pub file: Option<PathBuf>,
-    /// These policies; stock-fifo, stock-rr and stock-cfs are ArceOS's own [default: all of its
-    /// form and its own]
+    /// These policies; `hosts` lists the kernel's own schedulers, which can be named too [default:
+    /// those that the kernel has, in both forms]
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     pub policy: Vec<String>,
     /// What is printed
     #[arg(long, value_enum, default_value_t = CalibrateFormat::Table)]
     pub format: CalibrateFormat,
-}
-
-/// A kernel that can be booted.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KernelName {
-    /// The unikernel ArceOS, booted in QEMU
-    Arceos,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -397,6 +408,14 @@ pub struct PredictArgs {
     /// Experiments whose `[machine]` names measured costs
     #[arg(value_name = "FILE.toml", required = true)]
     pub files: Vec<PathBuf>,
+    /// The kernel that is predicted
+    #[arg(
+        long,
+        value_name = "HOST",
+        value_parser = hosts::parser(),
+        default_value = hosts::measured()
+    )]
+    pub host: &'static HostInfo,
     /// What is compared [default: what each experiment reports, as far as it is a time]
     #[arg(long, value_delimiter = ',', value_name = "METRIC,…")]
     pub column: Vec<String>,
@@ -423,12 +442,16 @@ pub enum PredictFormat {
 pub struct CheckArgs {
     #[command(flatten)]
     pub selection: Selection,
+    #[command(flatten)]
+    pub host: HostArgs,
 }
 
 #[derive(clap::Args, Debug)]
 pub struct GanttArgs {
     #[command(flatten)]
     pub selection: Selection,
+    #[command(flatten)]
+    pub host: HostArgs,
     /// Which combination of axis values, counted from 0 as `check` lists them
     #[arg(
         long,

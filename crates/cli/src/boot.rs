@@ -1,61 +1,80 @@
-//! `anysched boot`: a real kernel under a policy.
+//! `anysched boot`: a kernel under a policy.
 
-use crate::args::{ArceosArgs, BootCommand, Format};
-use crate::kernel::{self, ArceOs};
+use crate::args::{BootArgs, Format};
 use crate::output::{self, Failure, write_whole};
-use crate::run::{TraceFormat, write_events};
+use crate::run::{TraceFormat, write_traced};
 use crate::serve;
-use anysched_arceos::{Boot, Clock, Kernel, Outcome};
 use anysched_core::Machine;
-use anysched_core::registry::{PolicyInfo, changed};
+use anysched_core::registry::{PolicyInfo, Settings};
+use anysched_host::{
+    By, Clock, Host, Options, Order, Outcome, Program, Setup, Stage, Watch, Work, as_text,
+    rehearsed,
+};
 use anysched_lab::{HostedRun, PolicyUsed, Results, output as formats};
+use anysched_policies::policy;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-pub fn boot(command: &BootCommand) -> Result<(), Failure> {
-    match command {
-        BootCommand::Arceos(args) => arceos(args),
-    }
-}
 
 /// A scheduler of the table.
 pub struct Row {
-    pub boot: Boot,
-    /// `None`: one of ArceOS's own.
+    /// The policy, or one of the host's own schedulers.
+    pub name: &'static str,
+    /// `None`: one of the host's own.
     pub info: Option<&'static PolicyInfo>,
+    pub settings: Settings,
 }
 
-fn arceos(args: &ArceosArgs) -> Result<(), Failure> {
-    if args.app == serve::APP {
+impl Row {
+    /// Who schedules, with these settings.
+    pub fn by<'a>(&self, settings: &'a Settings) -> By<'a> {
+        match self.info {
+            Some(info) => By::Policy(info, as_text(settings)),
+            None => By::Own(self.name),
+        }
+    }
+
+    /// The scheduler as results have it.
+    pub fn used(&self) -> PolicyUsed {
+        let of_host = PolicyUsed::of_host(self.name);
+        let nature = self.info.and_then(|info| (info.nature)(&as_text(&self.settings)).ok());
+        PolicyUsed {
+            settings: self.settings.clone(),
+            nature: nature.unwrap_or(of_host.nature),
+            ..of_host
+        }
+    }
+}
+
+pub fn boot(args: &BootArgs) -> Result<(), Failure> {
+    if args.host.server == Some(args.app.as_str()) {
         return serve::serve(args);
     }
-    serve::require_no_load(&args.clients)?;
+    serve::require_no_load(args)?;
+    if args.host.programs.iter().all(|program| program.name != args.app) {
+        return Err(args.host.no_program(&args.app).into());
+    }
     let trace = args.trace.as_deref().map(TraceFormat::of).transpose()?;
     for path in args.trace.iter().chain(&args.record).chain(&args.learned) {
         output::require_place(path)?;
     }
-    let rows = args.policy.iter().map(|name| row(args, name)).collect::<Result<Vec<_>, _>>()?;
-    let host = ArceOs::new(Duration::from_nanos(args.timeout.0));
+    let setup = setup(args)?;
+    let rows = rows(args, &setup)?;
+    let host = open(args);
     let mut runs = Vec::new();
     for row in &rows {
-        let name = &row.boot.policy;
-        let mut say = |line: &str| eprintln!("{name}: {line}");
-        let outcome = rehearsed(&host, row, &mut say)?;
-        let beside = |path: &Path| beside(path, name, rows.len());
+        let beside = |path: &PathBuf| beside(path, row.name, rows.len());
+        let trace = args.trace.as_ref().map(beside).zip(trace);
+        let outcome = run(args, &*host, row, &setup, trace)?;
         if let Some(path) = &args.record {
             write_logs(&beside(path), &outcome)?;
         }
-        if let (Some(path), Some(format)) = (&args.trace, trace) {
-            write_trace(&beside(path), format, &outcome)?;
-        }
         if let Some(path) = &args.learned {
-            write_learned(&beside(path), name, &outcome)?;
+            write_learned(&beside(path), args, row.name, &outcome.learned)?;
         }
-        say_values(args, name, &outcome);
-        runs.push(HostedRun { policy: used(row), hosted: kernel::hosted(outcome) });
+        say_values(args, row.name, &outcome);
+        runs.push(HostedRun { policy: row.used(), outcome });
     }
-    let results = results(args, runs);
+    let results = results(args, &*host, &setup, runs);
     output::print(&match args.format {
         Format::Table => formats::table(&results),
         Format::Json => formats::json(&results),
@@ -63,8 +82,58 @@ fn arceos(args: &ArceosArgs) -> Result<(), Failure> {
     })
 }
 
+/// Makes the run of a row; before it, a rehearsal if its policy needs to know the program.
+fn run(
+    args: &BootArgs,
+    host: &dyn Host,
+    row: &Row,
+    setup: &Setup,
+    trace: Option<(PathBuf, TraceFormat)>,
+) -> Result<Outcome, Failure> {
+    let say = |line: &str| eprintln!("{}: {line}", row.name);
+    let arguments = pairs("--with", &args.with)?;
+    let order = |settings: &Settings, mut watch: Watch<'_>| {
+        let program = Program { name: args.app.clone(), arguments: arguments.clone() };
+        let work = Work::Program(program);
+        let (by, vms) = (row.by(settings), Vec::new());
+        host.run(Order { by, setup, work, vms, watch: watch.reborrow() })
+    };
+    let counts = |settings: &Settings| -> Result<Outcome, Failure> {
+        let (mut say, record) = (say, args.record.is_some());
+        match &trace {
+            None => Ok(order(settings, Watch { trace: None, record, say: Some(&mut say) })?),
+            Some((path, format)) => write_traced(path, *format, setup.machine.cpus(), |sink| {
+                order(settings, Watch { trace: Some(sink), record, say: Some(&mut say) })
+            }),
+        }
+    };
+    let Some(info) = row.info else { return counts(&row.settings) };
+    let (mut outcome, taught) = rehearsed(
+        info,
+        &row.settings,
+        |stage, settings| match stage {
+            Stage::Run => {
+                if *settings != row.settings {
+                    say("run with what was learned");
+                }
+                counts(settings)
+            }
+            Stage::Rehearsal => {
+                say("rehearsal");
+                let mut say = say;
+                Ok(order(settings, Watch { say: Some(&mut say), ..Watch::default() })?)
+            }
+        },
+        |outcome: Outcome| outcome.learned,
+    )?;
+    if let Some(taught) = taught {
+        outcome.learned = taught;
+    }
+    Ok(outcome)
+}
+
 /// What the program measured besides tasks.
-fn say_values(args: &ArceosArgs, name: &str, outcome: &Outcome) {
+fn say_values(args: &BootArgs, name: &str, outcome: &Outcome) {
     if args.format == Format::Table {
         for (value, number) in &outcome.values {
             eprintln!("{name}: {value} = {number}");
@@ -72,26 +141,15 @@ fn say_values(args: &ArceosArgs, name: &str, outcome: &Outcome) {
     }
 }
 
-fn results(args: &ArceosArgs, runs: Vec<HostedRun>) -> Results {
-    let cpus = if args.smp == 1 { "1 CPU".into() } else { format!("{} CPUs", args.smp) };
-    let clock = match clock(args) {
-        Clock::Instructions => "an instruction is a nanosecond",
-        Clock::Real => "an instruction is a nanosecond, idle time is real",
-        Clock::Parallel => "CPUs run at once, times mean nothing",
-    };
-    let title = format!("ArceOS: {}", args.app);
+fn results(args: &BootArgs, host: &dyn Host, setup: &Setup, runs: Vec<HostedRun>) -> Results {
+    let info = args.host;
+    let title = format!("{}: {}", info.title, args.app);
     let question = "What does a real kernel make of it?";
     let with = args.with.join(", ");
     let load = if with.is_empty() { args.app.clone() } else { format!("{}: {with}", args.app) };
-    let machine = format!("{cpus} in QEMU, {clock}");
-    let shown: Vec<&str> = COLUMNS.to_vec();
-    Results::of_host(
-        "arceos",
-        [&title, question],
-        [&machine, &load, "the kernel's own"],
-        &shown,
-        runs,
-    )
+    let machine = host.machine(setup);
+    let costs = info.costs.unwrap_or("none");
+    Results::of_host(info, [&title, question], [&machine, &load, costs], &COLUMNS, runs)
 }
 
 /// What is shown, where there is data.
@@ -105,55 +163,55 @@ const COLUMNS: [&str; 7] = [
     "context_switches",
 ];
 
-fn clock(args: &ArceosArgs) -> Clock {
-    if args.real_time {
-        Clock::Real
-    } else if args.smp > 1 && !args.icount {
-        Clock::Parallel
-    } else {
-        Clock::Instructions
-    }
+/// Opens the host as the arguments want it.
+pub fn open(args: &BootArgs) -> Box<dyn Host> {
+    let clock = match (args.real_time, args.icount) {
+        (true, _) => Some(Clock::Real),
+        (false, true) => Some(Clock::Instructions),
+        (false, false) => None,
+    };
+    (args.host.open)(&Options { silence: Some(args.timeout), clock })
 }
 
-/// The boot of a scheduler, checked.
-pub fn row(args: &ArceosArgs, name: &str) -> Result<Row, Failure> {
-    let mut boot = Boot::new(name, &args.app);
-    boot.clock = clock(args);
-    complete(args, boot)
+/// The machine that is booted.
+pub fn setup(args: &BootArgs) -> Result<Setup, Failure> {
+    let machine = Machine::flat(args.smp.into()).map_err(|error| error.to_string())?;
+    Ok(Setup::new(machine.with_tick(args.tick)))
 }
 
-/// `boot` with what is common to all programs, checked.
-pub fn complete(args: &ArceosArgs, mut boot: Boot) -> Result<Row, Failure> {
-    let name = boot.policy.clone();
-    boot.image.cpus = args.smp;
-    boot.tick = args.tick;
-    boot.record = args.record.is_some() || args.trace.is_some();
-    boot.patience = Duration::from_nanos(args.timeout.0);
-    boot.arguments.extend(pairs("--with", &args.with)?);
-    if boot.image.kernel != Kernel::Anysched {
-        if boot.record {
+/// The schedulers of the table, checked.
+pub fn rows(args: &BootArgs, setup: &Setup) -> Result<Vec<Row>, Failure> {
+    args.policy.iter().map(|name| row(args, name, setup)).collect()
+}
+
+fn row(args: &BootArgs, name: &str, setup: &Setup) -> Result<Row, Failure> {
+    if let Some(name) = args.host.schedulers.iter().find(|own| **own == name) {
+        if args.record.is_some() || args.trace.is_some() {
             return Err(format!("{name}: only policies can be recorded or traced").into());
         }
-        return Ok(Row { boot, info: None });
+        return Ok(Row { name, info: None, settings: Vec::new() });
     }
-    let info = anysched_policies::policy(&name).ok_or_else(|| {
-        let stock: Vec<&str> = Kernel::STOCK.iter().map(|(name, _)| *name).collect();
-        format!(
-            "there is no policy `{name}`; `anysched policies` lists them, and ArceOS has {}",
-            stock.join(", ")
-        )
-    })?;
-    boot.settings = pairs("--set", &args.set)?;
-    for (_, value) in &mut boot.settings {
+    let info = policy(name).ok_or_else(|| unknown(args.host, name))?;
+    let mut settings = pairs("--set", &args.set)?;
+    for (_, value) in &mut settings {
         if let Some(path) = value.strip_prefix('@') {
             let text = std::fs::read_to_string(path).map_err(|why| format!("{path}: {why}"))?;
             *value = one_line(&text);
         }
     }
-    let settings = borrowed(&boot.settings);
-    let machine = Machine::flat(1).map_err(|error| error.to_string())?.with_tick(args.tick);
-    (info.build)(&machine, &settings).map_err(|error| format!("{name}: {error}"))?;
-    Ok(Row { boot, info: Some(info) })
+    let machine = Machine::flat(1).map_err(|error| error.to_string())?;
+    let machine = machine.with_tick(setup.machine.tick());
+    (info.build)(&machine, &as_text(&settings)).map_err(|error| format!("{name}: {error}"))?;
+    Ok(Row { name: info.name, info: Some(info), settings })
+}
+
+/// That `name` is no scheduler there.
+pub fn unknown(host: &anysched_host::HostInfo, name: &str) -> Failure {
+    let own = match host.schedulers {
+        [] => String::new(),
+        own => format!(", and {} has {}", host.title, own.join(", ")),
+    };
+    format!("there is no policy `{name}`; `anysched policies` lists them{own}").into()
 }
 
 /// The text of a file as a value: without comments, in one line.
@@ -162,40 +220,8 @@ fn one_line(text: &str) -> String {
     lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-fn borrowed(settings: &[(String, String)]) -> Vec<(&str, &str)> {
-    settings.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect()
-}
-
-/// Boots; before that, boots a rehearsal if the policy needs to know the program.
-pub fn rehearsed(host: &ArceOs, row: &Row, say: &mut dyn FnMut(&str)) -> Result<Outcome, Failure> {
-    let Some(info) = row.info else { return Ok(host.boot(&row.boot, say)?) };
-    let first = (info.rehearsal)(&borrowed(&row.boot.settings));
-    let Some(first) = first.map_err(|error| format!("{}: {error}", info.name))? else {
-        return Ok(host.boot(&row.boot, say)?);
-    };
-    say("rehearsal");
-    let rehearsal = Boot { settings: first, record: false, ..row.boot.clone() };
-    let learned = host.boot(&rehearsal, say)?.learned;
-    say("the run that goes by it");
-    let settings = changed(&borrowed(&row.boot.settings), &borrowed(&learned));
-    let mut outcome = host.boot(&Boot { settings, ..row.boot.clone() }, say)?;
-    // What was learned is the rehearsal's.
-    outcome.learned = learned;
-    Ok(outcome)
-}
-
-pub fn used(row: &Row) -> PolicyUsed {
-    let of_host = PolicyUsed::of_host(&row.boot.policy);
-    let nature = row.info.and_then(|info| (info.nature)(&borrowed(&row.boot.settings)).ok());
-    PolicyUsed {
-        settings: row.boot.settings.clone(),
-        nature: nature.unwrap_or(of_host.nature),
-        ..of_host
-    }
-}
-
 /// `NAME=VALUE` of each.
-fn pairs(option: &str, given: &[String]) -> Result<Vec<(String, String)>, Failure> {
+pub fn pairs(option: &str, given: &[String]) -> Result<Settings, Failure> {
     let pair = |text: &String| match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() => {
             Ok((name.trim().to_string(), value.trim().to_string()))
@@ -228,23 +254,15 @@ fn write_logs(path: &Path, outcome: &Outcome) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write_trace(path: &Path, format: TraceFormat, outcome: &Outcome) -> Result<(), Failure> {
-    if outcome.logs.len() > 1 {
-        return Err("a trace is of one CPU; --record has the decisions of each".into());
-    }
-    let log = outcome.logs.first().map(Vec::as_slice).unwrap_or_default();
-    // The program's own task is the first that the policy knows, and starts the others.
-    let name = |serial: u64| match serial.checked_sub(1) {
-        None => Some("main".to_string()),
-        Some(task) => outcome.tasks.get(task as usize).map(|task| task.name.clone()),
-    };
-    write_events(path, format, log, name)
-}
-
-fn write_learned(path: &Path, policy: &str, outcome: &Outcome) -> Result<(), Failure> {
+fn write_learned(
+    path: &Path,
+    args: &BootArgs,
+    policy: &str,
+    learned: &Settings,
+) -> Result<(), Failure> {
     write_whole(path, |out| {
-        for (name, value) in &outcome.learned {
-            writeln!(out, "# {policy}: `{name}`, learned in ArceOS")?;
+        for (name, value) in learned {
+            writeln!(out, "# {policy}: `{name}`, learned in {}", args.host.title)?;
             writeln!(out, "{value}")?;
         }
         Ok(())

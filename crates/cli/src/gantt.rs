@@ -4,6 +4,7 @@ use crate::args::GanttArgs;
 use crate::choose;
 use crate::output::{self, Failure};
 use anysched_core::Time;
+use anysched_host::{Options, Outcome, Watch};
 use anysched_trace::gantt::Gantt;
 use anysched_trace::{Event, Sink, TaskInfo};
 
@@ -44,10 +45,17 @@ pub fn gantt(args: &GanttArgs) -> Result<(), Failure> {
         return Err(Failure::from(format!("--until {until}: it has to be after --from {from}")));
     }
     let from = Time::ZERO + args.from;
+    let host = (args.host.host.open)(&Options::default());
+    let traced = |sink: &mut dyn Sink, policy: usize| {
+        let watch = Watch { trace: Some(sink), ..Watch::default() };
+        plan.run_one(&*host, args.group, policy, args.seed, watch)
+    };
     let width = args.columns.map_or_else(output::columns, usize::from).clamp(30, WIDEST);
     for (number, entry) in plan.policies().iter().enumerate() {
         // The picture's scale is known only after the run, so that the run is made twice.
-        let (metrics, End(last)) = plan.run_one(args.group, number, args.seed, End(Time::ZERO))?;
+        let mut end = End(Time::ZERO);
+        let Outcome { metrics, .. } = traced(&mut end, number)?;
+        let End(last) = end;
         let setup = plan.setup(args.group, number);
         let cut = metrics.unfinished > 0 && setup.until != Time::NEVER;
         let end = if cut { setup.until } else { last };
@@ -56,8 +64,8 @@ pub fn gantt(args: &GanttArgs) -> Result<(), Failure> {
             let (from, label, end) = (args.from, &entry.label, end.since(Time::ZERO));
             return Err(Failure::from(format!("--from {from}: the run of {label} ends at {end}")));
         }
-        let gantt = Gantt::new(setup.machine.cpus(), from, until, width - NAMES, args.tasks);
-        let (_, mut gantt) = plan.run_one(args.group, number, args.seed, gantt)?;
+        let mut gantt = Gantt::new(setup.machine.cpus(), from, until, width - NAMES, args.tasks);
+        traced(&mut gantt, number)?;
         gantt.finish(until);
         output::print(&format!("{}\n{gantt}", entry.label))?;
     }

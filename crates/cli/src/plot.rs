@@ -5,6 +5,7 @@ use crate::choose;
 use crate::output::{self, Failure, write_whole};
 use crate::progress::with_bar;
 use crate::run::interrupted;
+use anysched_host::Options;
 use std::io::Write;
 
 pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
@@ -17,7 +18,8 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
         output::require_place(path)?;
     }
     let cancel = output::cancel_on_interrupt()?;
-    let results = with_bar(args.jobs, cancel, |options| plan.run(options))?;
+    let host = (args.host.host.open)(&Options::default());
+    let results = with_bar(&*host, args.jobs, cancel, |options| plan.run(options))?;
     let drawn = match args.format {
         PlotFormat::Svg => chart.svg(&results),
         PlotFormat::Text => chart.text(&results),

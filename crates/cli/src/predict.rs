@@ -1,10 +1,12 @@
 //! `anysched predict`: a real kernel and its simulation, side by side.
 
-use crate::args::{HostName, PredictArgs, PredictFormat};
+use crate::args::{PredictArgs, PredictFormat};
 use crate::choose;
+use crate::hosts;
 use crate::output::{self, Failure};
 use crate::progress::with_bar;
-use crate::run::{interrupted, run_on};
+use crate::run::interrupted;
+use anysched_host::{Host, Options};
 use anysched_lab::{Experiment, Results, columns};
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
@@ -22,6 +24,7 @@ struct Compared {
 
 pub fn predict(args: &PredictArgs) -> Result<(), Failure> {
     let cancel = output::cancel_on_interrupt()?;
+    let (simulator, predicted) = (hosts::open_usual()?, (args.host.open)(&Options::default()));
     let mut all = Vec::new();
     for file in &args.files {
         let mut experiment = Experiment::load(file).map_err(Failure::pointing)?;
@@ -29,8 +32,8 @@ pub fn predict(args: &PredictArgs) -> Result<(), Failure> {
             experiment = experiment.quick().map_err(Failure::pointing)?;
         }
         let plan = choose::plan(&experiment)?;
-        let run = |host| with_bar(args.jobs, cancel, |options| run_on(host, &plan, options));
-        let (simulated, kernel) = (run(HostName::Sim)?, run(HostName::Arceos)?);
+        let run = |host: &dyn Host| with_bar(host, args.jobs, cancel, |options| plan.run(options));
+        let (simulated, kernel) = (run(&*simulator)?, run(&*predicted)?);
         if cancel.load(Ordering::Relaxed) {
             return Err(interrupted(&kernel));
         }

@@ -1,5 +1,6 @@
 //! A progress bar for anything over a second, on a terminal.
 
+use anysched_host::Host;
 use anysched_lab::{Progress, RunOptions, available_jobs};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -7,15 +8,17 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Lets `run` make `jobs` runs at a time, as many as the machine runs threads if that is `None`,
+/// Lets `run` make `jobs` runs on `host` at a time, as many as the machine runs threads if that is `None`,
 /// until `cancel` is true; the bar shows how far it is.
 pub fn with_bar<T>(
+    host: &dyn Host,
     jobs: Option<u16>,
     cancel: &AtomicBool,
     run: impl FnOnce(&RunOptions<'_>) -> T,
 ) -> T {
     let bar = Bar::new();
     let result = run(&RunOptions {
+        host,
         jobs: jobs.map_or_else(available_jobs, usize::from),
         cancel,
         progress: &|progress| bar.update(progress),

@@ -1,20 +1,19 @@
 //! `anysched reproduce`.
 
-use crate::args::{HostName, ListFormat, ReproduceArgs};
+use crate::args::{ListFormat, ReproduceArgs};
 use crate::choose;
+use crate::hosts;
 use crate::output::{self, Failure};
 use crate::progress::with_bar;
-use crate::run::run_on;
+use anysched_host::Options;
 use anysched_lab::{Experiment, Results, output as formats};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
-    let host = match args.host {
-        HostName::Sim => None,
-        HostName::Arceos => Some("arceos"),
-    };
-    let files = experiments(&args.experiments, &args.paper, host)?;
+    let folder = (!hosts::is_usual(args.host)).then_some(args.host.name);
+    let files = experiments(&args.experiments, &args.paper, folder)?;
+    let host = (args.host.open)(&Options::default());
     if let Some(folder) = &args.out {
         output::require_folder(folder)?;
     }
@@ -26,7 +25,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
             experiment = experiment.quick().map_err(Failure::pointing)?;
         }
         let plan = choose::plan(&experiment)?;
-        all.push(with_bar(args.jobs, cancel, |options| run_on(args.host, &plan, options))?);
+        all.push(with_bar(&*host, args.jobs, cancel, |options| plan.run(options))?);
         if cancel.load(Ordering::Relaxed) {
             break;
         }

@@ -1,21 +1,20 @@
 //! `anysched run` and `anysched check`.
 
-use crate::args::{CheckArgs, Format, HostName, RunArgs};
+use crate::args::{CheckArgs, Format, RunArgs};
 use crate::choose;
-use crate::kernel::{self, ArceOs};
 use crate::output::{self, Failure, write_whole};
 use crate::progress::with_bar;
-use anysched_core::recorder::{LogError, LogReader, Recorder};
-use anysched_core::{Scheduler, TaskId, Time};
-use anysched_lab::{Plan, Results, RunError, RunOptions, output as formats, output::Form};
+use anysched_core::recorder::{LogError, LogReader};
+use anysched_core::{TaskId, Time};
+use anysched_host::{Host, HostInfo, Options, Watch};
+use anysched_lab::{Plan, Results, output as formats, output::Form};
 use anysched_trace::decisions;
 use anysched_trace::ftrace::FtraceWriter;
 use anysched_trace::perfetto::PerfettoWriter;
-use anysched_trace::{Event, NoTrace, Sink, TaskInfo};
-use std::cell::RefCell;
+use anysched_trace::{Event, Sink, TaskInfo};
+use std::fmt::Display;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let plan = choose::plan(&choose::with_seeds(&args.selection, args.seeds)?)?;
@@ -27,28 +26,33 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         output::require_folder(folder)?;
     }
     let cancel = output::cancel_on_interrupt()?;
-    let simulated = args.host == HostName::Sim;
-    if !simulated && (args.trace.is_some() || args.record.is_some() || args.learned.is_some()) {
-        return Err("what a kernel does is traced and recorded with `anysched boot`".into());
-    }
-    let results = with_bar(args.jobs, cancel, |options| run_on(args.host, &plan, options))?;
+    let host = (args.host.host.open)(&Options::default());
+    require(&plan, args.host.host)?;
+    let results = with_bar(&*host, args.jobs, cancel, |options| plan.run(options))?;
     if let (Some(path), Some(format)) = (&args.trace, trace) {
-        for (group, policy) in results.runs() {
+        for (group, policy) in policies_run(&plan, &results) {
             let path = path_of_run(path, &plan, group, policy);
-            write_trace(&plan, group, policy, format, &path)?;
+            let cpus = plan.setup(group, policy).machine.cpus();
+            write_traced(&path, format, cpus, |sink| {
+                let watch = Watch { trace: Some(sink), ..Watch::default() };
+                plan.run_one(&*host, group, policy, 0, watch)
+            })?;
         }
     }
     if let Some(path) = &args.record {
-        for (group, policy) in results.runs() {
+        for (group, policy) in policies_run(&plan, &results) {
             let path = path_of_run(path, &plan, group, policy);
-            write_log(&plan, group, policy, &path)?;
+            let watch = Watch { record: true, ..Watch::default() };
+            let outcome = plan.run_one(&*host, group, policy, 0, watch)?;
+            let log = outcome.only_log()?;
+            write_whole(&path, |out| out.write_all(log))?;
         }
     }
     if let Some(path) = &args.learned {
         let mut written = 0;
-        for (group, policy) in results.runs() {
+        for (group, policy) in policies_run(&plan, &results) {
             let path = path_of_run(path, &plan, group, policy);
-            written += write_learned(&plan, group, policy, &path)?;
+            written += write_learned(&plan, &*host, group, policy, &path)?;
         }
         if written == 0 {
             eprintln!("anysched: none of these policies has learned anything");
@@ -70,12 +74,16 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     Err(interrupted(&results))
 }
 
-/// Makes the runs where they are wanted.
-pub fn run_on(host: HostName, plan: &Plan, options: &RunOptions<'_>) -> Result<Results, RunError> {
-    match host {
-        HostName::Sim => plan.run(options),
-        HostName::Arceos => plan.run_on(&ArceOs::new(kernel::PATIENCE), options),
-    }
+/// Refuses a plan that the host cannot run, before anything runs.
+fn require(plan: &Plan, host: &HostInfo) -> Result<(), Failure> {
+    Ok(plan.require(host)?)
+}
+
+/// The rows of policies, without those of schedulers that the host has of its own.
+fn policies_run(plan: &Plan, results: &Results) -> Vec<(usize, usize)> {
+    let mut runs = results.runs();
+    runs.retain(|&(_, policy)| policy < plan.policies().len());
+    runs
 }
 
 /// Says which part of the results there is.
@@ -149,35 +157,43 @@ impl<S: Sink> Sink for Ending<S> {
     }
 }
 
-/// Makes the first run of a row again, with a trace.
-fn write_trace(
-    plan: &Plan,
-    group: usize,
-    policy: usize,
-    format: TraceFormat,
+/// Writes the trace of what `run` does.
+///
+/// Errors: the file cannot be written, or those of `run`.
+pub fn write_traced<R, E: Display>(
     path: &Path,
-) -> Result<(), Failure> {
-    let mut failed = None;
-    let mut fail = |error: anysched_lab::RunError| {
-        failed = Some(error);
-        std::io::Error::other("the run failed")
-    };
-    let cpus = plan.setup(group, policy).machine.cpus();
+    format: TraceFormat,
+    cpus: usize,
+    run: impl FnOnce(&mut dyn Sink) -> Result<R, E>,
+) -> Result<R, Failure> {
+    let mut ran = None;
     let written = write_whole(path, |out| match format {
         TraceFormat::Perfetto => {
-            let sink = Ending { sink: PerfettoWriter::new(out), end: Time::ZERO };
-            let (_, ended) = plan.run_one(group, policy, 0, sink).map_err(&mut fail)?;
-            ended.sink.finish(ended.end).map(drop)
+            let mut sink = Ending { sink: PerfettoWriter::new(out), end: Time::ZERO };
+            ran = Some(run(&mut sink));
+            finished(&ran, || sink.sink.finish(sink.end).map(drop))
         }
         TraceFormat::Ftrace => {
-            let sink = Ending { sink: FtraceWriter::new(out, cpus), end: Time::ZERO };
-            let (_, ended) = plan.run_one(group, policy, 0, sink).map_err(&mut fail)?;
-            ended.sink.finish(ended.end).map(drop)
+            let mut sink = Ending { sink: FtraceWriter::new(out, cpus), end: Time::ZERO };
+            ran = Some(run(&mut sink));
+            finished(&ran, || sink.sink.finish(sink.end).map(drop))
         }
     });
-    match failed {
-        Some(error) => Err(Failure::from(error)),
-        None => written,
+    match ran {
+        Some(Err(error)) => Err(Failure::from(error)),
+        Some(Ok(result)) => written.map(|()| result),
+        None => Err(written.err().unwrap_or_else(|| "nothing was run".into())),
+    }
+}
+
+/// Finishes a trace, unless the run has failed: then no file is left.
+fn finished<R, E>(
+    ran: &Option<Result<R, E>>,
+    finish: impl FnOnce() -> std::io::Result<()>,
+) -> std::io::Result<()> {
+    match ran {
+        Some(Ok(_)) => finish(),
+        _ => Err(std::io::Error::other("the run failed")),
     }
 }
 
@@ -212,35 +228,16 @@ pub fn write_events(
     }
 }
 
-/// A log that is written to memory and shared with the recorder inside the run.
-#[derive(Clone, Default)]
-struct SharedLog(Rc<RefCell<Vec<u8>>>);
-
-impl anysched_core::recorder::LogSink for SharedLog {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.borrow_mut().extend_from_slice(bytes);
-    }
-}
-
-/// Makes the first run of a row again and records the policy's calls and answers.
-fn write_log(plan: &Plan, group: usize, policy: usize, path: &Path) -> Result<(), Failure> {
-    let entry = plan.policy(group, policy);
-    let machine = &plan.setup(group, policy).machine;
-    let log = SharedLog::default();
-    let record = |scheduler: Box<dyn Scheduler>, settings: &[(&str, &str)]| {
-        let name = entry.info.name;
-        let recorder = Recorder::new(scheduler, machine, name, settings, log.clone());
-        Box::new(recorder) as Box<dyn Scheduler>
-    };
-    plan.run_one_wrapped(group, policy, 0, NoTrace, record)?;
-    let log = log.0.borrow();
-    write_whole(path, |out| out.write_all(&log))
-}
-
 /// Makes the first run of a row again, up to what its policy learns, and writes that: a file for
 /// each parameter. Returns how many.
-fn write_learned(plan: &Plan, group: usize, policy: usize, path: &Path) -> Result<usize, Failure> {
-    let learned = plan.learned(group, policy, 0)?;
+fn write_learned(
+    plan: &Plan,
+    host: &dyn Host,
+    group: usize,
+    policy: usize,
+    path: &Path,
+) -> Result<usize, Failure> {
+    let learned = plan.learned(host, group, policy, 0)?;
     for (name, value) in &learned {
         let mut path = path.to_path_buf();
         if learned.len() > 1 {
@@ -257,6 +254,7 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     let experiment = choose::experiment(&args.selection)?;
     experiment.check().map_err(Failure::pointing)?;
     let plan = choose::plan(&experiment)?;
+    require(&plan, args.host.host)?;
     let mut text = format!("{}: {}\n", experiment.name(), experiment.question());
     for (number, group) in plan.groups().enumerate() {
         text.push_str(format!("group {number}: {}", group.title()).trim_end_matches([':', ' ']));

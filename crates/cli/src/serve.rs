@@ -1,18 +1,14 @@
-//! `anysched boot arceos --app udp`: a server in a real kernel under a load from this computer.
+//! `anysched boot` of a server: in a real kernel, under a load from this computer.
 
-use crate::args::{ArceosArgs, ClientArgs, Format};
-use crate::boot::{self, Row};
-use crate::kernel::ArceOs;
+use crate::args::{BootArgs, ClientArgs, Format};
+use crate::boot;
 use crate::output::{self, Failure, short_time};
-use anysched_arceos::{Boot, Outcome};
 use anysched_clients::{Class, Cost, Load, Report, Spread};
 use anysched_core::Span;
+use anysched_host::{HostInfo, Order, Outcome, Program, Served, Watch, Work};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Duration;
-
-/// The program's name.
-pub const APP: &str = "udp";
 
 /// What a load is if the command does not say.
 const CLIENTS: u16 = 40;
@@ -23,7 +19,7 @@ const SIZE: u16 = 64;
 const LOST_AFTER: Span = Span::from_ms(5000);
 
 /// The server under a scheduler.
-struct Served {
+struct ServedRow {
     policy: String,
     /// It goes by what requests cost, which the server knows and declares.
     told: bool,
@@ -31,7 +27,8 @@ struct Served {
     outcome: Outcome,
 }
 
-pub fn serve(args: &ArceosArgs) -> Result<(), Failure> {
+pub fn serve(args: &BootArgs) -> Result<(), Failure> {
+    let app = &args.app;
     for (given, option) in [
         (args.icount, "--icount: clients live in real time"),
         (args.smp > 1, "--smp: the server is measured on one CPU"),
@@ -40,32 +37,35 @@ pub fn serve(args: &ArceosArgs) -> Result<(), Failure> {
         (args.learned.is_some(), "--learned: nothing is learned of a server"),
     ] {
         if given {
-            return Err(Failure::from(format!("{option}; leave it out for --app {APP}")));
+            return Err(Failure::from(format!("{option}; leave it out for --app {app}")));
         }
     }
     let load = load(&args.clients)?;
-    let row = |name: &String| boot::complete(args, Boot::server(name));
-    let rows = args.policy.iter().map(row).collect::<Result<Vec<Row>, Failure>>()?;
-    let host = ArceOs::new(Duration::from_nanos(args.timeout.0));
+    let setup = boot::setup(args)?;
+    let rows = boot::rows(args, &setup)?;
+    let host = boot::open(args);
     let mut served = Vec::new();
     for row in &rows {
-        let name = &row.boot.policy;
-        let kernel = host.image(row.boot.image)?;
-        let mut say = |line: &str| eprintln!("{name}: {line}");
-        let (report, outcome) = row.boot.serve(&kernel, &load, &mut say)?;
-        let told = boot::used(row).nature.clairvoyant;
-        served.push(Served { policy: name.clone(), told, report, outcome });
+        let mut say = |line: &str| eprintln!("{}: {line}", row.name);
+        let arguments = boot::pairs("--with", &args.with)?;
+        let work = Work::Program(Program { name: app.clone(), arguments });
+        let watch = Watch { say: Some(&mut say), ..Watch::default() };
+        let (by, vms) = (row.by(&row.settings), Vec::new());
+        let Served { report, outcome } =
+            host.serve(Order { by, setup: &setup, work, vms, watch }, &load)?;
+        let told = row.used().nature.clairvoyant;
+        served.push(ServedRow { policy: row.name.into(), told, report, outcome });
     }
     output::print(&match args.format {
-        Format::Table => table(&load, &served),
-        Format::Json => format!("{:#}\n", as_json(&load, &served)),
+        Format::Table => table(args.host, app, &load, &served),
+        Format::Json => format!("{:#}\n", as_json(args.host, app, &load, &served)),
         Format::Csv => csv(&served),
     })
 }
 
-/// Refuses options of a load where there is none.
-pub fn require_no_load(args: &ClientArgs) -> Result<(), Failure> {
-    let ClientArgs { clients, requests, costs, rounds, seed, size, lost_after } = args;
+/// Refuses options of a load where there is no server.
+pub fn require_no_load(args: &BootArgs) -> Result<(), Failure> {
+    let ClientArgs { clients, requests, costs, rounds, seed, size, lost_after } = &args.clients;
     let given = [
         ("clients", clients.is_some()),
         ("requests", requests.is_some()),
@@ -75,9 +75,14 @@ pub fn require_no_load(args: &ClientArgs) -> Result<(), Failure> {
         ("size", size.is_some()),
         ("lost-after", lost_after.is_some()),
     ];
-    match given.iter().find(|(_, given)| *given) {
-        Some((option, _)) => Err(format!("--{option} is for --app {APP}, the only server").into()),
-        None => Ok(()),
+    match (given.iter().find(|(_, given)| *given), args.host.server) {
+        (None, _) => Ok(()),
+        (Some((option, _)), Some(server)) => {
+            Err(format!("--{option} is for --app {server}, the only server").into())
+        }
+        (Some((option, _)), None) => {
+            Err(format!("--{option} is for servers, and {} has none", args.host.name).into())
+        }
     }
 }
 
@@ -110,8 +115,8 @@ fn cost(class: &Class) -> String {
     class.work.map_or("all".into(), |work| work.to_string())
 }
 
-fn table(load: &Load, served: &[Served]) -> String {
-    let mut text = "ArceOS: udp\n".to_string();
+fn table(host: &HostInfo, app: &str, load: &Load, served: &[ServedRow]) -> String {
+    let mut text = format!("{}: {app}\n", host.title);
     let mix: Vec<String> =
         load.costs.iter().map(|cost| format!("{} × {}", cost.weight, cost.work)).collect();
     let rounds = if load.rounds { " in rounds" } else { "" };
@@ -122,7 +127,7 @@ fn table(load: &Load, served: &[Served]) -> String {
         ["policy", "cost", "here", "there", "mean", "p50", "p99", "p50", "p50", "lost"],
     ];
     let mut lines = head.map(|line| line.map(String::from)).to_vec();
-    for Served { policy, told, report, .. } in served {
+    for ServedRow { policy, told, report, .. } in served {
         let name = format!("{policy}{}", if *told { " *" } else { "" });
         for class in classes(report) {
             let time = |spread: &Option<Spread>, of: fn(&Spread) -> f64| {
@@ -149,7 +154,7 @@ fn table(load: &Load, served: &[Served]) -> String {
     if served.iter().any(|served| served.told) {
         text += "* is told what a request costs, which this server knows.\n";
     }
-    for Served { policy, report, outcome, .. } in served {
+    for ServedRow { policy, report, outcome, .. } in served {
         write_oddities(&mut text, policy, report, outcome);
     }
     text
@@ -186,7 +191,7 @@ fn write_oddities(text: &mut String, policy: &str, report: &Report, outcome: &Ou
     }
 }
 
-fn as_json(load: &Load, served: &[Served]) -> Value {
+fn as_json(host: &HostInfo, app: &str, load: &Load, served: &[ServedRow]) -> Value {
     let spread = |spread: &Option<Spread>| {
         spread.map(|Spread { mean, p50, p95, p99, max }| {
             json!({ "mean": mean, "p50": p50, "p95": p95, "p99": p99, "max": max })
@@ -206,7 +211,7 @@ fn as_json(load: &Load, served: &[Served]) -> Value {
     };
     let policies: Vec<Value> = served
         .iter()
-        .map(|Served { policy, told, report, outcome }| {
+        .map(|ServedRow { policy, told, report, outcome }| {
             json!({
                 "policy": policy,
                 "clairvoyant": told,
@@ -226,8 +231,8 @@ fn as_json(load: &Load, served: &[Served]) -> Value {
         .map(|cost| json!({ "cost_ns": cost.work.0, "weight": cost.weight }))
         .collect();
     json!({
-        "host": "arceos",
-        "program": APP,
+        "host": host.name,
+        "program": app,
         "clients": load.clients,
         "requests": load.requests,
         "rounds": load.rounds,
@@ -238,7 +243,7 @@ fn as_json(load: &Load, served: &[Served]) -> Value {
     })
 }
 
-fn csv(served: &[Served]) -> String {
+fn csv(served: &[ServedRow]) -> String {
     let mut text =
         "policy,clairvoyant,cost,sent,lost,requests_per_s,requests_per_server_s".to_string();
     for time in ["round_trip_ns", "queued_ns", "served_ns"] {
@@ -247,7 +252,7 @@ fn csv(served: &[Served]) -> String {
         }
     }
     text.push('\n');
-    for Served { policy, told, report, .. } in served {
+    for ServedRow { policy, told, report, .. } in served {
         for class in classes(report) {
             let Class { sent, lost, per_s, per_server_s, .. } = class;
             let (cost, there) =
@@ -281,12 +286,12 @@ mod tests {
         Class { work, sent: 10, lost, per_s, per_server_s, round_trip, queued, served }
     }
 
-    fn served(classes: Vec<Class>) -> Served {
+    fn served(classes: Vec<Class>) -> ServedRow {
         let all = Class { queued: None, ..class(None, 30.0, 1) };
         let elapsed = Span::from_ms(1000);
         let report = Report { all, classes, elapsed, strays: 2, clock: Some(2.0) };
         let outcome = Outcome { values: vec![("refused".into(), 3)], ..Outcome::default() };
-        Served { policy: "sjf".into(), told: true, report, outcome }
+        ServedRow { policy: "sjf".into(), told: true, report, outcome }
     }
 
     fn load() -> Load {
@@ -324,7 +329,10 @@ sjf: 2 datagrams came that were no answer, or one that was too late.
 sjf: 3 datagrams were refused by the server.
 sjf: a second here was 2.00 s of the server's clock.
 ";
-        assert_eq!(table(&load(), &[served(vec![short, long])]), expected);
+        assert_eq!(
+            table(&anysched_arceos::HOST, "udp", &load(), &[served(vec![short, long])]),
+            expected
+        );
     }
 
     #[test]
@@ -342,7 +350,7 @@ sjf: a second here was 2.00 s of the server's clock.
     #[test]
     fn what_there_is_no_data_for_is_empty_or_null() {
         let nothing = served(Vec::new());
-        let json = as_json(&load(), &[nothing]);
+        let json = as_json(&anysched_arceos::HOST, "udp", &load(), &[nothing]);
         assert_eq!(json["policies"][0]["all"]["queued_ns"], Value::Null);
         assert_eq!(json["policies"][0]["all"]["round_trip_ns"]["p99"], 13_500_000);
         assert_eq!(json["costs"][1], json!({ "cost_ns": 20_000_000, "weight": 1 }));

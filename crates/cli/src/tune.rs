@@ -4,6 +4,7 @@ use crate::args::{ListFormat, ObjectiveName, TuneArgs};
 use crate::choose;
 use crate::output::{self, Failure};
 use crate::progress::with_bar;
+use anysched_host::Options;
 use anysched_lab::tune::{Arriving, GridRequest, Objective, TuneError, Tuning, space};
 use anysched_lab::{Experiment, output as formats};
 use anysched_workload::dist::Dist;
@@ -21,7 +22,8 @@ pub fn tune(args: &TuneArgs) -> Result<(), Failure> {
     };
     let tuning = tuning(args, service)?;
     let cancel = output::cancel_on_interrupt()?;
-    let tuned = with_bar(args.jobs, cancel, |options| tuning.tune(options));
+    let host = (args.host.host.open)(&Options::default());
+    let tuned = with_bar(&*host, args.jobs, cancel, |options| tuning.tune(options));
     let tuned = tuned.map_err(|error| match error {
         TuneError::Setting { key, value, why } => format!("--{key} {value}: {why}"),
         TuneError::Run(error) => error.to_string(),
@@ -92,7 +94,8 @@ fn tune_file(args: &TuneArgs, file: &Path) -> Result<(), Failure> {
         eprintln!("anysched: {warning}");
     }
     let cancel = output::cancel_on_interrupt()?;
-    let tuned = with_bar(args.jobs, cancel, |options| grid.run(options))?;
+    let host = (args.host.host.open)(&Options::default());
+    let tuned = with_bar(&*host, args.jobs, cancel, |options| grid.run(options))?;
     output::print(&match args.format {
         ListFormat::Table => formats::grid_table(&tuned),
         ListFormat::Json => formats::grid_json(&tuned),

@@ -1,10 +1,179 @@
-//! What hosts of scheduling policies are asked, and what they answer.
+//! What a host of scheduling policies is asked, and what it answers.
+//!
+//! A host runs tasks under a policy: a simulator, or a real kernel. It is one crate that implements
+//! [`Host`], its kernel's end if it has one, and one line in the command's list of hosts. From
+//! its [`HostInfo`] everything else follows: command lines, help, what experiments may ask of it
+//! and which errors say that it cannot.
+//!
+//! An answer holds only what the host measured. What it does not know is absent: never 0, never
+//! 100 %.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod calibration;
+mod capabilities;
+mod order;
+mod rehearsal;
 mod setup;
 mod vm;
 
+pub use calibration::{Calibration, Figure, MeasuredCosts, Subject};
+pub use capabilities::{Capabilities, Demands};
+pub use order::{By, Order, Outcome, Program, Served, Watch, Work};
+pub use rehearsal::{Stage, as_text, rehearsed};
 pub use setup::{Costs, Setup};
 pub use vm::{Vm, Wire};
+
+use anysched_clients::Load as ClientLoad;
+use anysched_core::Span;
+use std::fmt;
+
+/// An entry of the list of hosts.
+pub struct HostInfo {
+    /// Its name on command lines, in results and in folders of experiments.
+    pub name: &'static str,
+    /// Its name in headings.
+    pub title: &'static str,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    /// What experiments may ask of it.
+    pub capabilities: Capabilities,
+    /// What scheduling costs there, in words; `None`: what the experiment says.
+    pub costs: Option<&'static str>,
+    /// Schedulers that it has besides our policies; each is a row of every table.
+    pub schedulers: &'static [&'static str],
+    /// The policies whose costs are of interest there unless others are named.
+    pub calibrated: &'static [&'static str],
+    /// The programs that it can boot.
+    pub programs: &'static [ProgramInfo],
+    /// The program that serves requests of clients, one of `programs`, if there is one.
+    pub server: Option<&'static str>,
+    /// Opens it.
+    pub open: fn(&Options) -> Box<dyn Host>,
+}
+
+/// A program that a host can boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProgramInfo {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub summary: &'static str,
+}
+
+impl fmt::Debug for HostInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// How a host is to be run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// How long a kernel may print nothing before it counts as hung; `None`: the host's default.
+    pub silence: Option<Span>,
+    /// How the time of an emulated machine passes; `None`: as suits the number of its CPUs.
+    pub clock: Option<Clock>,
+}
+
+/// How the time of an emulated machine passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// An instruction takes a nanosecond, and idle time is skipped: a run repeated takes the same
+    /// time.
+    Instructions,
+    /// An instruction takes a nanosecond; while the machine is idle, time is real.
+    Real,
+    /// Each CPU runs as fast as it can, at the same time as the others; times mean nothing.
+    Parallel,
+}
+
+/// Runs tasks under policies.
+///
+/// Only [`run`](Host::run) has to be implemented. What a host does not do besides is refused by
+/// the defaults, in words that name it.
+pub trait Host: Sync {
+    /// Its entry in the list.
+    fn info(&self) -> &'static HostInfo;
+
+    /// Makes a run.
+    ///
+    /// Errors: the host cannot do what the order asks for, or the run could not be finished.
+    fn run(&self, order: Order<'_>) -> Result<Outcome, HostError>;
+
+    /// The machine that runs of `setup` have, in words.
+    fn machine(&self, setup: &Setup) -> String {
+        match setup.machine.cpus() {
+            1 => "1 CPU".to_string(),
+            cpus => format!("{cpus} CPUs"),
+        }
+    }
+
+    /// Builds what runs on this machine by this scheduler need, such as a kernel's image, so that
+    /// a fault of the build shows before the first run.
+    ///
+    /// Errors: it cannot be built.
+    fn build(&self, by: &By<'_>, setup: &Setup) -> Result<(), HostError> {
+        let _ = (by, setup);
+        Ok(())
+    }
+
+    /// Measures what scheduling costs under each of `subjects`, for simulations of this host.
+    ///
+    /// Errors: a measurement failed, or this host does not measure costs.
+    fn calibrate(&self, subjects: &[Subject]) -> Result<Calibration, HostError> {
+        let _ = subjects;
+        Err(self.info().cannot("measure what scheduling costs"))
+    }
+
+    /// Runs a server and puts `load` on it.
+    ///
+    /// Errors: as [`Host::run`], or this host has no server.
+    fn serve(&self, order: Order<'_>, load: &ClientLoad) -> Result<Served, HostError> {
+        let _ = (order, load);
+        Err(self.info().cannot("serve requests"))
+    }
+}
+
+impl HostInfo {
+    /// That the host cannot do what `what` says.
+    pub fn cannot(&self, what: &str) -> HostError {
+        HostError(format!("{} cannot {what}", self.name))
+    }
+
+    /// That the host has no scheduler called `name`, with those that it has.
+    pub fn no_scheduler(&self, name: &str) -> HostError {
+        HostError(match self.schedulers {
+            [] => format!("{} has no scheduler `{name}`, nor any other of its own", self.name),
+            own => format!("{} has no scheduler `{name}`, but {}", self.name, own.join(", ")),
+        })
+    }
+
+    /// That the host has no program called `name`, with those that it has.
+    pub fn no_program(&self, name: &str) -> HostError {
+        let programs: Vec<&str> = self.programs.iter().map(|program| program.name).collect();
+        HostError(match programs[..] {
+            [] => format!("{} has no programs: it runs the loads of experiments", self.name),
+            _ => format!("{} has no program `{name}`, but {}", self.name, programs.join(", ")),
+        })
+    }
+}
+
+/// Why there is no answer, in words for a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostError(pub String);
+
+impl fmt::Display for HostError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for HostError {}
+
+impl From<String> for HostError {
+    fn from(why: String) -> HostError {
+        HostError(why)
+    }
+}

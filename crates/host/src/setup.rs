@@ -95,6 +95,14 @@ impl Setup {
             until: anysched_core::Time::NEVER,
         }
     }
+
+    /// Whether CPUs differ in speed, or slow each other down.
+    pub fn is_unequal(&self) -> bool {
+        let machine = &self.machine;
+        let shares_cores = machine.groups(Level::Core) != machine.cpus();
+        (self.smt_speed != 1024 && shares_cores)
+            || machine.cpu_ids().any(|cpu| machine.cpu(cpu).capacity != 1024)
+    }
 }
 
 #[cfg(test)]

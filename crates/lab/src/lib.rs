@@ -2,11 +2,12 @@
 //!
 //! ```no_run
 //! use anysched_lab::{Experiment, RunOptions, output};
+//! use anysched_sim::Simulator;
 //! use std::sync::atomic::AtomicBool;
 //!
 //! let experiment = Experiment::load("experiments/quickstart.toml".as_ref())?;
 //! let options =
-//!     RunOptions { jobs: 2, cancel: &AtomicBool::new(false), progress: &|_| {} };
+//!     RunOptions { host: &Simulator, jobs: 2, cancel: &AtomicBool::new(false), progress: &|_| {} };
 //! let results = experiment.plan()?.run(&options)?;
 //! print!("{}", output::table(&results));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -48,10 +49,10 @@ pub use claim::{Check, ClaimResult, Measure, Verdict};
 pub use columns::{Column, Stat, column, columns};
 pub use error::Error;
 pub use experiment::Experiment;
-pub use host::{By, Host, Hosted, HostedRun, Order};
+pub use host::HostedRun;
 pub use load::{WorkloadKind, workload_kinds};
 pub use plan::Plan;
-pub use results::{Aggregate, Group, PolicyUsed, Results, Row, Run, SIMULATOR};
+pub use results::{Aggregate, Exception, Group, PolicyUsed, Results, Row, Run};
 pub use run::{Progress, RunError, RunOptions, available_jobs};
 pub use stats::{Estimate, student_t_975};
 pub use sweep::{AxisValue, PolicyEntry};

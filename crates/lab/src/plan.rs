@@ -6,20 +6,17 @@ use crate::error::Fault;
 use crate::experiment::{Experiment, Scenario, set_part};
 use crate::fields;
 use crate::files::Files;
-use crate::host::{By, Host, Hosted, Order};
 use crate::load::Loads;
 use crate::machine;
 use crate::rehearsal::OneRun;
-use crate::results::{Group, PolicyUsed};
+use crate::results::{Exception, Group, PolicyUsed};
 use crate::run::RunError;
 use crate::sweep::{AxisValue, MAX_RUNS, PolicyEntry};
 use crate::tree::{Entry, Node};
 use crate::vm::Vms;
 use anysched_core::registry::Settings;
-use anysched_core::{Scheduler, Span, Time};
-use anysched_host::Setup;
-use anysched_measure::Metrics;
-use anysched_trace::Sink;
+use anysched_core::{Span, Time};
+use anysched_host::{By, Demands, Host, HostError, HostInfo, Order, Outcome, Setup, Watch, Work};
 use std::sync::Arc;
 
 /// All runs of an experiment, checked and ready to go.
@@ -51,6 +48,30 @@ pub(crate) struct PlannedGroup {
     pub(crate) vms: Vms,
     /// What of the group its seeds derive from.
     identity: Vec<String>,
+}
+
+impl PlannedGroup {
+    /// What the runs of this group on a machine ask of a host.
+    fn demands<'a>(&self, setup: &'a Setup) -> Demands<'a> {
+        Demands { setup, vms: !self.vms.is_empty(), deadlines: false, interaction: false }
+    }
+
+    /// Has `host` make a run with this seed; `guests` are the settings of the schedulers of virtual
+    /// machines.
+    pub(crate) fn run<'a>(
+        &self,
+        host: &dyn Host,
+        setup: &'a Setup,
+        by: By<'a>,
+        seed: u64,
+        guests: &[Settings],
+        watch: Watch<'a>,
+    ) -> Result<Outcome, HostError> {
+        host.info().require(&self.demands(setup))?;
+        let work = Work::Load(self.loads.build(seed)?);
+        let vms = self.vms.build(seed, guests)?;
+        host.run(Order { by, setup, work, vms, watch })
+    }
 }
 
 /// A policy as it is in one group, and the machine that it runs on there.
@@ -191,94 +212,90 @@ impl Plan {
         &self.groups[group].cells[policy].policy
     }
 
-    /// Makes one run, the events of which go to `sink`: of a group and a policy by position, with
-    /// the seed of this number.
+    /// Makes one run on `host`: of a group and a policy by position, with the seed of this number.
     ///
-    /// Errors: the run could not be finished.
-    pub fn run_one<T: Sink>(
-        &self,
-        group: usize,
-        policy: usize,
-        index: u32,
-        sink: T,
-    ) -> Result<(Metrics, T), RunError> {
-        self.run_one_wrapped(group, policy, index, sink, |scheduler, _| scheduler)
-    }
-
-    /// As [`Plan::run_one`], with what `wrap` makes of the policy in its place: a recorder or a
-    /// checker around it. It is given the settings that the policy has been built from.
-    ///
-    /// Errors: the run could not be finished.
-    pub fn run_one_wrapped<T: Sink>(
-        &self,
-        group: usize,
-        policy: usize,
-        index: u32,
-        sink: T,
-        wrap: impl FnOnce(Box<dyn Scheduler>, &[(&str, &str)]) -> Box<dyn Scheduler>,
-    ) -> Result<(Metrics, T), RunError> {
-        let run = self.planned_run(group, policy, index);
-        let made = run.settings().and_then(|settings| run.make(&settings, sink, wrap));
-        let (metrics, _, sink) = made.map_err(|why| self.failed(group, policy, index, why))?;
-        Ok((metrics, sink))
-    }
-
-    /// What the policy has [learned](Scheduler::learned) once a run is over, of a group and a
-    /// policy by position, with the seed of this number; in its rehearsal if it has one.
-    ///
-    /// Errors: the run could not be finished.
-    pub fn learned(&self, group: usize, policy: usize, index: u32) -> Result<Settings, RunError> {
-        let lesson = self.planned_run(group, policy, index).lesson();
-        lesson.map_err(|why| self.failed(group, policy, index, why))
-    }
-
-    fn planned_run(&self, group: usize, policy: usize, index: u32) -> OneRun<'_> {
-        let planned = &self.groups[group];
-        let cell = &planned.cells[policy];
-        OneRun { planned, cell, seed: self.seed(group, index), host: None }
-    }
-
-    /// Makes one run on another host than the simulator, as [`Plan::run_one`] does.
-    pub(crate) fn run_one_on(
+    /// Errors: the host cannot make it, or it could not be finished.
+    pub fn run_one(
         &self,
         host: &dyn Host,
         group: usize,
         policy: usize,
         index: u32,
-    ) -> Result<Hosted, RunError> {
-        let run = OneRun { host: Some(host), ..self.planned_run(group, policy, index) };
-        let made = run.settings().and_then(|settings| run.make_on(host, &settings[0]));
-        made.map_err(|why| self.failed(group, policy, index, why))
+        watch: Watch<'_>,
+    ) -> Result<Outcome, RunError> {
+        let made = self.planned_run(host, group, policy, index).make(watch);
+        made.map_err(|why| self.failed(group, &self.policy(group, policy).label, index, why))
     }
 
-    fn failed(&self, group: usize, policy: usize, index: u32, why: String) -> RunError {
-        RunError {
-            policy: self.policy(group, policy).label.clone(),
-            group: self.groups[group].described.title(),
-            seed: self.seed(group, index),
-            why,
-        }
+    /// What the policy has [learned](anysched_core::Scheduler::learned) once a run is over, of a group and a
+    /// policy by position, with the seed of this number; in its rehearsal if it has one.
+    ///
+    /// Errors: as [`Plan::run_one`].
+    pub fn learned(
+        &self,
+        host: &dyn Host,
+        group: usize,
+        policy: usize,
+        index: u32,
+    ) -> Result<Settings, RunError> {
+        let lesson = self.planned_run(host, group, policy, index).lesson();
+        lesson.map_err(|why| self.failed(group, &self.policy(group, policy).label, index, why))
     }
 
-    /// Makes one run on another host, by one of its own schedulers.
+    fn planned_run<'a>(
+        &'a self,
+        host: &'a dyn Host,
+        group: usize,
+        policy: usize,
+        index: u32,
+    ) -> OneRun<'a> {
+        let planned = &self.groups[group];
+        let cell = &planned.cells[policy];
+        OneRun { host, planned, cell, seed: self.seed(group, index) }
+    }
+
+    /// Makes one run on `host` by one of its own schedulers.
     pub(crate) fn run_one_by_host(
         &self,
         host: &dyn Host,
         scheduler: &'static str,
         group: usize,
         index: u32,
-    ) -> Result<Hosted, RunError> {
+    ) -> Result<Outcome, RunError> {
         let planned = &self.groups[group];
-        let setup = &planned.cells[0].setup;
-        let seed = self.seed(group, index);
-        let load = planned.loads.build(seed);
-        let made = load.and_then(|load| host.run(Order { by: By::Own(scheduler), setup, load }));
-        made.map_err(|why| RunError {
-            policy: scheduler.into(),
-            group: planned.described.title(),
-            seed,
-            why,
-        })
+        let (setup, seed) = (&planned.cells[0].setup, self.seed(group, index));
+        let by = By::Own(scheduler);
+        let made = match planned.vms.policies().next() {
+            Some(_) => Err(host.info().cannot("run virtual machines under its own schedulers")),
+            None => planned.run(host, setup, by, seed, &[], Watch::default()),
+        };
+        made.map_err(|why| self.failed(group, scheduler, index, why))
+    }
+
+    fn failed(&self, group: usize, label: &str, index: u32, why: HostError) -> RunError {
+        RunError {
+            policy: label.into(),
+            group: self.groups[group].described.title(),
+            seed: self.seed(group, index),
+            why: why.0,
+        }
+    }
+
+    /// Checks that `host` can make all runs.
+    ///
+    /// Errors: names the first group that it cannot, and why.
+    pub fn require(&self, host: &HostInfo) -> Result<(), HostError> {
+        for group in &self.groups {
+            for cell in &group.cells {
+                host.require(&group.demands(&cell.setup)).map_err(|why| {
+                    match group.described.title() {
+                        title if title.is_empty() => why,
+                        title => HostError(format!("{title}: {why}")),
+                    }
+                })?;
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn policies_used(&self) -> Vec<PolicyUsed> {
@@ -373,7 +390,8 @@ fn build_group(
         let mut own = Arc::clone(&setup);
         let different = policy.changes_in_scenario();
         if !different.is_empty() {
-            described.exceptions.push(format!("{}: {}", policy.label, different.join(", ")));
+            let (label, changes) = (policy.label.clone(), different);
+            described.exceptions.push(Exception::Settings { label, changes });
         }
         let costs = calibrated.costs(&policy, machine)?;
         if !policy.machine.0.is_empty() || !costs.0.is_empty() {
@@ -385,8 +403,11 @@ fn build_group(
             let machine = tree.as_table().and_then(|table| table.get("machine"));
             let different = machine::setup(machine.unwrap_or(&tree), files)?;
             own = Arc::new(Setup { until: setup.until, ..different });
-            let (words, costs) = (machine::describe(&own), machine::describe_costs(&own.costs));
-            described.exceptions.push(format!("{}: {words}; costs: {costs}", policy.label));
+            described.exceptions.push(Exception::Machine {
+                label: policy.label.clone(),
+                machine: machine::describe(&own),
+                costs: machine::describe_costs(&own.costs),
+            });
         }
         policy.build(&own.machine)?;
         cells.push(Cell { policy, setup: own });

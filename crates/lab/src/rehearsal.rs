@@ -1,48 +1,44 @@
 //! One run, and the rehearsal that comes before it where a policy needs one: the same load, with
 //! the same seed, in which the policies learn what they go by afterwards.
 
-use crate::host::{By, Host, Hosted, Order};
 use crate::plan::{Cell, PlannedGroup};
-use anysched_core::registry::{PolicyInfo, Settings, changed, learned};
-use anysched_core::{ParamError, Scheduler};
-use anysched_host::Setup;
-use anysched_measure::Metrics;
-use anysched_sim::Sim;
-use anysched_trace::{NoTrace, Sink};
+use anysched_core::ParamError;
+use anysched_core::registry::{PolicyInfo, Settings, changed};
+pub(crate) use anysched_host::as_text as text;
+use anysched_host::{By, Host, HostError, Outcome, Watch};
 use anysched_workload::rng;
 
 /// A run to be made.
 #[derive(Clone, Copy)]
 pub(crate) struct OneRun<'a> {
+    pub host: &'a dyn Host,
     pub planned: &'a PlannedGroup,
     pub cell: &'a Cell,
     pub seed: u64,
-    /// Who makes it, if not the simulator.
-    pub host: Option<&'a dyn Host>,
 }
 
 /// The settings of the policies of a run: of the one that is compared, then of each virtual
 /// machine's own.
-pub(crate) type AllSettings = Vec<Settings>;
-
-type Ran<T> = Result<(Metrics, Box<dyn Scheduler>, T), String>;
+type AllSettings = Vec<Settings>;
 
 impl OneRun<'_> {
-    /// The settings with what the run itself gives: its seed, and what a rehearsal teaches.
-    pub fn settings(self) -> Result<AllSettings, String> {
+    /// Makes the run, after a rehearsal if one of its policies needs one.
+    pub fn make(self, mut watch: Watch<'_>) -> Result<Outcome, HostError> {
         let (settings, rehearsal) = self.rehearsal()?;
-        match rehearsal {
-            Some(first) => {
-                let taught = self.learned(&first)?;
-                Ok(settings.iter().zip(&taught).map(|(all, new)| with(all, new)).collect())
-            }
-            None => Ok(settings),
-        }
+        let Some(first) = rehearsal else {
+            return self.make_with(&settings, watch);
+        };
+        watch.say("rehearsal");
+        let taught = self.learned(&first)?;
+        let settings: AllSettings =
+            settings.iter().zip(&taught).map(|(all, new)| with(all, new)).collect();
+        watch.say("run with what was learned");
+        self.make_with(&settings, watch)
     }
 
     /// What the policy that is compared has learned once the run is over, in its rehearsal or in
     /// the run itself.
-    pub fn lesson(self) -> Result<Settings, String> {
+    pub fn lesson(self) -> Result<Settings, HostError> {
         let (settings, rehearsal) = self.rehearsal()?;
         let mut all = self.learned(rehearsal.as_ref().unwrap_or(&settings))?;
         Ok(all.swap_remove(0))
@@ -50,7 +46,7 @@ impl OneRun<'_> {
 
     /// The settings of the run before any rehearsal, and those of the rehearsal if one of the
     /// policies needs one.
-    fn rehearsal(self) -> Result<(AllSettings, Option<AllSettings>), String> {
+    fn rehearsal(self) -> Result<(AllSettings, Option<AllSettings>), HostError> {
         let entry = &self.cell.policy;
         let mut settings = vec![seeded(entry.info, &entry.settings(), self.seed)];
         let mut infos = vec![entry.info];
@@ -68,46 +64,24 @@ impl OneRun<'_> {
     }
 
     /// What each policy learns in a run with these settings.
-    fn learned(self, settings: &AllSettings) -> Result<AllSettings, String> {
-        if let Some(host) = self.host {
-            return Ok(vec![self.make_on(host, &settings[0])?.learned]);
-        }
-        let (metrics, policy, _) = self.make(settings, NoTrace, |policy, _| policy)?;
+    fn learned(self, settings: &AllSettings) -> Result<AllSettings, HostError> {
+        let Outcome { learned, metrics, .. } = self.make_with(settings, Watch::default())?;
         let guests = metrics.vms.into_iter().map(|vm| vm.learned);
-        Ok(std::iter::once(learned(&*policy)).chain(guests).collect())
-    }
-
-    /// Has another host make the run with these settings.
-    pub fn make_on(self, host: &dyn Host, settings: &Settings) -> Result<Hosted, String> {
-        if !self.planned.vms.is_empty() {
-            return Err("virtual machines exist in the simulator only".into());
-        }
-        let Cell { policy, setup } = self.cell;
-        let load = self.planned.loads.build(self.seed)?;
-        host.run(Order { by: By::Policy(policy.info, text(settings)), setup, load })
+        Ok(std::iter::once(learned).chain(guests).collect())
     }
 
     /// Makes the run with these settings.
-    pub fn make<T: Sink>(
-        self,
-        settings: &AllSettings,
-        sink: T,
-        wrap: impl FnOnce(Box<dyn Scheduler>, &[(&str, &str)]) -> Box<dyn Scheduler>,
-    ) -> Ran<T> {
-        let Cell { policy, setup } = self.cell;
-        let own = text(&settings[0]);
-        let built = (policy.info.build)(&setup.machine, &own).map_err(|error| error.to_string())?;
-        let scheduler = wrap(built, &own);
-        let load = self.planned.loads.build(self.seed)?;
-        let vms = self.planned.vms.build(self.seed, &settings[1..])?;
-        let sim = Sim::with_sink(Setup::clone(setup), scheduler, load, sink).with_vms(vms);
-        sim.run().map_err(|error| error.to_string())
+    fn make_with(self, settings: &AllSettings, mut watch: Watch<'_>) -> Result<Outcome, HostError> {
+        let by = By::Policy(self.cell.policy.info, text(&settings[0]));
+        self.planned.run(
+            self.host,
+            &self.cell.setup,
+            by,
+            self.seed,
+            &settings[1..],
+            watch.reborrow(),
+        )
     }
-}
-
-/// `settings`, as policies are built from them.
-pub(crate) fn text(settings: &Settings) -> Vec<(&str, &str)> {
-    settings.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect()
 }
 
 /// `settings` and what has been learned since.

@@ -6,6 +6,7 @@ use crate::stats::{Estimate, percentile};
 use crate::sweep::AxisValue;
 use crate::vm::VM;
 use anysched_core::registry::Nature;
+use std::fmt;
 
 /// All rows of an experiment, or those that were complete when it was cancelled.
 #[derive(Clone, Debug)]
@@ -41,9 +42,6 @@ pub struct Results {
     /// Which virtual machines the file wants to be shown; empty: all, and the whole machine.
     pub(crate) vms_shown: Vec<String>,
 }
-
-/// Where numbers come from that no other host has measured: the simulator.
-pub const SIMULATOR: &str = "sim";
 
 /// A policy as it was used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +83,39 @@ pub struct Group {
     /// When a run ends at the latest, in words; `None`: when all tasks are done.
     pub duration: Option<String>,
     /// What is different for some policies, in words: the machine, settings.
-    pub exceptions: Vec<String>,
+    pub exceptions: Vec<Exception>,
+}
+
+/// What is different for one policy of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Exception {
+    /// Its settings.
+    Settings {
+        /// The policy.
+        label: String,
+        /// What is different, in words.
+        changes: Vec<String>,
+    },
+    /// Its machine, or what scheduling costs there.
+    Machine {
+        /// The policy.
+        label: String,
+        /// The machine in words.
+        machine: String,
+        /// The costs in words.
+        costs: String,
+    },
+}
+
+impl fmt::Display for Exception {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exception::Settings { label, changes } => write!(f, "{label}: {}", changes.join(", ")),
+            Exception::Machine { label, machine, costs } => {
+                write!(f, "{label}: {machine}; costs: {costs}")
+            }
+        }
+    }
 }
 
 /// The runs of one policy in one group.

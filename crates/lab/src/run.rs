@@ -1,20 +1,21 @@
 //! Making the runs, on as many threads as wanted. What comes out does not depend on how many.
 
 use crate::columns;
-use crate::host::Host;
 use crate::plan::{Plan, PlannedGroup};
-use crate::results::{Group, PolicyUsed, Results, Row, Run, SIMULATOR};
+use crate::results::{Group, PolicyUsed, Results, Row, Run};
 use crate::sweep::AxisValue;
 use crate::vm::{ALL, VM};
 use crate::workers::Workers;
+use anysched_host::{Host, Outcome, Watch};
 use anysched_measure::Metrics;
-use anysched_trace::NoTrace;
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 
 /// How an experiment is run.
 #[derive(Clone, Copy)]
 pub struct RunOptions<'a> {
+    /// Who makes the runs.
+    pub host: &'a dyn Host,
     /// How many runs are made at the same time; at least 1.
     pub jobs: usize,
     /// Looked at between runs: once it is true, no further one is begun.
@@ -65,29 +66,16 @@ pub fn available_jobs() -> usize {
 }
 
 /// What a run has shown, of the whole machine and of each kind of virtual machine.
-pub(crate) type Outcome = Result<Vec<Run>, RunError>;
+pub(crate) type Shown = Result<Vec<Run>, RunError>;
 
 impl Plan {
     /// Makes all runs and judges the claims. After a cancellation, the rows that are complete.
     ///
-    /// Errors: that of the first run, in the order of the rows, that could not be finished.
+    /// Errors: that of the first run, in the order of the rows, that could not be finished, or
+    /// that the host cannot make.
     pub fn run(&self, options: &RunOptions<'_>) -> Result<Results, RunError> {
-        self.run_by(None, options)
-    }
-
-    /// As [`Plan::run`], with the runs made by another host than the simulator.
-    ///
-    /// Errors: as [`Plan::run`], and what the host cannot do.
-    pub fn run_on(&self, host: &dyn Host, options: &RunOptions<'_>) -> Result<Results, RunError> {
-        self.run_by(Some(host), options)
-    }
-
-    fn run_by(
-        &self,
-        host: Option<&dyn Host>,
-        options: &RunOptions<'_>,
-    ) -> Result<Results, RunError> {
-        let lanes = Lanes::of(self, host)?;
+        let host = options.host.info();
+        let lanes = Lanes::of(self, options.host)?;
         let (policies, seeds) = (lanes.count(), self.seeds as usize);
         let mut outcomes = lanes.run_all(options);
         let mut rows = Vec::with_capacity(self.groups.len() * policies);
@@ -95,9 +83,7 @@ impl Plan {
         for (number, outcomes) in outcomes.chunks_mut(seeds * policies).enumerate() {
             let first = groups.len();
             groups.extend(self.views(number));
-            if let Some(host) = host {
-                groups[first..].iter_mut().for_each(|group| group.run_on(host));
-            }
+            groups[first..].iter_mut().for_each(|group| group.run_on(host));
             planned.resize(groups.len(), number);
             for (policy, outcomes) in outcomes.chunks_mut(seeds).enumerate() {
                 let runs =
@@ -113,7 +99,7 @@ impl Plan {
         }
         rows.sort_by_key(|row| (row.group, row.policy));
         let mut results = Results {
-            host: host.map_or(SIMULATOR, Host::name),
+            host: host.name,
             experiment: self.experiment.clone(),
             question: self.question.clone(),
             title: self.title.clone(),
@@ -143,10 +129,10 @@ impl Plan {
         let workers = Workers { jobs: options.jobs, cancel: options.cancel };
         let measured = workers.run(
             total,
-            |row| self.run_one(row / policies, row % policies, 0, NoTrace),
+            |row| self.run_one(options.host, row / policies, row % policies, 0, Watch::default()),
             |done, row| self.tell(options, [done, total], row / policies, row % policies),
         );
-        let metrics = |run: Result<(Metrics, NoTrace), RunError>| run.map(|(metrics, _)| metrics);
+        let metrics = |run: Result<Outcome, RunError>| run.map(|outcome| outcome.metrics);
         measured.into_iter().map_while(|run| run.map(metrics)).collect()
     }
 
@@ -166,12 +152,23 @@ impl Plan {
         });
     }
 
-    /// Makes one run: what it shows of each of the views of the group.
-    pub(crate) fn run_views(&self, group: usize, policy: usize, index: u32) -> Outcome {
-        let (metrics, _) = self.run_one(group, policy, index, NoTrace)?;
+    /// Makes one run by one of the policies: what it shows of each of the views of its group.
+    pub(crate) fn run_views(
+        &self,
+        host: &dyn Host,
+        group: usize,
+        policy: usize,
+        index: u32,
+    ) -> Shown {
+        let outcome = self.run_one(host, group, policy, index, Watch::default())?;
+        Ok(self.views_of(&outcome.metrics, group, index))
+    }
+
+    /// What a run shows of each of the views of its group.
+    pub(crate) fn views_of(&self, metrics: &Metrics, group: usize, index: u32) -> Vec<Run> {
         let seed = self.seed(group, index);
         let run = |metrics: &Metrics| Run { index, seed, values: columns::measure(metrics) };
-        let mut runs = vec![run(&metrics)];
+        let mut runs = vec![run(metrics)];
         let vms = &self.groups[group].vms;
         for kind in 0..vms.names().count() {
             let mut of_kind = Metrics::default();
@@ -181,7 +178,7 @@ impl Plan {
                 .for_each(|(_, vm)| of_kind.merge(&vm.inside));
             runs.push(run(&of_kind));
         }
-        Ok(runs)
+        runs
     }
 
     /// The groups of rows that a group of runs gives: the whole machine, and each kind of virtual
@@ -203,30 +200,26 @@ impl Plan {
 /// What is compared: the policies of a plan, and the schedulers that the host has of its own.
 struct Lanes<'a> {
     plan: &'a Plan,
-    /// Who makes the runs, if not the simulator.
-    host: Option<&'a dyn Host>,
+    host: &'a dyn Host,
     /// Its own schedulers.
     own: Vec<&'static str>,
 }
 
 impl<'a> Lanes<'a> {
     /// Errors: the experiment is about a scheduler that the host does not have.
-    fn of(plan: &'a Plan, host: Option<&'a dyn Host>) -> Result<Lanes<'a>, RunError> {
-        let Some(known) = host else { return Ok(Lanes { plan, host, own: Vec::new() }) };
-        if plan.of_host.is_empty() {
-            return Ok(Lanes { plan, host, own: known.schedulers().to_vec() });
+    fn of(plan: &'a Plan, host: &'a dyn Host) -> Result<Lanes<'a>, RunError> {
+        let known = host.info();
+        // A host without schedulers of its own has nothing to say about those of others.
+        if plan.of_host.is_empty() || known.schedulers.is_empty() {
+            return Ok(Lanes { plan, host, own: known.schedulers.to_vec() });
         }
         let find = |name: &String| {
-            let found = known.schedulers().iter().find(|own| *own == name).copied();
+            let found = known.schedulers.iter().find(|own| *own == name).copied();
             found.ok_or_else(|| RunError {
                 policy: name.clone(),
                 group: String::new(),
                 seed: plan.seed,
-                why: format!(
-                    "{} has no such scheduler, but {}",
-                    known.name(),
-                    known.schedulers().join(", ")
-                ),
+                why: known.no_scheduler(name).0,
             })
         };
         Ok(Lanes { plan, host, own: plan.of_host.iter().map(find).collect::<Result<_, _>>()? })
@@ -242,7 +235,7 @@ impl<'a> Lanes<'a> {
     }
 
     /// The outcomes in the order of rows and seeds; `None` where the run was not made.
-    fn run_all(&self, options: &RunOptions<'_>) -> Vec<Option<Outcome>> {
+    fn run_all(&self, options: &RunOptions<'_>) -> Vec<Option<Shown>> {
         let total = self.plan.groups.len() * self.count() * self.plan.seeds as usize;
         let workers = Workers { jobs: options.jobs, cancel: options.cancel };
         // Runs are begun in order, so that a cancelled experiment has whole rows.
@@ -269,14 +262,12 @@ impl<'a> Lanes<'a> {
         (row / self.count(), row % self.count(), index as u32)
     }
 
-    fn run_numbered(&self, number: usize) -> Outcome {
+    fn run_numbered(&self, number: usize) -> Shown {
         let (group, lane, index) = self.place(number);
-        let Some(host) = self.host else { return self.plan.run_views(group, lane, index) };
-        let hosted = match lane.checked_sub(self.plan.policies.len()) {
-            None => self.plan.run_one_on(host, group, lane, index)?,
-            Some(own) => self.plan.run_one_by_host(host, self.own[own], group, index)?,
+        let Some(own) = lane.checked_sub(self.plan.policies.len()) else {
+            return self.plan.run_views(self.host, group, lane, index);
         };
-        let seed = self.plan.seed(group, index);
-        Ok(vec![Run { index, seed, values: hosted.values() }])
+        let outcome = self.plan.run_one_by_host(self.host, self.own[own], group, index)?;
+        Ok(self.plan.views_of(&outcome.metrics, group, index))
     }
 }

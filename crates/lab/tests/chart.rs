@@ -1,6 +1,7 @@
 //! Charts of results over an axis.
 
 use anysched_lab::{Experiment, Results, RunOptions};
+use anysched_sim::Simulator;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -23,7 +24,12 @@ fn experiment(text: &str) -> Experiment {
 }
 
 fn run(experiment: &Experiment) -> Results {
-    let options = RunOptions { jobs: 2, cancel: &AtomicBool::new(false), progress: &|_| {} };
+    let options = RunOptions {
+        host: &Simulator,
+        jobs: 2,
+        cancel: &AtomicBool::new(false),
+        progress: &|_| {},
+    };
     experiment.plan().unwrap().run(&options).unwrap()
 }
 

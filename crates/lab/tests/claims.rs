@@ -1,6 +1,7 @@
 //! Whether claims hold, on runs small enough to know the answer.
 
 use anysched_lab::{ClaimResult, Experiment, Results, RunOptions, Verdict, output};
+use anysched_sim::Simulator;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -15,7 +16,12 @@ fn results(service: &str, seeds: u32, claims: &str) -> Results {
     );
     let plan = Experiment::parse(&text, Path::new("claims.toml")).and_then(|e| e.plan());
     let plan = plan.unwrap_or_else(|error| panic!("{}", error.to_plain()));
-    let options = RunOptions { jobs: 1, cancel: &AtomicBool::new(false), progress: &|_| {} };
+    let options = RunOptions {
+        host: &Simulator,
+        jobs: 1,
+        cancel: &AtomicBool::new(false),
+        progress: &|_| {},
+    };
     plan.run(&options).unwrap()
 }
 
@@ -107,7 +113,9 @@ fn what_was_not_measured_decides_nothing() {
     let experiment = Experiment::parse(&text, Path::new("x.toml")).unwrap();
     let plan = experiment.with_setting("workload.0.tasks", "3").unwrap().plan().unwrap();
     let cancel = AtomicBool::new(false);
-    let run = |cancel| plan.run(&RunOptions { jobs: 1, cancel, progress: &|_| {} }).unwrap();
+    let run = |cancel| {
+        plan.run(&RunOptions { host: &Simulator, jobs: 1, cancel, progress: &|_| {} }).unwrap()
+    };
     assert_eq!(run(&cancel).claims[0].verdict, None, "its row is not there");
 }
 

@@ -1,39 +1,45 @@
 //! Experiments on another host than the simulator, and costs that were measured on one.
 
 use anysched_core::Span;
-use anysched_lab::{
-    By, Experiment, Host, Hosted, Order, Plan, Results, RunError, RunOptions, Verdict,
-};
+use anysched_host::{Capabilities, Host, HostError, HostInfo, Order, Outcome};
+use anysched_lab::{Experiment, Plan, Results, RunError, RunOptions, Verdict};
 use anysched_measure::Metrics;
+use anysched_sim::Simulator;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 /// A turnaround for each scheduler, by the length of its name in ms.
 struct ByName;
 
+static NAMES: HostInfo = HostInfo {
+    name: "names",
+    title: "Names",
+    summary: "How long names are",
+    capabilities: Capabilities { duration: false, vms: false, ..Capabilities::all(2) },
+    costs: Some("none"),
+    schedulers: &["own-1", "own-long"],
+    calibrated: &[],
+    programs: &[],
+    server: None,
+    open: |_| Box::new(ByName),
+};
+
 impl Host for ByName {
-    fn name(&self) -> &'static str {
-        "names"
+    fn info(&self) -> &'static HostInfo {
+        &NAMES
     }
-    fn costs(&self) -> &'static str {
-        "none"
-    }
-    fn schedulers(&self) -> &'static [&'static str] {
-        &["own-1", "own-long"]
-    }
-    fn run(&self, order: Order<'_>) -> Result<Hosted, String> {
-        let name = match order.by {
-            By::Policy(info, _) => info.name,
-            By::Own(name) => name,
-        };
+
+    fn run(&self, order: Order<'_>) -> Result<Outcome, HostError> {
         let mut metrics = Metrics::default();
-        metrics.turnaround.record(Span::from_ms(name.len() as u64).0);
-        Ok(Hosted { metrics, unknown: Vec::new(), learned: Vec::new() })
+        metrics.turnaround.record(Span::from_ms(order.by.name().len() as u64).0);
+        Ok(Outcome { metrics, ..Outcome::default() })
     }
 }
 
 static CANCEL: AtomicBool = AtomicBool::new(false);
-const OPTIONS: RunOptions<'static> = RunOptions { jobs: 1, cancel: &CANCEL, progress: &|_| {} };
+const OPTIONS: RunOptions<'static> =
+    RunOptions { host: &ByName, jobs: 1, cancel: &CANCEL, progress: &|_| {} };
+const SIMULATED: RunOptions<'static> = RunOptions { host: &Simulator, ..OPTIONS };
 
 fn experiment(text: &str) -> Result<Experiment, String> {
     Experiment::parse(text, Path::new("name.toml")).map_err(|error| error.to_plain())
@@ -45,7 +51,7 @@ fn plan(text: &str) -> Plan {
 }
 
 fn run(plan: &Plan) -> Result<Results, RunError> {
-    plan.run_on(&ByName, &OPTIONS)
+    plan.run(&OPTIONS)
 }
 
 fn labels(results: &Results) -> Vec<&str> {
@@ -71,7 +77,7 @@ fn claims_can_be_about_the_schedulers_of_the_host() {
     let check = &results.claims[0].checks[0];
     assert_eq!((check.left, check.right), (4e6, 8e6));
     // The simulator has none.
-    assert_eq!(plan(&text).run(&OPTIONS).unwrap().claims[0].verdict, None);
+    assert_eq!(plan(&text).run(&SIMULATED).unwrap().claims[0].verdict, None);
 }
 
 #[test]
@@ -117,7 +123,7 @@ fn measured_costs_are_each_policy_s_own() {
     assert_eq!(plan.setup(0, 0).costs.timer_irq, Span::from_us(1));
     // Four tasks with two groups of 13 us and two picks behind each, and the last to find out.
     let makespan = anysched_lab::column("makespan_ns").unwrap();
-    let results = plan.run(&OPTIONS).unwrap();
+    let results = plan.run(&SIMULATED).unwrap();
     let fcfs = results.row(0, 0).unwrap().estimate(makespan).unwrap().mean;
     assert_eq!(fcfs, (8 * 13_000 + 12 * 300) as f64);
 }
@@ -130,4 +136,22 @@ fn costs_that_say_nothing_of_a_policy_are_refused() {
     assert!(error.contains("does not say what fcfs costs"), "{error}");
     let error = with_costs("broken", "[fcfs\n", &text).unwrap_err();
     assert!(error.contains("\"k.costs\": not TOML"), "{error}");
+}
+
+#[test]
+fn what_a_host_cannot_do_is_said_before_anything_runs() {
+    let refused = |text: &str| {
+        let plan = plan(&text.replace("tasks = 2", "tasks = 2\nname = \"t\""));
+        let said = plan.require(&NAMES).unwrap_err().to_string();
+        assert_eq!(run(&plan).map(|_| ()).unwrap_err().why, said.replace("machine.cpus = 3: ", ""));
+        assert_eq!(plan.require(Simulator.info()), Ok(()));
+        said
+    };
+    let sweep = "[sweep]\npolicy = \"fcfs\"\n";
+    let said = refused(&format!("duration = \"1s\"\n{LOAD}{sweep}"));
+    assert!(said.starts_with("names cannot end a run"), "{said}");
+    let said = refused(&format!("{LOAD}{sweep}\"machine.cpus\" = [1, 3]\n"));
+    assert_eq!(said, "machine.cpus = 3: names has at most 2 CPUs, not 3");
+    let said = refused(&format!("{LOAD}[[vm]]\nname = \"a\"\n{sweep}"));
+    assert!(said.starts_with("names cannot run virtual machines"), "{said}");
 }

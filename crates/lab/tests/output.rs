@@ -2,6 +2,7 @@
 
 use anysched_lab::output::{self, Form};
 use anysched_lab::{Experiment, Results, RunOptions, columns};
+use anysched_sim::Simulator;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use std::path::Path;
@@ -10,7 +11,12 @@ use std::sync::atomic::AtomicBool;
 fn run(text: &str, file: &str) -> Results {
     let plan = Experiment::parse(text, Path::new(file)).and_then(|e| e.plan());
     let plan = plan.unwrap_or_else(|error| panic!("{}", error.to_plain()));
-    let options = RunOptions { jobs: 2, cancel: &AtomicBool::new(false), progress: &|_| {} };
+    let options = RunOptions {
+        host: &Simulator,
+        jobs: 2,
+        cancel: &AtomicBool::new(false),
+        progress: &|_| {},
+    };
     plan.run(&options).unwrap()
 }
 

@@ -1,9 +1,10 @@
 //! Policies that learn in a first run: what the run behind it is like, for the policy that is
 //! compared and for those in virtual machines.
 
-use anysched_core::Scheduler;
+use anysched_core::recorder::LogReader;
+use anysched_host::Watch;
 use anysched_lab::{Experiment, Plan, Results, RunOptions, output};
-use anysched_trace::NoTrace;
+use anysched_sim::Simulator;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -17,7 +18,12 @@ fn plan(text: &str) -> Plan {
 }
 
 fn run(plan: &Plan) -> Results {
-    let options = RunOptions { jobs: 1, cancel: &AtomicBool::new(false), progress: &|_| {} };
+    let options = RunOptions {
+        host: &Simulator,
+        jobs: 1,
+        cancel: &AtomicBool::new(false),
+        progress: &|_| {},
+    };
     plan.run(&options).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -54,23 +60,26 @@ fn the_run_behind_the_rehearsal_is_the_row() {
     let plan = plan(&batches(policies));
     let turnaround = means(&plan, "turnaround_ns");
     assert_eq!(turnaround, [40e6, 80e6 / 3.0, 40e6, 80e6 / 3.0]);
-    let learned = plan.learned(0, 1, 0).unwrap();
+    let learned = plan.learned(&Simulator, 0, 1, 0).unwrap();
     assert_eq!(learned, [("profile".into(), "0=30ms/1,1=10ms/1,2=10ms/1".into())]);
-    assert_eq!(plan.learned(0, 2, 0).unwrap(), learned, "a first run on its own learns the same");
-    assert_eq!(plan.learned(0, 0, 0).unwrap(), []);
-    assert_eq!(plan.learned(0, 3, 0).unwrap(), []);
+    assert_eq!(
+        plan.learned(&Simulator, 0, 2, 0).unwrap(),
+        learned,
+        "a first run on its own learns the same"
+    );
+    assert_eq!(plan.learned(&Simulator, 0, 0, 0).unwrap(), []);
+    assert_eq!(plan.learned(&Simulator, 0, 3, 0).unwrap(), []);
 }
 
 /// A recorder is to write down what the policy that decides was built from.
 #[test]
-fn a_wrapper_sees_what_was_learned() {
+fn a_log_names_what_was_learned() {
     let plan = plan(&batches("\"pbg\""));
-    let mut seen = Vec::new();
-    let wrap = |policy: Box<dyn Scheduler>, settings: &[(&str, &str)]| {
-        seen = settings.iter().map(|&(name, text)| format!("{name} {text}")).collect();
-        policy
-    };
-    plan.run_one_wrapped(0, 0, 0, NoTrace, wrap).unwrap();
+    let watch = Watch { record: true, ..Watch::default() };
+    let outcome = plan.run_one(&Simulator, 0, 0, 0, watch).unwrap();
+    let reader = LogReader::new(outcome.only_log().unwrap()).unwrap();
+    let settings = reader.header().settings.iter();
+    let seen: Vec<String> = settings.map(|(name, text)| format!("{name} {text}")).collect();
     let seed = format!("noise_seed {}", plan.seed(0, 0));
     assert_eq!(seen, [seed, "profile 0=30ms/1,1=10ms/1,2=10ms/1".into()]);
 }
@@ -125,7 +134,7 @@ fn a_value_may_be_in_a_file() {
 #[test]
 fn tasks_have_keys() {
     let text = batches("\"pbg\"").replace("service = \"10ms\"", "service = \"10ms\"\nkey = 7");
-    let learned = plan(&text).learned(0, 0, 0).unwrap();
+    let learned = plan(&text).learned(&Simulator, 0, 0, 0).unwrap();
     assert_eq!(learned[0].1, "0=30ms/1,k7=10ms/1");
     let wrong = text.replace("key = 7", "key = -1");
     assert!(experiment_in(Path::new("."), &wrong).unwrap_err().contains("`key`"));

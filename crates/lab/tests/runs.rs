@@ -1,6 +1,7 @@
 //! From a file to numbers: values worked out by hand, and what runs may depend on.
 
 use anysched_lab::{AxisValue, Experiment, Plan, Progress, Results, RunOptions, column, output};
+use anysched_sim::Simulator;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +16,8 @@ fn plan(text: &str) -> Plan {
 }
 
 fn run_with(plan: &Plan, jobs: usize) -> Results {
-    let options = RunOptions { jobs, cancel: &AtomicBool::new(false), progress: &|_| {} };
+    let options =
+        RunOptions { host: &Simulator, jobs, cancel: &AtomicBool::new(false), progress: &|_| {} };
     plan.run(&options).unwrap()
 }
 
@@ -247,7 +249,7 @@ fn a_cancelled_experiment_keeps_its_whole_rows() {
             cancel.store(true, Ordering::Relaxed);
         }
     };
-    let options = RunOptions { jobs: 1, cancel: &cancel, progress: &progress };
+    let options = RunOptions { host: &Simulator, jobs: 1, cancel: &cancel, progress: &progress };
     let results = plan.run(&options).unwrap();
     assert!(!results.complete);
     assert_eq!(rows(&results), whole[..2], "7 of 12 runs are 2 rows and one run");
@@ -293,7 +295,10 @@ fn a_policy_may_have_a_machine_of_its_own() {
     };
     assert_eq!([turnaround(0, 0), turnaround(0, 1)], [4.0, 2.0]);
     assert_eq!([turnaround(1, 0), turnaround(1, 1)], [4.0, 3.0]);
-    let exceptions = |group: usize| results.groups[group].exceptions.join("; ");
+    let exceptions = |group: usize| {
+        let words = results.groups[group].exceptions.iter().map(ToString::to_string);
+        words.collect::<Vec<_>>().join("; ")
+    };
     assert_eq!(exceptions(0), "fcfs, 3 CPUs: 3 CPUs; costs: none");
     let here = "rr: quantum 1s; fcfs, 3 CPUs: 3 CPUs; costs: context switch 1ms";
     assert_eq!(exceptions(1), here);
@@ -610,7 +615,7 @@ fn the_first_runs_can_be_had_whole() {
          [sweep]\n\"workload.0.tasks\" = [3, 4]\nseeds = 2\n",
     );
     let cancel = std::sync::atomic::AtomicBool::new(false);
-    let options = RunOptions { jobs: 2, cancel: &cancel, progress: &|_| {} };
+    let options = RunOptions { host: &Simulator, jobs: 2, cancel: &cancel, progress: &|_| {} };
     let tasks: Vec<u64> =
         plan.measure(&options).unwrap().iter().map(|metrics| metrics.tasks).collect();
     assert_eq!(tasks, [3, 3, 4, 4]);

@@ -1,7 +1,9 @@
 //! Experiments with virtual machines: how many there are, their rows, and what rows depend on.
 
 use anysched_core::TaskId;
+use anysched_host::Watch;
 use anysched_lab::{Experiment, Plan, Results, Row, RunOptions, columns, output};
+use anysched_sim::Simulator;
 use anysched_trace::{Event, Sink, TaskInfo};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::path::Path;
@@ -12,7 +14,12 @@ fn experiment(text: &str) -> Experiment {
 }
 
 fn run_plan(plan: &Plan) -> Results {
-    let options = RunOptions { jobs: 2, cancel: &AtomicBool::new(false), progress: &|_| {} };
+    let options = RunOptions {
+        host: &Simulator,
+        jobs: 2,
+        cancel: &AtomicBool::new(false),
+        progress: &|_| {},
+    };
     plan.run(&options).unwrap()
 }
 
@@ -95,7 +102,10 @@ impl Sink for Names {
 #[test]
 fn machines_of_a_kind_are_numbered() {
     let text = farm(SWEEP).replace("name = \"db\"", "name = \"db\"\nvcpus = 2");
-    let (_, Names(names)) = plan(&text).run_one(0, 0, 0, Names::default()).unwrap();
+    let mut sink = Names::default();
+    let watch = Watch { trace: Some(&mut sink), ..Watch::default() };
+    plan(&text).run_one(&Simulator, 0, 0, 0, watch).unwrap();
+    let Names(names) = sink;
     let expected = [(0, "web-0", 1), (1, "web-1", 1), (2, "db", 2)];
     assert_eq!(names, expected.map(|(vm, name, cpus)| (vm, name.to_string(), cpus)));
 }

@@ -170,7 +170,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     /// The same run with virtual machines: the CPUs of each are tasks beside those of the load.
     pub fn with_vms(mut self, vms: Vec<Vm>) -> Sim<S, L, T> {
         if !vms.is_empty() {
-            self.vms = Some(Box::new(Vms::new(vms, T::LISTENS)));
+            self.vms = Some(Box::new(Vms::new(vms, self.sink.listens())));
         }
         self
     }
@@ -391,7 +391,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     /// picked yet: the trace is told that it left.
     #[inline]
     pub(crate) fn tell_leaving(&mut self, task: TaskId, cpu: CpuId) {
-        if !T::LISTENS {
+        if !self.sink.listens() {
             return;
         }
         let state = &mut self.cpus[cpu.index()];

@@ -17,9 +17,11 @@
 mod agenda;
 mod cpu;
 mod engine;
+mod host;
 mod ops;
 mod sync;
 mod task;
 mod vm;
 
 pub use engine::{Sim, SimError, TaskResult};
+pub use host::{HOST, Simulator};

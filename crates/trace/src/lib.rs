@@ -134,7 +134,10 @@ impl TaskInfo<'_> {
 /// Takes events as they happen.
 pub trait Sink {
     /// Whether anybody takes what it is told; if not, hosts need not find out.
-    const LISTENS: bool = true;
+    #[inline]
+    fn listens(&self) -> bool {
+        true
+    }
 
     /// A task that the next event attaches.
     fn task(&mut self, info: &TaskInfo<'_>);
@@ -168,8 +171,10 @@ pub trait Sink {
 pub struct NoTrace;
 
 impl Sink for NoTrace {
-    const LISTENS: bool = false;
-
+    #[inline]
+    fn listens(&self) -> bool {
+        false
+    }
     #[inline]
     fn task(&mut self, _: &TaskInfo<'_>) {}
     #[inline]
@@ -177,6 +182,10 @@ impl Sink for NoTrace {
 }
 
 impl<S: Sink + ?Sized> Sink for &mut S {
+    #[inline]
+    fn listens(&self) -> bool {
+        (**self).listens()
+    }
     fn task(&mut self, info: &TaskInfo<'_>) {
         (**self).task(info);
     }

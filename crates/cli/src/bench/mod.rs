@@ -8,6 +8,7 @@ mod schbench;
 mod text;
 
 use crate::choose;
+use crate::hosts;
 use crate::output::{self, Failure};
 use crate::progress::with_bar;
 use anysched_lab::Experiment;
@@ -39,7 +40,8 @@ fn measure(tool: &str, args: &BenchArgs, loads: &[String]) -> Result<Vec<Shown>,
     let experiment = choose::changed(experiment, &args.policy, &args.set)?;
     let plan = choose::plan(&experiment)?;
     let cancel = output::cancel_on_interrupt()?;
-    let measured = with_bar(args.jobs, cancel, |options| plan.measure(options))?;
+    let host = hosts::open_usual()?;
+    let measured = with_bar(&*host, args.jobs, cancel, |options| plan.measure(options))?;
     if cancel.load(Ordering::Relaxed) {
         return Err(Failure::Interrupted);
     }

@@ -321,6 +321,7 @@ impl Chart {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::Exception;
 
     fn texts(texts: &[&str]) -> Vec<AxisValue> {
         texts.iter().map(|text| AxisValue::Text(text.to_string())).collect()
@@ -349,15 +350,22 @@ mod tests {
         let many = ["x 1, y", "x 2, y", "x 3, y", "x 4, y", "x 9, y"];
         assert_eq!(merged(&many).unwrap(), "x 1…9, y");
         assert_eq!(merged(&["a b", "a"]), None);
-        let group = |machine: &str, exceptions: &[&str]| Group {
+        let group = |machine: &str, exceptions: &[(&str, &str)]| Group {
             axes: Vec::new(),
             machine: machine.to_string(),
             loads: Vec::new(),
             costs: "none".to_string(),
             duration: None,
-            exceptions: exceptions.iter().map(|exception| exception.to_string()).collect(),
+            exceptions: exceptions
+                .iter()
+                .map(|&(label, change)| Exception::Settings {
+                    label: label.to_string(),
+                    changes: vec![change.to_string()],
+                })
+                .collect(),
         };
-        let (one, two) = (group("1 CPU", &["a: x", "b: y"]), group("2 CPUs", &["a: x"]));
+        let (one, two) =
+            (group("1 CPU", &[("a", "x"), ("b", "y")]), group("2 CPUs", &[("a", "x")]));
         let differing = "but some policies are different by scenario";
         assert_eq!(caption(&[&one, &two], "scenario", 1)[1..], ["but a: x", differing]);
         assert_eq!(caption(&[&two, &two], "scenario", 1)[1..], ["but a: x"]);

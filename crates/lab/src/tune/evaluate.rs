@@ -5,10 +5,9 @@ use super::{Arriving, Counter, Objective, TuneError, Tuning};
 use crate::rehearsal::{seeded, text, with};
 use crate::run::{Progress, RunError};
 use crate::workers::Workers;
-use anysched_core::registry::{self, learned};
+use anysched_core::registry;
 use anysched_core::{Machine, Time};
-use anysched_host::Setup;
-use anysched_sim::Sim;
+use anysched_host::{By, Host, Order, Outcome, Setup, Work};
 use anysched_workload::generate::{Arrivals, Batch, Generator, Open, SettingError, Settings};
 use anysched_workload::rng::derive;
 
@@ -95,7 +94,7 @@ impl Bench {
         let (options, before, total) = (counter.options, counter.before.get(), counter.total);
         let one = |number: usize| {
             let (candidate, seed) = wanted[number];
-            self.run_one(candidate, seed).map_err(|why| {
+            self.run_one(options.host, candidate, seed).map_err(|why| {
                 let group = candidate.shown();
                 TuneError::Run(RunError { policy: label.to_string(), group, seed, why })
             })
@@ -110,23 +109,21 @@ impl Bench {
         Ok((scores.len() == wanted.len()).then_some(scores))
     }
 
-    fn run_one(&self, candidate: &Candidate, seed: u64) -> Result<Score, String> {
+    fn run_one(&self, host: &dyn Host, candidate: &Candidate, seed: u64) -> Result<Score, String> {
         let machine = &self.setup.machine;
         let given: Vec<(&str, &str)> =
             candidate.settings.iter().map(|(name, text)| (*name, text.as_str())).collect();
         let run = |settings: &registry::Settings| {
-            let policy = (candidate.info.build)(machine, &text(settings));
-            let policy = policy.map_err(|error| error.to_string())?;
             let load = self.load.build(seed, machine.cpus()).map_err(|error| error.to_string())?;
-            Sim::new(self.setup.clone(), policy, load).run().map_err(|error| error.to_string())
+            let by = By::Policy(candidate.info, text(settings));
+            host.run(Order::new(by, &self.setup, Work::Load(load))).map_err(|error| error.0)
         };
         let mut settings = seeded(candidate.info, &given, seed);
         let rehearsal = (candidate.info.rehearsal)(&text(&settings));
         if let Some(first) = rehearsal.map_err(|error| error.to_string())? {
-            let (_, policy, _) = run(&first)?;
-            settings = with(&settings, &learned(&*policy));
+            settings = with(&settings, &run(&first)?.learned);
         }
-        let (metrics, ..) = run(&settings)?;
+        let Outcome { metrics, .. } = run(&settings)?;
         let turnaround = &metrics.turnaround;
         let [p99] = turnaround.percentiles([99.0]).ok_or("no task ended")?;
         Ok(Score { mean: turnaround.mean(), p99: p99 as f64 })

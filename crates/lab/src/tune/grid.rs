@@ -391,7 +391,10 @@ impl Bench<'_> {
         let workers = Workers { jobs: options.jobs, cancel: options.cancel };
         let outcomes = workers.run(
             wanted.len(),
-            |number| plan.run_views(self.group, wanted[number].0, wanted[number].1),
+            |number| {
+                let (policy, seed) = wanted[number];
+                plan.run_views(options.host, self.group, policy, seed)
+            },
             |more, number| {
                 (options.progress)(&Progress {
                     done: done + more,

@@ -25,7 +25,7 @@ fn options<'a>(
     cancel: &'a AtomicBool,
     progress: &'a (dyn Fn(&Progress<'_>) + Sync),
 ) -> RunOptions<'a> {
-    RunOptions { jobs, cancel, progress }
+    RunOptions { host: &anysched_sim::Simulator, jobs, cancel, progress }
 }
 
 fn tuned(tuning: &Tuning) -> Tuned {

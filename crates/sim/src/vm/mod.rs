@@ -336,7 +336,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     }
 
     fn tell_start(&mut self, vm: usize) {
-        if T::LISTENS
+        if self.sink.listens()
             && let Some(vms) = &self.vms
         {
             let machine = &vms.machines[vm];

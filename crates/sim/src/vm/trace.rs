@@ -16,6 +16,11 @@ pub(super) enum Traced {
 }
 
 impl Sink for GuestTrace {
+    #[inline]
+    fn listens(&self) -> bool {
+        self.listens
+    }
+
     fn task(&mut self, info: &TaskInfo<'_>) {
         if self.listens {
             let &TaskInfo { task, serial, name, nice } = info;

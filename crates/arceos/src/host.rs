@@ -1,0 +1,304 @@
+//! ArceOS as a host: what it is asked to run, and what is read off it.
+
+use crate::calibrate;
+use crate::{Boot, BootError, Kernel, Outcome as Said};
+use anysched_clients::Load as ClientLoad;
+use anysched_core::registry::Settings;
+use anysched_core::{Machine, Span, Time};
+use anysched_host::{
+    By, Calibration, Capabilities, Clock, Host, HostError, HostInfo, Options, Order, Outcome,
+    Program, ProgramInfo, Served, Setup, Subject, Work,
+};
+use anysched_measure::{Metrics, TaskProgress};
+use anysched_trace::{Sink, decisions};
+use anysched_workload::{Load, Program as LoadProgram, steps};
+use std::time::Duration;
+
+/// ArceOS's entry in the list of hosts.
+pub static HOST: HostInfo = HostInfo {
+    name: "arceos",
+    title: "ArceOS",
+    summary: "The unikernel ArceOS, booted in QEMU for each run; an instruction takes a nanosecond",
+    capabilities: Capabilities {
+        cpus: MAX_CPUS,
+        vms: false,
+        duration: false,
+        hotplug: false,
+        unequal_cpus: false,
+        deadlines: false,
+        interaction: false,
+        traces: true,
+    },
+    costs: Some("the kernel's own"),
+    schedulers: &["stock-fifo", "stock-rr", "stock-cfs"],
+    // ArceOS's own policies as ours, and PBG.
+    calibrated: &["fcfs", "rr", "cfs-arceos", "sjf-ewma", "mlfq-arceos", "pbg"],
+    programs: &[
+        program("equal", "Tasks of the same length compute in groups and yield between them"),
+        program("unequal", "Tasks of different length compute in groups until they are counted"),
+        program("yield", "Tasks yield after each short group"),
+        program("realtime", "One task with long groups beside four with short ones"),
+        program("occupy", "One task seldom yields; two others yield all the time"),
+        program("calibrate", "What scheduling costs under the policy"),
+        program(SERVER, "A server whose requests come from clients on this computer"),
+    ],
+    server: Some(SERVER),
+    open,
+};
+
+/// CPUs of a machine, at most: images are built for a number of them.
+const MAX_CPUS: usize = 16;
+
+/// The program that serves requests.
+pub(crate) const SERVER: &str = "udp";
+
+/// How long a kernel may print nothing: programs print when they are done.
+const SILENCE: Duration = Duration::from_secs(600);
+
+const fn program(name: &'static str, summary: &'static str) -> ProgramInfo {
+    ProgramInfo { name, summary }
+}
+
+fn open(options: &Options) -> Box<dyn Host> {
+    Box::new(ArceOs::new(options))
+}
+
+/// ArceOS in QEMU.
+pub struct ArceOs {
+    silence: Duration,
+    clock: Option<Clock>,
+}
+
+impl ArceOs {
+    /// With these options.
+    pub fn new(options: &Options) -> ArceOs {
+        let silence = options.silence.map_or(SILENCE, |span| Duration::from_nanos(span.0));
+        ArceOs { silence, clock: options.clock }
+    }
+
+    /// The clock of a machine: as many CPUs count no instructions unless they are told to.
+    fn clock(&self, machine: &Machine) -> Clock {
+        let several = machine.cpus() > 1;
+        self.clock.unwrap_or(if several { Clock::Parallel } else { Clock::Instructions })
+    }
+
+    /// The boot of a scheduler on a machine, without a program.
+    fn boot_of(&self, name: &str, settings: &[(&str, &str)], setup: &Setup) -> Boot {
+        let mut boot = Boot::new(name, "");
+        let owned = |(name, text): &(&str, &str)| (name.to_string(), text.to_string());
+        boot.settings = settings.iter().map(owned).collect();
+        boot.patience = self.silence;
+        boot.tick = setup.machine.tick();
+        boot.image.cpus = setup.machine.cpus() as u16;
+        boot.clock = self.clock(&setup.machine);
+        boot
+    }
+
+    /// Has `boot` do `work`. Returns how many iterations a group has, by task, if the work says.
+    fn give(&self, boot: &mut Boot, work: Work) -> Result<Vec<u64>, HostError> {
+        match work {
+            Work::Program(Program { name, arguments }) => {
+                if HOST.programs.iter().all(|known| known.name != name) {
+                    return Err(HOST.no_program(&name));
+                }
+                boot.app = name;
+                boot.arguments = arguments;
+                Ok(Vec::new())
+            }
+            Work::Load(load) => give_load(boot, load),
+        }
+    }
+}
+
+/// Has `boot` run a load: as the program made for it, or step by step.
+fn give_load(boot: &mut Boot, load: Box<dyn Load>) -> Result<Vec<u64>, HostError> {
+    let Some(LoadProgram { name, arguments }) = load.program() else {
+        boot.app = "batch".into();
+        boot.tasks = Some(steps::list(load).map_err(|error| error.to_string())?);
+        return Ok(Vec::new());
+    };
+    boot.app = name.into();
+    boot.arguments = arguments.into_iter().map(|(name, text)| (name.to_string(), text)).collect();
+    Ok(numbers(&boot.arguments, "iterations"))
+}
+
+/// The list of numbers that a program is given as the argument `name`.
+fn numbers(arguments: &Settings, name: &str) -> Vec<u64> {
+    let list = arguments.iter().find(|(argument, _)| argument == name);
+    list.map_or(Vec::new(), |(_, text)| text.split(',').filter_map(|n| n.parse().ok()).collect())
+}
+
+/// The machine, if there can be an image for it.
+fn require_machine(setup: &Setup) -> Result<(), HostError> {
+    match setup.machine.cpus() {
+        cpus if cpus > MAX_CPUS => {
+            Err(HostError(format!("images are for at most {MAX_CPUS} CPUs, not {cpus}")))
+        }
+        _ if setup.until != Time::NEVER => {
+            Err(HostError("a program in ArceOS ends by itself: leave `duration` out".into()))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Host for ArceOs {
+    fn info(&self) -> &'static HostInfo {
+        &HOST
+    }
+
+    fn machine(&self, setup: &Setup) -> String {
+        let cpus = match setup.machine.cpus() {
+            1 => "1 CPU".to_string(),
+            cpus => format!("{cpus} CPUs"),
+        };
+        let clock = match self.clock(&setup.machine) {
+            Clock::Instructions => "an instruction is a nanosecond",
+            Clock::Real => "an instruction is a nanosecond, idle time is real",
+            Clock::Parallel => "CPUs run at once, times mean nothing",
+        };
+        format!("{cpus} in QEMU, {clock}")
+    }
+
+    fn build(&self, by: &By<'_>, setup: &Setup) -> Result<(), HostError> {
+        require_machine(setup)?;
+        let boot = self.boot_of(by.name(), &[], setup);
+        boot.image.build().map(drop).map_err(failed)
+    }
+
+    fn run(&self, order: Order<'_>) -> Result<Outcome, HostError> {
+        let Order { by, setup, work, vms, mut watch } = order;
+        require_machine(setup)?;
+        if !vms.is_empty() {
+            return Err(HOST.cannot("run virtual machines"));
+        }
+        let mut boot = self.boot_of(by.name(), by.settings(), setup);
+        let iterations = self.give(&mut boot, work)?;
+        if boot.app == SERVER {
+            return Err(HostError(format!("{SERVER} waits for requests: put a load on it")));
+        }
+        boot.record = watch.record || watch.trace.is_some();
+        require_recordable(&boot)?;
+        let said = boot.run(&mut |line| watch.say(line)).map_err(failed)?;
+        if let Some(trace) = &mut watch.trace {
+            tell(&said, &mut **trace)?;
+        }
+        let mut outcome = outcome(said);
+        if !watch.record {
+            outcome.logs.clear();
+        }
+        // What a task has done, at a nanosecond an iteration: how tasks share is all that counts.
+        for (task, iterations) in outcome.metrics.benchmark.tasks.iter_mut().zip(iterations) {
+            let done = |(groups, _): (u32, Span)| (groups, Span(u64::from(groups) * iterations));
+            task.counted = task.counted.map(done);
+        }
+        Ok(outcome)
+    }
+
+    fn calibrate(&self, subjects: &[Subject]) -> Result<Calibration, HostError> {
+        calibrate::calibrate(self, subjects)
+    }
+
+    fn serve(&self, order: Order<'_>, load: &ClientLoad) -> Result<Served, HostError> {
+        let Order { by, setup, work, mut watch, .. } = order;
+        if setup.machine.cpus() > 1 {
+            return Err(HostError("the server is measured on one CPU".into()));
+        }
+        if self.clock == Some(Clock::Instructions) {
+            return Err(HostError("clients live in real time: instructions alone do not".into()));
+        }
+        let mut boot = Boot::server(by.name());
+        let common = self.boot_of(by.name(), by.settings(), setup);
+        (boot.settings, boot.patience, boot.tick) = (common.settings, common.patience, common.tick);
+        if let Work::Program(program) = work {
+            boot.arguments.extend(program.arguments);
+        }
+        let kernel = boot.image.build().map_err(failed)?;
+        let served = boot.serve(&kernel, load, &mut |line| watch.say(line)).map_err(failed)?;
+        let (report, said) = served;
+        Ok(Served { report, outcome: outcome(said) })
+    }
+}
+
+/// Decisions are recorded by policies only.
+fn require_recordable(boot: &Boot) -> Result<(), HostError> {
+    if boot.record && boot.image.kernel != Kernel::Anysched {
+        let name = &boot.policy;
+        return Err(HostError(format!("{name}: only policies can be recorded or traced")));
+    }
+    Ok(())
+}
+
+/// Tells the events of a run from its log.
+fn tell(said: &Said, sink: &mut dyn Sink) -> Result<(), HostError> {
+    let [log] = &said.logs[..] else {
+        let why = "a trace is of one CPU; --record has the decisions of each";
+        return Err(HostError(why.into()));
+    };
+    // The program's own task is the first that the policy knows, and starts the others.
+    let name = |serial: u64| match serial.checked_sub(1) {
+        None => Some("main".to_string()),
+        Some(task) => said.tasks.get(task as usize).map(|task| task.name.clone()),
+    };
+    decisions::tell(log, name, sink).map(drop).map_err(|error| HostError(error.to_string()))
+}
+
+pub(crate) fn failed(error: BootError) -> HostError {
+    HostError(error.to_string())
+}
+
+/// What a kernel said, as what it measured.
+pub(crate) fn outcome(said: Said) -> Outcome {
+    let metrics = metrics(&said);
+    let Said { values, learned, logs, .. } = said;
+    Outcome { metrics, learned, logs, values }
+}
+
+fn metrics(said: &Said) -> Metrics {
+    let mut metrics = Metrics::default();
+    for task in &said.tasks {
+        let turnaround = task.finish.since(task.arrival);
+        metrics.turnaround.record(turnaround.0);
+        metrics.response_time.record(task.first.since(task.arrival).0);
+        if let Some(service) = task.service {
+            let waited = turnaround.saturating_sub(service).saturating_sub(task.slept);
+            metrics.waiting_time.record(waited.0);
+            if service > Span::ZERO {
+                metrics.slowdown.record(turnaround.scaled(1_000_000, service.0).0);
+            }
+            metrics.busy += service;
+        }
+        metrics.dispatches += task.dispatches.unwrap_or(0);
+        let left = task.finish.since(task.first);
+        metrics.benchmark.leave_time.record(left.0);
+        metrics.benchmark.tasks.push(TaskProgress {
+            finished: Some(turnaround),
+            left: Some(left),
+            counted: Some((u32::try_from(task.groups).unwrap_or(u32::MAX), Span::ZERO)),
+        });
+        let first = metrics.first_arrival.map_or(task.arrival, |first| first.min(task.arrival));
+        metrics.first_arrival = Some(first);
+        metrics.last_completion = metrics.last_completion.max(task.finish);
+    }
+    metrics.tasks = said.tasks.len() as u64;
+    metrics.completed = metrics.tasks;
+    metrics.context_switches = said.value("switches").unwrap_or(0);
+    metrics
+}
+
+/// Runs that measure what scheduling costs.
+impl ArceOs {
+    /// Boots the program `calibrate` under a scheduler, with a clock around the policy's calls if
+    /// `timed`.
+    pub(crate) fn boot_calibration(
+        &self,
+        name: &str,
+        settings: &[(&str, &str)],
+        setup: &Setup,
+        timed: bool,
+    ) -> Result<Said, HostError> {
+        let mut boot = self.boot_of(name, settings, setup);
+        boot.app = "calibrate".into();
+        boot.timed = timed;
+        boot.run(&mut |_| ()).map_err(failed)
+    }
+}

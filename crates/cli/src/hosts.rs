@@ -1,0 +1,129 @@
+//! The hosts that this command has, and `anysched hosts`.
+
+use crate::args::HostsArgs;
+use crate::args::PlainFormat;
+use crate::output::{self, Failure};
+use anysched_host::{Capabilities, Host, HostInfo, Options};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::sync::OnceLock;
+
+static HOSTS: OnceLock<&'static [&'static HostInfo]> = OnceLock::new();
+
+/// Says which hosts there are: once, before anything else.
+pub fn set(hosts: &'static [&'static HostInfo]) {
+    // A second call would name the same hosts.
+    let _ = HOSTS.set(hosts);
+}
+
+/// All hosts; the first is the usual one.
+pub fn all() -> &'static [&'static HostInfo] {
+    HOSTS.get().copied().unwrap_or_default()
+}
+
+/// The name of the host on which runs are made unless another is named.
+pub fn usual() -> &'static str {
+    all().first().map_or("", |host| host.name)
+}
+
+/// The name of the first host that has costs of its own, which simulations can predict.
+pub fn measured() -> &'static str {
+    all().iter().find(|host| host.costs.is_some()).map_or("", |host| host.name)
+}
+
+/// The usual host, open.
+///
+/// Errors: this command has no hosts.
+pub fn open_usual() -> Result<Box<dyn Host>, Failure> {
+    let host = all().first().ok_or("this command has no hosts")?;
+    Ok((host.open)(&Options::default()))
+}
+
+/// Whether `host` is the usual one.
+pub fn is_usual(host: &HostInfo) -> bool {
+    host.name == usual()
+}
+
+/// Reads the name of a host.
+pub fn parser() -> impl TypedValueParser<Value = &'static HostInfo> {
+    let names = all().iter().map(|host| PossibleValue::new(host.name).help(host.summary));
+    PossibleValuesParser::new(names).try_map(|name| {
+        all().iter().copied().find(|host| host.name == name).ok_or("there is no such host")
+    })
+}
+
+pub fn hosts(args: &HostsArgs) -> Result<(), Failure> {
+    output::print(&match args.format {
+        PlainFormat::Table => all().iter().map(|host| in_words(host)).collect::<String>(),
+        PlainFormat::Json => {
+            let all: Vec<Value> = all().iter().map(|host| as_json(host)).collect();
+            format!("{:#}\n", Value::from(all))
+        }
+    })
+}
+
+/// What a host can do, by name.
+fn abilities(can: &Capabilities) -> [(&'static str, bool); 7] {
+    let Capabilities {
+        cpus: _,
+        vms,
+        duration,
+        hotplug,
+        unequal_cpus,
+        deadlines,
+        interaction,
+        traces,
+    } = *can;
+    [
+        ("virtual machines", vms),
+        ("a given duration", duration),
+        ("CPUs that come and go", hotplug),
+        ("CPUs of different speeds", unequal_cpus),
+        ("deadlines", deadlines),
+        ("tasks that wake each other", interaction),
+        ("traces and records", traces),
+    ]
+}
+
+fn in_words(host: &HostInfo) -> String {
+    let mut text = format!("{}: {}\n", host.name, host.summary);
+    let listed = |wanted: bool| {
+        let list = abilities(&host.capabilities).into_iter().filter(|(_, can)| *can == wanted);
+        list.map(|(what, _)| what).collect::<Vec<_>>().join(", ")
+    };
+    let _ = writeln!(text, "  up to {} CPUs", host.capabilities.cpus);
+    let programs: Vec<&str> = host.programs.iter().map(|program| program.name).collect();
+    for (what, list) in [
+        ("has", listed(true)),
+        ("has not", listed(false)),
+        ("schedulers of its own", host.schedulers.join(", ")),
+        ("programs", programs.join(", ")),
+    ] {
+        if !list.is_empty() {
+            let _ = writeln!(text, "  {what}: {list}");
+        }
+    }
+    text
+}
+
+fn as_json(host: &HostInfo) -> Value {
+    let abilities: serde_json::Map<String, Value> = abilities(&host.capabilities)
+        .into_iter()
+        .map(|(what, can)| (what.replace(' ', "_"), can.into()))
+        .collect();
+    let programs: Vec<Value> = host
+        .programs
+        .iter()
+        .map(|program| json!({ "name": program.name, "summary": program.summary }))
+        .collect();
+    json!({
+        "name": host.name,
+        "summary": host.summary,
+        "cpus": host.capabilities.cpus,
+        "capabilities": abilities,
+        "costs": host.costs,
+        "schedulers": host.schedulers,
+        "programs": programs,
+    })
+}

@@ -1,0 +1,80 @@
+//! The `anysched` command, whichever hosts it has.
+//!
+//! [`main`] is the whole of it: a program names its hosts and calls that.
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod args;
+mod bench;
+mod boot;
+mod calibrate;
+mod choose;
+mod gantt;
+mod hosts;
+mod import;
+mod load_model;
+mod model;
+mod output;
+mod periodic;
+mod plot;
+mod policies;
+mod predict;
+mod progress;
+mod replay;
+mod reproduce;
+mod run;
+mod serve;
+mod topology;
+mod tune;
+mod workloads;
+
+use anysched_host::HostInfo;
+use args::{Args, Command};
+use clap::{CommandFactory, Parser};
+use output::Failure;
+use std::process::ExitCode;
+
+/// Runs the command line with these hosts. The first is where runs are made unless another is
+/// named.
+pub fn main(hosts: &'static [&'static HostInfo]) -> ExitCode {
+    hosts::set(hosts);
+    let args = Args::parse();
+    output::set_up_errors();
+    let result = match args.command {
+        Command::Run(args) => run::run(&args),
+        Command::Plot(args) => plot::plot(&args),
+        Command::Check(args) => run::check(&args),
+        Command::Boot(args) => boot::boot(&args),
+        Command::Hosts(args) => hosts::hosts(&args),
+        Command::Calibrate(args) => calibrate::calibrate(&args),
+        Command::Predict(args) => predict::predict(&args),
+        Command::Bench(command) => bench::bench(&command),
+        Command::Tune(args) => tune::tune(&args),
+        Command::Gantt(args) => gantt::gantt(&args),
+        Command::Policies(args) => policies::policies(&args),
+        Command::Topology(args) => topology::topology(&args),
+        Command::Workloads => workloads::workloads(),
+        Command::Import(args) => import::import(&args),
+        Command::Reproduce(args) => reproduce::reproduce(&args),
+        Command::LoadModel(args) => load_model::load_model(&args),
+        Command::Model(command) => model::model(&command),
+        Command::Replay(args) => replay::replay(&args),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "anysched", &mut script);
+            output::print(&String::from_utf8_lossy(&script))
+        }
+        Command::Man => {
+            let mut page = Vec::new();
+            let rendered = clap_mangen::Man::new(Args::command()).render(&mut page);
+            rendered
+                .map_err(|error| Failure::from(format!("the manual page: {error}")))
+                .and_then(|()| output::print(&String::from_utf8_lossy(&page)))
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -1,0 +1,52 @@
+//! What scheduling costs on a host, as it measured it.
+
+use anysched_core::Span;
+use anysched_core::registry::Settings;
+
+/// A scheduler whose costs are to be measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// What results call it.
+    pub label: String,
+    /// A policy, or one of the host's own schedulers.
+    pub name: String,
+    /// The settings of the policy.
+    pub settings: Settings,
+}
+
+/// What was measured under all subjects.
+#[derive(Clone, Debug, Default)]
+pub struct Calibration {
+    /// What an iteration of the host's test loops takes, in ps, by the loop's name.
+    pub iterations: Vec<(&'static str, u64)>,
+    /// What the columns of [`MeasuredCosts::figures`] are.
+    pub figures: Vec<Figure>,
+    /// One for each subject, in order.
+    pub costs: Vec<MeasuredCosts>,
+    /// What readers of the figures have to know.
+    pub notes: &'static str,
+}
+
+/// A column of the table of figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Figure {
+    /// Its heading, in two lines; a first that ends with a hyphen goes on in the second.
+    pub heading: [&'static str; 2],
+}
+
+/// What scheduling costs under one scheduler.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MeasuredCosts {
+    /// What results call the scheduler.
+    pub label: String,
+    /// Every pick.
+    pub pick: Span,
+    /// What going to another task takes beyond a pick.
+    pub context_switch: Span,
+    /// What making a task ready takes.
+    pub enqueue: Span,
+    /// What a timer interrupt takes.
+    pub timer_irq: Span,
+    /// The figures behind it, in the order of [`Calibration::figures`]; `None`: not measured.
+    pub figures: Vec<Option<u64>>,
+}

@@ -1,0 +1,100 @@
+//! What experiments may ask of a host.
+
+use crate::{HostError, HostInfo, Setup};
+use anysched_core::Time;
+
+/// What a host can do. Plans are compared with it before anything runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// CPUs of a machine, at most.
+    pub cpus: usize,
+    /// Virtual machines.
+    pub vms: bool,
+    /// Runs that end after a given `duration`, whatever tasks are left.
+    pub duration: bool,
+    /// CPUs that come and go.
+    pub hotplug: bool,
+    /// SMT siblings that slow each other down, and CPUs of unequal capacity.
+    pub unequal_cpus: bool,
+    /// Deadlines of jobs, told to policies and measured.
+    pub deadlines: bool,
+    /// Tasks that wake, signal or wait for each other.
+    pub interaction: bool,
+    /// Events of the run, and logs of decisions.
+    pub traces: bool,
+}
+
+impl Capabilities {
+    /// Everything, on `cpus` CPUs at most.
+    pub const fn all(cpus: usize) -> Capabilities {
+        Capabilities {
+            cpus,
+            vms: true,
+            duration: true,
+            hotplug: true,
+            unequal_cpus: true,
+            deadlines: true,
+            interaction: true,
+            traces: true,
+        }
+    }
+}
+
+/// What a group of runs asks of a host.
+#[derive(Clone, Copy, Debug)]
+pub struct Demands<'a> {
+    /// The machine and the end.
+    pub setup: &'a Setup,
+    /// There are virtual machines.
+    pub vms: bool,
+    /// Jobs have deadlines.
+    pub deadlines: bool,
+    /// Tasks wake, signal or wait for each other.
+    pub interaction: bool,
+}
+
+impl HostInfo {
+    /// Checks that the host can do what runs demand.
+    ///
+    /// Errors: names what it cannot do, and what to do about it.
+    pub fn require(&self, demands: &Demands<'_>) -> Result<(), HostError> {
+        let can = &self.capabilities;
+        let Demands { setup, vms, deadlines, interaction } = *demands;
+        let cpus = setup.machine.cpus();
+        if cpus > can.cpus {
+            let most = can.cpus;
+            return Err(HostError(format!("{} has at most {most} CPUs, not {cpus}", self.name)));
+        }
+        let ends = setup.until != Time::NEVER;
+        for (wanted, can, what) in [
+            (vms, can.vms, "run virtual machines: leave out [[vm]]"),
+            (
+                ends,
+                can.duration,
+                "end a run while tasks are left: leave `duration` out and give the load an end",
+            ),
+            (
+                !setup.hotplug.is_empty(),
+                can.hotplug,
+                "take CPUs into use and out of it: leave `hotplug` out",
+            ),
+            (
+                setup.is_unequal(),
+                can.unequal_cpus,
+                "have CPUs of different speeds: leave `smt` and `capacity` out",
+            ),
+            (deadlines, can.deadlines, "tell policies deadlines: leave `deadline` out"),
+            (
+                interaction,
+                can.interaction,
+                "have tasks wake or wait for each other; its tasks compute, sleep, wait for a time \
+                 and yield",
+            ),
+        ] {
+            if wanted && !can {
+                return Err(self.cannot(what));
+            }
+        }
+        Ok(())
+    }
+}
