@@ -62,8 +62,8 @@ impl HostInfo {
         let Demands { setup, vms, deadlines, interaction } = *demands;
         let cpus = setup.machine.cpus();
         if cpus > can.cpus {
-            let most = can.cpus;
-            return Err(HostError(format!("{} has at most {most} CPUs, not {cpus}", self.name)));
+            let most = if can.cpus == 1 { "1 CPU".into() } else { format!("{} CPUs", can.cpus) };
+            return Err(HostError(format!("{} has at most {most}, not {cpus}", self.name)));
         }
         let ends = setup.until != Time::NEVER;
         for (wanted, can, what) in [
