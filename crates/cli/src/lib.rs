@@ -40,7 +40,6 @@ use std::process::ExitCode;
 pub fn main(hosts: &'static [&'static HostInfo]) -> ExitCode {
     hosts::set(hosts);
     let args = Args::parse();
-    output::set_up_errors();
     let result = match args.command {
         Command::Run(args) => run::run(&args),
         Command::Plot(args) => plot::plot(&args),

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub enum Failure {
     /// A line, and perhaps a remedy after it.
     Line(String),
-    /// An error that points into a file.
-    Pointing(miette::Report),
+    /// An error that points into a file, as it is shown.
+    Pointing(String),
     /// Interrupted; what had to be said has been said.
     Interrupted,
     /// Something does not hold that was asked for; what had to be said has been printed.
@@ -29,14 +29,15 @@ impl<T: Display> From<T> for Failure {
 impl Failure {
     /// An error that points into an experiment file.
     pub fn pointing(error: anysched_lab::Error) -> Failure {
-        Failure::Pointing(miette::Report::new(error))
+        let styled = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        Failure::Pointing(error.to_snippet(styled))
     }
 
     /// Tells the user and gives the status to exit with.
     pub fn report(self) -> ExitCode {
         match self {
             Failure::Line(line) => eprintln!("anysched: {line}"),
-            Failure::Pointing(report) => eprint!("{report:?}"),
+            Failure::Pointing(shown) => eprint!("{shown}"),
             Failure::Interrupted => return ExitCode::from(130),
             Failure::Differs => {}
         }
@@ -58,22 +59,6 @@ pub fn cancel_on_interrupt() -> Result<&'static AtomicBool, Failure> {
     });
     handler.map_err(|error| format!("Ctrl-C cannot be handled: {error}"))?;
     Ok(&CANCEL)
-}
-
-/// Errors are drawn with colour and line art on a terminal, and plainly elsewhere.
-pub fn set_up_errors() {
-    let plain = !io::stderr().is_terminal() || std::env::var_os("NO_COLOR").is_some();
-    // Nothing else sets a hook; a second one would be refused and change nothing.
-    let _ = miette::set_hook(Box::new(move |_| handler(plain)));
-}
-
-fn handler(plain: bool) -> Box<dyn miette::ReportHandler> {
-    let theme = if plain {
-        miette::GraphicalTheme::unicode_nocolor()
-    } else {
-        miette::GraphicalTheme::unicode()
-    };
-    Box::new(miette::GraphicalReportHandler::new_themed(theme).with_width(100))
 }
 
 /// Prints to standard output.

@@ -5,6 +5,7 @@ use crate::choose;
 use crate::hosts;
 use crate::output::{self, Failure};
 use crate::progress::with_bar;
+use crate::run::write_results;
 use anysched_host::Options;
 use anysched_lab::{Experiment, Results, output as formats};
 use std::path::{Path, PathBuf};
@@ -32,9 +33,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     }
     if let Some(folder) = &args.out {
         for results in &all {
-            for path in formats::write(results, folder, &formats::Form::ALL)? {
-                eprintln!("anysched: wrote {}", path.display());
-            }
+            write_results(results, folder)?;
         }
     }
     print(args, &all)?;

@@ -59,9 +59,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         }
     }
     if let Some(folder) = &args.out {
-        for path in formats::write(&results, folder, &Form::ALL)? {
-            eprintln!("anysched: wrote {}", path.display());
-        }
+        write_results(&results, folder)?;
     }
     output::print(&match args.format {
         Format::Table => formats::table(&results),
@@ -72,6 +70,21 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         return Ok(());
     }
     Err(interrupted(&results))
+}
+
+/// Writes results in all forms that this program can write, and says which it cannot.
+pub fn write_results(results: &Results, folder: &Path) -> Result<(), Failure> {
+    for path in formats::write(results, folder, &Form::built())? {
+        eprintln!("anysched: wrote {}", path.display());
+    }
+    for form in Form::ALL.into_iter().filter(|form| !form.is_built()) {
+        let name = form.name();
+        eprintln!(
+            "anysched: no {name}: this program was built without it; `cargo run --release -p \
+             anysched-cli --features {name} -- …` writes it too"
+        );
+    }
+    Ok(())
 }
 
 /// Refuses a plan that the host cannot run, before anything runs.

@@ -138,9 +138,17 @@ fn out_writes_the_results_in_every_form() {
         in_results("small.json"),
         folder.stdout(&["run", "small.toml", "--format", "json"]).as_bytes()
     );
-    let parquet = in_results("small.parquet");
-    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
-    assert_eq!(std::fs::read_dir(folder.join("results")).unwrap().count(), 4);
+    let files = std::fs::read_dir(folder.join("results")).unwrap().count();
+    if cfg!(feature = "parquet") {
+        let parquet = in_results("small.parquet");
+        assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+        assert_eq!(files, 4);
+    } else {
+        assert_eq!(files, 3);
+        let said = folder.run(&["run", "small.toml", "--out", "results"]).stderr;
+        let said = String::from_utf8(said).unwrap();
+        assert!(said.contains("no parquet") && said.contains("--features parquet"), "{said}");
+    }
 }
 
 /// Two tasks that wake each other for ever without using the CPU stop a run with an error.

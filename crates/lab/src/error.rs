@@ -1,21 +1,20 @@
 //! What is wrong with an experiment, and where in its file.
 
-use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Why an experiment was refused, with the place in its file. Implements [`miette::Diagnostic`],
-/// so that a terminal can show the line; [`Error::to_plain`] is for where there is none.
+/// Why an experiment was refused, with the place in its file. [`Error::to_snippet`] shows the line,
+/// [`Error::to_plain`] is one line for where there is no room.
 #[derive(Clone, Debug)]
 pub struct Error(Box<Inner>);
 
 #[derive(Clone, Debug)]
 struct Inner {
     fault: FaultParts,
-    source: NamedSource<Arc<str>>,
-    text: Arc<str>,
+    source: Source,
 }
 
 /// The place of values that do not come from the file.
@@ -88,8 +87,7 @@ impl Source {
 
     pub(crate) fn error(&self, mut fault: Fault) -> Error {
         fault.0.at = fault.0.at.filter(|at| *at != NOWHERE);
-        let source = NamedSource::new(&self.name, Arc::clone(&self.text)).with_language("TOML");
-        Error(Box::new(Inner { fault: *fault.0, source, text: Arc::clone(&self.text) }))
+        Error(Box::new(Inner { fault: *fault.0, source: self.clone() }))
     }
 }
 
@@ -98,7 +96,7 @@ impl Error {
     /// no one place.
     pub fn location(&self) -> Option<(usize, usize)> {
         let at = self.0.fault.at.as_ref()?;
-        let before = self.0.text.get(..at.start)?;
+        let before = self.0.source.text.get(..at.start)?;
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
         Some((line, before[line_start..].chars().count() + 1))
@@ -109,9 +107,28 @@ impl Error {
         self.0.fault.help.as_deref()
     }
 
+    /// The message with the lines of the file that it is about, as compilers show them; with the
+    /// colours of a terminal if it is `styled`.
+    pub fn to_snippet(&self, styled: bool) -> String {
+        let Inner { fault, source } = &*self.0;
+        let message = self.to_string();
+        let mut report = Group::with_title(Level::ERROR.primary_title(&message));
+        if let Some(at) = &fault.at {
+            let mark = AnnotationKind::Primary.span(at.clone()).label(&fault.label);
+            report = report.element(
+                Snippet::source(&*source.text).path(&source.name).annotation(mark),
+            );
+        }
+        if let Some(help) = &fault.help {
+            report = report.element(Level::HELP.message(help));
+        }
+        let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
+        format!("{}\n", renderer.render(&[report]))
+    }
+
     /// In one line: `file:line:column: message; remedy`.
     pub fn to_plain(&self) -> String {
-        let mut text = self.0.source.name().to_string();
+        let mut text = self.0.source.name.clone();
         if let Some((line, column)) = self.location() {
             text += &format!(":{line}:{column}");
         }
@@ -128,26 +145,10 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.fault.at.is_none() {
-            write!(f, "{}: ", self.0.source.name())?;
+            write!(f, "{}: ", self.0.source.name)?;
         }
         f.write_str(&self.0.fault.message)
     }
 }
 
 impl std::error::Error for Error {}
-
-impl Diagnostic for Error {
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.remedy().map(|help| Box::new(help) as Box<dyn fmt::Display>)
-    }
-
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.0.fault.at.is_some().then_some(&self.0.source)
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let at = self.0.fault.at.clone()?;
-        let label = Some(self.0.fault.label.clone());
-        Some(Box::new(std::iter::once(LabeledSpan::new(label, at.start, at.len()))))
-    }
-}

@@ -1,7 +1,6 @@
 //! What users are told when an experiment cannot be used: the whole message, with the place.
 
 use anysched_lab::Experiment;
-use miette::{GraphicalReportHandler, GraphicalTheme};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -18,10 +17,7 @@ fn message(text: &str) -> String {
         Ok(_) => return "no error\n".to_string(),
         Err(error) => error,
     };
-    let mut shown = String::new();
-    let handler = GraphicalReportHandler::new_themed(GraphicalTheme::none()).with_width(100);
-    handler.render_report(&mut shown, &error).unwrap();
-    shown.replace(concat!(env!("CARGO_MANIFEST_DIR"), "/tests"), "…")
+    error.to_snippet(false).replace(concat!(env!("CARGO_MANIFEST_DIR"), "/tests"), "…")
 }
 
 /// A complete experiment but for `rest`.

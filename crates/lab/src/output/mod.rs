@@ -7,6 +7,7 @@ mod grid;
 mod json;
 mod marks;
 mod numbers;
+#[cfg(feature = "parquet")]
 mod parquet;
 mod table;
 mod tuned;
@@ -16,6 +17,7 @@ pub use claims::{claims_markdown, claims_text};
 pub use csv::csv;
 pub use grid::{grid_json, grid_markdown, grid_table};
 pub use json::json;
+#[cfg(feature = "parquet")]
 pub use parquet::parquet;
 pub use table::table;
 pub use tuned::{tuned_json, tuned_markdown, tuned_table};
@@ -34,13 +36,23 @@ pub enum Form {
     Json,
     /// [`csv`].
     Csv,
-    /// [`parquet`].
+    /// A line per run, for the feature `parquet`.
     Parquet,
 }
 
 impl Form {
-    /// All of them.
+    /// All of them, built or not.
     pub const ALL: [Form; 4] = [Form::Table, Form::Json, Form::Csv, Form::Parquet];
+
+    /// Whether this program can write it.
+    pub fn is_built(self) -> bool {
+        self != Form::Parquet || cfg!(feature = "parquet")
+    }
+
+    /// Those that this program can write.
+    pub fn built() -> Vec<Form> {
+        Form::ALL.into_iter().filter(|form| form.is_built()).collect()
+    }
 
     /// Its name on command lines.
     pub fn name(self) -> &'static str {
@@ -72,7 +84,7 @@ pub fn write(results: &Results, directory: &Path, forms: &[Form]) -> io::Result<
             Form::Table => table(results).into_bytes(),
             Form::Json => json(results).into_bytes(),
             Form::Csv => csv(results).into_bytes(),
-            Form::Parquet => parquet(results).map_err(io::Error::other)?,
+            Form::Parquet => parquet_bytes(results)?,
         };
         let path = directory.join(format!("{}.{}", results.experiment, form.extension()));
         staged.push(Staged::write(&path, &bytes).map_err(|error| about(&path, error))?);
@@ -81,6 +93,16 @@ pub fn write(results: &Results, directory: &Path, forms: &[Form]) -> io::Result<
         fs::rename(&file.temporary, &file.path).map_err(|error| about(&file.path, error))?;
     }
     Ok(staged.iter().map(|file| file.path.clone()).collect())
+}
+
+#[cfg(feature = "parquet")]
+fn parquet_bytes(results: &Results) -> io::Result<Vec<u8>> {
+    parquet(results).map_err(io::Error::other)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn parquet_bytes(_: &Results) -> io::Result<Vec<u8>> {
+    Err(io::Error::other("this program was built without the feature `parquet`"))
 }
 
 fn about(path: &Path, error: io::Error) -> io::Error {
