@@ -46,7 +46,7 @@ fn experiment(kind: &str, file: &str) -> String {
 
 /// A model with these further keys.
 fn model(rest: &str) -> String {
-    format!("{{\"anysched-theory\":1,{rest}}}")
+    format!("{{\"anysched-model\":1,{rest}}}")
 }
 
 /// A model with one task that does `ops`, which has these further keys.
@@ -362,7 +362,7 @@ fn models() {
             "[]".into(),
             "{\"tasks\": {\"a\": {\"run\": 5}}}".into(),
             "{}".into(),
-            "{\"anysched-theory\":2}".into(),
+            "{\"anysched-model\":2}".into(),
             model_of("[[\"run\",-5]]", arrives),
             model_of("[[\"run\",1.5]]", arrives),
             model_of("[[\"run\",99999999999999999999]]", arrives),
@@ -539,7 +539,7 @@ fn outputs() {
 }
 
 /// Runs for two years and then for three more, which cannot be simulated.
-const TOO_LONG: &str = r#"{"anysched-theory":1,"scripts":[
+const TOO_LONG: &str = r#"{"anysched-model":1,"scripts":[
 {"ops":[["run",63072000000000000],["run",94608000000000000]]}],
 "tasks":[{"script":0,"arrives":0}]}"#;
 

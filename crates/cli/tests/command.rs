@@ -152,7 +152,7 @@ fn out_writes_the_results_in_every_form() {
 }
 
 /// Two tasks that wake each other for ever without using the CPU stop a run with an error.
-const STANDSTILL: &str = r#"{"anysched-theory":1,"until":1000000,"channels":2,"scripts":[
+const STANDSTILL: &str = r#"{"anysched-model":1,"until":1000000,"channels":2,"scripts":[
 {"ops":[["signal",1],["wait",0]],"rounds":"forever"},
 {"ops":[["wait",1],["signal",0]],"rounds":"forever"}],
 "tasks":[{"arrives":0,"script":0},{"arrives":0,"script":1}]}"#;

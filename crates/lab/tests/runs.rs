@@ -436,7 +436,7 @@ fn files_of_other_programs_are_loads() {
     assert_eq!(error.to_string(), "this load never ends");
     assert!(planned("rt-app", &app(-1), "duration = \"1s\"").is_ok());
     let model = |task: &str| {
-        format!("{{\"anysched-theory\":1,\"scripts\":[{{\"ops\":[]}}],\"tasks\":[{task}]}}")
+        format!("{{\"anysched-model\":1,\"scripts\":[{{\"ops\":[]}}],\"tasks\":[{task}]}}")
     };
     let plan = planned("model", &model("{\"script\":0,\"arrives\":0,\"affinity\":\"0-3\"}"), "");
     assert_eq!(plan.unwrap().warnings(), [] as [&str; 0]);
@@ -456,7 +456,7 @@ fn files_without_tasks_are_refused_and_those_for_other_machines_run_with_a_warni
     };
     let model = |tasks: &str| {
         format!(
-            "{{\"anysched-theory\":1,\"scripts\":[{{\"ops\":[]}},\
+            "{{\"anysched-model\":1,\"scripts\":[{{\"ops\":[]}},\
              {{\"ops\":[[\"affinity\",\"2-3\"]]}}],\"tasks\":[{tasks}]}}"
         )
     };

@@ -3,7 +3,7 @@
 //! A model is kept in a JSON file, one script, task or signal a line:
 //!
 //! ```json
-//! {"anysched-theory":1,"cpus":2,"channels":1,
+//! {"anysched-model":1,"cpus":2,"channels":1,
 //! "scripts":[
 //! {"ops":[["run",250000],["wait",0]],"repeat_from":0,"rounds":"forever"},
 //! {"ops":[["sleep",1000000],["signal",0]],"rounds":10}],
@@ -95,7 +95,7 @@ impl Model {
     /// Errors: those of `out`.
     pub fn write(&self, mut out: impl Write) -> io::Result<()> {
         let out = &mut out;
-        write!(out, "{{\"anysched-theory\":{VERSION}")?;
+        write!(out, "{{\"anysched-model\":{VERSION}")?;
         for (key, value) in [("cpus", self.cpus.map(u64::from)), ("until", self.until.map(|t| t.0))]
         {
             if let Some(value) = value {
@@ -292,13 +292,13 @@ fn write_task(out: &mut impl Write, task: &ModelTask, script: usize) -> io::Resu
 }
 
 /// What tells a model from other JSON, within its first bytes.
-const KEY: &str = "anysched-theory";
+const KEY: &str = "anysched-model";
 const MAX_BEGINNING: u64 = 1 << 10;
 
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a model in braces")]
 struct File {
-    #[serde(rename = "anysched-theory")]
+    #[serde(rename = "anysched-model")]
     version: Option<Version>,
     cpus: Option<u32>,
     until: Option<u64>,
@@ -618,7 +618,7 @@ mod tests {
             until: None,
             warnings: vec!["no \n".into()],
         };
-        let text = r#"{"anysched-theory":1,"cpus":2,"channels":1,"locks":0,"barriers":[2],
+        let text = r#"{"anysched-model":1,"cpus":2,"channels":1,"locks":0,"barriers":[2],
 "warnings":[
 "no \n"],
 "scripts":[
@@ -742,10 +742,10 @@ mod tests {
 
     #[test]
     fn malformed_models() {
-        let ops = |ops: &str| format!("{{\"anysched-theory\":1,\"scripts\":[{{\"ops\":{ops}}}]}}");
+        let ops = |ops: &str| format!("{{\"anysched-model\":1,\"scripts\":[{{\"ops\":{ops}}}]}}");
         let task = |task: &str| {
             format!(
-                "{{\"anysched-theory\":1,\"channels\":1,\"scripts\":[{{\"ops\":[[\"wait\",1]]}}],\n\
+                "{{\"anysched-model\":1,\"channels\":1,\"scripts\":[{{\"ops\":[[\"wait\",1]]}}],\n\
                  \"tasks\":[{{{task}}}]}}"
             )
         };
@@ -753,24 +753,24 @@ mod tests {
             (
                 "".into(),
                 "line 1: the text ends in the middle of a value; a model is JSON that begins with \
-                 {\"anysched-theory\":1",
+                 {\"anysched-model\":1",
             ),
             (
                 "[1]".into(),
                 "line 1, column 3: invalid length 1, expected a model in braces; a model is JSON \
-                 that begins with {\"anysched-theory\":1",
+                 that begins with {\"anysched-model\":1",
             ),
             (
-                "{\"anysched-theory\":1".into(),
+                "{\"anysched-model\":1".into(),
                 "line 1, column 19: the text ends in the middle of an object",
             ),
-            ("{}".into(), "not a model: it has no `\"anysched-theory\": 1`"),
+            ("{}".into(), "not a model: it has no `\"anysched-model\": 1`"),
             (
-                "{\"anysched-theory\":2,\"new\":1}".into(),
+                "{\"anysched-model\":2,\"new\":1}".into(),
                 "line 1, column 20: this is version 2 of the model format; only version 1 is known",
             ),
             (
-                "{\"channels\":20000000,\"anysched-theory\":1}".into(),
+                "{\"channels\":20000000,\"anysched-model\":1}".into(),
                 "20000000 channels; at most 16777216 are possible",
             ),
             (ops("[[\"runn\",1]]"), "line 1, column 48: no operation `runn`; did you mean `run`?"),

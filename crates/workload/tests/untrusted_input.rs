@@ -61,7 +61,7 @@ const SWF: &str = "\
 2 10 -1 0.5 -1 -1 -1 3 3600 -1 0 -1 1 1 1 1 1 30
 ";
 
-const MODEL: &str = r#"{"anysched-theory":1,"cpus":2,"until":9,"channels":1,"locks":1,"barriers":[2],
+const MODEL: &str = r#"{"anysched-model":1,"cpus":2,"until":9,"channels":1,"locks":1,"barriers":[2],
 "scripts":[{"ops":[["run",5],["wait",0],["affinity","0-3"],["spawn",0]],"rounds":"forever"}],
 "tasks":[{"script":0,"name":"a","arrives":0,"nice":5,"affinity":"1"}],"signals":[[5,0]]}"#;
 
