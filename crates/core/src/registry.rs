@@ -234,15 +234,19 @@ pub fn rehearsal_of_own<P: Policy>(
     Ok(changes.map(|changes| changed(settings, changes)))
 }
 
-/// Declares policies: a line each gives the module and the entry in the list `POLICIES`. A group is
-/// a folder of that name. The kind is `RunQueue` for an ordering rule, `Scheduler` for a policy that
-/// drives all CPUs itself. What several policies of a group share is a `mod` at its end.
+/// Declares policies: a line each gives the module and the entry in the list `POLICIES`. A group
+/// is a folder of that name. The kind is `RunQueue` for an ordering rule, `Scheduler` for a policy
+/// that drives all CPUs itself. What several policies of a group share is a `mod` at its end. The
+/// path `family::member` is a module that the policy `family` declares in its own folder.
 #[macro_export]
 macro_rules! policies {
     ($(
         $(#[$doc:meta])*
         $group:ident {
-            $( $name:literal $module:ident => $type:ident: $kind:ident, $summary:literal; )*
+            $(
+                $name:literal $module:ident $(:: $member:ident)? => $type:ident: $kind:ident,
+                $summary:literal;
+            )*
             $( mod $shared:ident; )*
         }
     )*) => {
@@ -251,26 +255,31 @@ macro_rules! policies {
             // The group of OSv's policies has one that is OSv's own.
             #[allow(clippy::module_inception)]
             pub mod $group {
-                $( pub mod $module; )*
+                $( $crate::policies!(@module $module $(:: $member)?); )*
                 $( mod $shared; )*
             }
         )*
 
         /// All policies.
         pub static POLICIES: &[$crate::registry::PolicyInfo] = &[$($(
-            $crate::registry::PolicyInfo {
-                name: $name,
-                summary: $summary,
-                source: <$group::$module::$type as $crate::registry::Policy>::SOURCE,
-                clairvoyant: <$group::$module::$type as $crate::registry::Policy>::CLAIRVOYANT,
-                seed: <$group::$module::$type as $crate::registry::Policy>::SEED,
-                params: $crate::policies!(@params $kind, $group::$module::$type),
-                nature: $crate::policies!(@nature $kind, $group::$module::$type),
-                rehearsal: $crate::policies!(@rehearsal $kind, $group::$module::$type),
-                build: $crate::policies!(@build $kind, $group::$module::$type),
-            },
+            $crate::policies!(@info $name, $summary, $kind, $group::$module$(::$member)?::$type),
         )*)*];
     };
+    (@info $name:literal, $summary:literal, $kind:ident, $type:path) => {
+        $crate::registry::PolicyInfo {
+            name: $name,
+            summary: $summary,
+            source: <$type as $crate::registry::Policy>::SOURCE,
+            clairvoyant: <$type as $crate::registry::Policy>::CLAIRVOYANT,
+            seed: <$type as $crate::registry::Policy>::SEED,
+            params: $crate::policies!(@params $kind, $type),
+            nature: $crate::policies!(@nature $kind, $type),
+            rehearsal: $crate::policies!(@rehearsal $kind, $type),
+            build: $crate::policies!(@build $kind, $type),
+        }
+    };
+    (@module $module:ident) => { pub mod $module; };
+    (@module $family:ident :: $member:ident) => {};
     (@params RunQueue, $type:path) => { $crate::registry::list_rule::<$type> };
     (@params Scheduler, $type:path) => { $crate::registry::list_own::<$type> };
     (@nature RunQueue, $type:path) => { $crate::registry::nature_of_rule::<$type> };

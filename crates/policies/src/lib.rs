@@ -14,6 +14,8 @@ extern crate std;
 
 #[cfg(test)]
 mod drive;
+#[cfg(test)]
+mod periodic;
 
 use anysched_core::registry::PolicyInfo;
 
@@ -25,6 +27,8 @@ anysched_core::policies! {
         "srpt" srpt => Srpt: RunQueue, "Shortest remaining processing time, preemptive";
         "rr" rr => RoundRobin: RunQueue, "Round robin with a fixed quantum";
         "mlfq" mlfq => Mlfq: RunQueue, "Multilevel feedback queue with allotments and boosts";
+        "edf" edf => Edf: RunQueue, "Earliest absolute deadline first, preemptive";
+        "dm" dm => Dm: RunQueue, "Deadline monotonic: shortest relative deadline first";
     }
     /// ArceOS, and what was proposed for it.
     arceos {
@@ -52,9 +56,9 @@ anysched_core::policies! {
         "credit" credit => Credit: Scheduler, "Xen: domains share by weight and cap, wakers first";
         "credit2" credit2 => Credit2: Scheduler, "Xen since 4.12: most credit first, reset all at once";
         "sedf" sedf => Sedf: Scheduler, "Xen: a slice per period by earliest deadline; extra time";
-        "dm" dm => Dm: Scheduler, "SEDF by shortest slice (or period, or relative deadline)";
-        "d-edf" d_edf => DEdf: Scheduler, "SEDF, by shortest slice after misses in a row";
-        "sedf-dm" sedf_dm => SedfDm: Scheduler, "SEDF, by shortest slice while many miss deadlines";
+        "dm-xen" sedf::dm_xen => DmXen: Scheduler, "SEDF by shortest slice, period or deadline";
+        "d-edf" sedf::d_edf => DEdf: Scheduler, "SEDF, by shortest slice after misses in a row";
+        "sedf-dm" sedf::sedf_dm => SedfDm: Scheduler, "SEDF, by shortest slice while many miss deadlines";
         "rtds" rtds => Rtds: Scheduler, "Xen: earliest deadline first, each vCPU within its budget";
     }
     /// This project's own.

@@ -1,5 +1,5 @@
-//! Textbook DM and EDF in the simulator beside the analysis of periodic tasks: the two have
-//! nothing in common but the tasks.
+//! DM and EDF in the simulator beside the analysis of periodic tasks: the two have nothing in common
+//! but the tasks.
 
 mod support;
 
@@ -9,11 +9,13 @@ use anysched_sim::Sim;
 use anysched_theory::realtime::edf::{self, Verdict};
 use anysched_theory::realtime::{Task, TaskSet, bounds, fixed};
 use anysched_workload::generate::utilisations;
+use anysched_workload::model::{ModelTask, Script};
 use anysched_workload::rng::Rng;
 use anysched_workload::{Load, NewTask, Op, Outside};
 use std::cell::RefCell;
 use std::rc::Rc;
-use support::{MS, build};
+use std::sync::Arc;
+use support::{MS, at, build, model};
 
 /// In ms; all divide 720.
 const PERIODS: [u64; 14] = [6, 8, 9, 10, 12, 15, 18, 20, 24, 30, 36, 40, 45, 60];
@@ -160,7 +162,7 @@ fn play(policy: &str, set: &TaskSet, offsets: &[u64], jobs: Jobs, until: u64) ->
     let worst = Rc::clone(&load.worst);
     // What was due at the end is late just behind it.
     let setup = Setup { until: Time(until + 1), ..Setup::new(Machine::flat(1).unwrap()) };
-    let policy = build(&setup.machine, policy, &[("mode", "textbook")]);
+    let policy = build(&setup.machine, policy, &[]);
     let (metrics, ..) = Sim::new(setup, policy, load).run().unwrap();
     let worst = worst.borrow().clone();
     Played { misses: metrics.deadline_misses, worst }
@@ -196,24 +198,24 @@ fn check(set: &TaskSet, rng: &mut Rng, jobs: Jobs, count: &mut Count) {
             assert_eq!(found, *response, "task {nth} of {set:?}");
         }
     }
-    let played = play("sedf", set, &together, jobs, 3 * horizon);
+    let played = play("edf", set, &together, jobs, 3 * horizon);
     assert_eq!(played.misses == 0, edf, "EDF: {set:?}");
     if let Verdict::Misses(Some(first)) = verdict {
         // The deadline is missed at that time, and none before.
         let at = u64::try_from(first.at).unwrap();
-        assert_eq!(play("sedf", set, &together, jobs, at - 1).misses, 0, "{first:?} {set:?}");
-        assert!(play("sedf", set, &together, jobs, at).misses > 0, "{first:?} {set:?}");
+        assert_eq!(play("edf", set, &together, jobs, at - 1).misses, 0, "{first:?} {set:?}");
+        assert!(play("edf", set, &together, jobs, at).misses > 0, "{first:?} {set:?}");
     }
     assert!(edf || !dm, "EDF meets what DM meets: {set:?}");
 
     let offsets: Vec<u64> = set.tasks().iter().map(|task| rng.below(task.period.0)).collect();
-    for (name, schedulable) in [("dm", dm), ("sedf", edf)] {
+    for (name, schedulable) in [("dm", dm), ("edf", edf)] {
         if schedulable {
             let played = play(name, set, &offsets, jobs, 2 * horizon);
             assert_eq!(played.misses, 0, "{name}, {offsets:?}: {set:?}");
             for (found, response) in played.worst.iter().zip(&responses) {
                 let bound = response.unwrap_or(u128::MAX);
-                assert!(name == "sedf" || u128::from(*found) <= bound, "{offsets:?}: {set:?}");
+                assert!(name == "edf" || u128::from(*found) <= bound, "{offsets:?}: {set:?}");
             }
         }
     }
@@ -320,6 +322,99 @@ fn a_job_that_follows_at_once_has_its_own_deadline() {
     let set = TaskSet::new(vec![task(2, 8, 4), task(2, 4, 4), task(1, 20, 5)]).unwrap();
     assert_eq!(edf::verdict(&set), Ok(Verdict::Schedulable));
     for jobs in [Jobs::OneTask, Jobs::OneTaskEach] {
-        assert_eq!(play("sedf", &set, &[0; 3], jobs, 80 * MS).misses, 0);
+        assert_eq!(play("edf", &set, &[0; 3], jobs, 80 * MS).misses, 0);
     }
+}
+
+/// (period, run, relative deadline) in us.
+type InUs = (u64, u64, u64);
+
+/// Without a budget, so that the policy cannot tell where a job begins at once.
+fn unbudgeted(&(period, work, deadline): &InUs) -> ModelTask {
+    let us = Span::from_us;
+    let release =
+        Op::Release { at: Time(us(period).0), deadline: Some(Time(us(period + deadline).0)) };
+    let script =
+        Script { ops: vec![Op::Run(us(work)), release], rounds: u64::MAX, ..Script::default() };
+    ModelTask {
+        new: NewTask {
+            period: Some(us(period)),
+            relative_deadline: Some(us(deadline)),
+            deadline: Some(Time(us(deadline).0)),
+            ..NewTask::default()
+        },
+        arrives: Some(Time::ZERO),
+        script: Arc::new(script),
+    }
+}
+
+/// Three to six tasks of this utilisation in percent, give or take; deadlines are periods unless
+/// `constrained`.
+fn set_in_us(rng: &mut Rng, percent: u64, constrained: bool) -> Vec<InUs> {
+    let count = 3 + rng.below(4);
+    let mut set = Vec::new();
+    for _ in 0..count {
+        let period = 5_000 + rng.below(60) * 1_000;
+        let share = percent * period / 100 / count;
+        let work = share / 2 + rng.below(share + 1);
+        let slack = if constrained { rng.below((period - work) / 2 + 1) } else { 0 };
+        set.push((period, work, period - slack));
+    }
+    set
+}
+
+fn misses(name: &str, set: &[InUs]) -> u64 {
+    let setup = Setup { until: at(4_000), ..Setup::new(Machine::flat(1).unwrap()) };
+    let tasks = set.iter().map(unbudgeted).collect();
+    support::play(setup, name, &[], model(tasks)).0.deadline_misses
+}
+
+/// Whether every task meets its deadline if all are released at once (Joseph and Pandya 1986),
+/// shortest relative deadline first.
+fn analysis_says_schedulable(set: &[InUs]) -> bool {
+    set.iter().enumerate().all(|(nth, &(_, work, deadline))| {
+        let before = set.iter().enumerate();
+        let before = before.filter(|&(other, task)| (task.2, other) < (deadline, nth));
+        let before: Vec<&InUs> = before.map(|(_, task)| task).collect();
+        let mut response = work;
+        loop {
+            let others = before.iter().map(|task| response.div_ceil(task.0) * task.1);
+            let next = work + others.sum::<u64>();
+            if next == response || next > deadline {
+                return next <= deadline;
+            }
+            response = next;
+        }
+    })
+}
+
+#[test]
+fn dm_misses_deadlines_exactly_where_analysis_says() {
+    let rng = &mut Rng::stream(1, "dm");
+    let mut schedulable = 0;
+    for nth in 0..200 {
+        let set = set_in_us(rng, 60 + nth % 40, true);
+        let expected = analysis_says_schedulable(&set);
+        schedulable += u64::from(expected);
+        assert_eq!(misses("dm", &set) == 0, expected, "{set:?}");
+    }
+    assert!((50..150).contains(&schedulable), "{schedulable}");
+}
+
+#[test]
+fn edf_misses_none_up_to_full_load_and_some_beyond() {
+    let rng = &mut Rng::stream(2, "edf");
+    let (mut fits, mut dm_fails) = (0, 0);
+    for nth in 0..200 {
+        let set = set_in_us(rng, 80 + nth % 40, false);
+        let load: f64 = set.iter().map(|task| task.1 as f64 / task.0 as f64).sum();
+        if load < 1.0 {
+            assert_eq!(misses("edf", &set), 0, "{set:?}");
+            fits += 1;
+            dm_fails += u64::from(misses("dm", &set) > 0);
+        } else if load > 1.05 {
+            assert!(misses("edf", &set) > 0, "{set:?}");
+        }
+    }
+    assert!(fits > 50 && dm_fails > 0, "{fits} {dm_fails}");
 }

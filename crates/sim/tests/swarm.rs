@@ -23,7 +23,7 @@ use support::{rehearsed, text};
 const CASES: u64 = 6_000;
 
 /// Policies that by their definition leave even a single CPU idle beside ready tasks.
-const IDLING: [&str; 5] = ["sedf", "dm", "d-edf", "sedf-dm", "rtds"];
+const IDLING: [&str; 5] = ["sedf", "dm-xen", "d-edf", "sedf-dm", "rtds"];
 
 type Setting = (&'static str, &'static str);
 

@@ -14,7 +14,7 @@
 //! period (*short* block) it forfeits the rest of its slice, and has that much priority for extra
 //! time. After the period (*long* block) a new period begins at once.
 //!
-//! `dm`, `d-edf` and `sedf-dm` are the same with another order of the runqueue: see [`Order`].
+//! `dm-xen`, `d-edf` and `sedf-dm` are the same with another order of the runqueue: see [`Order`].
 //!
 //! Deviations:
 //! - A vCPU is charged the CPU time that the host measured; Xen charges what passed.
@@ -30,19 +30,21 @@
 //! Not work-conserving by definition. No CPU takes another's vCPUs.
 //! Cost: O(log n); a scan that finds misses goes on to the next vCPU.
 
+pub mod d_edf;
+pub mod dm_xen;
 mod extra;
 #[cfg(test)]
 mod model;
 mod order;
 mod params;
+pub mod sedf_dm;
 #[cfg(test)]
 mod tests;
-mod textbook;
 
 use alloc::vec::Vec;
 
-pub use self::order::{DmKey, Edf, Mode, Order};
-pub use self::params::{EdfParams, Joint, Placement, SedfParams, Start, Weights};
+pub use self::order::{DmKey, Edf, Order};
+pub use self::params::{Joint, Placement, SedfParams, Start, Weights};
 
 use self::extra::{EXTRA_QUANTUM, Level};
 use self::params::{MAX_PERIOD, MIN_PERIOD, MIN_SLICE, WEIGHT_PERIOD};
@@ -59,8 +61,6 @@ use anysched_core::{Arrival, Cx, Enqueue, Machine, Off, Pick, Scheduler};
 #[derive(Debug)]
 pub struct Sedf<O = Edf> {
     params: SedfParams,
-    /// There are no slices; see [`textbook`].
-    textbook: bool,
     dm_key: DmKey,
     /// Runqueues by key of the order, wait queues by begin of the period.
     guaranteed: Forest<i64>,
@@ -117,8 +117,6 @@ struct Vcpu {
     /// What it is to get, unless a long block has shortened that.
     full: Budget,
     now: Budget,
-    /// What a job of it is in textbook mode: period and CPU time, if it has both.
-    job: Option<Budget>,
     relative_deadline: i64,
     /// It has no slice of its own.
     by_weight: bool,
@@ -168,7 +166,6 @@ const NEW_VCPU: Vcpu = Vcpu {
     place: Place::Away,
     full: Budget { period: WEIGHT_PERIOD, slice: 0 },
     now: Budget { period: WEIGHT_PERIOD, slice: 0 },
-    job: None,
     relative_deadline: 0,
     by_weight: false,
     extraweight: 1,
@@ -232,7 +229,7 @@ impl<O> Pcpu<O> {
 }
 
 impl Policy for Sedf {
-    type Params = Joint<EdfParams>;
+    type Params = SedfParams;
     const SOURCE: &'static str = "Xen 4.2.1 and 4.4.2 xen/common/sched_sedf.c";
 
     fn is_work_conserving(_: &Self::Params) -> bool {
@@ -240,8 +237,7 @@ impl Policy for Sedf {
     }
 
     fn build(_: &Machine, queues: usize, params: &Self::Params) -> Result<Self, ParamError> {
-        let textbook = params.own.mode == Mode::Textbook;
-        Sedf::with_order(queues, &params.shared, textbook, DmKey::Deadline, Edf)
+        Sedf::with_order(queues, params, DmKey::Deadline, Edf)
     }
 }
 
@@ -250,17 +246,13 @@ impl<O: Order> Sedf<O> {
     pub(super) fn with_order(
         queues: usize,
         params: &SedfParams,
-        textbook: bool,
         dm_key: DmKey,
         order: O,
     ) -> Result<Self, ParamError> {
-        if !textbook {
-            check(params)?;
-        }
+        check(params)?;
         Ok(Sedf {
             params: params.clone(),
-            textbook,
-            dm_key: if textbook { DmKey::Deadline } else { dm_key },
+            dm_key,
             guaranteed: Forest::default(),
             extra: [Forest::default(), Forest::default()],
             cpus: alloc::vec![Pcpu::new(order); queues],
@@ -536,11 +528,7 @@ impl<O: Order> Sedf<O> {
         let old = self.tasks[task.index()].cpu;
         self.remove(task);
         self.tasks[task.index()].cpu = self.place(task);
-        if self.textbook {
-            self.release(cx, task);
-        } else {
-            self.wake(cx, task);
-        }
+        self.wake(cx, task);
         self.watch(old.index());
         self.touched(cx, self.tasks[task.index()].cpu);
     }
@@ -596,11 +584,6 @@ impl<O: Order> Sedf<O> {
         let vcpu = &mut self.tasks[task.index()];
         vcpu.affinity = params.affinity.clone();
         vcpu.relative_deadline = span(relative);
-        let budget = params.budget.filter(|&budget| budget > Span::ZERO);
-        vcpu.job = params
-            .period
-            .zip(budget)
-            .map(|(period, budget)| Budget { period: span(period), slice: span(budget) });
         vcpu.by_weight = params.budget.is_none() && shared.weights != Weights::Off;
         if !vcpu.by_weight {
             vcpu.grant(Budget { period: span(period), slice: span(slice) });
@@ -742,12 +725,7 @@ impl<O: Order> Scheduler for Sedf<O> {
     fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, arrival: Arrival) {
         let cpu = self.tasks[task.index()].cpu;
         let resumes = matches!(arrival.why, Enqueue::Resumed { .. });
-        if self.textbook {
-            if !resumes {
-                self.set_deadline(task, cx.now, arrival.deadline);
-            }
-            self.release(cx, task);
-        } else if resumes && self.tasks[task.index()].deadline.is_some() {
+        if resumes && self.tasks[task.index()].deadline.is_some() {
             // It has never really left its queues.
             if self.tasks[task.index()].wants_penalty {
                 self.join_extra(task, Level::Penalty, 0);
@@ -777,9 +755,6 @@ impl<O: Order> Scheduler for Sedf<O> {
         if !on.online {
             return None;
         }
-        if self.textbook {
-            return self.pick_released(cx, cpu);
-        }
         cx.work.scanned = self.update_queues(index, now);
         if self.cpus[index].order.decide() {
             self.cpus[index].switches += 1;
@@ -800,9 +775,7 @@ impl<O: Order> Scheduler for Sedf<O> {
         let stays = self.may_run(task, cpu);
         let moves = why.runnable() && !stays;
         let runnable = why.runnable() && stays;
-        if self.textbook {
-            self.put_released(cx.now, task, ran, why, runnable);
-        } else if why != Off::NotRun || moves {
+        if why != Off::NotRun || moves {
             if !runnable {
                 self.tasks[task.index()].has_blocked = true;
             }
@@ -825,7 +798,7 @@ impl<O: Order> Scheduler for Sedf<O> {
 
     fn tick(&mut self, _: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span) {
         let by_right = |current: Current| current.extra.is_none();
-        if !self.textbook && self.cpus[cpu.index()].current.is_some_and(by_right) {
+        if self.cpus[cpu.index()].current.is_some_and(by_right) {
             let used = &mut self.tasks[task.index()].used;
             *used = used.saturating_add(span(ran));
         }

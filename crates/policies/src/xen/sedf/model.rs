@@ -292,7 +292,7 @@ impl Pair {
         settings.push(("slice", "1ms"));
         let name = match kind {
             Kind::Sedf => "sedf",
-            Kind::Dm => "dm",
+            Kind::Dm => "dm-xen",
             Kind::DEdf => "d-edf",
             Kind::SedfDm => {
                 settings.push(("window", "24"));

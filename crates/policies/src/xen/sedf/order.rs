@@ -5,16 +5,6 @@ use core::fmt::Debug;
 use anysched_core::choice;
 
 choice! {
-    /// Whether vCPUs have slices.
-    pub enum Mode {
-        /// As in Xen: a slice per period, and scheduling points.
-        Xen = "xen",
-        /// As in textbooks: no slices, and a released job takes the CPU at once.
-        Textbook = "textbook",
-    }
-}
-
-choice! {
     /// What deadline-monotonic order goes by, the smallest first.
     pub enum DmKey {
         /// The slice, which the paper on SEDF_DM takes for the relative deadline.

@@ -2,7 +2,6 @@
 
 use alloc::vec::Vec;
 
-use super::order::Mode;
 use anysched_core::params::{ParamError, ParamInfo, Params};
 use anysched_core::time::Span;
 use anysched_core::{choice, params};
@@ -71,14 +70,6 @@ params! {
         placement: Placement = Placement::First,
         /// First period: ends after a slice; begins after one (literal Xen 4.2); or begins at once.
         start: Start = Start::Slice,
-    }
-}
-
-params! {
-    /// Parameters of `sedf` alone.
-    pub struct EdfParams {
-        /// Xen's rules, or EDF as in textbooks: no slices, preemption at once.
-        mode: Mode = Mode::Xen,
     }
 }
 

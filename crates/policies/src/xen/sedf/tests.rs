@@ -166,7 +166,7 @@ fn dm_prefers_the_shortest_slice_and_the_longest_starves() {
     let slices = [50, 30, 40];
     let play = |settings: &[(&str, &str)]| {
         let own = [("extra", "off"), ("slice", "1ms"), ("start", "period")];
-        let mut drive = Drive::new(1, "dm", &[&own, settings].concat());
+        let mut drive = Drive::new(1, "dm-xen", &[&own, settings].concat());
         for (task, slice) in (0..).zip(slices) {
             drive.start(task, &budget(100, slice));
         }
@@ -487,69 +487,6 @@ fn taking_out_for_a_moment_is_no_sleep() {
 }
 
 #[test]
-fn textbook_policies_preempt_at_once() {
-    for (name, expected) in [("sedf", [1, 2, 0]), ("dm", [2, 1, 0])] {
-        let mut drive = Drive::new(1, name, &[("mode", "textbook")]);
-        let job = |drive: &mut Drive, task, relative: u64, deadline: u64| {
-            let relative_deadline = ms(relative);
-            drive.attach(task, &TaskParams { relative_deadline, ..TaskParams::default() });
-            let deadline = Some(Time(deadline * MS));
-            let arrival = Arrival { deadline, ..Arrival::because(Enqueue::New) };
-            drive.call(|policy, cx| policy.enqueue(cx, TaskId(task), arrival));
-        };
-        job(&mut drive, 0, 90, 90);
-        assert_eq!(drive.pick(0).map(|(task, _)| task), Some(0));
-        drive.kicked();
-        drive.now = 50 * MS;
-        job(&mut drive, 1, 20, 70);
-        assert_eq!(drive.kicked(), [0]);
-        drive.put(0, 50 * MS, Off::Preempted);
-        assert_eq!(drive.pick(0).map(|(task, _)| task), Some(1));
-        drive.now = 65 * MS;
-        // Less time, but the later deadline.
-        job(&mut drive, 2, 10, 75);
-        assert_eq!(drive.kicked().len(), usize::from(name == "dm"));
-        drive.put(1, 15 * MS, Off::Preempted);
-        let mut order = Vec::new();
-        while let Some((task, _)) = drive.pick(0) {
-            order.push(task);
-            drive.put(task, 0, Off::Blocked);
-        }
-        assert_eq!(order, expected, "{name}");
-    }
-}
-
-/// A task of 2 ms in 4 ends a job at 4 ms, when the next one is released: it is due at 8 ms, behind
-/// one at 5 ms. A job of it that is late and has not used its budget keeps its deadline.
-#[test]
-fn a_textbook_job_that_follows_at_once_has_its_own_deadline() {
-    for (begun, expected) in [(2, [1, 0]), (3, [0, 1])] {
-        let mut drive = Drive::new(1, "sedf", &[("mode", "textbook")]);
-        let job = |drive: &mut Drive, task, period, budget, deadline: u64| {
-            let params = TaskParams { period: ms(period), budget, ..TaskParams::default() };
-            drive.attach(task, &params);
-            let deadline = Some(Time(deadline * MS));
-            let arrival = Arrival { deadline, ..Arrival::because(Enqueue::New) };
-            drive.call(|policy, cx| policy.enqueue(cx, TaskId(task), arrival));
-        };
-        job(&mut drive, 0, 4, ms(2), 4);
-        job(&mut drive, 1, 20, None, 5);
-        drive.kicked();
-        drive.now = begun * MS;
-        assert_eq!(drive.pick(0), Some((0, 2_000)));
-        drive.now = 4 * MS;
-        let (ran, why) = if begun == 2 { (2, Off::Expired) } else { (1, Off::Preempted) };
-        drive.put(0, ran * MS, why);
-        let mut order = Vec::new();
-        while let Some((task, _)) = drive.pick(0) {
-            order.push(task);
-            drive.put(task, 0, Off::Blocked);
-        }
-        assert_eq!(order, expected, "{begun}");
-    }
-}
-
-#[test]
 fn settings_with_which_a_task_would_never_run_are_refused() {
     for (name, settings, word) in [
         ("sedf", &[("extra", "off")][..], "`slice`"),
@@ -558,10 +495,9 @@ fn settings_with_which_a_task_would_never_run_are_refused() {
         ("sedf", &[("period", "11s")], "`period`"),
         ("sedf", &[("period", "300us")], "`period`"),
         ("sedf", &[("latency", "9us")], "`latency`"),
-        ("dm", &[("weights", "extra"), ("extra", "off")], "`weights`"),
+        ("dm-xen", &[("weights", "extra"), ("extra", "off")], "`weights`"),
         ("d-edf", &[("mets_to_edf", "0")], "`mets_to_edf`"),
         ("sedf-dm", &[("window", "0")], "`window`"),
-        ("sedf-dm", &[("mode", "textbook")], "`mode`"),
     ] {
         let error = (policy(name).unwrap().build)(&Machine::flat(1).unwrap(), settings);
         let error = error.err().expect("refused").to_string();

@@ -6,10 +6,10 @@
 //! Misses are counted where a scan of the runqueue finds a deadline to be past, and slices where
 //! they end, since a vCPU whose slice has ended is in no runqueue. Both are counted per CPU, over
 //! all of its vCPUs.
-//! Order key: as `sedf` or as `dm`, equals as they were when it changes.
-//! Cost: as `sedf` or `dm`; O(n log n) for a change.
+//! Order key: as `sedf` or as `dm-xen`, equals as they were when it changes.
+//! Cost: as `sedf` or `dm-xen`; O(n log n) for a change.
 
-use crate::xen::sedf::{DmKey, Joint, Order, Sedf};
+use super::{DmKey, Joint, Order, Sedf};
 use anysched_core::registry::Policy;
 use anysched_core::{Machine, ParamError, params};
 
@@ -87,7 +87,7 @@ impl Policy for DEdf {
             }
         }
         let order = InARow { params: own.clone(), dm: false, misses: 0, mets: 0 };
-        Sedf::with_order(queues, &params.shared, false, own.dm_key, order)
+        Sedf::with_order(queues, &params.shared, own.dm_key, order)
     }
 }
 

@@ -11,10 +11,10 @@
 //! been used up, its deadline has been missed, or the vCPU blocks.
 //! A scan looks at the whole runqueue. Xen's ends with the first vCPU that is in time, behind which
 //! nobody is late if the order is EDF, but somebody may be if it is DM.
-//! Order key: as `sedf` or as `dm`, equals as they were when it changes.
+//! Order key: as `sedf` or as `dm-xen`, equals as they were when it changes.
 //! Cost: O(n) with n vCPUs in the runqueue; O(n log n) for a change.
 
-use crate::xen::sedf::{DmKey, Joint, Order, Sedf};
+use super::{DmKey, Joint, Order, Sedf};
 use anysched_core::registry::Policy;
 use anysched_core::{Machine, ParamError, choice, params};
 
@@ -134,7 +134,7 @@ impl Policy for SedfDm {
             return Err(ParamError::Invalid { name: "window", why: "must be above 0" });
         }
         let order = ByShare { params: own.clone(), dm: false, total: 0, misses: 0 };
-        Sedf::with_order(queues, &params.shared, false, own.dm_key, order)
+        Sedf::with_order(queues, &params.shared, own.dm_key, order)
     }
 }
 
