@@ -29,6 +29,7 @@ anysched_core::policies! {
         "mlfq" mlfq => Mlfq: RunQueue, "Multilevel feedback queue with allotments and boosts";
         "edf" edf => Edf: RunQueue, "Earliest absolute deadline first, preemptive";
         "dm" dm => Dm: RunQueue, "Deadline monotonic: shortest relative deadline first";
+        "priority" priority => Priority: RunQueue, "Fixed priorities, preemptive; equals in turns";
     }
     /// ArceOS, and what was proposed for it.
     arceos {
