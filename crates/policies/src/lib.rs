@@ -30,6 +30,7 @@ anysched_core::policies! {
         "edf" edf => Edf: RunQueue, "Earliest absolute deadline first, preemptive";
         "dm" dm => Dm: RunQueue, "Deadline monotonic: shortest relative deadline first";
         "priority" priority => Priority: RunQueue, "Fixed priorities, preemptive; equals in turns";
+        "lottery" lottery => Lottery: RunQueue, "A random draw for each quantum, tickets by weight";
     }
     /// ArceOS, and what was proposed for it.
     arceos {
