@@ -31,6 +31,7 @@ anysched_core::policies! {
         "dm" dm => Dm: RunQueue, "Deadline monotonic: shortest relative deadline first";
         "priority" priority => Priority: RunQueue, "Fixed priorities, preemptive; equals in turns";
         "lottery" lottery => Lottery: RunQueue, "A random draw for each quantum, tickets by weight";
+        "stride" stride => Stride: RunQueue, "Least pass first; passes advance by 1/weight";
     }
     /// ArceOS, and what was proposed for it.
     arceos {
