@@ -29,7 +29,7 @@ anysched_core::policies! {
         "mlfq" mlfq => Mlfq: RunQueue, "Multilevel feedback queue with allotments and boosts";
         "edf" edf => Edf: RunQueue, "Earliest absolute deadline first, preemptive";
         "dm" dm => Dm: RunQueue, "Deadline monotonic: shortest relative deadline first";
-        "priority" priority => Priority: RunQueue, "Fixed priorities, preemptive; equals in turns";
+        "priority" priority => Priority: RunQueue, "Fixed priorities, preemptive; equals FIFO or RR";
         "lottery" lottery => Lottery: RunQueue, "A random draw for each quantum, tickets by weight";
         "stride" stride => Stride: RunQueue, "Least pass first; passes advance by 1/weight";
     }
