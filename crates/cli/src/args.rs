@@ -113,8 +113,8 @@ pub struct RunArgs {
     /// What is printed
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
-    /// Also write the results there, as table, JSON and CSV, and as Parquet (a line per run) if that
-    /// is built in
+    /// Also write the results there: as table, JSON and CSV, and as Parquet (a line per run) if
+    /// that is built in
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Also write what happened in the first run of each row: `.pftrace` for Perfetto, `.txt` for

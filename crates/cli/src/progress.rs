@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Lets `run` make `jobs` runs on `host` at a time, as many as the machine runs threads if that is `None`,
-/// until `cancel` is true; the bar shows how far it is.
+/// Calls `run` with options that make `jobs` runs on `host` at a time (one per hardware thread if
+/// that is `None`) until `cancel` is true, and shows progress in a bar.
 pub fn with_bar<T>(
     host: &dyn Host,
     jobs: Option<u16>,

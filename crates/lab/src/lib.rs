@@ -6,8 +6,9 @@
 //! use std::sync::atomic::AtomicBool;
 //!
 //! let experiment = Experiment::load("experiments/quickstart.toml".as_ref())?;
+//! let cancel = AtomicBool::new(false);
 //! let options =
-//!     RunOptions { host: &Simulator, jobs: 2, cancel: &AtomicBool::new(false), progress: &|_| {} };
+//!     RunOptions { host: &Simulator, jobs: 2, cancel: &cancel, progress: &|_| {} };
 //! let results = experiment.plan()?.run(&options)?;
 //! print!("{}", output::table(&results));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

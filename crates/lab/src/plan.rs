@@ -227,8 +227,9 @@ impl Plan {
         made.map_err(|why| self.failed(group, &self.policy(group, policy).label, index, why))
     }
 
-    /// What the policy has [learned](anysched_core::Scheduler::learned) once a run is over, of a group and a
-    /// policy by position, with the seed of this number; in its rehearsal if it has one.
+    /// What the policy has [learned](anysched_core::Scheduler::learned) once a run is over (the
+    /// rehearsal if it has one), of a group and a policy by position, with the seed of this
+    /// number.
     ///
     /// Errors: as [`Plan::run_one`].
     pub fn learned(
