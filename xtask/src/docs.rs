@@ -5,9 +5,11 @@
 //! by `![…](PATH.svg)`, says what prints it. And its links: each that names a file must lead to
 //! one.
 
+use crate::inputs::{Inputs, Kept};
 use crate::run::{Failed, cargo, cargo_command, command, output, root, run};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 const BEGIN: &str = "<!-- generated: ";
 const END: &str = "<!-- end -->";
@@ -15,7 +17,13 @@ const FIGURE: &str = "<!-- figure: ";
 
 /// Rewrites the generated parts and figures.
 pub fn write() -> Result<(), Failed> {
-    for Page { name, old, new } in generate()? {
+    write_named(&[])
+}
+
+/// Rewrites the generated parts and figures of pages whose path has one of `names`; of all pages
+/// if there are none.
+pub fn write_named(names: &[&str]) -> Result<(), Failed> {
+    for Page { name, old, new } in generate(names)? {
         if old != new {
             println!("rewriting {name}");
             std::fs::write(root().join(&name), new)
@@ -27,7 +35,7 @@ pub fn write() -> Result<(), Failed> {
 
 /// Fails if a generated part is not what its command prints now, or a link leads nowhere.
 pub fn check() -> Result<(), Failed> {
-    let pages = generate()?;
+    let pages = generate(&[])?;
     let stale: Vec<String> = pages.iter().filter_map(first_difference).collect();
     if !stale.is_empty() {
         return Err(Failed(format!("not current: {}; type: cargo xtask docs", stale.join(", "))));
@@ -55,13 +63,15 @@ struct Page {
 }
 
 /// Every page that git knows or could add.
-fn generate() -> Result<Vec<Page>, Failed> {
+fn generate(names: &[&str]) -> Result<Vec<Page>, Failed> {
     build_program()?;
+    let mut printer = Printer { inputs: Inputs::read()?, kept: Kept::open() };
     let mut printed = BTreeMap::new();
     let mut pages = Vec::new();
     let mut drawn: BTreeMap<String, String> = BTreeMap::new();
     let list = ["ls-files", "--cached", "--others", "--exclude-standard", "*.md"];
-    for name in output(&mut command("git", &list))?.lines() {
+    let wanted = |page: &&str| names.is_empty() || names.iter().any(|name| page.contains(name));
+    for name in output(&mut command("git", &list))?.lines().filter(wanted) {
         let Ok(old) = std::fs::read_to_string(root().join(name)) else { continue };
         for (path, line) in figures(&old).map_err(|Failed(why)| Failed(format!("{name}:{why}")))? {
             let path = beside(name, path)?;
@@ -73,7 +83,8 @@ fn generate() -> Result<Vec<Page>, Failed> {
                 }
                 None => drawn.insert(path.clone(), line.to_owned()),
             };
-            let new = print(line).map_err(|Failed(why)| Failed(format!("{name}: {why}")))?;
+            let new =
+                printer.print(line).map_err(|Failed(why)| Failed(format!("{name}: {why}")))?;
             let old = std::fs::read_to_string(root().join(&path)).unwrap_or_default();
             pages.push(Page { name: path, old, new });
         }
@@ -83,7 +94,7 @@ fn generate() -> Result<Vec<Page>, Failed> {
         }
         let new = regenerate(&old, |line| {
             if !printed.contains_key(line) {
-                printed.insert(line.to_owned(), print(line)?);
+                printed.insert(line.to_owned(), printer.print(line)?);
             }
             Ok(printed[line].clone())
         })
@@ -197,21 +208,44 @@ fn regenerate(
     Ok(new)
 }
 
-/// What a command prints.
-fn print(line: &str) -> Result<String, Failed> {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    match words[..] {
-        ["anysched", ref args @ ..] => anysched(args),
-        ["cat", file] => std::fs::read_to_string(root().join(file))
-            .map_err(|error| Failed(format!("{file}: {error}"))),
-        _ => Err(Failed(format!("\"{line}\" is neither `anysched …` nor `cat FILE`"))),
+/// Prints what commands print, or what they have printed before from the same inputs.
+struct Printer {
+    inputs: Inputs,
+    kept: Kept,
+}
+
+impl Printer {
+    fn print(&mut self, line: &str) -> Result<String, Failed> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["anysched", ref args @ ..] => {
+                let inputs = self.inputs.of(args);
+                if let Some(output) = self.kept.get(line, inputs) {
+                    return Ok(output);
+                }
+                let started = Instant::now();
+                let output = anysched(args)?;
+                let seconds = started.elapsed().as_secs_f64();
+                if seconds >= SLOW {
+                    println!("{seconds:5.1} s: {line}");
+                }
+                self.kept.put(line, inputs, &output)?;
+                Ok(output)
+            }
+            ["cat", file] => std::fs::read_to_string(root().join(file))
+                .map_err(|error| Failed(format!("{file}: {error}"))),
+            _ => Err(Failed(format!("\"{line}\" is neither `anysched …` nor `cat FILE`"))),
+        }
     }
 }
+
+/// Commands that take so many seconds are named.
+const SLOW: f64 = 2.0;
 
 /// Builds the program that [`anysched`] runs: the one that its tests run, which is there already
 /// when everything is checked, and finds overflows.
 pub fn build_program() -> Result<(), Failed> {
-    cargo(&["test", "--workspace", "--no-run", "--quiet"])
+    cargo(&["test", "--workspace", "--all-features", "--no-run", "--quiet"])
 }
 
 /// What `anysched` prints on a terminal of 80 columns without colours.

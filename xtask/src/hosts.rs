@@ -12,7 +12,8 @@ pub fn test() -> Result<(), Failed> {
     // Of the whole workspace, as for other tests: a package by itself would be built anew, with
     // other features.
     let tests = ["--test", "arceos", "--test", "udp"];
-    cargo(&[&["test", "--quiet", "--workspace"], &tests[..], &["--", "--ignored"]].concat())?;
+    let all = ["test", "--quiet", "--workspace", "--all-features"];
+    cargo(&[&all[..], &tests[..], &["--", "--ignored"]].concat())?;
     kernels::check()
 }
 

@@ -3,7 +3,9 @@
 mod bench;
 mod docs;
 mod fuzz;
+mod golden;
 mod hosts;
+mod inputs;
 mod kernels;
 mod run;
 mod setup;
@@ -18,7 +20,8 @@ cargo xtask <task>
 
   ci             set up what is missing, then run every check there is
   test           unit, property, golden and documentation tests
-  bless          rewrite golden results and the generated parts of the documentation
+  bless          rewrite golden results and the generated parts of the documentation, as far as
+                 what they depend on has changed  [names: only tests and pages so named]
   bench          run the benchmarks and write docs/performance.md  [--quick] [filter]
   docs           rewrite the generated parts of the documentation  [--check]
                  [--kernels: first make the experiments in kernels again, which takes minutes]
@@ -33,7 +36,7 @@ fn main() -> ExitCode {
     let result = match args.as_slice() {
         ["ci"] => ci(),
         ["test"] => test(),
-        ["bless"] => bless(),
+        ["bless", filter @ ..] => bless(filter),
         ["bench", rest @ ..] => bench::bench(rest),
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
@@ -73,7 +76,16 @@ fn ci() -> Result<(), Failed> {
         })
     })?;
     step("clippy", || {
-        cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])
+        cargo(&[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--all-features",
+            "--quiet",
+            "--",
+            "-D",
+            "warnings",
+        ])
     })?;
     step("core without std", || {
         cargo(&[
@@ -81,6 +93,10 @@ fn ci() -> Result<(), Failed> {
             "--quiet",
             "-p",
             "anysched-core",
+            "-p",
+            "anysched-policies",
+            "-p",
+            "anysched-wire",
             "-p",
             "anysched-trace",
             "--no-default-features",
@@ -100,13 +116,14 @@ fn ci() -> Result<(), Failed> {
     })
 }
 
+/// With all features, as the documentation's program is built: one build serves both.
 fn test() -> Result<(), Failed> {
-    cargo(&["test", "--workspace", "--quiet"])
+    step("build tests", docs::build_program)?;
+    step("run tests", || cargo(&["test", "--workspace", "--all-features", "--quiet"]))
 }
 
-fn bless() -> Result<(), Failed> {
-    run::run(
-        run::cargo_command(&["test", "--workspace", "--quiet"]).env("INSTA_UPDATE", "always"),
-    )?;
-    docs::write()
+fn bless(names: &[&str]) -> Result<(), Failed> {
+    step("build", docs::build_program)?;
+    step("golden results", || golden::bless(names))?;
+    step("documentation", || docs::write_named(names))
 }

@@ -1,0 +1,221 @@
+//! What the output of a command in the documentation depends on, so that only what may have changed
+//! is printed again.
+//!
+//! A command depends on the sources of the program without its policies, on the policies that it or
+//! an experiment that it names mentions, and on the files that it names with what lies beside them.
+//! A command that may walk the list of policies depends on all of them. Outputs are kept in
+//! `target`, so that a fresh clone, and with it CI, prints everything.
+
+use crate::run::{Failed, command, output, root};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+/// Where policies are.
+const POLICIES: &str = "crates/policies/src/";
+
+/// Commands whose policies are those that they or their experiments mention.
+const MENTION: [&str; 6] = ["run", "plot", "gantt", "reproduce", "check", "predict"];
+
+/// The files of the repository that outputs may depend on.
+pub struct Inputs {
+    files: Vec<String>,
+    /// Each policy with the files or folder of its module, below [`POLICIES`].
+    policies: BTreeMap<String, String>,
+    /// The sources of the program but for its policies.
+    program: u64,
+    /// Policies that the program itself mentions.
+    always: Vec<String>,
+}
+
+impl Inputs {
+    pub fn read() -> Result<Inputs, Failed> {
+        let list = ["ls-files", "--cached", "--others", "--exclude-standard"];
+        let files: Vec<String> =
+            output(&mut command("git", &list))?.lines().map(str::to_string).collect();
+        let policies = modules(&text(&format!("{POLICIES}lib.rs")));
+        let of_policy = |file: &str| {
+            let below = file.strip_prefix(POLICIES);
+            below.is_some_and(|below| policies.values().any(|module| is_of(below, module)))
+        };
+        let is_source = |file: &str| {
+            let code = file.ends_with(".rs") || file.ends_with(".toml");
+            file == "Cargo.lock" || (file.starts_with("crates/") && code && !is_test(file))
+        };
+        let sources = files.iter().filter(|file| is_source(file) && !of_policy(file));
+        let sources: Vec<&String> = sources.collect();
+        let program = hash_of(sources.iter().map(|file| file.as_str()));
+        let quoted = |name: &&String| {
+            let quoted = format!("\"{name}\"");
+            let own = sources.iter().filter(|file| !file.starts_with("crates/policies"));
+            own.into_iter().any(|file| text(file).contains(&quoted))
+        };
+        let always = policies.keys().filter(quoted).cloned().collect();
+        Ok(Inputs { files, policies, program, always })
+    }
+
+    /// What the output of `anysched` with these arguments depends on, as a number.
+    pub fn of(&self, args: &[&str]) -> u64 {
+        let named: Vec<&String> =
+            self.files.iter().filter(|file| args.iter().any(|arg| is_named(file, arg))).collect();
+        let mut mentioned = args.join(" ");
+        for file in named.iter().filter(|file| !file.ends_with(".gz")) {
+            mentioned.push('\n');
+            mentioned.push_str(&text(file));
+        }
+        let walks = args.first().is_none_or(|command| !MENTION.contains(command));
+        let counts = |name: &str| walks || self.always.iter().any(|n| n == name);
+        let used = self.policies.iter().filter(|(name, _)| counts(name) || has(&mentioned, name));
+        let modules: Vec<&String> = used.map(|(_, module)| module).collect();
+        let of_policies = self.files.iter().filter(|file| {
+            let below = file.strip_prefix(POLICIES);
+            below.is_some_and(|below| {
+                !is_test(file) && modules.iter().any(|module| is_of(below, module))
+            })
+        });
+        let all = named.into_iter().chain(of_policies).map(String::as_str);
+        let mut hasher = DefaultHasher::new();
+        (self.program, args, hash_of(all)).hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// The modules of the list of policies: `"name" module => …` below `group {`, as paths.
+fn modules(list: &str) -> BTreeMap<String, String> {
+    let mut modules = BTreeMap::new();
+    let mut group = "";
+    for line in list.lines().map(str::trim) {
+        if let Some(name) = line.strip_suffix(" {").filter(|name| !name.contains([' ', '!'])) {
+            group = name;
+        }
+        let entry = line.strip_prefix('"').and_then(|rest| rest.split_once("\" "));
+        if let Some((name, (module, _))) =
+            entry.and_then(|(name, rest)| Some((name, rest.split_once(" => ")?)))
+        {
+            // All of a family depend on its folder.
+            let module = module.split("::").next().unwrap_or(module);
+            modules.insert(name.to_string(), format!("{group}/{module}"));
+        }
+    }
+    modules
+}
+
+/// Whether a file below [`POLICIES`] is of a module.
+fn is_of(below: &str, module: &str) -> bool {
+    below.strip_prefix(module).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+}
+
+fn is_test(file: &str) -> bool {
+    file.contains("/tests/") || file.ends_with("/tests.rs")
+}
+
+/// Whether an argument names the file, its folder or a paper, or a file that it may read lies there.
+fn is_named(file: &str, arg: &str) -> bool {
+    let folder = |path: &str| Path::new(path).parent().map(Path::to_path_buf).unwrap_or_default();
+    if file == arg || file.starts_with(&format!("experiments/{arg}/")) {
+        return true;
+    }
+    // Beside an experiment are the files that it names; recordings are in `traces`.
+    let is_file = arg.contains('/') && root().join(arg).is_file();
+    is_file
+        && (file.starts_with("traces/")
+            || (!file.ends_with(".toml")
+                && !file.ends_with(".md")
+                && PathBuf::from(file).parent() == Some(&folder(arg))))
+}
+
+/// Whether `text` has `name` as a word.
+fn has(text: &str, name: &str) -> bool {
+    let part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    text.match_indices(name).any(|(at, _)| {
+        let before = text[..at].chars().next_back().is_some_and(part);
+        let after = text[at + name.len()..].chars().next().is_some_and(part);
+        !before && !after
+    })
+}
+
+fn bytes(file: &str) -> Vec<u8> {
+    // A file that is gone reads as an empty one, which is another input than before.
+    std::fs::read(root().join(file)).unwrap_or_default()
+}
+
+fn text(file: &str) -> String {
+    String::from_utf8_lossy(&bytes(file)).into_owned()
+}
+
+fn hash_of<'a>(files: impl Iterator<Item = &'a str>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for file in files {
+        (file, bytes(file)).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// Outputs by command, each with what it depended on.
+pub struct Kept {
+    path: PathBuf,
+    outputs: Map<String, Value>,
+}
+
+impl Kept {
+    /// Those of earlier runs; none if there are none that can be read.
+    pub fn open() -> Kept {
+        let path = root().join("target/documentation.json");
+        let read = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let outputs = match read {
+            Some(Value::Object(outputs)) => outputs,
+            _ => Map::new(),
+        };
+        Kept { path, outputs }
+    }
+
+    /// The output of `line` if it was printed from the same inputs.
+    pub fn get(&self, line: &str, inputs: u64) -> Option<String> {
+        let kept = self.outputs.get(line)?;
+        let same = kept["inputs"].as_str() == Some(&inputs.to_string());
+        same.then(|| kept["output"].as_str().map(str::to_string)).flatten()
+    }
+
+    /// Keeps what `line` has printed.
+    pub fn put(&mut self, line: &str, inputs: u64, output: &str) -> Result<(), Failed> {
+        let kept = serde_json::json!({ "inputs": inputs.to_string(), "output": output });
+        self.outputs.insert(line.to_string(), kept);
+        let text = Value::Object(self.outputs.clone()).to_string();
+        std::fs::write(&self.path, text)
+            .map_err(|error| Failed(format!("{}: {error}", self.path.display())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_are_read_off_the_list() {
+        let list = "policies! {\ntextbook {\n    \"rr\" rr => Rr: RunQueue, \"x\";\n}\nxen {\n    \
+                    \"dm-xen\" sedf::dm_xen => Dm: Scheduler, \"x\";\n}\n}\n";
+        let modules = modules(list);
+        assert_eq!(modules["rr"], "textbook/rr");
+        assert_eq!(modules["dm-xen"], "xen/sedf");
+        assert!(is_of("xen/sedf/mod.rs", "xen/sedf") && is_of("textbook/rr.rs", "textbook/rr"));
+        assert!(!is_of("textbook/rrr.rs", "textbook/rr"));
+    }
+
+    #[test]
+    fn names_are_words() {
+        assert!(has("policy = [\"sjf\", \"rr\"]", "rr") && has("--policy rr,eevdf", "rr"));
+        assert!(!has("sjf-ewma", "sjf") && !has("arrival", "rr"));
+    }
+
+    /// A change of one policy prints again what mentions it, and nothing else but lists.
+    #[test]
+    fn commands_depend_on_the_policies_that_they_mention() {
+        let inputs = Inputs::read().unwrap();
+        let find = |name: &str| inputs.policies[name].clone();
+        assert_eq!(find("fcfs"), "textbook/fcfs");
+        let gantt = ["gantt", "docs/policies/rr.toml"];
+        assert_ne!(inputs.of(&gantt), inputs.of(&["gantt", "docs/policies/sjf.toml"]));
+        assert_eq!(inputs.of(&gantt), Inputs::read().unwrap().of(&gantt));
+    }
+}
