@@ -52,7 +52,7 @@ pub struct Boot {
     /// How time passes.
     pub clock: Clock,
     /// Ports of this computer: datagrams to them reach the program's ports from
-    /// [`anysched_wire::PORT`] on.
+    /// [`anysched_wire::datagram::PORT`] on.
     pub udp_ports: Vec<u16>,
     /// How long the kernel may be silent.
     pub patience: Duration,
@@ -171,7 +171,7 @@ impl Boot {
         if !self.udp_ports.is_empty() {
             let forward = |(inside, outside)| format!(",hostfwd=udp:127.0.0.1:{outside}-:{inside}");
             let forward: String =
-                (anysched_wire::PORT..).zip(&self.udp_ports).map(forward).collect();
+                (anysched_wire::datagram::PORT..).zip(&self.udp_ports).map(forward).collect();
             machine.args(["-netdev", &format!("user,id=net{forward}")]);
             machine.args(["-device", "virtio-net-pci,netdev=net"]);
         }

@@ -36,7 +36,7 @@ impl Boot {
 
     /// Boots a [server](Boot::server) from an image that has been built, puts `load` on it and
     /// tells it to quit. Its ports on this computer are the boot's, one for every
-    /// [`anysched_wire::CLIENTS_PER_SOCKET`] clients, or free ones if it has none.
+    /// [`anysched_wire::datagram::CLIENTS_PER_SOCKET`] clients, or free ones if it has none.
     ///
     /// Errors: as [`Boot::run`]; no answer came for as long as the kernel may be silent; the
     /// network of this computer fails.
@@ -46,7 +46,7 @@ impl Boot {
         load: &Load,
         say: &mut dyn FnMut(&str),
     ) -> Result<(Report, Outcome), BootError> {
-        let sockets = usize::from(load.clients).div_ceil(anysched_wire::CLIENTS_PER_SOCKET);
+        let sockets = usize::from(load.clients).div_ceil(anysched_wire::datagram::CLIENTS_PER_SOCKET);
         let given = self.udp_ports.clone();
         let ports = if given.is_empty() { free_ports(sockets)? } else { given };
         let mut boot = self.clone();

@@ -1,5 +1,5 @@
 //! A server for datagrams: a request says how much CPU time it costs, the server uses that time
-//! and answers. `anysched_wire` says what the datagrams look like.
+//! and answers. `anysched_wire::datagram` says what the datagrams look like.
 //!
 //! The server knows from a request what it costs, and declares it to the scheduler when it starts
 //! the request's task: policies that go by size can, those that do not need not look.
@@ -11,7 +11,7 @@
 //!
 //! Arguments:
 //! - `sockets`: how many there are, on ports from [`PORT`] on; each is enough for
-//!   [`CLIENTS_PER_SOCKET`](anysched_wire::CLIENTS_PER_SOCKET) clients.
+//!   [`CLIENTS_PER_SOCKET`](anysched_wire::datagram::CLIENTS_PER_SOCKET) clients.
 //! - `handler`: `task` (a task for each request) or `inline` (the receiver itself does the work).
 //! - `wait`: `sleep` or `yield`; `poll`: for how many nanoseconds it sleeps.
 
@@ -23,7 +23,7 @@ use core::net::{Ipv4Addr, SocketAddr};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anysched_arceos_qemu::boot;
-use anysched_wire::{Answer, Datagram, LONGEST, PORT, Request};
+use anysched_wire::datagram::{Answer, Datagram, LONGEST, PORT, Request};
 use std::os::arceos::api::{AxError, net};
 use std::println;
 
