@@ -1,6 +1,6 @@
 //! A load of requests for a server that runs in a kernel. Clients on this computer send a request
-//! each, wait for the answer and send the next at once. `anysched_wire::datagram` says what requests
-//! and answers look like.
+//! each, wait for the answer and send the next at once. `anysched_wire::datagram` says what
+//! requests and answers look like.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
