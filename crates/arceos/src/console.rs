@@ -1,8 +1,12 @@
 //! What the kernel prints, and what it means.
+//!
+//! What counts are [messages](anysched_wire::result). All else is prose for people, with one
+//! exception: a kernel that panics says so in its own words ([`PANIC`]).
 
 use crate::BootError;
 use anysched_core::{Span, Time};
 use anysched_qemu::{Heard, Running};
+use anysched_wire::result::{self, Message, Reader};
 use std::time::Duration;
 
 /// What a program has found out.
@@ -35,8 +39,6 @@ pub struct TaskOutcome {
     pub service: Option<Span>,
     /// How often it was picked, where the kernel counts it.
     pub dispatches: Option<u64>,
-    /// The number by which its policy knew it.
-    pub known_as: Option<u32>,
     /// Time for which it slept, as it was told to.
     pub slept: Span,
 }
@@ -48,16 +50,34 @@ impl Outcome {
     }
 }
 
+impl From<result::Task> for TaskOutcome {
+    fn from(task: result::Task) -> TaskOutcome {
+        TaskOutcome {
+            name: task.name,
+            arrival: Time(task.arrival),
+            first: Time(task.first),
+            finish: Time(task.finish),
+            groups: task.groups,
+            service: task.service.map(Span),
+            dispatches: task.dispatches,
+            slept: Span(task.slept),
+        }
+    }
+}
+
+/// What stands before the place in the line by which ArceOS says that it panics.
+const PANIC: &str = "panicked at ";
+
 /// Reads a console.
 #[derive(Debug, Default)]
 pub(crate) struct Console {
     pub outcome: Outcome,
+    reader: Reader,
     /// The last line for people.
     last: String,
     panic: Option<String>,
-    is_done: bool,
-    /// The kernel's own greeting is over.
-    is_running: bool,
+    /// The program has said that clients can send to it.
+    is_serving: bool,
 }
 
 /// What was heard of a kernel.
@@ -92,7 +112,7 @@ impl Console {
 
     /// Waits for the next line, for `patience` at most.
     ///
-    /// Errors: the kernel panicked or did not end well.
+    /// Errors: the kernel panicked, refused what it was asked for, or did not end well.
     pub fn hear(
         &mut self,
         running: &mut Running,
@@ -116,11 +136,16 @@ impl Console {
         &self.last
     }
 
+    /// Whether clients can send to it.
+    pub fn is_serving(&self) -> bool {
+        self.is_serving
+    }
+
     fn end(&mut self, status: &str) -> Result<(), BootError> {
         if let Some(message) = self.panic.take() {
             return Err(BootError::Panicked { message });
         }
-        if !self.is_done {
+        if !self.reader.is_over() {
             let (last, status) = (self.last.clone(), status.to_string());
             return Err(BootError::Unfinished { last, status });
         }
@@ -136,64 +161,42 @@ impl Console {
             }
             return Ok(());
         }
-        if let Some((_, place)) = line.split_once("panicked at ") {
+        if let Some((_, place)) = line.split_once(PANIC) {
             self.panic = Some(place.to_string());
             return Ok(());
         }
-        let Some(said) = line.strip_prefix('@') else {
-            self.is_running |= line.starts_with("program ");
-            if self.is_running && !line.is_empty() {
-                say(&line);
-            }
-            if !line.is_empty() {
-                self.last = line;
-            }
-            return Ok(());
-        };
-        self.read(said).ok_or(BootError::Garbled { line })
+        match self.reader.read(&line)? {
+            // The kernel's own greeting is not worth saying.
+            None if line.is_empty() => {}
+            None if !self.reader.is_running() => self.last = line,
+            None => self.tell(line, say),
+            Some(message) => self.heed(message, say)?,
+        }
+        Ok(())
     }
 
-    /// Reads a line for us.
-    fn read(&mut self, said: &str) -> Option<()> {
-        let (word, rest) = said.split_once(' ').unwrap_or((said, ""));
-        match word {
-            "task" => self.outcome.tasks.push(task(rest)?),
-            "value" => {
-                let (name, number) = rest.split_once(' ')?;
-                self.outcome.values.push((name.into(), number.parse().ok()?));
-            }
-            "learned" => {
-                let (name, value) = rest.split_once(' ')?;
-                self.outcome.learned.push((name.into(), value.into()));
-            }
-            "end" => self.is_done = true,
-            _ => return None,
-        }
-        Some(())
+    /// Says a line for people.
+    fn tell(&mut self, line: String, say: &mut dyn FnMut(&str)) {
+        say(&line);
+        self.last = line;
     }
-}
 
-/// Reads what follows `@task`.
-fn task(text: &str) -> Option<TaskOutcome> {
-    let mut words = text.split(' ');
-    let name = words.next().filter(|name| !name.is_empty())?;
-    let mut task = TaskOutcome { name: name.into(), ..TaskOutcome::default() };
-    for word in words {
-        let (key, number) = word.split_once('=')?;
-        let number: u64 = number.parse().ok()?;
-        match key {
-            "arrival" => task.arrival = Time(number),
-            "first" => task.first = Time(number),
-            "finish" => task.finish = Time(number),
-            "groups" => task.groups = number,
-            "service" => task.service = Some(Span(number)),
-            "dispatches" => task.dispatches = Some(number),
-            "slept" => task.slept = Span(number),
-            "id" => task.known_as = Some(u32::try_from(number).ok()?),
-            _ => return None,
+    fn heed(&mut self, message: Message, say: &mut dyn FnMut(&str)) -> Result<(), BootError> {
+        let Outcome { tasks, values, learned, .. } = &mut self.outcome;
+        match message {
+            Message::Started(program) => self.tell(format!("program {program}"), say),
+            Message::Serving(sockets) => {
+                self.is_serving = true;
+                self.tell(format!("serving {sockets} sockets"), say);
+            }
+            Message::Task(task) => tasks.push(task.into()),
+            Message::Value { name, number } => values.push((name, number)),
+            Message::Learned { name, value } => learned.push((name, value)),
+            Message::Refused(why) => return Err(BootError::Refused { why }),
+            Message::End => {}
         }
+        Ok(())
     }
-    Some(task)
 }
 
 /// `line` without the colours of ArceOS's log.
@@ -227,25 +230,51 @@ mod tests {
         let (outcome, said) = read(&[
             "arch = x86_64",
             "\u{1b}[37m[  0.1 axruntime] \u{1b}[32mInitialize\u{1b}[m",
-            "program yield",
-            "@task P0 arrival=1 first=2 finish=30 groups=4",
+            "@started 1 yield",
+            "@task P0 arrival=1 first=2 finish=30 groups=4 slept=0",
             "half done",
-            "@task P1 arrival=1 first=3 finish=40 groups=5 service=6 dispatches=7",
+            "@task P\\s1 arrival=1 first=3 finish=40 groups=5 slept=2 service=6 dispatches=7",
             "@value per_yield_ns 195",
+            "@learned profile 1 2\\n3",
             "@end",
         ])
         .unwrap();
         assert_eq!(said, ["program yield", "half done"]);
         assert_eq!(outcome.value("per_yield_ns"), Some(195));
+        assert_eq!(outcome.learned, [("profile".to_string(), "1 2\n3".to_string())]);
         assert_eq!(outcome.tasks[0].service, None);
-        assert_eq!(outcome.tasks[1].service, Some(Span(6)));
-        assert_eq!(outcome.tasks[1].finish, Time(40));
+        let second = TaskOutcome {
+            name: "P 1".into(),
+            arrival: Time(1),
+            first: Time(3),
+            finish: Time(40),
+            groups: 5,
+            service: Some(Span(6)),
+            dispatches: Some(7),
+            slept: Span(2),
+        };
+        assert_eq!(outcome.tasks[1], second);
+    }
+
+    /// What only looks like a message, or like one of earlier images, changes nothing.
+    #[test]
+    fn prose_is_no_state() {
+        let mut console = Console::default();
+        for line in ["program yield", "serving 2 sockets", " @end"] {
+            console.line(line, &mut |said| panic!("{said}")).unwrap();
+        }
+        assert!(!console.is_serving());
+        for line in ["@started 1 udp", "@serving 2"] {
+            console.line(line, &mut |_| ()).unwrap();
+        }
+        assert!(console.is_serving());
+        assert_eq!(console.last(), "serving 2 sockets");
     }
 
     #[test]
     fn a_panic_says_where_and_why() {
         let lines =
-            ["program batch", "panicked at src/batch.rs:7:9:", "the host describes no tasks"];
+            ["@started 1 batch", "panicked at src/batch.rs:7:9:", "the host describes no tasks"];
         assert_eq!(
             read(&lines).unwrap_err().to_string(),
             "the kernel panicked: src/batch.rs:7:9: the host describes no tasks"
@@ -253,15 +282,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_refused_is_an_error() {
+        let error = read(&["@refused there is no policy \"x\""]).unwrap_err().to_string();
+        assert_eq!(error, "the kernel refused to run this: there is no policy \"x\"");
+    }
+
+    #[test]
     fn an_end_without_the_last_line_is_none() {
-        let error = read(&["program yield", "@task P0 arrival=1"]).unwrap_err();
+        let task = "@task P0 arrival=1 first=1 finish=1 groups=1 slept=0";
+        let error = read(&["@started 1 yield", task]).unwrap_err();
         assert!(matches!(error, BootError::Unfinished { ref last, .. } if last == "program yield"));
     }
 
     #[test]
     fn what_means_nothing_is_refused() {
-        for line in ["@task", "@task P0 arrival=x", "@task P0 age=3", "@value x", "@valve x 1"] {
-            assert!(matches!(read(&[line]), Err(BootError::Garbled { .. })), "{line}");
+        for line in ["@task", "@task P0 arrival=x", "@value x", "@valve x 1", "@started 2 yield"] {
+            assert!(matches!(read(&["@started 1 x", line]), Err(BootError::Wire { .. })), "{line}");
+        }
+        for early in ["@end", "@value x 1"] {
+            assert!(matches!(read(&[early]), Err(BootError::Wire { .. })), "{early}");
         }
     }
 }

@@ -114,7 +114,7 @@ impl ArceOs {
 fn give_load(boot: &mut Boot, load: Box<dyn Load>) -> Result<Vec<u64>, HostError> {
     let Some(LoadProgram { name, arguments }) = load.program() else {
         boot.app = "batch".into();
-        boot.tasks = Some(steps::list(load).map_err(|error| error.to_string())?);
+        boot.tasks = Some(steps::script(load).map_err(|error| error.to_string())?);
         return Ok(Vec::new());
     };
     boot.app = name.into();

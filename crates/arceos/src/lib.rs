@@ -11,7 +11,6 @@ mod calibrate;
 mod console;
 mod host;
 mod image;
-mod log;
 mod serve;
 
 pub use console::{Outcome, TaskOutcome};
@@ -23,8 +22,9 @@ pub use anysched_qemu::BootError;
 use anysched_core::Span;
 pub use anysched_host::Clock;
 use anysched_qemu::{self as qemu, Running};
+use anysched_wire::script::{self, Script};
+use anysched_wire::{boot, datagram, log};
 use console::Console;
-use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -43,8 +43,8 @@ pub struct Boot {
     pub app: String,
     /// Its arguments.
     pub arguments: Vec<(String, String)>,
-    /// The tasks of the program `batch`, a line each; see its source.
-    pub tasks: Option<String>,
+    /// The tasks of the program `batch`.
+    pub tasks: Option<Script>,
     /// Whether the policy's calls and answers are recorded.
     pub record: bool,
     /// Whether the time that the policy's calls take is measured.
@@ -52,7 +52,7 @@ pub struct Boot {
     /// How time passes.
     pub clock: Clock,
     /// Ports of this computer: datagrams to them reach the program's ports from
-    /// [`anysched_wire::PORT`] on.
+    /// [`datagram::PORT`] on.
     pub udp_ports: Vec<u16>,
     /// How long the kernel may be silent.
     pub patience: Duration,
@@ -80,22 +80,17 @@ impl Boot {
     }
 
     /// What the kernel reads when it boots.
-    fn text(&self) -> String {
-        let mut text = format!("policy {}\napp {}\n", self.policy, self.app);
-        for (word, pairs) in [("set", &self.settings), ("with", &self.arguments)] {
-            for (name, value) in pairs {
-                let _ = writeln!(text, "{word} {name} {value}");
-            }
-        }
-        if let Some(tick) = self.tick {
-            let _ = writeln!(text, "tick {}", tick.0);
-        }
-        for (word, is) in [("record", self.record), ("timed", self.timed)] {
-            if is {
-                let _ = writeln!(text, "{word}");
-            }
-        }
-        text
+    fn text(&self) -> Result<String, BootError> {
+        let boot = boot::Boot {
+            policy: self.policy.clone(),
+            settings: self.settings.clone(),
+            tick: self.tick.map(|tick| tick.0),
+            record: self.record,
+            timed: self.timed,
+            program: self.app.clone(),
+            arguments: self.arguments.clone(),
+        };
+        Ok(boot.write()?)
     }
 
     /// Builds the image if need be, boots it and waits for the program to end. What the program
@@ -135,7 +130,7 @@ impl Boot {
             let path = directory.path().join(LOG);
             let sent =
                 std::fs::read(&path).map_err(|error| BootError::files(path.display(), error))?;
-            outcome.logs = log::split(&sent, usize::from(self.image.cpus))?;
+            outcome.logs = log::receive(&sent, usize::from(self.image.cpus))?;
         }
         Ok((heard, outcome))
     }
@@ -144,15 +139,14 @@ impl Boot {
     fn start(&self, kernel: &Path, directory: &Path) -> Result<Running, BootError> {
         // The kernel is built for just so much.
         let mut machine = qemu::machine(kernel, "128M")?;
-        let give = |machine: &mut std::process::Command, name: &str, text: &str| {
-            let path = directory.join(name);
-            machine.arg("-fw_cfg");
-            machine.arg(format!("name=opt/org.anysched/{name},file={}", path.display()));
+        let give = |machine: &mut std::process::Command, item: &str, file: &str, text: &str| {
+            let path = directory.join(file);
+            machine.arg("-fw_cfg").arg(format!("name={item},file={}", path.display()));
             std::fs::write(&path, text).map_err(|error| BootError::files(path.display(), error))
         };
-        give(&mut machine, "boot", &self.text())?;
+        give(&mut machine, boot::ITEM, "boot", &self.text()?)?;
         if let Some(tasks) = &self.tasks {
-            give(&mut machine, "tasks", tasks)?;
+            give(&mut machine, script::ITEM, "script", &tasks.write()?)?;
         }
         match self.clock {
             Clock::Instructions => qemu::count_instructions(&mut machine),
@@ -163,15 +157,15 @@ impl Boot {
         if self.record {
             let path = directory.join(LOG);
             machine.arg("-chardev").arg(format!("file,id=log,path={}", path.display()));
-            machine.args(["-device", "isa-debugcon,iobase=0xe9,chardev=log"]);
+            let device = format!("isa-debugcon,iobase={:#x},chardev=log", log::PORT);
+            machine.args(["-device", &device]);
         }
         if !self.image.net {
             qemu::boot_quickly(&mut machine);
         }
         if !self.udp_ports.is_empty() {
             let forward = |(inside, outside)| format!(",hostfwd=udp:127.0.0.1:{outside}-:{inside}");
-            let forward: String =
-                (anysched_wire::PORT..).zip(&self.udp_ports).map(forward).collect();
+            let forward: String = (datagram::PORT..).zip(&self.udp_ports).map(forward).collect();
             machine.args(["-netdev", &format!("user,id=net{forward}")]);
             machine.args(["-device", "virtio-net-pci,netdev=net"]);
         }
@@ -181,3 +175,29 @@ impl Boot {
 
 /// The file that the log is sent to.
 const LOG: &str = "log";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_is_told_what_the_boot_says() {
+        let pair = |name: &str, value: &str| (name.to_string(), value.to_string());
+        let mut boot = Boot::new("rr", "yield");
+        boot.settings = vec![pair("quantum", "10ms")];
+        boot.arguments = vec![pair("groups", "1, 2")];
+        boot.tick = Some(Span::from_ms(1));
+        boot.record = true;
+        assert_eq!(
+            boot.text().unwrap(),
+            "anysched-boot 1\npolicy rr\nset quantum 10ms\ntick 1000000\nrecord\nprogram yield\n\
+             with groups 1, 2\n"
+        );
+    }
+
+    #[test]
+    fn what_the_kernel_cannot_be_told_is_an_error() {
+        let error = Boot::new("rr", "two words").text().unwrap_err();
+        assert!(error.to_string().starts_with("boot text, program: \"two words\""), "{error}");
+    }
+}

@@ -5,13 +5,11 @@ use super::{Boot, Clock, Kernel, Outcome};
 use crate::BootError;
 use anysched_clients::{self as clients, Load, Report};
 use anysched_qemu::Running;
+use anysched_wire::datagram::CLIENTS_PER_SOCKET;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-
-/// What the program's line begins with that says that it can be sent to.
-const READY: &str = "serving ";
 
 /// How often the kernel is listened to while the clients are at work.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -36,7 +34,7 @@ impl Boot {
 
     /// Boots a [server](Boot::server) from an image that has been built, puts `load` on it and
     /// tells it to quit. Its ports on this computer are the boot's, one for every
-    /// [`anysched_wire::CLIENTS_PER_SOCKET`] clients, or free ones if it has none.
+    /// [`CLIENTS_PER_SOCKET`] clients, or free ones if it has none.
     ///
     /// Errors: as [`Boot::run`]; no answer came for as long as the kernel may be silent; the
     /// network of this computer fails.
@@ -46,7 +44,7 @@ impl Boot {
         load: &Load,
         say: &mut dyn FnMut(&str),
     ) -> Result<(Report, Outcome), BootError> {
-        let sockets = usize::from(load.clients).div_ceil(anysched_wire::CLIENTS_PER_SOCKET);
+        let sockets = usize::from(load.clients).div_ceil(CLIENTS_PER_SOCKET);
         let given = self.udp_ports.clone();
         let ports = if given.is_empty() { free_ports(sockets)? } else { given };
         let mut boot = self.clone();
@@ -96,7 +94,7 @@ impl Session<'_> {
     }
 
     fn wait_until_ready(&mut self) -> Result<(), BootError> {
-        while !self.console.last().starts_with(READY) {
+        while !self.console.is_serving() {
             match self.hear(self.patience)? {
                 Event::Line => {}
                 Event::Silence => return Err(self.console.hung(self.patience)),

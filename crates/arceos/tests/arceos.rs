@@ -6,6 +6,7 @@ use anysched_arceos::{Boot, Clock, Image, Kernel, Outcome};
 use anysched_core::Span;
 use anysched_core::recorder::{LogReader, replay};
 use anysched_policies::{POLICIES, policy};
+use anysched_wire::script::{Script, Step, Task};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -22,6 +23,7 @@ const PROGRAMS: [(&str, &[(&str, &str)]); 6] = [
 
 /// Tasks that come, compute, sleep, yield and go, for longer than a tick and for shorter.
 const TASKS: &str = "\
+anysched-script 1
 0 hog c30000000
 0 yielder r40 c20000 y e
 1000 sleeper r10 c100000 s700000 e
@@ -30,11 +32,15 @@ const TASKS: &str = "\
 7000000 late c9000000 s1 c9000000
 ";
 
+fn script(text: &str) -> Script {
+    Script::read(text.as_bytes()).unwrap()
+}
+
 fn boot(policy: &str, app: &str, arguments: &[(&str, &str)]) -> Boot {
     let mut boot = Boot::new(policy, app);
     let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
     boot.arguments = arguments.iter().map(owned).collect();
-    boot.tasks = (app == "batch").then(|| TASKS.to_string());
+    boot.tasks = (app == "batch").then(|| script(TASKS));
     boot.tick = Some(Span::from_ms(1));
     boot.patience = Duration::from_secs(60);
     boot
@@ -152,10 +158,10 @@ fn yields_cost_little_more_than_under_schedulers_of_arceos() {
 #[test]
 #[ignore = "boots kernels: cargo xtask hosts"]
 fn a_batch_ends_in_the_order_of_the_policy() {
-    let tasks = "0 long c9000000\n0 middle c5000000\n0 short c1000000\n";
+    let tasks = "anysched-script 1\n0 long c9000000\n0 middle c5000000\n0 short c1000000\n";
     let finish = |policy: &str| -> Vec<u64> {
         let mut boot = boot(policy, "batch", &[]);
-        boot.tasks = Some(tasks.into());
+        boot.tasks = Some(script(tasks));
         let outcome = boot.run(&mut |_| ()).unwrap();
         outcome.tasks.iter().map(|task| task.finish.since(task.arrival).0 / 100_000).collect()
     };
@@ -189,10 +195,31 @@ fn what_goes_wrong_is_noticed() {
     let error = run("hang");
     let told = matches!(&error, BootError::Hung { last, .. } if last == "program fault");
     assert!(told, "{error}");
-    let error = boot("no-such", "equal", &[]).run(&mut |_| ()).unwrap_err().to_string();
-    assert!(error.contains("there is no policy \"no-such\""), "{error}");
-    let error = boot("fcfs", "no-such", &[]).run(&mut |_| ()).unwrap_err().to_string();
-    assert!(error.contains("there is no program \"no-such\""), "{error}");
+    let refused = |boot: Boot| match boot.run(&mut |_| ()).unwrap_err() {
+        BootError::Refused { why } => why,
+        other => panic!("{other}"),
+    };
+    let why = refused(boot("no-such", "equal", &[]));
+    assert_eq!(why, "there is no policy \"no-such\" in this image");
+    let why = refused(boot("fcfs", "no-such", &[]));
+    assert_eq!(why, "there is no program \"no-such\" in this image");
+    let why = refused(boot("fcfs", "equal", &[("scale", "a lot")]));
+    assert_eq!(why, "`scale` = \"a lot\": a whole number is wanted");
+    let why = refused(Boot { tasks: None, ..boot("stock-rr", "batch", &[]) });
+    assert_eq!(why, "there is no firmware item opt/org.anysched/script");
+}
+
+/// Names of tasks and values of arguments come through as they are, whatever they are.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts"]
+fn any_name_of_a_task_survives() {
+    let names = ["two words", "", "@end", "a\\s\n@task b\u{1b}[31m", "größer"];
+    let task = |name: &&str| Task { arrival: 0, name: name.to_string(), steps: vec![Step::Yield] };
+    let mut boot = boot("rr", "batch", &[("unused", " @end \n\\")]);
+    boot.tasks = Some(Script { tasks: names.iter().map(task).collect() });
+    let outcome = boot.run(&mut |_| ()).unwrap();
+    let found: Vec<&str> = outcome.tasks.iter().map(|task| task.name.as_str()).collect();
+    assert_eq!(found, names);
 }
 
 /// Four CPUs, each with a policy of its own: every program ends, one CPU after the other and all

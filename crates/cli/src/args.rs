@@ -6,6 +6,7 @@ use anysched_clients::Cost;
 use anysched_core::Span;
 use anysched_host::HostInfo;
 use anysched_policies::POLICIES;
+use anysched_wire::datagram;
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::ops::RangeInclusive;
@@ -375,7 +376,7 @@ pub struct ClientArgs {
 }
 
 /// Bytes that datagrams can have.
-const SIZES: RangeInclusive<u64> = anysched_wire::SHORTEST as u64..=anysched_wire::LONGEST as u64;
+const SIZES: RangeInclusive<u64> = datagram::SHORTEST as u64..=datagram::LONGEST as u64;
 
 #[derive(clap::Args, Debug)]
 pub struct CalibrateArgs {

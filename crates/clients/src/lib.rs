@@ -1,5 +1,6 @@
 //! A load of requests for a server that runs in a kernel. Clients on this computer send a request
-//! each, wait for the answer and send the next at once, as `anysched_wire` describes them.
+//! each, wait for the answer and send the next at once. `anysched_wire::datagram` says what
+//! requests and answers look like.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -7,7 +8,7 @@
 mod report;
 
 use anysched_core::Span;
-use anysched_wire::{Answer, Datagram, LONGEST, Request};
+use anysched_wire::datagram::{Answer, DEAREST, Datagram, LONGEST, Request};
 use anysched_workload::rng::Rng;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -30,7 +31,7 @@ pub struct Load {
     pub costs: Vec<Cost>,
     /// What the order of the costs is drawn with.
     pub seed: u64,
-    /// Bytes of a request and of its answer, [`anysched_wire::SHORTEST`] to [`LONGEST`].
+    /// Bytes of a request and of its answer, [`anysched_wire::datagram::SHORTEST`] to [`LONGEST`].
     pub size: u16,
     /// A request that is not answered for so long is lost. It is not sent again.
     pub timeout: Duration,
@@ -54,8 +55,8 @@ impl FromStr for Cost {
     fn from_str(text: &str) -> Result<Cost, String> {
         let (work, weight) = text.split_once('*').unwrap_or((text, "1"));
         let work = Span::parse(work)?;
-        if work.0 > anysched_wire::DEAREST {
-            return Err(format!("a request costs at most {}", Span(anysched_wire::DEAREST)));
+        if work.0 > DEAREST {
+            return Err(format!("a request costs at most {}", Span(DEAREST)));
         }
         let weight = weight.trim().parse().ok().filter(|weight| (1..=1000).contains(weight));
         let weight = weight.ok_or("a weight is a whole number from 1 to 1000, as in 1ms*9")?;

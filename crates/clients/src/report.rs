@@ -2,7 +2,7 @@
 
 use super::Cost;
 use anysched_core::Span;
-use anysched_wire::Answer;
+use anysched_wire::datagram::Answer;
 
 /// What became of the requests of a load.
 #[derive(Clone, Debug, PartialEq)]

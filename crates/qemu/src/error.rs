@@ -1,5 +1,6 @@
 //! Why a kernel could not be built, or did not do what it should.
 
+use anysched_wire::WireError;
 use std::fmt;
 use std::time::Duration;
 
@@ -42,10 +43,15 @@ pub enum BootError {
         /// How QEMU ended.
         status: String,
     },
-    /// It printed something that means nothing.
-    Garbled {
-        /// The line.
-        line: String,
+    /// It cannot do what it was asked for.
+    Refused {
+        /// Why.
+        why: String,
+    },
+    /// It cannot be told what it should do, or what it said cannot be read.
+    Wire {
+        /// What, and why.
+        error: WireError,
     },
 }
 
@@ -73,11 +79,16 @@ impl fmt::Display for BootError {
                 f,
                 "the kernel ended ({status}) without its last line; last it said \"{last}\""
             ),
-            BootError::Garbled { line } => {
-                write!(f, "the kernel's line \"{line}\" cannot be read; is the image older?")
-            }
+            BootError::Refused { why } => write!(f, "the kernel refused to run this: {why}"),
+            BootError::Wire { error } => error.fmt(f),
         }
     }
 }
 
 impl std::error::Error for BootError {}
+
+impl From<WireError> for BootError {
+    fn from(error: WireError) -> BootError {
+        BootError::Wire { error }
+    }
+}

@@ -7,6 +7,7 @@ mod error;
 
 pub use error::BootError;
 
+use anysched_wire::result::EXIT_PORT;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -40,7 +41,8 @@ pub fn machine(kernel: &Path, memory: &str) -> Result<Command, BootError> {
     qemu.args(["-machine", "q35", "-accel", "tcg", "-m", memory])
         .args(["-display", "none", "-vga", "none", "-nodefaults", "-no-reboot"])
         .args(["-serial", "stdio", "-monitor", "none"])
-        .args(["-device", "isa-debug-exit,iobase=0xf4,iosize=4"])
+        .arg("-device")
+        .arg(format!("isa-debug-exit,iobase={EXIT_PORT:#x},iosize=4"))
         .arg("-kernel")
         .arg(kernel);
     Ok(qemu)

@@ -1,22 +1,12 @@
-//! Loads as lists of steps, for hosts that cannot ask a [`Load`] while its tasks run.
-//!
-//! A list is text that a kernel reads with a few lines of code, a task each, in the order of their
-//! arrival: the arrival in nanoseconds from the start, the task's name, and what it does, a word
-//! each:
-//!
-//! | word | means |
-//! |---|---|
-//! | `c`*n* | computes for *n* ns |
-//! | `s`*n* | sleeps for *n* ns |
-//! | `u`*n* | sleeps until *n* ns from the start, if that is to come |
-//! | `y` | yields |
-//! | `r`*n* … `e` | does what is between *n* times |
+//! Loads as [scripts](anysched_wire::script), for hosts that cannot ask a [`Load`] while its tasks
+//! run.
 //!
 //! Only what tasks do by themselves can be listed; nothing of it may depend on when it is done.
 
 use crate::{Load, Op, Outside};
 use anysched_core::{TaskId, Time};
-use std::fmt::{self, Write};
+use anysched_wire::script::{Script, Step, Task};
+use std::fmt;
 
 /// The most tasks, and the most steps of a task, that are listed.
 const MOST: usize = 1 << 20;
@@ -55,35 +45,15 @@ impl fmt::Display for StepsError {
 
 impl std::error::Error for StepsError {}
 
-/// A step of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    Compute(u64),
-    Sleep(u64),
-    Until(u64),
-    Yield,
-}
-
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Step::Compute(span) => write!(f, "c{span}"),
-            Step::Sleep(span) => write!(f, "s{span}"),
-            Step::Until(time) => write!(f, "u{time}"),
-            Step::Yield => f.write_str("y"),
-        }
-    }
-}
-
-/// The list of a load.
+/// What `load` does, as a script.
 ///
 /// Errors: it does what cannot be listed, or too much.
-pub fn list(mut load: Box<dyn Load>) -> Result<String, StepsError> {
-    let mut text = String::new();
+pub fn script(mut load: Box<dyn Load>) -> Result<Script, StepsError> {
+    let mut script = Script::default();
     for serial in 0.. {
         let arrival = load.peek();
         if arrival == Time::NEVER {
-            return Ok(text);
+            return Ok(script);
         }
         if serial == MOST {
             break;
@@ -92,10 +62,8 @@ pub fn list(mut load: Box<dyn Load>) -> Result<String, StepsError> {
         let task = TaskId(serial as u32);
         load.start(task, arrival);
         let steps = steps_of(&mut *load, task, arrival)?;
-        let name = new.name.as_deref().unwrap_or("task").replace(char::is_whitespace, "_");
-        let _ = write!(text, "{} {name}-{serial}", arrival.0);
-        write_steps(&mut text, &steps);
-        text.push('\n');
+        let name = format!("{}-{serial}", new.name.as_deref().unwrap_or("task"));
+        script.tasks.push(Task { arrival: arrival.0, name, steps: folded(&steps) });
         load.exited(task, arrival);
     }
     Err(StepsError::TooMany)
@@ -128,8 +96,9 @@ fn steps_of(load: &mut dyn Load, task: TaskId, arrival: Time) -> Result<Vec<Step
     Err(StepsError::TooMany)
 }
 
-/// Writes `steps`, those that are done again and again only once.
-fn write_steps(text: &mut String, steps: &[Step]) {
+/// `steps`, with those that are done again and again only once.
+fn folded(steps: &[Step]) -> Vec<Step> {
+    let mut folded = Vec::new();
     let mut rest = steps;
     while let Some(first) = rest.first() {
         let times = |period: usize| {
@@ -138,29 +107,27 @@ fn write_steps(text: &mut String, steps: &[Step]) {
         };
         let (period, times) = if times(1) > 1 { (1, times(1)) } else { (2, times(2)) };
         if times == 1 {
-            let _ = write!(text, " {first}");
+            folded.push(first.clone());
             rest = &rest[1..];
             continue;
         }
-        let _ = write!(text, " r{times}");
-        for step in &rest[..period] {
-            let _ = write!(text, " {step}");
-        }
-        text.push_str(" e");
+        folded.push(Step::Repeat(times as u64, rest[..period].to_vec()));
         rest = &rest[period * times..];
     }
+    folded
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Model, ModelTask, Script};
+    use crate::model::{self, Model, ModelTask};
     use crate::{Channel, NewTask, Sizes};
     use anysched_core::Span;
     use std::sync::Arc;
 
     fn model(ops: &[Op], rounds: u64) -> Box<dyn Load> {
-        let script = Arc::new(Script { ops: ops.to_vec(), rounds, ..Script::default() });
+        let ops = ops.to_vec();
+        let script = Arc::new(model::Script { ops, rounds, ..model::Script::default() });
         let task = |name: &str, arrives| ModelTask {
             new: NewTask { name: Some(name.into()), ..NewTask::default() },
             arrives: Some(Time(arrives)),
@@ -174,18 +141,22 @@ mod tests {
     #[test]
     fn what_tasks_do_is_listed_and_repetitions_are_short() {
         let (run, sleep) = (Op::Run(Span(5)), Op::Sleep(Span(3)));
-        assert_eq!(list(model(&[run.clone(), sleep], 1)).unwrap(), "0 a-0 c5 s3\n7 b_c-1 c5 s3\n");
-        let listed = list(model(&[run.clone(), Op::Yield], 1000)).unwrap();
-        assert_eq!(listed.lines().next(), Some("0 a-0 r1000 c5 y e"));
-        let listed = list(model(&[run, Op::Yield, Op::Yield], 2)).unwrap();
-        assert_eq!(listed.lines().next(), Some("0 a-0 c5 r2 y e c5 r2 y e"));
+        let text = |ops: &[Op], rounds| script(model(ops, rounds)).unwrap().write().unwrap();
+        assert_eq!(
+            text(&[run.clone(), sleep], 1),
+            "anysched-script 1\n0 a-0 c5 s3\n7 b\\sc-1 c5 s3\n"
+        );
+        let listed = text(&[run.clone(), Op::Yield], 1000);
+        assert_eq!(listed.lines().nth(1), Some("0 a-0 r1000 c5 y e"));
+        let listed = text(&[run, Op::Yield, Op::Yield], 2);
+        assert_eq!(listed.lines().nth(1), Some("0 a-0 c5 r2 y e c5 r2 y e"));
     }
 
     #[test]
     fn what_cannot_be_listed_is_refused() {
-        let waits = list(model(&[Op::Wait(Channel(0))], 1));
+        let waits = script(model(&[Op::Wait(Channel(0))], 1));
         assert!(matches!(waits, Err(StepsError::Interacts { .. })), "{waits:?}");
-        let endless = list(model(&[Op::Run(Span(1))], u64::MAX));
+        let endless = script(model(&[Op::Run(Span(1))], u64::MAX));
         assert_eq!(endless, Err(StepsError::TooMany));
     }
 }

@@ -14,8 +14,8 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
 
+use anysched_wire::result::Message;
 use axtask::yield_now;
-use std::println;
 
 use crate::Kernel;
 use crate::crew::{Crew, Task, argument, now};
@@ -25,8 +25,8 @@ use crate::work::{divide, shift};
 /// A tick, and how often a timer interrupts that has nothing else to do, in nanoseconds.
 const TICK: u64 = 10_000_000;
 
-fn say(name: &str, value: u64) {
-    println!("@value {name} {value}");
+fn say(name: &str, number: u64) {
+    crate::say(&Message::Value { name: name.into(), number });
 }
 
 fn task(kind: &str, number: u64) -> Task {
@@ -125,7 +125,7 @@ fn starts(kernel: &Kernel) {
     say("end_ps", (ended - begun) * 1000 / TASKS);
 }
 
-/// Measures and prints.
+/// Measures, and says what.
 pub fn calibrate(kernel: &Kernel) {
     let iteration = per_iteration(shift);
     say("divide_ps", per_iteration(divide));

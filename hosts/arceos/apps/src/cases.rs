@@ -16,7 +16,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use anysched_arceos_qemu::boot;
+use anysched_arceos_qemu::{boot, refuse};
 use axtask::yield_now;
 
 use crate::Kernel;
@@ -73,7 +73,7 @@ fn numbers(name: &str) -> Option<Vec<u64>> {
     let numbers = text.split(',').map(|number| number.trim().parse().ok()).collect();
     match numbers {
         Some(numbers) => Some(numbers),
-        None => panic!("`{name}` = \"{text}\": whole numbers with commas between are wanted"),
+        None => refuse(format_args!("`{name}` = \"{text}\": whole numbers with commas are wanted")),
     }
 }
 

@@ -6,12 +6,12 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 
-use anysched_arceos_qemu::boot;
+use anysched_arceos_qemu::{boot, refuse};
+use anysched_wire::result::{self, Message};
 use axtask::AxTaskRef;
-use std::{print, println};
 
-use crate::Kernel;
 use crate::signal::Signal;
+use crate::{Kernel, say};
 
 /// Nanoseconds since boot.
 pub fn now() -> u64 {
@@ -20,12 +20,12 @@ pub fn now() -> u64 {
 
 /// An argument of the program, a whole number, with its default.
 ///
-/// Panics if it is not a number.
+/// Refuses to run if it is not a number.
 pub fn argument(name: &str, default: u64) -> u64 {
     let Some(text) = boot().argument(name) else { return default };
     match text.parse() {
         Ok(number) => number,
-        Err(_) => panic!("`{name}` = \"{text}\": a whole number is wanted"),
+        Err(_) => refuse(format_args!("`{name}` = \"{text}\": a whole number is wanted")),
     }
 }
 
@@ -137,7 +137,7 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// Waits for all tasks and prints what was noted.
+    /// Waits for all tasks and says what was noted.
     pub fn finish(self) {
         self.wait();
         for (number, Member { task, notes, started }) in self.members.iter().enumerate() {
@@ -145,14 +145,17 @@ impl<'a> Crew<'a> {
                 [&notes.arrival, &notes.first, &notes.finish, &notes.groups, &notes.slept]
                     .map(|note| note.load(Relaxed));
             let groups = self.counted.as_ref().map_or(groups, |counted| counted[number]);
-            print!("@task {} arrival={arrival} first={first} finish={finish}", task.name);
-            print!(" groups={groups} slept={slept}");
-            match started.as_ref().and_then(self.kernel.usage) {
-                Some((service, dispatches)) => {
-                    println!(" service={service} dispatches={dispatches}");
-                }
-                None => println!(),
-            }
+            let usage = started.as_ref().and_then(self.kernel.usage);
+            say(&Message::Task(result::Task {
+                name: task.name.clone(),
+                arrival,
+                first,
+                finish,
+                groups,
+                slept,
+                service: usage.map(|(service, _)| service),
+                dispatches: usage.map(|(_, dispatches)| dispatches.into()),
+            }));
         }
     }
 }

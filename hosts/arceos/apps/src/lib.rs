@@ -1,20 +1,11 @@
 //! Programs for ArceOS that put a scheduler to the test, whichever it is: the same code is built
 //! with a policy of anysched underneath and with ArceOS's own schedulers.
 //!
-//! [`run`] runs the program that the host asked for and prints what there is to say about its
-//! tasks, one line each, in a form that the host reads:
-//!
-//! ```text
-//! @task NAME arrival=N first=N finish=N groups=N service=N dispatches=N
-//! @value NAME N
-//! @end
-//! ```
+//! [`run`] runs the program that the host asked for and [says](say) what became of its tasks and
+//! what else it has measured. Whatever else is printed is for people.
 //!
 //! An argument of all programs that start tasks: with `hold=1` handles of tasks are held until all
 //! have ended, as by programs that join each.
-//!
-//! Times are in nanoseconds since boot. Whatever else is printed is for people. Without `@end` the
-//! run has failed, whatever the reason.
 
 #![no_std]
 
@@ -33,7 +24,8 @@ mod work;
 
 use alloc::boxed::Box;
 
-use anysched_arceos_qemu::boot;
+use anysched_arceos_qemu::{boot, refuse};
+use anysched_wire::result::Message;
 use axtask::AxTaskRef;
 use std::println;
 
@@ -52,35 +44,42 @@ pub struct Kernel {
     pub usage: fn(&AxTaskRef) -> Option<(u64, u32)>,
     /// How often CPUs have gone to another task, where it is counted.
     pub switches: fn() -> Option<u64>,
-    /// Prints what the kernel has measured of itself, as `@value` lines.
+    /// Says what the kernel has measured of itself.
     pub measured: fn(),
 }
 
 /// Programs start at a multiple of this, in nanoseconds since boot: a tick of ArceOS.
 const START: u64 = 10_000_000;
 
+/// Says something to the host.
+pub fn say(message: &Message) {
+    println!("{message}");
+}
+
+/// Sleeps until the next multiple of [`START`]: from there on, what happened before makes no
+/// difference, such as how long it took to read what the host says.
+fn sleep_until_start(kernel: &Kernel) {
+    (kernel.sleep_until)((now() / START + 1) * START);
+}
+
 /// Runs the program that the host asked for.
 pub fn run(kernel: &Kernel) {
     // The first yield makes the main task known to the scheduler, like any other.
     axtask::yield_now();
     let boot = boot();
-    for line in &boot.unknown {
-        println!("the host's line \"{line}\" means nothing to this image");
-    }
-    println!("program {}", boot.app);
-    // From here on, what happened before makes no difference, such as how long the host's text was.
-    (kernel.sleep_until)((now() / START + 1) * START);
-    match boot.app.as_str() {
+    say(&Message::Started(boot.program.clone()));
+    sleep_until_start(kernel);
+    match boot.program.as_str() {
         "batch" => batch::batch(kernel),
         "fault" => faults::fault(),
         "calibrate" => calibrate::calibrate(kernel),
         #[cfg(feature = "net")]
         "udp" => udp::udp(kernel),
         #[cfg(not(feature = "net"))]
-        "udp" => panic!("this image has no network; build it with the feature `net` for \"udp\""),
+        "udp" => refuse("this image has no network; build it with the feature `net` for \"udp\""),
         case if cases::run(kernel, case) => {}
-        other => panic!("there is no program \"{other}\" in this image"),
+        other => refuse(format_args!("there is no program \"{other}\" in this image")),
     }
     (kernel.measured)();
-    println!("@end");
+    say(&Message::End);
 }

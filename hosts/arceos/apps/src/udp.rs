@@ -1,5 +1,5 @@
 //! A server for datagrams: a request says how much CPU time it costs, the server uses that time
-//! and answers. `anysched_wire` says what the datagrams look like.
+//! and answers. `anysched_wire::datagram` says what the datagrams look like.
 //!
 //! The server knows from a request what it costs, and declares it to the scheduler when it starts
 //! the request's task: policies that go by size can, those that do not need not look.
@@ -11,7 +11,7 @@
 //!
 //! Arguments:
 //! - `sockets`: how many there are, on ports from [`PORT`] on; each is enough for
-//!   [`CLIENTS_PER_SOCKET`](anysched_wire::CLIENTS_PER_SOCKET) clients.
+//!   [`CLIENTS_PER_SOCKET`](anysched_wire::datagram::CLIENTS_PER_SOCKET) clients.
 //! - `handler`: `task` (a task for each request) or `inline` (the receiver itself does the work).
 //! - `wait`: `sleep` or `yield`; `poll`: for how many nanoseconds it sleeps.
 
@@ -22,14 +22,14 @@ use alloc::vec::Vec;
 use core::net::{Ipv4Addr, SocketAddr};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use anysched_arceos_qemu::boot;
-use anysched_wire::{Answer, Datagram, LONGEST, PORT, Request};
+use anysched_arceos_qemu::{boot, refuse};
+use anysched_wire::datagram::{Answer, Datagram, LONGEST, PORT, Request};
+use anysched_wire::result::Message;
 use std::os::arceos::api::{AxError, net};
-use std::println;
 
-use crate::Kernel;
 use crate::crew::{Task, argument, now};
 use crate::work::Burner;
+use crate::{Kernel, say};
 
 /// Between two looks at the network, in nanoseconds. A look takes 6 to 7 µs, sleep and waking
 /// included: 3 % of the CPU under policies that let the receiver preempt, 12 % if it looked every
@@ -42,7 +42,9 @@ fn is_second(name: &str, [first, second]: [&str; 2]) -> bool {
         None => false,
         Some(word) if word == first => false,
         Some(word) if word == second => true,
-        Some(other) => panic!("`{name}` = \"{other}\": {first} or {second} is wanted"),
+        Some(other) => {
+            refuse(format_args!("`{name}` = \"{other}\": {first} or {second} is wanted"))
+        }
     }
 }
 
@@ -153,7 +155,7 @@ pub fn udp(kernel: &Kernel) {
         (is_second("handler", ["task", "inline"]), is_second("wait", ["sleep", "yield"]));
     let period = argument("poll", POLL);
     let server = Arc::new(Server::open());
-    println!("serving {} sockets", server.sockets.len());
+    say(&Message::Serving(server.sockets.len() as u64));
     let mut received = Received::default();
     while !received.quit {
         receive(&server, &mut received, &mut |job| {
@@ -171,7 +173,11 @@ pub fn udp(kernel: &Kernel) {
             (kernel.sleep_until)(now() + period);
         }
     }
-    println!("@value requests {}", received.requests);
-    println!("@value refused {}", received.refused);
-    println!("@value unsent {}", server.unsent.load(Relaxed));
+    for (name, number) in [
+        ("requests", received.requests),
+        ("refused", received.refused),
+        ("unsent", server.unsent.load(Relaxed)),
+    ] {
+        say(&Message::Value { name: name.into(), number });
+    }
 }

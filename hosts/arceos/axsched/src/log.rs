@@ -1,12 +1,13 @@
 //! Where the log of decisions goes: to the debug console, in chunks.
 //!
-//! A chunk is the number of the CPU (one byte), its length (four bytes, little-endian) and as many
-//! bytes of that CPU's log. CPUs fill chunks of their own, so that their logs do not mix.
+//! CPUs fill chunks of their own, so that their logs do not mix; `anysched_wire::log` says what is
+//! sent of them.
 
 use alloc::vec::Vec;
 
 use anysched_arceos_qemu::debugcon;
 use anysched_core::recorder::LogSink;
+use anysched_wire::log;
 use kspin::SpinNoIrq;
 
 use crate::MAX_CPUS;
@@ -53,9 +54,8 @@ impl LogSink for CpuLog {
 /// Sends the complete records of a chunk.
 fn send(cpu: usize, chunk: &mut Chunk) {
     let _turn = CONSOLE.lock();
-    debugcon::send(&[cpu as u8]);
-    debugcon::send(&(chunk.complete as u32).to_le_bytes());
-    debugcon::send(&chunk.bytes[..chunk.complete]);
+    // There are fewer than 256 CPUs.
+    log::send(cpu as u8, &chunk.bytes[..chunk.complete], debugcon::send);
     let complete = core::mem::take(&mut chunk.complete);
     chunk.bytes.drain(..complete);
 }

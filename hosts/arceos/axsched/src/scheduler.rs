@@ -6,12 +6,13 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use anysched_arceos_qemu::{Boot, boot};
+use anysched_arceos_qemu::{boot, refuse};
 use anysched_core::params::weight_of_nice;
 use anysched_core::{
     Arrival, CpuId, CpuMask, Cx, Enqueue, Machine, Off, Pick, Recorder, Scheduler, Span, TaskId,
     Time,
 };
+use anysched_wire::boot::Boot;
 
 use crate::clock::{self, Clock};
 use crate::gc::Gc;
@@ -104,17 +105,17 @@ unsafe impl<T, const S: usize> Send for PolicyScheduler<T, S> {}
 
 /// The policy that the host asked for.
 ///
-/// Panics if there is none of that name or a parameter is wrong; `anysched boot` checks both before
-/// it boots.
+/// Refuses to run if there is none of that name or a parameter is wrong; `anysched boot` checks
+/// both before it boots.
 fn build(boot: &Boot, machine: &Machine, cpu: usize) -> Box<dyn Scheduler> {
     let settings: Vec<(&str, &str)> =
         boot.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let Some(info) = anysched_policies::policy(&boot.policy) else {
-        panic!("there is no policy \"{}\"", boot.policy);
+        refuse(format_args!("there is no policy \"{}\" in this image", boot.policy));
     };
     let policy = match (info.build)(machine, &settings) {
         Ok(policy) => policy,
-        Err(error) => panic!("policy {}: {error}", boot.policy),
+        Err(error) => refuse(format_args!("policy {}: {error}", boot.policy)),
     };
     let policy = if boot.timed { Box::new(Timed::new(policy)) } else { policy };
     if !boot.record {
@@ -129,7 +130,7 @@ impl<T, const S: usize> PolicyScheduler<T, S> {
         let boot = boot();
         let cpu = axplat::percpu::this_cpu_id();
         assert!(cpu < MAX_CPUS, "the image is for at most {MAX_CPUS} CPUs");
-        let tick = (boot.tick > 0).then_some(Span(boot.tick));
+        let tick = boot.tick.map(Span);
         let machine = match Machine::flat(1) {
             Ok(machine) => machine.with_tick(tick),
             Err(error) => panic!("{error}"),

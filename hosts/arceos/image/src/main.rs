@@ -8,14 +8,16 @@ extern crate alloc;
 extern crate axstd as std;
 
 use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
 use core::time::Duration;
 
-use anysched_arceos_apps::{Kernel, Task, run};
+use anysched_arceos_apps::{Kernel, Task, run, say};
 use anysched_core::Span;
+use anysched_wire::result::Message;
 use axsched::Declared;
 use axtask::AxTaskRef;
 use kernel_guard::NoPreempt;
-use std::println;
 
 /// Enough for the programs, and little enough for thousands of tasks. In bytes.
 const STACK: usize = 16 << 10;
@@ -46,16 +48,17 @@ fn switches() -> Option<u64> {
 }
 
 fn measured() {
-    println!("@value switches {}", axsched::switches());
+    let value = |name: String, number| say(&Message::Value { name, number });
+    value("switches".into(), axsched::switches());
     for (name, calls, time) in axsched::calls() {
-        println!("@value {name}_calls {calls}");
-        println!("@value {name}_ns {time}");
+        value(format!("{name}_calls"), calls);
+        value(format!("{name}_ns"), time);
     }
     axsched::ask_what_was_learned();
     // Blocked and woken again, so that the scheduler looks around.
     sleep_until(axplat::time::monotonic_time_nanos() + 1_000);
     for (name, value) in axsched::learned() {
-        println!("@learned {name} {value}");
+        say(&Message::Learned { name, value });
     }
     axsched::finish_log();
 }

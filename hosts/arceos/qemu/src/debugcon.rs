@@ -1,11 +1,9 @@
-//! QEMU's debug console: `-device isa-debugcon,iobase=0xe9,chardev=…`.
+//! QEMU's debug console: `-device isa-debugcon,iobase=PORT,chardev=…`.
 //!
 //! Unlike a serial port it is always ready, so a byte costs one instruction and no waiting.
 
+use anysched_wire::log::PORT;
 use x86_64::instructions::port::PortWriteOnly;
-
-/// Where the device listens: `iobase=0xe9`.
-const PORT: u16 = 0xe9;
 
 /// Sends `bytes` to the host.
 pub fn send(bytes: &[u8]) {

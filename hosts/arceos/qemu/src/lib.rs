@@ -2,6 +2,7 @@
 //!
 //! - [`fw_cfg`]: named items that the host hands over, from which [`boot`] is read.
 //! - [`debugcon`]: bytes out, one instruction each: the log of decisions.
+//! - [`refuse`]: the message that what the host asks for cannot be done.
 //! - [`exit`]: an exit status, which ArceOS itself does not have (a panic there ends like a
 //!   success).
 
@@ -13,15 +14,26 @@ mod boot;
 pub mod debugcon;
 pub mod fw_cfg;
 
-pub use boot::{Boot, boot};
+pub use boot::{boot, item};
 
-use x86_64::instructions::port::PortWriteOnly;
+use alloc::string::ToString;
+use core::fmt::Display;
 
-/// Where QEMU's device `isa-debug-exit` listens: `iobase=0xf4`.
-const EXIT_PORT: u16 = 0xf4;
+use anysched_wire::result::{EXIT_PORT, Message};
+use x86_64::instructions::{hlt, port::PortWriteOnly};
 
 /// Ends QEMU with status `2 · code + 1`. Returns if the device is not there.
 pub fn exit(code: u32) {
     // SAFETY: the port belongs to isa-debug-exit or to nobody; writing to it touches no memory.
     unsafe { PortWriteOnly::new(EXIT_PORT).write(code) }
+}
+
+/// Says why what the host asks for cannot be done, and ends QEMU.
+pub fn refuse(why: impl Display) -> ! {
+    // At the beginning of a line, whatever was printed before.
+    axplat::console_print!("\n{}\n", Message::Refused(why.to_string()));
+    exit(1);
+    loop {
+        hlt();
+    }
 }
