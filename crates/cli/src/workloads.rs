@@ -58,13 +58,17 @@ fn explain(kind: &KindInfo) -> String {
         let _ = writeln!(text, "also called {}", kind.aliases.join(", "));
     }
     let head = ["key", "type", "default"].map(str::to_string);
-    let cells = |key: &KeyInfo| [key.name.to_string(), key.values(), key.without().to_string()];
+    let cells = |key: &KeyInfo| {
+        let or = if matches!(key.default, Fallback::Or(_)) { "or " } else { "" };
+        [key.name.to_string(), key.values(), format!("{or}{}", key.without())]
+    };
     let rows: Vec<[String; 3]> = kind.keys().map(cells).collect();
     let width = |column: usize| {
         let cells = rows.iter().chain([&head]).map(|row| row[column].chars().count());
         cells.max().unwrap_or(0)
     };
-    let (first, second) = (width(0), width(1));
+    // A longer type only moves the default of its own row.
+    let (first, second) = (width(0), width(1).min(28));
     let line = |[name, values, default]: &[String; 3]| {
         format!("{name:first$}  {values:second$}  {default}").trim_end().to_owned()
     };
@@ -83,8 +87,13 @@ fn explain(kind: &KindInfo) -> String {
 /// The least that an experiment file needs for a load of a kind.
 fn example(kind: &KindInfo) -> String {
     let mut text = format!("[[workload]]\nkind = \"{}\"\n", kind.name);
-    for key in kind.keys().filter(|key| key.default == Fallback::Needed) {
-        let _ = writeln!(text, "{}", key.line());
+    let mut one_of_several = false;
+    for key in kind.keys() {
+        let first = matches!(key.default, Fallback::Or(_)) && !one_of_several;
+        if first || key.default == Fallback::Needed {
+            let _ = writeln!(text, "{}", key.line());
+        }
+        one_of_several |= first;
     }
     text
 }
@@ -103,6 +112,7 @@ fn page(kind: &KindInfo) -> String {
     for key in kind.keys() {
         let default = match key.default {
             Fallback::Value(text) => format!("`{text}`"),
+            Fallback::Or(keys) => format!("or {keys}"),
             Fallback::Needed | Fallback::Words(_) => key.without().to_owned(),
         };
         let (values, help) = (key.values().replace('|', "\\|"), key.help.replace('|', "\\|"));
@@ -125,7 +135,7 @@ fn describe_key(key: &KeyInfo) -> Value {
     let (default, otherwise) = match key.default {
         Fallback::Needed => (None, None),
         Fallback::Value(text) => (Some(text), None),
-        Fallback::Words(words) => (None, Some(words)),
+        Fallback::Words(words) | Fallback::Or(words) => (None, Some(words)),
     };
     json!({
         "name": key.name,
@@ -184,9 +194,10 @@ mod tests {
     #[test]
     fn a_kind_is_explained_key_by_key() {
         let text = explain(kind("hog").unwrap());
-        let expected = "\nkey       type                      default\n";
-        assert!(text.contains(expected), "{text}");
-        assert!(text.contains("\ncheck     time                      1ms\n    CPU time"), "{text}");
+        let rows = ["key       type  ", "check     time  ", "    CPU time between two looks"];
+        for row in rows {
+            assert!(text.lines().any(|line| line.starts_with(row)), "{row}: {text}");
+        }
         assert!(text.ends_with("for example:\n\n[[workload]]\nkind = \"hog\"\n"), "{text}");
         for kind in KINDS {
             let text = explain(kind);

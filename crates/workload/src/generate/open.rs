@@ -45,11 +45,11 @@ keys! {
         /// CPU time of a task; at least 1 ns.
         service: Dist = needed, eg "exp(10ms)";
         /// The part of all CPUs that a Poisson process of tasks keeps busy; overload from 1 on.
-        load: Option<f64> = none "`rate` or `interarrival`", eg "0.9";
+        load: Option<f64> = or "`rate` or `interarrival`", eg "0.9";
         /// How often tasks of a Poisson process arrive.
-        rate: Option<f64> = none "`load` or `interarrival`", eg "100", unit "tasks per second";
+        rate: Option<f64> = or "`load` or `interarrival`", eg "100", unit "tasks per second";
         /// Time between two arrivals.
-        interarrival: Option<Dist> = none "`load` or `rate`", eg "exp(1ms)";
+        interarrival: Option<Dist> = or "`load` or `rate`", eg "exp(1ms)";
         /// From when they come; the first comes one time between arrivals later.
         start: Time = "0ns", eg "1s";
         /// No task arrives at this time or later.

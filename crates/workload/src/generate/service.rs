@@ -37,9 +37,9 @@ keys! {
         /// How many tasks serve.
         servers: u32 = "1", eg "4", in 1..=MAX_SOURCES;
         /// How often requests of a Poisson process are sent.
-        rate: Option<f64> = none "`interarrival`", eg "100", unit "requests per second";
+        rate: Option<f64> = or "`interarrival`", eg "100", unit "requests per second";
         /// Time between two requests.
-        interarrival: Option<Dist> = none "`rate`", eg "exp(10ms)";
+        interarrival: Option<Dist> = or "`rate`", eg "exp(10ms)";
         /// CPU time for a request; at least 1 ns.
         service: Dist = needed, eg "exp(10ms)";
         /// Time that a message takes from the client to this machine, and back.

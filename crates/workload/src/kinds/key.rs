@@ -35,6 +35,8 @@ pub enum Fallback {
     Value(&'static str),
     /// What these words say.
     Words(&'static str),
+    /// One of the other keys that these words name, without which there has to be this one.
+    Or(&'static str),
 }
 
 /// The value of a key that is left out, where `calibrate` has measured it: in the table of the
@@ -175,7 +177,7 @@ impl KeyInfo {
     pub fn without(&self) -> &'static str {
         match self.default {
             Fallback::Needed => "needed",
-            Fallback::Value(text) | Fallback::Words(text) => text,
+            Fallback::Value(text) | Fallback::Words(text) | Fallback::Or(text) => text,
         }
     }
 }
@@ -208,7 +210,7 @@ impl<T: Value> Value for Option<T> {
     }
     fn absent(key: &KeyInfo, reader: &mut Reader<'_>) -> Result<Self, Refusal> {
         match key.default {
-            Fallback::Words(_) => Ok(None),
+            Fallback::Words(_) | Fallback::Or(_) => Ok(None),
             _ => T::absent(key, reader).map(Some),
         }
     }

@@ -185,8 +185,9 @@ impl Reader<'_> {
 /// Declares the keys of a kind of load: a struct that is read from them. Of each key: what it
 /// does, its name and type, and behind `=`
 /// - `needed`, if it has to be there;
-/// - `"VALUE"`, its default, or
-/// - `none "WORDS"`, what holds without it, for a type `Option`.
+/// - `"VALUE"`, its default,
+/// - `none "WORDS"`, what holds without it, or
+/// - `or "KEYS"`, if it or one of other keys has to be there; both for a type `Option`.
 ///
 /// Then comes `eg "EXAMPLE"`, and if need be `in RANGE` of whole numbers, `unit "UNIT"`,
 /// `calibrated CALIBRATED`. Values are written without the quotes of TOML, items of lists between
@@ -258,6 +259,7 @@ macro_rules! keys {
     };
     (@default needed) => { $crate::kinds::Fallback::Needed };
     (@default none $words:literal) => { $crate::kinds::Fallback::Words($words) };
+    (@default or $keys:literal) => { $crate::kinds::Fallback::Or($keys) };
     (@default $text:literal) => { $crate::kinds::Fallback::Value($text) };
     (@option) => { None };
     (@option $value:expr) => { Some($value) };
