@@ -6,8 +6,11 @@ use anysched_clients::Cost;
 use anysched_core::Span;
 use anysched_host::HostInfo;
 use anysched_policies::POLICIES;
+use anysched_theory::measured::COLUMN;
 use anysched_wire::datagram;
-use clap::builder::PossibleValuesParser;
+use anysched_workload::import::{IMPORTERS, ImporterInfo};
+use anysched_workload::kinds::{KINDS, KindInfo};
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -50,8 +53,8 @@ pub enum Command {
     Policies(PoliciesArgs),
     /// Show a machine: its CPUs, what they share, and the groups that the policy gfs makes of them
     Topology(TopologyArgs),
-    /// List the kinds of load that experiments can have
-    Workloads,
+    /// List the kinds of load that experiments can have, or explain one
+    Workloads(WorkloadsArgs),
     /// Turn a recording or another tool's load into one of ours
     Import(ImportArgs),
     /// Say what a distribution of run times means for slices, or find the one that measured times
@@ -508,6 +511,21 @@ pub struct PoliciesArgs {
     pub pages: Option<String>,
 }
 
+#[derive(clap::Args, Debug)]
+pub struct WorkloadsArgs {
+    /// The one to explain
+    #[arg(value_parser = PossibleValuesParser::new(KINDS.iter().map(kind_value)))]
+    pub kind: Option<String>,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = ListFormat::Table)]
+    pub format: ListFormat,
+}
+
+/// A kind of load as an argument.
+fn kind_value(kind: &KindInfo) -> PossibleValue {
+    PossibleValue::new(kind.name).aliases(kind.aliases)
+}
+
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListFormat {
     /// For people
@@ -538,25 +556,29 @@ pub struct TopologyArgs {
 #[derive(clap::Args, Debug)]
 pub struct ImportArgs {
     /// What the file is
-    #[arg(value_enum)]
-    pub format: ImportFormat,
+    #[arg(value_parser = PossibleValuesParser::new(IMPORTERS.iter().map(format_value)))]
+    pub format: String,
     /// The file, plain or compressed with gzip
     pub file: PathBuf,
     /// Where the load goes: `.json` for a model, `.csv` for a list of tasks
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
+    /// How it is read, for example softirqs=task; `workloads KIND` lists the keys
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
 }
 
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ImportFormat {
-    /// Text of ftrace, `trace-cmd report` or `perf script`
-    #[value(alias = "trace-cmd", alias = "perf")]
-    Ftrace,
-    /// JSON of rt-app
-    #[value(name = "rt-app", alias = "rtapp")]
-    RtApp,
-    /// The standard workload format of parallel machines
-    Swf,
+/// A format of files that are loads, as an argument.
+fn format_value(format: &ImporterInfo) -> PossibleValue {
+    PossibleValue::new(format.name).aliases(format.aliases).help(format.summary)
+}
+
+/// The formats of files with run times, as arguments.
+fn times_values() -> impl Iterator<Item = PossibleValue> {
+    let column = "A column of times, or the column service_ns of several; plain numbers are ns";
+    let column = PossibleValue::new(COLUMN).help(column);
+    let importers = IMPORTERS.iter().filter(|format| format.times.is_some());
+    [column].into_iter().chain(importers.map(format_value))
 }
 
 #[derive(clap::Args, Debug)]
@@ -564,8 +586,13 @@ pub struct LoadModelArgs {
     #[command(flatten)]
     pub times: RunTimes,
     /// What FILE is [default: its first lines tell]
-    #[arg(long = "as", value_enum, requires = "fit", value_name = "FORMAT")]
-    pub format_of_file: Option<TimesFormat>,
+    #[arg(
+        long = "as",
+        value_parser = PossibleValuesParser::new(times_values()),
+        requires = "fit",
+        value_name = "FORMAT"
+    )]
+    pub format_of_file: Option<String>,
     /// The slice of Q1 [default: the recommended one]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub q1: Option<String>,
@@ -586,19 +613,6 @@ pub struct RunTimes {
     /// Measured run times, plain or compressed with gzip, to which distributions are fitted
     #[arg(long, value_name = "FILE")]
     pub fit: Option<PathBuf>,
-}
-
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimesFormat {
-    /// A column of times, or the column service_ns of several; plain numbers are ns
-    Csv,
-    /// A list of tasks, as `import` writes it
-    Tasks,
-    /// Text of ftrace, `trace-cmd report` or `perf script`: CPU time from waking to blocking
-    #[value(alias = "trace-cmd", alias = "perf")]
-    Ftrace,
-    /// The standard workload format of parallel machines
-    Swf,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]

@@ -53,7 +53,7 @@ pub fn main(hosts: &'static [&'static HostInfo]) -> ExitCode {
         Command::Gantt(args) => gantt::gantt(&args),
         Command::Policies(args) => policies::policies(&args),
         Command::Topology(args) => topology::topology(&args),
-        Command::Workloads => workloads::workloads(),
+        Command::Workloads(args) => workloads::workloads(&args),
         Command::Import(args) => import::import(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::LoadModel(args) => load_model::load_model(&args),

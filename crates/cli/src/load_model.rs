@@ -1,6 +1,6 @@
 //! `anysched load-model`.
 
-use crate::args::{LoadModelArgs, PlainFormat, TimesFormat};
+use crate::args::{LoadModelArgs, PlainFormat};
 use crate::output::{self, Failure, short_time};
 use anysched_core::Span;
 use anysched_theory::fit::{Fit, Fits, fit};
@@ -19,7 +19,7 @@ pub fn load_model(args: &LoadModelArgs) -> Result<(), Failure> {
     let (measured, service) = match (&args.times.service, &args.times.fit) {
         (Some(text), _) => (None, distribution(text)?),
         (None, Some(file)) => {
-            let measured = read(file, args.format_of_file)?;
+            let measured = read(file, args.format_of_file.as_deref())?;
             let name = file.display();
             let fits = fit(&measured.sample).map_err(|error| format!("{name}: {error}"))?;
             let service = fits.best().dist.clone();
@@ -63,16 +63,10 @@ fn slice(name: &str, text: Option<&str>) -> Result<Option<Span>, Failure> {
     }
 }
 
-fn read(file: &Path, format: Option<TimesFormat>) -> Result<Measured, Failure> {
-    let format = format.map(|format| match format {
-        TimesFormat::Csv => Format::Csv,
-        TimesFormat::Tasks => Format::Tasks,
-        TimesFormat::Ftrace => Format::Ftrace,
-        TimesFormat::Swf => Format::Swf,
-    });
+fn read(file: &Path, format: Option<&str>) -> Result<Measured, Failure> {
     let name = file.display().to_string();
     let opened = File::open(file).map_err(|error| format!("{name}: {error}"))?;
-    Ok(measured::read(opened, &name, format)?)
+    Ok(measured::read(opened, &name, format.map(Format::of))?)
 }
 
 /// Measured times and what was made of them.

@@ -3,6 +3,7 @@
 mod program;
 
 use anysched_policies::POLICIES;
+use anysched_workload::KINDS;
 use program::Folder;
 use serde_json::Value;
 use std::io::Read;
@@ -350,12 +351,39 @@ fn only_markdown_has_links_to_pages() {
 
 #[test]
 fn the_kinds_of_load_are_listed_with_their_keys() {
-    let list = Folder::new().stdout(&["workloads"]);
-    for kind in anysched_lab::workload_kinds() {
+    let folder = Folder::new();
+    let list = folder.stdout(&["workloads"]);
+    let json = folder.stdout(&["workloads", "--format", "json"]);
+    let json: Vec<Value> = serde_json::from_str(&json).unwrap();
+    assert_eq!(json.len(), KINDS.len());
+    for (kind, described) in KINDS.iter().zip(json) {
         assert!(list.contains(kind.summary), "{}", kind.name);
-        assert!(kind.keys().iter().all(|key| list.contains(key)), "{}", kind.name);
+        assert!(kind.keys().all(|key| list.contains(key.name)), "{}", kind.name);
+        assert_eq!(described["keys"].as_array().unwrap().len(), kind.keys().count());
     }
     assert!(list.lines().all(|line| line.len() <= 100 && line.trim_end() == line), "{list}");
+    let page = folder.stdout(&["workloads", "swf", "--format", "markdown"]);
+    let row = "| `processors` | task-each \\| one-task | `task-each` | What becomes of a job";
+    assert!(page.contains(row), "{page}");
+}
+
+#[test]
+fn importers_take_options_and_lists_of_tasks() {
+    let folder = Folder::new();
+    let job = "; MaxProcs: 4\n1 0 5 60 2 -1 -1 2 -1 -1 1 1 1 1 1 1 -1 -1\n";
+    folder.write("jobs.swf", job);
+    let import = |options: &[&str]| {
+        folder.stdout(&[&["import", "swf", "jobs.swf", "--output", "x.csv"], options].concat());
+        folder.read("x.csv").iter().filter(|byte| **byte == b'\n').count() - 1
+    };
+    assert_eq!(import(&[]), 2);
+    assert_eq!(import(&["--set", "processors=one-task"]), 1);
+    let wrong = ["import", "swf", "jobs.swf", "--output", "y.csv", "--set", "processors=all"];
+    let message = folder.stderr(&wrong);
+    assert!(message.contains("`processors` = \"all\" is not one of its values"), "{message}");
+    folder.stdout(&["import", "tasks", "x.csv", "--output", "x.json"]);
+    folder.stdout(&["import", "model", "x.json", "--output", "again.csv"]);
+    assert_eq!(folder.read("again.csv"), folder.read("x.csv"));
 }
 
 /// `lscpu -J -e` of four cores of two threads, of which CPU 6 is offline.

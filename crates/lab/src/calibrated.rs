@@ -7,16 +7,14 @@ use crate::fields;
 use crate::files::Files;
 use crate::sweep::PolicyEntry;
 use crate::tree::{self, Node, Table, Value};
+use anysched_workload::kinds;
 use std::ops::Range;
-
-/// The table of what an iteration takes, by the name of the loop.
-const ITERATION: &str = "iteration";
 
 /// What has been measured; nothing without `costs`.
 #[derive(Debug, Default)]
 pub(crate) struct Calibrated {
     name: String,
-    /// A table for each policy, by label or name.
+    /// A table for each policy, by label or name, and one for each key of loads that was measured.
     tables: Table,
     at: Range<usize>,
 }
@@ -56,24 +54,24 @@ impl Calibrated {
         Ok(costs)
     }
 
-    /// `tree`, in which an iteration of an `arceos-test` takes what was measured, unless it says
-    /// itself what it takes.
-    pub(crate) fn with_iterations(&self, tree: &Node) -> Result<Node, Fault> {
+    /// `tree`, in which keys of loads that are left out have the values that were measured for
+    /// them, if any.
+    pub(crate) fn with_measured(&self, tree: &Node) -> Result<Node, Fault> {
         let mut changed = tree.clone();
-        let iteration = self.tables.get(ITERATION).and_then(Node::as_table);
         let loads = tree.as_table().and_then(|table| table.get("workload")).and_then(Node::as_list);
-        let (Some(iteration), Some(loads)) = (iteration, loads) else { return Ok(changed) };
-        for (number, load) in loads.iter().enumerate() {
+        for (number, load) in loads.unwrap_or_default().iter().enumerate() {
             let Some(load) = load.as_table() else { continue };
             let text = |key: &str| load.get(key).and_then(Node::as_text);
-            if text("kind") != Some("arceos-test") || load.get(ITERATION).is_some() {
-                continue;
+            let Some(kind) = text("kind").and_then(kinds::kind) else { continue };
+            for key in kind.keys().filter(|key| load.get(key.name).is_none()) {
+                let name = key.calibrated.and_then(|known| known.name(text(known.by)?));
+                let measured = self.tables.get(key.name).and_then(Node::as_table);
+                let value = name.and_then(|name| measured?.get(name));
+                let Some(value) = value else { continue };
+                let path = ["workload", &number.to_string(), key.name];
+                set_part(&mut changed, &path, &self.at, value.clone())
+                    .map_err(|why| Fault::at(&self.at, why))?;
             }
-            let name = if text("case") == Some("unequal") { "shift" } else { "divide" };
-            let Some(time) = iteration.get(name) else { continue };
-            let path = ["workload", &number.to_string(), ITERATION];
-            set_part(&mut changed, &path, &self.at, time.clone())
-                .map_err(|why| Fault::at(&self.at, why))?;
         }
         Ok(changed)
     }

@@ -1,10 +1,10 @@
 //! Typed reading of tables, with errors that say what would be right.
 
 use crate::error::Fault;
-use crate::tree::{Node, Table, Value};
+use crate::tree::{Node, Table};
 use anysched_core::{CpuSet, Span};
-use anysched_workload::nearest::nearest;
-use std::fmt::Display;
+pub(crate) use anysched_workload::kinds::hint;
+use anysched_workload::kinds::{Given, Refusal, Whole};
 use std::ops::{Range, RangeInclusive};
 
 /// A table whose keys are known.
@@ -59,11 +59,7 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn flag(&self, key: &str) -> Result<Option<bool>, Fault> {
-        let Some(node) = self.get(key) else { return Ok(None) };
-        match node.value {
-            Value::Flag(flag) => Ok(Some(flag)),
-            _ => Err(wrong(node, key, "true or false")),
-        }
+        self.get(key).map(|node| read(node, |given| given.flag(key))).transpose()
     }
 
     pub(crate) fn whole<T: Whole>(
@@ -90,83 +86,33 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A hint at the names that there are, the nearest first if one is near.
-pub(crate) fn hint<'a>(wrong: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
-    let all = || names.clone().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    match nearest(wrong, names.clone()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there are {}", all()),
-    }
-}
-
-fn wrong(node: &Node, key: &str, wanted: &str) -> Fault {
-    Fault::at(&node.at, format!("`{key}` is {wanted}, not {}", node.shown()))
+/// What `read` makes of the value of `node`.
+fn read<T>(node: &Node, read: impl FnOnce(Given<'_>) -> Result<T, Refusal>) -> Result<T, Fault> {
+    read(node.given()).map_err(|refusal| Fault::refused(&node.at, refusal))
 }
 
 pub(crate) fn text<'a>(node: &'a Node, key: &str) -> Result<&'a str, Fault> {
-    node.as_text().ok_or_else(|| wrong(node, key, "a text in quotes"))
+    node.given().text(key).map_err(|refusal| Fault::refused(&node.at, refusal))
 }
 
 /// A set of CPUs as text, or the number of one.
 pub(crate) fn cpus(node: &Node, key: &str) -> Result<CpuSet, Fault> {
-    let text = match &node.value {
-        Value::Integer(cpu) => cpu.to_string(),
-        _ => text(node, key)?.to_string(),
-    };
-    CpuSet::parse(&text).map_err(|why| Fault::at(&node.at, format!("`{key}` = \"{text}\": {why}")))
+    read(node, |given| given.cpus(key))
 }
 
 /// A time as text, or a plain 0.
 pub(crate) fn span(node: &Node, key: &str) -> Result<Span, Fault> {
-    match &node.value {
-        Value::Text(text) => match Span::parse(text) {
-            Ok(Span::MAX) => Err(wrong(node, key, "a time that passes")
-                .help(format!("for no limit, leave `{key}` out"))),
-            Ok(span) => Ok(span),
-            Err(why) => Err(Fault::at(&node.at, format!("`{key}` = {}: {why}", node.shown()))),
-        },
-        Value::Integer(0) => Ok(Span::ZERO),
-        Value::Integer(_) | Value::Real(_) => Err(wrong(node, key, "a time with a unit")
-            .help(format!("in quotes, for example `{key} = \"{node}ms\"`"))),
-        _ => Err(wrong(node, key, "a time such as \"3ms\"")),
-    }
+    read(node, |given| given.span(key))
 }
-
-/// Integers that keys may have.
-pub(crate) trait Whole: TryFrom<i64> + PartialOrd + Display + Copy {}
-impl<T: TryFrom<i64> + PartialOrd + Display + Copy> Whole for T {}
 
 pub(crate) fn whole<T: Whole>(
     node: &Node,
     key: &str,
     range: RangeInclusive<T>,
 ) -> Result<T, Fault> {
-    let out_of_range = |number: &dyn Display| {
-        let (start, end) = (range.start(), range.end());
-        Fault::at(&node.at, format!("`{key}` = {number} is out of range"))
-            .help(format!("it goes from {start} to {end}"))
-    };
-    match &node.value {
-        Value::Integer(number) => {
-            let found = T::try_from(*number).ok().filter(|number| range.contains(number));
-            found.ok_or_else(|| out_of_range(number))
-        }
-        // `--set` passes on as text what TOML has no number for.
-        Value::Text(text) if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) => {
-            Err(match text.parse::<i64>() {
-                Ok(_) => wrong(node, key, "a whole number")
-                    .help(format!("without quotes: `{key} = {text}`")),
-                Err(_) => out_of_range(text),
-            })
-        }
-        _ => Err(wrong(node, key, "a whole number")),
-    }
+    read(node, |given| given.whole(key, range))
 }
 
 pub(crate) fn real(node: &Node, key: &str) -> Result<f64, Fault> {
-    match node.value {
-        Value::Integer(number) => Ok(number as f64),
-        Value::Real(number) => Ok(number),
-        _ => Err(wrong(node, key, "a number")),
-    }
+    read(node, |given| given.real(key))
 }

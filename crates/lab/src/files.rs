@@ -7,9 +7,9 @@ use crate::tree::Node;
 use anysched_core::Machine;
 use anysched_topology::{self as topology, Source};
 use anysched_workload::dist::Dist;
-use anysched_workload::import::ImportError;
+use anysched_workload::import::Imported;
+use anysched_workload::kinds::{self, Place, ReadFile, Refusal};
 use anysched_workload::model::Model;
-use anysched_workload::tasks_csv::TaskList;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ use std::sync::Arc;
 pub(crate) struct Files {
     directory: PathBuf,
     hashes: BTreeMap<String, blake3::Hash>,
-    models: BTreeMap<(String, String), Arc<Model>>,
-    tasks: BTreeMap<String, Arc<TaskList>>,
+    /// By the file's name and how it was read.
+    loads: BTreeMap<(String, String), kinds::Source>,
     dists: BTreeMap<String, Dist>,
     machines: BTreeMap<String, Machine>,
     /// What models and machines leave out, with the file's name, in the order of first use.
@@ -33,8 +33,7 @@ impl Files {
         Files {
             directory: directory.to_path_buf(),
             hashes: BTreeMap::new(),
-            models: BTreeMap::new(),
-            tasks: BTreeMap::new(),
+            loads: BTreeMap::new(),
             dists: BTreeMap::new(),
             machines: BTreeMap::new(),
             warnings: Vec::new(),
@@ -47,6 +46,10 @@ impl Files {
     }
 
     fn read(&mut self, name: &str, at: &Range<usize>) -> Result<Vec<u8>, Fault> {
+        self.bytes(name).map_err(|refusal| Fault::refused(at, refusal))
+    }
+
+    fn bytes(&mut self, name: &str) -> Result<Vec<u8>, Refusal> {
         let path = self.directory.join(name);
         // A device or a pipe may have no end.
         let read = std::fs::metadata(&path).and_then(|meta| match meta.is_file() {
@@ -58,7 +61,7 @@ impl Files {
                 true => "the current directory".to_string(),
                 false => self.directory.display().to_string(),
             };
-            Fault::at(at, format!("\"{name}\" cannot be read: {error}"))
+            refused(format!("\"{name}\" cannot be read: {error}"))
                 .help(format!("it is looked for in {directory}, beside the experiment"))
         })?;
         self.hashes.insert(name.to_string(), blake3::hash(&bytes));
@@ -72,57 +75,6 @@ impl Files {
             let line = 1 + lines_in(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
             Fault::at(at, format!("\"{name}\" is not text: line {line} is not UTF-8"))
         })
-    }
-
-    /// The model in the file that `node` names; `options` are what else `parse` depends on.
-    pub(crate) fn model(
-        &mut self,
-        node: &Node,
-        options: &str,
-        parse: impl FnOnce(&[u8]) -> Result<Model, ImportError>,
-    ) -> Result<Arc<Model>, Fault> {
-        let name = fields::text(node, "file")?;
-        let key = (name.to_string(), options.to_string());
-        if let Some(model) = self.models.get(&key) {
-            return Ok(Arc::clone(model));
-        }
-        let bytes = self.read(name, &node.at)?;
-        let refused = |what: String| Fault::at(&node.at, format!("\"{name}\": {what}"));
-        let mut model = parse(&bytes).map_err(|error| refused(error.to_string()))?;
-        model.validate().map_err(|error| refused(error.to_string()))?;
-        let warnings = std::mem::take(&mut model.warnings);
-        if model.tasks.iter().all(|task| task.arrives.is_none()) {
-            let fault = refused("no task arrives".to_string());
-            return Err(match warnings.is_empty() {
-                true => fault.help("a task of a model has a time in `arrives`"),
-                false => fault.help(warnings.join("; ")),
-            });
-        }
-        self.warnings.extend(warnings.into_iter().map(|warning| format!("{name}: {warning}")));
-        let model = Arc::new(model);
-        self.models.insert(key, Arc::clone(&model));
-        Ok(model)
-    }
-
-    /// The task list in the file that `node` names.
-    pub(crate) fn tasks(
-        &mut self,
-        node: &Node,
-        parse: impl FnOnce(&[u8], &str) -> Result<TaskList, String>,
-    ) -> Result<Arc<TaskList>, Fault> {
-        let name = fields::text(node, "file")?;
-        if let Some(tasks) = self.tasks.get(name) {
-            return Ok(Arc::clone(tasks));
-        }
-        let bytes = self.read(name, &node.at)?;
-        let tasks = parse(&bytes, name).map_err(|error| Fault::at(&node.at, error))?;
-        if tasks.rows().is_empty() {
-            return Err(Fault::at(&node.at, format!("\"{name}\" has no tasks"))
-                .help("each is a line below that of the columns"));
-        }
-        let tasks = Arc::new(tasks);
-        self.tasks.insert(name.to_string(), Arc::clone(&tasks));
-        Ok(tasks)
     }
 
     /// The machine that `node` describes: in words, as a file, or as the one that this runs on.
@@ -156,21 +108,10 @@ impl Files {
         self.machines.insert(spec.to_string(), found.machine.clone());
         Ok(found.machine)
     }
+}
 
-    /// Notes how many tasks of the file that `node` names may use none of the machine's CPUs.
-    pub(crate) fn warn_of_affinities(&mut self, node: &Node, tasks: usize, cpus: usize) {
-        let name = node.as_text().unwrap_or_default();
-        let warning = format!(
-            "{name}: {tasks} tasks are bound to CPUs that this machine of {cpus} does not have; \
-             they may use all of it"
-        );
-        if tasks > 0 && !self.warnings.contains(&warning) {
-            self.warnings.push(warning);
-        }
-    }
-
-    /// The distribution that `text`, the value of `node`, describes.
-    pub(crate) fn dist(&mut self, node: &Node, text: &str) -> Result<Dist, Fault> {
+impl kinds::Files for Files {
+    fn dist(&mut self, text: &str) -> Result<Dist, Refusal> {
         if let Some(dist) = self.dists.get(text) {
             return Ok(dist.clone());
         }
@@ -179,13 +120,65 @@ impl Files {
         if let Some(file) = file.map(str::trim)
             && !file.is_empty()
         {
-            self.read(file, &node.at)?;
+            self.bytes(file)?;
         }
-        let dist = Dist::parse(text, &self.directory)
-            .map_err(|error| Fault::at(&node.at, error.to_string()))?;
+        let dist =
+            Dist::parse(text, &self.directory).map_err(|error| refused(error.to_string()))?;
         self.dists.insert(text.to_string(), dist.clone());
         Ok(dist)
     }
+
+    fn import(
+        &mut self,
+        name: &str,
+        how: &str,
+        read: &ReadFile<'_>,
+    ) -> Result<kinds::Source, Refusal> {
+        let key = (name.to_string(), how.to_string());
+        if let Some(source) = self.loads.get(&key) {
+            return Ok(source.clone());
+        }
+        let bytes = self.bytes(name)?;
+        let quoted = format!("\"{name}\"");
+        let source = match read(&bytes).map_err(|error| refused(error.of(&quoted)))? {
+            Imported::Tasks(tasks) if tasks.rows().is_empty() => {
+                return Err(refused(format!("{quoted} has no tasks"))
+                    .help("each is a line below that of the columns"));
+            }
+            Imported::Tasks(tasks) => kinds::Source::Tasks(Arc::new(tasks)),
+            Imported::Model(model) => kinds::Source::Model(Arc::new(self.checked(model, name)?)),
+        };
+        self.loads.insert(key, source.clone());
+        Ok(source)
+    }
+
+    fn warn(&mut self, warning: String) {
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+}
+
+impl Files {
+    /// `model`, the warnings of which are noted, if it can be run.
+    fn checked(&mut self, mut model: Model, name: &str) -> Result<Model, Refusal> {
+        let wrong = |what: String| refused(format!("\"{name}\": {what}"));
+        model.validate().map_err(|error| wrong(error.to_string()))?;
+        let warnings = std::mem::take(&mut model.warnings);
+        if model.tasks.iter().all(|task| task.arrives.is_none()) {
+            return Err(wrong("no task arrives".to_string()).help(match warnings.is_empty() {
+                true => "a task of a model has a time in `arrives`".to_string(),
+                false => warnings.join("; "),
+            }));
+        }
+        self.warnings.extend(warnings.into_iter().map(|warning| format!("{name}: {warning}")));
+        Ok(model)
+    }
+}
+
+/// What is wrong with a file; whoever names it knows where.
+fn refused(message: String) -> Refusal {
+    Refusal::new(Place::Table, message)
 }
 
 fn lines_in(bytes: &[u8]) -> usize {

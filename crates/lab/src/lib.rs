@@ -51,7 +51,6 @@ pub use columns::{Column, Stat, column, columns};
 pub use error::Error;
 pub use experiment::Experiment;
 pub use host::HostedRun;
-pub use load::{WorkloadKind, workload_kinds};
 pub use plan::Plan;
 pub use results::{Aggregate, Exception, Group, PolicyUsed, Results, Row, Run};
 pub use run::{Progress, RunError, RunOptions, available_jobs};

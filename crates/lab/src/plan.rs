@@ -361,7 +361,7 @@ fn build_group(
         return Err(Fault::whole("no [machine]").help("add `[machine]` and `cpus = 4` below it"));
     };
     let calibrated = Calibrated::of(machine, files)?;
-    let tree = &calibrated.with_iterations(tree)?;
+    let tree = &calibrated.with_measured(tree)?;
     let part = |key: &str| tree.as_table().and_then(|table| table.get(key));
     let mut setup = machine::setup(machine, files)?;
     // Policies with machines of their own are given the same tasks as the others.

@@ -164,15 +164,7 @@ impl Node {
 
     /// What it is, for messages: a short value itself, otherwise its kind.
     pub(crate) fn shown(&self) -> String {
-        match &self.value {
-            Value::List(list) if list.is_empty() => "an empty list".to_string(),
-            Value::List(_) => "a list".to_string(),
-            Value::Table(_) => "a table".to_string(),
-            Value::Text(text) if text.chars().count() > 40 => {
-                format!("\"{}…\"", text.chars().take(40).collect::<String>())
-            }
-            _ => self.to_string(),
-        }
+        self.given().shown()
     }
 
     /// The bytes of the file that hold `range` of this text, if it is written without escapes;

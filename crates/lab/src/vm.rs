@@ -4,7 +4,7 @@ use crate::error::Fault;
 use crate::experiment::Scenario;
 use crate::fields::{self, Fields};
 use crate::files::Files;
-use crate::load::Loads;
+use crate::load::{Loads, Pinged};
 use crate::machine;
 use crate::rehearsal::text;
 use crate::sweep::{self, PolicyEntry};
@@ -12,8 +12,7 @@ use crate::tree::{Entry, Node, Table, Value};
 use anysched_core::registry;
 use anysched_core::{CpuId, CpuSet, DomainId, DomainParams, MAX_CPUS, Span, TaskParams, Time};
 use anysched_host::{Setup, Vm, Wire};
-use anysched_workload::dist::Dist;
-use anysched_workload::generate::{Echo, Settings};
+use anysched_workload::kinds::Needs;
 use anysched_workload::rng;
 use anysched_workload::{Channel, Port};
 use std::ops::Range;
@@ -69,19 +68,6 @@ struct Machine {
     ports: Vec<(usize, usize, Span)>,
 }
 
-/// What another virtual machine has to answer, as [`Loads::read`] finds it.
-#[derive(Clone, Debug)]
-pub(crate) struct Pinged {
-    /// The load that sends, by position.
-    pub(crate) part: usize,
-    pub(crate) to: String,
-    pub(crate) to_at: Range<usize>,
-    /// CPU time for an answer.
-    pub(crate) answer: Dist,
-    /// How long a message takes, either way.
-    pub(crate) hop: Span,
-}
-
 const KEYS: [&str; 14] = [
     "name", "count", "vcpus", "machine", "weight", "cap", "affinity", "period", "budget",
     "deadline", "policy", "start", "stop", "workload",
@@ -124,28 +110,34 @@ impl Vms {
     }
 
     /// Gives a machine that pings the way to another one, and that a task that answers.
-    fn connect(&mut self, from: usize, ping: &Pinged) -> Result<(), Fault> {
-        let Some(kind) = self.kinds.iter().position(|kind| kind.name == ping.to) else {
+    fn connect(&mut self, from: usize, pinged: &Pinged) -> Result<(), Fault> {
+        let wanted = pinged.pings.to.as_str();
+        let Some(kind) = self.kinds.iter().position(|kind| kind.name == wanted) else {
             let names = self.kinds.iter().map(|kind| kind.name.as_str());
-            return Err(Fault::at(&ping.to_at, format!("no [[vm]] is called \"{}\"", ping.to))
-                .help(fields::hint(&ping.to, names)));
+            return Err(Fault::at(&pinged.to_at, format!("no [[vm]] is called \"{wanted}\""))
+                .help(fields::hint(wanted, names)));
         };
         // Who asks a kind of which there are none gets no answer.
         if self.kinds[kind].count == 0 {
-            self.machines[from].loads.set_port(ping.part, NOWHERE);
+            self.machines[from].loads.connect(pinged, NOWHERE);
             return Ok(());
         }
         let number = self.machines[from].number % self.kinds[kind].count;
         let is_it = |vm: &Machine| vm.kind == kind && vm.number == number;
         let Some(to) = self.machines.iter().position(is_it) else { return Ok(()) };
         let back = Port(self.machines[to].ports.len() as u32);
-        let echo = Echo { settings: Settings::default(), work: ping.answer.clone(), port: back };
-        let answering = self.machines[to].loads.add(Arc::new(echo));
-        self.machines[to].ports.push((from, ping.part, ping.hop));
+        let answering = self.machines[to].loads.add(pinged.pings.echo(back));
+        let hop = pinged.pings.hop;
+        self.machines[to].ports.push((from, pinged.part, hop));
         let there = Port(self.machines[from].ports.len() as u32);
-        self.machines[from].loads.set_port(ping.part, there);
-        self.machines[from].ports.push((to, answering, ping.hop));
+        self.machines[from].loads.connect(pinged, there);
+        self.machines[from].ports.push((to, answering, hop));
         Ok(())
+    }
+
+    /// What their loads need from a host.
+    pub(crate) fn needs(&self) -> Needs {
+        self.machines.iter().map(|vm| vm.loads.needs()).fold(Needs::NOTHING, Needs::or)
     }
 
     /// Whether there is no `[[vm]]`. There may be one and no machine, if its `count` is 0.

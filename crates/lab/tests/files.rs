@@ -47,11 +47,11 @@ fn the_documentation_lists_the_loads() {
     let text = include_str!("../EXPERIMENTS.md");
     let (_, rest) = text.split_once("The generated ones").unwrap();
     let common = rest.split("are distributions").next().unwrap();
-    for kind in anysched_lab::workload_kinds() {
+    for kind in anysched_workload::KINDS {
         let line = text.lines().find(|line| line.starts_with(&format!("| `{}` |", kind.name)));
         let line = line.unwrap_or_else(|| panic!("no line on {}", kind.name));
         for key in kind.keys() {
-            let key = format!("`{key}`");
+            let key = format!("`{}`", key.name);
             assert!(line.contains(&key) || common.contains(&key), "{}: {key}", kind.name);
         }
     }

@@ -1,10 +1,9 @@
 //! Run times from files.
 
 use anysched_core::Span;
-use anysched_workload::Op;
 use anysched_workload::dist::Dist;
-use anysched_workload::import::{self, ImportError, ftrace, swf};
-use anysched_workload::tasks_csv::{TaskList, clipped, line_at};
+use anysched_workload::import::{self, IMPORTERS, ImportError, ImporterInfo, ReadError, ReadTimes};
+use anysched_workload::tasks_csv::{clipped, line_at};
 use std::fmt;
 use std::io::{Cursor, Read};
 
@@ -35,30 +34,62 @@ impl Sample {
 }
 
 /// What a file is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Format {
     /// One time a line, or a table with a column `service_ns`. A plain number is ns; units are as
     /// everywhere: `1.5ms`. Lines that begin with `#` are comments.
-    Csv,
-    /// A list of tasks, [`TaskList`].
-    Tasks,
-    /// A recording of the Linux scheduler. A time is what a task used of the CPU from its waking
-    /// to its block or its end, however often it was preempted. What the end of the recording
-    /// cuts is left out; what a task used before the recording began is not known and lacks in
-    /// its first time.
-    Ftrace,
-    /// A job log in the standard workload format: the run times of the jobs.
-    Swf,
+    Column,
+    /// A load, of which the importer reads how long tasks run.
+    Load(&'static ImporterInfo, ReadTimes),
 }
+
+/// The name of [`Format::Column`].
+pub const COLUMN: &str = "csv";
+
+impl Format {
+    /// The loads with run times.
+    fn loads() -> impl Iterator<Item = Format> {
+        IMPORTERS.iter().filter_map(|format| Some(Format::Load(format, format.times?)))
+    }
+
+    /// The format that is called `name`; a column if none is.
+    pub fn of(name: &str) -> Format {
+        let is_it = |format: &Format| {
+            format.name() == name
+                || matches!(format, Format::Load(load, _) if load.aliases.contains(&name))
+        };
+        Format::loads().find(is_it).unwrap_or(Format::Column)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Format::Column => COLUMN,
+            Format::Load(format, _) => format.name,
+        }
+    }
+
+    /// The format of a text that begins so.
+    fn guess(start: &str) -> Format {
+        let begins = |format: &Format| match format {
+            Format::Column => false,
+            Format::Load(format, _) => (format.begins)(start),
+        };
+        Format::loads().find(begins).unwrap_or(Format::Column)
+    }
+}
+
+impl PartialEq for Format {
+    fn eq(&self, other: &Format) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Format {}
 
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Format::Csv => "csv",
-            Format::Tasks => "tasks",
-            Format::Ftrace => "ftrace",
-            Format::Swf => "swf",
-        })
+        f.write_str(self.name())
     }
 }
 
@@ -102,14 +133,10 @@ pub fn read(
     let mut text = import::open(input).map_err(unreadable)?;
     let mut start = Vec::new();
     text.by_ref().take(LOOK).read_to_end(&mut start).map_err(unreadable)?;
-    let format = format.unwrap_or_else(|| guess(&String::from_utf8_lossy(&start)));
+    let format = format.unwrap_or_else(|| Format::guess(&String::from_utf8_lossy(&start)));
     let mut text = Cursor::new(start).chain(text);
-    let imported = |error: ImportError| match error.line {
-        0 => refused(&error),
-        line => MeasuredError(format!("{file}:{line}: {}", error.what)),
-    };
     let (values, mut notes) = match format {
-        Format::Csv => {
+        Format::Column => {
             let mut whole = Vec::new();
             text.read_to_end(&mut whole).map_err(unreadable)?;
             let values = column(&whole).map_err(|(line, why)| match line {
@@ -118,21 +145,12 @@ pub fn read(
             })?;
             (values, Vec::new())
         }
-        Format::Tasks => {
-            let list =
-                TaskList::read(text, file).map_err(|error| MeasuredError(error.to_string()))?;
-            (list.rows().iter().map(|row| row.service).collect(), Vec::new())
-        }
-        Format::Ftrace => bursts(&ftrace::Recording::read(text).map_err(imported)?),
-        Format::Swf => {
-            let model = swf::read(text, swf::Processors::OneTask).map_err(imported)?;
-            let runs =
-                model.tasks.iter().flat_map(|task| &task.script.ops).filter_map(|op| match op {
-                    Op::Run(span) => Some(*span),
-                    _ => None,
-                });
-            (runs.collect(), model.warnings.clone())
-        }
+        Format::Load(_, times) => times(&mut text, file).map_err(|error| match error {
+            ReadError::Input(ImportError { line, what, .. }) if line > 0 => {
+                MeasuredError(format!("{file}:{line}: {what}"))
+            }
+            error => MeasuredError(error.of(file)),
+        })?,
     };
     let all = values.len();
     let Some(sample) = Sample::new(values) else {
@@ -148,41 +166,10 @@ pub fn read(
     Ok(Measured { sample, format, notes })
 }
 
-fn guess(start: &str) -> Format {
-    let mut lines = start.lines().map(|line| line.trim_start_matches('\u{feff}').trim());
-    if start.contains("sched_switch") || start.starts_with("# tracer:") {
-        return Format::Ftrace;
-    }
-    let Some(first) = lines.find(|line| !line.is_empty() && !line.starts_with('#')) else {
-        return Format::Csv;
-    };
-    let is_name = |name: &str| first.split(',').any(|field| field.trim() == name);
-    if is_name("arrival_ns") && is_name("service_ns") {
-        Format::Tasks
-    } else if first.starts_with(';') || first.split_ascii_whitespace().count() == 18 {
-        Format::Swf
-    } else {
-        Format::Csv
-    }
-}
+/// The column of times among several.
+const SERVICE: &str = "service_ns";
 
-/// The times of a recording.
-fn bursts(recording: &ftrace::Recording) -> (Vec<Span>, Vec<String>) {
-    let replay = recording.replay(ftrace::Softirqs::ByEvidence);
-    let all = replay.bursts.iter().flatten();
-    let whole = all.clone().filter(|burst| burst.why != ftrace::Ended::Cut);
-    let values: Vec<Span> = whole.map(|burst| burst.used).collect();
-    let cut = all.count() - values.len();
-    let mut notes = replay.model.warnings;
-    if cut > 0 {
-        notes.push(format!("{cut} bursts are cut by the end of the recording and left out"));
-    }
-    (values, notes)
-}
-
-const COLUMN: &str = "service_ns";
-
-/// The times in the one column, or in that called [`COLUMN`]; errors with the line.
+/// The times in the one column, or in that called [`SERVICE`]; errors with the line.
 fn column(text: &[u8]) -> Result<Vec<Span>, (u64, String)> {
     let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
     let mut reader = csv::ReaderBuilder::new()
@@ -207,11 +194,11 @@ fn column(text: &[u8]) -> Result<Vec<Span>, (u64, String)> {
         })?;
         let line = line_at(text, record.position());
         if std::mem::take(&mut first) {
-            let named = record.iter().position(|name| name == COLUMN);
+            let named = record.iter().position(|name| name == SERVICE);
             if named.is_none() && record.len() > 1 {
                 let names: Vec<&str> = record.iter().take(8).collect();
                 let why = format!(
-                    "no column is called {COLUMN} among {}; call the one with the times so, or \
+                    "no column is called {SERVICE} among {}; call the one with the times so, or \
                      keep only that one",
                     names.join(", ")
                 );
@@ -262,11 +249,11 @@ mod tests {
     #[test]
     fn the_contents_tell_the_format() {
         let format = |text: &str| read(text.as_bytes(), "f", None).unwrap().format;
-        assert_eq!(format("5\n6\n"), Format::Csv);
-        assert_eq!(format("# a list\narrival_ns,service_ns\n1,5\n"), Format::Tasks);
+        assert_eq!(format("5\n6\n"), Format::Column);
+        assert_eq!(format("# a list\narrival_ns,service_ns\n1,5\n"), Format::of("tasks"));
         let job = "1 0 5 30 1 -1 -1 1 60 -1 1 1 1 1 1 1 -1 -1\n";
-        assert_eq!(format(job), Format::Swf);
-        assert_eq!(format(&format!("; Version: 2\n{job}")), Format::Swf);
+        assert_eq!(format(job), Format::of("swf"));
+        assert_eq!(format(&format!("; Version: 2\n{job}")), Format::of("swf"));
         assert_eq!(times(job), Ok(vec![30_000_000_000]));
     }
 
@@ -303,7 +290,7 @@ mod tests {
         ]
         .concat();
         let measured = read(text.as_bytes(), "f", None).unwrap();
-        assert_eq!(measured.format, Format::Ftrace);
+        assert_eq!(measured.format, Format::of("ftrace"));
         assert_eq!(measured.sample.values(), [Span::from_ms(3), Span::from_ms(4)]);
         let cut = "1 bursts are cut by the end of the recording and left out";
         assert!(measured.notes.iter().any(|note| note == cut), "{:?}", measured.notes);
@@ -334,9 +321,9 @@ mod tests {
             read(&b"-3\n"[..], "f", None).unwrap_err().to_string(),
             "f:1: \"-3\" is no time such as \"3ms\"; a plain number is whole ns"
         );
-        let error = read(&b"hello\n"[..], "f", Some(Format::Ftrace)).unwrap_err().to_string();
+        let error = read(&b"hello\n"[..], "f", Some(Format::of("ftrace"))).unwrap_err().to_string();
         assert!(error.starts_with("f: there is no sched_switch event; "), "{error}");
-        let error = read(&b"1 2 3\n"[..], "f", Some(Format::Swf)).unwrap_err().to_string();
+        let error = read(&b"1 2 3\n"[..], "f", Some(Format::of("swf"))).unwrap_err().to_string();
         assert_eq!(error, "f:1: 3 fields instead of 18: 1 2 3");
     }
 }

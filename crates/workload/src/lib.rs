@@ -9,6 +9,7 @@
 pub mod dist;
 pub mod generate;
 pub mod import;
+pub mod kinds;
 pub mod mix;
 pub mod model;
 pub mod model_load;
@@ -19,6 +20,8 @@ mod play;
 pub mod rng;
 pub mod steps;
 pub mod tasks_csv;
+
+pub use kinds::{KINDS, KeyInfo, KindInfo, Needs};
 
 use anysched_core::{CpuSet, DomainId, Span, TaskId, Time};
 use std::sync::Arc;

@@ -150,12 +150,17 @@ impl Model {
             let full = error.to_string();
             let place = format!(" at line {} column {}", error.line(), error.column());
             let mut what = in_words(full.strip_suffix(&place).unwrap_or(&full));
-            if !String::from_utf8_lossy(&beginning).contains(KEY) {
+            if !Model::begins(&String::from_utf8_lossy(&beginning)) {
                 what += &format!("; a model is JSON that begins with {{\"{KEY}\":{VERSION}");
             }
             ImportError::at(error.line() as u64, error.column() as u64, what)
         })?;
         file.into_model()
+    }
+
+    /// Whether a text that begins so is a model.
+    pub(crate) fn begins(text: &str) -> bool {
+        text.contains(KEY)
     }
 }
 

@@ -10,7 +10,7 @@
 //! `affinity` is the kernel's list form or `all`; `deadline_ns` is absolute, like `arrival_ns`.
 //! An empty field means the default. Lines that begin with `#` are comments.
 
-use crate::model::Model;
+use crate::model::{Model, ModelTask, Script};
 use crate::model_load::ModelError;
 use crate::nearest::nearest;
 use crate::per_task::OneRun;
@@ -151,6 +151,22 @@ impl TaskList {
             rows.push(Row { arrival, service, name, nice: new.nice, affinity, deadline });
         }
         Ok(TaskList::new(rows))
+    }
+
+    /// A model that does the same.
+    pub fn to_model(&self) -> Model {
+        let task = |row: &Row| ModelTask {
+            new: NewTask {
+                name: row.name.clone(),
+                nice: row.nice,
+                affinity: row.affinity.clone(),
+                deadline: row.deadline,
+                ..NewTask::default()
+            },
+            arrives: Some(row.arrival),
+            script: Arc::new(Script::once(vec![Op::Run(row.service)])),
+        };
+        Model { tasks: self.rows.iter().map(task).collect(), ..Model::default() }
     }
 
     /// The load of these tasks.

@@ -19,7 +19,11 @@
 //! - The task that creates the others is left out where it only waits for all to be done.
 //! - How long an iteration takes is a parameter, because it is a matter of the machine.
 
-use super::{Generator, Maker, SettingError, Settings, check, check_period};
+use super::{Generator, Maker, SettingError, Settings, check, check_period, MAX_TASKS};
+use crate::kinds::{
+    Calibrated, Each, Kind, LoadSpec, Needs, ONE_OR_EACH, Picoseconds, Reader, Refusal, Words, keys,
+    words,
+};
 use crate::per_task::PerTask;
 use crate::{Load, Measured, Op, Outside, Program};
 use anysched_core::{Span, TaskId, Time};
@@ -69,24 +73,9 @@ pub enum ArceosCase {
 const MILLION: u64 = 1_000_000;
 
 impl ArceosCase {
-    /// All of them.
-    pub const ALL: [ArceosCase; 5] = [
-        ArceosCase::Equal,
-        ArceosCase::Unequal,
-        ArceosCase::Yield,
-        ArceosCase::Realtime,
-        ArceosCase::Occupy,
-    ];
-
     /// Its name, in experiment files and in kernels.
     pub fn name(self) -> &'static str {
-        match self {
-            ArceosCase::Equal => "equal",
-            ArceosCase::Unequal => "unequal",
-            ArceosCase::Yield => "yield",
-            ArceosCase::Realtime => "realtime",
-            ArceosCase::Occupy => "occupy",
-        }
+        self.word()
     }
 
     /// What the tasks do, in the order in which they are created.
@@ -120,6 +109,97 @@ impl ArceosCase {
     }
 }
 
+words!(ArceosCase {
+    ArceosCase::Equal => "equal",
+    ArceosCase::Unequal => "unequal",
+    ArceosCase::Yield => "yield",
+    ArceosCase::Realtime => "realtime",
+    ArceosCase::Occupy => "occupy",
+});
+
+keys! {
+    /// The keys of [`ArceosTest`].
+    pub struct ArceosTestKeys {
+        ..settings: Settings;
+        /// Which test it is, or is made from.
+        case: ArceosCase = needed, eg "equal";
+        /// How many tasks compute; more than the test has do what its last one does.
+        threads: Option<u32> = none "as many as in a list, or as in the test", eg "4",
+            in 0..=MAX_THREADS;
+        /// Groups of each task, with a yield behind each group.
+        groups: Option<Each> = none "as in the test", eg "25", in 0..=MAX_TASKS;
+        /// Iterations of a group.
+        iterations: Option<Each> = none "as in the test", eg "100, 200", in 0..=MAX_TASKS;
+        /// CPU time of an iteration.
+        iteration: Option<Picoseconds> = none "2.28ns; in `unequal`, 0.93ns", eg "2.28ns",
+            calibrated LOOPS;
+        /// When groups are counted and all tasks end.
+        duration: Option<Span> = none "when groups are done; in `unequal`, 5s", eg "5s";
+    }
+}
+
+/// `unequal` shifts where the others divide.
+const LOOPS: Calibrated = Calibrated {
+    by: "case",
+    names: &[
+        ("equal", "divide"),
+        ("unequal", "shift"),
+        ("yield", "divide"),
+        ("realtime", "divide"),
+        ("occupy", "divide"),
+    ],
+};
+
+/// A task costs some memory.
+const MAX_THREADS: i64 = 1 << 16;
+
+impl Kind for ArceosTestKeys {
+    fn load(self, reader: &mut Reader<'_>) -> Result<LoadSpec, Refusal> {
+        let tasks = self.groups()?;
+        let iteration = self.iteration.map(|Picoseconds(time)| time);
+        reader.generated(ArceosTest {
+            case: self.case,
+            settings: self.settings,
+            tasks,
+            iteration_ps: iteration.unwrap_or(self.case.iteration_ps()),
+            duration: self.duration.or(self.case.duration()),
+        })
+    }
+}
+
+impl ArceosTestKeys {
+    /// What the tasks do. Without a number of threads, there are as many as in a list, or as in
+    /// the test.
+    fn groups(&self) -> Result<Vec<Groups>, Refusal> {
+        let known = self.case.tasks();
+        let lists = [("groups", &self.groups), ("iterations", &self.iterations)];
+        let lists = lists.map(|(key, list)| (key, list.as_ref().map(|Each(list)| &list[..])));
+        let long = lists.iter().filter_map(|(key, list)| Some((key, list.filter(|l| l.len() > 1)?)));
+        let threads = match (self.threads, long.clone().next()) {
+            (Some(threads), _) => threads as usize,
+            (None, Some((_, list))) => list.len(),
+            (None, None) => known.len(),
+        };
+        if let Some((key, list)) = long.into_iter().find(|(_, list)| list.len() != threads) {
+            let has = list.len();
+            let message = format!("`{key}` has {has} numbers, and there are {threads} threads");
+            return Err(Refusal::value(key, message).help(ONE_OR_EACH));
+        }
+        let of = |list: Option<&[u64]>, thread: usize, known: u64| match list {
+            None => known,
+            Some([all]) => *all,
+            Some(list) => list[thread],
+        };
+        let [(_, groups), (_, iterations)] = lists;
+        let task = |thread: usize| {
+            let known = known[thread.min(known.len() - 1)];
+            let groups = of(groups, thread, known.groups);
+            Groups { groups, iterations: of(iterations, thread, known.iterations) }
+        };
+        Ok((0..threads).map(task).collect())
+    }
+}
+
 impl Groups {
     /// CPU time of the first `groups`.
     fn time(self, groups: u64, iteration_ps: u64) -> Span {
@@ -143,6 +223,10 @@ impl Generator for ArceosTest {
 
     fn endless(&self) -> bool {
         false
+    }
+
+    fn needs(&self) -> Needs {
+        self.settings.needs()
     }
 
     fn build(&self, _: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {

@@ -1,22 +1,23 @@
 //! A closed batch: tasks that are all there at once.
 
 use super::open::{Gap, Stream};
-use super::{Generator, SettingError, Settings, check, check_run};
+use super::{Generator, SettingError, Settings, check, check_run, MAX_BATCH};
 use crate::Load;
 use crate::dist::Dist;
+use crate::kinds::{Needs, keys};
 use anysched_core::{Span, Time};
 
-/// Tasks that arrive together, run once and exit.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Batch {
-    /// Of each task.
-    pub settings: Settings,
-    /// How many there are; at least 1.
-    pub tasks: u64,
-    /// CPU time of each; at least 1 ns.
-    pub service: Dist,
-    /// When they arrive.
-    pub at: Time,
+keys! {
+    /// Tasks that arrive together, run once and exit.
+    pub struct Batch {
+        ..settings: Settings;
+        /// How many tasks there are.
+        tasks: u64 = needed, eg "100", in 0..=MAX_BATCH;
+        /// CPU time of a task; at least 1 ns.
+        service: Dist = needed, eg "exp(10ms)";
+        /// When they arrive.
+        at: Time = "0ns", eg "5ms";
+    }
 }
 
 impl Generator for Batch {
@@ -28,6 +29,10 @@ impl Generator for Batch {
 
     fn endless(&self) -> bool {
         false
+    }
+
+    fn needs(&self) -> Needs {
+        self.settings.needs()
     }
 
     fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {

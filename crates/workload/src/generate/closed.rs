@@ -1,9 +1,8 @@
 //! A closed loop: a fixed number of clients that wait for their answers.
 
-use super::{
-    Generator, Maker, SettingError, Settings, check, check_count, check_run, check_until, run,
-};
+use super::{Generator, Maker, SettingError, Settings, check, check_count, check_run, check_until, run, MAX_SOURCES, MAX_TASKS};
 use crate::dist::Dist;
+use crate::kinds::{Needs, keys};
 use crate::per_task::{OneRun, PerTask};
 use crate::rng::Rng;
 use crate::{Load, Op, Outside};
@@ -11,22 +10,22 @@ use anysched_core::{TaskId, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Clients that think, make a request and think again when it is done. Each request is a task
-/// that arrives, runs once and exits.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Closed {
-    /// Of each request.
-    pub settings: Settings,
-    /// How many clients there are; at least 1. All begin to think at time 0.
-    pub clients: u32,
-    /// How many requests there are in all, at least 1; `None`: until `until`, or endless.
-    pub requests: Option<u64>,
-    /// CPU time of a request; at least 1 ns.
-    pub service: Dist,
-    /// Time that a client thinks before each request; may be 0.
-    pub think: Dist,
-    /// No request is made at this time or later.
-    pub until: Option<Time>,
+keys! {
+    /// Clients that think, make a request and think again when it is done. Each request is a task
+    /// that arrives, runs once and exits.
+    pub struct Closed {
+        ..settings: Settings;
+        /// How many clients there are; all begin to think at the start.
+        clients: u32 = needed, eg "40", in 0..=MAX_SOURCES;
+        /// How many requests there are in all.
+        requests: Option<u64> = none "no limit", eg "1000", in 0..=MAX_TASKS;
+        /// CPU time of a request; at least 1 ns.
+        service: Dist = needed, eg "exp(10ms)";
+        /// Time that a client thinks before each request.
+        think: Dist = "0ns", eg "exp(1s)";
+        /// No request is made at this time or later.
+        until: Option<Time> = none "no limit", eg "10s";
+    }
 }
 
 impl Generator for Closed {
@@ -40,6 +39,10 @@ impl Generator for Closed {
 
     fn endless(&self) -> bool {
         self.requests.is_none() && self.until.is_none()
+    }
+
+    fn needs(&self) -> Needs {
+        self.settings.needs()
     }
 
     fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {

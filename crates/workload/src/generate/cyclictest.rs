@@ -13,26 +13,27 @@
 //! priority; looking at the clock takes no time; the main thread, which prints and looks every
 //! 10 ms whether it is over, is not there. Times are in ns, as with the tool's `-N`.
 
-use super::{Generator, Maker, SettingError, Settings, check, check_count, check_period};
+use super::{Generator, Maker, SettingError, Settings, check, check_count, check_period, MAX_TASKS};
+use crate::kinds::{Needs, keys};
 use crate::per_task::PerTask;
 use crate::{Load, Measured, Op, Outside};
 use anysched_core::{Span, TaskId, Time};
 
-/// Threads that sleep for fixed times and see how late they wake.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Cyclictest {
-    /// Of each thread.
-    pub settings: Settings,
-    /// How many threads there are, 1 ..= 1024. The tool's default is 1.
-    pub threads: u32,
-    /// The interval of the first; above 0. The tool's default is 1000 us.
-    pub interval: Span,
-    /// How much longer that of each further one is. The tool's default is 500 us.
-    pub distance: Span,
-    /// How many cycles the first thread to end does; `None`: any number.
-    pub loops: Option<u64>,
-    /// When threads end; `None`: never.
-    pub duration: Option<Span>,
+keys! {
+    /// Threads that sleep for fixed times and see how late they wake.
+    pub struct Cyclictest {
+        ..settings: Settings;
+        /// How many threads there are, at most 1024.
+        threads: u32 = "1", eg "4";
+        /// The interval of the first thread.
+        interval: Span = "1ms", eg "200us";
+        /// How much longer the interval of each further thread is.
+        distance: Span = "500us", eg "0ns";
+        /// How many cycles the first thread to end does.
+        loops: Option<u64> = none "no limit", eg "1000", in 0..=MAX_TASKS;
+        /// When the threads end.
+        duration: Option<Span> = none "no limit", eg "10s";
+    }
 }
 
 /// Results are kept for each.
@@ -51,6 +52,10 @@ impl Generator for Cyclictest {
 
     fn endless(&self) -> bool {
         self.loops.is_none() && self.duration.is_none()
+    }
+
+    fn needs(&self) -> Needs {
+        self.settings.needs()
     }
 
     fn build(&self, _: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {

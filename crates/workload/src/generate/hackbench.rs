@@ -19,28 +19,28 @@
 //! other numbers of messages. Creating tasks takes no time.
 
 use super::{Generator, Maker, SettingError, Settings, check};
+use crate::kinds::{Needs, keys};
 use crate::per_task::PerTask;
 use crate::{Channel, Load, Measured, NewTask, Op, Outside, Sizes};
 use anysched_core::{Span, TaskId, Time};
 
-/// Groups of tasks that send each other messages.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Hackbench {
-    /// Of each task.
-    pub settings: Settings,
-    /// How many groups there are, at least 1. The tool's default is 10.
-    pub groups: u32,
-    /// How many senders, and how many receivers, a group has, at least 1. The tool's default is
-    /// 20.
-    pub fds: u32,
-    /// How many messages a sender sends to each receiver, at least 1. The tool's default is 100.
-    pub loops: u32,
-    /// CPU time for sending a message.
-    pub send: Span,
-    /// CPU time for receiving a message.
-    pub receive: Span,
-    /// How many messages a pipe holds, at least 1.
-    pub buffer: u32,
+keys! {
+    /// Groups of tasks that send each other messages.
+    pub struct Hackbench {
+        ..settings: Settings;
+        /// How many groups there are.
+        groups: u32 = "10", eg "2";
+        /// How many senders, and how many receivers, a group has.
+        fds: u32 = "20", eg "5";
+        /// How many messages a sender sends to each receiver.
+        loops: u32 = "100", eg "10";
+        /// CPU time for sending a message.
+        send: Span = "1us", eg "2us";
+        /// CPU time for receiving a message.
+        receive: Span = "1us", eg "2us";
+        /// How many messages a pipe holds.
+        buffer: u32 = "640", eg "64";
+    }
 }
 
 /// More tasks than that are no benchmark.
@@ -60,6 +60,10 @@ impl Generator for Hackbench {
 
     fn endless(&self) -> bool {
         false
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { wakeups_between_tasks: true, spawning: true, ..self.settings.needs() }
     }
 
     fn build(&self, _: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {

@@ -1,25 +1,25 @@
 //! Tasks that use all the CPU time they get.
 
-use super::{Agenda, Generator, Maker, SettingError, Settings, check, check_period, check_until};
+use super::{Agenda, Generator, Maker, SettingError, Settings, check, check_period, check_until, MAX_SOURCES};
 use crate::dist::Dist;
+use crate::kinds::{Needs, keys};
 use crate::per_task::PerTask;
 use crate::{Load, Op, Outside};
 use anysched_core::{Span, TaskId, Time};
 
-/// Tasks that never block: background load.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Hog {
-    /// Of each task.
-    pub settings: Settings,
-    /// How many such tasks there are; at least 1.
-    pub tasks: u32,
-    /// When a task arrives; drawn for each task.
-    pub offset: Dist,
-    /// When they end; `None`: never.
-    pub until: Option<Time>,
-    /// CPU time between two looks at the clock, so the most that a task uses after `until`.
-    /// Without `until` it means nothing.
-    pub check: Span,
+keys! {
+    /// Tasks that never block: background load.
+    pub struct Hog {
+        ..settings: Settings;
+        /// How many tasks there are.
+        tasks: u32 = "1", eg "4", in 0..=MAX_SOURCES;
+        /// When a task arrives; drawn for each task.
+        offset: Dist = "0ns", eg "uniform(0ns, 10ms)";
+        /// When they end.
+        until: Option<Time> = none "no limit", eg "10s";
+        /// CPU time between two looks at the clock, so the most that a task uses after `until`.
+        check: Span = "1ms", eg "100us";
+    }
 }
 
 /// CPU time that stands for "for ever": 104 days, 2^53 ns, with room for arithmetic.
@@ -35,6 +35,10 @@ impl Generator for Hog {
 
     fn endless(&self) -> bool {
         self.until.is_none()
+    }
+
+    fn needs(&self) -> Needs {
+        self.settings.needs()
     }
 
     fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {

@@ -1,31 +1,31 @@
 //! Interactive tasks.
 
-use super::{Agenda, Generator, Maker, SettingError, Settings, check, check_run, check_until, run};
+use super::{Agenda, Generator, Maker, SettingError, Settings, check, check_run, check_until, run, MAX_SOURCES};
 use crate::dist::Dist;
+use crate::kinds::{Needs, keys};
 use crate::per_task::PerTask;
 use crate::rng::Rng;
 use crate::{Load, Op, Outside};
 use anysched_core::{Span, TaskId, Time};
 
-/// Tasks that run and sleep in turn until the end.
-///
-/// Each wake-up begins a job, so that the time from wake-up to the next sleep is a response time
-/// and the deadline, if there is one, counts from the wake-up.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Interactive {
-    /// Of each task.
-    pub settings: Settings,
-    /// How many such tasks there are; at least 1.
-    pub tasks: u32,
-    /// CPU time between two sleeps; at least 1 ns.
-    pub run: Dist,
-    /// Time asleep, from the end of a run.
-    pub sleep: Dist,
-    /// When a task arrives; drawn for each task.
-    pub offset: Dist,
-    /// A task that would wake up at this time or later exits instead of sleeping; `None`:
-    /// endless.
-    pub until: Option<Time>,
+keys! {
+    /// Tasks that run and sleep in turn until the end.
+    ///
+    /// Each wake-up begins a job, so that the time from wake-up to the next sleep is a response time
+    /// and the deadline, if there is one, counts from the wake-up.
+    pub struct Interactive {
+        ..settings: Settings;
+        /// How many tasks there are.
+        tasks: u32 = "1", eg "4", in 0..=MAX_SOURCES;
+        /// CPU time between two sleeps; at least 1 ns.
+        run: Dist = needed, eg "exp(1ms)";
+        /// Time asleep, from the end of a run.
+        sleep: Dist = needed, eg "exp(10ms)";
+        /// When a task arrives; drawn for each task.
+        offset: Dist = "0ns", eg "uniform(0ns, 10ms)";
+        /// A task that would wake up at this time or later exits instead of sleeping.
+        until: Option<Time> = none "no limit", eg "10s";
+    }
 }
 
 impl Generator for Interactive {
@@ -38,6 +38,10 @@ impl Generator for Interactive {
 
     fn endless(&self) -> bool {
         self.until.is_none()
+    }
+
+    fn needs(&self) -> Needs {
+        self.settings.needs()
     }
 
     fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {

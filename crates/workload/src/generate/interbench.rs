@@ -23,6 +23,7 @@
 //!   memory.
 
 use super::{Generator, Maker, SettingError, Settings, check, check_period};
+use crate::kinds::{Kind, LoadSpec, Needs, Reader, Refusal, keys, words};
 use crate::per_task::PerTask;
 use crate::{Load, Measured, Op, Outside};
 use anysched_core::{Span, TaskId, Time};
@@ -74,6 +75,92 @@ pub enum Background {
     Burn(u32),
     /// A task like those that are measured.
     Emulated(Emulation),
+}
+
+keys! {
+    /// The keys of [`Interbench`].
+    pub struct InterbenchKeys {
+        ..settings: Settings;
+        /// What the task does that is measured.
+        task: Task = "x", eg "video";
+        /// What runs beside it: tasks that never sleep, nothing, or a task like those.
+        against: Against = "burn", eg "gaming";
+        /// How many tasks of `burn` there are.
+        burners: u32 = "4", eg "8";
+        /// The nice value of what runs beside the task.
+        load_nice: i8 = "0", eg "10", in -20..=19;
+        /// CPU time of `custom` in each interval.
+        custom_run: Span = "5ms", eg "2ms";
+        /// The interval of `custom`.
+        custom_interval: Span = "50ms", eg "20ms";
+        /// How long the other tasks run before the task begins.
+        pause: Span = "1s", eg "100ms";
+        /// How long the task is measured.
+        duration: Span = "30s", eg "10s";
+    }
+}
+
+/// An [`Emulation`] by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    X,
+    Audio,
+    Video,
+    Gaming,
+    Custom,
+}
+
+/// A [`Background`] by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Against {
+    Burn,
+    None,
+    Emulated(Task),
+}
+
+words!(Task {
+    Task::X => "x",
+    Task::Audio => "audio",
+    Task::Video => "video",
+    Task::Gaming => "gaming",
+    Task::Custom => "custom",
+});
+
+words!(Against {
+    Against::Burn => "burn",
+    Against::None => "none",
+    Against::Emulated(Task::X) => "x",
+    Against::Emulated(Task::Audio) => "audio",
+    Against::Emulated(Task::Video) => "video",
+    Against::Emulated(Task::Gaming) => "gaming",
+    Against::Emulated(Task::Custom) => "custom",
+});
+
+impl Kind for InterbenchKeys {
+    fn load(self, reader: &mut Reader<'_>) -> Result<LoadSpec, Refusal> {
+        let emulation = |task| match task {
+            Task::X => Emulation::X,
+            Task::Audio => Emulation::Audio,
+            Task::Video => Emulation::Video,
+            Task::Gaming => Emulation::Gaming,
+            Task::Custom => {
+                Emulation::Custom { run: self.custom_run, interval: self.custom_interval }
+            }
+        };
+        let against = match self.against {
+            Against::Burn => Background::Burn(self.burners),
+            Against::None => Background::None,
+            Against::Emulated(task) => Background::Emulated(emulation(task)),
+        };
+        reader.generated(Interbench {
+            settings: self.settings,
+            task: emulation(self.task),
+            against,
+            load_nice: self.load_nice,
+            pause: self.pause,
+            duration: self.duration,
+        })
+    }
 }
 
 const GAMING: Span = Span::from_ms(100);
@@ -137,6 +224,10 @@ impl Generator for Interbench {
 
     fn endless(&self) -> bool {
         false
+    }
+
+    fn needs(&self) -> Needs {
+        self.settings.needs()
     }
 
     fn build(&self, _: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {

@@ -4,23 +4,46 @@
 //! depends on the seed and on which task of the load it is, never on when it was run, so two
 //! policies that are given the same seed are given the same tasks.
 
-mod arceos_test;
-mod batch;
-mod closed;
-mod cyclictest;
-mod hackbench;
-mod hog;
-mod interactive;
-mod interbench;
-mod open;
-mod parallel;
-mod periodic;
-mod ping;
-mod schbench;
-mod service;
-mod task_set;
 #[cfg(test)]
 mod tests;
+
+/// Declares the modules of generators and the list of kinds: names, module, keys, and what it is.
+macro_rules! generators {
+    ($( $name:literal $(| $alias:literal)* $module:ident => $keys:ident, $summary:literal; )*) => {
+        $( mod $module; )*
+
+        /// The kinds of load that are generated.
+        pub const KINDS: &[KindInfo] =
+            &[$( kinds::line_of::<$module::$keys>($name, &[$($alias),*], $summary), )*];
+    };
+}
+
+generators! {
+    "batch" | "closed-batch" batch => Batch, "Tasks that are all there at once";
+    "open" | "poisson" open => OpenKeys,
+        "Tasks that arrive one after another, whatever has become of those before";
+    "closed-loop" | "closed" closed => Closed,
+        "Clients that wait for the answer before they ask again";
+    "periodic" periodic => Periodic, "Tasks that are released once per period";
+    "task-set" task_set => TaskSet,
+        "Periodic tasks with random periods and utilisations of a given sum";
+    "interactive" interactive => Interactive, "Tasks that run and sleep in turn";
+    "hog" hog => Hog, "Tasks that use all the CPU time they get";
+    "service" service => ServiceKeys, "Requests from elsewhere, and tasks that answer them";
+    "ping" ping => PingKeys, "A task that asks another virtual machine at fixed times";
+    "parallel" parallel => Parallel,
+        "Tasks that compute and meet at a barrier, perhaps with a lock that they need";
+    "interbench" interbench => InterbenchKeys,
+        "Interbench: is a task of a desktop on time beside a background load?";
+    "cyclictest" cyclictest => Cyclictest,
+        "cyclictest: how late do threads wake up that sleep until fixed times?";
+    "schbench" schbench => Schbench,
+        "schbench: how long do workers wait that are woken in batches?";
+    "hackbench" hackbench => Hackbench,
+        "hackbench: how long do many tasks take to send each other messages?";
+    "arceos-test" arceos_test => ArceosTestKeys,
+        "The scheduler tests of ArceOS: tasks compute, yield, and do it again";
+}
 
 pub use arceos_test::{ArceosCase, ArceosTest, Groups};
 pub use batch::Batch;
@@ -40,6 +63,7 @@ pub use service::Service;
 pub use task_set::{TaskSet, utilisations};
 
 use crate::dist::Dist;
+use crate::kinds::{self, KindInfo, Needs, keys};
 use crate::rng::Rng;
 use crate::{Load, NewTask};
 use anysched_core::{CpuId, CpuSet, DomainId, Span, Time};
@@ -56,31 +80,43 @@ pub trait Generator: fmt::Debug + Send + Sync {
     /// Whether it never ends by itself, so that the run needs an end of its own.
     fn endless(&self) -> bool;
 
+    /// What it needs from a host.
+    fn needs(&self) -> Needs;
+
     /// The load for a machine of `cpus` CPUs.
     ///
     /// Errors: those of [`Generator::validate`].
     fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError>;
 }
 
-/// What all tasks of a generated load have in common.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Settings {
-    /// The name of the only task, or `name-0`, `name-1`, … of many; `None`: they have none.
-    pub name: Option<String>,
-    /// Their nice value, −20 ..= 19.
-    pub nice: i8,
-    /// Their fixed priority, for policies that use one.
-    pub priority: i32,
-    /// The CPUs they may run on.
-    pub affinity: CpuSet,
-    /// The group they belong to.
-    pub domain: DomainId,
-    /// Time from the arrival or release of a job to its deadline.
-    pub deadline: Option<Span>,
-    /// Which task of its program each of them is, for policies that know tasks from an earlier
-    /// run; tasks with the same key count as one that runs several times.
-    pub key: Option<u32>,
+keys! {
+    /// What all tasks of a generated load have in common.
+    #[derive(Default)]
+    pub struct Settings {
+        /// The name of the only task, or `name-0`, `name-1` and so on of many.
+        name: Option<String> = none "none", eg "worker";
+        /// Their nice value.
+        nice: i8 = "0", eg "-5", in -20..=19;
+        /// Their fixed priority, for policies that use one; larger is more urgent.
+        priority: i32 = "0", eg "10";
+        /// The CPUs that they may run on.
+        affinity: CpuSet = "all", eg "0";
+        /// The group that they belong to.
+        domain: DomainId = "0", eg "1";
+        /// Time from the arrival or release of a job to its deadline.
+        deadline: Option<Span> = none "none; of periodic tasks, the period", eg "20ms";
+        /// By what policies that learn from an earlier run know the tasks again; those with the
+        /// same key count as one that runs several times.
+        key: Option<u32> = none "the order of creation", eg "7";
+    }
 }
+
+/// Sources of tasks cost memory for the whole run.
+const MAX_SOURCES: i64 = 1 << 20;
+/// Tasks of a batch are all there at once, at some 150 bytes each.
+const MAX_BATCH: i64 = 1 << 24;
+/// More would take years.
+const MAX_TASKS: i64 = 1 << 40;
 
 /// Why the parameters of a load were refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,6 +177,11 @@ fn shown(time: Option<Time>) -> Span {
 }
 
 impl Settings {
+    /// What tasks need from a host that do nothing with others.
+    fn needs(&self) -> Needs {
+        Needs::deadlines(self.deadline.is_some())
+    }
+
     fn validate(&self, cpus: usize) -> Result<(), SettingError> {
         check((-20..=19).contains(&self.nice), "nice", self.nice, "from -20 to 19")?;
         let somewhere = (0..cpus).any(|cpu| self.affinity.contains(CpuId(cpu as u16)));

@@ -1,9 +1,8 @@
 //! An open load: tasks arrive whatever has become of those before them.
 
-use super::{
-    Generator, Maker, SettingError, Settings, check, check_count, check_run, check_until, run,
-};
+use super::{Generator, Maker, SettingError, Settings, check, check_count, check_run, check_until, run, MAX_TASKS};
 use crate::dist::{Dist, exp_quantile, to_span};
+use crate::kinds::{Kind, LoadSpec, Needs, Place, Reader, Refusal, keys};
 use crate::per_task::OneRun;
 use crate::rng::Rng;
 use crate::{Load, Op, Outside};
@@ -35,6 +34,56 @@ pub enum Arrivals {
     Rate(f64),
     /// Gaps drawn from this distribution; its mean is above 0.
     Gaps(Dist),
+}
+
+keys! {
+    /// The keys of [`Open`].
+    pub struct OpenKeys {
+        ..settings: Settings;
+        /// How many tasks there are.
+        tasks: Option<u64> = none "no limit", eg "2000", in 0..=MAX_TASKS;
+        /// CPU time of a task; at least 1 ns.
+        service: Dist = needed, eg "exp(10ms)";
+        /// The part of all CPUs that a Poisson process of tasks keeps busy; overload from 1 on.
+        load: Option<f64> = or "`rate` or `interarrival`", eg "0.9";
+        /// How often tasks of a Poisson process arrive.
+        rate: Option<f64> = or "`load` or `interarrival`", eg "100", unit "tasks per second";
+        /// Time between two arrivals.
+        interarrival: Option<Dist> = or "`load` or `rate`", eg "exp(1ms)";
+        /// From when they come; the first comes one time between arrivals later.
+        start: Time = "0ns", eg "1s";
+        /// No task arrives at this time or later.
+        until: Option<Time> = none "no limit", eg "10s";
+    }
+}
+
+impl Kind for OpenKeys {
+    fn load(self, reader: &mut Reader<'_>) -> Result<LoadSpec, Refusal> {
+        let given = [
+            ("load", self.load.map(Arrivals::Load)),
+            ("rate", self.rate.map(Arrivals::Rate)),
+            ("interarrival", self.interarrival.map(Arrivals::Gaps)),
+        ];
+        let mut ways = given.into_iter().filter_map(|(key, way)| Some((key, way?)));
+        let Some((first, arrivals)) = ways.next() else {
+            return Err(Refusal::new(Place::Table, "it is not said how often tasks arrive").help(
+                "`load = 0.9` keeps this part of the CPUs busy, `rate = 100` is tasks per second, \
+                 `interarrival = \"exp(1ms)\"` is the time between them",
+            ));
+        };
+        if let Some((second, _)) = ways.next() {
+            let message = format!("`{first}` and `{second}` say the same thing");
+            return Err(Refusal::value(second, message).help("keep one of them"));
+        }
+        reader.generated(Open {
+            settings: self.settings,
+            arrivals,
+            service: self.service,
+            tasks: self.tasks,
+            start: self.start,
+            until: self.until,
+        })
+    }
 }
 
 impl Open {
@@ -70,6 +119,10 @@ impl Generator for Open {
 
     fn endless(&self) -> bool {
         self.tasks.is_none() && self.until.is_none()
+    }
+
+    fn needs(&self) -> Needs {
+        self.settings.needs()
     }
 
     fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {

@@ -1,28 +1,29 @@
 //! Parallel programs.
 
-use super::{Generator, Maker, SettingError, Settings, check, check_run};
+use super::{Generator, Maker, SettingError, Settings, check, check_run, MAX_SOURCES, MAX_TASKS};
 use crate::dist::Dist;
+use crate::kinds::{Needs, keys};
 use crate::per_task::PerTask;
 use crate::rng::Rng;
 use crate::{Barrier, Load, Lock, Op, Outside, Sizes};
 use anysched_core::{Span, TaskId, Time};
 
-/// Tasks that compute and meet at a barrier, round by round, as the programs of the NAS parallel
-/// benchmarks do (EP: one round); in each round every task may need a lock.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Parallel {
-    /// Of the tasks.
-    pub settings: Settings,
-    /// How many tasks there are; at least 1.
-    pub tasks: u32,
-    /// CPU time of a task in a round; at least 1 ns.
-    pub run: Dist,
-    /// How many rounds there are; at least 1.
-    pub rounds: u64,
-    /// CPU time with the lock, in each round; 0: there is no lock.
-    pub locked: Span,
-    /// Those who wait for the lock use the CPU, instead of sleeping.
-    pub spin: bool,
+keys! {
+    /// Tasks that compute and meet at a barrier, round by round, as the programs of the NAS parallel
+    /// benchmarks do (EP: one round); in each round every task may need a lock.
+    pub struct Parallel {
+        ..settings: Settings;
+        /// How many tasks there are.
+        tasks: u32 = "1", eg "4", in 0..=MAX_SOURCES;
+        /// CPU time of a task in a round; at least 1 ns.
+        run: Dist = needed, eg "exp(10ms)";
+        /// How many rounds there are.
+        rounds: u64 = "1", eg "100", in 1..=MAX_TASKS;
+        /// CPU time with the lock, in each round; with 0 there is no lock.
+        locked: Span = "0ns", eg "100us";
+        /// Those who wait for the lock use the CPU, instead of sleeping.
+        spin: bool = "false", eg "true";
+    }
 }
 
 impl Generator for Parallel {
@@ -35,6 +36,10 @@ impl Generator for Parallel {
 
     fn endless(&self) -> bool {
         false
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { barriers: true, locks: self.locked > Span::ZERO, ..self.settings.needs() }
     }
 
     fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {

@@ -1,40 +1,39 @@
 //! Periodic tasks.
 
-use super::{
-    Agenda, Generator, Maker, SettingError, Settings, check, check_count, check_period, check_run,
-    check_until, run,
-};
+use super::{Agenda, Generator, Maker, SettingError, Settings, check, check_count, check_period, check_run, check_until, run, MAX_SOURCES, MAX_TASKS};
 use crate::dist::Dist;
+use crate::kinds::{Needs, keys};
 use crate::per_task::PerTask;
 use crate::rng::Rng;
 use crate::{Load, Op, Outside};
 use anysched_core::{Span, TaskId, Time};
 
-/// Tasks that are released once per period, as long as they last.
-///
-/// The n-th job of a task is released at offset + n · period + jitter. A job that is not done
-/// when the next one is released delays it; no job is left out.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Periodic {
-    /// Of each task. The deadline counts from the release of each job; without one it is the
-    /// period.
-    pub settings: Settings,
-    /// How many such tasks there are; at least 1.
-    pub tasks: u32,
-    /// Time between releases; longer than 0.
-    pub period: Span,
-    /// CPU time of a job; at least 1 ns.
-    pub run: Dist,
-    /// CPU time per period that is reserved; `None`: the time of a job, if that is constant.
-    pub budget: Option<Span>,
-    /// When a task arrives, which is its first release before jitter; drawn for each task.
-    pub offset: Dist,
-    /// The most by which a release is late, drawn uniformly for each job; at most the period.
-    pub jitter: Span,
-    /// Jobs of each task, at least 1; `None`: until `until`, or endless.
-    pub jobs: Option<u64>,
-    /// No job is due to be released at this time or later, before jitter.
-    pub until: Option<Time>,
+keys! {
+    /// Tasks that are released once per period, as long as they last.
+    ///
+    /// The n-th job of a task is released at offset + n · period + jitter. A job that is not done
+    /// when the next one is released delays it; no job is left out.
+    ///
+    /// The deadline counts from the release of each job; without one it is the period.
+    pub struct Periodic {
+        ..settings: Settings;
+        /// How many tasks there are.
+        tasks: u32 = "1", eg "4", in 0..=MAX_SOURCES;
+        /// Time between two releases.
+        period: Span = needed, eg "10ms";
+        /// CPU time of a job; at least 1 ns.
+        run: Dist = needed, eg "2ms";
+        /// CPU time per period that is reserved.
+        budget: Option<Span> = none "that of a job, if it is constant", eg "3ms";
+        /// When a task arrives, which is its first release before jitter; drawn for each task.
+        offset: Dist = "0ns", eg "uniform(0ns, 10ms)";
+        /// The most by which a release is late, drawn uniformly for each job; at most the period.
+        jitter: Span = "0ns", eg "1ms";
+        /// Jobs of each task.
+        jobs: Option<u64> = none "no limit", eg "100", in 0..=MAX_TASKS;
+        /// No job is due to be released at this time or later, before jitter.
+        until: Option<Time> = none "no limit", eg "10s";
+    }
 }
 
 impl Generator for Periodic {
@@ -51,6 +50,11 @@ impl Generator for Periodic {
 
     fn endless(&self) -> bool {
         self.jobs.is_none() && self.until.is_none()
+    }
+
+    fn needs(&self) -> Needs {
+        // Without one of its own, the deadline of a job is the next release.
+        Needs::deadlines(true)
     }
 
     fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {

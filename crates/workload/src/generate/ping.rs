@@ -1,7 +1,8 @@
 //! A virtual machine that pings another one.
 
-use super::{Generator, Maker, SettingError, Settings, check_count, check_period, check_run};
+use super::{Generator, Maker, SettingError, Settings, check_count, check_period, check_run, MAX_TASKS};
 use crate::dist::Dist;
+use crate::kinds::{Kind, LoadSpec, Needs, Pings, Reader, Refusal, keys};
 use crate::per_task::PerTask;
 use crate::rng::Rng;
 use crate::{Channel, Load, Op, Outside, Port, Sizes};
@@ -25,6 +26,45 @@ pub struct Ping {
     pub port: Port,
 }
 
+keys! {
+    /// The keys of [`Ping`].
+    pub struct PingKeys {
+        ..settings: Settings;
+        /// The name of the `[[vm]]` that is pinged.
+        to: String = needed, eg "web";
+        /// Time between two messages.
+        every: Span = "1s", eg "100ms";
+        /// When the first message is sent.
+        offset: Dist = "0ns", eg "uniform(0ns, 100ms)";
+        /// CPU time for sending a message, and for taking an answer; at least 1 ns.
+        work: Dist = "20us", eg "exp(50us)";
+        /// CPU time for an answer, in the other machine; at least 1 ns.
+        answer: Option<Dist> = none "that of `work`", eg "100us";
+        /// Time that a message takes from one machine to the other, and back.
+        hop: Span = "50us", eg "200us";
+        /// How many messages there are.
+        pings: Option<u64> = none "no limit", eg "100", in 0..=MAX_TASKS;
+    }
+}
+
+impl Kind for PingKeys {
+    fn load(self, reader: &mut Reader<'_>) -> Result<LoadSpec, Refusal> {
+        let ping = Ping {
+            settings: self.settings,
+            every: self.every,
+            offset: self.offset,
+            work: self.work,
+            pings: self.pings,
+            port: Port(0),
+        };
+        let answer = self.answer.unwrap_or_else(|| ping.work.clone());
+        let load = reader.generated(ping.clone())?;
+        reader.check(check_run("answer", &answer))?;
+        let pings = Pings { to: self.to, hop: self.hop, answer, ping };
+        Ok(LoadSpec { pings: Some(pings), ..load })
+    }
+}
+
 impl Generator for Ping {
     fn validate(&self, cpus: usize) -> Result<(), SettingError> {
         self.settings.validate(cpus)?;
@@ -35,6 +75,14 @@ impl Generator for Ping {
 
     fn endless(&self) -> bool {
         self.pings.is_none()
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            wakeups_between_tasks: true,
+            messages_between_vms: true,
+            ..self.settings.needs()
+        }
     }
 
     fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {
@@ -75,6 +123,14 @@ impl Generator for Echo {
     fn endless(&self) -> bool {
         // It waits, which keeps no run going.
         false
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            wakeups_between_tasks: true,
+            messages_between_vms: true,
+            ..self.settings.needs()
+        }
     }
 
     fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {

@@ -20,25 +20,26 @@
 //! be whole seconds; the last count is then over less.
 
 use super::{Generator, Maker, SettingError, Settings, check, check_period};
+use crate::kinds::{Needs, keys};
 use crate::per_task::PerTask;
 use crate::{Channel, Load, Measured, Op, Outside, Sizes};
 use anysched_core::{Span, TaskId, Time};
 
-/// Message threads and workers.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Schbench {
-    /// Of each task.
-    pub settings: Settings,
-    /// How many message threads there are, at least 1. The tool's default is 1.
-    pub message_threads: u32,
-    /// Workers of each message thread, at least 1; `None`: CPUs by message threads, rounded up.
-    pub workers: Option<u32>,
-    /// The sleep of a request. The tool's default is 100 us.
-    pub sleep: Span,
-    /// CPU time of a request; at least 1 ns.
-    pub work: Span,
-    /// When no more requests are begun; above 0. The tool's default is 30 s.
-    pub duration: Span,
+keys! {
+    /// Message threads and workers.
+    pub struct Schbench {
+        ..settings: Settings;
+        /// How many message threads there are.
+        message_threads: u32 = "1", eg "2";
+        /// Workers of each message thread.
+        workers: Option<u32> = none "CPUs by message threads, rounded up", eg "4";
+        /// The sleep of a request.
+        sleep: Span = "100us", eg "1ms";
+        /// CPU time of a request; at least 1 ns.
+        work: Span = "17ms", eg "5ms";
+        /// When no more requests are begun.
+        duration: Span = "30s", eg "10s";
+    }
 }
 
 /// More tasks than that are no benchmark.
@@ -69,6 +70,10 @@ impl Generator for Schbench {
 
     fn endless(&self) -> bool {
         false
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { wakeups_between_tasks: true, ..self.settings.needs() }
     }
 
     fn build(&self, _: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {

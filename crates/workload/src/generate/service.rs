@@ -1,7 +1,8 @@
 //! Requests from outside and tasks that serve them.
 
-use super::{Generator, Maker, SettingError, Settings, check, check_count, check_run, check_until};
+use super::{Generator, Maker, SettingError, Settings, check, check_count, check_run, check_until, MAX_SOURCES, MAX_TASKS};
 use crate::dist::Dist;
+use crate::kinds::{Kind, LoadSpec, Needs, Place, Reader, Refusal, keys};
 use crate::per_task::PerTask;
 use crate::rng::Rng;
 use crate::{Channel, Load, Op, Outside, Sizes};
@@ -29,6 +30,62 @@ pub struct Service {
     pub until: Option<Time>,
 }
 
+keys! {
+    /// The keys of [`Service`].
+    pub struct ServiceKeys {
+        ..settings: Settings;
+        /// How many tasks serve.
+        servers: u32 = "1", eg "4", in 1..=MAX_SOURCES;
+        /// How often requests of a Poisson process are sent.
+        rate: Option<f64> = or "`interarrival`", eg "100", unit "requests per second";
+        /// Time between two requests.
+        interarrival: Option<Dist> = or "`rate`", eg "exp(10ms)";
+        /// CPU time for a request; at least 1 ns.
+        service: Dist = needed, eg "exp(10ms)";
+        /// Time that a message takes from the client to this machine, and back.
+        hop: Span = "50us", eg "200us";
+        /// How many requests there are.
+        requests: Option<u64> = none "no limit", eg "1000", in 0..=MAX_TASKS;
+        /// No request is sent at this time or later.
+        until: Option<Time> = none "no limit", eg "10s";
+    }
+}
+
+impl Kind for ServiceKeys {
+    fn load(self, reader: &mut Reader<'_>) -> Result<LoadSpec, Refusal> {
+        let gaps = match (self.rate, self.interarrival) {
+            (Some(_), Some(_)) => {
+                let message = "`rate` and `interarrival` say the same thing";
+                return Err(Refusal::value("interarrival", message).help("keep one of them"));
+            }
+            (Some(rate), None) if !(1e-6..=1e9).contains(&rate) => {
+                return Err(Refusal::value("rate", format!("`rate` = {rate} is out of range"))
+                    .help("it is requests per second, from 0.000001 to 1000000000"));
+            }
+            (Some(rate), None) => {
+                reader.dist(&format!("exp({}ns)", libm::round(1e9 / rate)), "rate")?
+            }
+            (None, Some(gaps)) => gaps,
+            (None, None) => {
+                let message = "it is not said how often requests are sent";
+                return Err(Refusal::new(Place::Table, message).help(
+                    "`rate` = 100 is requests per second, `interarrival` = \"exp(10ms)\" is the \
+                     time between them",
+                ));
+            }
+        };
+        reader.generated(Service {
+            settings: self.settings,
+            servers: self.servers,
+            gaps,
+            service: self.service,
+            hop: self.hop,
+            requests: self.requests,
+            until: self.until,
+        })
+    }
+}
+
 impl Generator for Service {
     fn validate(&self, cpus: usize) -> Result<(), SettingError> {
         self.settings.validate(cpus)?;
@@ -43,6 +100,10 @@ impl Generator for Service {
     fn endless(&self) -> bool {
         // The servers wait for more, which ends nothing but keeps no run going.
         self.requests.is_none() && self.until.is_none()
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { wakeups_between_tasks: true, messages_from_outside: true, ..self.settings.needs() }
     }
 
     fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {

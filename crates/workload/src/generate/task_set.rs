@@ -1,44 +1,42 @@
 //! Random sets of periodic tasks with a given load.
 
 use super::periodic::{Jobs, Limits, Timing};
-use super::{
-    Generator, Maker, SettingError, Settings, check, check_count, check_period, check_until,
-};
+use super::{Generator, Maker, SettingError, Settings, check, check_count, check_period, check_until, MAX_SOURCES, MAX_TASKS};
 use crate::Load;
 use crate::dist::{Dist, to_span};
+use crate::kinds::{Needs, keys};
 use crate::rng::Rng;
 use anysched_core::{Span, Time};
 use libm::{exp, expm1, log, log1p};
 
-/// Periodic tasks with random utilisations of a given sum and random periods.
-///
-/// The periods are log-uniform: as many tasks have periods of 1 to 10 ms as of 10 to 100 ms
-/// (Emberson, Stafford and Davis 2010). Each job runs for utilisation · period, rounded to the
-/// ns, which is also the task's budget.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TaskSet {
-    /// Of each task. The deadline counts from the release of each job; without one it is the
-    /// period.
-    pub settings: Settings,
-    /// How many tasks there are; at least 1.
-    pub tasks: u32,
-    /// The sum of their utilisations as a part of all CPUs; above 0. No task needs more than one
-    /// CPU, so there are at least load · CPUs tasks.
-    pub load: f64,
-    /// The shortest and the longest period.
-    pub periods: (Span, Span),
-    /// Periods are rounded to multiples of this, which keeps their common multiple small; longer
-    /// than 0 and at most the shortest period.
-    pub period_step: Span,
-    /// When a task arrives, which is its first release before jitter; drawn for each task.
-    pub offset: Dist,
-    /// The most by which a release is late, drawn uniformly for each job; at most the shortest
-    /// period.
-    pub jitter: Span,
-    /// Jobs of each task, at least 1; `None`: until `until`, or endless.
-    pub jobs: Option<u64>,
-    /// No job is due to be released at this time or later, before jitter.
-    pub until: Option<Time>,
+keys! {
+    /// Periodic tasks with random utilisations of a given sum and random periods.
+    ///
+    /// The periods are log-uniform: as many tasks have periods of 1 to 10 ms as of 10 to 100 ms
+    /// (Emberson, Stafford and Davis 2010). Each job runs for utilisation · period, rounded to the
+    /// ns, which is also the task's budget.
+    ///
+    /// The deadline counts from the release of each job; without one it is the period.
+    pub struct TaskSet {
+        ..settings: Settings;
+        /// How many tasks there are.
+        tasks: u32 = needed, eg "20", in 0..=MAX_SOURCES;
+        /// The sum of their utilisations as a part of all CPUs; no task needs more than one CPU.
+        load: f64 = needed, eg "0.8";
+        /// The shortest and the longest period.
+        periods: (Span, Span) = needed, eg "1ms, 100ms";
+        /// Periods are rounded to multiples of this, which keeps their common multiple small; at
+        /// most the shortest period.
+        period_step: Span = "1ns", eg "1ms";
+        /// When a task arrives, which is its first release before jitter; drawn for each task.
+        offset: Dist = "0ns", eg "uniform(0ns, 10ms)";
+        /// The most by which a release is late, drawn uniformly for each job; at most the shortest period.
+        jitter: Span = "0ns", eg "1ms";
+        /// Jobs of each task.
+        jobs: Option<u64> = none "no limit", eg "100", in 0..=MAX_TASKS;
+        /// No job is due to be released at this time or later, before jitter.
+        until: Option<Time> = none "no limit", eg "10s";
+    }
 }
 
 impl TaskSet {
@@ -90,6 +88,11 @@ impl Generator for TaskSet {
 
     fn endless(&self) -> bool {
         self.jobs.is_none() && self.until.is_none()
+    }
+
+    fn needs(&self) -> Needs {
+        // Without one of its own, the deadline of a job is the next release.
+        Needs::deadlines(true)
     }
 
     fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {

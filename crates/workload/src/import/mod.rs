@@ -4,15 +4,164 @@
 //! them opens a file: the caller knows its name and adds it to the errors. Input is not trusted:
 //! arbitrary bytes give a model or an [`ImportError`].
 
-pub mod ftrace;
 mod json;
-pub mod rtapp;
-pub mod swf;
 
+use crate::kinds::{self, FileName, KeyInfo, Keys, KindInfo, LoadSpec, Reader, Refusal, Table};
+use crate::model::Model;
+use crate::tasks_csv::{CsvError, TaskList};
+use anysched_core::Span;
 use flate2::bufread::MultiGzDecoder;
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
+
+/// Declares the modules of importers and the lists of kinds and formats: the names of the kind of
+/// load that reads such files, module, keys, and what it is.
+macro_rules! importers {
+    ($( $name:literal $(| $alias:literal)* $module:ident => $keys:ident, $summary:literal; )*) => {
+        $( pub mod $module; )*
+
+        /// The kinds of load that are read from files.
+        pub const KINDS: &[KindInfo] = &[$( KindInfo {
+            name: $name,
+            aliases: &[$($alias),*],
+            summary: $summary,
+            own: <$module::$keys as Keys>::OWN,
+            shared: <$module::$keys as Keys>::SHARED,
+            read: load::<$module::$keys>,
+        }, )*];
+
+        /// The formats of files that are loads.
+        pub static IMPORTERS: &[ImporterInfo] = &[$( ImporterInfo {
+            name: <$module::$keys as Importer>::FORMAT,
+            aliases: &[$name, $($alias),*],
+            summary: $summary,
+            endings: <$module::$keys as Importer>::ENDINGS,
+            options: <$module::$keys as Keys>::OWN,
+            begins: <$module::$keys as Importer>::begins,
+            read: import::<$module::$keys>,
+            times: <$module::$keys as Importer>::TIMES,
+        }, )*];
+    };
+}
+
+importers! {
+    "tasks" tasks => Tasks, "A list of tasks as CSV: when each arrives and how long it runs";
+    "trace" | "ftrace" | "trace-cmd" | "perf" ftrace => Trace,
+        "A recording of the Linux scheduler: ftrace, trace-cmd or perf script";
+    "rt-app" | "rtapp" rtapp => RtApp, "A file of rt-app";
+    "swf" swf => Swf, "A job log in the Standard Workload Format";
+    "model" explicit => Explicit, "An explicit model as JSON: every task with what it does";
+}
+
+/// A format of files that are loads.
+#[derive(Debug)]
+pub struct ImporterInfo {
+    /// Its name.
+    pub name: &'static str,
+    /// What else it is called, the kind of load that reads it among them.
+    pub aliases: &'static [&'static str],
+    /// What it is, in a line.
+    pub summary: &'static str,
+    /// How the names of such files usually end.
+    pub endings: &'static [&'static str],
+    /// The keys of the kind of load: `file`, and how it is read.
+    pub options: &'static [KeyInfo],
+    /// Whether a text that begins so is probably of this format; of several, the first.
+    pub begins: fn(&str) -> bool,
+    /// Reads a file, called `name` in errors, plain or compressed with gzip.
+    ///
+    /// Errors: what it refuses; an option that it does not have or a value that is none.
+    pub read: ReadFormat,
+    /// Reads only how long tasks run, if that can be told from such a file.
+    pub times: Option<ReadTimes>,
+}
+
+/// Reads a file with options.
+pub type ReadFormat = fn(&mut dyn Read, &str, &dyn Table) -> Result<Imported, ReadError>;
+
+/// Reads the run times in a file, called `name` in errors, and what was left out of them.
+pub type ReadTimes = fn(&mut dyn Read, &str) -> Result<(Vec<Span>, Vec<String>), ReadError>;
+
+impl ImporterInfo {
+    /// The format that is called `name`.
+    pub fn of(name: &str) -> Option<&'static ImporterInfo> {
+        IMPORTERS.iter().find(|known| known.name == name || known.aliases.contains(&name))
+    }
+}
+
+/// What a file has become.
+#[derive(Clone, Debug)]
+pub enum Imported {
+    /// A list of tasks.
+    Tasks(TaskList),
+    /// A model, which has not been validated.
+    Model(Model),
+}
+
+/// Why a file was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReadError {
+    /// Its text.
+    Input(ImportError),
+    /// Its text, with the file's name.
+    List(CsvError),
+    /// How it is to be read.
+    Option(Refusal),
+}
+
+impl ReadError {
+    /// In a line, for the file that is called `name`.
+    pub fn of(&self, name: impl fmt::Display) -> String {
+        match self {
+            ReadError::Input(error) => format!("{name}: {error}"),
+            ReadError::List(error) => error.to_string(),
+            ReadError::Option(refusal) => refusal.to_string(),
+        }
+    }
+}
+
+impl From<ImportError> for ReadError {
+    fn from(error: ImportError) -> ReadError {
+        ReadError::Input(error)
+    }
+}
+
+/// An importer: the keys of its kind of load, and how files are read as these say.
+pub trait Importer: Keys + fmt::Debug {
+    /// What the format is called where files are imported.
+    const FORMAT: &'static str;
+    /// See [`ImporterInfo::endings`].
+    const ENDINGS: &'static [&'static str];
+    /// See [`ImporterInfo::times`].
+    const TIMES: Option<ReadTimes> = None;
+
+    /// The value of the key `file`.
+    fn file(&self) -> &FileName;
+
+    /// See [`ImporterInfo::begins`].
+    fn begins(text: &str) -> bool;
+
+    /// Reads a file, called `name` in errors, plain or compressed with gzip.
+    ///
+    /// Errors: what it refuses.
+    fn import(&self, input: &mut dyn Read, name: &str) -> Result<Imported, ReadError>;
+}
+
+fn load<I: Importer>(reader: &mut Reader<'_>) -> Result<LoadSpec, Refusal> {
+    let keys = I::read(reader)?;
+    let FileName(name) = keys.file();
+    reader.imported(name, &format!("{keys:?}"), &|mut bytes| keys.import(&mut bytes, name))
+}
+
+fn import<I: Importer>(
+    input: &mut dyn Read,
+    name: &str,
+    options: &dyn Table,
+) -> Result<Imported, ReadError> {
+    let keys: I = kinds::read_options(options, I::FORMAT).map_err(ReadError::Option)?;
+    keys.import(input, name)
+}
 
 /// Why an input was refused, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]

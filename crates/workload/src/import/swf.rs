@@ -15,7 +15,8 @@
 //! | 17, 18 preceding job, think time | counted in a warning |
 //! | 3, 6, 7, 9, 10, 13 to 16 | not used |
 
-use super::{ImportError, Lines, excerpt};
+use super::{ImportError, Imported, Importer, Lines, ReadError, ReadTimes, excerpt};
+use crate::kinds::{FileName, keys, words};
 use crate::model::{Model, ModelTask, Script};
 use crate::{NewTask, Op};
 use anysched_core::{Span, Time};
@@ -30,6 +31,54 @@ pub enum Processors {
     TaskEach,
     /// One task with the job's run time.
     OneTask,
+}
+
+words!(Processors {
+    Processors::TaskEach => "task-each",
+    Processors::OneTask => "one-task",
+});
+
+keys! {
+    /// The keys of a load that is a job log.
+    pub struct Swf {
+        /// The log, plain or compressed with gzip.
+        file: FileName = needed, eg "jobs.swf";
+        /// What becomes of a job on several processors: a task on each, or one task.
+        processors: Processors = "task-each", eg "one-task";
+    }
+}
+
+impl Importer for Swf {
+    const FORMAT: &'static str = "swf";
+    const ENDINGS: &'static [&'static str] = &[".swf", ".swf.gz"];
+    const TIMES: Option<ReadTimes> = Some(times);
+
+    fn file(&self) -> &FileName {
+        &self.file
+    }
+
+    fn begins(text: &str) -> bool {
+        let mut lines = text.lines().map(|line| line.trim_start_matches('\u{feff}').trim());
+        let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
+        first.is_some_and(|line| {
+            line.starts_with(';') || line.split_ascii_whitespace().count() == FIELDS
+        })
+    }
+
+    fn import(&self, input: &mut dyn Read, _: &str) -> Result<Imported, ReadError> {
+        Ok(Imported::Model(read(input, self.processors)?))
+    }
+}
+
+/// The run times of the jobs.
+fn times(input: &mut dyn Read, _: &str) -> Result<(Vec<Span>, Vec<String>), ReadError> {
+    let model = read(input, Processors::OneTask)?;
+    let ops = model.tasks.iter().flat_map(|task| &task.script.ops);
+    let runs = ops.filter_map(|op| match op {
+        Op::Run(span) => Some(*span),
+        _ => None,
+    });
+    Ok((runs.collect(), model.warnings))
 }
 
 /// The most tasks that a log may make.

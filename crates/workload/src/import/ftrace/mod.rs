@@ -22,7 +22,8 @@ mod tests;
 
 pub use replay::{Burst, Ended, Replay, Slot, Softirqs};
 
-use super::{ImportError, Lines, excerpt};
+use super::{ImportError, Imported, Importer, Lines, ReadError, ReadTimes, excerpt};
+use crate::kinds::{FileName, keys, words};
 use anysched_core::{CpuId, Span, Time};
 use line::{Fields, Line, Named};
 use std::collections::BTreeMap;
@@ -104,6 +105,57 @@ enum State {
     Ended,
     /// 64 means the one or the other, depending on the kernel.
     EndedOrParked,
+}
+
+words!(Softirqs {
+    Softirqs::ByEvidence => "by-evidence",
+    Softirqs::Task => "task",
+    Softirqs::Outside => "outside",
+});
+
+keys! {
+    /// The keys of a load that is a recording.
+    pub struct Trace {
+        /// The recording, plain or compressed with gzip.
+        file: FileName = needed, eg "recording.txt.gz";
+        /// Who wakes when a soft interrupt does: the running task, or timers and devices; or for
+        /// each woken task whichever its wake-ups speak for.
+        softirqs: Softirqs = "by-evidence", eg "task";
+    }
+}
+
+impl Importer for Trace {
+    const FORMAT: &'static str = "ftrace";
+    const ENDINGS: &'static [&'static str] = &[".txt", ".txt.gz"];
+    const TIMES: Option<ReadTimes> = Some(times);
+
+    fn file(&self) -> &FileName {
+        &self.file
+    }
+
+    fn begins(text: &str) -> bool {
+        text.contains("sched_switch") || text.starts_with("# tracer:")
+    }
+
+    fn import(&self, input: &mut dyn Read, _: &str) -> Result<Imported, ReadError> {
+        Ok(Imported::Model(Recording::read(input)?.replay(self.softirqs).model))
+    }
+}
+
+/// What tasks used of the CPU from a wake-up to a block or their end, however often they were
+/// preempted. What the end of the recording cuts is left out; what a task used before the
+/// recording began is not known and lacks in its first time.
+fn times(input: &mut dyn Read, _: &str) -> Result<(Vec<Span>, Vec<String>), ReadError> {
+    let replay = Recording::read(input)?.replay(Softirqs::ByEvidence);
+    let all = replay.bursts.iter().flatten();
+    let whole = all.clone().filter(|burst| burst.why != Ended::Cut);
+    let values: Vec<Span> = whole.map(|burst| burst.used).collect();
+    let cut = all.count() - values.len();
+    let mut notes = replay.model.warnings;
+    if cut > 0 {
+        notes.push(format!("{cut} bursts are cut by the end of the recording and left out"));
+    }
+    Ok((values, notes))
 }
 
 impl Recording {

@@ -44,7 +44,8 @@ mod build;
 mod tests;
 
 use super::json::{self, Kind, Member, Value, error_at};
-use super::{ImportError, excerpt, open};
+use super::{ImportError, Imported, Importer, ReadError, excerpt, open};
+use crate::kinds::{FileName, keys};
 use crate::model::Model;
 use crate::nearest::nearest;
 use crate::{Channel, Lock, Op};
@@ -58,6 +59,31 @@ const MAX_TEXT: u64 = 16 << 20;
 const MAX_OPS: u64 = 1 << 22;
 /// The most tasks that a file may start.
 const MAX_TASKS: u64 = 1 << 16;
+
+keys! {
+    /// The keys of a load that is a file of rt-app.
+    pub struct RtApp {
+        /// The file.
+        file: FileName = needed, eg "load.json";
+    }
+}
+
+impl Importer for RtApp {
+    const FORMAT: &'static str = "rt-app";
+    const ENDINGS: &'static [&'static str] = &[".json"];
+
+    fn file(&self) -> &FileName {
+        &self.file
+    }
+
+    fn begins(text: &str) -> bool {
+        text.contains("\"tasks\"") && !Model::begins(text)
+    }
+
+    fn import(&self, input: &mut dyn Read, _: &str) -> Result<Imported, ReadError> {
+        Ok(Imported::Model(read(input)?))
+    }
+}
 
 /// Reads a file, plain or compressed with gzip.
 ///

@@ -1,0 +1,104 @@
+//! What a load needs from a host, besides CPU time, sleeps, releases at given times and yields,
+//! which every host has.
+
+use crate::model::Model;
+use crate::{NewTask, Op};
+use anysched_core::Time;
+
+macro_rules! needs {
+    ($( $(#[$doc:meta])+ $need:ident = $words:literal; )+) => {
+        /// What a load needs, or what a host has.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Needs { $( $(#[$doc])+ pub $need: bool, )+ }
+
+        impl Needs {
+            /// Nothing but what every host has.
+            pub const NOTHING: Needs = Needs { $( $need: false, )+ };
+
+            /// Everything.
+            pub const ALL: Needs = Needs { $( $need: true, )+ };
+
+            /// What either needs.
+            pub fn or(self, other: Needs) -> Needs {
+                Needs { $( $need: self.$need | other.$need, )+ }
+            }
+
+            /// What a host does not have of it, in words.
+            pub fn lacking(self, host: Needs) -> impl Iterator<Item = &'static str> {
+                let all = [$( (self.$need && !host.$need, $words), )+];
+                all.into_iter().filter(|(lacks, _)| *lacks).map(|(_, words)| words)
+            }
+        }
+    };
+}
+
+needs! {
+    /// Tasks wake each other: [`Op::Wait`], [`Op::Signal`], [`Op::Notify`], [`Op::Broadcast`].
+    wakeups_between_tasks = "tasks that wake each other";
+    /// Tasks exclude each other: [`Op::Lock`], [`Op::Spin`], [`Op::Unlock`].
+    locks = "locks";
+    /// Tasks wait for each other at a point: [`Op::Meet`].
+    barriers = "barriers";
+    /// Tasks create others: [`Op::Spawn`].
+    spawning = "tasks that create others";
+    /// Tasks change themselves: [`Op::SetNice`], [`Op::SetAffinity`].
+    changes = "tasks that change their nice value or their CPUs";
+    /// Timers and devices wake tasks: [`Outside::Signal`](crate::Outside::Signal).
+    signals_from_outside = "signals from timers and devices";
+    /// Messages come from outside: [`Outside::Message`](crate::Outside::Message), [`Op::Reply`].
+    messages_from_outside = "messages from outside";
+    /// Messages go to other virtual machines and come back: [`Op::Send`].
+    messages_between_vms = "messages between virtual machines";
+    /// Tasks or their jobs have deadlines, for policies that go by them. Tasks do the same on a
+    /// host without them, but nothing tells whether they are in time.
+    deadlines = "deadlines";
+}
+
+impl Needs {
+    /// Nothing, but perhaps deadlines.
+    pub fn deadlines(deadlines: bool) -> Needs {
+        Needs { deadlines, ..Needs::NOTHING }
+    }
+
+    /// Whether tasks do anything with each other, with themselves or with what is outside.
+    pub fn interaction(self) -> bool {
+        Needs { deadlines: false, ..self } != Needs::NOTHING
+    }
+
+    /// What a task needs to do `op`.
+    pub fn of_op(op: &Op) -> Needs {
+        let mut needs = Needs::NOTHING;
+        match op {
+            Op::Wait(_) | Op::Signal(_) | Op::Notify(_) | Op::Broadcast(_) => {
+                needs.wakeups_between_tasks = true;
+            }
+            Op::Lock(_) | Op::Spin(_) | Op::Unlock(_) => needs.locks = true,
+            Op::Meet(_) => needs.barriers = true,
+            Op::Spawn(_) => needs.spawning = true,
+            Op::SetNice(_) | Op::SetAffinity(_) => needs.changes = true,
+            Op::Send(_) => needs.messages_between_vms = true,
+            Op::Reply(_) => needs.messages_from_outside = true,
+            Op::Release { deadline, .. } => {
+                needs.deadlines = deadline.is_some_and(|at| at != Time::NEVER);
+            }
+            Op::Run(_) | Op::Sleep(_) | Op::Yield | Op::Measure(_) | Op::Exit => {}
+        }
+        needs
+    }
+
+    /// What it needs to create a task.
+    pub fn of_task(task: &NewTask) -> Needs {
+        let deadline = task.deadline.is_some_and(|at| at != Time::NEVER);
+        Needs::deadlines(deadline || task.relative_deadline.is_some())
+    }
+
+    /// What the tasks and signals of a model need.
+    pub fn of_model(model: &Model) -> Needs {
+        let outside = Needs { signals_from_outside: !model.signals.is_empty(), ..Needs::NOTHING };
+        let tasks = model.tasks.iter().map(|task| {
+            let ops = task.script.ops.iter().map(Needs::of_op);
+            ops.fold(Needs::of_task(&task.new), Needs::or)
+        });
+        tasks.fold(outside, Needs::or)
+    }
+}

@@ -1,0 +1,267 @@
+//! Reading a load: its kind is looked up, its keys are read as the kind declares them.
+
+use super::given::{Place, Refusal, Table, hint};
+use super::key::{KeyInfo, Value};
+use super::source::{LoadSpec, Source};
+use super::{KINDS, kind};
+use crate::dist::Dist;
+use crate::generate::{Generator, SettingError};
+use crate::import::{Imported, ReadError};
+use std::sync::Arc;
+
+/// The files that loads name. Whoever runs experiments knows where they are, and reads and
+/// remembers them.
+pub trait Files {
+    /// The distribution that `text` describes, perhaps with the name of a file.
+    ///
+    /// Errors: it does not, or the file cannot be read.
+    fn dist(&mut self, text: &str) -> Result<Dist, Refusal>;
+
+    /// What `read` makes of the contents of the file `name`. `how` is what else that depends on:
+    /// a file that is read in the same way again need not be.
+    ///
+    /// Errors: the file cannot be read, `read` refuses it, or it has no tasks.
+    fn import(&mut self, name: &str, how: &str, read: &ReadFile<'_>) -> Result<Source, Refusal>;
+
+    /// Notes what is left out of a load, once.
+    fn warn(&mut self, warning: String);
+}
+
+/// Makes a load of the contents of a file.
+pub type ReadFile<'a> = dyn Fn(&[u8]) -> Result<Imported, ReadError> + 'a;
+
+/// A load that is being read.
+pub struct Reader<'a> {
+    table: &'a dyn Table,
+    /// What has these keys, in words.
+    what: String,
+    cpus: usize,
+    files: &'a mut dyn Files,
+}
+
+/// Keys that are read together: those of a kind, or those that several kinds have.
+pub trait Keys: Sized {
+    /// Those that it declares itself.
+    const OWN: &'static [KeyInfo];
+    /// Those that it shares with others.
+    const SHARED: &'static [KeyInfo];
+
+    /// Reads their values.
+    ///
+    /// Errors: one that is needed is not there, or a value is wrong.
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Refusal>;
+}
+
+/// The keys of a kind of load, and what becomes of their values. Generators whose parameters are
+/// the keys need nothing else.
+pub trait Kind: Keys {
+    /// The load.
+    ///
+    /// Errors: values that do not fit together, or to the machine.
+    fn load(self, reader: &mut Reader<'_>) -> Result<LoadSpec, Refusal>;
+}
+
+impl<G: Generator + Keys + 'static> Kind for G {
+    fn load(self, reader: &mut Reader<'_>) -> Result<LoadSpec, Refusal> {
+        reader.generated(self)
+    }
+}
+
+/// Reads a load for a machine of `cpus` CPUs.
+///
+/// Errors: no such kind, a key that the kind does not have, or a value that cannot be used.
+pub fn read(table: &dyn Table, cpus: usize, files: &mut dyn Files) -> Result<LoadSpec, Refusal> {
+    let names = KINDS.iter().map(|kind| kind.name);
+    let Some(given) = table.get("kind") else {
+        return Err(Refusal::new(Place::Table, "a load has no `kind`").help(hint("", names)));
+    };
+    let text = given.text("kind")?;
+    let kind = kind(text).ok_or_else(|| {
+        Refusal::value("kind", format!("no kind of load is called \"{text}\""))
+            .label("unknown kind")
+            .help(hint(&super::canonical(text), names))
+    })?;
+    let what = format!("a load of kind \"{}\"", kind.name);
+    let mut reader = Reader { table, what, cpus, files };
+    reader.refuse_unknown_keys(kind.keys().map(|key| key.name).chain(["kind"]))?;
+    (kind.read)(&mut reader)
+}
+
+/// Reads keys outside of an experiment: how a file of `format` is read. Those that have to be
+/// there are too.
+///
+/// Errors: a key that there is not, or a value that is none.
+pub(crate) fn read_options<T: Keys>(table: &dyn Table, format: &str) -> Result<T, Refusal> {
+    let what = format!("a file of format \"{format}\"");
+    let mut reader = Reader { table, what, cpus: 1, files: &mut NoFiles };
+    reader.refuse_unknown_keys(T::OWN.iter().chain(T::SHARED).map(|key| key.name))?;
+    T::read(&mut reader)
+}
+
+/// Where no key names a file that could be read.
+struct NoFiles;
+
+impl Files for NoFiles {
+    fn dist(&mut self, text: &str) -> Result<Dist, Refusal> {
+        Err(Refusal::new(Place::Table, format!("\"{text}\" is not read here")))
+    }
+    fn import(&mut self, name: &str, _: &str, _: &ReadFile<'_>) -> Result<Source, Refusal> {
+        Err(Refusal::new(Place::Table, format!("\"{name}\" is not read here")))
+    }
+    fn warn(&mut self, _: String) {}
+}
+
+impl Reader<'_> {
+    fn refuse_unknown_keys<'k>(
+        &self,
+        known: impl Iterator<Item = &'k str> + Clone,
+    ) -> Result<(), Refusal> {
+        let is_known = |key: &&str| known.clone().any(|known| known == *key);
+        let unknown = self.table.keys().into_iter().find(|key| !is_known(key));
+        unknown.map_or(Ok(()), |key| {
+            let message = format!("no key `{key}` in {}", self.what);
+            Err(Refusal::new(Place::Key(key.to_string()), message)
+                .label("unknown key")
+                .help(hint(key, known.clone())))
+        })
+    }
+
+    /// `key` has to be there and is not.
+    pub(super) fn lacks(&self, key: &KeyInfo) -> Refusal {
+        Refusal::new(Place::Table, format!("{} has no `{}`", self.what, key.name))
+            .label(format!("`{}` is missing", key.name))
+            .help(format!("for example `{}`", key.line()))
+    }
+
+    /// The value of `key`, or what holds without it.
+    pub(crate) fn key<T: Value>(&mut self, key: &KeyInfo) -> Result<T, Refusal> {
+        match self.table.get(key.name) {
+            Some(given) => T::read(&given, key, self),
+            None => T::absent(key, self),
+        }
+    }
+
+    /// The distribution that `text` describes, the value of `key` or what stands for it.
+    pub(crate) fn dist(&mut self, text: &str, key: &str) -> Result<Dist, Refusal> {
+        self.files.dist(text).map_err(|refusal| refusal.at(Place::Value(key.to_string())))
+    }
+
+    /// Whether a setting is right.
+    pub(crate) fn check(&self, result: Result<(), SettingError>) -> Result<(), Refusal> {
+        result.map_err(|SettingError { key, value, why }| {
+            Refusal::value(key, format!("`{key}` = {value} is not possible")).help(why)
+        })
+    }
+
+    /// The load that `generator` makes.
+    pub(crate) fn generated(
+        &mut self,
+        generator: impl Generator + 'static,
+    ) -> Result<LoadSpec, Refusal> {
+        self.check(generator.validate(self.cpus))?;
+        Ok(LoadSpec { source: Source::Generated(Arc::new(generator)), pings: None })
+    }
+
+    /// The load in the file `name`, the value of `file`, which `read` reads.
+    pub(crate) fn imported(
+        &mut self,
+        name: &str,
+        how: &str,
+        read: &ReadFile<'_>,
+    ) -> Result<LoadSpec, Refusal> {
+        let source = self.files.import(name, how, read);
+        let source = source.map_err(|refusal| refusal.at(Place::Value("file".to_string())))?;
+        let (tasks, cpus) = (source.bound_elsewhere(self.cpus), self.cpus);
+        if tasks > 0 {
+            self.files.warn(format!(
+                "{name}: {tasks} tasks are bound to CPUs that this machine of {cpus} does not \
+                 have; they may use all of it"
+            ));
+        }
+        Ok(LoadSpec { source, pings: None })
+    }
+}
+
+/// Declares the keys of a kind of load: a struct that is read from them. Of each key: what it
+/// does, its name and type, and behind `=`
+/// - `needed`, if it has to be there;
+/// - `"VALUE"`, its default,
+/// - `none "WORDS"`, what holds without it, or
+/// - `or "KEYS"`, if it or one of other keys has to be there; both for a type `Option`.
+///
+/// Then comes `eg "EXAMPLE"`, and if need be `in RANGE` of whole numbers, `unit "UNIT"`,
+/// `calibrated CALIBRATED`. Values are written without the quotes of TOML, items of lists between
+/// commas. `..settings: Settings;` before all keys adds those of another such struct.
+macro_rules! keys {
+    (
+        $(#[$struct_meta:meta])*
+        pub struct $name:ident {
+            $( ..$group:ident: $group_type:ty; )?
+            $(
+                $(#[doc = $doc:literal])+
+                $field:ident: $type:ty = $($how:ident)? $($text:literal)?, eg $example:literal
+                $(, in $range:expr)? $(, unit $unit:literal)? $(, calibrated $calibrated:expr)?;
+            )*
+        }
+    ) => {
+        $(#[$struct_meta])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $name {
+            $( /// What it has in common with others.
+            pub $group: $group_type, )?
+            $( $(#[doc = $doc])+ pub $field: $type, )*
+        }
+
+        impl $crate::kinds::Keys for $name {
+            const OWN: &'static [$crate::kinds::KeyInfo] = &[$(
+                $crate::kinds::reader::keys!(
+                    @info $field, $type, [$($how)? $($text)?], $example,
+                    [$($range)?] [$($unit)?] [$($calibrated)?] $($doc)+
+                ),
+            )*];
+            const SHARED: &'static [$crate::kinds::KeyInfo] =
+                $crate::kinds::reader::keys!(@shared $($group_type)?);
+
+            fn read(
+                reader: &mut $crate::kinds::Reader<'_>,
+            ) -> Result<$name, $crate::kinds::Refusal> {
+                Ok($name {
+                    $( $field: reader.key(&const {
+                        $crate::kinds::reader::keys!(
+                            @info $field, $type, [$($how)? $($text)?], $example,
+                            [$($range)?] [$($unit)?] [$($calibrated)?] $($doc)+
+                        )
+                    })?, )*
+                    $( $group: <$group_type as $crate::kinds::Keys>::read(reader)?, )?
+                })
+            }
+        }
+    };
+    (
+        @info $field:ident, $type:ty, [$($default:tt)+], $example:literal,
+        [$($range:expr)?] [$($unit:literal)?] [$($calibrated:expr)?] $($doc:literal)+
+    ) => {
+        $crate::kinds::KeyInfo {
+            name: stringify!($field),
+            takes: $crate::kinds::reader::keys!(@takes $type $(, $range)?),
+            unit: concat!($($unit)?),
+            default: $crate::kinds::reader::keys!(@default $($default)+),
+            example: $example,
+            help: concat!($($doc),+).trim_ascii(),
+            calibrated: $crate::kinds::reader::keys!(@option $($calibrated)?),
+        }
+    };
+    (@shared) => { &[] };
+    (@shared $type:ty) => { <$type as $crate::kinds::Keys>::OWN };
+    (@takes $type:ty) => { <$type as $crate::kinds::Value>::TAKES };
+    (@takes $type:ty, $range:expr) => {
+        <$type as $crate::kinds::Value>::TAKES.within($range)
+    };
+    (@default needed) => { $crate::kinds::Fallback::Needed };
+    (@default none $words:literal) => { $crate::kinds::Fallback::Words($words) };
+    (@default or $keys:literal) => { $crate::kinds::Fallback::Or($keys) };
+    (@default $text:literal) => { $crate::kinds::Fallback::Value($text) };
+    (@option) => { None };
+    (@option $value:expr) => { Some($value) };
+}
+pub(crate) use keys;

@@ -1,0 +1,128 @@
+//! A load that has been read: what each run builds its own from.
+
+use super::needs::Needs;
+use crate::dist::Dist;
+use crate::generate::{Echo, Generator, Ping, Settings};
+use crate::model::Model;
+use crate::tasks_csv::TaskList;
+use crate::{Load, Op, Port};
+use anysched_core::{CpuId, CpuSet, Time};
+use std::sync::Arc;
+
+/// A load as a file describes it.
+#[derive(Clone, Debug)]
+pub struct LoadSpec {
+    /// What makes it.
+    pub source: Source,
+    /// Whom it pings, if it does; `source` then has a port that leads nowhere yet.
+    pub pings: Option<Pings>,
+}
+
+/// A load that sends messages to another virtual machine.
+#[derive(Clone, Debug)]
+pub struct Pings {
+    /// The name of the other machine.
+    pub to: String,
+    /// How long a message takes, either way.
+    pub hop: anysched_core::Span,
+    /// CPU time for an answer.
+    pub(crate) answer: Dist,
+    pub(crate) ping: Ping,
+}
+
+impl Pings {
+    /// The load with messages that leave through `port`.
+    pub fn through(&self, port: Port) -> Source {
+        Source::Generated(Arc::new(Ping { port, ..self.ping.clone() }))
+    }
+
+    /// The load of the other machine, whose answers leave through `port`.
+    pub fn echo(&self, port: Port) -> Source {
+        let (settings, work) = (Settings::default(), self.answer.clone());
+        Source::Generated(Arc::new(Echo { settings, work, port }))
+    }
+}
+
+/// What makes a load. What was read from files is shared by all runs.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// Parameters.
+    Generated(Arc<dyn Generator>),
+    /// A list of tasks.
+    Tasks(Arc<TaskList>),
+    /// A model.
+    Model(Arc<Model>),
+}
+
+impl Source {
+    /// The load as the run with this seed has it, on a machine of `cpus` CPUs.
+    ///
+    /// Errors: it cannot be run there.
+    pub fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, String> {
+        Ok(match self {
+            Source::Generated(generator) => {
+                generator.build(seed, cpus).map_err(|error| error.to_string())?
+            }
+            Source::Tasks(tasks) => Box::new(TaskList::clone(tasks).into_load()),
+            Source::Model(model) => {
+                let load = Model::clone(model).into_load();
+                Box::new(load.map_err(|error| error.to_string())?)
+            }
+        })
+    }
+
+    /// Whether it never ends by itself, so that the run needs an end of its own.
+    pub fn endless(&self) -> bool {
+        match self {
+            Source::Generated(generator) => generator.endless(),
+            Source::Tasks(_) => false,
+            Source::Model(model) => {
+                let mut scripts = model.tasks.iter().map(|task| &task.script);
+                let repeats = scripts.any(|s| s.rounds == u64::MAX && s.repeat_from < s.ops.len());
+                model.until.is_none() && repeats
+            }
+        }
+    }
+
+    /// When its source ends it, whatever its tasks still do then.
+    pub fn until(&self) -> Option<Time> {
+        match self {
+            Source::Model(model) => model.until,
+            _ => None,
+        }
+    }
+
+    /// What it needs from a host.
+    pub fn needs(&self) -> Needs {
+        match self {
+            Source::Generated(generator) => generator.needs(),
+            Source::Tasks(tasks) => Needs {
+                deadlines: tasks.rows().iter().any(|row| row.deadline.is_some()),
+                ..Needs::NOTHING
+            },
+            Source::Model(model) => Needs::of_model(model),
+        }
+    }
+
+    /// How many of the tasks that a file has are at some time bound to none of `cpus` CPUs.
+    pub(crate) fn bound_elsewhere(&self, cpus: usize) -> usize {
+        let elsewhere = |set: &CpuSet| !(0..cpus).any(|cpu| set.contains(CpuId(cpu as u16)));
+        match self {
+            // Refused instead.
+            Source::Generated(_) => 0,
+            Source::Tasks(tasks) => {
+                tasks.rows().iter().filter(|row| elsewhere(&row.affinity)).count()
+            }
+            Source::Model(model) => {
+                let tasks = model.tasks.iter().filter(|task| {
+                    let later = task.script.ops.iter().filter_map(|op| match op {
+                        Op::SetAffinity(affinity) => Some(affinity),
+                        _ => None,
+                    });
+                    later.chain([&task.new.affinity]).any(elsewhere)
+                });
+                tasks.count()
+            }
+        }
+    }
+}
