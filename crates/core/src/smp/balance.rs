@@ -233,7 +233,7 @@ impl<Q: RunQueue> Smp<Q> {
     }
 
     fn is_hot(&self, task: TaskId, now: Time) -> bool {
-        now < self.tasks[task.index()].hot_until
+        now < self.tasks[task].hot_until
     }
 
     /// Lets `cpu`, whose runqueue has nothing for it, take a task from the busiest other runqueue,
@@ -324,7 +324,7 @@ impl<Q: RunQueue> Smp<Q> {
             let (hot_here, scanned) = (Cell::new(None), Cell::new(0));
             let fits = |task: TaskId| {
                 scanned.set(scanned.get() + 1);
-                let slot = &self.tasks[task.index()];
+                let slot = &self.tasks[task];
                 if !slot.affinity.contains(cpu) || self.is_promised(task) && slot.promise != cpu.0 {
                     return false;
                 }

@@ -13,7 +13,7 @@ use crate::{Cx, Off};
 impl<Q: RunQueue> Smp<Q> {
     /// Whether a CPU that runs nothing is about to pick because of `task`, which is ready.
     pub(super) fn is_promised(&self, task: TaskId) -> bool {
-        let cpu = self.tasks[task.index()].promise;
+        let cpu = self.tasks[task].promise;
         cpu != NO_CPU && self.promised[self.slot(CpuId(cpu))] == task.0
     }
 
@@ -22,7 +22,7 @@ impl<Q: RunQueue> Smp<Q> {
         let slot = self.slot(cpu);
         self.cpus[slot].told = true;
         self.promised[slot] = task.0;
-        self.tasks[task.index()].promise = cpu.0;
+        self.tasks[task].promise = cpu.0;
     }
 
     /// Kicks `cpu` once until it picks again.
@@ -52,7 +52,7 @@ impl<Q: RunQueue> Smp<Q> {
         queue: usize,
         near: CpuId,
     ) -> bool {
-        self.tasks[task.index()].promise = NO_CPU;
+        self.tasks[task].promise = NO_CPU;
         !self.idle.is_empty() && self.kick_one_of_idle(cx, task, queue, near)
     }
 
@@ -73,7 +73,7 @@ impl<Q: RunQueue> Smp<Q> {
     pub(super) fn kick_victim(&mut self, cx: &mut Cx<'_>, task: TaskId, queue: usize) {
         let mut victim: Option<(u64, CpuId)> = None;
         let at = at!(self, cx.now, queue);
-        let affinity = &self.tasks[task.index()].affinity;
+        let affinity = &self.tasks[task].affinity;
         for running in at.running {
             if running.told || running.task == NOBODY || !affinity.contains(running.cpu) {
                 continue;
@@ -105,7 +105,7 @@ impl<Q: RunQueue> Smp<Q> {
     ) {
         let usable = self.online.contains(cpu)
             && self.rule.serves(cpu, task)
-            && (self.restricted == 0 || self.tasks[task.index()].affinity.contains(cpu));
+            && (self.restricted == 0 || self.tasks[task].affinity.contains(cpu));
         if usable && !self.cpus[self.slot(cpu)].told {
             self.promise(task, cpu);
         } else {
@@ -135,13 +135,13 @@ impl<Q: RunQueue> Smp<Q> {
         task: TaskId,
         taken: Option<TaskId>,
     ) {
-        let Slot { state, queue, promise, .. } = self.tasks[task.index()];
+        let Slot { state, queue, promise, .. } = self.tasks[task];
         if state != State::Ready || promise != cpu.0 {
             return;
         }
         let queue = usize::from(queue);
         if let Some(taken) = taken.filter(|&taken| self.is_promised(taken)) {
-            let other = CpuId(self.tasks[taken.index()].promise);
+            let other = CpuId(self.tasks[taken].promise);
             if self.may_take(other, task, queue) {
                 self.promise(task, other);
                 return;
@@ -152,7 +152,7 @@ impl<Q: RunQueue> Smp<Q> {
 
     /// Whether the CPU that was told of `task` may still run it.
     pub(super) fn is_promised_allowed(&self, task: TaskId) -> bool {
-        let slot = &self.tasks[task.index()];
+        let slot = &self.tasks[task];
         self.is_promised(task) && slot.affinity.contains(CpuId(slot.promise))
     }
 }

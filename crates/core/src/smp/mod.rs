@@ -17,6 +17,7 @@ use crate::ids::{CpuId, CpuMask, CpuSet, TaskId};
 use crate::machine::Machine;
 use crate::neighbours::Neighbours;
 use crate::params::{ParamError, TaskParams};
+use crate::per_task::PerTask;
 use crate::registry::Policy;
 use crate::time::{Span, Time};
 use crate::{Arrival, Cx, Enqueue, Off, Pick, Scheduler};
@@ -277,7 +278,7 @@ pub struct Smp<Q> {
     promised: Vec<u32>,
     /// Runqueues with waiting tasks, by number; kept only when there are several.
     waiting: CpuMask,
-    tasks: Vec<Slot>,
+    tasks: PerTask<Slot>,
     /// Attached tasks that may not run everywhere.
     restricted: u32,
     /// For round-robin placement.
@@ -382,7 +383,7 @@ impl<Q: RunQueue> Smp<Q> {
             online: CpuMask::first(machine.cpus()),
             promised: alloc::vec![NOBODY; machine.cpus()],
             waiting: CpuMask::EMPTY,
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
             restricted: 0,
             next_queue: 0,
             neighbours: Neighbours::new(machine),
@@ -414,7 +415,7 @@ impl<Q: RunQueue> Smp<Q> {
 
     /// Whether `task` may run on some usable CPU of `queue`.
     fn may_enter(&self, task: TaskId, queue: usize) -> bool {
-        let affinity = &self.tasks[task.index()].affinity;
+        let affinity = &self.tasks[task].affinity;
         self.online_members(queue).any(|cpu| affinity.contains(cpu))
     }
 
@@ -454,7 +455,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// Puts `task` into `queue` and kicks whoever should run it.
     #[inline]
     fn enter(&mut self, cx: &mut Cx<'_>, task: TaskId, queue: usize, near: CpuId, entry: &Entry) {
-        let slot = &mut self.tasks[task.index()];
+        let slot = &mut self.tasks[task];
         slot.queue = queue as u16;
         slot.state = State::Ready;
         let at = at!(self, cx.now, queue);
@@ -477,7 +478,7 @@ impl<Q: RunQueue> Smp<Q> {
 
     /// Takes `task`, which waits, out of its runqueue so that it can enter another.
     fn take_out(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        let from = usize::from(self.tasks[task.index()].queue);
+        let from = usize::from(self.tasks[task].queue);
         self.rule.remove(&at!(self, cx.now, from), task, Removal::Move);
         self.touched(cx, from);
     }
@@ -485,7 +486,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// Moves `task`, which waits in one runqueue, to another.
     fn move_task(&mut self, cx: &mut Cx<'_>, task: TaskId, to: usize) {
         self.take_out(cx, task);
-        self.tasks[task.index()].queue = to as u16;
+        self.tasks[task].queue = to as u16;
         self.rule.push(&at!(self, cx.now, to), task, &Entry::because(Why::Moved));
         self.touched(cx, to);
     }
@@ -498,7 +499,7 @@ impl<Q: RunQueue> Smp<Q> {
             self.rule.pop(&at, cpu, |_| true)
         } else {
             let tasks = &self.tasks;
-            self.rule.pop(&at, cpu, |task| tasks[task.index()].affinity.contains(cpu))
+            self.rule.pop(&at, cpu, |task| tasks[task].affinity.contains(cpu))
         };
         self.touched(cx, queue);
         task
@@ -539,27 +540,25 @@ impl Entry {
 
 impl<Q: RunQueue> Scheduler for Smp<Q> {
     fn attach(&mut self, _: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, Slot::default());
-        }
+        self.tasks.grow(task, |_| Slot::default());
         self.restricted += u32::from(!params.affinity.is_all());
-        self.tasks[task.index()] = Slot { affinity: params.affinity.clone(), ..Slot::default() };
+        self.tasks[task] = Slot { affinity: params.affinity.clone(), ..Slot::default() };
         self.rule.attach(task, params);
     }
 
     fn detach(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        let slot = &self.tasks[task.index()];
+        let slot = &self.tasks[task];
         self.restricted -= u32::from(!slot.affinity.is_all());
         if slot.state == State::Delayed {
             let queue = usize::from(slot.queue);
             self.rule.remove(&at!(self, cx.now, queue), task, Removal::Dequeue);
         }
-        self.tasks[task.index()] = Slot::default();
+        self.tasks[task] = Slot::default();
         self.rule.detach(task);
     }
 
     fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
-        let slot = &mut self.tasks[task.index()];
+        let slot = &mut self.tasks[task];
         self.restricted -= u32::from(!slot.affinity.is_all());
         self.restricted += u32::from(!params.affinity.is_all());
         slot.affinity = params.affinity.clone();
@@ -604,7 +603,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
     fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, arrival: Arrival) {
         let by = arrival.from.and_then(|cpu| self.cpus[self.slot(cpu)].task());
         let entry = Entry::of(&arrival, by);
-        let slot = &self.tasks[task.index()];
+        let slot = &self.tasks[task];
         let near = match arrival.why {
             Enqueue::New => arrival.from.unwrap_or(CpuId(0)),
             Enqueue::Wakeup { prev, .. } | Enqueue::Resumed { prev } => prev,
@@ -624,9 +623,9 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
     }
 
     fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        let queue = usize::from(self.tasks[task.index()].queue);
+        let queue = usize::from(self.tasks[task].queue);
         self.rule.remove(&at!(self, cx.now, queue), task, Removal::Dequeue);
-        self.tasks[task.index()].state = State::Blocked;
+        self.tasks[task].state = State::Blocked;
         self.touched(cx, queue);
     }
 
@@ -647,7 +646,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         };
         self.idle.remove(cpu);
         self.cpus[slot] = Running { task: task.0, cpu, told: false, since: cx.now };
-        let state = &mut self.tasks[task.index()];
+        let state = &mut self.tasks[task];
         state.state = State::Running;
         state.cpu = cpu.0;
         let slice = self.rule.slice(&at!(self, cx.now, queue), task);
@@ -661,13 +660,13 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         let online = self.online.contains(cpu);
         self.rule.settle(&at!(self, cx.now, queue), task, ran, why);
         self.cpus[slot].task = NOBODY;
-        self.tasks[task.index()].hot_until = cx.now + self.params.cache_hot;
+        self.tasks[task].hot_until = cx.now + self.params.cache_hot;
         if !why.runnable() {
             let delayed = self.rule.leave(&at!(self, cx.now, queue), task, why);
             let state = if delayed { State::Delayed } else { State::Blocked };
-            self.tasks[task.index()].state = state;
+            self.tasks[task].state = state;
         } else if self.restricted == 0 && online || self.may_enter(task, queue) {
-            self.tasks[task.index()].state = State::Ready;
+            self.tasks[task].state = State::Ready;
             self.rule.push(&at!(self, cx.now, queue), task, &Entry::because(Why::Put(why)));
             self.touched(cx, queue);
             self.keep_or_kick(cx, task, queue, cpu, why);
@@ -718,7 +717,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-        sink("runqueue", i64::from(self.tasks[task.index()].queue));
+        sink("runqueue", i64::from(self.tasks[task].queue));
         self.rule.probe(task, sink);
     }
 

@@ -26,7 +26,7 @@ use anysched_core::queue::{Forest, Tree};
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Whereabouts, Why};
 use anysched_core::time::Span;
-use anysched_core::{Machine, Off, params};
+use anysched_core::{Machine, Off, PerTask, params};
 
 params! {
     /// Parameters of `cfs-arceos`.
@@ -42,7 +42,7 @@ pub struct CfsArceos {
     tick: Span,
     forest: Forest<(u64, u64)>,
     queues: Vec<Queue>,
-    tasks: Vec<Task>,
+    tasks: PerTask<Task>,
     /// How often a task has been queued.
     entries: u64,
 }
@@ -88,7 +88,7 @@ impl Policy for CfsArceos {
             tick: params.tick,
             forest: Forest::default(),
             queues: alloc::vec![Queue::default(); queues],
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
             entries: 0,
         })
     }
@@ -110,14 +110,12 @@ impl RunQueue for CfsArceos {
 
     fn attach(&mut self, task: TaskId, params: &TaskParams) {
         self.forest.attach(task);
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, Task::default());
-        }
-        self.tasks[task.index()] = Task { weight: params.weight, ..Task::default() };
+        self.tasks.grow(task, |_| Task::default());
+        self.tasks[task] = Task { weight: params.weight, ..Task::default() };
     }
 
     fn update(&mut self, _: &At<'_>, _: Whereabouts, task: TaskId, params: &TaskParams) {
-        let task = &mut self.tasks[task.index()];
+        let task = &mut self.tasks[task];
         if task.weight != params.weight {
             task.start_at(task.vruntime());
             task.weight = params.weight;
@@ -129,7 +127,7 @@ impl RunQueue for CfsArceos {
     fn push(&mut self, at: &At<'_>, id: TaskId, entry: &Entry) {
         let added = matches!(entry.why, Why::New | Why::Woken | Why::Moved);
         let queue = &mut self.queues[at.queue];
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         if added {
             task.start_at(queue.min_vruntime);
         }
@@ -164,7 +162,7 @@ impl RunQueue for CfsArceos {
     #[inline]
     fn tick(&mut self, at: &At<'_>, task: TaskId) -> bool {
         let queue = &self.queues[at.queue];
-        let task = &mut self.tasks[task.index()];
+        let task = &mut self.tasks[task];
         task.ticks += 1;
         !queue.tree.is_empty() && task.vruntime() > queue.min_vruntime
     }
@@ -183,7 +181,7 @@ impl RunQueue for CfsArceos {
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-        let task = &self.tasks[task.index()];
+        let task = &self.tasks[task];
         sink("vruntime_ticks", task.vruntime() as i64);
         sink("ticks", task.ticks as i64);
     }

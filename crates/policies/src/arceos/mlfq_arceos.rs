@@ -18,13 +18,13 @@
 
 use alloc::vec::Vec;
 
-use crate::textbook::mlfq::Levels;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
+use anysched_core::queue::Levels;
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Why};
 use anysched_core::time::Span;
-use anysched_core::{Machine, Off, params};
+use anysched_core::{Machine, Off, PerTask, params};
 
 params! {
     /// Parameters of `mlfq-arceos`.
@@ -58,7 +58,7 @@ pub struct MlfqArceos {
     queues: Levels,
     /// Per runqueue, the ticks until the next reset.
     until_reset: Vec<u32>,
-    tasks: Vec<Task>,
+    tasks: PerTask<Task>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +88,7 @@ impl Policy for MlfqArceos {
             yield_resets: params.yield_resets_allotment,
             wake_preempts: params.wake_preempts,
             until_reset: alloc::vec![params.reset_ticks; queues],
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
         })
     }
 }
@@ -132,7 +132,7 @@ impl MlfqArceos {
         self.queues.raise(at.queue);
         let running = at.running.iter().filter_map(Running::task);
         for task in running.chain(self.queues.iter(at.queue)) {
-            self.tasks[task.index()] = fresh;
+            self.tasks[task] = fresh;
         }
     }
 }
@@ -147,15 +147,12 @@ impl RunQueue for MlfqArceos {
     fn attach(&mut self, task: TaskId, _: &TaskParams) {
         self.queues.attach(task);
         let fresh = self.fresh(0);
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, fresh);
-        }
-        self.tasks[task.index()] = fresh;
+        self.tasks.set(task, fresh);
     }
 
     #[inline]
     fn push(&mut self, at: &At<'_>, id: TaskId, entry: &Entry) {
-        let mut task = self.tasks[id.index()];
+        let mut task = self.tasks[id];
         match entry.why {
             Why::Put(Off::NotRun) | Why::Resumed => {}
             Why::New | Why::Woken | Why::Moved => task.interrupted = false,
@@ -169,7 +166,7 @@ impl RunQueue for MlfqArceos {
                 }
             }
         }
-        self.tasks[id.index()] = task;
+        self.tasks[id] = task;
         if task.interrupted || entry.why == Why::Put(Off::NotRun) {
             self.queues.push_front(at.queue, task.level, id);
         } else {
@@ -183,7 +180,7 @@ impl RunQueue for MlfqArceos {
     }
 
     fn remove(&mut self, at: &At<'_>, task: TaskId, _: Removal) {
-        self.queues.remove(at.queue, self.tasks[task.index()].level, task);
+        self.queues.remove(at.queue, self.tasks[task].level, task);
     }
 
     #[inline]
@@ -200,7 +197,7 @@ impl RunQueue for MlfqArceos {
                 return true;
             }
         }
-        let remain = &mut self.tasks[task.index()].remain;
+        let remain = &mut self.tasks[task].remain;
         *remain = remain.saturating_sub(1);
         *remain == 0
     }
@@ -211,8 +208,8 @@ impl RunQueue for MlfqArceos {
 
     #[inline]
     fn preempts(&mut self, _: &At<'_>, task: TaskId, running: &Running) -> Option<u64> {
-        let level = self.tasks[running.task()?.index()].level;
-        let higher = level.checked_sub(self.tasks[task.index()].level)?;
+        let level = self.tasks[running.task()?].level;
+        let higher = level.checked_sub(self.tasks[task].level)?;
         (self.wake_preempts && higher > 0).then_some(higher as u64)
     }
 
@@ -226,7 +223,7 @@ impl RunQueue for MlfqArceos {
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-        let task = &self.tasks[task.index()];
+        let task = &self.tasks[task];
         sink("level", task.level as i64);
         sink("slice_left_ticks", i64::from(task.remain));
     }

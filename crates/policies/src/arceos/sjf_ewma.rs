@@ -20,7 +20,7 @@ use anysched_core::queue::{Forest, Tree};
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Why};
 use anysched_core::time::Span;
-use anysched_core::{Machine, Off, params};
+use anysched_core::{Ewma, Machine, Off, PerTask, params};
 
 params! {
     /// Parameters of `sjf-ewma`.
@@ -34,27 +34,6 @@ params! {
     }
 }
 
-/// An exponentially weighted moving average in integers: the latest sample has the weight
-/// `num / 2^log2_den`, at most 1.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ewma {
-    pub(crate) num: u32,
-    pub(crate) log2_den: u32,
-}
-
-impl Ewma {
-    /// The weight in ArceOS, 1/16.
-    pub(crate) const ARCEOS: Ewma = Ewma { num: 1, log2_den: 4 };
-
-    /// The average after `sample`. It lies between the two, because rounding towards −∞ takes a
-    /// step down at most as far as the sample and one up less far.
-    #[inline]
-    pub(crate) fn after(self, average: Span, sample: Span) -> Span {
-        let step = (i128::from(sample.0) - i128::from(average.0)) * i128::from(self.num);
-        Span((i128::from(average.0) + (step >> self.log2_den)) as u64)
-    }
-}
-
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub struct SjfEwma {
@@ -62,7 +41,7 @@ pub struct SjfEwma {
     initial: Span,
     forest: Forest<(Span, u64)>,
     queues: Vec<Tree>,
-    tasks: Vec<Task>,
+    tasks: PerTask<Task>,
     arrivals: u64,
 }
 
@@ -91,7 +70,7 @@ impl Policy for SjfEwma {
             initial: params.initial_expected,
             forest: Forest::default(),
             queues: alloc::vec![Tree::default(); queues],
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
             arrivals: 0,
         })
     }
@@ -105,15 +84,12 @@ impl RunQueue for SjfEwma {
     fn attach(&mut self, task: TaskId, _: &TaskParams) {
         self.forest.attach(task);
         let fresh = Task { expected: self.initial, ran: Span::ZERO, arrival: 0 };
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, fresh);
-        }
-        self.tasks[task.index()] = fresh;
+        self.tasks.set(task, fresh);
     }
 
     #[inline]
     fn push(&mut self, at: &At<'_>, id: TaskId, entry: &Entry) {
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         match entry.why {
             Why::New | Why::Woken => {
                 task.arrival = self.arrivals;
@@ -129,7 +105,7 @@ impl RunQueue for SjfEwma {
     #[inline]
     fn pop(&mut self, at: &At<'_>, _: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         let task = self.forest.pop_first_fit(&mut self.queues[at.queue], fits)?;
-        self.tasks[task.index()].ran = Span::ZERO;
+        self.tasks[task].ran = Span::ZERO;
         Some(task)
     }
 
@@ -139,7 +115,7 @@ impl RunQueue for SjfEwma {
 
     #[inline]
     fn charge(&mut self, _: &At<'_>, task: TaskId, ran: Span) {
-        self.tasks[task.index()].ran += ran;
+        self.tasks[task].ran += ran;
     }
 
     #[inline]
@@ -157,7 +133,7 @@ impl RunQueue for SjfEwma {
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-        let task = &self.tasks[task.index()];
+        let task = &self.tasks[task];
         sink("expected_ns", i64::try_from(task.expected.0).unwrap_or(i64::MAX));
         sink("arrival", task.arrival as i64);
     }

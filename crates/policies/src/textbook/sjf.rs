@@ -13,14 +13,13 @@
 
 use alloc::vec::Vec;
 
-use crate::arceos::sjf_ewma::Ewma;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Forest, Tree};
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Why};
 use anysched_core::time::Span;
-use anysched_core::{Machine, Off, choice, params};
+use anysched_core::{Ewma, Machine, Off, PerTask, choice, params};
 
 choice! {
     /// What makes a job short.
@@ -47,7 +46,7 @@ pub struct ShortestFirst<const PREEMPTIVE: bool> {
     by: Key,
     forest: Forest<(Span, u64)>,
     queues: Vec<Tree>,
-    tasks: Vec<Task>,
+    tasks: PerTask<Task>,
     /// How often a task has been queued.
     entries: u64,
 }
@@ -101,7 +100,7 @@ impl<const PREEMPTIVE: bool> Policy for ShortestFirst<PREEMPTIVE> {
             by: params.key,
             forest: Forest::default(),
             queues: alloc::vec![Tree::default(); queues],
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
             entries: 0,
         })
     }
@@ -116,15 +115,12 @@ impl<const PREEMPTIVE: bool> RunQueue for ShortestFirst<PREEMPTIVE> {
 
     fn attach(&mut self, task: TaskId, _: &TaskParams) {
         self.forest.attach(task);
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, Task::default());
-        }
-        self.tasks[task.index()] = Task::default();
+        self.tasks.set(task, Task::default());
     }
 
     #[inline]
     fn push(&mut self, at: &At<'_>, id: TaskId, entry: &Entry) {
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         match entry.why {
             Why::New | Why::Woken => task.begin(entry.burst),
             Why::Put(Off::Yielded) if !task.known => {
@@ -155,11 +151,11 @@ impl<const PREEMPTIVE: bool> RunQueue for ShortestFirst<PREEMPTIVE> {
 
     #[inline]
     fn charge(&mut self, _: &At<'_>, task: TaskId, ran: Span) {
-        self.tasks[task.index()].used += ran;
+        self.tasks[task].used += ran;
     }
 
     fn leave(&mut self, _: &At<'_>, task: TaskId, _: Off) -> bool {
-        self.tasks[task.index()].learn();
+        self.tasks[task].learn();
         false
     }
 
@@ -171,8 +167,8 @@ impl<const PREEMPTIVE: bool> RunQueue for ShortestFirst<PREEMPTIVE> {
     #[inline]
     fn preempts(&mut self, at: &At<'_>, task: TaskId, running: &Running) -> Option<u64> {
         let uncharged = at.now.since(running.since());
-        let rival = self.tasks[running.task()?.index()].key(self.by, uncharged);
-        let margin = rival.saturating_sub(self.tasks[task.index()].key(self.by, Span::ZERO));
+        let rival = self.tasks[running.task()?].key(self.by, uncharged);
+        let margin = rival.saturating_sub(self.tasks[task].key(self.by, Span::ZERO));
         (margin > Span::ZERO).then_some(margin.0)
     }
 
@@ -186,7 +182,7 @@ impl<const PREEMPTIVE: bool> RunQueue for ShortestFirst<PREEMPTIVE> {
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-        let task = &self.tasks[task.index()];
+        let task = &self.tasks[task];
         let ns = |span: Span| i64::try_from(span.0).unwrap_or(i64::MAX);
         sink("need_ns", ns(task.need));
         sink("left_ns", ns(task.need.saturating_sub(task.used)));

@@ -105,7 +105,7 @@ impl Rig {
     }
 
     fn set_credit(&mut self, task: u32, us: i64) {
-        self.policy.tasks[task as usize].credit = us * 1_000;
+        self.policy.tasks[TaskId(task)].credit = us * 1_000;
     }
 
     /// Lets slices of CPU 0 end until `until`; who ran and for how many us.

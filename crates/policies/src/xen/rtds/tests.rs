@@ -260,12 +260,12 @@ fn idle_cpus_are_kicked_the_own_one_first_and_then_the_least_urgent() {
     let mut rig = Rig::new(3, &[]);
     let kicked = |rig: &mut Rig| drive::kicked(&mut rig.kicks);
     rig.attach(0, &of(4, 10));
-    rig.policy.tasks[0].cpu = CpuId(1);
+    rig.policy.tasks[TaskId(0)].cpu = CpuId(1);
     rig.wake(0);
     assert_eq!(kicked(&mut rig), [1]);
     // CPU 1 has been kicked for another.
     rig.attach(1, &of(4, 40));
-    rig.policy.tasks[1].cpu = CpuId(1);
+    rig.policy.tasks[TaskId(1)].cpu = CpuId(1);
     rig.wake(1);
     assert_eq!(kicked(&mut rig), [2]);
     rig.create(2, &of(4, 20));
