@@ -52,6 +52,7 @@ pub mod machine;
 pub mod neighbours;
 pub mod params;
 pub mod per_task;
+pub mod promise;
 pub mod queue;
 pub mod recorder;
 pub mod registry;
@@ -112,6 +113,15 @@ impl<'a> Cx<'a> {
     #[inline]
     pub fn kick(&mut self, cpu: CpuId) {
         self.kicks.insert(cpu);
+    }
+
+    /// A task that stays ready has left `cpu` as `why`: kicks `cpu` if that undid a pick, since it
+    /// is not known whether the host tries again by itself.
+    #[inline]
+    pub fn kick_if_undone(&mut self, cpu: CpuId, why: Off) {
+        if why == Off::NotRun {
+            self.kick(cpu);
+        }
     }
 }
 

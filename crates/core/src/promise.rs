@@ -90,12 +90,7 @@ impl Promises {
         None
     }
 
-    fn pass_over(
-        &mut self,
-        cpu: CpuId,
-        task: TaskId,
-        taken: Option<TaskId>,
-    ) -> Option<PassedOver> {
+    fn pass_over(&mut self, cpu: CpuId, task: TaskId, taken: Option<TaskId>) -> Option<PassedOver> {
         let freed = taken.and_then(|taken| self.release(taken));
         (self.cpus[task] == cpu.0).then_some(PassedOver { task, freed })
     }
@@ -110,7 +105,8 @@ mod tests {
 
     fn promises() -> Promises {
         let mut promises = Promises::new(3);
-        [A, B].map(|task| promises.attach(task));
+        promises.attach(A);
+        promises.attach(B);
         promises
     }
 

@@ -325,7 +325,8 @@ impl<Q: RunQueue> Smp<Q> {
             let fits = |task: TaskId| {
                 scanned.set(scanned.get() + 1);
                 let slot = &self.tasks[task];
-                if !slot.affinity.contains(cpu) || self.is_promised(task) && slot.promise != cpu.0 {
+                let promised = self.promises.cpu(task).is_some_and(|other| other != cpu);
+                if promised || !slot.affinity.contains(cpu) {
                     return false;
                 }
                 if !shares_caches && self.is_hot(task, cx.now) {
@@ -470,7 +471,7 @@ impl<Q: RunQueue> Smp<Q> {
             let any_allowed = Cell::new(false);
             while moved < MOST_MOVED && left > 0 {
                 let fits = |task: TaskId| {
-                    if !self.may_enter(task, to) || self.is_promised(task) {
+                    if !self.may_enter(task, to) || self.promises.cpu(task).is_some() {
                         return false;
                     }
                     any_allowed.set(true);

@@ -18,6 +18,7 @@ use crate::machine::Machine;
 use crate::neighbours::Neighbours;
 use crate::params::{ParamError, TaskParams};
 use crate::per_task::PerTask;
+use crate::promise::Promises;
 use crate::registry::Policy;
 use crate::time::{Span, Time};
 use crate::{Arrival, Cx, Enqueue, Off, Pick, Scheduler};
@@ -273,9 +274,8 @@ pub struct Smp<Q> {
     /// CPUs that run nothing and will not pick unless they are kicked.
     idle: CpuMask,
     online: CpuMask,
-    /// Per CPU (by its place in `cpus`) that runs nothing but will pick, the task on whose account
-    /// it was kicked; [`NOBODY`] if there is none. Another CPU leaves that task to it.
-    promised: Vec<u32>,
+    /// CPUs that run nothing but will pick, and the tasks on whose account; see [`kick`].
+    promises: Promises,
     /// Runqueues with waiting tasks, by number; kept only when there are several.
     waiting: CpuMask,
     tasks: PerTask<Slot>,
@@ -297,12 +297,8 @@ struct Slot {
     queue: u16,
     /// The CPU it last ran on.
     cpu: u16,
-    /// The CPU that was told of it when it last became ready; see [`kick`].
-    promise: u16,
     state: State,
 }
-
-const NO_CPU: u16 = u16::MAX;
 
 impl Default for Slot {
     fn default() -> Slot {
@@ -311,7 +307,6 @@ impl Default for Slot {
             hot_until: Time::ZERO,
             queue: 0,
             cpu: 0,
-            promise: NO_CPU,
             state: State::Blocked,
         }
     }
@@ -381,7 +376,7 @@ impl<Q: RunQueue> Smp<Q> {
             slot_of,
             idle: CpuMask::first(machine.cpus()),
             online: CpuMask::first(machine.cpus()),
-            promised: alloc::vec![NOBODY; machine.cpus()],
+            promises: Promises::new(machine.cpus()),
             waiting: CpuMask::EMPTY,
             tasks: PerTask::new(),
             restricted: 0,
@@ -541,6 +536,7 @@ impl Entry {
 impl<Q: RunQueue> Scheduler for Smp<Q> {
     fn attach(&mut self, _: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
         self.tasks.grow(task, |_| Slot::default());
+        self.promises.attach(task);
         self.restricted += u32::from(!params.affinity.is_all());
         self.tasks[task] = Slot { affinity: params.affinity.clone(), ..Slot::default() };
         self.rule.attach(task, params);

@@ -1,7 +1,7 @@
 //! Placement: which runqueue a task enters, and which idle CPU is told of it.
 
 use super::At;
-use super::{Entry, NO_CPU, Place, Removal, RunQueue, Smp, State, Why, at};
+use super::{Entry, Place, Removal, RunQueue, Smp, State, Why, at};
 use crate::ids::{CpuId, CpuSet, TaskId};
 use crate::machine::Level;
 use crate::{Arrival, Cx, Enqueue, Off};
@@ -244,7 +244,8 @@ impl<Q: RunQueue> Smp<Q> {
         why: Off,
     ) {
         let slot = &mut self.tasks[task];
-        (slot.state, slot.queue, slot.promise) = (State::Ready, queue as u16, NO_CPU);
+        (slot.state, slot.queue) = (State::Ready, queue as u16);
+        self.promises.release(task);
         self.rule.push(&at!(self, cx.now, queue), task, &Entry::because(Why::Put(why)));
         let to = self.choose_queue(task, None, cpu);
         self.rule.remove(&at!(self, cx.now, queue), task, Removal::Move);

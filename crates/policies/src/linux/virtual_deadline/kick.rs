@@ -1,13 +1,13 @@
 //! Kicks: which CPU is told that a task is ready.
 //!
-//! As in [`Smp`](anysched_core::Smp), each task that waits while an idle CPU could run it is *promised* to
-//! a CPU that is about to pick; one that picks another task than the one that it was told of hands
-//! that on.
+//! As in [`Smp`](anysched_core::Smp), each task that waits while an idle CPU could run it is
+//! [promised](anysched_core::promise) to a CPU that is about to pick.
 
-use super::{NO_CPU, Place, VirtualDeadlines};
+use super::{Place, VirtualDeadlines};
 use anysched_core::Cx;
 use anysched_core::ids::{CpuId, CpuMask, TaskId};
 use anysched_core::machine::Level;
+use anysched_core::promise::PassedOver;
 use anysched_core::queue::NONE;
 use anysched_core::time::Time;
 
@@ -45,38 +45,14 @@ impl<Of> VirtualDeadlines<Of> {
     pub(crate) fn stand_in(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId) {
         self.tell(cx, cpu);
         self.stand(cpu, self.tasks[task].deadline);
-        if self.cpus[cpu.index()].running == NONE && self.cpus[cpu.index()].promised == NONE {
-            self.promise(task, cpu);
+        if self.cpus[cpu.index()].running == NONE && !self.promises.is_promised(cpu) {
+            self.promises.promise(task, cpu);
         }
-    }
-
-    /// Notes that `cpu`, which runs nothing and will pick, does so on account of `task`.
-    pub(crate) fn promise(&mut self, task: TaskId, cpu: CpuId) {
-        self.release(task);
-        self.cpus[cpu.index()].promised = task.0;
-        self.tasks[task].promise = cpu.0;
-    }
-
-    /// No CPU will pick on account of `task`. Returns which would have.
-    pub(crate) fn release(&mut self, task: TaskId) -> Option<CpuId> {
-        let held = self.is_promised(task);
-        let cpu = core::mem::replace(&mut self.tasks[task].promise, NO_CPU);
-        if !held {
-            return None;
-        }
-        self.cpus[usize::from(cpu)].promised = NONE;
-        Some(CpuId(cpu))
-    }
-
-    fn is_promised(&self, task: TaskId) -> bool {
-        let cpu = self.tasks[task].promise;
-        cpu != NO_CPU && self.cpus[usize::from(cpu)].promised == task.0
     }
 
     /// Whether the CPU that was told of `task` may still run it.
     pub(crate) fn is_promised_allowed(&self, task: TaskId) -> bool {
-        let known = &self.tasks[task];
-        self.is_promised(task) && known.affinity.contains(CpuId(known.promise))
+        self.promises.cpu(task).is_some_and(|cpu| self.tasks[task].affinity.contains(cpu))
     }
 
     /// Kicks an idle CPU of `group` for `task`, which waits there. Returns whether there was one.
@@ -195,24 +171,18 @@ impl<Of> VirtualDeadlines<Of> {
     /// `cpu` has picked `taken`, or goes away. If it was to pick because of another task and that
     /// still waits, another CPU takes its place: the one that was to run `taken`, else an idle one.
     pub(crate) fn hand_on(&mut self, cx: &mut Cx<'_>, cpu: CpuId, taken: Option<TaskId>) {
-        let promised = core::mem::replace(&mut self.cpus[cpu.index()].promised, NONE);
-        let free = taken.and_then(|taken| self.release(taken));
-        if promised == NONE || taken == Some(TaskId(promised)) {
-            return;
-        }
-        let task = TaskId(promised);
+        let Some(PassedOver { task, freed }) = self.promises.settle(cpu, taken) else { return };
         let known = &self.tasks[task];
         let Place::Group(group) = known.place else { return };
-        if known.promise != cpu.0 {
-            return;
+        let group = usize::from(group);
+        if let Some(freed) = freed
+            && self.group_of(freed) == group
+            && self.online.contains(freed)
+            && known.affinity.contains(freed)
+        {
+            return self.promises.promise(task, freed);
         }
-        if let Some(other) = free {
-            let serves = self.group_of(other) == usize::from(group);
-            if serves && self.online.contains(other) && known.affinity.contains(other) {
-                return self.promise(task, other);
-            }
-        }
-        self.tasks[task].promise = NO_CPU;
-        self.kick_idle(cx, task, usize::from(group));
+        self.promises.release(task);
+        self.kick_idle(cx, task, group);
     }
 }

@@ -41,6 +41,7 @@ use self::queue::Group;
 use anysched_core::ids::{CpuId, CpuMask, CpuSet, TaskId};
 use anysched_core::neighbours::{Idleness, Neighbours};
 use anysched_core::params::{NICE_WEIGHTS, ParamError, TaskParams};
+use anysched_core::promise::Promises;
 use anysched_core::queue::{Forest, Links, NONE, Tree};
 use anysched_core::time::{Span, Time};
 use anysched_core::{Arrival, Cx, Enqueue, Machine, Off, PerTask, Pick, Scheduler};
@@ -116,7 +117,8 @@ pub struct VirtualDeadlines<Of> {
     pub(crate) waiting: usize,
     /// Attached tasks that may not run everywhere.
     restricted: usize,
-    pub(crate) balancer: Balancer,
+    promises: Promises,
+    balancer: Balancer,
     of: PhantomData<Of>,
 }
 
@@ -136,11 +138,7 @@ pub(crate) struct Task {
     place: Place,
     /// It was preempted on its CPU, which should have it again.
     sticky: bool,
-    /// The CPU that runs nothing and will pick on its account, if there is one.
-    promise: u16,
 }
-
-const NO_CPU: u16 = u16::MAX;
 
 const NEW_TASK: Task = Task {
     affinity: CpuSet::All,
@@ -150,7 +148,6 @@ const NEW_TASK: Task = Task {
     cpu: 0,
     place: Place::Away,
     sticky: false,
-    promise: NO_CPU,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,8 +168,6 @@ pub(crate) struct Cpu {
     running: u32,
     /// It has been kicked, or its task has been taken off, and it has not picked since.
     told: bool,
-    /// The task on whose account it will pick; [`NONE`] if there is none or it runs something.
-    promised: u32,
     /// The task that was last preempted here.
     sticky: u32,
     /// Woken tasks that are to run here.
@@ -202,7 +197,6 @@ impl<Of> VirtualDeadlines<Of> {
                 slot: slot as u16,
                 running: NONE,
                 told: false,
-                promised: NONE,
                 sticky: NONE,
                 high: Tree::default(),
                 last_tick: Time::ZERO,
@@ -223,6 +217,7 @@ impl<Of> VirtualDeadlines<Of> {
             online: CpuMask::first(machine.cpus()),
             waiting: 0,
             restricted: 0,
+            promises: Promises::new(machine.cpus()),
             balancer,
             of: PhantomData,
         }
@@ -246,7 +241,7 @@ impl<Of> VirtualDeadlines<Of> {
         let rr_interval = self.rules.rr_interval;
         let diff = |ratio: u32| rr_interval.scaled(u64::from(ratio), 128);
         let Task { place, ratio, deadline, .. } = self.tasks[task];
-        let promise = self.release(task);
+        let promise = self.promises.release(task);
         self.take_out(cx, task);
         let start = deadline.0.saturating_sub(diff(old).0);
         self.tasks[task].deadline = Time(start) + diff(ratio);
@@ -255,7 +250,7 @@ impl<Of> VirtualDeadlines<Of> {
             Place::Group(group) => {
                 self.push(cx, task, usize::from(group));
                 if let Some(cpu) = promise {
-                    self.promise(task, cpu);
+                    self.promises.promise(task, cpu);
                 }
             }
             Place::Away | Place::Running => {}
@@ -420,6 +415,7 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
         self.tasks.grow(task, |_| NEW_TASK);
         self.forest.attach(task);
         self.links.attach(task);
+        self.promises.attach(task);
         self.restricted += usize::from(!params.affinity.is_all());
         self.tasks[task] =
             Task { affinity: params.affinity.clone(), ratio: ratio_of(params.weight), ..NEW_TASK };
@@ -503,7 +499,7 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
     }
 
     fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        self.release(task);
+        self.promises.release(task);
         self.take_out(cx, task);
     }
 
@@ -556,14 +552,11 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
             }
             self.push(cx, task, group);
             if usable && !was_told {
-                self.promise(task, cpu);
+                self.promises.promise(task, cpu);
             } else {
                 self.kick_idle(cx, task, group);
             }
-            if why == Off::NotRun {
-                // Whether the host tries again by itself is not known.
-                cx.kick(cpu);
-            }
+            cx.kick_if_undone(cpu, why);
         }
         if !online {
             return self.stand(cpu, Time::ZERO);

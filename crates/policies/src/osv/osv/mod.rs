@@ -548,9 +548,8 @@ impl Scheduler for Osv {
                 None => {}
             }
         }
-        if why == Off::NotRun && self.cpus[index].online {
-            // Whether the host tries again by itself is not known.
-            cx.kick(cpu);
+        if self.cpus[index].online {
+            cx.kick_if_undone(cpu, why);
         }
     }
 

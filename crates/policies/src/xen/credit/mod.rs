@@ -569,10 +569,7 @@ impl Scheduler for Credit {
             if let Current::Vcpu(stint) = &mut pcpu.current {
                 stint.put = Some(why);
             }
-            if why == Off::NotRun {
-                // Whether the host tries again by itself is not known.
-                cx.kick(cpu);
-            }
+            cx.kick_if_undone(cpu, why);
             return;
         }
         pcpu.current = gone;
