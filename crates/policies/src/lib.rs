@@ -12,9 +12,6 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-#[cfg(test)]
-mod drive;
-
 use anysched_core::registry::PolicyInfo;
 
 anysched_core::policies! {

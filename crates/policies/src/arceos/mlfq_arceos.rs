@@ -232,10 +232,11 @@ impl RunQueue for MlfqArceos {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::{Drive, ms, play, times};
     use anysched_core::Scheduler;
+    use anysched_core::Smp;
+    use anysched_oracle::drive::{Drive, ms, play, times};
 
-    fn state(drive: &Drive<MlfqArceos>, task: u32) -> (i64, i64) {
+    fn state(drive: &Drive<Smp<MlfqArceos>>, task: u32) -> (i64, i64) {
         (drive.probe(task, "level"), drive.probe(task, "slice_left_ticks"))
     }
 
@@ -267,7 +268,7 @@ mod tests {
     fn whoever_yields_in_time_never_sinks() {
         for (resets, expected) in [("true", (1, 2)), ("false", (1, 1))] {
             let settings = [("yield_resets_allotment", resets)];
-            let mut drive = Drive::<MlfqArceos>::new("1", &settings);
+            let mut drive = Drive::<Smp<MlfqArceos>>::rule("1", &settings);
             drive.create(0, None);
             drive.pick(0);
             drive.kicked();
@@ -287,7 +288,7 @@ mod tests {
 
     #[test]
     fn blocking_keeps_level_and_ticks_and_preemption_renews_them() {
-        let mut drive = Drive::<MlfqArceos>::new("1", &[]);
+        let mut drive = Drive::<Smp<MlfqArceos>>::rule("1", &[]);
         drive.create(0, None);
         drive.pick(0);
         drive.tick(0, ms(10));
@@ -297,10 +298,10 @@ mod tests {
         drive.pick(0);
         drive.tick(0, ms(10));
         drive.put(0, 0, Span::ZERO, Off::Blocked);
-        drive.wake(0, None);
+        drive.wake(0);
         assert_eq!(state(&drive, 0), (1, 1));
         // To the second level with task 1 too: it is behind task 0, which is preempted.
-        drive.wake(1, None);
+        drive.wake(1);
         drive.pick(0);
         drive.tick(1, ms(10));
         drive.put(0, 1, Span::ZERO, Off::Preempted);
@@ -318,7 +319,7 @@ mod tests {
     #[test]
     fn a_reset_returns_all_to_the_top_and_loses_nobody() {
         let settings = [("reset_ticks", "4"), ("levels", "3")];
-        let mut drive = Drive::<MlfqArceos>::new("1", &settings);
+        let mut drive = Drive::<Smp<MlfqArceos>>::rule("1", &settings);
         (0..4).for_each(|task| drive.create(task, None));
         for task in 0..3 {
             assert_eq!(drive.pick(0).unwrap().0, task);
@@ -328,7 +329,7 @@ mod tests {
         }
         assert_eq!(drive.run(ms(1), Off::Blocked), 3);
         assert_eq!(drive.pick(0).unwrap().0, 0);
-        drive.wake(3, None);
+        drive.wake(3);
         drive.kicked();
         assert!(drive.tick(0, ms(10)), "it picks again though a tick was left");
         assert_eq!([0, 1, 2, 3].map(|task| state(&drive, task)), [(0, 1); 4]);
@@ -341,8 +342,8 @@ mod tests {
     #[test]
     fn each_runqueue_counts_its_own_ticks_to_the_reset() {
         let settings = [("reset_ticks", "2"), ("layout", "per-cpu"), ("steal", "never")];
-        let mut drive = Drive::<MlfqArceos>::new("2", &settings);
-        let tick_on_1 = |drive: &mut Drive<MlfqArceos>| {
+        let mut drive = Drive::<Smp<MlfqArceos>>::rule("2", &settings);
+        let tick_on_1 = |drive: &mut Drive<Smp<MlfqArceos>>| {
             assert_eq!(drive.pick(1).unwrap().0, 1);
             drive.call(|smp, cx| smp.tick(cx, CpuId(1), TaskId(1), ms(10)));
             drive.put(1, 1, Span::ZERO, Off::Preempted);
@@ -362,7 +363,7 @@ mod tests {
     #[test]
     fn the_lowest_level_keeps_its_slice() {
         let settings = [("levels", "2"), ("growth", "3"), ("tick", "1ms"), ("base", "2ms")];
-        let mut drive = Drive::<MlfqArceos>::new("1", &settings);
+        let mut drive = Drive::<Smp<MlfqArceos>>::rule("1", &settings);
         drive.create(0, None);
         for ticks in [2, 6, 6] {
             drive.pick(0);

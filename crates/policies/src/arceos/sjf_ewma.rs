@@ -142,7 +142,8 @@ impl RunQueue for SjfEwma {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::{CLOSED, Drive, ms, play};
+    use anysched_core::Smp;
+    use anysched_oracle::drive::{CLOSED, Drive, ms, play};
 
     #[test]
     fn averages_round_towards_minus_infinity() {
@@ -170,7 +171,7 @@ mod tests {
 
     #[test]
     fn short_turns_go_first() {
-        let mut drive = Drive::<SjfEwma>::new("1", &[]);
+        let mut drive = Drive::<Smp<SjfEwma>>::rule("1", &[]);
         (0..3).for_each(|task| drive.create(task, None));
         assert_eq!(drive.run(ms(32), Off::Yielded), 0);
         assert_eq!(drive.run(ms(16), Off::Yielded), 1);
@@ -183,7 +184,7 @@ mod tests {
         // A task keeps its number when it yields: it goes again before its equal.
         assert_eq!(drive.run(ms(2), Off::Blocked), 0);
         assert_eq!(drive.run(ms(1), Off::NotRun), 1);
-        drive.wake(0, None);
+        drive.wake(0);
         // With a new number it is behind its equal. Neither blocking nor an undone pick taught.
         let expected = [0, 1].map(|task| drive.probe(task, "expected_ns"));
         assert_eq!(expected, [2_000_000, 2_000_000]);
@@ -193,10 +194,10 @@ mod tests {
 
     #[test]
     fn a_turn_counts_from_the_pick_over_all_charges() {
-        let mut drive = Drive::<SjfEwma>::new("1", &[("initial_expected", "16ms")]);
+        let mut drive = Drive::<Smp<SjfEwma>>::rule("1", &[("initial_expected", "16ms")]);
         drive.create(0, None);
         assert_eq!(drive.run(ms(500), Off::Blocked), 0);
-        drive.wake(0, None);
+        drive.wake(0);
         drive.pick(0);
         drive.kicked();
         assert!(!drive.tick(0, ms(10)) && !drive.tick(0, ms(20)));
@@ -207,7 +208,8 @@ mod tests {
 
     #[test]
     fn the_weight_is_settable_up_to_one() {
-        let mut drive = Drive::<SjfEwma>::new("1", &[("alpha_num", "3"), ("alpha_log2_den", "2")]);
+        let mut drive =
+            Drive::<Smp<SjfEwma>>::rule("1", &[("alpha_num", "3"), ("alpha_log2_den", "2")]);
         drive.create(0, None);
         drive.run(Span(10), Off::Yielded);
         assert_eq!(drive.probe(0, "expected_ns"), 7);

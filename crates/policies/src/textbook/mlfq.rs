@@ -231,8 +231,9 @@ impl RunQueue for Mlfq {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::{CLOSED, Drive, OPEN, ms, play, times};
     use anysched_core::Scheduler;
+    use anysched_core::Smp;
+    use anysched_oracle::drive::{CLOSED, Drive, OPEN, ms, play, times};
 
     const PAPER: &[(&str, &str)] =
         &[("slices", "2ms,2ms,none"), ("boost", "0"), ("preemptive", "false")];
@@ -249,7 +250,7 @@ mod tests {
     /// with the 15 of its 20 ms that are left, before task 2, which came to that level first.
     #[test]
     fn a_preempted_task_goes_on_with_the_rest_of_its_slice() {
-        let mut drive = Drive::<Mlfq>::new("1", &[]);
+        let mut drive = Drive::<Smp<Mlfq>>::rule("1", &[]);
         drive.create(0, None);
         assert_eq!(drive.run(ms(10), Off::Expired), 0);
         drive.create(2, None);
@@ -274,7 +275,7 @@ mod tests {
     }
 
     /// Runs `task`, which is the next, through the slices of its first `levels` levels.
-    fn sink(drive: &mut Drive<Mlfq>, task: u32, levels: usize) {
+    fn sink(drive: &mut Drive<Smp<Mlfq>>, task: u32, levels: usize) {
         drive.create(task, None);
         for _ in 0..levels {
             let (picked, slice) = drive.pick(0).unwrap();
@@ -287,7 +288,7 @@ mod tests {
 
     #[test]
     fn no_limit_stays_none_and_a_yielder_stays_last_when_taken_out() {
-        let mut drive = Drive::<Mlfq>::new("1", &[("slices", "none")]);
+        let mut drive = Drive::<Smp<Mlfq>>::rule("1", &[("slices", "none")]);
         drive.create(0, None);
         drive.create(1, None);
         assert_eq!(drive.run(ms(5), Off::Preempted), 0);
@@ -303,7 +304,7 @@ mod tests {
     #[test]
     fn only_a_higher_level_interrupts_and_the_lowest_runner_most() {
         for (preemptive, kicked) in [("true", [3].as_slice()), ("false", &[])] {
-            let mut drive = Drive::<Mlfq>::new("4", &[("preemptive", preemptive)]);
+            let mut drive = Drive::<Smp<Mlfq>>::rule("4", &[("preemptive", preemptive)]);
             for (task, levels) in [(2, 2), (3, 1), (1, 1), (0, 0)] {
                 sink(&mut drive, task, levels);
             }
@@ -318,16 +319,16 @@ mod tests {
     #[test]
     fn blocking_and_yielding_renew_nothing() {
         for why in [Off::Blocked, Off::Yielded] {
-            let mut drive = Drive::<Mlfq>::new("1", &[]);
+            let mut drive = Drive::<Smp<Mlfq>>::rule("1", &[]);
             drive.create(0, None);
             drive.run(ms(9), why);
             if why == Off::Blocked {
-                drive.wake(0, None);
+                drive.wake(0);
             }
             assert_eq!(drive.pick(0), Some((0, ms(1))), "{why:?}");
             drive.now += ms(1);
             drive.put(0, 0, ms(1), Off::Blocked);
-            drive.wake(0, None);
+            drive.wake(0);
             assert_eq!(drive.pick(0), Some((0, ms(20))), "{why:?}");
             assert_eq!(drive.probe(0, "level"), 1);
         }
@@ -338,7 +339,7 @@ mod tests {
     #[test]
     fn an_allotment_may_be_several_slices() {
         let settings = [("slices", "10ms,20ms"), ("allotments", "25ms,40ms")];
-        let mut drive = Drive::<Mlfq>::new("1", &settings);
+        let mut drive = Drive::<Smp<Mlfq>>::rule("1", &settings);
         drive.create(0, None);
         for (slice, level) in [(10, 0), (10, 0), (5, 0), (20, 1), (20, 1), (20, 1)] {
             let (task, granted) = drive.pick(0).unwrap();
@@ -352,7 +353,7 @@ mod tests {
     #[test]
     fn the_slice_ends_the_turn_though_the_allotment_lasts() {
         let settings = [("slices", "10ms"), ("allotments", "25ms")];
-        let mut drive = Drive::<Mlfq>::new("1", &settings);
+        let mut drive = Drive::<Smp<Mlfq>>::rule("1", &settings);
         drive.create(0, None);
         drive.create(1, None);
         let order: Vec<u32> = (0..4).map(|_| drive.run(ms(10), Off::Expired)).collect();
@@ -368,7 +369,7 @@ mod tests {
     #[test]
     fn a_boost_raises_queued_blocked_and_running_tasks() {
         let settings = [("slices", "10ms,20ms,none"), ("boost", "300ms")];
-        let mut drive = Drive::<Mlfq>::new("1", &settings);
+        let mut drive = Drive::<Smp<Mlfq>>::rule("1", &settings);
         sink(&mut drive, 0, 2);
         assert_eq!(drive.run(ms(1), Off::Blocked), 0);
         for (task, levels) in [(1, 2), (2, 2), (3, 1), (4, 1)] {
@@ -378,27 +379,27 @@ mod tests {
         assert_eq!(drive.pick(0), Some((3, ms(20))));
         drive.kicked();
         drive.now = Time::ZERO + ms(300);
-        assert_eq!(drive.smp.next_timer(), Some(drive.now));
+        assert_eq!(drive.policy.next_timer(), Some(drive.now));
         drive.call(|smp, cx| smp.timer(cx));
-        assert_eq!(drive.smp.next_timer(), Some(Time::ZERO + ms(600)));
+        assert_eq!(drive.policy.next_timer(), Some(Time::ZERO + ms(600)));
         assert_eq!([0, 1, 2, 3, 4].map(|task| drive.probe(task, "level")), [0; 5]);
         assert_eq!(drive.kicked(), []);
         drive.now += ms(4);
         drive.put(0, 3, ms(9), Off::Yielded);
         assert_eq!(drive.probe(3, "allotment_left_ns"), 6_000_000);
-        drive.wake(0, None);
+        drive.wake(0);
         let order: Vec<u32> = (0..5).map(|_| drive.run(ms(1), Off::Exited)).collect();
         assert_eq!(order, [4, 1, 2, 3, 0]);
     }
 
     #[test]
     fn boosts_fall_on_multiples_of_the_period() {
-        let mut drive = Drive::<Mlfq>::new("1", &[("boost", "1s")]);
+        let mut drive = Drive::<Smp<Mlfq>>::rule("1", &[("boost", "1s")]);
         drive.now = Time::ZERO + Span::from_ms(7_300);
         drive.call(|smp, cx| smp.timer(cx));
-        assert_eq!(drive.smp.next_timer(), Some(Time::ZERO + Span::from_s(8)));
+        assert_eq!(drive.policy.next_timer(), Some(Time::ZERO + Span::from_s(8)));
         for off in ["0", "none"] {
-            assert_eq!(Drive::<Mlfq>::new("1", &[("boost", off)]).smp.next_timer(), None);
+            assert_eq!(Drive::<Smp<Mlfq>>::rule("1", &[("boost", off)]).policy.next_timer(), None);
         }
     }
 
@@ -429,12 +430,12 @@ mod tests {
 
     #[test]
     fn another_runqueue_is_given_the_first_of_the_lowest_level() {
-        let mut drive = Drive::<Mlfq>::new("1", &[]);
+        let mut drive = Drive::<Smp<Mlfq>>::rule("1", &[]);
         (0..3).for_each(|task| drive.create(task, None));
         assert_eq!(drive.run(ms(10), Off::Expired), 0);
         assert_eq!(drive.run(ms(10), Off::Expired), 1);
         let at = At { now: drive.now, queue: 0, running: &[] };
-        assert_eq!(drive.smp.rule().spare(&at, |_| true), Some(TaskId(0)));
-        assert_eq!(drive.smp.rule().spare(&at, |task| task.0 == 2), Some(TaskId(2)));
+        assert_eq!(drive.policy.rule().spare(&at, |_| true), Some(TaskId(0)));
+        assert_eq!(drive.policy.rule().spare(&at, |task| task.0 == 2), Some(TaskId(2)));
     }
 }

@@ -34,8 +34,6 @@
 //! tasks a list would have to be looked through for.
 
 #[cfg(test)]
-mod model;
-#[cfg(test)]
 mod tests;
 
 use crate::linux::virtual_deadline::{

@@ -34,8 +34,6 @@
 mod balance;
 pub(crate) mod decay;
 #[cfg(test)]
-mod model;
-#[cfg(test)]
 mod tests;
 
 use alloc::vec::Vec;

@@ -29,8 +29,6 @@
 //! once per `tslice`, and none while no vCPU is active.
 
 mod accounting;
-#[cfg(test)]
-mod model;
 mod place;
 mod runqueue;
 #[cfg(test)]
