@@ -510,7 +510,7 @@ impl<P: Scheduler, O: Oracle> Twins<P, O> {
                 Enqueue::New
             }
             State::Blocked => {
-                let sync = self.scope.syncs && number % 5 == 0;
+                let sync = self.scope.syncs && number.is_multiple_of(5);
                 Enqueue::Wakeup { prev, sync }
             }
             State::Suspended => Enqueue::Resumed { prev },
@@ -564,7 +564,7 @@ impl<P: Scheduler, O: Oracle> Twins<P, O> {
         let affinity = match self.scope.pins {
             Pins::Asleep if self.tasks[task as usize].state != State::Blocked => return Ok(()),
             Pins::Asleep => CpuSet::of([CpuId((number % self.cpus.len() as u64) as u16)]),
-            _ if number % 4 == 0 => CpuSet::All,
+            _ if number.is_multiple_of(4) => CpuSet::All,
             _ => self.affinity(number >> 8),
         };
         let params = TaskParams { affinity, ..self.tasks[task as usize].params.clone() };

@@ -43,6 +43,12 @@ pub struct Osv {
     close: bool,
 }
 
+impl Default for Osv {
+    fn default() -> Osv {
+        Osv::new()
+    }
+}
+
 impl Osv {
     /// With no thread yet.
     pub fn new() -> Osv {
