@@ -68,11 +68,17 @@ impl Promises {
         task != NONE && self.cpus[TaskId(task)] == cpu.0
     }
 
-    /// No CPU will pick because of `task`. Returns the one that would have.
+    /// No CPU will pick because of `task`.
+    #[inline]
+    pub fn withdraw(&mut self, task: TaskId) {
+        self.cpus[task] = NO_CPU;
+    }
+
+    /// The same. Returns the CPU that would have.
     #[inline]
     pub fn release(&mut self, task: TaskId) -> Option<CpuId> {
         let cpu = self.cpu(task);
-        self.cpus[task] = NO_CPU;
+        self.withdraw(task);
         cpu
     }
 
@@ -85,7 +91,7 @@ impl Promises {
             return self.pass_over(cpu, TaskId(task), taken);
         }
         if let Some(taken) = taken {
-            self.cpus[taken] = NO_CPU;
+            self.withdraw(taken);
         }
         None
     }

@@ -43,7 +43,7 @@ impl<Q: RunQueue> Smp<Q> {
         queue: usize,
         near: CpuId,
     ) -> bool {
-        self.promises.release(task);
+        self.promises.withdraw(task);
         !self.idle.is_empty() && self.kick_one_of_idle(cx, task, queue, near)
     }
 

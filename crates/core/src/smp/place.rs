@@ -245,7 +245,7 @@ impl<Q: RunQueue> Smp<Q> {
     ) {
         let slot = &mut self.tasks[task];
         (slot.state, slot.queue) = (State::Ready, queue as u16);
-        self.promises.release(task);
+        self.promises.withdraw(task);
         self.rule.push(&at!(self, cx.now, queue), task, &Entry::because(Why::Put(why)));
         let to = self.choose_queue(task, None, cpu);
         self.rule.remove(&at!(self, cx.now, queue), task, Removal::Move);

@@ -182,7 +182,7 @@ impl<Of> VirtualDeadlines<Of> {
         {
             return self.promises.promise(task, freed);
         }
-        self.promises.release(task);
+        self.promises.withdraw(task);
         self.kick_idle(cx, task, group);
     }
 }

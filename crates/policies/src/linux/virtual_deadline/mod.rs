@@ -499,7 +499,7 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
     }
 
     fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        self.promises.release(task);
+        self.promises.withdraw(task);
         self.take_out(cx, task);
     }
 

@@ -71,7 +71,7 @@ impl<Of> VirtualDeadlines<Of> {
 
     /// `task` enters the queue of `group`.
     pub(crate) fn push(&mut self, cx: &mut Cx<'_>, task: TaskId, group: usize) {
-        self.promises.release(task);
+        self.promises.withdraw(task);
         let known = &mut self.tasks[task];
         known.place = Place::Group(group as u16);
         self.arrivals += 1;
@@ -90,7 +90,7 @@ impl<Of> VirtualDeadlines<Of> {
 
     /// `task` waits at `cpu`, which is kicked.
     pub(crate) fn push_high(&mut self, cx: &mut Cx<'_>, task: TaskId, cpu: CpuId) {
-        self.promises.release(task);
+        self.promises.withdraw(task);
         let known = &mut self.tasks[task];
         known.place = Place::High(cpu.0);
         self.arrivals += 1;
