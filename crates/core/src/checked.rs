@@ -1,5 +1,5 @@
 //! Enforces the [contract](crate) between hosts and policies, from outside: [`Checked`] wraps any
-//! policy, follows every call in a model of its own and reports what neither side may do.
+//! policy, follows every call by itself and reports what neither side may do.
 //!
 //! | rule of the contract | a breach is |
 //! |---|---|
@@ -40,13 +40,13 @@
 //! [`TimerStuck`]: PolicyFault::TimerStuck
 //! [`KickedNoSuchCpu`]: PolicyFault::KickedNoSuchCpu
 
-mod model;
+mod belief;
 mod violation;
 
 use alloc::vec::Vec;
 
-pub(crate) use model::Model;
-use model::Overdue;
+pub(crate) use belief::Belief;
+use belief::Overdue;
 pub use violation::{Fault, HostFault, PolicyFault, TaskState, Violation};
 
 use crate::call::Call;
@@ -103,7 +103,7 @@ const KEPT: usize = 64;
 pub struct Checked<S> {
     policy: S,
     rules: Rules,
-    model: Model,
+    belief: Belief,
     calls: u64,
     /// The earliest time at which a wait can have become too long.
     next_overdue: Time,
@@ -121,7 +121,7 @@ impl<S: Scheduler> Checked<S> {
         Checked {
             policy,
             rules,
-            model: Model::new(machine),
+            belief: Belief::new(machine),
             calls: 0,
             next_overdue: Time::ZERO,
             timer_runs: 0,
@@ -158,19 +158,19 @@ impl<S: Scheduler> Checked<S> {
 
     /// Where `task` is, as the calls say.
     pub fn state(&self, task: TaskId) -> TaskState {
-        self.model.state(task)
+        self.belief.state(task)
     }
 
     /// Checks the waits as of `now`. Every call does that; this is for the end of a run, after
     /// which a lost task would be noticed by no call.
     pub fn check_waits(&mut self, now: Time) {
-        self.model.now = now.max(self.model.now);
+        self.belief.now = now.max(self.belief.now);
         let Some(most) = self.rules.max_wait else { return };
-        if self.model.now <= self.next_overdue {
+        if self.belief.now <= self.next_overdue {
             return;
         }
         let mut overdue = Vec::new();
-        self.next_overdue = self.model.overdue(most, |fault| overdue.push(fault));
+        self.next_overdue = self.belief.overdue(most, |fault| overdue.push(fault));
         for fault in overdue {
             self.report(match fault {
                 Overdue::Host(fault) => Fault::Host(fault),
@@ -181,7 +181,7 @@ impl<S: Scheduler> Checked<S> {
 
     #[cold]
     fn report(&mut self, fault: Fault) {
-        let violation = Violation { call: self.calls, now: self.model.now, fault };
+        let violation = Violation { call: self.calls, now: self.belief.now, fault };
         if self.rules.on_violation == OnViolation::Panic {
             panic!("{violation}");
         }
@@ -193,12 +193,12 @@ impl<S: Scheduler> Checked<S> {
 
     fn call(&mut self, cx: &mut Cx<'_>, call: Call<'_>) -> Option<Pick> {
         self.calls += 1;
-        let mut allowed = self.model.check(cx.now, &call);
+        let mut allowed = self.belief.check(cx.now, &call);
         let mut now = cx.now;
         if let Err(fault @ HostFault::TimeWentBack { .. }) = allowed {
             self.report(Fault::Host(fault));
-            now = self.model.now;
-            allowed = self.model.check(now, &call);
+            now = self.belief.now;
+            allowed = self.belief.check(now, &call);
         }
         self.check_waits(now);
         if let Err(fault) = allowed {
@@ -209,7 +209,7 @@ impl<S: Scheduler> Checked<S> {
         let mut inner = Cx { now, work: cx.work, kicks: &mut kicks };
         let pick = call.make(&mut self.policy, &mut inner);
         cx.work = inner.work;
-        self.model.apply(now, &call);
+        self.belief.apply(now, &call);
         self.pass_on(cx, &kicks);
         let pick = match call {
             Call::PickNext { cpu } => self.check_pick(cpu, pick),
@@ -220,7 +220,7 @@ impl<S: Scheduler> Checked<S> {
         match call {
             Call::Timer => self.check_timer(),
             Call::Update { task, .. } => {
-                if let Some(cpu) = self.model.runs_forbidden(task) {
+                if let Some(cpu) = self.belief.runs_forbidden(task) {
                     self.report(Fault::Policy(PolicyFault::NotMoved { task, cpu }));
                 }
             }
@@ -237,19 +237,19 @@ impl<S: Scheduler> Checked<S> {
             _ => false,
         };
         if let Some(most) = self.rules.max_wait.filter(|_| readies) {
-            self.next_overdue = self.next_overdue.min(self.model.now + most);
+            self.next_overdue = self.next_overdue.min(self.belief.now + most);
         }
     }
 
     /// Hands the kicks of a call to the host and notes them.
     fn pass_on(&mut self, cx: &mut Cx<'_>, kicks: &CpuMask) {
-        let cpus = self.model.cpus();
+        let cpus = self.belief.cpus();
         for cpu in kicks.iter().filter(|cpu| cpu.index() >= cpus) {
             self.report(Fault::Policy(PolicyFault::KickedNoSuchCpu { cpu, cpus }));
         }
         for cpu in kicks.iter().filter(|cpu| cpu.index() < cpus) {
             cx.kick(cpu);
-            self.model.kick(cpu);
+            self.belief.kick(cpu);
         }
     }
 
@@ -259,12 +259,12 @@ impl<S: Scheduler> Checked<S> {
         if !self.rules.work_conserving {
             return;
         }
-        let unserved = self.model.unserved();
+        let unserved = self.belief.unserved();
         let before = core::mem::replace(&mut self.unserved, unserved.is_some());
         let Some((task, idle)) = unserved.filter(|_| !before) else { return };
-        let since = self.model.since(task);
+        let since = self.belief.since(task);
         self.report(Fault::Policy(match *call {
-            Call::PickNext { cpu } if self.model.left_idle(cpu, task) => {
+            Call::PickNext { cpu } if self.belief.left_idle(cpu, task) => {
                 PolicyFault::IdleBesideReady { cpu, task, since }
             }
             _ => PolicyFault::NoKick { task, idle },
@@ -274,30 +274,30 @@ impl<S: Scheduler> Checked<S> {
     /// Judges the answer to `pick_next` and returns what the host gets.
     fn check_pick(&mut self, cpu: CpuId, pick: Option<Pick>) -> Option<Pick> {
         let Some(mut pick) = pick else {
-            self.model.rest(cpu);
+            self.belief.rest(cpu);
             return None;
         };
-        if let Err(fault) = self.model.check_pick(cpu, pick) {
+        if let Err(fault) = self.belief.check_pick(cpu, pick) {
             self.report(Fault::Policy(fault));
             match fault {
                 PolicyFault::NotAllowed { .. } => {}
                 PolicyFault::ZeroSlice { .. } => pick.slice = Span(1),
                 _ => {
-                    self.model.rest(cpu);
+                    self.belief.rest(cpu);
                     return None;
                 }
             }
         }
         self.check_yielder(cpu, pick.task);
-        self.model.run(cpu, pick.task);
+        self.belief.run(cpu, pick.task);
         Some(pick)
     }
 
     fn check_yielder(&mut self, cpu: CpuId, task: TaskId) {
-        if !self.rules.yielders_wait || self.model.yielded(cpu) != Some(task) {
+        if !self.rules.yielders_wait || self.belief.yielded(cpu) != Some(task) {
             return;
         }
-        let before = self.model.first_ready_for(cpu);
+        let before = self.belief.first_ready_for(cpu);
         if let Some(other) = before.filter(|&other| other != task) {
             self.report(Fault::Policy(PolicyFault::YielderFirst { task, cpu, other }));
         }
@@ -306,11 +306,11 @@ impl<S: Scheduler> Checked<S> {
     /// A host runs the timer until it lies ahead. A policy may do its work in portions, but not
     /// for ever.
     fn check_timer(&mut self) {
-        match self.policy.next_timer().filter(|&due| due <= self.model.now) {
+        match self.policy.next_timer().filter(|&due| due <= self.belief.now) {
             None => self.timer_runs = 0,
             Some(due) => {
                 self.timer_runs += 1;
-                if self.timer_runs as usize == 64 + 4 * self.model.cpus() {
+                if self.timer_runs as usize == 64 + 4 * self.belief.cpus() {
                     let runs = core::mem::take(&mut self.timer_runs);
                     self.report(Fault::Policy(PolicyFault::TimerStuck { due, runs }));
                 }

@@ -45,13 +45,18 @@ extern crate std;
 
 pub mod call;
 pub mod checked;
+pub mod ewma;
+pub mod exp2;
 pub mod ids;
 pub mod machine;
 pub mod neighbours;
 pub mod params;
+pub mod per_task;
+pub mod promise;
 pub mod queue;
 pub mod recorder;
 pub mod registry;
+pub mod scaling;
 pub mod smp;
 pub mod time;
 pub mod uni;
@@ -59,10 +64,13 @@ pub mod uni;
 use alloc::boxed::Box;
 
 pub use checked::Checked;
+pub use ewma::Ewma;
 pub use ids::{CpuId, CpuMask, CpuSet, DomainId, MAX_CPUS, TaskId};
 pub use machine::Machine;
 pub use params::{DomainParams, ParamError, Params, TaskParams};
+pub use per_task::PerTask;
 pub use recorder::Recorder;
+pub use scaling::Scaling;
 pub use smp::{RunQueue, Smp};
 pub use time::{Span, Time, VTime};
 pub use uni::Uni;
@@ -105,6 +113,15 @@ impl<'a> Cx<'a> {
     #[inline]
     pub fn kick(&mut self, cpu: CpuId) {
         self.kicks.insert(cpu);
+    }
+
+    /// A task that stays ready has left `cpu` as `why`: kicks `cpu` if that undid a pick, since it
+    /// is not known whether the host tries again by itself.
+    #[inline]
+    pub fn kick_if_undone(&mut self, cpu: CpuId, why: Off) {
+        if why == Off::NotRun {
+            self.kick(cpu);
+        }
     }
 }
 

@@ -166,6 +166,11 @@ impl Machine {
         self.tick
     }
 
+    /// The period of the tick, or `default` if none has been fixed for this machine.
+    pub fn tick_or(&self, default: Span) -> Span {
+        self.tick.unwrap_or(default)
+    }
+
     /// How many CPUs there are, `1 ..= 1024`.
     #[inline]
     pub fn cpus(&self) -> usize {

@@ -4,11 +4,10 @@
 //! right size for a unikernel or for hosts that give each CPU a scheduler of its own. The
 //! registry builds it for machines of one CPU.
 
-use alloc::vec::Vec;
-
 use crate::ids::{CpuId, TaskId};
 use crate::machine::Machine;
 use crate::params::{ParamError, TaskParams};
+use crate::per_task::PerTask;
 use crate::smp::{At, Entry, NOBODY, Removal, RunQueue, Running, State, Why, due};
 use crate::time::{Span, Time};
 use crate::{Arrival, Cx, Off, Pick, Scheduler, ShortPick};
@@ -21,7 +20,7 @@ pub struct Uni<Q> {
     online: bool,
     /// Of tasks that run nowhere; what runs keeps its state from before, so that a pick and a
     /// yield have nothing to note.
-    states: Vec<State>,
+    states: PerTask<State>,
 }
 
 /// `At` borrows only what a rule may see, so that the rule itself can be borrowed beside it.
@@ -41,7 +40,7 @@ impl<Q: RunQueue> Uni<Q> {
             rule: Q::build(machine, 1, params)?,
             running: [nobody],
             online: true,
-            states: Vec::new(),
+            states: PerTask::new(),
         })
     }
 
@@ -70,7 +69,7 @@ impl<Q: RunQueue> Uni<Q> {
             self.rule.push(&at!(self, cx), task, &Entry::because(Why::Put(why)));
         } else {
             let delayed = self.rule.leave(&at!(self, cx), task, why);
-            self.states[task.index()] = if delayed { State::Delayed } else { State::Blocked };
+            self.states[task] = if delayed { State::Delayed } else { State::Blocked };
         }
     }
 
@@ -95,24 +94,21 @@ impl<Q: RunQueue> Uni<Q> {
 
 impl<Q: RunQueue> Scheduler for Uni<Q> {
     fn attach(&mut self, _: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
-        if self.states.len() <= task.index() {
-            self.states.resize(task.index() + 1, State::Blocked);
-        }
-        self.states[task.index()] = State::Blocked;
+        self.states.set(task, State::Blocked);
         self.rule.attach(task, params);
     }
 
     fn detach(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        if self.states[task.index()] == State::Delayed {
+        if self.states[task] == State::Delayed {
             self.rule.remove(&at!(self, cx), task, Removal::Dequeue);
-            self.states[task.index()] = State::Blocked;
+            self.states[task] = State::Blocked;
         }
         self.rule.detach(task);
     }
 
     fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
         let runs = self.running[0].task() == Some(task);
-        let state = if runs { State::Running } else { self.states[task.index()] };
+        let state = if runs { State::Running } else { self.states[task] };
         let is = state.whereabouts();
         self.rule.update(&at!(self, cx), is, task, params);
     }
@@ -127,7 +123,7 @@ impl<Q: RunQueue> Scheduler for Uni<Q> {
     #[inline]
     fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, arrival: Arrival) {
         let entry = Entry::of(&arrival, arrival.from.and_then(|_| self.running[0].task()));
-        self.states[task.index()] = State::Ready;
+        self.states[task] = State::Ready;
         let at = at!(self, cx);
         self.rule.push(&at, task, &entry);
         let preempts = Q::PREEMPTS
@@ -142,7 +138,7 @@ impl<Q: RunQueue> Scheduler for Uni<Q> {
 
     fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         self.rule.remove(&at!(self, cx), task, Removal::Dequeue);
-        self.states[task.index()] = State::Blocked;
+        self.states[task] = State::Blocked;
         self.touched(cx);
     }
 

@@ -1,16 +1,13 @@
 //! Every registered policy keeps the contract, in every layout, under a random host.
 
-mod host;
-mod rehearsal;
-
 use anysched_core::checked::{OnViolation, Rules};
 use anysched_core::params::ParamInfo;
 use anysched_core::recorder::LogReader;
 use anysched_core::registry::PolicyInfo;
 use anysched_core::{Checked, Machine, Recorder, Scheduler, Span};
+use anysched_oracle::random::{Host, Load};
+use anysched_oracle::rehearsal::{rehearsed, text};
 use anysched_policies::POLICIES;
-use host::{Host, Load};
-use rehearsal::{rehearsed, text};
 
 /// Longer than any run, so only a task that never runs waits for so long.
 const FOR_EVER: Span = Span::from_s(600);

@@ -1,8 +1,5 @@
 //! The data plane allocates nothing: no policy, in no layout, once its tasks are attached.
 
-mod host;
-mod rehearsal;
-
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -13,9 +10,9 @@ use anysched_core::{
     Arrival, Checked, CpuId, Cx, DomainId, DomainParams, Machine, Off, Pick, Recorder, Scheduler,
     Span, TaskId, TaskParams, Time,
 };
+use anysched_oracle::random::{Host, Load};
+use anysched_oracle::rehearsal::{rehearsed, text};
 use anysched_policies::POLICIES;
-use host::{Host, Load};
-use rehearsal::{rehearsed, text};
 
 thread_local! {
     /// How often this thread has asked the allocator for memory. `const` and without a destructor,

@@ -1,8 +1,6 @@
 //! Tests of the tester: a policy with a planted bug of each kind is caught, with the right
 //! violation, by a host that finds nothing wrong with the same policy without the bug.
 
-mod host;
-
 use anysched_core::checked::{
     Fault, HostFault, OnViolation, PolicyFault, Rules, TaskState, Violation,
 };
@@ -10,7 +8,7 @@ use anysched_core::{
     Arrival, Checked, CpuId, CpuMask, CpuSet, Cx, Enqueue, Machine, Off, Pick, Scheduler, Span,
     TaskId, TaskParams, Time,
 };
-use host::{Host, Load};
+use anysched_oracle::random::{Host, Load};
 
 /// More work than the CPUs can do at times, less on average.
 const LOAD: Load = Load {

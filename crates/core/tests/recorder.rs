@@ -1,8 +1,5 @@
 //! Logs read back as written, replay to the same answers, and are never trusted.
 
-mod host;
-mod rehearsal;
-
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,10 +14,10 @@ use anysched_core::{
     Arrival, CpuId, CpuMask, CpuSet, Cx, DomainId, DomainParams, Enqueue, MAX_CPUS, Machine, Off,
     Pick, Recorder, Scheduler, Span, TaskId, TaskParams, Time,
 };
+use anysched_oracle::random::{Host, Load};
+use anysched_oracle::rehearsal::{rehearsed, text};
 use anysched_policies::POLICIES;
-use host::{Host, Load};
 use proptest::prelude::*;
-use rehearsal::{rehearsed, text};
 
 const LOAD: Load = Load {
     tasks: 10,

@@ -1,8 +1,5 @@
 //! A yield and the pick behind it in one call decide as the two calls do, for every policy.
 
-mod host;
-mod rehearsal;
-
 use std::cell::Cell;
 
 use anysched_core::call::Call;
@@ -10,9 +7,9 @@ use anysched_core::registry::PolicyInfo;
 use anysched_core::{
     CpuId, CpuMask, Cx, Machine, Off, Pick, Scheduler, Span, TaskId, Work, scheduler_by_call,
 };
+use anysched_oracle::random::{Host, Load};
+use anysched_oracle::rehearsal::{rehearsed, text};
 use anysched_policies::POLICIES;
-use host::{Host, Load};
-use rehearsal::{rehearsed, text};
 
 /// A policy by single calls, and beside it the same one to which yields are told with the pick that
 /// follows.

@@ -17,11 +17,7 @@ use anysched_workload::{Load, Op, Outside};
 use std::process::{Command, ExitCode};
 
 /// The list of hosts of the real command, and one line more.
-static HOSTS: &[&HostInfo] = &[
-    &anysched_sim::HOST,
-    &anysched_arceos::HOST,
-    &TOY,
-];
+static HOSTS: &[&HostInfo] = &[&anysched_sim::HOST, &anysched_arceos::HOST, &TOY];
 
 static TOY: HostInfo = HostInfo {
     name: "toy",
@@ -178,7 +174,10 @@ fn runs_show_what_was_measured(file: &str) {
     let (table, error, ok) = anysched(&["run", file, "--host", "toy"]);
     assert!(ok, "{error}");
     // Three tasks of 10 ms one after another, and in turns of 1 ms.
-    assert!(table.contains("fcfs") && table.contains("20.00") && table.contains("29.00"), "{table}");
+    assert!(
+        table.contains("fcfs") && table.contains("20.00") && table.contains("29.00"),
+        "{table}"
+    );
     assert!(table.contains("costs: none at all"), "{table}");
     let row = table.lines().find(|line| line.starts_with("fcfs")).expect("a row");
     assert!(!row.contains("100") && row.matches(" -").count() == 3, "invented: {row:?}");
@@ -207,7 +206,10 @@ fn what_it_cannot_do_is_said(file: &str) {
     for (args, said) in [
         (&["run", file, "--host", "tyo"][..], "[possible values: sim, arceos, toy]"),
         (&["run", file, "--host", "toy", "--set", "duration=1s"], "toy cannot end a run"),
-        (&["check", file, "--host", "toy", "--set", "machine.cpus=2"], "toy has at most 1 CPU, not 2"),
+        (
+            &["check", file, "--host", "toy", "--set", "machine.cpus=2"],
+            "toy has at most 1 CPU, not 2",
+        ),
         (&["boot", "toy", "--policy", "fcfs", "--app", "x"], "toy has no programs"),
         (&["gantt", file, "--host", "toy"], "toy cannot"),
         (&["boot", "sim", "--policy", "fcfs", "--app", "x"], "sim has no programs"),

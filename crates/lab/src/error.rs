@@ -115,9 +115,8 @@ impl Error {
         let mut report = Group::with_title(Level::ERROR.primary_title(&message));
         if let Some(at) = &fault.at {
             let mark = AnnotationKind::Primary.span(at.clone()).label(&fault.label);
-            report = report.element(
-                Snippet::source(&*source.text).path(&source.name).annotation(mark),
-            );
+            report =
+                report.element(Snippet::source(&*source.text).path(&source.name).annotation(mark));
         }
         if let Some(help) = &fault.help {
             report = report.element(Level::HELP.message(help));

@@ -1,8 +1,8 @@
 //! What is shown and written.
 
-use anysched_lab::output::{self, Form};
 #[cfg(feature = "parquet")]
 use anysched_lab::columns;
+use anysched_lab::output::{self, Form};
 use anysched_lab::{Experiment, Results, RunOptions};
 use anysched_sim::Simulator;
 use std::path::Path;

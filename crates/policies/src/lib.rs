@@ -12,11 +12,6 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-#[cfg(test)]
-mod drive;
-#[cfg(test)]
-mod periodic;
-
 use anysched_core::registry::PolicyInfo;
 
 anysched_core::policies! {

@@ -1,5 +1,8 @@
 //! The list of policies says of each what holds.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use anysched_core::Machine;
 use anysched_policies::POLICIES;
 
@@ -47,4 +50,53 @@ fn names_are_unique_and_every_line_is_documented() {
             assert!(param.doc.ends_with('.'), "{place}: \"{}\"", param.doc);
         }
     }
+}
+
+/// Policies that are one rule in several forms.
+const FAMILIES: [&[&str]; 2] = [&["sjf", "srpt"], &["sedf", "dm", "d_edf", "sedf_dm"]];
+
+/// What two policies need is core's or a base of its own (`virtual_deadline`): a policy knows no
+/// other policy, so that each can be read, changed and taken out by itself.
+#[test]
+fn no_policy_imports_another() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let is_policy = |module: &str| POLICIES.iter().any(|p| p.name.replace('-', "_") == module);
+    let is_family = |a: &str, b: &str| FAMILIES.iter().any(|f| f.contains(&a) && f.contains(&b));
+    let mut imports = 0;
+    let mut wrong = Vec::new();
+    for file in rust_files(&source) {
+        let inside = file.strip_prefix(&source).unwrap();
+        let mut parts = inside.iter().map(|part| part.to_str().unwrap());
+        let (Some(_), Some(owner)) = (parts.next(), parts.next()) else { continue };
+        let owner = owner.trim_end_matches(".rs");
+        let is_test = inside.iter().any(|part| part.to_string_lossy().starts_with("tests"));
+        for (number, line) in fs::read_to_string(&file).unwrap().lines().enumerate() {
+            if line.trim_start().starts_with("//") || is_test {
+                continue;
+            }
+            for path in line.split("crate::").skip(1) {
+                let mut modules = path.split("::").skip(1);
+                let module = modules.next().unwrap_or("").trim_end_matches([';', ',']);
+                imports += 1;
+                if module != owner && is_policy(module) && !is_family(module, owner) {
+                    wrong.push(format!("{}:{}: {line}", inside.display(), number + 1));
+                }
+            }
+        }
+    }
+    assert!(imports > 5, "{imports} paths are too few to show anything");
+    assert!(wrong.is_empty(), "move what is shared to core or to a base:\n{}", wrong.join("\n"));
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files
 }

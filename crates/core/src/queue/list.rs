@@ -1,16 +1,16 @@
 //! Doubly linked lists of tasks.
 
-use alloc::vec::Vec;
 use core::ops::{Index, IndexMut};
 
 use super::NONE;
 use crate::ids::TaskId;
+use crate::per_task::PerTask;
 
 /// The links of all tasks of a policy: each task is in at most one [`List`] at a time. Beside them
 /// is what else the policy keeps of a task, `T`.
 #[derive(Clone, Debug, Default)]
 pub struct Links<T = ()> {
-    nodes: Vec<Link<T>>,
+    nodes: PerTask<Link<T>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -26,14 +26,14 @@ impl<T> Index<TaskId> for Links<T> {
 
     #[inline]
     fn index(&self, task: TaskId) -> &T {
-        &self.nodes[task.index()].data
+        &self.nodes[task].data
     }
 }
 
 impl<T> IndexMut<TaskId> for Links<T> {
     #[inline]
     fn index_mut(&mut self, task: TaskId) -> &mut T {
-        &mut self.nodes[task.index()].data
+        &mut self.nodes[task].data
     }
 }
 
@@ -55,20 +55,17 @@ impl Default for List {
     }
 }
 
-impl<T: Clone + Default> Links<T> {
+impl<T: Default> Links<T> {
     /// Makes room for `task`. Allocates; every other operation does not.
     pub fn attach(&mut self, task: TaskId) {
-        if self.nodes.len() <= task.index() {
-            let link = Link { prev: NONE, next: NONE, data: T::default() };
-            self.nodes.resize(task.index() + 1, link);
-        }
+        self.nodes.grow(task, |_| Link { prev: NONE, next: NONE, data: T::default() });
     }
 }
 
 impl<T> Links<T> {
     #[inline]
     fn set(&mut self, task: TaskId, prev: u32, next: u32) {
-        let link = &mut self.nodes[task.index()];
+        let link = &mut self.nodes[task];
         link.prev = prev;
         link.next = next;
     }
@@ -79,7 +76,7 @@ impl<T> Links<T> {
         self.set(task, list.tail, NONE);
         match list.head {
             NONE => list.head = task.0,
-            _ => self.nodes[list.tail as usize].next = task.0,
+            _ => self.nodes[TaskId(list.tail)].next = task.0,
         }
         list.tail = task.0;
         list.came = list.came.wrapping_add(1);
@@ -91,7 +88,7 @@ impl<T> Links<T> {
         self.set(task, NONE, list.head);
         match list.head {
             NONE => list.tail = task.0,
-            head => self.nodes[head as usize].prev = task.0,
+            head => self.nodes[TaskId(head)].prev = task.0,
         }
         list.head = task.0;
         list.came = list.came.wrapping_add(1);
@@ -104,17 +101,17 @@ impl<T> Links<T> {
         if list.head == next.0 {
             return self.push_front(list, task);
         }
-        let prev = self.nodes[next.index()].prev;
+        let prev = self.nodes[next].prev;
         self.set(task, prev, next.0);
-        self.nodes[prev as usize].next = task.0;
-        self.nodes[next.index()].prev = task.0;
+        self.nodes[TaskId(prev)].next = task.0;
+        self.nodes[next].prev = task.0;
         list.came = list.came.wrapping_add(1);
     }
 
     /// The task after `task`, which must be in a list.
     #[inline]
     pub fn next(&self, task: TaskId) -> Option<TaskId> {
-        let next = self.nodes[task.index()].next;
+        let next = self.nodes[task].next;
         (next != NONE).then_some(TaskId(next))
     }
 
@@ -125,7 +122,7 @@ impl<T> Links<T> {
         if head == NONE {
             return None;
         }
-        list.head = self.nodes[head as usize].next;
+        list.head = self.nodes[TaskId(head)].next;
         list.went = list.went.wrapping_add(1);
         Some(TaskId(head))
     }
@@ -147,14 +144,14 @@ impl<T> Links<T> {
 
     /// Removes `task`, which must be in `list`.
     pub fn remove(&mut self, list: &mut List, task: TaskId) {
-        let Link { prev, next, .. } = self.nodes[task.index()];
+        let Link { prev, next, .. } = self.nodes[task];
         match list.head == task.0 {
             true => list.head = next,
-            false => self.nodes[prev as usize].next = next,
+            false => self.nodes[TaskId(prev)].next = next,
         }
         match next {
             NONE => list.tail = prev,
-            next => self.nodes[next as usize].prev = prev,
+            next => self.nodes[TaskId(next)].prev = prev,
         }
         list.went = list.went.wrapping_add(1);
     }
@@ -167,7 +164,7 @@ impl<T> Links<T> {
                 return None;
             }
             let task = TaskId(at);
-            at = self.nodes[task.index()].next;
+            at = self.nodes[task].next;
             Some(task)
         })
     }

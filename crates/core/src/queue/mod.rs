@@ -4,9 +4,11 @@
 //! of indices. Many queues share one arena, moving a task between them touches no allocator, and
 //! removing a task needs only its id.
 
+mod levels;
 mod list;
 mod tree;
 
+pub use levels::Levels;
 pub use list::{Links, List};
 pub use tree::{Forest, Summary, Tree};
 

@@ -5,11 +5,11 @@
 //! either end cost O(1) expected, anything else O(log n). A node's rank is a hash of the task's
 //! number, so the shape, like everything else here, is the same in every run.
 
-use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use super::NONE;
 use crate::ids::TaskId;
+use crate::per_task::PerTask;
 
 /// A value kept per task of which each subtree knows the combination, for searches by something
 /// other than the key (EEVDF: the least vruntime among later deadlines).
@@ -29,7 +29,7 @@ impl Summary for () {
 /// The nodes of all tasks of a policy: each task is in at most one [`Tree`] at a time.
 #[derive(Clone, Debug)]
 pub struct Forest<K, S = ()> {
-    nodes: Vec<Node<K, S>>,
+    nodes: PerTask<Node<K, S>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -108,84 +108,79 @@ fn rank(node: u32) -> u32 {
 
 impl<K, S> Default for Forest<K, S> {
     fn default() -> Forest<K, S> {
-        Forest { nodes: Vec::new() }
+        Forest { nodes: PerTask::new() }
     }
 }
 
 impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
     /// Makes room for `task`. Allocates; every other operation does not.
     pub fn attach(&mut self, task: TaskId) {
-        if self.nodes.len() <= task.index() {
-            let (key, own, all) = (K::default(), S::default(), S::default());
-            let ranks = (self.nodes.len() as u32..=task.0).map(rank);
-            self.nodes.extend(ranks.map(|rank| Node {
-                key,
-                own,
-                all,
-                left: NONE,
-                right: NONE,
-                parent: NONE,
-                rank,
-            }));
-        }
+        self.nodes.grow(task, |task| Node {
+            key: K::default(),
+            own: S::default(),
+            all: S::default(),
+            left: NONE,
+            right: NONE,
+            parent: NONE,
+            rank: rank(task.0),
+        });
     }
 
     /// The key with which `task` was last inserted.
     #[inline]
     pub fn key(&self, task: TaskId) -> K {
-        self.nodes[task.index()].key
+        self.nodes[task].key
     }
 
     /// The summary of the subtree at `task`.
     #[inline]
     pub fn summary(&self, task: TaskId) -> S {
-        self.nodes[task.index()].all
+        self.nodes[task].all
     }
 
     /// The value with which `task` was last inserted.
     #[inline]
     pub fn own(&self, task: TaskId) -> S {
-        self.nodes[task.index()].own
+        self.nodes[task].own
     }
 
     /// The root of the subtree with smaller keys.
     #[inline]
     pub fn left(&self, task: TaskId) -> Option<TaskId> {
-        some(self.nodes[task.index()].left)
+        some(self.nodes[task].left)
     }
 
     /// The root of the subtree with larger keys.
     #[inline]
     pub fn right(&self, task: TaskId) -> Option<TaskId> {
-        some(self.nodes[task.index()].right)
+        some(self.nodes[task].right)
     }
 
     /// Adds `task`, which must be in no tree; behind equal keys.
     pub fn insert(&mut self, tree: &mut Tree, task: TaskId, key: K, own: S) {
         let node = task.0;
-        let Node { rank, .. } = self.nodes[task.index()];
-        self.nodes[task.index()] =
-            Node { key, own, all: own, left: NONE, right: NONE, parent: NONE, rank };
+        let Node { rank, .. } = self.nodes[task];
+        self.nodes[task] = Node { key, own, all: own, left: NONE, right: NONE, parent: NONE, rank };
         tree.len += 1;
         if tree.root == NONE {
             (tree.root, tree.first, tree.last) = (node, node, node);
             return;
         }
-        if key >= self.nodes[tree.last as usize].key {
-            self.nodes[tree.last as usize].right = node;
-            self.nodes[task.index()].parent = tree.last;
+        if key >= self.nodes[TaskId(tree.last)].key {
+            self.nodes[TaskId(tree.last)].right = node;
+            self.nodes[task].parent = tree.last;
             tree.last = node;
-        } else if key < self.nodes[tree.first as usize].key {
-            self.nodes[tree.first as usize].left = node;
-            self.nodes[task.index()].parent = tree.first;
+        } else if key < self.nodes[TaskId(tree.first)].key {
+            self.nodes[TaskId(tree.first)].left = node;
+            self.nodes[task].parent = tree.first;
             tree.first = node;
         } else {
             self.insert_below(tree.root, node, key);
         }
-        self.refresh_upwards(self.nodes[task.index()].parent);
+        self.refresh_upwards(self.nodes[task].parent);
         loop {
-            let parent = self.nodes[task.index()].parent;
-            if parent == NONE || self.nodes[parent as usize].rank >= rank {
+            let parent = self.nodes[task].parent;
+            if parent == NONE || self.nodes[TaskId(parent)].rank >= rank {
                 return;
             }
             self.rotate_up(tree, node);
@@ -194,11 +189,11 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
 
     fn insert_below(&mut self, mut at: u32, node: u32, key: K) {
         loop {
-            let parent = &mut self.nodes[at as usize];
+            let parent = &mut self.nodes[TaskId(at)];
             let child = if key < parent.key { &mut parent.left } else { &mut parent.right };
             if *child == NONE {
                 *child = node;
-                self.nodes[node as usize].parent = at;
+                self.nodes[TaskId(node)].parent = at;
                 return;
             }
             at = *child;
@@ -216,15 +211,15 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
             tree.last = self.prev(task).map_or(NONE, |prev| prev.0);
         }
         tree.len -= 1;
-        let (mut left, mut right) = (self.nodes[task.index()].left, self.nodes[task.index()].right);
+        let (mut left, mut right) = (self.nodes[task].left, self.nodes[task].right);
         while left != NONE && right != NONE {
             self.rotate_up(tree, if self.rank(left) > self.rank(right) { left } else { right });
-            (left, right) = (self.nodes[task.index()].left, self.nodes[task.index()].right);
+            (left, right) = (self.nodes[task].left, self.nodes[task].right);
         }
         let child = if left == NONE { right } else { left };
-        let parent = self.nodes[task.index()].parent;
+        let parent = self.nodes[task].parent;
         if child != NONE {
-            self.nodes[child as usize].parent = parent;
+            self.nodes[TaskId(child)].parent = parent;
         }
         self.replace_child(tree, parent, node, child);
         self.refresh_upwards(parent);
@@ -235,9 +230,9 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
     pub fn pop_first(&mut self, tree: &mut Tree) -> Option<TaskId> {
         let first = tree.first()?;
         // With nothing to its left, what is to its right takes its place.
-        let Node { right, parent, .. } = self.nodes[first.index()];
+        let Node { right, parent, .. } = self.nodes[first];
         if right != NONE {
-            self.nodes[right as usize].parent = parent;
+            self.nodes[TaskId(right)].parent = parent;
             tree.first = self.leftmost(right);
         } else {
             tree.first = parent;
@@ -247,7 +242,7 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
         }
         match parent {
             NONE => tree.root = right,
-            parent => self.nodes[parent as usize].left = right,
+            parent => self.nodes[TaskId(parent)].left = right,
         }
         tree.len -= 1;
         self.refresh_upwards(parent);
@@ -257,7 +252,7 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
     #[inline]
     fn leftmost(&self, mut at: u32) -> u32 {
         loop {
-            match self.nodes[at as usize].left {
+            match self.nodes[TaskId(at)].left {
                 NONE => return at,
                 left => at = left,
             }
@@ -266,7 +261,7 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
 
     /// The task with the next larger key.
     pub fn next(&self, task: TaskId) -> Option<TaskId> {
-        let right = self.nodes[task.index()].right;
+        let right = self.nodes[task].right;
         if right != NONE {
             return some(self.leftmost(right));
         }
@@ -275,10 +270,10 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
 
     /// The task with the next smaller key.
     pub fn prev(&self, task: TaskId) -> Option<TaskId> {
-        let mut left = self.nodes[task.index()].left;
+        let mut left = self.nodes[task].left;
         if left != NONE {
-            while self.nodes[left as usize].right != NONE {
-                left = self.nodes[left as usize].right;
+            while self.nodes[TaskId(left)].right != NONE {
+                left = self.nodes[TaskId(left)].right;
             }
             return some(left);
         }
@@ -288,8 +283,8 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
     /// The first ancestor of `at` that is not reached from its child on `side`.
     fn climb(&self, mut at: u32, side: impl Fn(&Node<K, S>) -> u32) -> Option<TaskId> {
         loop {
-            let parent = self.nodes[at as usize].parent;
-            if parent == NONE || side(&self.nodes[parent as usize]) != at {
+            let parent = self.nodes[TaskId(at)].parent;
+            if parent == NONE || side(&self.nodes[TaskId(parent)]) != at {
                 return some(parent);
             }
             at = parent;
@@ -323,43 +318,43 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
 
     /// Changes the value of `task`, which must be in a tree, and the summaries above it.
     pub fn set_own(&mut self, task: TaskId, own: S) {
-        self.nodes[task.index()].own = own;
+        self.nodes[task].own = own;
         self.refresh_upwards(task.0);
     }
 
     fn rank(&self, node: u32) -> u32 {
-        self.nodes[node as usize].rank
+        self.nodes[TaskId(node)].rank
     }
 
     fn replace_child(&mut self, tree: &mut Tree, parent: u32, old: u32, new: u32) {
         if parent == NONE {
             tree.root = new;
-        } else if self.nodes[parent as usize].left == old {
-            self.nodes[parent as usize].left = new;
+        } else if self.nodes[TaskId(parent)].left == old {
+            self.nodes[TaskId(parent)].left = new;
         } else {
-            self.nodes[parent as usize].right = new;
+            self.nodes[TaskId(parent)].right = new;
         }
     }
 
     /// Swaps `node` with its parent, keeping the order of keys.
     fn rotate_up(&mut self, tree: &mut Tree, node: u32) {
-        let parent = self.nodes[node as usize].parent;
-        let grandparent = self.nodes[parent as usize].parent;
+        let parent = self.nodes[TaskId(node)].parent;
+        let grandparent = self.nodes[TaskId(parent)].parent;
         let inner;
-        if self.nodes[parent as usize].left == node {
-            inner = self.nodes[node as usize].right;
-            self.nodes[parent as usize].left = inner;
-            self.nodes[node as usize].right = parent;
+        if self.nodes[TaskId(parent)].left == node {
+            inner = self.nodes[TaskId(node)].right;
+            self.nodes[TaskId(parent)].left = inner;
+            self.nodes[TaskId(node)].right = parent;
         } else {
-            inner = self.nodes[node as usize].left;
-            self.nodes[parent as usize].right = inner;
-            self.nodes[node as usize].left = parent;
+            inner = self.nodes[TaskId(node)].left;
+            self.nodes[TaskId(parent)].right = inner;
+            self.nodes[TaskId(node)].left = parent;
         }
         if inner != NONE {
-            self.nodes[inner as usize].parent = parent;
+            self.nodes[TaskId(inner)].parent = parent;
         }
-        self.nodes[parent as usize].parent = node;
-        self.nodes[node as usize].parent = grandparent;
+        self.nodes[TaskId(parent)].parent = node;
+        self.nodes[TaskId(node)].parent = grandparent;
         self.replace_child(tree, grandparent, parent, node);
         if S::NEEDED {
             self.refresh(parent);
@@ -369,28 +364,28 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
 
     /// Recomputes the summary of `at` from its children.
     fn refresh(&mut self, at: u32) {
-        let node = &self.nodes[at as usize];
+        let node = &self.nodes[TaskId(at)];
         let mut all = node.own;
         for child in [node.left, node.right] {
             if child != NONE {
-                all = all.merge(self.nodes[child as usize].all);
+                all = all.merge(self.nodes[TaskId(child)].all);
             }
         }
-        self.nodes[at as usize].all = all;
+        self.nodes[TaskId(at)].all = all;
     }
 
     fn refresh_upwards(&mut self, mut at: u32) {
         if S::NEEDED {
             while at != NONE {
                 self.refresh(at);
-                at = self.nodes[at as usize].parent;
+                at = self.nodes[TaskId(at)].parent;
             }
         }
     }
 
     /// Where `key` lies relative to the key of `task`.
     pub fn compare(&self, key: K, task: TaskId) -> Ordering {
-        key.cmp(&self.nodes[task.index()].key)
+        key.cmp(&self.nodes[task].key)
     }
 }
 

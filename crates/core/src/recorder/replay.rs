@@ -6,7 +6,7 @@ use core::fmt;
 use super::hash::PickHash;
 use super::read::{Answer, LogError, LogReader, Record};
 use crate::call::Call;
-use crate::checked::{Fault, Model, Violation};
+use crate::checked::{Belief, Fault, Violation};
 use crate::ids::CpuMask;
 use crate::{Cx, Scheduler};
 
@@ -73,14 +73,14 @@ impl core::error::Error for Difference {}
 /// Errors: the first answer that differs, or that the log is malformed or breaks the contract.
 pub fn replay(log: &[u8], policy: &mut dyn Scheduler) -> Result<Replay, ReplayError> {
     let records = LogReader::new(log).map_err(ReplayError::Log)?;
-    let mut model = Model::new(&records.header().machine);
+    let mut belief = Belief::new(&records.header().machine);
     let mut done = Replay { calls: 0, picks: 0, hash: 0, unanswered: false };
     let mut hash = PickHash::default();
     for record in records {
         let record = record.map_err(ReplayError::Log)?;
         let (number, now) = (record.number, record.now);
         let breach = |fault| ReplayError::Contract(Violation { call: number, now, fault });
-        model.check(now, &record.call).map_err(|fault| breach(Fault::Host(fault)))?;
+        belief.check(now, &record.call).map_err(|fault| breach(Fault::Host(fault)))?;
         let mut kicks = CpuMask::EMPTY;
         let pick = record.call.make(policy, &mut Cx::new(now, &mut kicks));
         done.calls += 1;
@@ -92,10 +92,10 @@ pub fn replay(log: &[u8], policy: &mut dyn Scheduler) -> Result<Replay, ReplayEr
         if got != *expected {
             return Err(ReplayError::Difference(Box::new(Difference { record, got })));
         }
-        model.apply(now, &record.call);
+        belief.apply(now, &record.call);
         if let (&Call::PickNext { cpu }, Some(pick)) = (&record.call, pick) {
-            model.check_pick(cpu, pick).map_err(|fault| breach(Fault::Policy(fault)))?;
-            model.run(cpu, pick.task);
+            belief.check_pick(cpu, pick).map_err(|fault| breach(Fault::Policy(fault)))?;
+            belief.run(cpu, pick.task);
             hash.add(now, cpu, pick);
             done.picks += 1;
         }

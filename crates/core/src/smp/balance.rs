@@ -233,7 +233,7 @@ impl<Q: RunQueue> Smp<Q> {
     }
 
     fn is_hot(&self, task: TaskId, now: Time) -> bool {
-        now < self.tasks[task.index()].hot_until
+        now < self.tasks[task].hot_until
     }
 
     /// Lets `cpu`, whose runqueue has nothing for it, take a task from the busiest other runqueue,
@@ -324,8 +324,9 @@ impl<Q: RunQueue> Smp<Q> {
             let (hot_here, scanned) = (Cell::new(None), Cell::new(0));
             let fits = |task: TaskId| {
                 scanned.set(scanned.get() + 1);
-                let slot = &self.tasks[task.index()];
-                if !slot.affinity.contains(cpu) || self.is_promised(task) && slot.promise != cpu.0 {
+                let slot = &self.tasks[task];
+                let promised = self.promises.cpu(task).is_some_and(|other| other != cpu);
+                if promised || !slot.affinity.contains(cpu) {
                     return false;
                 }
                 if !shares_caches && self.is_hot(task, cx.now) {
@@ -470,7 +471,7 @@ impl<Q: RunQueue> Smp<Q> {
             let any_allowed = Cell::new(false);
             while moved < MOST_MOVED && left > 0 {
                 let fits = |task: TaskId| {
-                    if !self.may_enter(task, to) || self.is_promised(task) {
+                    if !self.may_enter(task, to) || self.promises.cpu(task).is_some() {
                         return false;
                     }
                     any_allowed.set(true);

@@ -1,28 +1,19 @@
 //! Kicks: which CPU is told that a task is ready.
 //!
-//! No CPU may stay idle beside a waiting task that it could take. So each such task is *promised*
-//! to a CPU that runs nothing and is about to pick: one that was kicked for it, or the one that
-//! has just put it back and picks next anyhow. A CPU may all the same take another task than the
-//! one that it was told of, and hands that one on; CPUs that run out of work leave promised tasks
-//! alone, as Linux leaves a runqueue alone that has a single task and is about to run it.
+//! CPUs that run out of work leave tasks alone that are [promised](crate::promise) to others, as
+//! Linux leaves a runqueue alone that has a single task and is about to run it.
 
-use super::{At, NO_CPU, NOBODY, RunQueue, Slot, Smp, State, at};
+use super::{At, NOBODY, RunQueue, Slot, Smp, State, at};
 use crate::ids::{CpuId, TaskId};
+use crate::promise::PassedOver;
 use crate::{Cx, Off};
 
 impl<Q: RunQueue> Smp<Q> {
-    /// Whether a CPU that runs nothing is about to pick because of `task`, which is ready.
-    pub(super) fn is_promised(&self, task: TaskId) -> bool {
-        let cpu = self.tasks[task.index()].promise;
-        cpu != NO_CPU && self.promised[self.slot(CpuId(cpu))] == task.0
-    }
-
     /// Notes that `cpu`, which runs nothing and will pick, does so because of `task`.
     fn promise(&mut self, task: TaskId, cpu: CpuId) {
         let slot = self.slot(cpu);
         self.cpus[slot].told = true;
-        self.promised[slot] = task.0;
-        self.tasks[task.index()].promise = cpu.0;
+        self.promises.promise(task, cpu);
     }
 
     /// Kicks `cpu` once until it picks again.
@@ -52,7 +43,7 @@ impl<Q: RunQueue> Smp<Q> {
         queue: usize,
         near: CpuId,
     ) -> bool {
-        self.tasks[task.index()].promise = NO_CPU;
+        self.promises.withdraw(task);
         !self.idle.is_empty() && self.kick_one_of_idle(cx, task, queue, near)
     }
 
@@ -73,7 +64,7 @@ impl<Q: RunQueue> Smp<Q> {
     pub(super) fn kick_victim(&mut self, cx: &mut Cx<'_>, task: TaskId, queue: usize) {
         let mut victim: Option<(u64, CpuId)> = None;
         let at = at!(self, cx.now, queue);
-        let affinity = &self.tasks[task.index()].affinity;
+        let affinity = &self.tasks[task].affinity;
         for running in at.running {
             if running.told || running.task == NOBODY || !affinity.contains(running.cpu) {
                 continue;
@@ -105,54 +96,41 @@ impl<Q: RunQueue> Smp<Q> {
     ) {
         let usable = self.online.contains(cpu)
             && self.rule.serves(cpu, task)
-            && (self.restricted == 0 || self.tasks[task.index()].affinity.contains(cpu));
+            && (self.restricted == 0 || self.tasks[task].affinity.contains(cpu));
         if usable && !self.cpus[self.slot(cpu)].told {
             self.promise(task, cpu);
         } else {
             self.kick_idle(cx, task, queue, cpu);
         }
-        if why == Off::NotRun {
-            // Whether the host tries again by itself is not known.
-            cx.kick(cpu);
-        }
+        cx.kick_if_undone(cpu, why);
     }
 
     /// `cpu` has picked `taken`, or goes away. If it was to pick because of another task and that
     /// still waits, another CPU takes its place: the one that was to run `taken`, else an idle one.
     #[inline]
     pub(super) fn hand_on(&mut self, cx: &mut Cx<'_>, cpu: CpuId, taken: Option<TaskId>) {
-        let slot = self.slot(cpu);
-        let promised = core::mem::replace(&mut self.promised[slot], NOBODY);
-        if promised != NOBODY && taken != Some(TaskId(promised)) {
-            self.promise_to_another(cx, cpu, TaskId(promised), taken);
+        if let Some(passed_over) = self.promises.settle(cpu, taken) {
+            self.promise_to_another(cx, cpu, passed_over);
         }
     }
 
-    fn promise_to_another(
-        &mut self,
-        cx: &mut Cx<'_>,
-        cpu: CpuId,
-        task: TaskId,
-        taken: Option<TaskId>,
-    ) {
-        let Slot { state, queue, promise, .. } = self.tasks[task.index()];
-        if state != State::Ready || promise != cpu.0 {
+    fn promise_to_another(&mut self, cx: &mut Cx<'_>, cpu: CpuId, passed_over: PassedOver) {
+        let PassedOver { task, freed } = passed_over;
+        let Slot { state, queue, .. } = self.tasks[task];
+        if state != State::Ready {
             return;
         }
         let queue = usize::from(queue);
-        if let Some(taken) = taken.filter(|&taken| self.is_promised(taken)) {
-            let other = CpuId(self.tasks[taken.index()].promise);
-            if self.may_take(other, task, queue) {
-                self.promise(task, other);
-                return;
+        match freed.filter(|&freed| self.may_take(freed, task, queue)) {
+            Some(freed) => self.promise(task, freed),
+            None => {
+                self.kick_idle(cx, task, queue, cpu);
             }
         }
-        self.kick_idle(cx, task, queue, cpu);
     }
 
     /// Whether the CPU that was told of `task` may still run it.
     pub(super) fn is_promised_allowed(&self, task: TaskId) -> bool {
-        let slot = &self.tasks[task.index()];
-        self.is_promised(task) && slot.affinity.contains(CpuId(slot.promise))
+        self.promises.cpu(task).is_some_and(|cpu| self.tasks[task].affinity.contains(cpu))
     }
 }

@@ -17,6 +17,8 @@ use crate::ids::{CpuId, CpuMask, CpuSet, TaskId};
 use crate::machine::Machine;
 use crate::neighbours::Neighbours;
 use crate::params::{ParamError, TaskParams};
+use crate::per_task::PerTask;
+use crate::promise::Promises;
 use crate::registry::Policy;
 use crate::time::{Span, Time};
 use crate::{Arrival, Cx, Enqueue, Off, Pick, Scheduler};
@@ -272,12 +274,11 @@ pub struct Smp<Q> {
     /// CPUs that run nothing and will not pick unless they are kicked.
     idle: CpuMask,
     online: CpuMask,
-    /// Per CPU (by its place in `cpus`) that runs nothing but will pick, the task on whose account
-    /// it was kicked; [`NOBODY`] if there is none. Another CPU leaves that task to it.
-    promised: Vec<u32>,
+    /// CPUs that run nothing but will pick, and the tasks on whose account; see [`kick`].
+    promises: Promises,
     /// Runqueues with waiting tasks, by number; kept only when there are several.
     waiting: CpuMask,
-    tasks: Vec<Slot>,
+    tasks: PerTask<Slot>,
     /// Attached tasks that may not run everywhere.
     restricted: u32,
     /// For round-robin placement.
@@ -296,12 +297,8 @@ struct Slot {
     queue: u16,
     /// The CPU it last ran on.
     cpu: u16,
-    /// The CPU that was told of it when it last became ready; see [`kick`].
-    promise: u16,
     state: State,
 }
-
-const NO_CPU: u16 = u16::MAX;
 
 impl Default for Slot {
     fn default() -> Slot {
@@ -310,7 +307,6 @@ impl Default for Slot {
             hot_until: Time::ZERO,
             queue: 0,
             cpu: 0,
-            promise: NO_CPU,
             state: State::Blocked,
         }
     }
@@ -380,9 +376,9 @@ impl<Q: RunQueue> Smp<Q> {
             slot_of,
             idle: CpuMask::first(machine.cpus()),
             online: CpuMask::first(machine.cpus()),
-            promised: alloc::vec![NOBODY; machine.cpus()],
+            promises: Promises::new(machine.cpus()),
             waiting: CpuMask::EMPTY,
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
             restricted: 0,
             next_queue: 0,
             neighbours: Neighbours::new(machine),
@@ -414,7 +410,7 @@ impl<Q: RunQueue> Smp<Q> {
 
     /// Whether `task` may run on some usable CPU of `queue`.
     fn may_enter(&self, task: TaskId, queue: usize) -> bool {
-        let affinity = &self.tasks[task.index()].affinity;
+        let affinity = &self.tasks[task].affinity;
         self.online_members(queue).any(|cpu| affinity.contains(cpu))
     }
 
@@ -454,7 +450,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// Puts `task` into `queue` and kicks whoever should run it.
     #[inline]
     fn enter(&mut self, cx: &mut Cx<'_>, task: TaskId, queue: usize, near: CpuId, entry: &Entry) {
-        let slot = &mut self.tasks[task.index()];
+        let slot = &mut self.tasks[task];
         slot.queue = queue as u16;
         slot.state = State::Ready;
         let at = at!(self, cx.now, queue);
@@ -477,7 +473,7 @@ impl<Q: RunQueue> Smp<Q> {
 
     /// Takes `task`, which waits, out of its runqueue so that it can enter another.
     fn take_out(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        let from = usize::from(self.tasks[task.index()].queue);
+        let from = usize::from(self.tasks[task].queue);
         self.rule.remove(&at!(self, cx.now, from), task, Removal::Move);
         self.touched(cx, from);
     }
@@ -485,7 +481,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// Moves `task`, which waits in one runqueue, to another.
     fn move_task(&mut self, cx: &mut Cx<'_>, task: TaskId, to: usize) {
         self.take_out(cx, task);
-        self.tasks[task.index()].queue = to as u16;
+        self.tasks[task].queue = to as u16;
         self.rule.push(&at!(self, cx.now, to), task, &Entry::because(Why::Moved));
         self.touched(cx, to);
     }
@@ -498,7 +494,7 @@ impl<Q: RunQueue> Smp<Q> {
             self.rule.pop(&at, cpu, |_| true)
         } else {
             let tasks = &self.tasks;
-            self.rule.pop(&at, cpu, |task| tasks[task.index()].affinity.contains(cpu))
+            self.rule.pop(&at, cpu, |task| tasks[task].affinity.contains(cpu))
         };
         self.touched(cx, queue);
         task
@@ -539,27 +535,26 @@ impl Entry {
 
 impl<Q: RunQueue> Scheduler for Smp<Q> {
     fn attach(&mut self, _: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, Slot::default());
-        }
+        self.tasks.grow(task, |_| Slot::default());
+        self.promises.attach(task);
         self.restricted += u32::from(!params.affinity.is_all());
-        self.tasks[task.index()] = Slot { affinity: params.affinity.clone(), ..Slot::default() };
+        self.tasks[task] = Slot { affinity: params.affinity.clone(), ..Slot::default() };
         self.rule.attach(task, params);
     }
 
     fn detach(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        let slot = &self.tasks[task.index()];
+        let slot = &self.tasks[task];
         self.restricted -= u32::from(!slot.affinity.is_all());
         if slot.state == State::Delayed {
             let queue = usize::from(slot.queue);
             self.rule.remove(&at!(self, cx.now, queue), task, Removal::Dequeue);
         }
-        self.tasks[task.index()] = Slot::default();
+        self.tasks[task] = Slot::default();
         self.rule.detach(task);
     }
 
     fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
-        let slot = &mut self.tasks[task.index()];
+        let slot = &mut self.tasks[task];
         self.restricted -= u32::from(!slot.affinity.is_all());
         self.restricted += u32::from(!params.affinity.is_all());
         slot.affinity = params.affinity.clone();
@@ -604,7 +599,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
     fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, arrival: Arrival) {
         let by = arrival.from.and_then(|cpu| self.cpus[self.slot(cpu)].task());
         let entry = Entry::of(&arrival, by);
-        let slot = &self.tasks[task.index()];
+        let slot = &self.tasks[task];
         let near = match arrival.why {
             Enqueue::New => arrival.from.unwrap_or(CpuId(0)),
             Enqueue::Wakeup { prev, .. } | Enqueue::Resumed { prev } => prev,
@@ -624,9 +619,9 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
     }
 
     fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        let queue = usize::from(self.tasks[task.index()].queue);
+        let queue = usize::from(self.tasks[task].queue);
         self.rule.remove(&at!(self, cx.now, queue), task, Removal::Dequeue);
-        self.tasks[task.index()].state = State::Blocked;
+        self.tasks[task].state = State::Blocked;
         self.touched(cx, queue);
     }
 
@@ -647,7 +642,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         };
         self.idle.remove(cpu);
         self.cpus[slot] = Running { task: task.0, cpu, told: false, since: cx.now };
-        let state = &mut self.tasks[task.index()];
+        let state = &mut self.tasks[task];
         state.state = State::Running;
         state.cpu = cpu.0;
         let slice = self.rule.slice(&at!(self, cx.now, queue), task);
@@ -661,13 +656,13 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         let online = self.online.contains(cpu);
         self.rule.settle(&at!(self, cx.now, queue), task, ran, why);
         self.cpus[slot].task = NOBODY;
-        self.tasks[task.index()].hot_until = cx.now + self.params.cache_hot;
+        self.tasks[task].hot_until = cx.now + self.params.cache_hot;
         if !why.runnable() {
             let delayed = self.rule.leave(&at!(self, cx.now, queue), task, why);
             let state = if delayed { State::Delayed } else { State::Blocked };
-            self.tasks[task.index()].state = state;
+            self.tasks[task].state = state;
         } else if self.restricted == 0 && online || self.may_enter(task, queue) {
-            self.tasks[task.index()].state = State::Ready;
+            self.tasks[task].state = State::Ready;
             self.rule.push(&at!(self, cx.now, queue), task, &Entry::because(Why::Put(why)));
             self.touched(cx, queue);
             self.keep_or_kick(cx, task, queue, cpu, why);
@@ -718,7 +713,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-        sink("runqueue", i64::from(self.tasks[task.index()].queue));
+        sink("runqueue", i64::from(self.tasks[task].queue));
         self.rule.probe(task, sink);
     }
 

@@ -1,7 +1,7 @@
 //! Placement: which runqueue a task enters, and which idle CPU is told of it.
 
 use super::At;
-use super::{Entry, NO_CPU, Place, Removal, RunQueue, Smp, State, Why, at};
+use super::{Entry, Place, Removal, RunQueue, Smp, State, Why, at};
 use crate::ids::{CpuId, CpuSet, TaskId};
 use crate::machine::Level;
 use crate::{Arrival, Cx, Enqueue, Off};
@@ -83,7 +83,7 @@ impl<Q: RunQueue> Smp<Q> {
     }
 
     fn usable(&self, task: TaskId, cpu: CpuId) -> bool {
-        self.online.contains(cpu) && self.tasks[task.index()].affinity.contains(cpu)
+        self.online.contains(cpu) && self.tasks[task].affinity.contains(cpu)
     }
 
     /// As Linux `find_idlest_cpu` at fork: the group with the least load for its capacity, level
@@ -177,7 +177,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// An idle CPU that may run `task`, which has entered `queue`: the nearest to `near` that
     /// serves this runqueue, else the nearest that may pull from it; the lowest of equals.
     pub(super) fn find_idle(&self, task: TaskId, queue: usize, near: CpuId) -> Option<CpuId> {
-        let affinity = &self.tasks[task.index()].affinity;
+        let affinity = &self.tasks[task].affinity;
         let free = |cpu: CpuId| {
             self.idle.contains(cpu) && affinity.contains(cpu) && self.rule.serves(cpu, task)
         };
@@ -243,8 +243,9 @@ impl<Q: RunQueue> Smp<Q> {
         cpu: CpuId,
         why: Off,
     ) {
-        let slot = &mut self.tasks[task.index()];
-        (slot.state, slot.queue, slot.promise) = (State::Ready, queue as u16, NO_CPU);
+        let slot = &mut self.tasks[task];
+        (slot.state, slot.queue) = (State::Ready, queue as u16);
+        self.promises.withdraw(task);
         self.rule.push(&at!(self, cx.now, queue), task, &Entry::because(Why::Put(why)));
         let to = self.choose_queue(task, None, cpu);
         self.rule.remove(&at!(self, cx.now, queue), task, Removal::Move);

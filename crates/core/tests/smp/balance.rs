@@ -23,20 +23,20 @@ const MS: u64 = 1000;
 #[test]
 fn there_is_a_timer_only_while_something_waits() {
     let mut rig = rig::<Fcfs>("2 cpus");
-    assert_eq!(rig.smp.next_timer(), None);
+    assert_eq!(rig.policy.next_timer(), None);
     rig.now = Time(5_300_000);
     fill(&mut rig, &[1, 1]);
-    assert_eq!(rig.smp.next_timer(), None);
+    assert_eq!(rig.policy.next_timer(), None);
     // What was due at 1ms is due on the grid, whenever the host asks.
     rig.create(1, 0);
-    assert_eq!(rig.smp.next_timer(), Some(Time(6_000_000)));
+    assert_eq!(rig.policy.next_timer(), Some(Time(6_000_000)));
     rig.now = Time(5_900_000);
-    assert_eq!(rig.smp.next_timer(), Some(Time(6_000_000)));
+    assert_eq!(rig.policy.next_timer(), Some(Time(6_000_000)));
     rig.next(0, Off::Exited);
-    assert_eq!(rig.smp.next_timer(), None);
+    assert_eq!(rig.policy.next_timer(), None);
     rig.now = Time(6_000_000);
     rig.create(2, 0);
-    assert_eq!(rig.smp.next_timer(), Some(Time(7_000_000)), "not before it began to wait");
+    assert_eq!(rig.policy.next_timer(), Some(Time(7_000_000)), "not before it began to wait");
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn one_runqueue_has_nothing_to_balance() {
     let settings = [("layout", "global"), ("balance", "linux")];
     let mut rig = Rig::<Fcfs>::new("2 cpus", &settings);
     fill(&mut rig, &[5]);
-    assert_eq!(rig.smp.next_timer(), None);
+    assert_eq!(rig.policy.next_timer(), None);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn intervals_double_while_balanced_up_to_the_longest() {
     fill(&mut rig, &[5, 4]);
     let mut due = Vec::new();
     for _ in 0..5 {
-        let next = rig.smp.next_timer().unwrap();
+        let next = rig.policy.next_timer().unwrap();
         due.push(next.0 / 1_000_000);
         rig.pass_until(next.0 / 1000);
     }
@@ -164,7 +164,7 @@ fn a_late_host_keeps_the_grid() {
     fill(&mut rig, &[5, 4]);
     rig.now = Time(3_700_000);
     rig.call(|smp, cx| smp.timer(cx));
-    assert_eq!(rig.smp.next_timer(), Some(Time(131_000_000)));
+    assert_eq!(rig.policy.next_timer(), Some(Time(131_000_000)));
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn an_idle_cpu_balances_more_often_and_takes_a_task_of_any_weight() {
     assert_eq!(rig.waiting(), [2, 0]);
     // Busy, CPU 1 would have had its turn at 129ms.
     rig.next(1, Off::Blocked);
-    assert_eq!(rig.smp.next_timer(), Some(Time(41_000_000)));
+    assert_eq!(rig.policy.next_timer(), Some(Time(41_000_000)));
     rig.pass_until(41 * MS);
     assert_eq!((rig.running(1), rig.waiting()), (Some(10), [1, 0].into()));
 }

@@ -72,7 +72,7 @@ struct World<Q> {
 impl<Q: RunQueue> World<Q> {
     fn new(machine: &str, settings: &[(&str, &str)]) -> World<Q> {
         let rig = Rig::new(machine, settings);
-        let cpus = rig.running.len();
+        let cpus = usize::from(rig.cpus());
         World {
             rig,
             states: vec![State::Detached; TASKS as usize],
@@ -130,7 +130,7 @@ impl<Q: RunQueue> World<Q> {
             self.pick(cpu);
         }
         for cpu in (0..self.online.len()).filter(|&cpu| self.online[cpu]) {
-            if self.rig.running[cpu].is_some() {
+            if self.rig.running(cpu as u16).is_some() {
                 continue;
             }
             for task in 0..TASKS as usize {
@@ -231,7 +231,7 @@ impl<Q: RunQueue> World<Q> {
             Step::Pass { us } => {
                 // Kicks wait meanwhile, those of the timer too.
                 self.rig.now += anysched_core::Span::from_us(us);
-                if self.rig.smp.next_timer().is_some_and(|due| due <= self.rig.now) {
+                if self.rig.policy.next_timer().is_some_and(|due| due <= self.rig.now) {
                     self.rig.call(|smp, cx| smp.timer(cx));
                 }
             }

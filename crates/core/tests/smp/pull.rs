@@ -72,7 +72,7 @@ fn a_cpu_of_less_capacity_is_busier_by_the_same_load() {
     let machine = Machine::new([cpu(0, 1024), cpu(1, 1024), cpu(2, 512)].into()).unwrap();
     let mut rig = creator::<Fcfs>("3 cpus", "machine");
     let settings = [("layout", "per-cpu"), ("place", "creator")];
-    rig.smp = anysched_core::registry::build_rule(&machine, &settings).unwrap();
+    rig.policy = anysched_core::registry::build_rule(&machine, &settings).unwrap();
     all_busy(&mut rig, 3);
     wait_on(&mut rig, 1, 10, 2);
     wait_on(&mut rig, 2, 20, 1);

@@ -26,7 +26,7 @@ use anysched_core::queue::{Forest, Tree};
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Whereabouts, Why};
 use anysched_core::time::Span;
-use anysched_core::{Machine, Off, params};
+use anysched_core::{Machine, Off, PerTask, params};
 
 params! {
     /// Parameters of `cfs-arceos`.
@@ -42,7 +42,7 @@ pub struct CfsArceos {
     tick: Span,
     forest: Forest<(u64, u64)>,
     queues: Vec<Queue>,
-    tasks: Vec<Task>,
+    tasks: PerTask<Task>,
     /// How often a task has been queued.
     entries: u64,
 }
@@ -88,7 +88,7 @@ impl Policy for CfsArceos {
             tick: params.tick,
             forest: Forest::default(),
             queues: alloc::vec![Queue::default(); queues],
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
             entries: 0,
         })
     }
@@ -110,14 +110,12 @@ impl RunQueue for CfsArceos {
 
     fn attach(&mut self, task: TaskId, params: &TaskParams) {
         self.forest.attach(task);
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, Task::default());
-        }
-        self.tasks[task.index()] = Task { weight: params.weight, ..Task::default() };
+        self.tasks.grow(task, |_| Task::default());
+        self.tasks[task] = Task { weight: params.weight, ..Task::default() };
     }
 
     fn update(&mut self, _: &At<'_>, _: Whereabouts, task: TaskId, params: &TaskParams) {
-        let task = &mut self.tasks[task.index()];
+        let task = &mut self.tasks[task];
         if task.weight != params.weight {
             task.start_at(task.vruntime());
             task.weight = params.weight;
@@ -129,7 +127,7 @@ impl RunQueue for CfsArceos {
     fn push(&mut self, at: &At<'_>, id: TaskId, entry: &Entry) {
         let added = matches!(entry.why, Why::New | Why::Woken | Why::Moved);
         let queue = &mut self.queues[at.queue];
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         if added {
             task.start_at(queue.min_vruntime);
         }
@@ -164,7 +162,7 @@ impl RunQueue for CfsArceos {
     #[inline]
     fn tick(&mut self, at: &At<'_>, task: TaskId) -> bool {
         let queue = &self.queues[at.queue];
-        let task = &mut self.tasks[task.index()];
+        let task = &mut self.tasks[task];
         task.ticks += 1;
         !queue.tree.is_empty() && task.vruntime() > queue.min_vruntime
     }
@@ -183,7 +181,7 @@ impl RunQueue for CfsArceos {
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-        let task = &self.tasks[task.index()];
+        let task = &self.tasks[task];
         sink("vruntime_ticks", task.vruntime() as i64);
         sink("ticks", task.ticks as i64);
     }
@@ -192,15 +190,16 @@ impl RunQueue for CfsArceos {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::{Drive, ms, play, times};
     use anysched_core::Scheduler;
+    use anysched_core::Smp;
+    use anysched_oracle::drive::{Drive, ms, play, times};
 
-    fn order(drive: &mut Drive<CfsArceos>, turns: usize) -> Vec<u32> {
+    fn order(drive: &mut Drive<Smp<CfsArceos>>, turns: usize) -> Vec<u32> {
         (0..turns).map(|_| turn(drive)).collect()
     }
 
     /// One turn: up to the tick that takes the task off.
-    fn turn(drive: &mut Drive<CfsArceos>) -> u32 {
+    fn turn(drive: &mut Drive<Smp<CfsArceos>>) -> u32 {
         let task = drive.pick(0).unwrap().0;
         drive.kicked();
         while !drive.tick(task, ms(10)) {}
@@ -220,23 +219,23 @@ mod tests {
 
     #[test]
     fn only_taking_out_a_waiting_task_raises_the_minimum() {
-        let mut drive = Drive::<CfsArceos>::new("1", &[]);
+        let mut drive = Drive::<Smp<CfsArceos>>::rule("1", &[]);
         (0..3).for_each(|task| drive.create(task, None));
         assert_eq!(order(&mut drive, 7), [0, 1, 2, 0, 1, 2, 0]);
-        assert_eq!(drive.smp.rule().queues[0].min_vruntime, 0);
+        assert_eq!(drive.policy.rule().queues[0].min_vruntime, 0);
         drive.call(|smp, cx| smp.dequeue(cx, TaskId(2)));
-        assert_eq!(drive.smp.rule().queues[0].min_vruntime, 2);
-        drive.wake(2, None);
+        assert_eq!(drive.policy.rule().queues[0].min_vruntime, 2);
+        drive.wake(2);
         assert_eq!(drive.probe(2, "vruntime_ticks"), 2);
         // 1 and 2 are at 2 and 0 at 3; of equals the one queued first.
         assert_eq!(order(&mut drive, 4), [1, 2, 0, 1]);
-        assert_eq!(drive.smp.rule().queues[0].min_vruntime, 2, "though all are beyond it");
+        assert_eq!(drive.policy.rule().queues[0].min_vruntime, 2, "though all are beyond it");
     }
 
     /// Task 1 runs at 1 when taking out task 2 raises the minimum to the 2 of task 0.
     #[test]
     fn a_task_runs_until_it_is_beyond_the_minimum_and_another_waits() {
-        let mut drive = Drive::<CfsArceos>::new("1", &[]);
+        let mut drive = Drive::<Smp<CfsArceos>>::rule("1", &[]);
         drive.create(0, None);
         drive.create(1, None);
         assert_eq!(order(&mut drive, 3), [0, 1, 0]);
@@ -247,7 +246,7 @@ mod tests {
         assert!(!drive.tick(1, ms(10)), "2 ticks are not more than 2");
         drive.call(|smp, cx| smp.dequeue(cx, TaskId(0)));
         assert!(!drive.tick(1, ms(10)), "nobody waits");
-        drive.wake(0, None);
+        drive.wake(0);
         assert_eq!(drive.probe(0, "vruntime_ticks"), 2, "kept by an empty runqueue");
         assert!(drive.tick(1, ms(10)), "4 ticks are more than 2");
     }
@@ -255,34 +254,35 @@ mod tests {
     /// Tasks 0 and 2 share a runqueue, 1 and 3 the other one, whose minimum is still 0.
     #[test]
     fn a_task_that_moves_starts_at_the_minimum_of_its_new_runqueue() {
-        let mut drive = Drive::<CfsArceos>::new("2", &[("layout", "per-cpu"), ("steal", "never")]);
+        let mut drive =
+            Drive::<Smp<CfsArceos>>::rule("2", &[("layout", "per-cpu"), ("steal", "never")]);
         (0..4).for_each(|task| drive.create(task, None));
         assert_eq!(order(&mut drive, 5), [0, 2, 0, 2, 0]);
         let params =
             TaskParams { affinity: anysched_core::CpuSet::Few(0b10), ..TaskParams::default() };
         drive.call(|smp, cx| smp.update(cx, TaskId(0), &params));
-        let minimums = [0, 1].map(|queue| drive.smp.rule().queues[queue].min_vruntime);
+        let minimums = [0, 1].map(|queue| drive.policy.rule().queues[queue].min_vruntime);
         assert_eq!((drive.probe(0, "vruntime_ticks"), minimums), (0, [2, 0]));
         assert_eq!((drive.probe(0, "runqueue"), drive.probe(2, "runqueue")), (1, 0));
     }
 
     #[test]
     fn waking_forgets_what_was_used() {
-        let mut drive = Drive::<CfsArceos>::new("1", &[]);
+        let mut drive = Drive::<Smp<CfsArceos>>::rule("1", &[]);
         drive.create(0, None);
         drive.create(1, None);
         order(&mut drive, 6);
         drive.pick(0);
         drive.put(0, 0, ms(1), Off::Blocked);
         assert_eq!(drive.probe(0, "vruntime_ticks"), 3);
-        drive.wake(0, None);
+        drive.wake(0);
         assert_eq!(drive.probe(0, "vruntime_ticks"), 0);
         assert_eq!(order(&mut drive, 4), [0, 0, 0, 1]);
     }
 
     #[test]
     fn time_between_ticks_is_free() {
-        let mut drive = Drive::<CfsArceos>::new("1", &[]);
+        let mut drive = Drive::<Smp<CfsArceos>>::rule("1", &[]);
         drive.create(0, None);
         drive.create(1, None);
         let turns: Vec<u32> = (0..4).map(|_| drive.run(ms(9), Off::Yielded)).collect();
@@ -294,7 +294,7 @@ mod tests {
     /// 3121: three ticks are ⌊3072 / 3121⌋ = 0, the fourth makes it 1.
     #[test]
     fn ticks_weigh_by_niceness() {
-        let mut drive = Drive::<CfsArceos>::new("1", &[]);
+        let mut drive = Drive::<Smp<CfsArceos>>::rule("1", &[]);
         drive.create_with(0, None, &TaskParams::nice(5));
         drive.create_with(1, None, &TaskParams::nice(-5));
         assert_eq!(order(&mut drive, 1), [0]);
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn an_undone_pick_and_a_moment_away_keep_the_place_among_equals() {
-        let mut drive = Drive::<CfsArceos>::new("1", &[]);
+        let mut drive = Drive::<Smp<CfsArceos>>::rule("1", &[]);
         (0..3).for_each(|task| drive.create(task, None));
         assert_eq!(drive.run(Span::ZERO, Off::NotRun), 0);
         drive.take_out_and_resume(0);

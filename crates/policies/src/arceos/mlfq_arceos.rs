@@ -18,13 +18,13 @@
 
 use alloc::vec::Vec;
 
-use crate::textbook::mlfq::Levels;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
+use anysched_core::queue::Levels;
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Why};
 use anysched_core::time::Span;
-use anysched_core::{Machine, Off, params};
+use anysched_core::{Machine, Off, PerTask, params};
 
 params! {
     /// Parameters of `mlfq-arceos`.
@@ -58,7 +58,7 @@ pub struct MlfqArceos {
     queues: Levels,
     /// Per runqueue, the ticks until the next reset.
     until_reset: Vec<u32>,
-    tasks: Vec<Task>,
+    tasks: PerTask<Task>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +88,7 @@ impl Policy for MlfqArceos {
             yield_resets: params.yield_resets_allotment,
             wake_preempts: params.wake_preempts,
             until_reset: alloc::vec![params.reset_ticks; queues],
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
         })
     }
 }
@@ -132,7 +132,7 @@ impl MlfqArceos {
         self.queues.raise(at.queue);
         let running = at.running.iter().filter_map(Running::task);
         for task in running.chain(self.queues.iter(at.queue)) {
-            self.tasks[task.index()] = fresh;
+            self.tasks[task] = fresh;
         }
     }
 }
@@ -147,15 +147,12 @@ impl RunQueue for MlfqArceos {
     fn attach(&mut self, task: TaskId, _: &TaskParams) {
         self.queues.attach(task);
         let fresh = self.fresh(0);
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, fresh);
-        }
-        self.tasks[task.index()] = fresh;
+        self.tasks.set(task, fresh);
     }
 
     #[inline]
     fn push(&mut self, at: &At<'_>, id: TaskId, entry: &Entry) {
-        let mut task = self.tasks[id.index()];
+        let mut task = self.tasks[id];
         match entry.why {
             Why::Put(Off::NotRun) | Why::Resumed => {}
             Why::New | Why::Woken | Why::Moved => task.interrupted = false,
@@ -169,7 +166,7 @@ impl RunQueue for MlfqArceos {
                 }
             }
         }
-        self.tasks[id.index()] = task;
+        self.tasks[id] = task;
         if task.interrupted || entry.why == Why::Put(Off::NotRun) {
             self.queues.push_front(at.queue, task.level, id);
         } else {
@@ -183,7 +180,7 @@ impl RunQueue for MlfqArceos {
     }
 
     fn remove(&mut self, at: &At<'_>, task: TaskId, _: Removal) {
-        self.queues.remove(at.queue, self.tasks[task.index()].level, task);
+        self.queues.remove(at.queue, self.tasks[task].level, task);
     }
 
     #[inline]
@@ -200,7 +197,7 @@ impl RunQueue for MlfqArceos {
                 return true;
             }
         }
-        let remain = &mut self.tasks[task.index()].remain;
+        let remain = &mut self.tasks[task].remain;
         *remain = remain.saturating_sub(1);
         *remain == 0
     }
@@ -211,8 +208,8 @@ impl RunQueue for MlfqArceos {
 
     #[inline]
     fn preempts(&mut self, _: &At<'_>, task: TaskId, running: &Running) -> Option<u64> {
-        let level = self.tasks[running.task()?.index()].level;
-        let higher = level.checked_sub(self.tasks[task.index()].level)?;
+        let level = self.tasks[running.task()?].level;
+        let higher = level.checked_sub(self.tasks[task].level)?;
         (self.wake_preempts && higher > 0).then_some(higher as u64)
     }
 
@@ -226,7 +223,7 @@ impl RunQueue for MlfqArceos {
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-        let task = &self.tasks[task.index()];
+        let task = &self.tasks[task];
         sink("level", task.level as i64);
         sink("slice_left_ticks", i64::from(task.remain));
     }
@@ -235,10 +232,11 @@ impl RunQueue for MlfqArceos {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::{Drive, ms, play, times};
     use anysched_core::Scheduler;
+    use anysched_core::Smp;
+    use anysched_oracle::drive::{Drive, ms, play, times};
 
-    fn state(drive: &Drive<MlfqArceos>, task: u32) -> (i64, i64) {
+    fn state(drive: &Drive<Smp<MlfqArceos>>, task: u32) -> (i64, i64) {
         (drive.probe(task, "level"), drive.probe(task, "slice_left_ticks"))
     }
 
@@ -270,7 +268,7 @@ mod tests {
     fn whoever_yields_in_time_never_sinks() {
         for (resets, expected) in [("true", (1, 2)), ("false", (1, 1))] {
             let settings = [("yield_resets_allotment", resets)];
-            let mut drive = Drive::<MlfqArceos>::new("1", &settings);
+            let mut drive = Drive::<Smp<MlfqArceos>>::rule("1", &settings);
             drive.create(0, None);
             drive.pick(0);
             drive.kicked();
@@ -290,7 +288,7 @@ mod tests {
 
     #[test]
     fn blocking_keeps_level_and_ticks_and_preemption_renews_them() {
-        let mut drive = Drive::<MlfqArceos>::new("1", &[]);
+        let mut drive = Drive::<Smp<MlfqArceos>>::rule("1", &[]);
         drive.create(0, None);
         drive.pick(0);
         drive.tick(0, ms(10));
@@ -300,10 +298,10 @@ mod tests {
         drive.pick(0);
         drive.tick(0, ms(10));
         drive.put(0, 0, Span::ZERO, Off::Blocked);
-        drive.wake(0, None);
+        drive.wake(0);
         assert_eq!(state(&drive, 0), (1, 1));
         // To the second level with task 1 too: it is behind task 0, which is preempted.
-        drive.wake(1, None);
+        drive.wake(1);
         drive.pick(0);
         drive.tick(1, ms(10));
         drive.put(0, 1, Span::ZERO, Off::Preempted);
@@ -321,7 +319,7 @@ mod tests {
     #[test]
     fn a_reset_returns_all_to_the_top_and_loses_nobody() {
         let settings = [("reset_ticks", "4"), ("levels", "3")];
-        let mut drive = Drive::<MlfqArceos>::new("1", &settings);
+        let mut drive = Drive::<Smp<MlfqArceos>>::rule("1", &settings);
         (0..4).for_each(|task| drive.create(task, None));
         for task in 0..3 {
             assert_eq!(drive.pick(0).unwrap().0, task);
@@ -331,7 +329,7 @@ mod tests {
         }
         assert_eq!(drive.run(ms(1), Off::Blocked), 3);
         assert_eq!(drive.pick(0).unwrap().0, 0);
-        drive.wake(3, None);
+        drive.wake(3);
         drive.kicked();
         assert!(drive.tick(0, ms(10)), "it picks again though a tick was left");
         assert_eq!([0, 1, 2, 3].map(|task| state(&drive, task)), [(0, 1); 4]);
@@ -344,8 +342,8 @@ mod tests {
     #[test]
     fn each_runqueue_counts_its_own_ticks_to_the_reset() {
         let settings = [("reset_ticks", "2"), ("layout", "per-cpu"), ("steal", "never")];
-        let mut drive = Drive::<MlfqArceos>::new("2", &settings);
-        let tick_on_1 = |drive: &mut Drive<MlfqArceos>| {
+        let mut drive = Drive::<Smp<MlfqArceos>>::rule("2", &settings);
+        let tick_on_1 = |drive: &mut Drive<Smp<MlfqArceos>>| {
             assert_eq!(drive.pick(1).unwrap().0, 1);
             drive.call(|smp, cx| smp.tick(cx, CpuId(1), TaskId(1), ms(10)));
             drive.put(1, 1, Span::ZERO, Off::Preempted);
@@ -365,7 +363,7 @@ mod tests {
     #[test]
     fn the_lowest_level_keeps_its_slice() {
         let settings = [("levels", "2"), ("growth", "3"), ("tick", "1ms"), ("base", "2ms")];
-        let mut drive = Drive::<MlfqArceos>::new("1", &settings);
+        let mut drive = Drive::<Smp<MlfqArceos>>::rule("1", &settings);
         drive.create(0, None);
         for ticks in [2, 6, 6] {
             drive.pick(0);

@@ -20,7 +20,7 @@ use anysched_core::queue::{Forest, Tree};
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Why};
 use anysched_core::time::Span;
-use anysched_core::{Machine, Off, params};
+use anysched_core::{Ewma, Machine, Off, PerTask, params};
 
 params! {
     /// Parameters of `sjf-ewma`.
@@ -34,27 +34,6 @@ params! {
     }
 }
 
-/// An exponentially weighted moving average in integers: the latest sample has the weight
-/// `num / 2^log2_den`, at most 1.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ewma {
-    pub(crate) num: u32,
-    pub(crate) log2_den: u32,
-}
-
-impl Ewma {
-    /// The weight in ArceOS, 1/16.
-    pub(crate) const ARCEOS: Ewma = Ewma { num: 1, log2_den: 4 };
-
-    /// The average after `sample`. It lies between the two, because rounding towards −∞ takes a
-    /// step down at most as far as the sample and one up less far.
-    #[inline]
-    pub(crate) fn after(self, average: Span, sample: Span) -> Span {
-        let step = (i128::from(sample.0) - i128::from(average.0)) * i128::from(self.num);
-        Span((i128::from(average.0) + (step >> self.log2_den)) as u64)
-    }
-}
-
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub struct SjfEwma {
@@ -62,7 +41,7 @@ pub struct SjfEwma {
     initial: Span,
     forest: Forest<(Span, u64)>,
     queues: Vec<Tree>,
-    tasks: Vec<Task>,
+    tasks: PerTask<Task>,
     arrivals: u64,
 }
 
@@ -91,7 +70,7 @@ impl Policy for SjfEwma {
             initial: params.initial_expected,
             forest: Forest::default(),
             queues: alloc::vec![Tree::default(); queues],
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
             arrivals: 0,
         })
     }
@@ -105,15 +84,12 @@ impl RunQueue for SjfEwma {
     fn attach(&mut self, task: TaskId, _: &TaskParams) {
         self.forest.attach(task);
         let fresh = Task { expected: self.initial, ran: Span::ZERO, arrival: 0 };
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, fresh);
-        }
-        self.tasks[task.index()] = fresh;
+        self.tasks.set(task, fresh);
     }
 
     #[inline]
     fn push(&mut self, at: &At<'_>, id: TaskId, entry: &Entry) {
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         match entry.why {
             Why::New | Why::Woken => {
                 task.arrival = self.arrivals;
@@ -129,7 +105,7 @@ impl RunQueue for SjfEwma {
     #[inline]
     fn pop(&mut self, at: &At<'_>, _: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         let task = self.forest.pop_first_fit(&mut self.queues[at.queue], fits)?;
-        self.tasks[task.index()].ran = Span::ZERO;
+        self.tasks[task].ran = Span::ZERO;
         Some(task)
     }
 
@@ -139,7 +115,7 @@ impl RunQueue for SjfEwma {
 
     #[inline]
     fn charge(&mut self, _: &At<'_>, task: TaskId, ran: Span) {
-        self.tasks[task.index()].ran += ran;
+        self.tasks[task].ran += ran;
     }
 
     #[inline]
@@ -157,7 +133,7 @@ impl RunQueue for SjfEwma {
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-        let task = &self.tasks[task.index()];
+        let task = &self.tasks[task];
         sink("expected_ns", i64::try_from(task.expected.0).unwrap_or(i64::MAX));
         sink("arrival", task.arrival as i64);
     }
@@ -166,7 +142,8 @@ impl RunQueue for SjfEwma {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::{CLOSED, Drive, ms, play};
+    use anysched_core::Smp;
+    use anysched_oracle::drive::{CLOSED, Drive, ms, play};
 
     #[test]
     fn averages_round_towards_minus_infinity() {
@@ -194,7 +171,7 @@ mod tests {
 
     #[test]
     fn short_turns_go_first() {
-        let mut drive = Drive::<SjfEwma>::new("1", &[]);
+        let mut drive = Drive::<Smp<SjfEwma>>::rule("1", &[]);
         (0..3).for_each(|task| drive.create(task, None));
         assert_eq!(drive.run(ms(32), Off::Yielded), 0);
         assert_eq!(drive.run(ms(16), Off::Yielded), 1);
@@ -207,7 +184,7 @@ mod tests {
         // A task keeps its number when it yields: it goes again before its equal.
         assert_eq!(drive.run(ms(2), Off::Blocked), 0);
         assert_eq!(drive.run(ms(1), Off::NotRun), 1);
-        drive.wake(0, None);
+        drive.wake(0);
         // With a new number it is behind its equal. Neither blocking nor an undone pick taught.
         let expected = [0, 1].map(|task| drive.probe(task, "expected_ns"));
         assert_eq!(expected, [2_000_000, 2_000_000]);
@@ -217,10 +194,10 @@ mod tests {
 
     #[test]
     fn a_turn_counts_from_the_pick_over_all_charges() {
-        let mut drive = Drive::<SjfEwma>::new("1", &[("initial_expected", "16ms")]);
+        let mut drive = Drive::<Smp<SjfEwma>>::rule("1", &[("initial_expected", "16ms")]);
         drive.create(0, None);
         assert_eq!(drive.run(ms(500), Off::Blocked), 0);
-        drive.wake(0, None);
+        drive.wake(0);
         drive.pick(0);
         drive.kicked();
         assert!(!drive.tick(0, ms(10)) && !drive.tick(0, ms(20)));
@@ -231,7 +208,8 @@ mod tests {
 
     #[test]
     fn the_weight_is_settable_up_to_one() {
-        let mut drive = Drive::<SjfEwma>::new("1", &[("alpha_num", "3"), ("alpha_log2_den", "2")]);
+        let mut drive =
+            Drive::<Smp<SjfEwma>>::rule("1", &[("alpha_num", "3"), ("alpha_log2_den", "2")]);
         drive.create(0, None);
         drive.run(Span(10), Off::Yielded);
         assert_eq!(drive.probe(0, "expected_ns"), 7);

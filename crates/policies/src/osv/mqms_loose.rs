@@ -107,8 +107,9 @@ impl RunQueue for MqmsLoose {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::{CLOSED, Drive, ms, play};
+    use anysched_core::Smp;
     use anysched_core::{Arrival, Enqueue, Scheduler};
+    use anysched_oracle::drive::{CLOSED, Drive, ms, play};
 
     #[test]
     fn one_runqueue_is_first_come_first_served() {
@@ -117,7 +118,7 @@ mod tests {
 
     #[test]
     fn tasks_go_round_and_stay_and_queues_differ() {
-        let mut drive = Drive::<MqmsLoose>::new("3", &[("quantum", "2ms")]);
+        let mut drive = Drive::<Smp<MqmsLoose>>::rule("3", &[("quantum", "2ms")]);
         (0..7).for_each(|task| drive.create(task, None));
         assert_eq!(
             [drive.pick(0), drive.pick(1), drive.pick(2)],

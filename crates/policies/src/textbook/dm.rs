@@ -158,9 +158,10 @@ impl RunQueue for Dm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::{Drive, ms, times};
-    use crate::periodic::{Job, play, task};
+    use anysched_core::Smp;
     use anysched_core::{Arrival, Enqueue, Scheduler};
+    use anysched_oracle::drive::{Drive, ms, times};
+    use anysched_oracle::periodic::{Job, play, task};
 
     /// Leung and Whitehead: with deadlines before the ends of periods, the shorter deadline goes
     /// first, though its period is the longer one. By periods it would be done at 3 ms.
@@ -195,7 +196,7 @@ mod tests {
         TaskParams { period, relative_deadline, ..TaskParams::default() }
     }
 
-    fn job(drive: &mut Drive<Dm>, task: u32, due: Option<u64>, params: &TaskParams) {
+    fn job(drive: &mut Drive<Smp<Dm>>, task: u32, due: Option<u64>, params: &TaskParams) {
         let deadline = due.map(|at| times(&[at])[0]);
         let arrival = Arrival { deadline, ..Arrival::because(Enqueue::New) };
         drive.call(|smp, cx| {
@@ -204,7 +205,7 @@ mod tests {
         });
     }
 
-    fn order(drive: &mut Drive<Dm>) -> Vec<u32> {
+    fn order(drive: &mut Drive<Smp<Dm>>) -> Vec<u32> {
         core::iter::from_fn(|| {
             let (task, _) = drive.pick(0)?;
             drive.put(0, task, Span::ZERO, Off::Blocked);
@@ -215,7 +216,7 @@ mod tests {
 
     #[test]
     fn the_key_is_the_relative_deadline_or_the_period_or_what_the_host_names() {
-        let mut drive = Drive::<Dm>::new("1", &[]);
+        let mut drive = Drive::<Smp<Dm>>::rule("1", &[]);
         drive.now = times(&[50])[0];
         job(&mut drive, 0, None, &params(None, None));
         job(&mut drive, 1, None, &params(None, None));
@@ -228,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_shorter_relative_deadline_interrupts_though_it_is_due_later() {
-        let mut drive = Drive::<Dm>::new("2", &[]);
+        let mut drive = Drive::<Smp<Dm>>::rule("2", &[]);
         job(&mut drive, 0, None, &params(Some(90), None));
         job(&mut drive, 1, None, &params(Some(80), None));
         assert_eq!([drive.pick(0), drive.pick(1)].map(|pick| pick.unwrap().0), [1, 0]);
@@ -246,7 +247,7 @@ mod tests {
 
     #[test]
     fn equals_keep_the_order_of_release_unless_one_yields() {
-        let mut drive = Drive::<Dm>::new("1", &[]);
+        let mut drive = Drive::<Smp<Dm>>::rule("1", &[]);
         (0..3).for_each(|task| job(&mut drive, task, None, &params(Some(50), None)));
         assert_eq!(drive.run(ms(1), Off::Preempted), 0);
         assert_eq!(drive.run(ms(1), Off::Yielded), 0);
@@ -256,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_changed_deadline_counts_at_once() {
-        let mut drive = Drive::<Dm>::new("1", &[]);
+        let mut drive = Drive::<Smp<Dm>>::rule("1", &[]);
         (0..3).for_each(|task| job(&mut drive, task, None, &params(Some(50), None)));
         drive.call(|smp, cx| smp.update(cx, TaskId(2), &params(Some(50), Some(10))));
         drive.call(|smp, cx| smp.update(cx, TaskId(0), &params(Some(60), None)));

@@ -215,9 +215,10 @@ impl RunQueue for Edf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::{Drive, ms, times};
-    use crate::periodic::{Job, play, task};
+    use anysched_core::Smp;
     use anysched_core::{Arrival, Enqueue, Scheduler};
+    use anysched_oracle::drive::{Drive, ms, times};
+    use anysched_oracle::periodic::{Job, play, task};
 
     /// Utilisation 2/4 + 3/6 = 1. At 4 ms the second task goes on, because it is due at 6 ms and
     /// the first at 8; at 8 ms both are due at 12, and the one that was released first goes on.
@@ -248,7 +249,7 @@ mod tests {
         assert_eq!(played.missed, missed);
     }
 
-    fn job(drive: &mut Drive<Edf>, task: u32, deadline: Option<u64>, params: &TaskParams) {
+    fn job(drive: &mut Drive<Smp<Edf>>, task: u32, deadline: Option<u64>, params: &TaskParams) {
         let deadline = deadline.map(|at| times(&[at])[0]);
         let arrival = Arrival { deadline, ..Arrival::because(Enqueue::New) };
         drive.call(|smp, cx| {
@@ -257,7 +258,7 @@ mod tests {
         });
     }
 
-    fn order(drive: &mut Drive<Edf>) -> Vec<u32> {
+    fn order(drive: &mut Drive<Smp<Edf>>) -> Vec<u32> {
         core::iter::from_fn(|| {
             let (task, _) = drive.pick(0)?;
             drive.put(0, task, Span::ZERO, Off::Blocked);
@@ -274,7 +275,7 @@ mod tests {
     /// At 5 ms: due at 30 by the host, at 5 + 20 by the relative deadline, at 5 + 28 by the period.
     #[test]
     fn the_deadline_is_the_hosts_or_the_relative_one_or_the_period() {
-        let mut drive = Drive::<Edf>::new("1", &[]);
+        let mut drive = Drive::<Smp<Edf>>::rule("1", &[]);
         drive.now = times(&[5])[0];
         job(&mut drive, 0, None, &relative(None, None));
         job(&mut drive, 1, None, &relative(None, None));
@@ -289,7 +290,7 @@ mod tests {
     #[test]
     fn an_earlier_deadline_interrupts_and_an_equal_one_does_not() {
         for (due, kicked) in [(69, true), (70, false)] {
-            let mut drive = Drive::<Edf>::new("1", &[]);
+            let mut drive = Drive::<Smp<Edf>>::rule("1", &[]);
             job(&mut drive, 0, Some(70), &TaskParams::default());
             drive.pick(0);
             drive.kicked();
@@ -302,7 +303,7 @@ mod tests {
 
     #[test]
     fn the_cpu_with_the_latest_deadline_is_interrupted() {
-        let mut drive = Drive::<Edf>::new("3", &[]);
+        let mut drive = Drive::<Smp<Edf>>::rule("3", &[]);
         for (task, due) in [(0, Some(90)), (1, None), (2, Some(95))] {
             job(&mut drive, task, due, &TaskParams::default());
             drive.pick(task as u16);
@@ -320,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_yielder_goes_behind_its_equals_only() {
-        let mut drive = Drive::<Edf>::new("1", &[]);
+        let mut drive = Drive::<Smp<Edf>>::rule("1", &[]);
         for (task, due) in [(0, 50), (1, 50), (2, 60)] {
             job(&mut drive, task, Some(due), &TaskParams::default());
         }
@@ -341,7 +342,7 @@ mod tests {
             (3, 1, Off::Preempted, [0, 1]),
             (1, 2, Off::Expired, [0, 1]),
         ] {
-            let mut drive = Drive::<Edf>::new("1", &[]);
+            let mut drive = Drive::<Smp<Edf>>::rule("1", &[]);
             let params = TaskParams { budget: Some(ms(2)), ..relative(Some(4), None) };
             job(&mut drive, 0, Some(4), &params);
             job(&mut drive, 1, Some(5), &TaskParams::default());
@@ -357,7 +358,7 @@ mod tests {
     #[test]
     fn blocking_within_a_job_begins_no_other() {
         for (due, used, slice) in [(10, 1_000_000, ms(2)), (20, 0, ms(3))] {
-            let mut drive = Drive::<Edf>::new("1", &[]);
+            let mut drive = Drive::<Smp<Edf>>::rule("1", &[]);
             let params = TaskParams { budget: Some(ms(3)), ..relative(Some(10), None) };
             job(&mut drive, 0, Some(10), &params);
             assert_eq!(drive.run(ms(1), Off::Blocked), 0);

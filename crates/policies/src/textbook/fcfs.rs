@@ -82,7 +82,8 @@ impl RunQueue for Fcfs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::{CLOSED, Drive, OPEN, ms, play, times};
+    use anysched_core::Smp;
+    use anysched_oracle::drive::{CLOSED, Drive, OPEN, ms, play, times};
 
     #[test]
     fn golden_vectors() {
@@ -94,20 +95,20 @@ mod tests {
 
     #[test]
     fn only_an_undone_pick_keeps_its_place() {
-        let mut drive = Drive::<Fcfs>::new("1", &[]);
+        let mut drive = Drive::<Smp<Fcfs>>::rule("1", &[]);
         (0..4).for_each(|task| drive.create(task, None));
         assert_eq!(drive.run(Span::ZERO, Off::NotRun), 0);
         assert_eq!(drive.run(ms(1), Off::Yielded), 0);
         assert_eq!(drive.run(ms(1), Off::Preempted), 1);
         assert_eq!(drive.run(ms(1), Off::Blocked), 2);
-        drive.wake(2, None);
+        drive.wake(2);
         let order: Vec<u32> = (0..4).map(|_| drive.run(ms(1), Off::Exited)).collect();
         assert_eq!(order, [3, 0, 1, 2]);
     }
 
     #[test]
     fn a_cpu_skips_tasks_that_are_not_allowed_there() {
-        let mut drive = Drive::<Fcfs>::new("2", &[]);
+        let mut drive = Drive::<Smp<Fcfs>>::rule("2", &[]);
         let only = |cpu| TaskParams {
             affinity: anysched_core::CpuSet::of([CpuId(cpu)]),
             ..TaskParams::default()
@@ -116,6 +117,6 @@ mod tests {
         drive.create_with(1, None, &only(0));
         drive.create(2, None);
         assert_eq!([drive.pick(0), drive.pick(1)], [Some((1, Span::MAX)), Some((0, Span::MAX))]);
-        assert_eq!(drive.smp.rule().len(0), 1);
+        assert_eq!(drive.policy.rule().len(0), 1);
     }
 }

@@ -269,16 +269,17 @@ impl RunQueue for Lottery {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::{Drive, ms};
     use alloc::format;
     use anysched_core::Scheduler;
+    use anysched_core::Smp;
+    use anysched_oracle::drive::{Drive, ms};
 
     fn of(weight: u32) -> TaskParams {
         TaskParams { weight, ..TaskParams::default() }
     }
 
-    fn with(settings: &[(&str, &str)], weights: &[u32]) -> Drive<Lottery> {
-        let mut drive = Drive::new("1", settings);
+    fn with(settings: &[(&str, &str)], weights: &[u32]) -> Drive<Smp<Lottery>> {
+        let mut drive = Drive::rule("1", settings);
         for (task, &weight) in (0..).zip(weights) {
             drive.create_with(task, None, &of(weight));
         }
@@ -302,7 +303,7 @@ mod tests {
     #[test]
     fn each_ticket_has_the_holder_that_sums_in_order_give() {
         let drive = with(&[], &[10, 2, 5, 1, 2]);
-        let rule = drive.smp.rule();
+        let rule = drive.policy.rule();
         assert_eq!(rule.holder(0, 15), Some(TaskId(2)));
         let holders: Vec<u32> = (0..20).map(|ticket| rule.holder(0, ticket).unwrap().0).collect();
         assert_eq!(holders, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 2, 3, 4, 4]);
@@ -387,7 +388,7 @@ mod tests {
             drive.run(ran, why);
             let tickets = drive.probe(0, "tickets");
             if why == Off::Blocked {
-                drive.wake(0, None);
+                drive.wake(0);
                 assert_eq!(drive.probe(0, "tickets"), tickets);
             }
             tickets
@@ -404,7 +405,7 @@ mod tests {
     /// On CPU 0, where a task with many tickets may not run, the others win 1 : 3.
     #[test]
     fn draws_are_among_those_that_may_run() {
-        let mut drive = Drive::<Lottery>::new("2", &[]);
+        let mut drive = Drive::<Smp<Lottery>>::rule("2", &[]);
         let only = TaskParams { affinity: anysched_core::CpuSet::Few(2), ..of(100_000) };
         drive.create_with(0, None, &only);
         drive.create_with(1, None, &of(100));

@@ -18,11 +18,11 @@ use alloc::vec::Vec;
 
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
-use anysched_core::queue::{Links, List};
+use anysched_core::queue::Levels;
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Why};
 use anysched_core::time::{Span, Time};
-use anysched_core::{Machine, Off, params};
+use anysched_core::{Machine, Off, PerTask, params};
 
 params! {
     /// Parameters of `mlfq`.
@@ -52,7 +52,7 @@ pub struct Mlfq {
     next_boost: Time,
     preemptive: bool,
     queues: Levels,
-    tasks: Vec<Task>,
+    tasks: PerTask<Task>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +78,7 @@ impl Policy for Mlfq {
             preemptive: params.preemptive,
             queues: Levels::new(queues, levels.len()),
             levels,
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
         })
     }
 }
@@ -120,13 +120,13 @@ impl Mlfq {
     /// Puts `task` at the tail of its level with a new slice, or of the next one if it has used
     /// up its allotment.
     fn queue_last(&mut self, queue: usize, id: TaskId) {
-        let task = self.tasks[id.index()];
+        let task = self.tasks[id];
         let task = if task.allotment_left == Span::ZERO {
             self.fresh((task.level + 1).min(self.levels.len() - 1))
         } else {
             Task { allotment_left: task.allotment_left, ..self.fresh(task.level) }
         };
-        self.tasks[id.index()] = task;
+        self.tasks[id] = task;
         self.queues.push_back(queue, task.level, id);
     }
 }
@@ -141,15 +141,12 @@ impl RunQueue for Mlfq {
     fn attach(&mut self, task: TaskId, _: &TaskParams) {
         self.queues.attach(task);
         let fresh = self.fresh(0);
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, fresh);
-        }
-        self.tasks[task.index()] = fresh;
+        self.tasks.set(task, fresh);
     }
 
     #[inline]
     fn push(&mut self, at: &At<'_>, id: TaskId, entry: &Entry) {
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         let unused = task.slice_left.min(task.allotment_left) > Span::ZERO;
         match entry.why {
             Why::Put(Off::Preempted) if unused => {
@@ -171,14 +168,14 @@ impl RunQueue for Mlfq {
     }
 
     fn remove(&mut self, at: &At<'_>, task: TaskId, _: Removal) {
-        self.queues.remove(at.queue, self.tasks[task.index()].level, task);
+        self.queues.remove(at.queue, self.tasks[task].level, task);
     }
 
     #[inline]
     fn charge(&mut self, at: &At<'_>, task: TaskId, ran: Span) {
         // What a running task used before the last boost is forgiven.
         let ran = ran.min(at.now.since(self.last_boost));
-        let task = &mut self.tasks[task.index()];
+        let task = &mut self.tasks[task];
         for left in [&mut task.slice_left, &mut task.allotment_left] {
             if *left != Span::MAX {
                 *left = left.saturating_sub(ran);
@@ -188,14 +185,14 @@ impl RunQueue for Mlfq {
 
     #[inline]
     fn slice(&mut self, _: &At<'_>, task: TaskId) -> Span {
-        let task = &self.tasks[task.index()];
+        let task = &self.tasks[task];
         task.slice_left.min(task.allotment_left)
     }
 
     #[inline]
     fn preempts(&mut self, _: &At<'_>, task: TaskId, running: &Running) -> Option<u64> {
-        let level = self.tasks[running.task()?.index()].level;
-        let higher = level.checked_sub(self.tasks[task.index()].level)?;
+        let level = self.tasks[running.task()?].level;
+        let higher = level.checked_sub(self.tasks[task].level)?;
         (self.preemptive && higher > 0).then_some(higher as u64)
     }
 
@@ -219,11 +216,11 @@ impl RunQueue for Mlfq {
         self.next_boost = Time((now.0 / self.boost.0 + 1).saturating_mul(self.boost.0));
         self.queues.raise_all();
         let fresh = self.fresh(0);
-        self.tasks.fill(fresh);
+        self.tasks.values_mut().for_each(|task| *task = fresh);
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-        let task = &self.tasks[task.index()];
+        let task = &self.tasks[task];
         let ns = |span: Span| i64::try_from(span.0).unwrap_or(i64::MAX);
         sink("level", task.level as i64);
         sink("slice_left_ns", ns(task.slice_left));
@@ -231,171 +228,12 @@ impl RunQueue for Mlfq {
     }
 }
 
-/// Runqueues of a list per level each; level 0 is the highest.
-#[derive(Debug)]
-pub(crate) struct Levels {
-    links: Links,
-    queues: Vec<Queue>,
-}
-
-#[derive(Clone, Debug)]
-struct Queue {
-    lists: Vec<List>,
-    /// The levels whose lists are not empty, one bit each.
-    occupied: u64,
-    len: usize,
-}
-
-impl Levels {
-    /// The most levels that [`Queue::occupied`] has room for.
-    pub(crate) const MOST: usize = 64;
-
-    pub(crate) fn new(queues: usize, levels: usize) -> Levels {
-        let queue = Queue { lists: alloc::vec![List::default(); levels], occupied: 0, len: 0 };
-        Levels { links: Links::default(), queues: alloc::vec![queue; queues] }
-    }
-
-    pub(crate) fn attach(&mut self, task: TaskId) {
-        self.links.attach(task);
-    }
-
-    #[inline]
-    pub(crate) fn push_back(&mut self, queue: usize, level: usize, task: TaskId) {
-        let queue = &mut self.queues[queue];
-        self.links.push_back(&mut queue.lists[level], task);
-        queue.occupied |= 1 << level;
-        queue.len += 1;
-    }
-
-    #[inline]
-    pub(crate) fn push_front(&mut self, queue: usize, level: usize, task: TaskId) {
-        let queue = &mut self.queues[queue];
-        self.links.push_front(&mut queue.lists[level], task);
-        queue.occupied |= 1 << level;
-        queue.len += 1;
-    }
-
-    pub(crate) fn remove(&mut self, queue: usize, level: usize, task: TaskId) {
-        let queue = &mut self.queues[queue];
-        self.links.remove(&mut queue.lists[level], task);
-        queue.occupied &= !(u64::from(queue.lists[level].is_empty()) << level);
-        queue.len -= 1;
-    }
-
-    /// Takes the first task of the highest level that `fits`.
-    #[inline]
-    pub(crate) fn pop(&mut self, queue: usize, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
-        let mut occupied = self.queues[queue].occupied;
-        while occupied != 0 {
-            let level = occupied.trailing_zeros() as usize;
-            let list = &self.queues[queue].lists[level];
-            let first = self.links.iter(list).find(|&task| fits(task));
-            if let Some(task) = first {
-                self.remove(queue, level, task);
-                return Some(task);
-            }
-            occupied &= occupied - 1;
-        }
-        None
-    }
-
-    /// The first task of the lowest level that `fits`.
-    pub(crate) fn first_of_lowest(
-        &self,
-        queue: usize,
-        fits: impl Fn(TaskId) -> bool,
-    ) -> Option<TaskId> {
-        let lists = self.queues[queue].lists.iter().rev();
-        lists.flat_map(|list| self.links.iter(list)).find(|&task| fits(task))
-    }
-
-    #[inline]
-    pub(crate) fn len(&self, queue: usize) -> usize {
-        self.queues[queue].len
-    }
-
-    /// The tasks of `queue`, highest level first.
-    pub(crate) fn iter(&self, queue: usize) -> impl Iterator<Item = TaskId> + '_ {
-        self.queues[queue].lists.iter().flat_map(|list| self.links.iter(list))
-    }
-
-    /// Moves the tasks of `queue` to its highest level, keeping their order.
-    pub(crate) fn raise(&mut self, queue: usize) {
-        let queue = &mut self.queues[queue];
-        let Some((top, lower)) = queue.lists.split_first_mut() else { return };
-        for list in lower {
-            while let Some(task) = self.links.pop_front(list) {
-                self.links.push_back(top, task);
-            }
-        }
-        queue.occupied = u64::from(queue.len > 0);
-    }
-
-    /// Moves all tasks to the highest level of their runqueue, keeping their order.
-    pub(crate) fn raise_all(&mut self) {
-        (0..self.queues.len()).for_each(|queue| self.raise(queue));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::{CLOSED, Drive, OPEN, ms, play, times};
-    use alloc::collections::VecDeque;
     use anysched_core::Scheduler;
-    use proptest::prelude::*;
-
-    proptest! {
-        /// The lists of two runqueues behave as deques, whatever is asked of them.
-        #[test]
-        fn levels_behave_as_deques(
-            steps in prop::collection::vec((0..8u8, 0..2usize, 0..4usize, 0..12u32), 0..300)
-        ) {
-            let mut levels = Levels::new(2, 4);
-            (0..12).for_each(|task| levels.attach(TaskId(task)));
-            let mut model: [[VecDeque<u32>; 4]; 2] = Default::default();
-            for (step, queue, level, task) in steps {
-                let queued = (0..8).find(|&n| model[n / 4][n % 4].contains(&task));
-                let fits = |id: TaskId| id.0 % 3 != task % 3;
-                let fitting = |list: &VecDeque<u32>| {
-                    list.iter().copied().find(|&task| fits(TaskId(task)))
-                };
-                match (step, queued) {
-                    (0..=2, None) => {
-                        levels.push_back(queue, level, TaskId(task));
-                        model[queue][level].push_back(task);
-                    }
-                    (3, None) => {
-                        levels.push_front(queue, level, TaskId(task));
-                        model[queue][level].push_front(task);
-                    }
-                    (4, Some(n)) => {
-                        levels.remove(n / 4, n % 4, TaskId(task));
-                        model[n / 4][n % 4].retain(|&other| other != task);
-                    }
-                    (5, _) => {
-                        levels.raise(queue);
-                        let all = model[queue].iter_mut().flat_map(std::mem::take).collect();
-                        model[queue][0] = all;
-                    }
-                    _ => {
-                        let spare = model[queue].iter().rev().find_map(fitting);
-                        prop_assert_eq!(levels.first_of_lowest(queue, fits), spare.map(TaskId));
-                        let first = model[queue].iter().find_map(fitting);
-                        prop_assert_eq!(levels.pop(queue, fits), first.map(TaskId));
-                        model[queue].iter_mut().for_each(|list| {
-                            list.retain(|&other| Some(other) != first);
-                        });
-                    }
-                }
-                for (queue, lists) in model.iter().enumerate() {
-                    let all: Vec<u32> = lists.iter().flatten().copied().collect();
-                    prop_assert_eq!(levels.len(queue), all.len());
-                    prop_assert!(levels.iter(queue).map(|task| task.0).eq(all));
-                }
-            }
-        }
-    }
+    use anysched_core::Smp;
+    use anysched_oracle::drive::{CLOSED, Drive, OPEN, ms, play, times};
 
     const PAPER: &[(&str, &str)] =
         &[("slices", "2ms,2ms,none"), ("boost", "0"), ("preemptive", "false")];
@@ -412,7 +250,7 @@ mod tests {
     /// with the 15 of its 20 ms that are left, before task 2, which came to that level first.
     #[test]
     fn a_preempted_task_goes_on_with_the_rest_of_its_slice() {
-        let mut drive = Drive::<Mlfq>::new("1", &[]);
+        let mut drive = Drive::<Smp<Mlfq>>::rule("1", &[]);
         drive.create(0, None);
         assert_eq!(drive.run(ms(10), Off::Expired), 0);
         drive.create(2, None);
@@ -437,7 +275,7 @@ mod tests {
     }
 
     /// Runs `task`, which is the next, through the slices of its first `levels` levels.
-    fn sink(drive: &mut Drive<Mlfq>, task: u32, levels: usize) {
+    fn sink(drive: &mut Drive<Smp<Mlfq>>, task: u32, levels: usize) {
         drive.create(task, None);
         for _ in 0..levels {
             let (picked, slice) = drive.pick(0).unwrap();
@@ -450,7 +288,7 @@ mod tests {
 
     #[test]
     fn no_limit_stays_none_and_a_yielder_stays_last_when_taken_out() {
-        let mut drive = Drive::<Mlfq>::new("1", &[("slices", "none")]);
+        let mut drive = Drive::<Smp<Mlfq>>::rule("1", &[("slices", "none")]);
         drive.create(0, None);
         drive.create(1, None);
         assert_eq!(drive.run(ms(5), Off::Preempted), 0);
@@ -466,7 +304,7 @@ mod tests {
     #[test]
     fn only_a_higher_level_interrupts_and_the_lowest_runner_most() {
         for (preemptive, kicked) in [("true", [3].as_slice()), ("false", &[])] {
-            let mut drive = Drive::<Mlfq>::new("4", &[("preemptive", preemptive)]);
+            let mut drive = Drive::<Smp<Mlfq>>::rule("4", &[("preemptive", preemptive)]);
             for (task, levels) in [(2, 2), (3, 1), (1, 1), (0, 0)] {
                 sink(&mut drive, task, levels);
             }
@@ -481,16 +319,16 @@ mod tests {
     #[test]
     fn blocking_and_yielding_renew_nothing() {
         for why in [Off::Blocked, Off::Yielded] {
-            let mut drive = Drive::<Mlfq>::new("1", &[]);
+            let mut drive = Drive::<Smp<Mlfq>>::rule("1", &[]);
             drive.create(0, None);
             drive.run(ms(9), why);
             if why == Off::Blocked {
-                drive.wake(0, None);
+                drive.wake(0);
             }
             assert_eq!(drive.pick(0), Some((0, ms(1))), "{why:?}");
             drive.now += ms(1);
             drive.put(0, 0, ms(1), Off::Blocked);
-            drive.wake(0, None);
+            drive.wake(0);
             assert_eq!(drive.pick(0), Some((0, ms(20))), "{why:?}");
             assert_eq!(drive.probe(0, "level"), 1);
         }
@@ -501,7 +339,7 @@ mod tests {
     #[test]
     fn an_allotment_may_be_several_slices() {
         let settings = [("slices", "10ms,20ms"), ("allotments", "25ms,40ms")];
-        let mut drive = Drive::<Mlfq>::new("1", &settings);
+        let mut drive = Drive::<Smp<Mlfq>>::rule("1", &settings);
         drive.create(0, None);
         for (slice, level) in [(10, 0), (10, 0), (5, 0), (20, 1), (20, 1), (20, 1)] {
             let (task, granted) = drive.pick(0).unwrap();
@@ -515,7 +353,7 @@ mod tests {
     #[test]
     fn the_slice_ends_the_turn_though_the_allotment_lasts() {
         let settings = [("slices", "10ms"), ("allotments", "25ms")];
-        let mut drive = Drive::<Mlfq>::new("1", &settings);
+        let mut drive = Drive::<Smp<Mlfq>>::rule("1", &settings);
         drive.create(0, None);
         drive.create(1, None);
         let order: Vec<u32> = (0..4).map(|_| drive.run(ms(10), Off::Expired)).collect();
@@ -531,7 +369,7 @@ mod tests {
     #[test]
     fn a_boost_raises_queued_blocked_and_running_tasks() {
         let settings = [("slices", "10ms,20ms,none"), ("boost", "300ms")];
-        let mut drive = Drive::<Mlfq>::new("1", &settings);
+        let mut drive = Drive::<Smp<Mlfq>>::rule("1", &settings);
         sink(&mut drive, 0, 2);
         assert_eq!(drive.run(ms(1), Off::Blocked), 0);
         for (task, levels) in [(1, 2), (2, 2), (3, 1), (4, 1)] {
@@ -541,27 +379,27 @@ mod tests {
         assert_eq!(drive.pick(0), Some((3, ms(20))));
         drive.kicked();
         drive.now = Time::ZERO + ms(300);
-        assert_eq!(drive.smp.next_timer(), Some(drive.now));
+        assert_eq!(drive.policy.next_timer(), Some(drive.now));
         drive.call(|smp, cx| smp.timer(cx));
-        assert_eq!(drive.smp.next_timer(), Some(Time::ZERO + ms(600)));
+        assert_eq!(drive.policy.next_timer(), Some(Time::ZERO + ms(600)));
         assert_eq!([0, 1, 2, 3, 4].map(|task| drive.probe(task, "level")), [0; 5]);
         assert_eq!(drive.kicked(), []);
         drive.now += ms(4);
         drive.put(0, 3, ms(9), Off::Yielded);
         assert_eq!(drive.probe(3, "allotment_left_ns"), 6_000_000);
-        drive.wake(0, None);
+        drive.wake(0);
         let order: Vec<u32> = (0..5).map(|_| drive.run(ms(1), Off::Exited)).collect();
         assert_eq!(order, [4, 1, 2, 3, 0]);
     }
 
     #[test]
     fn boosts_fall_on_multiples_of_the_period() {
-        let mut drive = Drive::<Mlfq>::new("1", &[("boost", "1s")]);
+        let mut drive = Drive::<Smp<Mlfq>>::rule("1", &[("boost", "1s")]);
         drive.now = Time::ZERO + Span::from_ms(7_300);
         drive.call(|smp, cx| smp.timer(cx));
-        assert_eq!(drive.smp.next_timer(), Some(Time::ZERO + Span::from_s(8)));
+        assert_eq!(drive.policy.next_timer(), Some(Time::ZERO + Span::from_s(8)));
         for off in ["0", "none"] {
-            assert_eq!(Drive::<Mlfq>::new("1", &[("boost", off)]).smp.next_timer(), None);
+            assert_eq!(Drive::<Smp<Mlfq>>::rule("1", &[("boost", off)]).policy.next_timer(), None);
         }
     }
 
@@ -592,12 +430,12 @@ mod tests {
 
     #[test]
     fn another_runqueue_is_given_the_first_of_the_lowest_level() {
-        let mut drive = Drive::<Mlfq>::new("1", &[]);
+        let mut drive = Drive::<Smp<Mlfq>>::rule("1", &[]);
         (0..3).for_each(|task| drive.create(task, None));
         assert_eq!(drive.run(ms(10), Off::Expired), 0);
         assert_eq!(drive.run(ms(10), Off::Expired), 1);
         let at = At { now: drive.now, queue: 0, running: &[] };
-        assert_eq!(drive.smp.rule().spare(&at, |_| true), Some(TaskId(0)));
-        assert_eq!(drive.smp.rule().spare(&at, |task| task.0 == 2), Some(TaskId(2)));
+        assert_eq!(drive.policy.rule().spare(&at, |_| true), Some(TaskId(0)));
+        assert_eq!(drive.policy.rule().spare(&at, |task| task.0 == 2), Some(TaskId(2)));
     }
 }

@@ -193,14 +193,15 @@ impl RunQueue for Priority {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::{CLOSED, Drive, OPEN, ms, play};
     use anysched_core::Scheduler;
+    use anysched_core::Smp;
+    use anysched_oracle::drive::{CLOSED, Drive, OPEN, ms, play};
 
     fn of(priority: i32) -> TaskParams {
         TaskParams { priority, ..TaskParams::default() }
     }
 
-    fn order<const N: usize>(drive: &mut Drive<Priority>) -> [u32; N] {
+    fn order<const N: usize>(drive: &mut Drive<Smp<Priority>>) -> [u32; N] {
         core::array::from_fn(|_| drive.run(ms(1), Off::Exited))
     }
 
@@ -216,7 +217,7 @@ mod tests {
 
     #[test]
     fn larger_is_more_urgent_and_interrupts() {
-        let mut drive = Drive::<Priority>::new("1", &[]);
+        let mut drive = Drive::<Smp<Priority>>::rule("1", &[]);
         drive.create_with(0, None, &of(-5));
         assert_eq!(drive.pick(0), Some((0, Span::MAX)));
         drive.kicked();
@@ -230,7 +231,7 @@ mod tests {
 
     #[test]
     fn the_cpu_of_the_least_urgent_task_is_interrupted() {
-        let mut drive = Drive::<Priority>::new("3", &[]);
+        let mut drive = Drive::<Smp<Priority>>::rule("3", &[]);
         for (task, priority) in [(0, 2), (1, i32::MIN), (2, 1)] {
             drive.create_with(task, None, &of(priority));
             // Each on the CPU of its number.
@@ -253,7 +254,7 @@ mod tests {
             (Off::Yielded, [1, 2, 0]),
             (Off::Expired, [1, 2, 0]),
         ] {
-            let mut drive = Drive::<Priority>::new("1", &[("quantum", "10ms")]);
+            let mut drive = Drive::<Smp<Priority>>::rule("1", &[("quantum", "10ms")]);
             (0..3).for_each(|task| drive.create(task, None));
             let ran = match why {
                 Off::NotRun => Span::ZERO,
@@ -263,10 +264,10 @@ mod tests {
             assert_eq!(drive.run(ran, why), 0);
             assert_eq!(order(&mut drive), expected, "{why:?}");
         }
-        let mut drive = Drive::<Priority>::new("1", &[]);
+        let mut drive = Drive::<Smp<Priority>>::rule("1", &[]);
         (0..3).for_each(|task| drive.create(task, None));
         drive.run(ms(1), Off::Blocked);
-        drive.wake(0, None);
+        drive.wake(0);
         drive.take_out_and_resume(1);
         assert_eq!(order(&mut drive), [1, 2, 0]);
     }
@@ -274,7 +275,7 @@ mod tests {
     /// A yielder does not make way for the less urgent.
     #[test]
     fn a_yielder_stays_in_its_list() {
-        let mut drive = Drive::<Priority>::new("1", &[]);
+        let mut drive = Drive::<Smp<Priority>>::rule("1", &[]);
         drive.create_with(0, None, &of(1));
         drive.create_with(1, None, &of(0));
         assert_eq!([drive.run(ms(1), Off::Yielded), drive.run(ms(1), Off::Yielded)], [0, 0]);
@@ -282,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_preempted_task_uses_up_its_quantum_and_a_woken_one_has_a_new_one() {
-        let mut drive = Drive::<Priority>::new("1", &[("quantum", "10ms")]);
+        let mut drive = Drive::<Smp<Priority>>::rule("1", &[("quantum", "10ms")]);
         drive.create(0, None);
         drive.create(1, None);
         assert_eq!(drive.run(ms(4), Off::Preempted), 0);
@@ -290,14 +291,14 @@ mod tests {
         drive.put(0, 0, ms(6), Off::Preempted);
         assert_eq!(drive.pick(0), Some((1, ms(10))), "nothing was left of it");
         drive.put(0, 1, ms(3), Off::Blocked);
-        drive.wake(1, None);
+        drive.wake(1);
         assert_eq!(drive.run(ms(10), Off::Expired), 0);
         assert_eq!(drive.pick(0), Some((1, ms(10))));
     }
 
     #[test]
     fn another_priority_leads_to_its_tail_and_the_same_one_nowhere() {
-        let mut drive = Drive::<Priority>::new("1", &[]);
+        let mut drive = Drive::<Smp<Priority>>::rule("1", &[]);
         for (task, priority) in [(0, 0), (1, 0), (2, 0), (3, 5)] {
             drive.create_with(task, None, &of(priority));
         }
@@ -308,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_change_of_priority_interrupts_at_once_or_at_the_next_tick() {
-        let mut drive = Drive::<Priority>::new("1", &[]);
+        let mut drive = Drive::<Smp<Priority>>::rule("1", &[]);
         drive.create(0, None);
         drive.pick(0);
         drive.create(1, None);

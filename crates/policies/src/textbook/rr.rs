@@ -157,7 +157,8 @@ impl RunQueue for RoundRobin {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::{CLOSED, Drive, OPEN, ms, play, times};
+    use anysched_core::Smp;
+    use anysched_oracle::drive::{CLOSED, Drive, OPEN, ms, play, times};
 
     #[test]
     fn golden_vectors() {
@@ -183,7 +184,8 @@ mod tests {
 
     #[test]
     fn a_quantum_that_is_no_multiple_of_the_tick_ends_at_the_next_one() {
-        let mut drive = Drive::<RoundRobin>::new("1", &[("quantum", "25ms"), ("tick", "10ms")]);
+        let mut drive =
+            Drive::<Smp<RoundRobin>>::rule("1", &[("quantum", "25ms"), ("tick", "10ms")]);
         drive.create(0, None);
         assert_eq!(drive.pick(0), Some((0, Span::MAX)));
         drive.kicked();
@@ -195,31 +197,32 @@ mod tests {
 
     #[test]
     fn blocking_keeps_what_is_left_and_waking_adds_nothing() {
-        let mut drive = Drive::<RoundRobin>::new("1", &[]);
+        let mut drive = Drive::<Smp<RoundRobin>>::rule("1", &[]);
         drive.create(0, None);
         drive.create(1, None);
         assert_eq!(drive.run(ms(30), Off::Blocked), 0);
-        drive.wake(0, None);
+        drive.wake(0);
         assert_eq!(drive.run(ms(50), Off::Expired), 1);
         assert_eq!(drive.pick(0), Some((0, ms(20))));
         // All of it used just when it blocks: a new quantum, because a slice cannot be empty.
         drive.now += ms(20);
         drive.put(0, 0, ms(20), Off::Blocked);
-        drive.wake(0, None);
+        drive.wake(0);
         assert_eq!(drive.run(ms(1), Off::Yielded), 1);
         assert_eq!(drive.pick(0), Some((0, ms(50))));
     }
 
     #[test]
     fn with_ticks_a_task_with_nothing_left_runs_to_the_next_one() {
-        let mut drive = Drive::<RoundRobin>::new("1", &[("quantum", "20ms"), ("tick", "10ms")]);
+        let mut drive =
+            Drive::<Smp<RoundRobin>>::rule("1", &[("quantum", "20ms"), ("tick", "10ms")]);
         drive.create(0, None);
         drive.create(1, None);
         drive.pick(0);
         drive.kicked();
         assert!(!drive.tick(0, ms(10)) && drive.tick(0, ms(10)));
         drive.put(0, 0, Span::ZERO, Off::Blocked);
-        drive.wake(0, None);
+        drive.wake(0);
         assert_eq!(drive.probe(0, "quantum_left_ns"), 0);
         assert_eq!(drive.run(ms(5), Off::Yielded), 1);
         assert_eq!(drive.pick(0), Some((0, Span::MAX)));
@@ -232,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_preempted_task_returns_to_the_head_even_after_it_was_taken_out() {
-        let mut drive = Drive::<RoundRobin>::new("1", &[]);
+        let mut drive = Drive::<Smp<RoundRobin>>::rule("1", &[]);
         (0..3).for_each(|task| drive.create(task, None));
         assert_eq!(drive.run(ms(10), Off::Preempted), 0);
         drive.take_out_and_resume(0);
@@ -247,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_quantum_of_none_stays_unlimited() {
-        let mut drive = Drive::<RoundRobin>::new("1", &[("quantum", "none")]);
+        let mut drive = Drive::<Smp<RoundRobin>>::rule("1", &[("quantum", "none")]);
         drive.create(0, None);
         drive.run(ms(10), Off::Preempted);
         assert_eq!(drive.pick(0), Some((0, Span::MAX)));

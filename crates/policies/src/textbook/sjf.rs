@@ -13,14 +13,13 @@
 
 use alloc::vec::Vec;
 
-use crate::arceos::sjf_ewma::Ewma;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Forest, Tree};
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Why};
 use anysched_core::time::Span;
-use anysched_core::{Machine, Off, choice, params};
+use anysched_core::{Ewma, Machine, Off, PerTask, choice, params};
 
 choice! {
     /// What makes a job short.
@@ -47,7 +46,7 @@ pub struct ShortestFirst<const PREEMPTIVE: bool> {
     by: Key,
     forest: Forest<(Span, u64)>,
     queues: Vec<Tree>,
-    tasks: Vec<Task>,
+    tasks: PerTask<Task>,
     /// How often a task has been queued.
     entries: u64,
 }
@@ -101,7 +100,7 @@ impl<const PREEMPTIVE: bool> Policy for ShortestFirst<PREEMPTIVE> {
             by: params.key,
             forest: Forest::default(),
             queues: alloc::vec![Tree::default(); queues],
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
             entries: 0,
         })
     }
@@ -116,15 +115,12 @@ impl<const PREEMPTIVE: bool> RunQueue for ShortestFirst<PREEMPTIVE> {
 
     fn attach(&mut self, task: TaskId, _: &TaskParams) {
         self.forest.attach(task);
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, Task::default());
-        }
-        self.tasks[task.index()] = Task::default();
+        self.tasks.set(task, Task::default());
     }
 
     #[inline]
     fn push(&mut self, at: &At<'_>, id: TaskId, entry: &Entry) {
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         match entry.why {
             Why::New | Why::Woken => task.begin(entry.burst),
             Why::Put(Off::Yielded) if !task.known => {
@@ -155,11 +151,11 @@ impl<const PREEMPTIVE: bool> RunQueue for ShortestFirst<PREEMPTIVE> {
 
     #[inline]
     fn charge(&mut self, _: &At<'_>, task: TaskId, ran: Span) {
-        self.tasks[task.index()].used += ran;
+        self.tasks[task].used += ran;
     }
 
     fn leave(&mut self, _: &At<'_>, task: TaskId, _: Off) -> bool {
-        self.tasks[task.index()].learn();
+        self.tasks[task].learn();
         false
     }
 
@@ -171,8 +167,8 @@ impl<const PREEMPTIVE: bool> RunQueue for ShortestFirst<PREEMPTIVE> {
     #[inline]
     fn preempts(&mut self, at: &At<'_>, task: TaskId, running: &Running) -> Option<u64> {
         let uncharged = at.now.since(running.since());
-        let rival = self.tasks[running.task()?.index()].key(self.by, uncharged);
-        let margin = rival.saturating_sub(self.tasks[task.index()].key(self.by, Span::ZERO));
+        let rival = self.tasks[running.task()?].key(self.by, uncharged);
+        let margin = rival.saturating_sub(self.tasks[task].key(self.by, Span::ZERO));
         (margin > Span::ZERO).then_some(margin.0)
     }
 
@@ -186,7 +182,7 @@ impl<const PREEMPTIVE: bool> RunQueue for ShortestFirst<PREEMPTIVE> {
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-        let task = &self.tasks[task.index()];
+        let task = &self.tasks[task];
         let ns = |span: Span| i64::try_from(span.0).unwrap_or(i64::MAX);
         sink("need_ns", ns(task.need));
         sink("left_ns", ns(task.need.saturating_sub(task.used)));
@@ -196,7 +192,8 @@ impl<const PREEMPTIVE: bool> RunQueue for ShortestFirst<PREEMPTIVE> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::{CLOSED, Drive, OPEN, ms, play, times};
+    use anysched_core::Smp;
+    use anysched_oracle::drive::{CLOSED, Drive, OPEN, ms, play, times};
 
     #[test]
     fn golden_vectors() {
@@ -208,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_shorter_task_waits_for_a_longer_one_that_runs() {
-        let mut drive = Drive::<Sjf>::new("1", &[]);
+        let mut drive = Drive::<Smp<Sjf>>::rule("1", &[]);
         drive.create(0, Some(ms(9)));
         assert_eq!(drive.pick(0), Some((0, Span::MAX)));
         drive.kicked();
@@ -220,7 +217,7 @@ mod tests {
     #[test]
     fn equals_go_by_the_time_of_queueing() {
         for (why, then) in [(Off::Yielded, 1), (Off::Preempted, 1), (Off::NotRun, 0)] {
-            let mut drive = Drive::<Sjf>::new("1", &[]);
+            let mut drive = Drive::<Smp<Sjf>>::rule("1", &[]);
             let ran = if why == Off::NotRun { Span::ZERO } else { ms(2) };
             drive.create(0, Some(ms(5) + ran));
             if why == Off::NotRun {
@@ -237,7 +234,7 @@ mod tests {
 
     #[test]
     fn taking_a_task_out_for_a_moment_keeps_its_place() {
-        let mut drive = Drive::<Sjf>::new("1", &[]);
+        let mut drive = Drive::<Smp<Sjf>>::rule("1", &[]);
         (0..3).for_each(|task| drive.create(task, Some(ms(5))));
         drive.take_out_and_resume(0);
         assert_eq!(drive.pick(0).map(|pick| pick.0), Some(0));
@@ -247,7 +244,7 @@ mod tests {
     #[test]
     fn the_key_is_what_remains_or_the_total() {
         for (key, then) in [("remaining", 0), ("total", 1)] {
-            let mut drive = Drive::<Sjf>::new("1", &[("key", key)]);
+            let mut drive = Drive::<Smp<Sjf>>::rule("1", &[("key", key)]);
             drive.create(0, Some(ms(9)));
             drive.pick(0);
             drive.create(1, Some(ms(4)));
@@ -259,10 +256,10 @@ mod tests {
     /// 16 ms of use raise an estimate of 0 by 1 ms; the next burst is expected to be that long.
     #[test]
     fn without_knowledge_the_past_is_the_estimate() {
-        let mut drive = Drive::<Sjf>::new("1", &[]);
+        let mut drive = Drive::<Smp<Sjf>>::rule("1", &[]);
         drive.create(0, None);
         assert_eq!(drive.run(ms(16), Off::Blocked), 0);
-        drive.wake(0, None);
+        drive.wake(0);
         assert_eq!(drive.probe(0, "need_ns"), 1_000_000);
         drive.create(1, None);
         assert_eq!(drive.run(ms(32), Off::Yielded), 1);
@@ -272,21 +269,21 @@ mod tests {
         assert_eq!(drive.probe(0, "need_ns"), 1_000_000);
         assert_eq!(drive.probe(0, "left_ns"), 0);
         assert_eq!(drive.run(ms(14), Off::Blocked), 0);
-        drive.wake(0, None);
+        drive.wake(0);
         // (17 − 1) / 16 = 1 more.
         assert_eq!(drive.probe(0, "need_ns"), 2_000_000);
         // A burst that the host knows teaches nothing.
         assert_eq!(drive.run(ms(1), Off::Blocked), 1);
-        drive.wake(1, Some(ms(50)));
+        drive.wake_for(1, Some(ms(50)));
         drive.run(ms(18), Off::Blocked);
         drive.run(ms(50), Off::Blocked);
-        drive.wake(1, None);
+        drive.wake(1);
         assert_eq!(drive.probe(1, "need_ns"), 1_937_500);
     }
 
     #[test]
     fn another_runqueue_is_given_the_longest_that_may_go() {
-        let mut drive = Drive::<Sjf>::new("2", &[("layout", "per-cpu"), ("steal", "never")]);
+        let mut drive = Drive::<Smp<Sjf>>::rule("2", &[("layout", "per-cpu"), ("steal", "never")]);
         let only = TaskParams { affinity: anysched_core::CpuSet::Few(1), ..TaskParams::default() };
         drive.create(0, Some(ms(1)));
         drive.create(9, Some(ms(1)));
@@ -294,7 +291,7 @@ mod tests {
         drive.create_with(2, Some(ms(9)), &only);
         drive.create_with(3, Some(ms(8)), &only);
         let at = At { now: drive.now, queue: 0, running: &[] };
-        let rule = drive.smp.rule();
+        let rule = drive.policy.rule();
         assert_eq!((rule.len(0), rule.len(1)), (4, 1));
         assert_eq!(rule.spare(&at, |_| true), Some(TaskId(2)));
         assert_eq!(rule.spare(&at, |task| task.0 != 2), Some(TaskId(3)));

@@ -17,8 +17,9 @@ pub type Srpt = ShortestFirst<true>;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::{Drive, OPEN, ms, play};
     use anysched_core::Off;
+    use anysched_core::Smp;
+    use anysched_oracle::drive::{Drive, OPEN, ms, play};
 
     #[test]
     fn golden_vector() {
@@ -29,7 +30,7 @@ mod tests {
     #[test]
     fn less_than_what_is_left_interrupts_and_as_much_does_not() {
         for (need, kicked) in [(6, false), (5, true)] {
-            let mut drive = Drive::<Srpt>::new("1", &[]);
+            let mut drive = Drive::<Smp<Srpt>>::rule("1", &[]);
             drive.create(0, Some(ms(10)));
             drive.pick(0);
             drive.kicked();
@@ -42,7 +43,7 @@ mod tests {
 
     #[test]
     fn the_cpu_whose_task_needs_the_most_is_interrupted() {
-        let mut drive = Drive::<Srpt>::new("3", &[]);
+        let mut drive = Drive::<Smp<Srpt>>::rule("3", &[]);
         for (task, need) in [(0, 8), (1, 20), (2, 20)] {
             drive.create(task, Some(ms(need)));
             drive.pick(task as u16);
@@ -59,7 +60,7 @@ mod tests {
 
     #[test]
     fn an_idle_cpu_spares_the_running_ones() {
-        let mut drive = Drive::<Srpt>::new("2", &[]);
+        let mut drive = Drive::<Smp<Srpt>>::rule("2", &[]);
         drive.create(0, Some(ms(8)));
         drive.pick(0);
         drive.kicked();
@@ -71,7 +72,7 @@ mod tests {
     #[test]
     fn totals_ignore_what_is_done() {
         for (key, kicked) in [("remaining", false), ("total", true)] {
-            let mut drive = Drive::<Srpt>::new("1", &[("key", key)]);
+            let mut drive = Drive::<Smp<Srpt>>::rule("1", &[("key", key)]);
             drive.create(0, Some(ms(9)));
             drive.pick(0);
             drive.kicked();

@@ -270,15 +270,16 @@ impl RunQueue for Stride {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::{Drive, ms};
     use anysched_core::Scheduler;
+    use anysched_core::Smp;
+    use anysched_oracle::drive::{Drive, ms};
 
     fn of(weight: u32) -> TaskParams {
         TaskParams { weight, ..TaskParams::default() }
     }
 
-    fn with(weights: &[u32]) -> Drive<Stride> {
-        let mut drive = Drive::new("1", &[]);
+    fn with(weights: &[u32]) -> Drive<Smp<Stride>> {
+        let mut drive = Drive::rule("1", &[]);
         for (task, &weight) in (0..).zip(weights) {
             drive.create_with(task, None, &of(weight));
         }
@@ -286,9 +287,9 @@ mod tests {
     }
 
     /// The pass of each task, to the thousandth of a stride of one ticket.
-    fn passes<const N: usize>(drive: &Drive<Stride>) -> [i64; N] {
+    fn passes<const N: usize>(drive: &Drive<Smp<Stride>>) -> [i64; N] {
         core::array::from_fn(|task| {
-            let pass = drive.smp.rule().tasks[task].pass;
+            let pass = drive.policy.rule().tasks[task].pass;
             ((pass * 1000 + STRIDE1 / 2) / STRIDE1) as i64
         })
     }
@@ -374,7 +375,7 @@ mod tests {
         assert_eq!(drive.run(ms(5), Off::Blocked), 1);
         assert_eq!(drive.probe(1, "remain"), 3 << 18);
         (0..10).for_each(|_| assert_eq!(drive.run(ms(10), Off::Expired), 0));
-        drive.wake(1, None);
+        drive.wake(1);
         assert_eq!(passes(&drive), [12_000, 11_500]);
         let run: [u32; 4] = core::array::from_fn(|_| drive.run(ms(10), Off::Expired));
         assert_eq!(run, [1, 0, 1, 0]);
@@ -395,7 +396,7 @@ mod tests {
         drive.put(0, 0, ms(8), Off::Expired);
         // 4 ms of the quantum, with two tickets.
         assert_eq!(passes(&drive), [2_000, 1_600]);
-        let rule = drive.smp.rule();
+        let rule = drive.policy.rule();
         assert_eq!(rule.queues[0].global_pass, STRIDE1 * 6 / 10 + STRIDE1 * 4 / 20);
     }
 
@@ -407,7 +408,7 @@ mod tests {
         drive.create_with(1, None, &of(1));
         // Of 8 ms, 3 went to something else.
         drive.put(0, 0, ms(5), Off::Preempted);
-        let rule = drive.smp.rule();
+        let rule = drive.policy.rule();
         assert_eq!(rule.queues[0].global_pass, STRIDE1 * 8 / 10 - STRIDE1 * 3 / 20);
     }
 
@@ -417,17 +418,17 @@ mod tests {
         let mut drive = with(&[1, 1, 1]);
         drive.call(|smp, cx| smp.update(cx, TaskId(1), &of(4)));
         assert_eq!(passes(&drive), [1_000, 250, 1_000]);
-        assert_eq!(drive.smp.rule().queues[0].tickets, 6);
+        assert_eq!(drive.policy.rule().queues[0].tickets, 6);
         let run: [u32; 7] = core::array::from_fn(|_| drive.run(ms(10), Off::Expired));
         assert_eq!(run, [1, 1, 1, 0, 1, 2, 1]);
         // While it runs and while it sleeps, too.
         drive.pick(0);
         drive.call(|smp, cx| smp.update(cx, TaskId(1), &of(8)));
         drive.put(0, 1, Span::ZERO, Off::Blocked);
-        assert_eq!(drive.smp.rule().queues[0].tickets, 2);
+        assert_eq!(drive.policy.rule().queues[0].tickets, 2);
         drive.call(|smp, cx| smp.update(cx, TaskId(1), &of(2)));
-        drive.wake(1, None);
-        assert_eq!(drive.smp.rule().queues[0].tickets, 4);
+        drive.wake(1);
+        assert_eq!(drive.policy.rule().queues[0].tickets, 4);
     }
 
     #[test]
@@ -443,17 +444,18 @@ mod tests {
     /// A task that moves is as far ahead of the global pass there as it was here.
     #[test]
     fn another_runqueue_is_given_the_last_in_the_order() {
-        let mut drive = Drive::<Stride>::new("2", &[("place", "creator"), ("balance", "never")]);
+        let mut drive =
+            Drive::<Smp<Stride>>::rule("2", &[("place", "creator"), ("balance", "never")]);
         for (task, weight) in [(0, 2), (1, 1), (2, 4)] {
             drive.create_with(task, None, &of(weight));
         }
         drive.kicked();
         assert_eq!(drive.run(ms(10), Off::Expired), 2);
         assert_eq!(drive.pick(1).map(|pick| pick.0), Some(1));
-        let queues = &drive.smp.rule().queues;
+        let queues = &drive.policy.rule().queues;
         assert_eq!((queues[0].tickets, queues[1].tickets), (6, 1));
         assert_eq!(queues[0].global_pass, STRIDE1 / 7);
-        let pass = drive.smp.rule().tasks[1].pass;
+        let pass = drive.policy.rule().tasks[1].pass;
         assert_eq!((pass, queues[1].global_pass), (STRIDE1 - STRIDE1 / 7, 0));
     }
 }

@@ -35,7 +35,7 @@ use anysched_core::queue::{Forest, Links, List, Tree};
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, NOBODY, Removal, RunQueue, SmpParams, Why};
 use anysched_core::time::Span;
-use anysched_core::{Machine, Off, choice, params};
+use anysched_core::{Machine, Off, PerTask, choice, params};
 
 choice! {
     /// What profiles are for.
@@ -215,7 +215,7 @@ pub struct Pbg {
     yielder: Vec<u32>,
     links: Links,
     unplanned: List,
-    tasks: Vec<Task>,
+    tasks: PerTask<Task>,
     /// Tasks attached so far.
     created: u32,
     yields: u64,
@@ -264,7 +264,7 @@ impl Policy for Pbg {
             yielder: alloc::vec![NOBODY; machine.cpus()],
             links: Links::default(),
             unplanned: List::default(),
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
             created: 0,
             yields: 0,
             learned: Vec::new(),
@@ -319,7 +319,7 @@ impl Pbg {
     /// `task` has yielded, blocked or ended.
     #[inline]
     fn end_dispatch(&mut self, task: TaskId) {
-        let task = &mut self.tasks[task.index()];
+        let task = &mut self.tasks[task];
         task.left = task.left.saturating_sub(1);
         task.ran = false;
         if self.learns {
@@ -330,7 +330,7 @@ impl Pbg {
     // Out of the way of those that stay.
     #[inline(never)]
     fn insert(&mut self, id: TaskId) {
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         task.place = Place::Ready;
         let key = (task.behind, task.rank, task.created);
         self.forest.insert(&mut self.ready, id, key, ());
@@ -343,7 +343,7 @@ impl Pbg {
             self.end_dispatch(id);
             return false;
         }
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         if task.left <= 1 {
             task.left = 0;
             return false;
@@ -371,7 +371,7 @@ impl Pbg {
     /// `id` waits among the planned ones, or with those that are not.
     #[inline(never)]
     fn queue(&mut self, id: TaskId, why: Why) {
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         if matches!(why, Why::New | Why::Woken) {
             task.behind = 0;
         }
@@ -389,13 +389,13 @@ impl Pbg {
 
     /// Lets go of `task`, which a CPU keeps.
     fn release(&mut self, task: TaskId) {
-        let cpu = self.tasks[task.index()].cpu;
+        let cpu = self.tasks[task].cpu;
         self.keeps[usize::from(cpu)] = NOBODY;
         self.staying -= 1;
     }
 
     fn is_kept(&self, task: TaskId) -> bool {
-        self.keeps[usize::from(self.tasks[task.index()].cpu)] == task.0
+        self.keeps[usize::from(self.tasks[task].cpu)] == task.0
     }
 
     fn pop_planned(&mut self, yielder: u32, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
@@ -412,7 +412,7 @@ impl Pbg {
     #[inline(never)]
     fn choose(&mut self, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         let id = self.find(cpu, fits)?;
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         task.place = Place::Away;
         task.cpu = cpu.0;
         Some(id)
@@ -469,15 +469,13 @@ impl RunQueue for Pbg {
         let record = if self.learns { self.record(key) } else { 0 };
         let (place, ran) = (Place::Away, false);
         let fresh = Task { place, cpu: 0, rank, created, left, behind: 0, record, ran };
-        if self.tasks.len() <= id.index() {
-            self.tasks.resize(id.index() + 1, Task { left: 0, ..fresh });
-        }
-        self.tasks[id.index()] = fresh;
+        self.tasks.grow(id, |_| Task { left: 0, ..fresh });
+        self.tasks[id] = fresh;
     }
 
     fn detach(&mut self, task: TaskId) {
         // Taken out for good while it was ready, in the middle of a dispatch.
-        if self.tasks[task.index()].ran {
+        if self.tasks[task].ran {
             self.end_dispatch(task);
         }
     }
@@ -506,7 +504,7 @@ impl RunQueue for Pbg {
     }
 
     fn remove(&mut self, _: &At<'_>, task: TaskId, _: Removal) {
-        match core::mem::replace(&mut self.tasks[task.index()].place, Place::Away) {
+        match core::mem::replace(&mut self.tasks[task].place, Place::Away) {
             Place::Away if self.is_kept(task) => self.release(task),
             Place::Away => {}
             Place::Ready => self.forest.remove(&mut self.ready, task),
@@ -517,7 +515,7 @@ impl RunQueue for Pbg {
     #[inline]
     fn charge(&mut self, _: &At<'_>, task: TaskId, ran: Span) {
         if self.learns && ran > Span::ZERO {
-            let task = &mut self.tasks[task.index()];
+            let task = &mut self.tasks[task];
             task.ran = true;
             self.learned[task.record as usize].time += u128::from(ran.0);
         }
@@ -544,7 +542,7 @@ impl RunQueue for Pbg {
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-        let task = &self.tasks[task.index()];
+        let task = &self.tasks[task];
         sink("rank", i64::from(task.rank));
         sink("dispatches_left", i64::try_from(task.left).unwrap_or(i64::MAX));
     }
@@ -554,7 +552,7 @@ impl RunQueue for Pbg {
             return;
         }
         let mut learned = self.learned.clone();
-        for task in self.tasks.iter().filter(|task| task.ran) {
+        for task in self.tasks.values().filter(|task| task.ran) {
             learned[task.record as usize].dispatches += 1;
         }
         learned.retain(|learned| learned.dispatches > 0);

@@ -8,7 +8,7 @@
 use alloc::string::String;
 
 use super::Key;
-use crate::osv::osv::decay::exp2_of_fraction;
+use anysched_core::exp2;
 use anysched_core::time::Span;
 
 /// The largest σ, in millionths.
@@ -89,7 +89,7 @@ fn exponent(sigma: u32, normal: i64) -> i128 {
 
 /// `time · 2^exponent`, to the nearest nanosecond, at most the longest.
 fn scaled(time: Span, exponent: i128) -> Span {
-    let product = u128::from(time.0) * u128::from(exp2_of_fraction(exponent as u64));
+    let product = u128::from(time.0) * u128::from(exp2::power(exponent as u64));
     // The product has 63 fractional bits.
     let shift = 63 - (exponent >> 64);
     let rounded = match u32::try_from(shift) {

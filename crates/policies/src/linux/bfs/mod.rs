@@ -34,12 +34,11 @@
 //! tasks a list would have to be looked through for.
 
 #[cfg(test)]
-mod model;
-#[cfg(test)]
 mod tests;
 
-use crate::linux::gfs::{Balancer, Grouping};
-use crate::linux::virtual_deadline::{Rules, VirtualDeadlines, check_interval, tick};
+use crate::linux::virtual_deadline::{
+    Balancer, Grouping, Rules, VirtualDeadlines, check_interval, tick,
+};
 use anysched_core::params::ParamError;
 use anysched_core::registry::Policy;
 use anysched_core::time::Span;

@@ -528,7 +528,7 @@ fn what_makes_it_stick_no_longer() {
     }
 
     let mut hotplug = stuck("2", &[]);
-    hotplug.online(0, false);
+    hotplug.set_online(0, false);
     hotplug.off(0, Off::Exited);
     assert!(!sticks(&mut hotplug));
 
@@ -622,13 +622,13 @@ fn what_a_kicked_cpu_does_not_take_is_handed_on() {
 fn hotplug_moves_nothing_but_what_must_move() {
     let mut bfs = Bfs::new("2", &[]);
     bfs.start_all();
-    bfs.online(1, false);
+    bfs.set_online(1, false);
     bfs.off(1, Off::Preempted);
     assert_eq!(bfs.pick(1), None);
     bfs.queue(2, -20);
     assert_eq!(bfs.kicked(), [0], "CPU 1 is not there");
     assert_eq!(bfs.switch(0), Some(2));
-    bfs.online(1, true);
+    bfs.set_online(1, true);
     assert_eq!(bfs.kicked(), [1]);
     assert!(matches!(bfs.pick(1), Some(0 | 1)));
 }

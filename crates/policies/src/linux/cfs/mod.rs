@@ -45,30 +45,7 @@ use anysched_core::queue::{Forest, Links, List, Tree};
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why};
 use anysched_core::time::{Span, Time, VTime};
-use anysched_core::{Machine, Off, choice, params};
-
-choice! {
-    /// How the three times grow with the number of CPUs n, of which at most 8 count.
-    pub enum Scaling {
-        /// Times 1 + ⌊log2 n⌋.
-        Log = "log",
-        /// Not at all.
-        None = "none",
-        /// Times n.
-        Linear = "linear",
-    }
-}
-
-impl Scaling {
-    fn factor(self, cpus: usize) -> u64 {
-        let cpus = cpus.clamp(1, 8) as u64;
-        match self {
-            Scaling::Log => 1 + u64::from(cpus.ilog2()),
-            Scaling::None => 1,
-            Scaling::Linear => cpus,
-        }
-    }
-}
+use anysched_core::{Machine, Off, PerTask, Scaling, params};
 
 params! {
     /// Parameters of `cfs`. Times are before scaling; with the default scaling they are 4 times
@@ -115,7 +92,7 @@ pub struct Cfs {
     nr_latency: u64,
     /// Zero: there is no tick, slices end exactly.
     tick: Span,
-    tasks: Vec<Task>,
+    tasks: PerTask<Task>,
     forest: Forest<Key>,
     links: Links,
     queues: Vec<Queue>,
@@ -202,7 +179,7 @@ impl Policy for Cfs {
 
     fn build(machine: &Machine, queues: usize, params: &CfsParams) -> Result<Cfs, ParamError> {
         let mut params = params.clone();
-        let tick = params.tick.or(machine.tick()).unwrap_or(Span::from_ms(1));
+        let tick = params.tick.unwrap_or(machine.tick_or(Span::from_ms(1)));
         for (name, time, least) in [
             ("latency", params.latency, Span(1)),
             ("min_granularity", params.min_granularity, Span(1)),
@@ -217,17 +194,16 @@ impl Policy for Cfs {
             }
         }
         let nr_latency = params.latency.0.div_ceil(params.min_granularity.0);
-        let factor = params.tunable_scaling.factor(machine.cpus());
         for time in
             [&mut params.latency, &mut params.min_granularity, &mut params.wakeup_granularity]
         {
-            *time = time.scaled(factor, 1);
+            *time = params.tunable_scaling.scale(*time, machine.cpus());
         }
         Ok(Cfs {
             params,
             nr_latency,
             tick,
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
             forest: Forest::default(),
             links: Links::default(),
             queues: alloc::vec![Queue::default(); queues],
@@ -240,7 +216,7 @@ impl Cfs {
     /// The vruntime of `task`, which runs, including what it has not been charged for yet.
     #[inline]
     fn vruntime_now(&self, task: TaskId, now: Time) -> VTime {
-        let task = &self.tasks[task.index()];
+        let task = &self.tasks[task];
         task.vruntime.plus(to_virtual(now.since(task.since), task.weight))
     }
 
@@ -248,7 +224,7 @@ impl Cfs {
     #[inline]
     fn advance(&mut self, at: &At<'_>) {
         let queue = &self.queues[at.queue];
-        let mut least = queue.tree.first().map(|task| self.tasks[task.index()].vruntime);
+        let mut least = queue.tree.first().map(|task| self.tasks[task].vruntime);
         for running in at.running {
             if let Some(task) = running.task() {
                 let vruntime = self.vruntime_now(task, at.now);
@@ -278,14 +254,14 @@ impl Cfs {
     /// The slice of `task`, which is in the runqueue.
     fn slice_of(&self, at: &At<'_>, task: TaskId) -> Span {
         let queue = &self.queues[at.queue];
-        let weight = self.tasks[task.index()].weight;
+        let weight = self.tasks[task].weight;
         self.slice_among(weight, queue.by_age.len(), queue.weight, at.running.len())
     }
 
     /// How far from min_vruntime of its creator's runqueue a new task begins.
     fn debit(&self, at: &At<'_>, task: TaskId, creator: Option<TaskId>) -> i64 {
-        let weight = self.tasks[task.index()].weight;
-        let home = creator.map_or(at.queue, |by| usize::from(self.tasks[by.index()].queue));
+        let weight = self.tasks[task].weight;
+        let home = creator.map_or(at.queue, |by| usize::from(self.tasks[by].queue));
         let queue = &self.queues[home];
         let mut debit = 0;
         if self.params.start_debit {
@@ -299,7 +275,7 @@ impl Cfs {
         if home != at.queue {
             // Who runs elsewhere is not known, so this runqueue's minimum is brought up to date
             // as if the creator ran alone.
-            let first = queue.tree.first().map(|task| self.tasks[task.index()].vruntime);
+            let first = queue.tree.first().map(|task| self.tasks[task].vruntime);
             min_vruntime = min_vruntime.max(first.map_or(vruntime, |first| first.min(vruntime)));
         }
         debit.max(vruntime.minus(min_vruntime))
@@ -307,13 +283,13 @@ impl Cfs {
 
     /// Makes the vruntime of `task` relate to the runqueue that it enters.
     fn relocate(&mut self, at: &At<'_>, task: TaskId) {
-        let Task { queue, vruntime, .. } = self.tasks[task.index()];
+        let Task { queue, vruntime, .. } = self.tasks[task];
         if usize::from(queue) != at.queue {
             let from = match queue {
                 AFLOAT => VTime(0),
                 queue => self.queues[usize::from(queue)].min_vruntime,
             };
-            let task = &mut self.tasks[task.index()];
+            let task = &mut self.tasks[task];
             task.vruntime = self.queues[at.queue].min_vruntime.plus(vruntime.minus(from));
             task.queue = at.queue as u16;
         }
@@ -328,7 +304,7 @@ impl Cfs {
     /// wakeup_granularity in the virtual time of `task`.
     #[inline]
     fn granularity(&self, task: TaskId) -> i64 {
-        to_virtual(self.params.wakeup_granularity, self.tasks[task.index()].weight)
+        to_virtual(self.params.wakeup_granularity, self.tasks[task].weight)
     }
 
     /// Whether there are so many tasks that buddies matter.
@@ -339,14 +315,14 @@ impl Cfs {
 
     /// Puts `task` into the tree, behind equals.
     fn insert(&mut self, queue: usize, task: TaskId) {
-        let key = Key { vruntime: self.tasks[task.index()].vruntime, arrival: self.arrivals };
+        let key = Key { vruntime: self.tasks[task].vruntime, arrival: self.arrivals };
         self.arrivals += 1;
         self.forest.insert(&mut self.queues[queue].tree, task, key, ());
     }
 
     /// Puts back `task`, which ran.
     fn put(&mut self, queue: usize, task: TaskId, off: Off) {
-        self.tasks[task.index()].running = false;
+        self.tasks[task].running = false;
         match off {
             Off::NotRun => {
                 let key = self.forest.key(task);
@@ -371,7 +347,7 @@ impl Cfs {
     /// `task` leaves the runqueue's accounts.
     fn forget(&mut self, queue: usize, task: TaskId) {
         let queue = &mut self.queues[queue];
-        queue.weight -= u64::from(self.tasks[task.index()].weight);
+        queue.weight -= u64::from(self.tasks[task].weight);
         queue.forget_buddy(task);
         self.links.remove(&mut queue.by_age, task);
     }
@@ -384,11 +360,11 @@ impl Cfs {
             first = self.forest.next(first)?;
         }
         let near = |task: TaskId| {
-            let vruntime = |task: TaskId| self.tasks[task.index()].vruntime;
+            let vruntime = |task: TaskId| self.tasks[task].vruntime;
             vruntime(task).minus(vruntime(first)) <= self.granularity(first)
         };
         for buddy in [queue.next, queue.last].into_iter().flatten() {
-            if !self.tasks[buddy.index()].running && fits(buddy) && near(buddy) {
+            if !self.tasks[buddy].running && fits(buddy) && near(buddy) {
                 return Some(buddy);
             }
         }
@@ -420,14 +396,11 @@ impl RunQueue for Cfs {
             queue: AFLOAT,
             running: false,
         };
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, new);
-        }
-        self.tasks[task.index()] = new;
+        self.tasks.set(task, new);
     }
 
     fn update(&mut self, at: &At<'_>, is: Whereabouts, task: TaskId, params: &TaskParams) {
-        let Task { weight: old, since, .. } = self.tasks[task.index()];
+        let Task { weight: old, since, .. } = self.tasks[task];
         let new = params.weight;
         if new == old {
             return;
@@ -436,14 +409,14 @@ impl RunQueue for Cfs {
             // The time since the last charge was run at the old weight, but will be charged at
             // the new one.
             let ran = at.now.since(since);
-            let task = &mut self.tasks[task.index()];
+            let task = &mut self.tasks[task];
             task.vruntime = task.vruntime.plus(to_virtual(ran, old) - to_virtual(ran, new));
         }
         if is != Whereabouts::Away {
             let queue = &mut self.queues[at.queue];
             queue.weight = queue.weight - u64::from(old) + u64::from(new);
         }
-        self.tasks[task.index()].weight = new;
+        self.tasks[task].weight = new;
     }
 
     #[inline]
@@ -453,16 +426,16 @@ impl RunQueue for Cfs {
             return self.put(at.queue, task, off);
         }
         if entry.why == Why::New {
-            self.tasks[task.index()].vruntime = VTime(0).plus(self.debit(at, task, entry.by));
+            self.tasks[task].vruntime = VTime(0).plus(self.debit(at, task, entry.by));
         }
         self.relocate(at, task);
         if entry.why == Why::Woken {
             let earliest = self.queues[at.queue].min_vruntime.plus(-self.sleeper_credit());
-            let task = &mut self.tasks[task.index()];
+            let task = &mut self.tasks[task];
             task.vruntime = task.vruntime.max(earliest);
         }
         let queue = &mut self.queues[at.queue];
-        queue.weight += u64::from(self.tasks[task.index()].weight);
+        queue.weight += u64::from(self.tasks[task].weight);
         self.links.push_back(&mut queue.by_age, task);
         self.insert(at.queue, task);
         if self.params.next_buddy && entry.why == Why::Woken && self.is_crowded(at) {
@@ -478,7 +451,7 @@ impl RunQueue for Cfs {
         self.forest.remove(&mut queue.tree, task);
         self.links.remove(&mut queue.by_age, task);
         self.links.push_back(&mut queue.by_age, task);
-        let task_state = &mut self.tasks[task.index()];
+        let task_state = &mut self.tasks[task];
         (task_state.since, task_state.ran, task_state.running) = (at.now, Span::ZERO, true);
         Some(task)
     }
@@ -488,7 +461,7 @@ impl RunQueue for Cfs {
         self.forest.remove(&mut self.queues[at.queue].tree, task);
         self.forget(at.queue, task);
         if why == Removal::Move {
-            let task = &mut self.tasks[task.index()];
+            let task = &mut self.tasks[task];
             let distance = task.vruntime.minus(self.queues[at.queue].min_vruntime);
             (task.vruntime, task.queue) = (VTime(0).plus(distance), AFLOAT);
         }
@@ -497,7 +470,7 @@ impl RunQueue for Cfs {
 
     #[inline]
     fn charge(&mut self, at: &At<'_>, task: TaskId, ran: Span) {
-        let task = &mut self.tasks[task.index()];
+        let task = &mut self.tasks[task];
         task.vruntime = task.vruntime.plus(to_virtual(ran, task.weight));
         task.since = at.now;
         task.ran += ran;
@@ -505,7 +478,7 @@ impl RunQueue for Cfs {
     }
 
     fn leave(&mut self, at: &At<'_>, task: TaskId, _: Off) -> bool {
-        self.tasks[task.index()].running = false;
+        self.tasks[task].running = false;
         self.forget(at.queue, task);
         self.advance(at);
         false
@@ -522,12 +495,12 @@ impl RunQueue for Cfs {
     fn tick(&mut self, at: &At<'_>, task: TaskId) -> bool {
         let Some(first) = self.queues[at.queue].tree.first() else { return false };
         let slice = self.slice_of(at, task);
-        let Task { ran, vruntime, .. } = self.tasks[task.index()];
+        let Task { ran, vruntime, .. } = self.tasks[task];
         if ran > slice {
             self.queues[at.queue].forget_buddy(task);
             return true;
         }
-        let ahead = vruntime.minus(self.tasks[first.index()].vruntime);
+        let ahead = vruntime.minus(self.tasks[first].vruntime);
         ran >= self.params.min_granularity && ahead > slice.0 as i64
     }
 
@@ -537,7 +510,7 @@ impl RunQueue for Cfs {
 
     fn preempts(&mut self, at: &At<'_>, task: TaskId, running: &Running) -> Option<u64> {
         let current = running.task().filter(|_| self.params.wakeup_preempt)?;
-        let behind = self.vruntime_now(current, at.now).minus(self.tasks[task.index()].vruntime);
+        let behind = self.vruntime_now(current, at.now).minus(self.tasks[task].vruntime);
         let margin = behind - self.granularity(task);
         if behind <= 0 || margin <= 0 {
             return None;
@@ -561,18 +534,18 @@ impl RunQueue for Cfs {
     }
 
     fn weight(&self, task: TaskId) -> u64 {
-        self.tasks[task.index()].weight.into()
+        self.tasks[task].weight.into()
     }
 
     /// Who has been waiting longest, as in Linux (`cfs_tasks`), where the list has running tasks
     /// too.
     fn spare(&self, at: &At<'_>, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
-        let waits = |task: &TaskId| !self.tasks[task.index()].running;
+        let waits = |task: &TaskId| !self.tasks[*task].running;
         self.links.iter(&self.queues[at.queue].by_age).filter(waits).find(|&task| fits(task))
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-        let task = &self.tasks[task.index()];
+        let task = &self.tasks[task];
         sink("vruntime_ns", task.vruntime.minus(VTime(0)));
         sink("weight", task.weight.into());
         if let Some(queue) = self.queues.get(usize::from(task.queue)) {

@@ -46,7 +46,7 @@ impl Rule {
     /// `task` sleeps, with this vruntime.
     fn sleeps(&mut self, task: u32, nice: i8, vruntime: i64) {
         self.cfs.attach(TaskId(task), &TaskParams::nice(nice));
-        let state = &mut self.cfs.tasks[task as usize];
+        let state = &mut self.cfs.tasks[TaskId(task)];
         (state.vruntime, state.queue) = (VTime(0).plus(vruntime), 0);
     }
 
@@ -115,7 +115,7 @@ impl Rule {
     }
 
     fn vruntime(&self, task: u32) -> i64 {
-        self.cfs.tasks[task as usize].vruntime.minus(VTime(0))
+        self.cfs.tasks[TaskId(task)].vruntime.minus(VTime(0))
     }
 
     fn min_vruntime(&self) -> i64 {

@@ -58,7 +58,7 @@ use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why};
 use anysched_core::time::{Span, Time, VTime};
-use anysched_core::{Machine, Off, choice, params};
+use anysched_core::{Machine, Off, PerTask, Scaling, choice, params};
 
 choice! {
     /// The kernel whose defaults the switches have.
@@ -67,18 +67,6 @@ choice! {
         Linux66 = "6.6",
         /// Linux 6.12.
         Linux612 = "6.12",
-    }
-}
-
-choice! {
-    /// How the slice grows with the number of CPUs n, of which at most 8 count.
-    pub enum Scaling {
-        /// Times 1 + ⌊log2 n⌋.
-        Log = "log",
-        /// Not at all.
-        None = "none",
-        /// Times n.
-        Linear = "linear",
     }
 }
 
@@ -164,7 +152,7 @@ pub struct Eevdf {
     slice: Span,
     /// Zero: there is no tick, requests end exactly.
     tick: Span,
-    tasks: Vec<Task>,
+    tasks: PerTask<Task>,
     nodes: Nodes,
     queues: Vec<Queue>,
     /// Per CPU, the task that it picked last.
@@ -208,21 +196,15 @@ impl Policy for Eevdf {
         if params.base_slice == Span::ZERO || params.base_slice > LONGEST {
             return Err(ParamError::Invalid { name: "base_slice", why: "from 1ns to 1s" });
         }
-        let tick = params.tick.or(machine.tick()).unwrap_or(Span::from_ms(1));
+        let tick = params.tick.unwrap_or(machine.tick_or(Span::from_ms(1)));
         if tick > LONGEST {
             return Err(ParamError::Invalid { name: "tick", why: "at most 1s; 0 is none" });
         }
-        let cpus = machine.cpus().min(8) as u64;
-        let factor = match params.tunable_scaling {
-            Scaling::Log => 1 + u64::from(cpus.ilog2()),
-            Scaling::None => 1,
-            Scaling::Linear => cpus,
-        };
         Ok(Eevdf {
             on: Switches::of(params),
-            slice: Span(params.base_slice.0 * factor),
+            slice: params.tunable_scaling.scale(params.base_slice, machine.cpus()),
             tick,
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
             nodes: Nodes::default(),
             queues: alloc::vec![Queue::default(); queues],
             picked: alloc::vec![None; machine.cpus()],
@@ -280,7 +262,7 @@ impl Eevdf {
         let mut mean = self.queues[at.queue].mean;
         for running in at.running {
             if let Some(task) = running.task() {
-                mean.ran(self.tasks[task.index()].uncharged(running, at.now));
+                mean.ran(self.tasks[task].uncharged(running, at.now));
             }
         }
         mean
@@ -289,7 +271,7 @@ impl Eevdf {
     /// Gives `task` a vruntime and a deadline in a runqueue in which it does not count yet.
     fn place(&mut self, at: &At<'_>, task: TaskId, why: Why) {
         let mean = self.mean(at);
-        let task = &mut self.tasks[task.index()];
+        let task = &mut self.tasks[task];
         let mut lag = 0;
         if self.on.place_lag && mean.weight() > 0 {
             let (there, own) = (i128::from(mean.weight()), i128::from(task.weight));
@@ -308,7 +290,7 @@ impl Eevdf {
     /// Notes what `task` leaves with.
     fn note_lag(&mut self, at: &At<'_>, task: TaskId) {
         let mean = self.mean(at).value();
-        let task = &mut self.tasks[task.index()];
+        let task = &mut self.tasks[task];
         let limit = to_virtual(Span((2 * task.slice.0).max(self.tick.0)), task.weight);
         task.lag = mean.minus(task.vruntime()).clamp(-limit, limit);
     }
@@ -316,7 +298,7 @@ impl Eevdf {
     /// Puts `task`, which counts in the runqueue, into its tree.
     #[inline]
     fn insert(&mut self, queue: usize, task: TaskId) {
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         known.queued = true;
         let (key, least) = (Deadline(known.deadline), Least(known.vruntime()));
         self.nodes.insert(&mut self.queues[queue].tree, task, key, least);
@@ -326,14 +308,14 @@ impl Eevdf {
     #[inline]
     fn extract(&mut self, queue: usize, task: TaskId) {
         self.nodes.remove(&mut self.queues[queue].tree, task);
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         (known.queued, known.put_back) = (false, false);
     }
 
     /// `task`, which is not in the tree any more, stops counting in the runqueue.
     fn forget(&mut self, at: &At<'_>, task: TaskId) {
         self.note_lag(at, task);
-        let (queue, task) = (&mut self.queues[at.queue], &mut self.tasks[task.index()]);
+        let (queue, task) = (&mut self.queues[at.queue], &mut self.tasks[task]);
         queue.mean.remove(task.service, task.weight);
         if !task.delayed {
             queue.load -= u64::from(task.weight);
@@ -349,7 +331,7 @@ impl Eevdf {
     /// `task`, which blocked but was kept in the tree, is ready again.
     fn revive(&mut self, at: &At<'_>, task: TaskId) {
         let queue = &mut self.queues[at.queue];
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         known.delayed = false;
         queue.delayed -= 1;
         queue.load += u64::from(known.weight);
@@ -359,9 +341,9 @@ impl Eevdf {
         }
         self.extract(at.queue, task);
         self.queues[at.queue].mean.remove(known.service, known.weight);
-        self.tasks[task.index()].lag = 0;
+        self.tasks[task].lag = 0;
         self.place(at, task, Why::Woken);
-        self.queues[at.queue].mean.add(self.tasks[task.index()].service, known.weight);
+        self.queues[at.queue].mean.add(self.tasks[task].service, known.weight);
         self.insert(at.queue, task);
     }
 
@@ -370,8 +352,8 @@ impl Eevdf {
         if self.queues[at.queue].tree.is_empty() {
             return;
         }
-        let eligible = self.mean(at).reached(self.tasks[task.index()].vruntime());
-        let known = &mut self.tasks[task.index()];
+        let eligible = self.mean(at).reached(self.tasks[task].vruntime());
+        let known = &mut self.tasks[task];
         if self.on.yield_forfeits {
             if !eligible {
                 return;
@@ -388,7 +370,7 @@ impl Eevdf {
     /// The task that `cpu` has put back itself and may go on with, if it is protected.
     fn protected(&self, cpu: CpuId, mean: &Mean) -> Option<TaskId> {
         let task = self.picked[cpu.index()]?;
-        let known = &self.tasks[task.index()];
+        let known = &self.tasks[task];
         let stays = known.put_back && known.cpu == cpu && known.protected;
         (self.on.run_to_parity && stays && mean.reached(known.vruntime())).then_some(task)
     }
@@ -413,7 +395,7 @@ impl Eevdf {
 
     /// Charges `task` and the mean.
     fn run(&mut self, queue: usize, task: TaskId, ran: Span) {
-        self.tasks[task.index()].run(ran);
+        self.tasks[task].run(ran);
         self.queues[queue].mean.ran(ran);
     }
 
@@ -421,7 +403,7 @@ impl Eevdf {
     /// w·(deadline − v) stay, and with them the CPU time until its request ends.
     fn reweigh(&mut self, at: &At<'_>, task: TaskId, weight: u32) {
         let value = self.mean(at).value();
-        let (queue, known) = (&mut self.queues[at.queue], &mut self.tasks[task.index()]);
+        let (queue, known) = (&mut self.queues[at.queue], &mut self.tasks[task]);
         let lag = reweighted(value.minus(known.vruntime()), known.weight, weight);
         let ahead = reweighted(known.ahead(), known.weight, weight);
         queue.mean.remove(known.service, known.weight);
@@ -459,17 +441,14 @@ impl RunQueue for Eevdf {
             protected: false,
             renewed: false,
         };
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, new);
-        }
-        self.tasks[task.index()] = new;
+        self.tasks.set(task, new);
     }
 
     /// Goes by its own knowledge of where `task` is: it may have dropped a delayed one that is
     /// said to be queued.
     fn update(&mut self, at: &At<'_>, _: Whereabouts, task: TaskId, params: &TaskParams) {
         let (slice, weight) = (self.slice_of(params), params.weight.max(1));
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         known.slice = slice;
         let before = known.weight;
         if weight == before {
@@ -500,12 +479,12 @@ impl RunQueue for Eevdf {
                 if off == Off::Yielded {
                     self.give_way(at, task);
                 }
-                self.tasks[task.index()].put_back = off != Off::NotRun;
+                self.tasks[task].put_back = off != Off::NotRun;
             }
-            _ if self.tasks[task.index()].delayed => return self.revive(at, task),
+            _ if self.tasks[task].delayed => return self.revive(at, task),
             why => {
                 self.place(at, task, why);
-                let (queue, task) = (&mut self.queues[at.queue], &self.tasks[task.index()]);
+                let (queue, task) = (&mut self.queues[at.queue], &self.tasks[task]);
                 queue.mean.add(task.service, task.weight);
                 queue.load += u64::from(task.weight);
             }
@@ -517,7 +496,7 @@ impl RunQueue for Eevdf {
     fn pop(&mut self, at: &At<'_>, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         loop {
             let task = self.choose(at, cpu, &fits)?;
-            let known = self.tasks[task.index()];
+            let known = self.tasks[task];
             self.extract(at.queue, task);
             if known.delayed {
                 self.forget(at, task);
@@ -525,7 +504,7 @@ impl RunQueue for Eevdf {
             }
             let goes_on =
                 known.put_back && known.cpu == cpu && self.picked[cpu.index()] == Some(task);
-            let known = &mut self.tasks[task.index()];
+            let known = &mut self.tasks[task];
             known.protected |= !goes_on;
             known.renewed = false;
             known.cpu = cpu;
@@ -536,7 +515,7 @@ impl RunQueue for Eevdf {
 
     fn remove(&mut self, at: &At<'_>, task: TaskId, _: Removal) {
         // Whoever removes a delayed task cannot know whether it has been dropped since.
-        if !self.tasks[task.index()].queued {
+        if !self.tasks[task].queued {
             return;
         }
         self.extract(at.queue, task);
@@ -545,18 +524,18 @@ impl RunQueue for Eevdf {
 
     #[inline]
     fn charge(&mut self, at: &At<'_>, task: TaskId, ran: Span) {
-        let prepaid = &mut self.tasks[task.index()].prepaid;
+        let prepaid = &mut self.tasks[task].prepaid;
         let due = ran.saturating_sub(*prepaid);
         *prepaid = prepaid.saturating_sub(ran);
         self.run(at.queue, task, due);
     }
 
     fn leave(&mut self, at: &At<'_>, task: TaskId, why: Off) -> bool {
-        let vruntime = self.tasks[task.index()].vruntime();
+        let vruntime = self.tasks[task].vruntime();
         let delay =
             self.on.delay_dequeue && why == Off::Blocked && !self.mean(at).reached(vruntime);
         if delay {
-            let (queue, known) = (&mut self.queues[at.queue], &mut self.tasks[task.index()]);
+            let (queue, known) = (&mut self.queues[at.queue], &mut self.tasks[task]);
             known.delayed = true;
             queue.delayed += 1;
             queue.load -= u64::from(known.weight);
@@ -569,7 +548,7 @@ impl RunQueue for Eevdf {
 
     #[inline]
     fn slice(&mut self, _: &At<'_>, task: TaskId) -> Span {
-        let task = &self.tasks[task.index()];
+        let task = &self.tasks[task];
         match self.tick {
             // Above zero: the deadline always lies ahead.
             Span::ZERO => task.service.until(task.deadline, task.weight) + task.prepaid,
@@ -581,7 +560,7 @@ impl RunQueue for Eevdf {
         if self.tick == Span::ZERO {
             return false;
         }
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         let renewed = core::mem::take(&mut known.renewed);
         let (protected, vruntime) = (known.protected, known.vruntime());
         if self.queues[at.queue].tree.is_empty() {
@@ -597,8 +576,8 @@ impl RunQueue for Eevdf {
     fn preempts(&mut self, at: &At<'_>, task: TaskId, running: &Running) -> Option<u64> {
         let current = running.task().filter(|_| self.on.wakeup_preemption)?;
         let mean = self.mean(at);
-        let wakee = self.tasks[task.index()];
-        let mut runs = self.tasks[current.index()];
+        let wakee = self.tasks[task];
+        let mut runs = self.tasks[current];
         runs.run(runs.uncharged(running, at.now));
         let eligible = mean.reached(runs.vruntime());
         let behind = runs.deadline.minus(wakee.deadline);
@@ -608,7 +587,7 @@ impl RunQueue for Eevdf {
             && (behind > 0 || !eligible)
         {
             runs.protected = false;
-            self.tasks[current.index()].protected = false;
+            self.tasks[current].protected = false;
         }
         if eligible && (behind < 0 || self.on.run_to_parity && runs.protected) {
             return None;
@@ -631,17 +610,17 @@ impl RunQueue for Eevdf {
 
     #[inline]
     fn weight(&self, task: TaskId) -> u64 {
-        u64::from(self.tasks[task.index()].weight)
+        u64::from(self.tasks[task].weight)
     }
 
     fn spare(&self, at: &At<'_>, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         let last = self.queues[at.queue].tree.last();
         core::iter::successors(last, |&task| self.nodes.prev(task))
-            .find(|&task| !self.tasks[task.index()].delayed && fits(task))
+            .find(|&task| !self.tasks[task].delayed && fits(task))
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-        let task = &self.tasks[task.index()];
+        let task = &self.tasks[task];
         sink("vruntime_ns", task.vruntime().0 as i64);
         sink("deadline_ns", task.deadline.0 as i64);
         sink("lag_ns", task.lag);

@@ -192,12 +192,12 @@ impl Host {
 
     /// vruntime and deadline.
     fn at(&self, task: u32) -> (u64, u64) {
-        let task = &self.rule.tasks[task as usize];
+        let task = &self.rule.tasks[TaskId(task)];
         (task.vruntime().0, task.deadline.0)
     }
 
     fn lag(&self, task: u32) -> i64 {
-        self.rule.tasks[task as usize].lag
+        self.rule.tasks[TaskId(task)].lag
     }
 
     /// The sums of runqueue 0.

@@ -40,15 +40,13 @@
 //! Cost, with N tasks, M CPUs, K groups: O(log(N/K)) to queue and to pick, O(M/K) to wake where no
 //! CPU is idle; balancing O(K) and O(log(N/K)) for each task that is moved.
 
-mod balance;
-mod grouping;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use balance::Balancer;
-pub use grouping::Grouping;
-
-use crate::linux::virtual_deadline::{Rules, VirtualDeadlines, check_interval, tick};
+pub use crate::linux::virtual_deadline::Grouping;
+use crate::linux::virtual_deadline::{
+    Balancer, Balancing, Rules, VirtualDeadlines, check_interval, tick,
+};
 use anysched_core::params::ParamError;
 use anysched_core::registry::Policy;
 use anysched_core::time::Span;
@@ -142,7 +140,14 @@ impl Policy for Gfs {
             ranked: false,
             nearest: params.victim == Victim::Nearest,
         };
-        let balancer = Balancer::new(machine, &groups, params)?;
+        let balancing = Balancing {
+            core: params.core_interval,
+            package: params.package_interval,
+            node: params.node_interval,
+            busy_factor: params.busy_factor,
+            threshold: params.threshold,
+        };
+        let balancer = Balancer::new(machine, &groups, &balancing)?;
         Ok(VirtualDeadlines::with_rules(machine, rules, &groups, balancer))
     }
 }

@@ -378,17 +378,17 @@ fn tasks_leave_a_group_whose_cpus_are_gone() {
     gfs.asleep(11, -10, ALL);
     gfs.wake(11, 1);
     assert_eq!(gfs.kicked(), [0, 1]);
-    gfs.online(1, false);
+    gfs.set_online(1, false);
     gfs.off(1, Off::Preempted);
     // Tasks 1, 10 and 11 wait for CPU 0 now.
     assert_eq!(gfs.loads(), [4, 2]);
     gfs.kicked();
-    gfs.online(0, false);
+    gfs.set_online(0, false);
     gfs.off(0, Off::Preempted);
     assert_eq!(gfs.loads(), [0, 6]);
     // Task 10 preempts on CPU 2, task 11 on CPU 3.
     assert_eq!(gfs.kicked(), [2, 3]);
     assert_eq!((gfs.switch(2), gfs.switch(3)), (Some(10), Some(11)));
-    gfs.online(0, true);
+    gfs.set_online(0, true);
     assert_eq!(gfs.kicked(), [0]);
 }

@@ -1,13 +1,13 @@
 //! Kicks: which CPU is told that a task is ready.
 //!
-//! As in [`Smp`](anysched_core::Smp), each task that waits while an idle CPU could run it is *promised* to
-//! a CPU that is about to pick; one that picks another task than the one that it was told of hands
-//! that on.
+//! As in [`Smp`](anysched_core::Smp), each task that waits while an idle CPU could run it is
+//! [promised](anysched_core::promise) to a CPU that is about to pick.
 
-use super::{NO_CPU, Place, VirtualDeadlines};
+use super::{Place, VirtualDeadlines};
 use anysched_core::Cx;
 use anysched_core::ids::{CpuId, CpuMask, TaskId};
 use anysched_core::machine::Level;
+use anysched_core::promise::PassedOver;
 use anysched_core::queue::NONE;
 use anysched_core::time::Time;
 
@@ -44,44 +44,20 @@ impl<Of> VirtualDeadlines<Of> {
     /// `cpu` picks again on account of `task` and counts as running it.
     pub(crate) fn stand_in(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId) {
         self.tell(cx, cpu);
-        self.stand(cpu, self.tasks[task.index()].deadline);
-        if self.cpus[cpu.index()].running == NONE && self.cpus[cpu.index()].promised == NONE {
-            self.promise(task, cpu);
+        self.stand(cpu, self.tasks[task].deadline);
+        if self.cpus[cpu.index()].running == NONE && !self.promises.is_promised(cpu) {
+            self.promises.promise(task, cpu);
         }
-    }
-
-    /// Notes that `cpu`, which runs nothing and will pick, does so on account of `task`.
-    pub(crate) fn promise(&mut self, task: TaskId, cpu: CpuId) {
-        self.release(task);
-        self.cpus[cpu.index()].promised = task.0;
-        self.tasks[task.index()].promise = cpu.0;
-    }
-
-    /// No CPU will pick on account of `task`. Returns which would have.
-    pub(crate) fn release(&mut self, task: TaskId) -> Option<CpuId> {
-        let held = self.is_promised(task);
-        let cpu = core::mem::replace(&mut self.tasks[task.index()].promise, NO_CPU);
-        if !held {
-            return None;
-        }
-        self.cpus[usize::from(cpu)].promised = NONE;
-        Some(CpuId(cpu))
-    }
-
-    fn is_promised(&self, task: TaskId) -> bool {
-        let cpu = self.tasks[task.index()].promise;
-        cpu != NO_CPU && self.cpus[usize::from(cpu)].promised == task.0
     }
 
     /// Whether the CPU that was told of `task` may still run it.
     pub(crate) fn is_promised_allowed(&self, task: TaskId) -> bool {
-        let known = &self.tasks[task.index()];
-        self.is_promised(task) && known.affinity.contains(CpuId(known.promise))
+        self.promises.cpu(task).is_some_and(|cpu| self.tasks[task].affinity.contains(cpu))
     }
 
     /// Kicks an idle CPU of `group` for `task`, which waits there. Returns whether there was one.
     pub(crate) fn kick_idle(&mut self, cx: &mut Cx<'_>, task: TaskId, group: usize) -> bool {
-        self.kick_idle_near(cx, task, group, CpuId(self.tasks[task.index()].cpu))
+        self.kick_idle_near(cx, task, group, CpuId(self.tasks[task].cpu))
     }
 
     /// The same, as if the task had last run on `near`.
@@ -101,7 +77,7 @@ impl<Of> VirtualDeadlines<Of> {
     /// waits there; the lowest of equals.
     pub(crate) fn preempt_latest(&mut self, cx: &mut Cx<'_>, task: TaskId, group: usize) {
         let standing = &self.groups[group].standing;
-        let known = &self.tasks[task.index()];
+        let known = &self.tasks[task];
         if standing.latest() <= known.deadline {
             return;
         }
@@ -124,7 +100,7 @@ impl<Of> VirtualDeadlines<Of> {
     /// The CPU of `group` nearest to where `task` last ran that may run it and runs something
     /// later; the lowest of equals.
     pub(crate) fn find_later(&self, task: TaskId, group: usize) -> Option<CpuId> {
-        let known = &self.tasks[task.index()];
+        let known = &self.tasks[task];
         let (standing, near) = (&self.groups[group].standing, CpuId(known.cpu));
         if standing.latest() <= known.deadline {
             return None;
@@ -145,7 +121,7 @@ impl<Of> VirtualDeadlines<Of> {
     /// The idle CPU of `group` that `task` gets, the best as seen from `near`.
     pub(crate) fn find_idle(&self, task: TaskId, group: usize, near: CpuId) -> Option<CpuId> {
         let idle = &self.groups[group].idle;
-        let known = &self.tasks[task.index()];
+        let known = &self.tasks[task];
         if idle.is_empty() {
             None
         } else if idle.contains(near) && known.affinity.contains(near) {
@@ -161,7 +137,7 @@ impl<Of> VirtualDeadlines<Of> {
 
     /// The lowest CPU of `idle` that `task` may use among those nearest to `near`.
     fn find_nearest(&self, idle: &CpuMask, task: TaskId, near: CpuId) -> Option<CpuId> {
-        let affinity = &self.tasks[task.index()].affinity;
+        let affinity = &self.tasks[task].affinity;
         Level::ALL.into_iter().find_map(|level| {
             let around = self.neighbours.of(&self.machine, level, near);
             idle.lowest_among(|word| around.word(word) & affinity.word(word))
@@ -173,7 +149,7 @@ impl<Of> VirtualDeadlines<Of> {
     /// behind its cache, those of its node behind idle caches, behind others; the same for CPUs of
     /// cores that are not idle; then other nodes in the same way, but for the first two.
     fn find_ranked(&self, idle: &CpuMask, task: TaskId, near: CpuId) -> Option<CpuId> {
-        let affinity = &self.tasks[task.index()].affinity;
+        let affinity = &self.tasks[task].affinity;
         let (cores, caches) = (self.idleness.cores(), self.idleness.caches());
         let [core, cache, node] = [Level::Core, Level::Llc, Level::Node]
             .map(|level| self.neighbours.of(&self.machine, level, near));
@@ -195,24 +171,18 @@ impl<Of> VirtualDeadlines<Of> {
     /// `cpu` has picked `taken`, or goes away. If it was to pick because of another task and that
     /// still waits, another CPU takes its place: the one that was to run `taken`, else an idle one.
     pub(crate) fn hand_on(&mut self, cx: &mut Cx<'_>, cpu: CpuId, taken: Option<TaskId>) {
-        let promised = core::mem::replace(&mut self.cpus[cpu.index()].promised, NONE);
-        let free = taken.and_then(|taken| self.release(taken));
-        if promised == NONE || taken == Some(TaskId(promised)) {
-            return;
-        }
-        let task = TaskId(promised);
-        let known = &self.tasks[task.index()];
+        let Some(PassedOver { task, freed }) = self.promises.settle(cpu, taken) else { return };
+        let known = &self.tasks[task];
         let Place::Group(group) = known.place else { return };
-        if known.promise != cpu.0 {
-            return;
+        let group = usize::from(group);
+        if let Some(freed) = freed
+            && self.group_of(freed) == group
+            && self.online.contains(freed)
+            && known.affinity.contains(freed)
+        {
+            return self.promises.promise(task, freed);
         }
-        if let Some(other) = free {
-            let serves = self.group_of(other) == usize::from(group);
-            if serves && self.online.contains(other) && known.affinity.contains(other) {
-                return self.promise(task, other);
-            }
-        }
-        self.tasks[task.index()].promise = NO_CPU;
-        self.kick_idle(cx, task, usize::from(group));
+        self.promises.withdraw(task);
+        self.kick_idle(cx, task, group);
     }
 }

@@ -24,6 +24,8 @@
 //! kicked for, as if it had been there at once. Linux kicks the same CPU again before the first
 //! kick has arrived.
 
+mod balance;
+mod grouping;
 mod kick;
 mod queue;
 #[cfg(test)]
@@ -33,14 +35,16 @@ mod standing;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
+pub(crate) use self::balance::{Balancer, Balancing};
+pub use self::grouping::Grouping;
 use self::queue::Group;
-use crate::linux::gfs::Balancer;
 use anysched_core::ids::{CpuId, CpuMask, CpuSet, TaskId};
 use anysched_core::neighbours::{Idleness, Neighbours};
 use anysched_core::params::{NICE_WEIGHTS, ParamError, TaskParams};
+use anysched_core::promise::Promises;
 use anysched_core::queue::{Forest, Links, NONE, Tree};
 use anysched_core::time::{Span, Time};
-use anysched_core::{Arrival, Cx, Enqueue, Machine, Off, Pick, Scheduler};
+use anysched_core::{Arrival, Cx, Enqueue, Machine, Off, PerTask, Pick, Scheduler};
 
 /// With less than this left of its slice, a task is given a new one (`RESCHED_US`).
 pub(crate) const LEAST_SLICE: Span = Span::from_us(100);
@@ -101,7 +105,7 @@ pub struct VirtualDeadlines<Of> {
     neighbours: Neighbours,
     pub(crate) groups: Vec<Group>,
     pub(crate) cpus: Vec<Cpu>,
-    pub(crate) tasks: Vec<Task>,
+    pub(crate) tasks: PerTask<Task>,
     pub(crate) forest: Forest<Key>,
     links: Links,
     /// Arrival number of the next task that enters a queue.
@@ -113,7 +117,8 @@ pub struct VirtualDeadlines<Of> {
     pub(crate) waiting: usize,
     /// Attached tasks that may not run everywhere.
     restricted: usize,
-    pub(crate) balancer: Balancer,
+    promises: Promises,
+    balancer: Balancer,
     of: PhantomData<Of>,
 }
 
@@ -133,11 +138,7 @@ pub(crate) struct Task {
     place: Place,
     /// It was preempted on its CPU, which should have it again.
     sticky: bool,
-    /// The CPU that runs nothing and will pick on its account, if there is one.
-    promise: u16,
 }
-
-const NO_CPU: u16 = u16::MAX;
 
 const NEW_TASK: Task = Task {
     affinity: CpuSet::All,
@@ -147,7 +148,6 @@ const NEW_TASK: Task = Task {
     cpu: 0,
     place: Place::Away,
     sticky: false,
-    promise: NO_CPU,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,8 +168,6 @@ pub(crate) struct Cpu {
     running: u32,
     /// It has been kicked, or its task has been taken off, and it has not picked since.
     told: bool,
-    /// The task on whose account it will pick; [`NONE`] if there is none or it runs something.
-    promised: u32,
     /// The task that was last preempted here.
     sticky: u32,
     /// Woken tasks that are to run here.
@@ -199,7 +197,6 @@ impl<Of> VirtualDeadlines<Of> {
                 slot: slot as u16,
                 running: NONE,
                 told: false,
-                promised: NONE,
                 sticky: NONE,
                 high: Tree::default(),
                 last_tick: Time::ZERO,
@@ -213,13 +210,14 @@ impl<Of> VirtualDeadlines<Of> {
             machine: machine.clone(),
             neighbours,
             groups,
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
             forest: Forest::default(),
             links: Links::default(),
             arrivals: 0,
             online: CpuMask::first(machine.cpus()),
             waiting: 0,
             restricted: 0,
+            promises: Promises::new(machine.cpus()),
             balancer,
             of: PhantomData,
         }
@@ -232,7 +230,7 @@ impl<Of> VirtualDeadlines<Of> {
     /// A new slice and deadline.
     fn refill(&mut self, task: TaskId, now: Time) {
         let rr_interval = self.rules.rr_interval;
-        let task = &mut self.tasks[task.index()];
+        let task = &mut self.tasks[task];
         task.left = rr_interval;
         task.deadline = now + rr_interval.scaled(u64::from(task.ratio), 128);
     }
@@ -242,17 +240,17 @@ impl<Of> VirtualDeadlines<Of> {
     fn shift_deadline(&mut self, cx: &mut Cx<'_>, task: TaskId, old: u32) {
         let rr_interval = self.rules.rr_interval;
         let diff = |ratio: u32| rr_interval.scaled(u64::from(ratio), 128);
-        let Task { place, ratio, deadline, .. } = self.tasks[task.index()];
-        let promise = self.release(task);
+        let Task { place, ratio, deadline, .. } = self.tasks[task];
+        let promise = self.promises.release(task);
         self.take_out(cx, task);
         let start = deadline.0.saturating_sub(diff(old).0);
-        self.tasks[task.index()].deadline = Time(start) + diff(ratio);
+        self.tasks[task].deadline = Time(start) + diff(ratio);
         match place {
             Place::High(cpu) => self.push_high(cx, task, CpuId(cpu)),
             Place::Group(group) => {
                 self.push(cx, task, usize::from(group));
                 if let Some(cpu) = promise {
-                    self.promise(task, cpu);
+                    self.promises.promise(task, cpu);
                 }
             }
             Place::Away | Place::Running => {}
@@ -261,7 +259,7 @@ impl<Of> VirtualDeadlines<Of> {
 
     /// Whether some usable CPU of `group` may run `task`.
     pub(crate) fn may_enter(&self, task: TaskId, group: usize) -> bool {
-        let affinity = &self.tasks[task.index()].affinity;
+        let affinity = &self.tasks[task].affinity;
         let members = &self.groups[group].mask;
         members.lowest_among(|word| self.online.word(word) & affinity.word(word)).is_some()
     }
@@ -273,7 +271,7 @@ impl<Of> VirtualDeadlines<Of> {
         if self.groups.len() == 1 || self.may_enter(task, home) {
             return home;
         }
-        let affinity = &self.tasks[task.index()].affinity;
+        let affinity = &self.tasks[task].affinity;
         let usable = self.online.iter().filter(|&cpu| affinity.contains(cpu));
         let nearest = usable.min_by_key(|&cpu| (self.machine.distance(near, cpu), cpu));
         nearest.map_or(home, |cpu| self.group_of(cpu))
@@ -281,21 +279,21 @@ impl<Of> VirtualDeadlines<Of> {
 
     /// `task` gets half of what the task `creator` has left, if that is enough for both.
     fn share_slice(&mut self, task: TaskId, creator: u32, now: Time) {
-        let creator = &mut self.tasks[creator as usize];
+        let creator = &mut self.tasks[TaskId(creator)];
         if creator.left < LEAST_SLICE + LEAST_SLICE {
             creator.left = Span::ZERO;
             return self.refill(task, now);
         }
         creator.left = Span(creator.left.0 / 2);
         let (left, deadline) = (creator.left, creator.deadline);
-        let task = &mut self.tasks[task.index()];
+        let task = &mut self.tasks[task];
         (task.left, task.deadline) = (left, deadline);
     }
 
     /// A new `task` is ready.
     fn enter_new(&mut self, cx: &mut Cx<'_>, task: TaskId, from: Option<CpuId>) {
         let near = from.unwrap_or(CpuId(0));
-        self.tasks[task.index()].cpu = near.0;
+        self.tasks[task].cpu = near.0;
         let creator = from.map_or(NONE, |cpu| self.cpus[cpu.index()].running);
         if creator != NONE && self.rules.fork_shares {
             self.share_slice(task, creator, cx.now);
@@ -316,8 +314,8 @@ impl<Of> VirtualDeadlines<Of> {
 
     /// A woken `task` is ready.
     fn enter_woken(&mut self, cx: &mut Cx<'_>, task: TaskId, sync: bool) {
-        self.tasks[task.index()].sticky = false;
-        let near = CpuId(self.tasks[task.index()].cpu);
+        self.tasks[task].sticky = false;
+        let near = CpuId(self.tasks[task].cpu);
         let group = self.group_for(task, near);
         if self.rules.high {
             let target = self.find_idle(task, group, near);
@@ -347,7 +345,7 @@ impl<Of> VirtualDeadlines<Of> {
 
     /// `task` waits in the group for it, and an idle CPU is told of it.
     fn settle(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        let near = CpuId(self.tasks[task.index()].cpu);
+        let near = CpuId(self.tasks[task].cpu);
         let group = self.group_for(task, near);
         self.push(cx, task, group);
         if !self.kick_idle(cx, task, group) {
@@ -362,15 +360,15 @@ impl<Of> VirtualDeadlines<Of> {
             self.unstick(cx, cpu);
             self.cpus[cpu.index()].sticky = task.0;
         }
-        self.tasks[task.index()].sticky = true;
+        self.tasks[task].sticky = true;
     }
 
     /// The task that was last preempted on `cpu` may run anywhere.
     fn unstick(&mut self, cx: &mut Cx<'_>, cpu: CpuId) {
         let task = core::mem::replace(&mut self.cpus[cpu.index()].sticky, NONE);
         if task != NONE
-            && core::mem::take(&mut self.tasks[task as usize].sticky)
-            && let Place::Group(group) = self.tasks[task as usize].place
+            && core::mem::take(&mut self.tasks[TaskId(task)].sticky)
+            && let Place::Group(group) = self.tasks[TaskId(task)].place
         {
             self.kick_idle_near(cx, TaskId(task), usize::from(group), cpu);
         }
@@ -397,7 +395,7 @@ impl<Of> VirtualDeadlines<Of> {
         }
         let waiting = self.groups[group].members.iter().flat_map(|&other| {
             let high = &self.cpus[other.index()].high;
-            self.forest.iter(high).find(|&task| self.tasks[task.index()].affinity.contains(cpu))
+            self.forest.iter(high).find(|&task| self.tasks[task].affinity.contains(cpu))
         });
         let task = waiting.min_by_key(|&task| self.forest.key(task))?;
         self.take_out(cx, task);
@@ -414,18 +412,17 @@ impl<Of> VirtualDeadlines<Of> {
 
 impl<Of> Scheduler for VirtualDeadlines<Of> {
     fn attach(&mut self, _: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, NEW_TASK);
-        }
+        self.tasks.grow(task, |_| NEW_TASK);
         self.forest.attach(task);
         self.links.attach(task);
+        self.promises.attach(task);
         self.restricted += usize::from(!params.affinity.is_all());
-        self.tasks[task.index()] =
+        self.tasks[task] =
             Task { affinity: params.affinity.clone(), ratio: ratio_of(params.weight), ..NEW_TASK };
     }
 
     fn detach(&mut self, _: &mut Cx<'_>, task: TaskId) {
-        let gone = core::mem::replace(&mut self.tasks[task.index()], NEW_TASK);
+        let gone = core::mem::replace(&mut self.tasks[task], NEW_TASK);
         self.restricted -= usize::from(!gone.affinity.is_all());
         // It may have stuck to several in turn.
         for cpu in self.cpus.iter_mut().filter(|cpu| cpu.sticky == task.0) {
@@ -434,7 +431,7 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
     }
 
     fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         self.restricted -= usize::from(!known.affinity.is_all());
         self.restricted += usize::from(!params.affinity.is_all());
         let moves = known.affinity != params.affinity;
@@ -489,11 +486,11 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
         match arrival.why {
             Enqueue::New => self.enter_new(cx, task, arrival.from),
             Enqueue::Wakeup { prev, sync } => {
-                self.tasks[task.index()].cpu = prev.0;
+                self.tasks[task].cpu = prev.0;
                 self.enter_woken(cx, task, sync);
             }
             Enqueue::Resumed { prev } => {
-                self.tasks[task.index()].cpu = prev.0;
+                self.tasks[task].cpu = prev.0;
                 let group = self.group_for(task, prev);
                 self.push(cx, task, group);
                 self.kick_idle(cx, task, group);
@@ -502,7 +499,7 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
     }
 
     fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        self.release(task);
+        self.promises.withdraw(task);
         self.take_out(cx, task);
     }
 
@@ -524,7 +521,7 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
         state.dither = cx.now.since(state.last_tick) <= half;
         let group = usize::from(state.group);
         self.groups[group].running += 1;
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         (known.cpu, known.place, known.sticky) = (cpu.0, Place::Running, false);
         let (deadline, left) = (known.deadline, known.left);
         self.stand(cpu, deadline);
@@ -537,7 +534,7 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
         let was_told = core::mem::replace(&mut self.cpus[cpu.index()].told, true);
         self.cpus[cpu.index()].running = NONE;
         self.groups[group].running -= 1;
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         known.place = Place::Away;
         known.left = known.left.saturating_sub(ran);
         if known.left < LEAST_SLICE {
@@ -545,24 +542,21 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
         }
         let online = self.online.contains(cpu);
         if !why.runnable() {
-            self.tasks[task.index()].sticky = false;
+            self.tasks[task].sticky = false;
         } else if !self.may_enter(task, group) {
             self.settle(cx, task);
         } else {
-            let usable = online && self.tasks[task.index()].affinity.contains(cpu);
+            let usable = online && self.tasks[task].affinity.contains(cpu);
             if self.rules.sticky && usable && why != Off::NotRun && self.groups[group].waits() {
                 self.stick(cx, task, cpu);
             }
             self.push(cx, task, group);
             if usable && !was_told {
-                self.promise(task, cpu);
+                self.promises.promise(task, cpu);
             } else {
                 self.kick_idle(cx, task, group);
             }
-            if why == Off::NotRun {
-                // Whether the host tries again by itself is not known.
-                cx.kick(cpu);
-            }
+            cx.kick_if_undone(cpu, why);
         }
         if !online {
             return self.stand(cpu, Time::ZERO);
@@ -580,7 +574,7 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
 
     fn tick(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span) {
         let half = self.rules.tick.scaled(1, 2);
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         known.left = known.left.saturating_sub(ran);
         let state = &mut self.cpus[cpu.index()];
         state.last_tick = cx.now;
@@ -611,7 +605,7 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-        let known = &self.tasks[task.index()];
+        let known = &self.tasks[task];
         sink("deadline_ns", known.deadline.0 as i64);
         sink("slice_left_ns", known.left.0 as i64);
         sink("group", i64::from(self.cpus[usize::from(known.cpu)].group));
@@ -622,7 +616,7 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
 ///
 /// Errors: it is longer than a second.
 pub(crate) fn tick(machine: &Machine, tick: Option<Span>) -> Result<Span, ParamError> {
-    let tick = tick.or(machine.tick()).unwrap_or(Span::from_ms(1));
+    let tick = tick.unwrap_or(machine.tick_or(Span::from_ms(1)));
     if tick > Span::from_s(1) {
         return Err(ParamError::Invalid { name: "tick", why: "must be at most 1s" });
     }

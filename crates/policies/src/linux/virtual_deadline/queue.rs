@@ -71,8 +71,8 @@ impl<Of> VirtualDeadlines<Of> {
 
     /// `task` enters the queue of `group`.
     pub(crate) fn push(&mut self, cx: &mut Cx<'_>, task: TaskId, group: usize) {
-        self.release(task);
-        let known = &mut self.tasks[task.index()];
+        self.promises.withdraw(task);
+        let known = &mut self.tasks[task];
         known.place = Place::Group(group as u16);
         self.arrivals += 1;
         let to = &mut self.groups[group];
@@ -90,8 +90,8 @@ impl<Of> VirtualDeadlines<Of> {
 
     /// `task` waits at `cpu`, which is kicked.
     pub(crate) fn push_high(&mut self, cx: &mut Cx<'_>, task: TaskId, cpu: CpuId) {
-        self.release(task);
-        let known = &mut self.tasks[task.index()];
+        self.promises.withdraw(task);
+        let known = &mut self.tasks[task];
         known.place = Place::High(cpu.0);
         self.arrivals += 1;
         let at = &mut self.cpus[cpu.index()];
@@ -104,7 +104,7 @@ impl<Of> VirtualDeadlines<Of> {
 
     /// `task`, which waits, leaves its queue.
     pub(crate) fn take_out(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        let place = core::mem::replace(&mut self.tasks[task.index()].place, Place::Away);
+        let place = core::mem::replace(&mut self.tasks[task].place, Place::Away);
         let group = match place {
             Place::High(cpu) => {
                 let at = &mut self.cpus[usize::from(cpu)];
@@ -134,7 +134,7 @@ impl<Of> VirtualDeadlines<Of> {
         let waiting = self.groups[group].queued();
         let (task, passed) = if self.rules.list {
             let list = &self.groups[group].list;
-            let key = |task| (self.tasks[TaskId::index(task)].deadline, 0);
+            let key = |task: TaskId| (self.tasks[task].deadline, 0);
             self.earliest(cpu, self.links.iter(list), key, false)
         } else {
             let tree = &self.groups[group].tree;
@@ -161,7 +161,7 @@ impl<Of> VirtualDeadlines<Of> {
         let mut best = None;
         let mut passed = 0;
         for task in waiting {
-            let known = &self.tasks[task.index()];
+            let known = &self.tasks[task];
             let elsewhere = known.sticky && known.cpu != cpu.0;
             if (elsewhere && self.rules.scaling)
                 || (self.restricted > 0 && !known.affinity.contains(cpu))
@@ -194,10 +194,10 @@ impl<Of> VirtualDeadlines<Of> {
     pub(crate) fn prospect(&self, cpu: CpuId) -> Option<Time> {
         let state = &self.cpus[cpu.index()];
         if let Some(task) = state.high.first() {
-            return Some(self.tasks[task.index()].deadline);
+            return Some(self.tasks[task].deadline);
         }
         let group = &self.groups[usize::from(state.group)];
-        let deadline = |task: TaskId| self.tasks[task.index()].deadline;
+        let deadline = |task: TaskId| self.tasks[task].deadline;
         if self.rules.list {
             self.links.iter(&group.list).map(deadline).min()
         } else {

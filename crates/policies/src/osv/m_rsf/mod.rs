@@ -31,14 +31,13 @@ mod tests;
 
 use alloc::vec::Vec;
 
-use crate::arceos::sjf_ewma::Ewma;
 use anysched_core::ids::{CpuId, CpuSet, DomainId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Forest, Links, List, Tree};
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Whereabouts, Why};
 use anysched_core::time::{Span, Time};
-use anysched_core::{Machine, Off, choice, params};
+use anysched_core::{Ewma, Machine, Off, PerTask, choice, params};
 
 choice! {
     /// Which CPUs serve which queues.
@@ -149,7 +148,7 @@ pub struct MRsf {
     restricted: u32,
     forest: Forest<(Span, u64)>,
     trees: [Tree; QUEUES],
-    tasks: Vec<Task>,
+    tasks: PerTask<Task>,
     profiles: Vec<Profile>,
     waiting: usize,
     /// Tasks of each level that wait or run.
@@ -244,7 +243,7 @@ impl Policy for MRsf {
             restricted: 0,
             forest: Forest::default(),
             trees: [Tree::default(); QUEUES],
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
             profiles: Vec::new(),
             waiting: 0,
             members: [0; 3],
@@ -299,7 +298,7 @@ impl MRsf {
 
     /// Whether no CPU whose role it is may run `task`, which waits in `queue`.
     fn is_stranded(&self, queue: usize, task: TaskId) -> bool {
-        let usable = self.tasks[task.index()].allowed & !self.offline;
+        let usable = self.tasks[task].allowed & !self.offline;
         let mut roles = self.roles.iter().enumerate();
         !roles.any(|(cpu, role)| role >> queue & 1 != 0 && usable >> cpu & 1 != 0)
     }
@@ -329,7 +328,7 @@ impl MRsf {
 
     #[inline]
     fn insert(&mut self, now: Time, id: TaskId, number: u64) {
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         let queue = usize::from(task.queue);
         let left = if self.sorted >> queue & 1 != 0 { task.left() } else { Span::ZERO };
         let number = if queue == UNDEALT { u64::from(id.0) } else { number };
@@ -343,7 +342,7 @@ impl MRsf {
 
     #[inline]
     fn take_out(&mut self, id: TaskId) {
-        let queue = usize::from(self.tasks[id.index()].queue);
+        let queue = usize::from(self.tasks[id].queue);
         self.forest.remove(&mut self.trees[queue], id);
         self.waiting -= 1;
         if self.ages() && (Q2..=Q3).contains(&queue) {
@@ -369,7 +368,7 @@ impl MRsf {
             if !thirds {
                 self.next_part = (part + 1) % PARTS;
             }
-            let task = &mut self.tasks[id.index()];
+            let task = &mut self.tasks[id];
             (task.queue, task.part) = (part as u8, part as u8);
             self.insert_last(self.entered, id);
         }
@@ -377,7 +376,7 @@ impl MRsf {
 
     /// Lets `id`, which is not queued, go on in `queue` with a new slice.
     fn change_queue(&mut self, id: TaskId, queue: usize) {
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         let (from, to) = (LEVEL[usize::from(task.queue)], LEVEL[queue]);
         task.queue = queue as u8;
         task.slice_left = self.slices[to];
@@ -405,7 +404,7 @@ impl MRsf {
     /// What `id` is expected to use until it blocks or ends.
     fn expect(&mut self, id: TaskId, burst: Option<Span>) {
         let initial = self.params.initial;
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         let known = burst.filter(|_| self.params.estimate == Estimate::Oracle);
         task.known = known.is_some();
         task.used = Span::ZERO;
@@ -420,7 +419,7 @@ impl MRsf {
 
     /// Takes note of what `id`, which blocks or ends, used, unless the host knows better.
     fn learn(&mut self, id: TaskId) {
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         if self.params.estimate == Estimate::Profile {
             let profile = &mut self.profiles[usize::from(task.domain.0)];
             profile.bursts += 1;
@@ -433,7 +432,7 @@ impl MRsf {
     /// Takes note of domain and affinity.
     fn note(&mut self, id: TaskId, params: &TaskParams) {
         let (all, allowed) = (self.all_allowed(), self.allowed(&params.affinity));
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         self.restricted += u32::from(allowed != all);
         self.restricted -= u32::from(task.allowed != all);
         (task.allowed, task.domain) = (allowed, params.domain);
@@ -454,7 +453,7 @@ impl RunQueue for MRsf {
 
     #[inline]
     fn serves(&self, cpu: CpuId, task: TaskId) -> bool {
-        let queue = usize::from(self.tasks[task.index()].queue);
+        let queue = usize::from(self.tasks[task].queue);
         if queue == UNDEALT {
             // Whoever will serve it, `has_opened` has told.
             return self.roles.is_empty();
@@ -494,16 +493,13 @@ impl RunQueue for MRsf {
             allowed: self.all_allowed(),
             known: false,
         };
-        if self.tasks.len() <= id.index() {
-            self.tasks.resize(id.index() + 1, fresh);
-        }
-        self.tasks[id.index()] = fresh;
+        self.tasks.set(id, fresh);
         self.note(id, params);
     }
 
     fn detach(&mut self, id: TaskId) {
         let all = self.all_allowed();
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         self.restricted -= u32::from(task.allowed != all);
         task.allowed = all;
     }
@@ -521,7 +517,7 @@ impl RunQueue for MRsf {
         if matches!(entry.why, Why::New | Why::Woken) {
             self.expect(id, entry.burst);
         }
-        let Task { queue, slice_left, .. } = self.tasks[id.index()];
+        let Task { queue, slice_left, .. } = self.tasks[id];
         let queue = usize::from(queue);
         let ran = matches!(entry.why, Why::Put(_));
         if !ran {
@@ -561,7 +557,7 @@ impl RunQueue for MRsf {
             self.find(role & open, |_, task| fits(task))
         }?;
         self.take_out(id);
-        let queue = usize::from(self.tasks[id.index()].queue);
+        let queue = usize::from(self.tasks[id].queue);
         if queue < PARTS {
             self.turn = (queue + 1) % PARTS;
         }
@@ -570,12 +566,12 @@ impl RunQueue for MRsf {
 
     fn remove(&mut self, _: &At<'_>, id: TaskId, _: Removal) {
         self.take_out(id);
-        self.leave_level(LEVEL[usize::from(self.tasks[id.index()].queue)]);
+        self.leave_level(LEVEL[usize::from(self.tasks[id].queue)]);
     }
 
     #[inline]
     fn charge(&mut self, _: &At<'_>, id: TaskId, ran: Span) {
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         task.used += ran;
         if task.slice_left != Span::MAX {
             task.slice_left = task.slice_left.saturating_sub(ran);
@@ -585,13 +581,13 @@ impl RunQueue for MRsf {
     #[inline]
     fn leave(&mut self, _: &At<'_>, id: TaskId, _: Off) -> bool {
         self.learn(id);
-        self.leave_level(LEVEL[usize::from(self.tasks[id.index()].queue)]);
+        self.leave_level(LEVEL[usize::from(self.tasks[id].queue)]);
         false
     }
 
     #[inline]
     fn slice(&mut self, _: &At<'_>, id: TaskId) -> Span {
-        self.tasks[id.index()].slice_left
+        self.tasks[id].slice_left
     }
 
     #[inline]
@@ -615,13 +611,13 @@ impl RunQueue for MRsf {
             return None;
         }
         let oldest = self.by_wait.iter().filter_map(List::front);
-        oldest.map(|task| self.tasks[task.index()].since + self.params.aging).min()
+        oldest.map(|task| self.tasks[task].since + self.params.aging).min()
     }
 
     fn timer(&mut self, now: Time) {
         for queue in [Q2, Q3] {
             while let Some(id) = self.by_wait[queue - Q2].front() {
-                let Task { since, part, .. } = self.tasks[id.index()];
+                let Task { since, part, .. } = self.tasks[id];
                 if since + self.params.aging > now {
                     break;
                 }
@@ -634,7 +630,7 @@ impl RunQueue for MRsf {
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-        let task = &self.tasks[task.index()];
+        let task = &self.tasks[task];
         let ns = |span: Span| i64::try_from(span.0).unwrap_or(i64::MAX);
         sink("level", LEVEL[usize::from(task.queue)] as i64 + 1);
         sink("part", i64::from(task.part) + 1);

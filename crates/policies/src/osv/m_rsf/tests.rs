@@ -1,10 +1,9 @@
 use super::*;
-use crate::drive::{CLOSED, Drive, OPEN, ms, play, times};
 use alloc::string::ToString;
 use anysched_core::Scheduler;
+use anysched_core::Smp;
 use anysched_core::registry::build_rule;
-
-mod model;
+use anysched_oracle::drive::{CLOSED, Drive, OPEN, ms, play, times};
 
 type Setting = (&'static str, &'static str);
 
@@ -14,23 +13,23 @@ fn with(more: &[Setting]) -> Vec<Setting> {
     [&SLICES, more].concat()
 }
 
-fn drive(machine: &str, more: &[Setting]) -> Drive<MRsf> {
-    Drive::new(machine, &with(more))
+fn drive(machine: &str, more: &[Setting]) -> Drive<Smp<MRsf>> {
+    Drive::rule(machine, &with(more))
 }
 
 /// Creates tasks of these sizes in ms at once, numbered from 0.
-fn create(drive: &mut Drive<MRsf>, sizes: &[u64]) {
+fn create(drive: &mut Drive<Smp<MRsf>>, sizes: &[u64]) {
     for (task, &size) in (0..).zip(sizes) {
         drive.create(task, Some(ms(size)));
     }
 }
 
 /// The tasks that CPU 0 picks, each to its end.
-fn order(drive: &mut Drive<MRsf>, tasks: usize) -> Vec<u32> {
+fn order(drive: &mut Drive<Smp<MRsf>>, tasks: usize) -> Vec<u32> {
     (0..tasks).map(|_| drive.run(Span(1), Off::Exited)).collect()
 }
 
-fn part(drive: &Drive<MRsf>, task: u32) -> i64 {
+fn part(drive: &Drive<Smp<MRsf>>, task: u32) -> i64 {
     drive.probe(task, "part")
 }
 
@@ -154,18 +153,18 @@ fn blocking_keeps_level_part_and_slice() {
     let mut drive = drive("1", &[]);
     create(&mut drive, &[1, 9]);
     assert_eq!(drive.run(ms(1), Off::Blocked), 0);
-    drive.wake(0, Some(ms(7)));
+    drive.wake_for(0, Some(ms(7)));
     assert_eq!((part(&drive, 0), drive.probe(0, "left_ns")), (1, 7_000_000));
     assert_eq!(drive.run(ms(2), Off::Expired), 1);
     assert_eq!(drive.pick(0), Some((0, ms(1))));
     // It blocks when its slice is used up: there is no second one on the level.
     drive.put(0, 0, ms(1), Off::Blocked);
     assert_eq!(drive.probe(0, "level"), 1);
-    drive.wake(0, Some(ms(3)));
+    drive.wake_for(0, Some(ms(3)));
     assert_eq!(drive.probe(0, "level"), 2);
     assert_eq!(drive.pick(0), Some((0, ms(2))));
     drive.put(0, 0, ms(1), Off::Blocked);
-    drive.wake(0, Some(ms(8)));
+    drive.wake_for(0, Some(ms(8)));
     assert_eq!(drive.run(ms(2), Off::Expired), 1, "7 ms left against 8");
     assert_eq!(drive.pick(0), Some((0, ms(1))));
 }
@@ -194,7 +193,7 @@ fn q2_may_be_unsorted() {
 #[test]
 fn each_level_has_its_own_slice_or_none() {
     let settings = [("q1", "3ms"), ("q2", "none")];
-    let mut drive = Drive::<MRsf>::new("1", &settings);
+    let mut drive = Drive::<Smp<MRsf>>::rule("1", &settings);
     drive.create(0, Some(ms(900)));
     assert_eq!(drive.pick(0), Some((0, ms(3))));
     drive.put(0, 0, ms(3), Off::Expired);
@@ -243,12 +242,12 @@ fn in_batches_a_level_opens_when_no_task_of_a_higher_one_waits_or_runs() {
     assert_eq!(drive.pick(1), None);
     drive.put(0, 1, ms(1), Off::Blocked);
     assert_eq!(drive.pick(0), Some((0, Span::MAX)));
-    drive.wake(1, Some(ms(3)));
+    drive.wake_for(1, Some(ms(3)));
     assert_eq!(drive.kicked(), [1]);
     drive.call(|smp, cx| smp.dequeue(cx, TaskId(1)));
     assert_eq!(drive.pick(1), None);
     drive.put(0, 0, ms(1), Off::Yielded);
-    drive.wake(1, Some(ms(3)));
+    drive.wake_for(1, Some(ms(3)));
     assert_eq!(drive.pick(0).map(|pick| pick.0), Some(1));
     assert_eq!(drive.pick(1), None, "Q3 is closed again");
 }
@@ -258,28 +257,28 @@ fn waiting_long_raises_a_level_with_a_new_slice() {
     let mut drive = drive("1", &[("aging", "10ms")]);
     create(&mut drive, &[30, 40]);
     for task in [0, 1, 0, 1] {
-        assert_eq!(drive.smp.next_timer().is_some(), !drive.smp.rule().by_wait[0].is_empty());
+        assert_eq!(drive.policy.next_timer().is_some(), !drive.policy.rule().by_wait[0].is_empty());
         assert_eq!(drive.run(ms(2), Off::Expired), task);
     }
     // At 8 ms: both in Q3, queued at 6 and at 8 ms.
     assert_eq!(drive.pick(0), Some((0, Span::MAX)));
-    assert_eq!(drive.smp.next_timer(), Some(Time::ZERO + ms(18)));
+    assert_eq!(drive.policy.next_timer(), Some(Time::ZERO + ms(18)));
     drive.now = Time::ZERO + ms(17);
     drive.call(|smp, cx| smp.timer(cx));
     assert_eq!(drive.probe(1, "level"), 3);
     drive.now = Time::ZERO + ms(18);
     drive.call(|smp, cx| smp.timer(cx));
     assert_eq!((drive.probe(1, "level"), drive.probe(1, "slice_left_ns")), (2, 2_000_000));
-    assert_eq!(drive.smp.next_timer(), Some(Time::ZERO + ms(28)));
+    assert_eq!(drive.policy.next_timer(), Some(Time::ZERO + ms(28)));
     drive.now = Time::ZERO + ms(28);
     drive.call(|smp, cx| smp.timer(cx));
     assert_eq!((drive.probe(1, "level"), part(&drive, 1)), (1, 2));
-    assert_eq!(drive.smp.next_timer(), None);
+    assert_eq!(drive.policy.next_timer(), None);
     drive.put(0, 0, ms(20), Off::Preempted);
     assert_eq!(drive.pick(0), Some((1, ms(2))));
     // What is taken out does not grow older.
     drive.call(|smp, cx| smp.dequeue(cx, TaskId(0)));
-    assert_eq!(drive.smp.next_timer(), None);
+    assert_eq!(drive.policy.next_timer(), None);
 }
 
 #[test]
@@ -287,7 +286,7 @@ fn without_aging_there_is_no_timer() {
     let mut drive = drive("1", &[]);
     create(&mut drive, &[9, 9]);
     drive.run(ms(2), Off::Expired);
-    assert_eq!(drive.smp.next_timer(), None);
+    assert_eq!(drive.policy.next_timer(), None);
 }
 
 #[test]
@@ -311,7 +310,7 @@ fn an_aged_task_wakes_the_cpu_that_serves_its_new_queue() {
 
 #[test]
 fn estimates_come_from_the_host_the_task_or_its_domain() {
-    let left = |drive: &Drive<MRsf>, task| drive.probe(task, "left_ns");
+    let left = |drive: &Drive<Smp<MRsf>>, task| drive.probe(task, "left_ns");
     for (estimate, lefts) in [
         // Burst by burst: what the host says; where it says nothing, the task's own average.
         ("oracle", [3_000_000, 16_000_000, 3_000_000, 16_000_000]),
@@ -322,35 +321,35 @@ fn estimates_come_from_the_host_the_task_or_its_domain() {
     ] {
         let settings =
             [("q1", "none"), ("estimate", estimate), ("initial", "16ms"), ("sort_q1", "false")];
-        let mut drive = Drive::<MRsf>::new("1", &settings);
+        let mut drive = Drive::<Smp<MRsf>>::rule("1", &settings);
         let domain = |id| TaskParams { domain: DomainId(id), ..TaskParams::default() };
         drive.create_with(0, Some(ms(3)), &domain(2));
         let first = left(&drive, 0);
         drive.run(ms(16), Off::Blocked);
-        drive.wake(0, Some(ms(3)));
+        drive.wake_for(0, Some(ms(3)));
         drive.run(ms(32), Off::Blocked);
         drive.create_with(1, None, &domain(2));
         drive.run(ms(10), Off::Yielded);
         drive.run(ms(14), Off::Exited);
         drive.create_with(2, None, &domain(1));
-        drive.wake(0, Some(ms(3)));
+        drive.wake_for(0, Some(ms(3)));
         drive.create_with(3, None, &domain(9));
         let found = [first, left(&drive, 2), left(&drive, 0), left(&drive, 3)];
         assert_eq!(found, lefts, "{estimate}");
         drive.run(ms(1), Off::Yielded);
     }
-    let mut moved = Drive::<MRsf>::new("1", &[("estimate", "profile")]);
+    let mut moved = Drive::<Smp<MRsf>>::rule("1", &[("estimate", "profile")]);
     moved.create(0, None);
     moved.run(ms(4), Off::Blocked);
     let params = TaskParams { domain: DomainId(7), ..TaskParams::default() };
     moved.call(|smp, cx| smp.update(cx, TaskId(0), &params));
-    moved.wake(0, None);
+    moved.wake(0);
     assert_eq!(left(&moved, 0), 0, "its new domain has no past");
 }
 
 #[test]
 fn beyond_an_estimate_nothing_is_left() {
-    let mut drive = Drive::<MRsf>::new("1", &[("estimate", "ewma"), ("initial", "1ms")]);
+    let mut drive = Drive::<Smp<MRsf>>::rule("1", &[("estimate", "ewma"), ("initial", "1ms")]);
     drive.create(0, Some(ms(70)));
     drive.run(ms(10), Off::Expired);
     assert_eq!((drive.probe(0, "left_ns"), drive.probe(0, "level")), (0, 2));
@@ -424,6 +423,6 @@ fn another_runqueue_would_be_given_the_last_in_the_order() {
     let mut drive = drive("1", &[]);
     create(&mut drive, &[9, 1, 2]);
     let at = At { now: drive.now, queue: 0, running: &[] };
-    assert_eq!(drive.smp.rule().spare(&at, |_| true), Some(TaskId(0)));
-    assert_eq!(drive.smp.rule().spare(&at, |task| task.0 == 2), Some(TaskId(2)));
+    assert_eq!(drive.policy.rule().spare(&at, |_| true), Some(TaskId(0)));
+    assert_eq!(drive.policy.rule().spare(&at, |task| task.0 == 2), Some(TaskId(2)));
 }

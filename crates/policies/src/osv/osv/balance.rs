@@ -7,7 +7,7 @@ use anysched_core::{Cx, Scheduler};
 impl Osv {
     /// Sends `task`, which is on no queue, to the CPU `to`: R keeps its relation to e^(clock/τ).
     pub(super) fn hand_over(&mut self, cx: &mut Cx<'_>, task: TaskId, to: CpuId) {
-        let from = self.tasks[task.index()].cpu;
+        let from = self.tasks[task].cpu;
         if from != to {
             // OSv converts with the clock of the moment here and with that of the last reschedule
             // there, by the balancer at the latest. The head start that both then have cancels
@@ -15,7 +15,7 @@ impl Osv {
             let here = self.cpus[from.index()].clock_at(cx.now);
             let there = &self.cpus[to.index()];
             let there = there.clock_at(there.rescheduled.max(self.balanced));
-            let known = &mut self.tasks[task.index()];
+            let known = &mut self.tasks[task];
             known.r = known.r.times(self.decay.growth(there.saturating_sub(here)));
             known.cpu = to;
         }
@@ -102,7 +102,7 @@ impl Osv {
         let on = &self.cpus[cpu];
         let stint = on.stint()?;
         let r = self.r_at(stint, on.clock_at(cx.now));
-        let may_go = |task: TaskId| self.tasks[task.index()].affinity.contains(to);
+        let may_go = |task: TaskId| self.tasks[task].affinity.contains(to);
         let current = may_go(stint.task).then_some(stint.task);
         let mut at = on.queue.last();
         while let Some(task) = at {

@@ -6,6 +6,7 @@
 //! 2^-16 ns each time that growth doubles until then. [`Decay::growth`] takes τ to be longer than
 //! it is by at most 2^-63 of it, the same for all times, which shifts no comparison.
 
+use anysched_core::exp2::{self, LN_2, LOG2_E};
 use anysched_core::time::Span;
 
 /// A number that is not negative: `mantissa · 2^exponent`, rounded down to 64 bits. The highest
@@ -103,7 +104,7 @@ impl Real {
     /// log₂, with 64 fractional bits. Not for 0.
     #[inline]
     fn log2(self) -> i128 {
-        (i128::from(self.exponent + 63) << 64) + i128::from(log2_of_mantissa(self.mantissa))
+        (i128::from(self.exponent + 63) << 64) + i128::from(exp2::logarithm(self.mantissa))
     }
 
     #[cfg(test)]
@@ -129,93 +130,6 @@ pub(super) const TAU: core::ops::RangeInclusive<Span> = Span::from_us(1)..=Span:
 /// OSv stretches the times of its timer a little, so that they rather end late than early.
 const OVERSHOOT_PERCENT: u128 = 101;
 
-/// 1 / ln 2, with 124 fractional bits.
-const LOG2_E: u128 = 0x1715_4765_2b82_fe17_77d0_ffda_0d23_a7d1;
-/// ln 2, with 64 fractional bits.
-const LN_2: u64 = 0xb172_17f7_d1cf_79ab;
-/// 1, with 63 fractional bits.
-const ONE: u64 = 1 << 63;
-/// 2^(1/2), 2^(1/4), … 2^(1/64), with 63 fractional bits.
-const ROOTS: [u64; 6] = roots();
-/// Their reciprocals, with 64 fractional bits.
-const UNROOTS: [u64; 6] = reciprocals(ROOTS);
-
-const fn roots() -> [u64; 6] {
-    let mut roots = [0; 6];
-    let mut square = 1u128 << 127;
-    let mut i = 0;
-    while i < 6 {
-        let root = square.isqrt();
-        roots[i] = root as u64;
-        square = root << 63;
-        i += 1;
-    }
-    roots
-}
-
-const fn reciprocals(of: [u64; 6]) -> [u64; 6] {
-    let mut result = [0; 6];
-    let mut i = 0;
-    while i < 6 {
-        result[i] = ((1u128 << 127) / of[i] as u128) as u64;
-        i += 1;
-    }
-    result
-}
-
-/// The upper half of the product.
-#[inline]
-fn high(a: u64, b: u64) -> u64 {
-    ((u128::from(a) * u128::from(b)) >> 64) as u64
-}
-
-/// The product of two numbers of 63 fractional bits, at most the largest.
-#[inline]
-fn product(a: u64, b: u64) -> u64 {
-    let wide = (u128::from(a) * u128::from(b) + (1 << 62)) >> 63;
-    u64::try_from(wide).unwrap_or(u64::MAX)
-}
-
-/// 2^(x / 2^64), with 63 fractional bits. Six bits of x by roots, the rest by Taylor's series,
-/// whose eighth term is below 2^-67.
-#[inline]
-pub(crate) fn exp2_of_fraction(x: u64) -> u64 {
-    let mut result = ONE;
-    for (bit, root) in ROOTS.iter().enumerate() {
-        if (x << bit) >> 63 != 0 {
-            result = product(result, *root);
-        }
-    }
-    let z = high((x << 6) >> 6, LN_2);
-    let mut series = ONE;
-    for term in (1..=7).rev() {
-        series = ONE + high(z, series) / term;
-    }
-    product(result, series)
-}
-
-/// log₂ of a mantissa taken as 1 to 2, with 64 fractional bits. Six bits by roots, the rest from
-/// ln m = 2 artanh((m − 1) / (m + 1)), whose fifth term is below 2^-69.
-#[inline]
-fn log2_of_mantissa(mantissa: u64) -> u64 {
-    let mut rest = mantissa;
-    let mut result = 0u64;
-    for (bit, (root, reciprocal)) in ROOTS.iter().zip(UNROOTS).enumerate() {
-        if rest >= *root {
-            rest = high(rest, reciprocal).max(ONE);
-            result |= ONE >> bit;
-        }
-    }
-    let y = ((u128::from(rest - ONE) << 64) / (u128::from(rest) + u128::from(ONE))) as u64;
-    let square = high(y, y);
-    let mut series = u64::MAX / 7;
-    for term in [5, 3] {
-        series = high(square, series) + u64::MAX / term;
-    }
-    let artanh = u128::from(y + high(y, high(square, series)));
-    result.saturating_add(((artanh * (LOG2_E >> 61)) >> 62) as u64)
-}
-
 impl Decay {
     /// With this τ, one of [`TAU`].
     pub fn new(tau: Span) -> Decay {
@@ -240,7 +154,7 @@ impl Decay {
     #[inline]
     pub fn growth(&self, time: i64) -> Real {
         let log2 = self.log2_of_growth(time);
-        Real { exponent: (log2 >> 64) as i64 - 63, mantissa: exp2_of_fraction(log2 as u64) }
+        Real { exponent: (log2 >> 64) as i64 - 63, mantissa: exp2::power(log2 as u64) }
     }
 
     /// How long from `time` until [`Decay::growth`] is `growth`, 1 % overestimated;
@@ -300,16 +214,10 @@ mod tests {
         /// error, it is at most half of (e + 2^-59).
         #[test]
         fn powers_of_two_square(x in any::<u64>()) {
-            let power = |x: u64| Real { exponent: -63, mantissa: exp2_of_fraction(x) };
+            let power = |x: u64| Real { exponent: -63, mantissa: exp2::power(x) };
             let twice = power(x.wrapping_mul(2));
             let carried = Real { exponent: twice.exponent + (x >> 63) as i64, ..twice };
             prop_assert!(apart(power(x).times(power(x)), carried) <= 32);
-        }
-
-        #[test]
-        fn logarithms_undo_powers(x in any::<u64>()) {
-            let back = log2_of_mantissa(exp2_of_fraction(x));
-            prop_assert!(back.abs_diff(x) <= 32, "{x:x} {back:x}");
         }
 
         #[test]
@@ -344,11 +252,6 @@ mod tests {
 
     #[test]
     fn exact_values() {
-        assert_eq!(exp2_of_fraction(0), ONE);
-        assert_eq!(log2_of_mantissa(ONE), 0);
-        // √2 and its 64th root to the last bit but one: 0x1.6a09e667f3bcc908, 0x1.02c9a3e778060ee6.
-        assert!(exp2_of_fraction(1 << 63).abs_diff(0xb504_f333_f9de_6484) <= 1);
-        assert!(exp2_of_fraction(1 << 58).abs_diff(0x8164_d1f3_bc03_0773) <= 1);
         // e^(1/2) = 1.6487212707001281468486507878
         let root_e = Decay::new(Span::from_ms(200)).growth(100_000_000);
         assert!(apart(root_e, Real { exponent: -63, mantissa: 15_206_769_664_743_235_147 }) <= 16);

@@ -34,8 +34,6 @@
 mod balance;
 pub(crate) mod decay;
 #[cfg(test)]
-mod model;
-#[cfg(test)]
 mod tests;
 
 use alloc::vec::Vec;
@@ -46,7 +44,7 @@ use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Forest, Tree};
 use anysched_core::registry::Policy;
 use anysched_core::time::{Span, Time};
-use anysched_core::{Arrival, Cx, Enqueue, Machine, Off, Pick, Scheduler, choice, params};
+use anysched_core::{Arrival, Cx, Enqueue, Machine, Off, PerTask, Pick, Scheduler, choice, params};
 
 choice! {
     /// Where a task starts.
@@ -86,7 +84,7 @@ pub struct Osv {
     /// Tasks that their CPU has not taken in yet, by the CPU that sent them.
     sent: Forest<u16>,
     cpus: Vec<Cpu>,
-    tasks: Vec<Task>,
+    tasks: PerTask<Task>,
     /// Where the next task starts that is spread.
     next_start: usize,
     next_balance: Time,
@@ -205,7 +203,7 @@ impl Policy for Osv {
             queued: Forest::default(),
             sent: Forest::default(),
             cpus: alloc::vec![cpu; queues],
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
             next_start: 0,
         })
     }
@@ -257,7 +255,7 @@ impl Osv {
     }
 
     fn may_run(&self, task: TaskId, cpu: CpuId) -> bool {
-        self.cpus[cpu.index()].online && self.tasks[task.index()].affinity.contains(cpu)
+        self.cpus[cpu.index()].online && self.tasks[task].affinity.contains(cpu)
     }
 
     /// Advances the clock of `cpu` by what has passed since it last rescheduled.
@@ -277,7 +275,7 @@ impl Osv {
 
     /// R of the current task of `cpu` when the clock is `clock`.
     fn r_at(&self, stint: &Stint, clock: i64) -> Real {
-        let Task { p, r, .. } = self.tasks[stint.task.index()];
+        let Task { p, r, .. } = self.tasks[stint.task];
         r.plus(p.times(self.decay.growth(clock)).minus(stint.base))
     }
 
@@ -289,8 +287,8 @@ impl Osv {
             return None;
         };
         let r = self.r_at(&stint, self.cpus[cpu].clock);
-        self.tasks[stint.task.index()].r = r;
-        self.tasks[stint.task.index()].place = Place::Away;
+        self.tasks[stint.task].r = r;
+        self.tasks[stint.task].place = Place::Away;
         self.cpus[cpu].advance(now.since(stint.began).saturating_sub(stint.ran));
         Some(stint)
     }
@@ -302,14 +300,14 @@ impl Osv {
     }
 
     fn queue(&mut self, cpu: usize, task: TaskId) {
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         known.place = Place::Queued;
         self.queued.insert(&mut self.cpus[cpu].queue, task, known.r, ());
     }
 
     /// Takes `task` out of wherever it waits.
     fn take_out(&mut self, task: TaskId, now: Time) {
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         let cpu = known.cpu.index();
         match core::mem::replace(&mut known.place, Place::Away) {
             Place::Queued => self.queued.remove(&mut self.cpus[cpu].queue, task),
@@ -324,7 +322,7 @@ impl Osv {
 
     /// Puts `task` before the door of its CPU and sees to it that somebody opens, where OSv does.
     fn send(&mut self, cx: &mut Cx<'_>, task: TaskId, from: CpuId) {
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         known.place = Place::Incoming;
         let (to, on) = (known.cpu, &mut self.cpus[known.cpu.index()]);
         self.sent.insert(&mut on.incoming, task, from.0, ());
@@ -345,7 +343,7 @@ impl Osv {
     fn is_ahead(&self, cpu: usize, first: TaskId) -> bool {
         let on = &self.cpus[cpu];
         let Some(stint) = on.stint() else { return false };
-        let Task { p, r, .. } = self.tasks[stint.task.index()];
+        let Task { p, r, .. } = self.tasks[stint.task];
         let charged = r.plus(p.times(self.decay.growth(on.clock - self.thyst())));
         charged < self.queued.key(first).plus(stint.base)
     }
@@ -354,7 +352,7 @@ impl Osv {
     fn time_ahead(&self, cpu: usize) -> Span {
         let on = &self.cpus[cpu];
         let (Some(stint), Some(first)) = (on.stint(), on.queue.first()) else { return Span::MAX };
-        let Task { p, r, .. } = self.tasks[stint.task.index()];
+        let Task { p, r, .. } = self.tasks[stint.task];
         let until = self.queued.key(first).plus(stint.base).minus(r).over(p);
         if until == Real::ZERO {
             return Span(1);
@@ -364,7 +362,7 @@ impl Osv {
 
     /// Switches `cpu` to `task`, which is on no queue.
     fn begin(&mut self, cpu: usize, task: TaskId, now: Time, pays: bool) {
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         known.place = Place::OnCpu;
         let on = &mut self.cpus[cpu];
         let base = known.p.times(self.decay.growth(on.clock));
@@ -433,7 +431,7 @@ impl Osv {
                 self.next_start = (cpu.index() + 1) % count;
                 cpu
             }
-            _ => self.tasks[task.index()].cpu,
+            _ => self.tasks[task].cpu,
         }
     }
 }
@@ -442,22 +440,20 @@ impl Scheduler for Osv {
     fn attach(&mut self, _: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
         self.queued.attach(task);
         self.sent.attach(task);
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, Task::new(&TaskParams::default()));
-        }
-        self.tasks[task.index()] = Task::new(params);
+        self.tasks.grow(task, |_| Task::new(&TaskParams::default()));
+        self.tasks[task] = Task::new(params);
     }
 
     fn detach(&mut self, _: &mut Cx<'_>, _: TaskId) {}
 
     fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
         let Task { affinity, p, .. } = Task::new(params);
-        let Task { cpu, place, p: old_p, .. } = self.tasks[task.index()];
+        let Task { cpu, place, p: old_p, .. } = self.tasks[task];
         if place == Place::OnCpu && p != old_p {
             self.reprice(cpu.index(), p);
         }
-        self.tasks[task.index()].affinity = affinity;
-        self.tasks[task.index()].p = p;
+        self.tasks[task].affinity = affinity;
+        self.tasks[task].p = p;
         if self.may_run(task, cpu) {
             return;
         }
@@ -498,7 +494,7 @@ impl Scheduler for Osv {
     fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, arrival: Arrival) {
         let cpu = self.wanted_cpu(task, &arrival);
         if arrival.why == Enqueue::New {
-            self.tasks[task.index()].cpu = cpu;
+            self.tasks[task].cpu = cpu;
         }
         if !self.may_run(task, cpu) {
             return self.rehome(cx, task);
@@ -517,7 +513,7 @@ impl Scheduler for Osv {
 
     fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         self.take_out(task, cx.now);
-        self.touched(cx, self.tasks[task.index()].cpu);
+        self.touched(cx, self.tasks[task].cpu);
     }
 
     fn pick_next(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<Pick> {
@@ -550,9 +546,8 @@ impl Scheduler for Osv {
                 None => {}
             }
         }
-        if why == Off::NotRun && self.cpus[index].online {
-            // Whether the host tries again by itself is not known.
-            cx.kick(cpu);
+        if self.cpus[index].online {
+            cx.kick_if_undone(cpu, why);
         }
     }
 
@@ -574,7 +569,7 @@ impl Scheduler for Osv {
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-        let known = &self.tasks[task.index()];
+        let known = &self.tasks[task];
         let on = &self.cpus[known.cpu.index()];
         let running = on.stint().filter(|stint| stint.task == task);
         let r = running.map_or(known.r, |stint| self.r_at(stint, on.clock));
@@ -589,7 +584,7 @@ impl Osv {
     fn reprice(&mut self, cpu: usize, p: Real) {
         let Some(stint) = self.cpus[cpu].stint() else { return };
         let (task, r) = (stint.task, self.r_at(stint, self.cpus[cpu].clock));
-        self.tasks[task.index()].r = r;
+        self.tasks[task].r = r;
         let on = &mut self.cpus[cpu];
         if let Current::Task(stint) = &mut on.current {
             stint.base = p.times(self.decay.growth(on.clock));

@@ -4,80 +4,38 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::drive::{self, ms};
 use crate::policy;
 use anysched_core::{
-    Arrival, CpuId, CpuMask, CpuSet, Cx, Enqueue, Machine, Off, Scheduler, Span, TaskId,
-    TaskParams, Time,
+    CpuId, CpuSet, Enqueue, Machine, Off, Scheduler, Span, TaskId, TaskParams, Time,
 };
+use anysched_oracle::drive::{Drive, ms};
+use anysched_oracle::rig;
 
-struct Drive {
-    osv: Box<dyn Scheduler>,
-    now: Time,
-    kicks: CpuMask,
+rig! {
+    struct Rig(Drive<Box<dyn Scheduler>>);
 }
 
-impl Drive {
-    fn new(machine: &str, settings: &[(&str, &str)]) -> Drive {
-        let osv =
-            (policy("osv").unwrap().build)(&Machine::parse(machine).unwrap(), settings).unwrap();
-        Drive { osv, now: Time::ZERO, kicks: CpuMask::EMPTY }
-    }
-
-    fn call<R>(&mut self, call: impl FnOnce(&mut dyn Scheduler, &mut Cx<'_>) -> R) -> R {
-        call(&mut *self.osv, &mut Cx::new(self.now, &mut self.kicks))
+impl Rig {
+    fn new(machine: &str, settings: &[(&str, &str)]) -> Rig {
+        Rig(Drive::registered(policy("osv").unwrap(), machine, settings))
     }
 
     fn create(&mut self, task: u32, params: &TaskParams, from: Option<u16>) {
-        self.call(|osv, cx| osv.attach(cx, TaskId(task), params));
-        self.ready(task, Enqueue::New, from);
+        self.create_from(task, params, from);
     }
 
     fn wake(&mut self, task: u32, from: Option<u16>) {
-        self.ready(task, Enqueue::Wakeup { prev: CpuId(0), sync: false }, from);
+        self.wake_on(task, 0, from);
     }
 
-    fn ready(&mut self, task: u32, why: Enqueue, from: Option<u16>) {
-        let arrival = Arrival { from: from.map(CpuId), ..Arrival::because(why) };
-        self.call(|osv, cx| osv.enqueue(cx, TaskId(task), arrival));
-    }
-
-    fn pick(&mut self, cpu: u16) -> Option<(u32, Span)> {
-        let pick = self.call(|osv, cx| osv.pick_next(cx, CpuId(cpu)));
-        pick.map(|pick| (pick.task.0, pick.slice))
-    }
-
+    /// `task` leaves `cpu` after it has run for `ran`.
     fn put(&mut self, cpu: u16, task: u32, ran: Span, why: Off) {
         self.now += ran;
-        self.call(|osv, cx| osv.put_prev(cx, CpuId(cpu), TaskId(task), ran, why));
-    }
-
-    fn kicked(&mut self) -> Vec<u16> {
-        drive::kicked(&mut self.kicks)
-    }
-
-    fn timer(&mut self) {
-        self.now = self.osv.next_timer().unwrap();
-        self.call(|osv, cx| osv.timer(cx));
-    }
-
-    /// Lets slices of CPU 0 end until `until`; who ran for how long.
-    fn slices(&mut self, until: Time) -> Vec<(u32, Span)> {
-        let mut slices: Vec<(u32, Span)> = Vec::new();
-        while self.now < until {
-            let (task, slice) = self.pick(0).unwrap();
-            let slice = slice.min(until.since(self.now));
-            match slices.last_mut() {
-                Some((last, ran)) if *last == task => *ran += slice,
-                _ => slices.push((task, slice)),
-            }
-            self.put(0, task, slice, Off::Expired);
-        }
-        slices
+        self.0.put(cpu, task, ran, why);
     }
 }
 
-fn hogs(drive: &mut Drive, tasks: core::ops::Range<u32>) {
+fn hogs(drive: &mut Rig, tasks: core::ops::Range<u32>) {
     tasks.for_each(|task| drive.create(task, &TaskParams::default(), None));
 }
 
@@ -96,7 +54,7 @@ fn only(cpu: u16) -> TaskParams {
 
 #[test]
 fn two_hogs_take_turns_of_twice_the_head_start() {
-    let mut drive = Drive::new("1", &[]);
+    let mut drive = Rig::new("1", &[]);
     hogs(&mut drive, 0..2);
     // The first slice is 1.01 · 5 ms: nothing has run yet.
     let expected = [
@@ -112,7 +70,7 @@ fn two_hogs_take_turns_of_twice_the_head_start() {
 
 #[test]
 fn three_hogs() {
-    let mut drive = Drive::new("1", &[]);
+    let mut drive = Rig::new("1", &[]);
     hogs(&mut drive, 0..3);
     let expected = [
         (0, 5_050_000),
@@ -133,7 +91,7 @@ fn three_hogs() {
 
 #[test]
 fn a_newcomer_runs_for_ln_2_tau() {
-    let mut drive = Drive::new("1", &[]);
+    let mut drive = Rig::new("1", &[]);
     hogs(&mut drive, 0..1);
     drive.kicked();
     assert_eq!(drive.pick(0), Some((0, Span::MAX)));
@@ -155,7 +113,7 @@ fn a_newcomer_runs_for_ln_2_tau() {
 
 #[test]
 fn half_the_priority_is_twice_the_share() {
-    let mut drive = Drive::new("1", &[]);
+    let mut drive = Rig::new("1", &[]);
     let share = |weight| TaskParams { weight, ..TaskParams::default() };
     drive.create(0, &share(1024), None);
     drive.create(1, &share(2048), None);
@@ -171,12 +129,12 @@ fn half_the_priority_is_twice_the_share() {
 
 #[test]
 fn sleeping_only_ages() {
-    let mut drive = Drive::new("1", &[]);
+    let mut drive = Rig::new("1", &[]);
     hogs(&mut drive, 0..1);
     drive.pick(0);
     drive.put(0, 0, ms(200), Off::Blocked);
     assert_eq!(drive.pick(0), None);
-    let decayed = |drive: &Drive| drive::probe(&*drive.osv, 0, "decayed_runtime_ns");
+    let decayed = |drive: &Rig| drive.probe(0, "decayed_runtime_ns");
     // τ (1 − 1/e)
     assert_eq!(decayed(&drive), 126_424_111);
     drive.now += ms(400);
@@ -188,7 +146,7 @@ fn sleeping_only_ages() {
 
 #[test]
 fn a_yielder_is_picked_again_only_when_it_is_alone() {
-    let mut drive = Drive::new("1", &[]);
+    let mut drive = Rig::new("1", &[]);
     hogs(&mut drive, 0..2);
     let (task, _) = drive.pick(0).unwrap();
     assert_eq!(task, 0);
@@ -208,7 +166,7 @@ fn a_yielder_is_picked_again_only_when_it_is_alone() {
 
 #[test]
 fn only_a_cpu_that_others_wait_for_is_not_told_of_what_others_wake() {
-    let mut drive = Drive::new("2", &[]);
+    let mut drive = Rig::new("2", &[]);
     (0..3).for_each(|task| drive.create(task, &TaskParams::default(), Some(0)));
     assert_eq!(drive.kicked(), [0]);
     assert_eq!(drive.pick(0).unwrap().0, 0);
@@ -236,7 +194,7 @@ fn only_a_cpu_that_others_wait_for_is_not_told_of_what_others_wake() {
 
 #[test]
 fn what_comes_is_taken_in_by_sender_then_in_order() {
-    let mut drive = Drive::new("3", &[]);
+    let mut drive = Rig::new("3", &[]);
     for (task, from) in [(0, 2), (1, 1), (2, 2), (3, 0), (4, 1)] {
         drive.create(task, &only(0), Some(0));
         drive.call(|osv, cx| osv.dequeue(cx, TaskId(task)));
@@ -254,12 +212,12 @@ fn what_comes_is_taken_in_by_sender_then_in_order() {
 
 #[test]
 fn tasks_start_with_their_creator_or_in_turn() {
-    let mut drive = Drive::new("3", &[]);
+    let mut drive = Rig::new("3", &[]);
     drive.create(0, &TaskParams::default(), Some(2));
     assert_eq!(drive.kicked(), [2]);
     drive.create(1, &only(1), Some(2));
     assert_eq!(drive.kicked(), [1]);
-    let mut drive = Drive::new("3", &[("start_place", "spread")]);
+    let mut drive = Rig::new("3", &[("start_place", "spread")]);
     for (task, cpu) in [(0, 0), (1, 1), (2, 2), (3, 0)] {
         drive.create(task, &TaskParams::default(), Some(2));
         assert_eq!(drive.kicked(), [cpu]);
@@ -271,7 +229,7 @@ fn tasks_start_with_their_creator_or_in_turn() {
 
 #[test]
 fn the_balancer_gives_one_task_of_the_tail_away() {
-    let mut drive = Drive::new("3", &[]);
+    let mut drive = Rig::new("3", &[]);
     (0..5).for_each(|task| drive.create(task, &TaskParams::default(), Some(0)));
     let slices = drive.slices(Time(90_000_000));
     drive.kicked();
@@ -299,7 +257,7 @@ fn the_balancer_gives_one_task_of_the_tail_away() {
 
 #[test]
 fn a_lone_task_moves_to_and_fro() {
-    let mut drive = Drive::new("2", &[]);
+    let mut drive = Rig::new("2", &[]);
     hogs(&mut drive, 0..1);
     drive.kicked();
     for turn in 0..5u16 {
@@ -315,7 +273,7 @@ fn a_lone_task_moves_to_and_fro() {
 
 #[test]
 fn a_pinned_task_stays_and_the_balancer_takes_the_next() {
-    let mut drive = Drive::new("2", &[]);
+    let mut drive = Rig::new("2", &[]);
     drive.create(0, &only(0), Some(0));
     drive.create(1, &TaskParams::default(), Some(0));
     drive.create(2, &only(0), Some(0));
@@ -334,7 +292,7 @@ fn a_pinned_task_stays_and_the_balancer_takes_the_next() {
 #[test]
 fn runtime_keeps_its_meaning_on_another_cpu() {
     let slice_of_the_moved = |lb_period| {
-        let mut drive = Drive::new("2", &[("lb_period", lb_period)]);
+        let mut drive = Rig::new("2", &[("lb_period", lb_period)]);
         hogs(&mut drive, 0..2);
         drive.create(2, &only(1), Some(1));
         drive.kicked();
@@ -360,7 +318,7 @@ fn runtime_keeps_its_meaning_on_another_cpu() {
 
 #[test]
 fn a_cpu_that_goes_gives_everything_to_the_shortest_queue() {
-    let mut drive = Drive::new("3", &[]);
+    let mut drive = Rig::new("3", &[]);
     (0..3).for_each(|task| drive.create(task, &TaskParams::default(), Some(1)));
     drive.create(3, &TaskParams::default(), Some(0));
     drive.kicked();
@@ -382,7 +340,7 @@ fn a_cpu_that_goes_gives_everything_to_the_shortest_queue() {
 
 #[test]
 fn a_task_that_was_taken_out_for_a_moment_interrupts_nobody() {
-    let mut drive = Drive::new("1", &[]);
+    let mut drive = Rig::new("1", &[]);
     hogs(&mut drive, 0..2);
     drive.kicked();
     assert_eq!(drive.pick(0).unwrap().0, 0);
@@ -397,7 +355,7 @@ fn a_task_that_was_taken_out_for_a_moment_interrupts_nobody() {
 
 #[test]
 fn an_undone_pick_costs_nothing() {
-    let mut drive = Drive::new("1", &[]);
+    let mut drive = Rig::new("1", &[]);
     hogs(&mut drive, 0..2);
     drive.kicked();
     let pick = drive.pick(0);
@@ -408,7 +366,7 @@ fn an_undone_pick_costs_nothing() {
 
 #[test]
 fn another_weight_counts_from_now_on() {
-    let mut drive = Drive::new("1", &[]);
+    let mut drive = Rig::new("1", &[]);
     hogs(&mut drive, 0..2);
     drive.slices(Time(2_000_000_000));
     let (task, _) = drive.pick(0).unwrap();

@@ -86,7 +86,7 @@ impl Vfair {
     }
 
     pub(super) fn park(&mut self, task: TaskId) {
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         known.place = Place::Parked;
         self.parked.push_back(&mut self.domains[usize::from(known.domain.0)].parked, task);
     }
@@ -151,7 +151,7 @@ impl Vfair {
         if place == Place::Parked {
             self.unlist(task);
         }
-        let from = core::mem::replace(&mut self.tasks[task.index()].domain, to);
+        let from = core::mem::replace(&mut self.tasks[task].domain, to);
         if place != Place::Blocked {
             self.activate(from, -1);
             self.activate(to, 1);

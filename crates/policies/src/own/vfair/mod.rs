@@ -44,7 +44,7 @@ use anysched_core::params::{DomainParams, ParamError, TaskParams};
 use anysched_core::queue::{Forest, Links, Tree};
 use anysched_core::registry::Policy;
 use anysched_core::time::{Span, Time, VTime};
-use anysched_core::{Arrival, Cx, Enqueue, Machine, Off, Pick, Scheduler, params};
+use anysched_core::{Arrival, Cx, Enqueue, Machine, Off, PerTask, Pick, Scheduler, params};
 
 /// A measured switch counts as no more than this.
 const MAX_SWITCH: Span = Span::from_ms(1);
@@ -76,7 +76,7 @@ params! {
 pub struct Vfair {
     params: VfairParams,
     machine: Machine,
-    tasks: Vec<Task>,
+    tasks: PerTask<Task>,
     domains: Vec<Domain>,
     cpus: Vec<Cpu>,
     /// Waiting vCPUs, by deadline.
@@ -188,7 +188,7 @@ impl Policy for Vfair {
         Ok(Vfair {
             params: params.clone(),
             machine: machine.clone(),
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
             domains: Vec::new(),
             cpus: alloc::vec![cpu; machine.cpus()],
             waiting: Tree::default(),
@@ -240,7 +240,7 @@ fn check(params: &VfairParams) -> Result<(), ParamError> {
 
 impl Vfair {
     fn task(&self, task: TaskId) -> &Task {
-        &self.tasks[task.index()]
+        &self.tasks[task]
     }
 
     /// The slice of a vCPU that computes, counting one that neither waits nor runs.
@@ -255,7 +255,7 @@ impl Vfair {
     fn ask_fresh(&mut self, task: TaskId) {
         let most = self.slice();
         let least = self.params.min_request.min(most);
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         known.fresh = true;
         known.burst = Span::ZERO;
         known.left = known.usual.scaled(2, 1).clamp(least, most);
@@ -264,12 +264,12 @@ impl Vfair {
     /// `task` has used up its request and goes on.
     fn ask_again(&mut self, task: TaskId) {
         let slice = self.slice();
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         (known.fresh, known.left) = (false, slice);
     }
 
     fn learn(&mut self, task: TaskId) {
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         known.usual = Span(known.usual.0 - known.usual.0 / 4 + known.burst.0 / 4);
     }
 
@@ -277,7 +277,7 @@ impl Vfair {
     fn charge(&mut self, cpu: CpuId, task: TaskId, ran: Span) {
         let on = &mut self.cpus[cpu.index()];
         on.ran += ran;
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         known.vtime = known.vtime.plus(on.rate.virtual_time(ran));
         known.left = known.left.saturating_sub(ran);
         known.burst += ran;
@@ -298,7 +298,7 @@ impl Vfair {
             return false;
         }
         let asked = self.rate(self.task(task).domain).virtual_time(self.task(task).left);
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         let earliest = self.clock.plus(-(self.params.lag.0 as i64));
         known.vtime = known.vtime.max(earliest.plus(-asked));
         known.place = Place::Waiting;
@@ -348,7 +348,7 @@ impl Vfair {
 
     fn begin(&mut self, cpu: CpuId, task: TaskId, now: Time) -> Pick {
         let rate = self.rate(self.task(task).domain);
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         known.place = Place::Running;
         known.yielded = false;
         known.cpu = cpu;
@@ -384,10 +384,7 @@ impl Scheduler for Vfair {
             cpu: CpuId((task.index() % self.cpus.len()) as u16),
             place: Place::Blocked,
         };
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, new.clone());
-        }
-        self.tasks[task.index()] = new;
+        self.tasks.set(task, new);
         self.restricted += usize::from(!params.affinity.is_all());
         self.make_domain(params.domain);
     }
@@ -403,7 +400,7 @@ impl Scheduler for Vfair {
         if self.task(task).domain != params.domain {
             self.change_domain(cx, task, params.domain);
         }
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         if known.affinity == params.affinity {
             return;
         }
@@ -461,7 +458,7 @@ impl Scheduler for Vfair {
             Place::Parked => self.unlist(task),
             Place::Running | Place::Blocked => {}
         }
-        self.tasks[task.index()].place = Place::Blocked;
+        self.tasks[task].place = Place::Blocked;
         self.activate(self.task(task).domain, -1);
         self.touched(cx);
     }
@@ -495,7 +492,7 @@ impl Scheduler for Vfair {
             if why == Off::Yielded || self.task(task).left == Span::ZERO {
                 self.ask_again(task);
             }
-            self.tasks[task.index()].yielded = why == Off::Yielded;
+            self.tasks[task].yielded = why == Off::Yielded;
             if self.insert(task) {
                 self.stay_or_go(cx, cpu, task);
             }
@@ -505,7 +502,7 @@ impl Scheduler for Vfair {
             }
         } else {
             self.learn(task);
-            self.tasks[task.index()].place = Place::Blocked;
+            self.tasks[task].place = Place::Blocked;
             self.activate(self.task(task).domain, -1);
         }
         self.touched(cx);

@@ -3,28 +3,16 @@
 use alloc::vec::Vec;
 
 use super::{Vfair, VfairParams};
-use crate::drive;
 use anysched_core::checked::{Checked, Rules};
-use anysched_core::params::{DomainParams, Params};
+use anysched_core::params::Params;
 use anysched_core::registry::Policy;
-use anysched_core::{
-    Arrival, CpuId, CpuMask, Cx, DomainId, Enqueue, Machine, Off, Scheduler, Span, TaskId,
-    TaskParams, Time,
-};
+use anysched_core::{CpuId, Machine, Off, Scheduler, Span, TaskId, Time};
+use anysched_oracle::drive::{Drive, in_domain, ms, us};
+use anysched_oracle::rig;
 
-const fn us(n: u64) -> Span {
-    Span::from_us(n)
-}
-
-const fn ms(n: u64) -> Span {
-    Span::from_ms(n)
-}
-
-/// A policy under [`Checked`] and the time it believes in.
-struct Rig {
-    policy: Checked<Vfair>,
-    now: Time,
-    kicks: CpuMask,
+rig! {
+    /// The policy under [`Checked`].
+    struct Rig(Drive<Checked<Vfair>>);
 }
 
 impl Rig {
@@ -33,53 +21,20 @@ impl Rig {
     }
 
     fn with_rules(machine: &str, settings: &[(&str, &str)], rules: Rules) -> Rig {
-        let mut params = VfairParams::default();
-        for (name, value) in settings {
-            params.set(name, value).unwrap();
-        }
         let machine = Machine::parse(machine).unwrap();
-        let policy = Vfair::build(&machine, machine.cpus(), &params).unwrap();
-        let policy = Checked::new(policy, &machine, rules);
-        Rig { policy, now: Time::ZERO, kicks: CpuMask::EMPTY }
-    }
-
-    fn call<R>(&mut self, call: impl FnOnce(&mut Checked<Vfair>, &mut Cx<'_>) -> R) -> R {
-        call(&mut self.policy, &mut Cx::new(self.now, &mut self.kicks))
-    }
-
-    fn set_domain(&mut self, domain: u16, weight: u32, cap_percent: u32) {
-        let params = DomainParams { weight, cap_percent };
-        self.call(|policy, cx| policy.set_domain(cx, DomainId(domain), &params));
-    }
-
-    fn attach(&mut self, task: u32, domain: u16) {
-        let params = TaskParams { domain: DomainId(domain), ..TaskParams::default() };
-        self.call(|policy, cx| policy.attach(cx, TaskId(task), &params));
-    }
-
-    fn wake(&mut self, task: u32) {
-        let arrival = Arrival::because(Enqueue::Wakeup { prev: CpuId(0), sync: false });
-        self.call(|policy, cx| policy.enqueue(cx, TaskId(task), arrival));
+        let vfair = Drive::<Vfair>::scheduler_on(&machine, settings).policy;
+        Rig(Drive::new(Checked::new(vfair, &machine, rules), &machine))
     }
 
     fn create(&mut self, task: u32, domain: u16) {
-        self.attach(task, domain);
+        self.attach(task, &in_domain(domain));
         self.wake(task);
-    }
-
-    fn pick(&mut self, cpu: u16) -> Option<(u32, Span)> {
-        let pick = self.call(|policy, cx| policy.pick_next(cx, CpuId(cpu)));
-        pick.map(|pick| (pick.task.0, pick.slice))
     }
 
     /// `task` leaves `cpu` after it has run for all the time that passed.
     fn run(&mut self, cpu: u16, task: u32, ran: Span, why: Off) {
         self.now += ran;
-        self.call(|policy, cx| policy.put_prev(cx, CpuId(cpu), TaskId(task), ran, why));
-    }
-
-    fn kicked(&mut self) -> Vec<u16> {
-        drive::kicked(&mut self.kicks)
+        self.put(cpu, task, ran, why);
     }
 
     /// CPU time of each of `tasks` when slices of CPU 0 end until `until`; timers come when due.
@@ -170,7 +125,7 @@ fn slices_cover_measured_switches() {
 fn a_woken_vcpu_takes_the_cpu_after_the_guard() {
     let mut rig = Rig::new("1", &[]);
     rig.create(0, 0);
-    rig.attach(1, 1);
+    rig.attach(1, &in_domain(1));
     rig.pick(0);
     rig.run(0, 0, ms(1), Off::Expired);
     rig.pick(0);

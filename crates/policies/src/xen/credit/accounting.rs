@@ -51,7 +51,7 @@ impl Credit {
             self.balance = 0;
             self.next_account = next_multiple(now, self.params.tslice);
         }
-        let vcpu = &mut self.vcpus[task.index()];
+        let vcpu = &mut self.vcpus[task];
         vcpu.active = true;
         let id = TaskId(u32::from(vcpu.domain.0));
         let domain = &mut self.domains[id.index()];
@@ -64,7 +64,7 @@ impl Credit {
 
     /// `task` earns no more.
     pub(super) fn deactivate(&mut self, task: TaskId) {
-        let vcpu = &mut self.vcpus[task.index()];
+        let vcpu = &mut self.vcpus[task];
         if !core::mem::replace(&mut vcpu.active, false) {
             return;
         }
@@ -144,8 +144,8 @@ impl Credit {
         let mut next = self.domains[usize::from(domain.0)].active.front();
         while let Some(task) = next {
             next = self.active.next(task);
-            let credit = self.vcpus[task.index()].credit.saturating_add(share.fair);
-            self.vcpus[task.index()].credit = credit.max(-most);
+            let credit = self.vcpus[task].credit.saturating_add(share.fair);
+            self.vcpus[task].credit = credit.max(-most);
             if credit < 0 {
                 self.set_pri(task, Pri::Over);
                 if share.cap.is_some_and(|cap| credit < -cap) {
@@ -157,16 +157,16 @@ impl Credit {
                 if credit > most {
                     // It does not use what it earns. Half is its head start for when it does.
                     self.deactivate(task);
-                    self.vcpus[task.index()].credit = credit / 2;
+                    self.vcpus[task].credit = credit / 2;
                 }
             }
-            sum += self.vcpus[task.index()].credit;
+            sum += self.vcpus[task].credit;
         }
         sum
     }
 
     fn park(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        let vcpu = &mut self.vcpus[task.index()];
+        let vcpu = &mut self.vcpus[task];
         if core::mem::replace(&mut vcpu.parked, true) {
             return;
         }
@@ -176,14 +176,14 @@ impl Credit {
             Place::OnCpu if !is_put => cx.kick(cpu),
             Place::OnCpu | Place::Queued => {
                 self.take_out(task);
-                self.vcpus[task.index()].place = Place::Parked;
+                self.vcpus[task].place = Place::Parked;
             }
             _ => {}
         }
     }
 
     fn unpark(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        let vcpu = &mut self.vcpus[task.index()];
+        let vcpu = &mut self.vcpus[task];
         if core::mem::replace(&mut vcpu.parked, false) && vcpu.place == Place::Parked {
             // Accounting runs on the first PCPU.
             let by = self.online.lowest().unwrap_or(CpuId(0));

@@ -29,8 +29,6 @@
 //! once per `tslice`, and none while no vCPU is active.
 
 mod accounting;
-#[cfg(test)]
-mod model;
 mod place;
 mod runqueue;
 #[cfg(test)]
@@ -43,7 +41,7 @@ use anysched_core::params::{DEFAULT_DOMAIN_WEIGHT, DomainParams, ParamError, Tas
 use anysched_core::queue::{Links, List};
 use anysched_core::registry::Policy;
 use anysched_core::time::{Span, Time};
-use anysched_core::{Arrival, Cx, Enqueue, Machine, Off, Pick, Scheduler, params};
+use anysched_core::{Arrival, Cx, Enqueue, Machine, Off, PerTask, Pick, Scheduler, params};
 
 params! {
     /// Parameters of `credit`.
@@ -82,7 +80,7 @@ pub struct Credit {
     tick: Span,
     /// Credits of a PCPU per `tslice`.
     per_slice: i64,
-    vcpus: Vec<Vcpu>,
+    vcpus: PerTask<Vcpu>,
     pcpus: Vec<Pcpu>,
     domains: Vec<Domain>,
     /// Of the runqueues.
@@ -300,7 +298,7 @@ impl Policy for Credit {
             machine: machine.clone(),
             tick: Span::from_us(slice_ms * 1_000 / ticks),
             per_slice: 10 * slice_ms as i64,
-            vcpus: Vec::new(),
+            vcpus: PerTask::new(),
             pcpus: alloc::vec![pcpu; queues],
             domains: Vec::new(),
             queues: Links::default(),
@@ -324,11 +322,11 @@ fn next_multiple(now: Time, period: Span) -> Time {
 
 impl Credit {
     fn pri(&self, task: TaskId) -> Pri {
-        self.vcpus[task.index()].pri
+        self.vcpus[task].pri
     }
 
     fn may_run(&self, task: TaskId, cpu: CpuId) -> bool {
-        self.online.contains(cpu) && self.vcpus[task.index()].affinity.contains(cpu)
+        self.online.contains(cpu) && self.vcpus[task].affinity.contains(cpu)
     }
 
     fn touched(&self, cx: &mut Cx<'_>, cpu: CpuId) {
@@ -350,7 +348,7 @@ impl Credit {
         if let Current::Vcpu(stint) = &mut self.pcpus[cpu.index()].current {
             stint.ran += ran;
         }
-        let vcpu = &mut self.vcpus[task.index()];
+        let vcpu = &mut self.vcpus[task];
         if vcpu.pri == Pri::Boost {
             vcpu.boosted += ran;
             self.pcpus[cpu.index()].boost_time += ran;
@@ -360,7 +358,7 @@ impl Credit {
 
     /// Whether the vCPU just put aside goes on because it has not run for long.
     fn is_limited(&self, stint: &Stint) -> bool {
-        !self.vcpus[stint.task.index()].migrating
+        !self.vcpus[stint.task].migrating
             && stint.put != Some(Off::NotRun)
             && stint.ran < self.params.ratelimit
     }
@@ -369,7 +367,7 @@ impl Credit {
     /// over.
     fn put_back(&mut self, stint: &Stint) -> bool {
         let Stint { task, is_phase, put, .. } = *stint;
-        let vcpu = &mut self.vcpus[task.index()];
+        let vcpu = &mut self.vcpus[task];
         let phase_over = self.params.dyn_slice
             && (is_phase && put == Some(Off::Expired) && vcpu.pri >= Pri::Under
                 || vcpu.pri == Pri::Boost && vcpu.boosted >= self.params.boost_phase);
@@ -377,14 +375,14 @@ impl Credit {
             vcpu.pri = Pri::Under;
         }
         self.insert(task, phase_over || put == Some(Off::NotRun));
-        self.vcpus[task.index()].yielded = false;
+        self.vcpus[task].yielded = false;
         phase_over
     }
 
     /// `cpu` runs `task` from now on, which is on no queue. `goes_on`: what `task` did there just
     /// before, and whether its time in BOOST is over.
     fn start(&mut self, cpu: CpuId, task: TaskId, goes_on: Option<(&Stint, bool)>) -> Pick {
-        let vcpu = &mut self.vcpus[task.index()];
+        let vcpu = &mut self.vcpus[task];
         vcpu.place = Place::OnCpu;
         let mut is_phase = false;
         let slice = match vcpu.pri {
@@ -407,14 +405,14 @@ impl Credit {
 
     /// The slice of `task`, which `cpu` has taken: computed when vCPUs have come since it was last.
     fn slice_in_under(&mut self, cpu: CpuId, task: TaskId) -> Span {
-        let is_red = core::mem::replace(&mut self.vcpus[task.index()].red, false);
+        let is_red = core::mem::replace(&mut self.vcpus[task].red, false);
         let pcpu = &mut self.pcpus[cpu.index()];
         if let Some(slice) = pcpu.slice.filter(|_| !is_red) {
             return slice;
         }
         let mut length = u32::from(self.params.qlen_includes_selected);
         for queued in self.queues.iter(&pcpu.queue) {
-            let vcpu = &mut self.vcpus[queued.index()];
+            let vcpu = &mut self.vcpus[queued];
             vcpu.red = false;
             length += u32::from(vcpu.pri == Pri::Under);
         }
@@ -429,12 +427,10 @@ impl Scheduler for Credit {
     fn attach(&mut self, _: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
         self.queues.attach(task);
         self.active.attach(task);
-        if self.vcpus.len() <= task.index() {
-            self.vcpus.resize(task.index() + 1, Vcpu::DETACHED);
-        }
+        self.vcpus.grow(task, |_| Vcpu::DETACHED);
         let processor = self.first_processor(params);
         self.know_domain(params.domain).newest = Some(processor);
-        self.vcpus[task.index()] = Vcpu {
+        self.vcpus[task] = Vcpu {
             affinity: params.affinity.clone(),
             domain: params.domain,
             processor,
@@ -446,21 +442,21 @@ impl Scheduler for Credit {
 
     fn detach(&mut self, _: &mut Cx<'_>, task: TaskId) {
         self.deactivate(task);
-        self.pcpus[self.vcpus[task.index()].processor.index()].homes -= 1;
-        self.vcpus[task.index()].place = Place::Detached;
+        self.pcpus[self.vcpus[task].processor.index()].homes -= 1;
+        self.vcpus[task].place = Place::Detached;
     }
 
     fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
         self.know_domain(params.domain);
-        if self.vcpus[task.index()].domain != params.domain {
-            let was_active = self.vcpus[task.index()].active;
+        if self.vcpus[task].domain != params.domain {
+            let was_active = self.vcpus[task].active;
             self.deactivate(task);
-            self.vcpus[task.index()].domain = params.domain;
+            self.vcpus[task].domain = params.domain;
             if was_active {
                 self.activate(task, cx.now);
             }
         }
-        let vcpu = &mut self.vcpus[task.index()];
+        let vcpu = &mut self.vcpus[task];
         if vcpu.affinity != params.affinity {
             vcpu.affinity = params.affinity.clone();
             self.place_anew(cx, task);
@@ -499,16 +495,16 @@ impl Scheduler for Credit {
         if arrival.why == Enqueue::New {
             self.relocate(task);
         }
-        let by = arrival.from.unwrap_or(self.vcpus[task.index()].processor);
+        let by = arrival.from.unwrap_or(self.vcpus[task].processor);
         match arrival.why {
             Enqueue::Wakeup { .. } => self.wake(cx, task, by),
             Enqueue::New | Enqueue::Resumed { .. } => self.make_ready(cx, task, by),
         }
-        self.touched(cx, self.vcpus[task.index()].processor);
+        self.touched(cx, self.vcpus[task].processor);
     }
 
     fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        self.touched(cx, self.vcpus[task.index()].processor);
+        self.touched(cx, self.vcpus[task].processor);
         self.take_out(task);
     }
 
@@ -530,8 +526,8 @@ impl Scheduler for Credit {
                 self.pcpus[cpu.index()].current = Current::Vcpu(stint);
                 return Some(Pick { task, slice });
             }
-            if self.vcpus[stint.task.index()].migrating {
-                self.vcpus[stint.task.index()].place = Place::Blocked;
+            if self.vcpus[stint.task].migrating {
+                self.vcpus[stint.task].place = Place::Blocked;
                 moves = Some(stint.task);
             } else {
                 let phase_over = self.put_back(&stint);
@@ -564,17 +560,14 @@ impl Scheduler for Credit {
         let is_online = self.online.contains(cpu);
         let gone = if is_online { Current::Left } else { Current::Idle };
         let pcpu = &mut self.pcpus[cpu.index()];
-        let vcpu = &mut self.vcpus[task.index()];
+        let vcpu = &mut self.vcpus[task];
         vcpu.last_ran = Some(cx.now);
         vcpu.yielded |= why == Off::Yielded;
         if why.runnable() && is_online && !vcpu.parked {
             if let Current::Vcpu(stint) = &mut pcpu.current {
                 stint.put = Some(why);
             }
-            if why == Off::NotRun {
-                // Whether the host tries again by itself is not known.
-                cx.kick(cpu);
-            }
+            cx.kick_if_undone(cpu, why);
             return;
         }
         pcpu.current = gone;
@@ -597,14 +590,14 @@ impl Scheduler for Credit {
             return;
         }
         pcpu.next_tick = next_multiple(cx.now, self.tick);
-        let vcpu = &mut self.vcpus[task.index()];
+        let vcpu = &mut self.vcpus[task];
         if vcpu.pri == Pri::Boost && !self.params.dyn_slice {
             vcpu.pri = Pri::Under;
         }
         if !vcpu.active {
             self.activate(task, cx.now);
         } else if self.pick_cpu(task).0 != cpu {
-            self.vcpus[task.index()].migrating = true;
+            self.vcpus[task].migrating = true;
             cx.kick(cpu);
         }
         self.sort(cpu);
@@ -626,7 +619,7 @@ impl Scheduler for Credit {
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-        let vcpu = &self.vcpus[task.index()];
+        let vcpu = &self.vcpus[task];
         sink("runqueue", i64::from(vcpu.processor.0));
         sink("credit", vcpu.credit);
         sink("uncharged_ns", vcpu.rest.0 as i64);

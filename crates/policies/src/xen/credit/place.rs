@@ -11,7 +11,7 @@ use anysched_core::params::TaskParams;
 
 impl Credit {
     pub(super) fn set_processor(&mut self, task: TaskId, cpu: CpuId) {
-        let old = core::mem::replace(&mut self.vcpus[task.index()].processor, cpu);
+        let old = core::mem::replace(&mut self.vcpus[task].processor, cpu);
         self.pcpus[old.index()].homes -= 1;
         self.pcpus[cpu.index()].homes += 1;
     }
@@ -37,7 +37,7 @@ impl Credit {
     /// Where `task` would best be, and the PCPU from which that was found: where it is, unless
     /// that is busy or an idle PCPU has more idle ones around it.
     pub(super) fn pick_cpu(&self, task: TaskId) -> (CpuId, Option<CpuId>) {
-        let home = self.vcpus[task.index()].processor;
+        let home = self.vcpus[task].processor;
         let allowed = |cpu: &CpuId| self.may_run(task, *cpu);
         let mut cpu = home;
         let mut idlers = self.idlers.clone();
@@ -85,17 +85,17 @@ impl Credit {
 
     /// Places `task`, which is ready but on no queue, anew, and wakes it there.
     pub(super) fn migrate(&mut self, cx: &mut Cx<'_>, task: TaskId, by: CpuId) {
-        self.vcpus[task.index()].migrating = false;
+        self.vcpus[task].migrating = false;
         self.relocate(task);
         self.wake(cx, task, by);
     }
 
     /// Places `task`, whose affinity has changed, anew, or as soon as it is off its PCPU.
     pub(super) fn place_anew(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        let cpu = self.vcpus[task.index()].processor;
-        match self.vcpus[task.index()].place {
+        let cpu = self.vcpus[task].processor;
+        match self.vcpus[task].place {
             Place::OnCpu => {
-                self.vcpus[task.index()].migrating = true;
+                self.vcpus[task].migrating = true;
                 cx.kick(cpu);
             }
             Place::Queued => {
@@ -115,7 +115,7 @@ impl Credit {
             pcpu.current = Current::Idle;
         }
         for task in (0..self.vcpus.len() as u32).map(TaskId) {
-            let vcpu = &self.vcpus[task.index()];
+            let vcpu = &self.vcpus[task];
             let stays = vcpu.processor != cpu || vcpu.place == Place::Detached;
             if stays || running == Some(task) {
                 continue;
@@ -134,7 +134,7 @@ impl Credit {
 
     /// With `boost_balance`: where `task`, which is BOOST and on no queue, is best queued.
     pub(super) fn boost_target(&self, task: TaskId) -> CpuId {
-        let home = self.vcpus[task.index()].processor;
+        let home = self.vcpus[task].processor;
         if !self.runs_boosted(home) {
             return home;
         }

@@ -21,14 +21,14 @@ pub(super) fn cycle(cpu: CpuId, cpus: impl Iterator<Item = CpuId>) -> Option<Cpu
 impl Credit {
     /// Queues `task` on its PCPU: behind those of its priority, or `ahead` of them.
     pub(super) fn insert(&mut self, task: TaskId, ahead: bool) {
-        let vcpu = &mut self.vcpus[task.index()];
+        let vcpu = &mut self.vcpus[task];
         let (pri, yielded) = (vcpu.pri, vcpu.yielded);
         vcpu.place = Place::Queued;
         vcpu.red = true;
         let pcpu = &mut self.pcpus[vcpu.processor.index()];
         let mut queued = self.queues.iter(&pcpu.queue);
         let mut next = queued.find(|other| {
-            let other = self.vcpus[other.index()].pri;
+            let other = self.vcpus[*other].pri;
             if ahead { other <= pri } else { other < pri }
         });
         if yielded && next.is_some() {
@@ -41,7 +41,7 @@ impl Credit {
 
     /// Takes `task`, which is queued, off its queue.
     pub(super) fn remove(&mut self, task: TaskId) {
-        let vcpu = &mut self.vcpus[task.index()];
+        let vcpu = &mut self.vcpus[task];
         vcpu.place = Place::Blocked;
         let pcpu = &mut self.pcpus[vcpu.processor.index()];
         self.queues.remove(&mut pcpu.queue, task);
@@ -50,7 +50,7 @@ impl Credit {
 
     /// Changes the priority of `task` and, for now, not its place in the queue.
     pub(super) fn set_pri(&mut self, task: TaskId, pri: Pri) {
-        let vcpu = &mut self.vcpus[task.index()];
+        let vcpu = &mut self.vcpus[task];
         let old = core::mem::replace(&mut vcpu.pri, pri);
         if vcpu.place == Place::Queued {
             let boosted = &mut self.pcpus[vcpu.processor.index()].boosted;
@@ -69,7 +69,7 @@ impl Credit {
         let mut next = pcpu.queue.front();
         while let Some(task) = next {
             next = self.queues.next(task);
-            if self.vcpus[task.index()].pri < Pri::Under {
+            if self.vcpus[task].pri < Pri::Under {
                 first_over = first_over.or(Some(task));
             } else if first_over.is_some() {
                 self.queues.remove(&mut pcpu.queue, task);
@@ -106,7 +106,7 @@ impl Credit {
                 }
                 for task in self.queues.iter(&pcpu.queue) {
                     cx.work.scanned += 1;
-                    let vcpu = &self.vcpus[task.index()];
+                    let vcpu = &self.vcpus[task];
                     if vcpu.pri <= pri {
                         break;
                     }
@@ -133,7 +133,7 @@ impl Credit {
             }
             return;
         }
-        let affinity = &self.vcpus[new.index()].affinity;
+        let affinity = &self.vcpus[new].affinity;
         let suitable = self.idlers.iter().filter(|&idler| affinity.contains(idler));
         if !self.params.tickle_one && self.idlers.meets(affinity) {
             suitable.for_each(|idler| cx.kick(idler));
@@ -142,14 +142,14 @@ impl Credit {
             cx.kick(idler);
         } else if let Some(current) = beaten {
             // The idle ones are for the vCPU that has to make room.
-            self.vcpus[current.index()].migrating = true;
+            self.vcpus[current].migrating = true;
             cx.kick(cpu);
         }
     }
 
     /// `task`, which waited for something, is ready; `by` is where that happened.
     pub(super) fn wake(&mut self, cx: &mut Cx<'_>, task: TaskId, by: CpuId) {
-        let vcpu = &mut self.vcpus[task.index()];
+        let vcpu = &mut self.vcpus[task];
         if vcpu.pri == Pri::Under && !vcpu.parked {
             vcpu.pri = Pri::Boost;
         }
@@ -163,23 +163,23 @@ impl Credit {
 
     /// Queues `task`, unless it is parked, and tells of it.
     pub(super) fn make_ready(&mut self, cx: &mut Cx<'_>, task: TaskId, by: CpuId) {
-        if self.vcpus[task.index()].parked {
-            self.vcpus[task.index()].place = Place::Parked;
+        if self.vcpus[task].parked {
+            self.vcpus[task].place = Place::Parked;
             return;
         }
         self.insert(task, false);
-        self.tickle(cx, self.vcpus[task.index()].processor, task, by);
+        self.tickle(cx, self.vcpus[task].processor, task, by);
     }
 
     /// Takes `task` out of where it waits.
     pub(super) fn take_out(&mut self, task: TaskId) {
-        let Vcpu { processor, place, .. } = self.vcpus[task.index()];
+        let Vcpu { processor, place, .. } = self.vcpus[task];
         match place {
             Place::Queued => self.remove(task),
             Place::OnCpu => self.pcpus[processor.index()].current = Current::Left,
             _ => {}
         }
-        let vcpu = &mut self.vcpus[task.index()];
+        let vcpu = &mut self.vcpus[task];
         vcpu.place = Place::Blocked;
         vcpu.yielded = false;
         if core::mem::replace(&mut vcpu.migrating, false) {

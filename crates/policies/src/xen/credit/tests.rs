@@ -3,12 +3,12 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::drive::{self, ms};
 use crate::policy;
 use anysched_core::{
-    Arrival, CpuId, CpuMask, CpuSet, Cx, DomainId, DomainParams, Enqueue, Machine, Off, Scheduler,
-    Span, TaskId, TaskParams, Time,
+    CpuId, CpuSet, DomainId, Enqueue, Machine, Off, Scheduler, Span, TaskId, TaskParams, Time,
 };
+use anysched_oracle::drive::{Drive, ms};
+use anysched_oracle::rig;
 
 const BOOST: i64 = 0;
 const UNDER: i64 = -1;
@@ -16,32 +16,17 @@ const OVER: i64 = -2;
 /// What the improved Credit sets.
 const IMPROVED: &[(&str, &str)] = &[("boost_balance", "true"), ("dyn_slice", "true")];
 
-struct Drive {
-    credit: Box<dyn Scheduler>,
-    now: Time,
-    kicks: CpuMask,
-    /// Per CPU, what it runs, and what is left of the slice.
-    runs: Vec<Option<(u32, Span)>>,
+rig! {
+    struct Rig(Drive<Box<dyn Scheduler>>);
 }
 
-impl Drive {
-    fn new(machine: &str, settings: &[(&str, &str)]) -> Drive {
-        let machine = Machine::parse(machine).unwrap();
-        Drive {
-            credit: (policy("credit").unwrap().build)(&machine, settings).unwrap(),
-            now: Time::ZERO,
-            kicks: CpuMask::EMPTY,
-            runs: alloc::vec![None; machine.cpus()],
-        }
-    }
-
-    fn call<R>(&mut self, call: impl FnOnce(&mut dyn Scheduler, &mut Cx<'_>) -> R) -> R {
-        call(&mut *self.credit, &mut Cx::new(self.now, &mut self.kicks))
+impl Rig {
+    fn new(machine: &str, settings: &[(&str, &str)]) -> Rig {
+        Rig(Drive::registered(policy("credit").unwrap(), machine, settings))
     }
 
     fn domain(&mut self, domain: u16, weight: u32, cap_percent: u32) {
-        let params = DomainParams { weight, cap_percent };
-        self.call(|credit, cx| credit.set_domain(cx, DomainId(domain), &params));
+        self.set_domain(domain, weight, cap_percent);
     }
 
     fn attach(&mut self, task: u32, domain: u16, affinity: &[u16]) {
@@ -50,7 +35,7 @@ impl Drive {
             some => CpuSet::of(some.iter().map(|&cpu| CpuId(cpu))),
         };
         let params = TaskParams { affinity, domain: DomainId(domain), ..TaskParams::default() };
-        self.call(|credit, cx| credit.attach(cx, TaskId(task), &params));
+        self.0.attach(task, &params);
     }
 
     fn create(&mut self, task: u32, domain: u16, affinity: &[u16]) {
@@ -58,30 +43,10 @@ impl Drive {
         self.ready(task, Enqueue::New, None);
     }
 
-    fn wake(&mut self, task: u32) {
-        self.ready(task, Enqueue::Wakeup { prev: CpuId(0), sync: false }, None);
-    }
-
-    fn ready(&mut self, task: u32, why: Enqueue, from: Option<u16>) {
-        let arrival = Arrival { from: from.map(CpuId), ..Arrival::because(why) };
-        self.call(|credit, cx| credit.enqueue(cx, TaskId(task), arrival));
-    }
-
-    fn dequeue(&mut self, task: u32) {
-        self.call(|credit, cx| credit.dequeue(cx, TaskId(task)));
-    }
-
-    fn pick(&mut self, cpu: u16) -> Option<(u32, Span)> {
-        let pick = self.call(|credit, cx| credit.pick_next(cx, CpuId(cpu)));
-        self.kicks.remove(CpuId(cpu));
-        self.runs[usize::from(cpu)] = pick.map(|pick| (pick.task.0, pick.slice));
-        self.runs[usize::from(cpu)]
-    }
-
     /// The task that runs on `cpu` has run for `ran` since it was last asked about.
     fn put(&mut self, cpu: u16, ran: Span, why: Off) -> u32 {
-        let (task, _) = self.runs[usize::from(cpu)].take().unwrap();
-        self.call(|credit, cx| credit.put_prev(cx, CpuId(cpu), TaskId(task), ran, why));
+        let task = self.running(cpu).unwrap();
+        self.0.put(cpu, task, ran, why);
         task
     }
 
@@ -92,24 +57,16 @@ impl Drive {
     }
 
     fn tick(&mut self, cpu: u16, ran: Span) {
-        let (task, _) = self.runs[usize::from(cpu)].unwrap();
-        self.call(|credit, cx| credit.tick(cx, CpuId(cpu), TaskId(task), ran));
-    }
-
-    fn kicked(&mut self) -> Vec<u16> {
-        drive::kicked(&mut self.kicks)
-    }
-
-    fn probe(&self, task: u32, name: &str) -> i64 {
-        drive::probe(&*self.credit, task, name)
+        let task = self.running(cpu).unwrap();
+        self.charge_tick(cpu, task, ran);
     }
 
     fn credits(&self, tasks: core::ops::Range<u32>) -> Vec<i64> {
-        tasks.map(|task| self.probe(task, "credit")).collect()
+        self.probes(tasks, "credit")
     }
 
     fn pris(&self, tasks: core::ops::Range<u32>) -> Vec<i64> {
-        tasks.map(|task| self.probe(task, "pri")).collect()
+        self.probes(tasks, "pri")
     }
 
     /// Lets CPU 0 run hogs until `until`, with exact timers; at one instant the accounting comes
@@ -118,18 +75,18 @@ impl Drive {
     fn play(&mut self, until: u64) -> Vec<(u32, u64)> {
         let mut slices: Vec<(u32, u64)> = Vec::new();
         let until = Time::ZERO + ms(until);
-        if self.runs[0].is_none() {
-            self.pick(0);
-        }
-        let tick = self.credit.tick_period().unwrap();
+        let mut left = match self.running(0) {
+            Some(_) => Span::MAX,
+            None => self.pick(0).map_or(Span::MAX, |(_, slice)| slice),
+        };
+        let tick = self.policy.tick_period().unwrap();
         while self.now < until {
             let next_tick = Time((self.now.0 / tick.0 + 1) * tick.0);
-            let end = self.runs[0].map_or(Time::NEVER, |(_, slice)| self.now + slice);
-            let timer = self.credit.next_timer().unwrap_or(Time::NEVER);
-            let next = next_tick.min(end).min(timer).min(until);
+            let timer = self.policy.next_timer().unwrap_or(Time::NEVER);
+            let next = next_tick.min(self.now + left).min(timer).min(until);
             let ran = next - self.now;
             self.now = next;
-            let task = self.runs[0].map_or(u32::MAX, |run| run.0);
+            let task = self.running(0).unwrap_or(NOBODY);
             match slices.last_mut() {
                 Some((last, length)) if *last == task => *length += ran.0,
                 _ => slices.push((task, ran.0)),
@@ -137,28 +94,23 @@ impl Drive {
             if self.now == timer {
                 self.call(|credit, cx| credit.timer(cx));
             }
-            if let Some(run) = &mut self.runs[0] {
-                run.1 = run.1.saturating_sub(ran);
-            }
-            match self.runs[0] {
-                Some((_, Span::ZERO)) => {
-                    if self.now == next_tick {
-                        self.tick(0, ran);
-                        self.put(0, Span::ZERO, Off::Expired);
-                    } else {
-                        self.put(0, ran, Off::Expired);
-                    }
-                    self.pick(0);
-                }
+            left = if left == Span::MAX { left } else { left.saturating_sub(ran) };
+            let mut charged = ran;
+            if task != NOBODY && (left > Span::ZERO || self.now == next_tick) {
                 // At the end of an instant, so that nothing is charged twice.
-                Some(_) => self.tick(0, ran),
-                None => {}
+                self.tick(0, ran);
+                charged = Span::ZERO;
+            }
+            let expires = task != NOBODY && left == Span::ZERO;
+            if expires {
+                self.put(0, charged, Off::Expired);
+                left = self.pick(0).map_or(Span::MAX, |(_, slice)| slice);
             }
             if !self.kicked().is_empty() {
-                if self.runs[0].is_some() {
+                if self.running(0).is_some() {
                     self.put(0, Span::ZERO, Off::Preempted);
                 }
-                self.pick(0);
+                left = self.pick(0).map_or(Span::MAX, |(_, slice)| slice);
             }
         }
         slices.into_iter().map(|(task, length)| (task, length / 1_000_000)).collect()
@@ -168,8 +120,8 @@ impl Drive {
 const NOBODY: u32 = u32::MAX;
 
 /// Task 1 computes on CPU 0, having run for `ran`; task 0, with credits, sleeps.
-fn sleeper_and_hog(settings: &[(&str, &str)], ran: Span) -> Drive {
-    let mut drive = Drive::new("1", settings);
+fn sleeper_and_hog(settings: &[(&str, &str)], ran: Span) -> Rig {
+    let mut drive = Rig::new("1", settings);
     drive.create(0, 0, &[]);
     drive.create(1, 1, &[]);
     assert_eq!(drive.pick(0).unwrap().0, 0);
@@ -237,8 +189,8 @@ fn boost_ends_at_the_next_tick() {
 /// Of 3 ms after a tick, or of an idle PCPU's ticks, none is left over.
 #[test]
 fn ticks_are_multiples_of_a_third_of_the_slice() {
-    let mut drive = Drive::new("1", &[]);
-    assert_eq!(drive.credit.tick_period(), Some(ms(10)));
+    let mut drive = Rig::new("1", &[]);
+    assert_eq!(drive.policy.tick_period(), Some(ms(10)));
     drive.create(0, 0, &[]);
     drive.now += ms(25);
     drive.pick(0);
@@ -248,14 +200,14 @@ fn ticks_are_multiples_of_a_third_of_the_slice() {
     drive.now += ms(1);
     drive.tick(0, ms(1));
     assert_eq!(drive.probe(0, "active"), 1);
-    let tick = |tslice| Drive::new("1", &[("tslice", tslice)]).credit.tick_period();
+    let tick = |tslice| Rig::new("1", &[("tslice", tslice)]).policy.tick_period();
     assert_eq!(tick("10ms"), Some(Span::from_us(3_333)));
     assert_eq!(tick("2ms"), Some(ms(2)));
 }
 
 #[test]
 fn every_full_tenth_of_a_millisecond_is_a_credit() {
-    let mut drive = Drive::new("1", &[]);
+    let mut drive = Rig::new("1", &[]);
     drive.create(0, 0, &[]);
     drive.pick(0);
     for (ran, credit, rest) in [(250, -2, 50), (49, -2, 99), (1, -3, 0), (10_070, -103, 70)] {
@@ -271,7 +223,7 @@ fn every_full_tenth_of_a_millisecond_is_a_credit() {
 /// Worked out event by event; from 150 ms on every 90 ms are divided 30 : 60.
 #[test]
 fn twice_the_weight_is_twice_the_cpu() {
-    let mut drive = Drive::new("1", &[]);
+    let mut drive = Rig::new("1", &[]);
     drive.create(0, 0, &[]);
     drive.create(1, 1, &[]);
     drive.domain(1, 512, 0);
@@ -298,7 +250,7 @@ fn twice_the_weight_is_twice_the_cpu() {
 
 #[test]
 fn a_capped_domain_is_parked_for_what_it_used_too_much() {
-    let mut drive = Drive::new("1", &[]);
+    let mut drive = Rig::new("1", &[]);
     drive.domain(0, 256, 40);
     drive.create(0, 0, &[]);
     let slices = drive.play(450);
@@ -311,8 +263,8 @@ fn a_capped_domain_is_parked_for_what_it_used_too_much() {
 
 /// Tasks 0 and 1, each of the domain of its number and pinned, run on two CPUs to the first
 /// accounting, `first` being active first. Nothing else takes turns.
-fn two_at_the_first_accounting(settings: &[(u16, u32, u32)], first: u16) -> Drive {
-    let mut drive = Drive::new("2", &[]);
+fn two_at_the_first_accounting(settings: &[(u16, u32, u32)], first: u16) -> Rig {
+    let mut drive = Rig::new("2", &[]);
     for &(domain, weight, cap) in settings {
         drive.domain(domain, weight, cap);
     }
@@ -331,9 +283,9 @@ fn two_at_the_first_accounting(settings: &[(u16, u32, u32)], first: u16) -> Driv
     drive
 }
 
-fn account(drive: &mut Drive, at: u64) {
+fn account(drive: &mut Rig, at: u64) {
     drive.now = Time::ZERO + ms(at);
-    assert_eq!(drive.credit.next_timer(), Some(drive.now));
+    assert_eq!(drive.policy.next_timer(), Some(drive.now));
     drive.call(|credit, cx| credit.timer(cx));
 }
 
@@ -406,18 +358,18 @@ fn who_does_not_use_credits_stops_earning_them() {
     assert_eq!(drive.credits(0..2), [200, 200]);
     assert_eq!([drive.probe(0, "active"), drive.probe(1, "active")], [0, 0]);
     // Nobody to account for: no timer, and the balance that was left is forgotten.
-    assert_eq!(drive.credit.next_timer(), None);
+    assert_eq!(drive.policy.next_timer(), None);
     drive.now = Time::ZERO + ms(1_005);
     drive.wake(0);
     drive.pick(0);
     drive.now = Time::ZERO + ms(1_010);
     drive.tick(0, ms(5));
-    assert_eq!(drive.credit.next_timer(), Some(Time::ZERO + ms(1_020)));
+    assert_eq!(drive.policy.next_timer(), Some(Time::ZERO + ms(1_020)));
 }
 
 #[test]
 fn an_accounting_leaves_nobody_deeper_in_debt_than_a_slice() {
-    let mut drive = Drive::new("1", &[("dyn_slice", "true")]);
+    let mut drive = Rig::new("1", &[("dyn_slice", "true")]);
     (0..2).for_each(|task| drive.create(task, task as u16, &[]));
     drive.domain(1, 1, 0);
     // Slices of 60 ms. At 90 ms task 1 gets 2 credits for the 200 it has used since 60 ms.
@@ -430,13 +382,13 @@ fn an_accounting_leaves_nobody_deeper_in_debt_than_a_slice() {
 
 #[test]
 fn a_yielder_goes_behind_one_of_lower_priority() {
-    let mut drive = Drive::new("1", &[("ratelimit", "0")]);
+    let mut drive = Rig::new("1", &[("ratelimit", "0")]);
     (0..4).for_each(|task| drive.create(task, task as u16, &[]));
     drive.domain(2, 1, 0);
     drive.domain(3, 1, 0);
     // Each has run once; 2 and 3 hardly earn.
     drive.play(120);
-    let order = |drive: &mut Drive| {
+    let order = |drive: &mut Rig| {
         let mut order = Vec::new();
         while let Some((task, _)) = drive.pick(0) {
             order.push(task);
@@ -444,7 +396,7 @@ fn a_yielder_goes_behind_one_of_lower_priority() {
         }
         order
     };
-    assert_eq!(drive.runs[0].unwrap().0, 0);
+    assert_eq!(drive.running(0).unwrap(), 0);
     assert_eq!(drive.pris(0..4), [UNDER, UNDER, OVER, OVER]);
     drive.put(0, Span::ZERO, Off::Yielded);
     // Behind the other UNDER and one OVER.
@@ -453,7 +405,7 @@ fn a_yielder_goes_behind_one_of_lower_priority() {
 
 #[test]
 fn with_nobody_of_lower_priority_a_yielder_goes_behind_its_equals() {
-    let mut drive = Drive::new("1", &[]);
+    let mut drive = Rig::new("1", &[]);
     (0..3).for_each(|task| drive.create(task, task as u16, &[]));
     drive.pick(0);
     drive.run(ms(2), Off::Yielded);
@@ -474,7 +426,7 @@ fn with_nobody_of_lower_priority_a_yielder_goes_behind_its_equals() {
 
 #[test]
 fn a_pick_that_could_not_start_is_undone() {
-    let mut drive = Drive::new("1", &[]);
+    let mut drive = Rig::new("1", &[]);
     (0..3).for_each(|task| drive.create(task, task as u16, &[]));
     assert_eq!(drive.pick(0).unwrap().0, 0);
     drive.kicked();
@@ -486,7 +438,7 @@ fn a_pick_that_could_not_start_is_undone() {
 #[test]
 fn new_vcpus_are_spread() {
     let homes = |machine: &str, tasks: &[(u16, &[u16])]| {
-        let mut drive = Drive::new(machine, &[]);
+        let mut drive = Rig::new(machine, &[]);
         for (task, &(domain, affinity)) in (0..).zip(tasks) {
             drive.attach(task, domain, affinity);
         }
@@ -504,7 +456,7 @@ fn new_vcpus_are_spread() {
     assert_eq!(homes("2 cores x 2 threads", &pinned), [0, 2, 2]);
 }
 
-impl Drive {
+impl Rig {
     fn update(&mut self, task: u32, domain: u16, affinity: &[u16]) {
         let affinity = match affinity {
             [] => CpuSet::All,
@@ -547,7 +499,7 @@ impl Drive {
 
 #[test]
 fn a_wake_is_told_to_idle_pcpus_in_turn() {
-    let mut drive = Drive::new("4", &[]);
+    let mut drive = Rig::new("4", &[]);
     (0..3).for_each(|task| drive.settle(task, 0));
     drive.occupy(3, 0);
     let mut told = Vec::new();
@@ -566,7 +518,7 @@ fn a_wake_is_told_to_idle_pcpus_in_turn() {
 
 #[test]
 fn a_wake_is_told_to_all_idle_pcpus_if_so_set() {
-    let mut drive = Drive::new("4", &[("tickle_one", "false")]);
+    let mut drive = Rig::new("4", &[("tickle_one", "false")]);
     drive.settle(0, 0);
     drive.occupy(1, 0);
     drive.wake(0);
@@ -575,7 +527,7 @@ fn a_wake_is_told_to_all_idle_pcpus_if_so_set() {
 
 #[test]
 fn who_makes_room_goes_to_the_idle_pcpu_that_the_other_may_not_use() {
-    let mut drive = Drive::new("2", &[]);
+    let mut drive = Rig::new("2", &[]);
     drive.settle(0, 0);
     drive.update(0, 0, &[0]);
     drive.settle(1, 0);
@@ -596,7 +548,7 @@ fn who_makes_room_goes_to_the_idle_pcpu_that_the_other_may_not_use() {
 
 #[test]
 fn only_higher_priorities_are_stolen_and_only_without_credits() {
-    let mut drive = Drive::new("2", &[]);
+    let mut drive = Rig::new("2", &[]);
     drive.occupy(0, 0);
     drive.occupy(1, 1);
     drive.create(2, 0, &[]);
@@ -615,7 +567,7 @@ fn only_higher_priorities_are_stolen_and_only_without_credits() {
     drive.put(1, Span::ZERO, Off::Blocked);
     assert_eq!(drive.pick(1), None);
 
-    let mut drive = Drive::new("2", &[("migration_delay", "3ms")]);
+    let mut drive = Rig::new("2", &[("migration_delay", "3ms")]);
     drive.settle(0, 0);
     drive.occupy(1, 0);
     drive.wake(0);
@@ -626,7 +578,7 @@ fn only_higher_priorities_are_stolen_and_only_without_credits() {
 
 #[test]
 fn idle_pcpus_steal_on_their_own_node_first() {
-    let mut drive = Drive::new("3 nodes x 2 cores", &[]);
+    let mut drive = Rig::new("3 nodes x 2 cores", &[]);
     for (task, cpu) in [(0, 0), (1, 1), (2, 2), (3, 5)] {
         drive.settle(task, cpu);
     }
@@ -643,7 +595,7 @@ fn idle_pcpus_steal_on_their_own_node_first() {
 
 #[test]
 fn ticks_move_a_vcpu_to_a_core_of_its_own() {
-    let mut drive = Drive::new("2 cores x 2 threads", &[]);
+    let mut drive = Rig::new("2 cores x 2 threads", &[]);
     drive.settle(0, 0);
     drive.settle(1, 1);
     for task in 0..2 {
@@ -670,7 +622,7 @@ fn ticks_move_a_vcpu_to_a_core_of_its_own() {
 
 #[test]
 fn vcpus_that_may_not_stay_are_placed_anew() {
-    let mut drive = Drive::new("3", &[]);
+    let mut drive = Rig::new("3", &[]);
     drive.occupy(0, 0);
     drive.occupy(1, 1);
     drive.create(2, 0, &[0]);
@@ -698,7 +650,7 @@ fn vcpus_that_may_not_stay_are_placed_anew() {
 
 #[test]
 fn vcpus_leave_a_pcpu_that_goes() {
-    let mut drive = Drive::new("3", &[]);
+    let mut drive = Rig::new("3", &[]);
     (0..3).for_each(|task| drive.settle(task, 0));
     drive.occupy(3, 1);
     drive.occupy(4, 2);
@@ -747,7 +699,7 @@ fn weights_and_caps_of_16_bits_and_no_weight_is_no_change() {
 
 /// Where a vCPU at home on `home` goes when it wakes boosted.
 fn boost_target(machine: &str, home: u16, boosted: &[u16], busy: &[u16], may: &[u16]) -> i64 {
-    let mut drive = Drive::new(machine, &[("boost_balance", "true")]);
+    let mut drive = Rig::new(machine, &[("boost_balance", "true")]);
     drive.settle(0, home);
     (1..).zip(boosted).for_each(|(task, &cpu)| drive.occupy_boosted(task, cpu));
     (100..).zip(busy).for_each(|(task, &cpu)| drive.occupy(task, cpu));
@@ -796,7 +748,7 @@ fn with_none_idle_the_boosted_go_where_fewest_are() {
 
 #[test]
 fn those_that_wait_count_too() {
-    let mut drive = Drive::new("2", &[("boost_balance", "true")]);
+    let mut drive = Rig::new("2", &[("boost_balance", "true")]);
     (0..4).for_each(|task| drive.settle(task, 0));
     drive.occupy_boosted(4, 0);
     drive.occupy_boosted(5, 1);
@@ -809,7 +761,7 @@ fn those_that_wait_count_too() {
 
 #[test]
 fn an_idle_pcpu_that_has_been_given_one_is_not_idle_any_more() {
-    let mut drive = Drive::new("3", &[("boost_balance", "true")]);
+    let mut drive = Rig::new("3", &[("boost_balance", "true")]);
     (0..3).for_each(|task| drive.settle(task, 0));
     drive.occupy_boosted(3, 0);
     (0..3).for_each(|task| drive.wake(task));
@@ -840,7 +792,7 @@ fn boost_lasts_two_milliseconds_whatever_the_ticks() {
 
 #[test]
 fn after_boost_a_vcpu_is_ahead_of_those_that_compute() {
-    let mut drive = Drive::new("1", IMPROVED);
+    let mut drive = Rig::new("1", IMPROVED);
     (0..2).for_each(|task| drive.settle(task, 0));
     drive.occupy(2, 0);
     drive.create(3, 0, &[]);
@@ -876,7 +828,7 @@ fn a_boost_phase_ended_by_the_ratelimit_goes_on() {
 #[test]
 fn slices_are_long_while_few_wait() {
     let slice = |hogs: u32, settings: &[(&str, &str)]| {
-        let mut drive = Drive::new("1", &[&[("dyn_slice", "true")], settings].concat());
+        let mut drive = Rig::new("1", &[&[("dyn_slice", "true")], settings].concat());
         (0..hogs).for_each(|task| drive.create(task, 0, &[]));
         drive.pick(0).unwrap().1
     };
@@ -891,7 +843,7 @@ fn slices_are_long_while_few_wait() {
 /// A slice is computed anew only when a vCPU has the CPU that came after the last time.
 #[test]
 fn slices_are_computed_when_one_that_came_since_is_taken() {
-    let mut drive = Drive::new("1", &[("dyn_slice", "true")]);
+    let mut drive = Rig::new("1", &[("dyn_slice", "true")]);
     (0..3).for_each(|task| drive.create(task, 0, &[]));
     let mut next = |expected| {
         let picked = drive.pick(0);
@@ -909,7 +861,7 @@ fn slices_are_computed_when_one_that_came_since_is_taken() {
 
 #[test]
 fn without_credits_slices_are_as_before() {
-    let mut drive = Drive::new("1", &[("dyn_slice", "true"), ("avg_length", "9")]);
+    let mut drive = Rig::new("1", &[("dyn_slice", "true"), ("avg_length", "9")]);
     (0..2).for_each(|task| drive.create(task, task as u16, &[]));
     drive.domain(1, 1, 0);
     drive.play(240);

@@ -47,10 +47,10 @@ impl Credit2 {
 
     /// `task`, which is in no runqueue, comes to its domain.
     pub(super) fn enter_domain(&mut self, task: TaskId) {
-        let domain = self.domain(self.tasks[task.index()].domain);
+        let domain = self.domain(self.tasks[task].domain);
         domain.vcpus += 1;
         let (weight, budget) = (domain.weight, domain.cap.as_ref().map(|_| 0));
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         (known.weight, known.budget) = (weight, budget);
     }
 
@@ -69,7 +69,7 @@ impl Credit2 {
         let quota = (cap.total / i64::from(domain.vcpus.max(1))).max(MIN_TIMER.0 as i64);
         let taken = quota.min(cap.pool).max(0);
         cap.pool -= taken;
-        self.tasks[task.index()].budget = Some(taken);
+        self.tasks[task].budget = Some(taken);
         if taken == 0 {
             self.park(task, now);
         }
@@ -81,7 +81,7 @@ impl Credit2 {
             self.remove(task);
             self.change_load(task, -1, now);
         }
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         known.place = Place::Parked;
         let parked = &mut self.domains[usize::from(known.domain.0)].parked;
         self.parked.push_front(parked, task);
@@ -89,7 +89,7 @@ impl Credit2 {
 
     /// `task`, which is parked, is not ready any more.
     pub(super) fn unlist(&mut self, task: TaskId) {
-        let domain = self.tasks[task.index()].domain;
+        let domain = self.tasks[task].domain;
         self.parked.remove(&mut self.domains[usize::from(domain.0)].parked, task);
     }
 
@@ -99,7 +99,7 @@ impl Credit2 {
         let Some(budget) = self.task(task).budget.filter(|&budget| budget != 0) else {
             return false;
         };
-        self.tasks[task.index()].budget = Some(0);
+        self.tasks[task].budget = Some(0);
         let Some(cap) = &mut self.domain_of(task).cap else { return false };
         cap.pool = cap.pool.saturating_add(budget);
         cap.pool > 0
@@ -141,7 +141,7 @@ impl Credit2 {
         }
         let old = core::mem::replace(&mut self.domain(domain).weight, weight);
         for task in self.vcpus_of(domain) {
-            let known = &mut self.tasks[task.index()];
+            let known = &mut self.tasks[task];
             known.weight = weight;
             let queue = known.queue;
             let most = &mut self.queues[queue].max_weight;
@@ -185,7 +185,7 @@ impl Credit2 {
             self.charge_running(task, cx.now);
             self.poke(cx, cpu);
         }
-        self.tasks[task.index()].budget = capped.then_some(0);
+        self.tasks[task].budget = capped.then_some(0);
     }
 
     /// Moves `task` to another domain, which no vCPU of Xen does.
@@ -199,10 +199,10 @@ impl Credit2 {
         }
         let refilled = self.give_back(task);
         self.leave_domain(task);
-        self.tasks[task.index()].domain = to;
+        self.tasks[task].domain = to;
         self.enter_domain(task);
         let most = &mut self.queues[queue].max_weight;
-        *most = self.tasks[task.index()].weight.max(*most);
+        *most = self.tasks[task].weight.max(*most);
         self.weight_left(queue, old);
         if place == Place::OnCpu && self.task(task).budget.is_some() {
             self.poke(cx, cpu);

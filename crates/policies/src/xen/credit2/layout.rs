@@ -145,7 +145,7 @@ impl Credit2 {
 
     /// The CPU where `task` is placed, which counts as the last choice of its runqueue.
     pub(super) fn choose_cpu(&mut self, task: TaskId) -> Option<CpuId> {
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         let wanted = match core::mem::replace(&mut known.moving, Moving::No) {
             Moving::To(queue) => self.next_cpu(task, queue),
             _ => None,
@@ -178,7 +178,7 @@ impl Credit2 {
         let Some(cpu) = self.choose_cpu(task) else { return };
         let to = self.cpus[cpu.index()].queue;
         if to == self.task(task).queue {
-            self.tasks[task.index()].cpu = cpu;
+            self.tasks[task].cpu = cpu;
         } else {
             self.move_to(task, to);
         }
@@ -189,13 +189,13 @@ impl Credit2 {
         self.quit(task);
         if let Some(cpu) = self.next_cpu(task, to) {
             self.queues[to].pick_bias = cpu;
-            self.tasks[task.index()].cpu = cpu;
+            self.tasks[task].cpu = cpu;
         }
         self.join(task, to);
     }
 
     pub(super) fn join(&mut self, task: TaskId, queue: usize) {
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         known.queue = queue;
         let queue = &mut self.queues[queue];
         self.members.push_back(&mut queue.members, task);
@@ -204,7 +204,7 @@ impl Credit2 {
     }
 
     pub(super) fn quit(&mut self, task: TaskId) {
-        let known = &self.tasks[task.index()];
+        let known = &self.tasks[task];
         let (index, weight) = (known.queue, known.weight);
         let queue = &mut self.queues[index];
         self.members.remove(&mut queue.members, task);

@@ -110,7 +110,7 @@ impl Credit2 {
         let now = now.0 >> GRANULARITY_SHIFT;
         let Load { average, updated } = self.task(task).load;
         let average = self.loads.decay(average, updated, u32::from(counted), now);
-        self.tasks[task.index()].load = Load { average, updated: now };
+        self.tasks[task].load = Load { average, updated: now };
     }
 
     /// Moves vCPUs between this runqueue and the one that differs the most from it.
@@ -211,7 +211,7 @@ impl Credit2 {
         let Task { place, cpu, .. } = *self.task(task);
         // One that has just been parked is still there.
         if place == Place::OnCpu || self.cpus[cpu.index()].current == Some(task) {
-            self.tasks[task.index()].moving = Moving::To(to);
+            self.tasks[task].moving = Moving::To(to);
             return self.poke(cx, cpu);
         }
         if place != Place::Waiting {

@@ -83,7 +83,7 @@ use anysched_core::params::{DEFAULT_DOMAIN_WEIGHT, DomainParams, ParamError, Tas
 use anysched_core::queue::{Forest, Links, List, Tree};
 use anysched_core::registry::Policy;
 use anysched_core::time::{Span, Time};
-use anysched_core::{Arrival, Cx, Machine, Off, Pick, Scheduler, params};
+use anysched_core::{Arrival, Cx, Machine, Off, PerTask, Pick, Scheduler, params};
 
 const MS: i64 = 1_000_000;
 const CREDIT_INIT: i64 = 10 * MS;
@@ -126,7 +126,7 @@ pub struct Credit2 {
     params: Credit2Params,
     machine: Machine,
     loads: Loads,
-    tasks: Vec<Task>,
+    tasks: PerTask<Task>,
     domains: Vec<Domain>,
     queues: Vec<Runqueue>,
     cpus: Vec<Cpu>,
@@ -233,7 +233,7 @@ impl Policy for Credit2 {
             loads: Loads::new(params),
             params: params.clone(),
             machine: machine.clone(),
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
             domains: Vec::new(),
             queues: alloc::vec![empty; machine.cpus()],
             cpus: alloc::vec![cpu; machine.cpus()],
@@ -305,12 +305,12 @@ impl Task {
 
 impl Credit2 {
     fn task(&self, task: TaskId) -> &Task {
-        &self.tasks[task.index()]
+        &self.tasks[task]
     }
 
     /// Burns the credit, and the budget, of `ran` on a CPU.
     fn charge(&mut self, task: TaskId, ran: Span) {
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         let max_weight = u64::from(self.queues[known.queue].max_weight);
         let product = ran.0.checked_mul(max_weight).and_then(|n| n.checked_add(known.residual));
         // What does not fit is more than all credit, whatever the weight.
@@ -325,7 +325,7 @@ impl Credit2 {
 
     /// Charges a vCPU that runs on some CPU, by the clock.
     fn charge_running(&mut self, task: TaskId, now: Time) {
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         let ran = now.since(known.charged);
         known.charged = now;
         known.ahead += ran;
@@ -334,7 +334,7 @@ impl Credit2 {
 
     /// Charges what the host says `task` has run since it last said so.
     fn report(&mut self, task: TaskId, ran: Span, now: Time) {
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         let rest = ran.saturating_sub(known.ahead);
         known.charged = now;
         known.ahead = Span::ZERO;
@@ -357,7 +357,7 @@ impl Credit2 {
 
     /// Adds `task` to the queue of its runqueue.
     fn insert(&mut self, task: TaskId) {
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         known.place = Place::Waiting;
         let key = (-known.credit, self.arrivals);
         self.arrivals += 1;
@@ -365,7 +365,7 @@ impl Credit2 {
     }
 
     fn remove(&mut self, task: TaskId) {
-        let queue = &mut self.queues[self.tasks[task.index()].queue];
+        let queue = &mut self.queues[self.tasks[task].queue];
         self.waiting.remove(&mut queue.waiting, task);
     }
 
@@ -456,7 +456,7 @@ impl Credit2 {
                     self.poke(cx, cpu);
                 }
             }
-            let known = &mut self.tasks[task.index()];
+            let known = &mut self.tasks[task];
             known.credit = (known.credit + by).min(CREDIT_MAX);
         }
         // Nobody overtakes anybody, but those who have reached the top are equal from now on.
@@ -490,7 +490,7 @@ impl Credit2 {
             self.tickle(cx, task);
         } else {
             self.change_load(task, -1, cx.now);
-            let known = &mut self.tasks[task.index()];
+            let known = &mut self.tasks[task];
             if known.place == Place::OnCpu {
                 known.place = Place::Blocked;
             }
@@ -512,11 +512,11 @@ impl Credit2 {
             self.change_load(next, 0, cx.now);
         } else {
             self.remove(next);
-            self.tasks[next.index()].place = Place::OnCpu;
+            self.tasks[next].place = Place::OnCpu;
         }
         self.set_idle(cpu, false);
         self.end_epoch(cx, cpu, next);
-        let known = &mut self.tasks[next.index()];
+        let known = &mut self.tasks[next];
         known.charged = cx.now;
         known.ahead = Span::ZERO;
         known.tickled = None;
@@ -537,7 +537,7 @@ impl Credit2 {
         let Task { place, cpu, .. } = *self.task(task);
         match place {
             Place::OnCpu => {
-                self.tasks[task.index()].moving = Moving::Anywhere;
+                self.tasks[task].moving = Moving::Anywhere;
                 self.poke(cx, cpu);
             }
             Place::Waiting => {
@@ -556,15 +556,13 @@ impl Scheduler for Credit2 {
         self.waiting.attach(task);
         self.members.attach(task);
         self.parked.attach(task);
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, Task::new(&TaskParams::default()));
-        }
+        self.tasks.grow(task, |_| Task::new(&TaskParams::default()));
         let mut known = Task::new(params);
         known.load = self.loads.of_new_task(cx.now);
-        self.tasks[task.index()] = known;
+        self.tasks[task] = known;
         self.enter_domain(task);
         let cpu = self.choose_cpu(task).unwrap_or(CpuId(0));
-        self.tasks[task.index()].cpu = cpu;
+        self.tasks[task].cpu = cpu;
         self.join(task, self.cpus[cpu.index()].queue);
     }
 
@@ -578,7 +576,7 @@ impl Scheduler for Credit2 {
             self.change_domain(cx, task, params.domain);
         }
         if self.task(task).affinity != params.affinity {
-            self.tasks[task.index()].affinity = params.affinity.clone();
+            self.tasks[task].affinity = params.affinity.clone();
             self.replace(cx, task);
         }
     }
@@ -622,7 +620,7 @@ impl Scheduler for Credit2 {
             }
             Place::Blocked => {}
         }
-        self.tasks[task.index()].place = Place::Blocked;
+        self.tasks[task].place = Place::Blocked;
         self.touched(cx, queue);
     }
 
@@ -653,7 +651,7 @@ impl Scheduler for Credit2 {
         (on.current, on.put) = (next, None);
         let pick = next.map(|next| {
             if displaced.is_some() || current.is_none() {
-                self.tasks[next.index()].entered = cx.now;
+                self.tasks[next].entered = cx.now;
             }
             let slice = self.slice(next, own.filter(|&own| own != next), cx.now);
             Pick { task: next, slice }
@@ -672,7 +670,7 @@ impl Scheduler for Credit2 {
             on.put = Some(why);
             return;
         }
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         if why == Off::NotRun && known.compensated {
             // Otherwise a host that cannot start it on either of two CPUs would make it rich.
             known.credit = (known.credit - MIGRATE_COMPENSATION).max(CREDIT_MIN);

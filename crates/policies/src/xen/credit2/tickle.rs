@@ -33,7 +33,7 @@ impl Credit2 {
         let idle = self.idle_cpu(self.task(task));
         if let Some(cpu) = idle.or_else(|| self.busy_cpu(task, cx.now)) {
             self.poke(cx, cpu);
-            self.tasks[task.index()].tickled = Some(cpu);
+            self.tasks[task].tickled = Some(cpu);
         }
     }
 

@@ -55,7 +55,7 @@ use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Forest, Links, List, Tree};
 use anysched_core::registry::Policy;
 use anysched_core::time::{Span, Time};
-use anysched_core::{Arrival, Cx, Machine, Off, Pick, Scheduler, choice, params};
+use anysched_core::{Arrival, Cx, Machine, Off, PerTask, Pick, Scheduler, choice, params};
 
 /// The least period and budget.
 const LEAST: Span = Span::from_us(10);
@@ -88,7 +88,7 @@ choice! {
 #[derive(Debug)]
 pub struct Rtds {
     params: RtdsParams,
-    tasks: Vec<Task>,
+    tasks: PerTask<Task>,
     cpus: Vec<Cpu>,
     /// Waiting vCPUs with budget, by (level, deadline, arrival number).
     waiting: Forest<(u32, Time, u64)>,
@@ -157,7 +157,7 @@ impl Policy for Rtds {
         let cpu = Cpu { online: true, tickled: false, current: None, is_aside: false };
         Ok(Rtds {
             params: params.clone(),
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
             cpus: alloc::vec![cpu; machine.cpus()],
             waiting: Forest::default(),
             queue: Tree::default(),
@@ -188,7 +188,7 @@ impl Task {
 
 impl Rtds {
     fn task(&self, task: TaskId) -> &Task {
-        &self.tasks[task.index()]
+        &self.tasks[task]
     }
 
     fn read(&self, params: &TaskParams) -> Task {
@@ -215,7 +215,7 @@ impl Rtds {
 
     /// Uses up the budget of `task`, which has run for `ran` since it was last charged.
     fn charge(&mut self, task: TaskId, ran: Span, now: Time) {
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         let used = ran.min(now.since(known.charged));
         known.charged = now;
         known.left = known.left.saturating_sub(used);
@@ -228,7 +228,7 @@ impl Rtds {
     /// Queues `task`, or sets it aside until its deadline.
     fn insert(&mut self, task: TaskId) {
         let arrival = self.arrival();
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         if known.left == Span::ZERO {
             known.place = Place::Depleted;
             return;
@@ -287,7 +287,7 @@ impl Rtds {
 
     /// `task`, which is on no queue and no CPU, is not ready any more.
     fn rest(&mut self, task: TaskId) {
-        self.tasks[task.index()].place = Place::Blocked;
+        self.tasks[task].place = Place::Blocked;
         self.periods.remove(&mut self.ends, task);
     }
 
@@ -323,18 +323,16 @@ impl Scheduler for Rtds {
         self.periods.attach(task);
         self.renewed.attach(task);
         let mut known = self.read(params);
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, known.clone());
-        }
+        self.tasks.grow(task, |_| known.clone());
         known.renew(cx.now);
-        self.tasks[task.index()] = known;
+        self.tasks[task] = known;
     }
 
     fn detach(&mut self, _: &mut Cx<'_>, _: TaskId) {}
 
     fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
         let Task { affinity, period, budget, .. } = self.read(params);
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         (known.period, known.budget) = (period, budget);
         if core::mem::replace(&mut known.affinity, affinity) == params.affinity {
             return;
@@ -373,7 +371,7 @@ impl Scheduler for Rtds {
     }
 
     fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, _: Arrival) {
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         if cx.now >= known.deadline {
             known.renew(cx.now);
         }
@@ -406,7 +404,7 @@ impl Scheduler for Rtds {
             if old != Some(next) {
                 self.waiting.remove(&mut self.queue, next);
             }
-            let known = &mut self.tasks[next.index()];
+            let known = &mut self.tasks[next];
             (known.place, known.cpu, known.charged) = (Place::OnCpu, cpu, cx.now);
         }
         if let Some(old) = old.filter(|_| old != next) {
@@ -447,7 +445,7 @@ impl Scheduler for Rtds {
             }
             self.periods.remove(&mut self.ends, task);
             let prompt = self.params.renewals == Renewals::Prompt;
-            let known = &mut self.tasks[task.index()];
+            let known = &mut self.tasks[task];
             known.refilled = known.place == Place::Depleted || prompt && known.level > 0;
             known.renew(cx.now);
             match known.place {

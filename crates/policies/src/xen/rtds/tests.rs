@@ -1,23 +1,18 @@
 //! Values worked out by hand from the rules, and what holds for random vCPUs: on one CPU nobody
 //! misses a deadline up to full use, and nobody gets more than the budget anywhere.
 
+use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use super::{Rtds, RtdsParams};
-use crate::drive;
 use anysched_core::params::{ParamError, Params};
 use anysched_core::registry::Policy;
-use anysched_core::{
-    Arrival, CpuId, CpuMask, CpuSet, Cx, Enqueue, Machine, Off, Scheduler, Span, TaskId,
-    TaskParams, Time,
-};
+use anysched_core::{CpuId, CpuSet, Machine, Off, Scheduler, Span, TaskId, TaskParams, Time};
+use anysched_oracle::drive::{Drive, ms};
+use anysched_oracle::rig;
 use proptest::prelude::*;
 
 const STRICT: &[(&str, &str)] = &[("extratime", "false")];
-
-const fn ms(n: u64) -> Span {
-    Span::from_ms(n)
-}
 
 fn at(n: u64) -> Time {
     Time::ZERO + ms(n)
@@ -28,40 +23,13 @@ fn of(budget: u64, period: u64) -> TaskParams {
     TaskParams { period: Some(ms(period)), budget: Some(ms(budget)), ..TaskParams::default() }
 }
 
-/// A host that runs what it is told to, with exact timers.
-struct Rig {
-    policy: Rtds,
-    now: Time,
-    kicks: CpuMask,
-    /// Per CPU: the vCPU, when it was picked or charged, and when its slice ends.
-    running: Vec<Option<(u32, Time, Time)>>,
-    /// Per vCPU, all time on a CPU.
-    used: Vec<Span>,
+rig! {
+    struct Rig(Drive<Rtds>);
 }
 
 impl Rig {
-    fn new(cpus: usize, settings: &[(&str, &str)]) -> Rig {
-        let mut params = RtdsParams::default();
-        for (name, value) in settings {
-            params.set(name, value).unwrap();
-        }
-        let policy = Rtds::build(&Machine::flat(cpus).unwrap(), cpus, &params).unwrap();
-        let (now, kicks) = (Time::ZERO, CpuMask::EMPTY);
-        Rig { policy, now, kicks, running: alloc::vec![None; cpus], used: Vec::new() }
-    }
-
-    fn call<R>(&mut self, call: impl FnOnce(&mut Rtds, &mut Cx<'_>) -> R) -> R {
-        call(&mut self.policy, &mut Cx::new(self.now, &mut self.kicks))
-    }
-
-    fn attach(&mut self, task: u32, params: &TaskParams) {
-        self.used.resize(self.used.len().max(task as usize + 1), Span::ZERO);
-        self.call(|policy, cx| policy.attach(cx, TaskId(task), params));
-    }
-
-    fn wake(&mut self, task: u32) {
-        let arrival = Arrival::because(Enqueue::Wakeup { prev: CpuId(0), sync: false });
-        self.call(|policy, cx| policy.enqueue(cx, TaskId(task), arrival));
+    fn new(cpus: u16, settings: &[(&str, &str)]) -> Rig {
+        Rig(Drive::scheduler(&cpus.to_string(), settings))
     }
 
     fn create(&mut self, task: u32, params: &TaskParams) {
@@ -69,67 +37,9 @@ impl Rig {
         self.wake(task);
     }
 
-    /// Takes what `cpu` runs off; who that was.
-    fn put(&mut self, cpu: usize, why: Off) -> Option<u32> {
-        let (task, since, _) = self.running[cpu].take()?;
-        let ran = self.now - since;
-        self.used[task as usize] += ran;
-        self.call(|policy, cx| policy.put_prev(cx, CpuId(cpu as u16), TaskId(task), ran, why));
-        Some(task)
-    }
-
-    fn pick(&mut self, cpu: usize) -> Option<(u32, Span)> {
-        self.kicks.remove(CpuId(cpu as u16));
-        let pick = self.call(|policy, cx| policy.pick_next(cx, CpuId(cpu as u16)))?;
-        self.running[cpu] = Some((pick.task.0, self.now, self.now + pick.slice));
-        Some((pick.task.0, pick.slice))
-    }
-
-    fn resched(&mut self, cpu: usize, why: Off) {
-        self.put(cpu, why);
-        self.pick(cpu);
-    }
-
-    fn answer_kicks(&mut self) {
-        while let Some(cpu) = self.kicks.take_lowest() {
-            self.resched(cpu.index(), Off::Preempted);
-        }
-    }
-
-    /// Goes on until `until`: timers, slices that end, kicks.
-    fn go(&mut self, until: Time) {
-        self.answer_kicks();
-        loop {
-            let ends = self.running.iter().flatten().map(|run| run.2).min();
-            let next = ends.into_iter().chain(self.policy.next_timer()).min();
-            let Some(next) = next.filter(|&next| next <= until) else { break };
-            self.now = next;
-            if self.policy.next_timer() == Some(next) {
-                self.call(|policy, cx| policy.timer(cx));
-            }
-            for cpu in 0..self.running.len() {
-                if self.running[cpu].is_some_and(|run| run.2 <= next) {
-                    self.resched(cpu, Off::Expired);
-                }
-            }
-            self.answer_kicks();
-        }
-        self.now = until;
-    }
-
-    fn runs(&self, cpu: usize) -> Option<u32> {
-        self.running[cpu].map(|run| run.0)
-    }
-
     /// Time on a CPU so far in us, including the current turn.
     fn used(&self, task: u32) -> u64 {
-        let runs = self.running.iter().flatten().filter(|run| run.0 == task);
-        let current: u64 = runs.map(|run| (self.now - run.1).0).sum();
-        (self.used[task as usize].0 + current) / 1_000
-    }
-
-    fn probe(&self, task: u32, name: &str) -> i64 {
-        drive::probe(&self.policy, task, name)
+        self.0.used(task).0 / 1_000
     }
 }
 
@@ -152,7 +62,7 @@ fn a_lone_vcpu_has_4_of_10_ms() {
     rig.create(0, &TaskParams::default());
     assert_eq!(rig.pick(0), Some((0, ms(4))));
     rig.go(at(4));
-    assert_eq!((rig.runs(0), rig.used(0)), (None, 4_000));
+    assert_eq!((rig.running(0), rig.used(0)), (None, 4_000));
     assert_eq!(rig.policy.next_timer(), Some(at(10)));
     rig.go(at(93));
     assert_eq!(rig.used(0), 39_000);
@@ -168,16 +78,16 @@ fn the_earlier_deadline_runs_first_and_an_equal_one_does_not_preempt() {
     rig.create(0, &of(4, 10));
     rig.create(1, &of(2, 5));
     rig.go(at(1));
-    assert_eq!(rig.runs(0), Some(1));
+    assert_eq!(rig.running(0), Some(1));
     rig.go(at(2));
-    assert_eq!(rig.runs(0), Some(0));
+    assert_eq!(rig.running(0), Some(0));
     // At 5 ms both deadlines are at 10 ms.
     rig.go(at(5) + Span(1));
-    assert_eq!(rig.runs(0), Some(0));
+    assert_eq!(rig.running(0), Some(0));
     rig.go(at(6));
-    assert_eq!(rig.runs(0), Some(1));
+    assert_eq!(rig.running(0), Some(1));
     rig.go(at(8));
-    assert_eq!((rig.runs(0), rig.used(0), rig.used(1)), (None, 4_000, 4_000));
+    assert_eq!((rig.running(0), rig.used(0), rig.used(1)), (None, 4_000, 4_000));
 }
 
 #[test]
@@ -185,15 +95,15 @@ fn of_equals_the_one_that_waits_runs_when_the_cpu_is_asked() {
     let mut rig = Rig::new(1, &[]);
     (0..2).for_each(|task| rig.create(task, &TaskParams::default()));
     rig.go(at(1));
-    assert_eq!(rig.runs(0), Some(0));
-    rig.resched(0, Off::Yielded);
-    assert_eq!(rig.runs(0), Some(1));
+    assert_eq!(rig.running(0), Some(0));
+    rig.next(0, Off::Yielded);
+    assert_eq!(rig.running(0), Some(1));
     rig.create(2, &of(4, 20));
-    rig.resched(0, Off::Yielded);
+    rig.next(0, Off::Yielded);
     // A yielder whose deadline is the earliest goes on.
     rig.call(|policy, cx| policy.dequeue(cx, TaskId(1)));
-    rig.resched(0, Off::Yielded);
-    assert_eq!(rig.runs(0), Some(0));
+    rig.next(0, Off::Yielded);
+    assert_eq!(rig.running(0), Some(0));
 }
 
 #[test]
@@ -201,7 +111,7 @@ fn sleeping_keeps_the_budget_until_the_deadline() {
     let mut rig = Rig::new(1, STRICT);
     rig.create(0, &TaskParams::default());
     rig.go(at(1));
-    rig.put(0, Off::Blocked);
+    rig.off(0, Off::Blocked);
     // Who sleeps is given nothing.
     assert_eq!(rig.policy.next_timer(), None);
     rig.now = at(9);
@@ -209,10 +119,10 @@ fn sleeping_keeps_the_budget_until_the_deadline() {
     assert_eq!(rig.pick(0), Some((0, ms(3))));
     // The new period begins while it runs; what it ran before does not count.
     rig.go(at(11));
-    rig.resched(0, Off::Preempted);
+    rig.next(0, Off::Preempted);
     assert_eq!(rig.probe(0, "budget_ns"), 3_000_000);
     assert_eq!(rig.used(0), 3_000);
-    rig.put(0, Off::Blocked);
+    rig.off(0, Off::Blocked);
     rig.now = at(47);
     rig.wake(0);
     assert_eq!(rig.probe(0, "deadline_ns"), 50_000_000);
@@ -226,14 +136,14 @@ fn extra_time_is_what_budgets_leave() {
     rig.create(0, &of(1, 4));
     rig.create(1, &of(2, 8));
     rig.go(Time(500_000));
-    assert_eq!(rig.runs(0), Some(0));
+    assert_eq!(rig.running(0), Some(0));
     rig.go(Time(1_500_000));
-    assert_eq!((rig.runs(0), rig.probe(0, "level")), (Some(1), 1));
+    assert_eq!((rig.running(0), rig.probe(0, "level")), (Some(1), 1));
     rig.go(Time(3_500_000));
     // Both are at level 1 now; the deadline of 0 is the earlier one.
-    assert_eq!((rig.runs(0), rig.probe(1, "level")), (Some(0), 1));
+    assert_eq!((rig.running(0), rig.probe(1, "level")), (Some(0), 1));
     rig.go(at(4) + Span(1));
-    assert_eq!((rig.runs(0), rig.probe(0, "level")), (Some(0), 0));
+    assert_eq!((rig.running(0), rig.probe(0, "level")), (Some(0), 0));
     rig.go(at(80));
     // Nothing is left idle, and nobody has less than the budget.
     assert_eq!(rig.used(0) + rig.used(1), 80_000);
@@ -245,7 +155,7 @@ fn a_budget_precedes_all_extra_time() {
     let mut rig = Rig::new(1, &[]);
     rig.create(0, &of(1, 10));
     rig.go(at(5));
-    assert_eq!((rig.runs(0), rig.probe(0, "level")), (Some(0), 5));
+    assert_eq!((rig.running(0), rig.probe(0, "level")), (Some(0), 5));
     // Its deadline is later, but it has budget.
     rig.create(1, &of(4, 40));
     rig.go(at(9));
@@ -258,30 +168,29 @@ fn a_budget_precedes_all_extra_time() {
 #[test]
 fn idle_cpus_are_kicked_the_own_one_first_and_then_the_least_urgent() {
     let mut rig = Rig::new(3, &[]);
-    let kicked = |rig: &mut Rig| drive::kicked(&mut rig.kicks);
     rig.attach(0, &of(4, 10));
-    rig.policy.tasks[0].cpu = CpuId(1);
+    rig.policy.tasks[TaskId(0)].cpu = CpuId(1);
     rig.wake(0);
-    assert_eq!(kicked(&mut rig), [1]);
+    assert_eq!(rig.kicked(), [1]);
     // CPU 1 has been kicked for another.
     rig.attach(1, &of(4, 40));
-    rig.policy.tasks[1].cpu = CpuId(1);
+    rig.policy.tasks[TaskId(1)].cpu = CpuId(1);
     rig.wake(1);
-    assert_eq!(kicked(&mut rig), [2]);
+    assert_eq!(rig.kicked(), [2]);
     rig.create(2, &of(4, 20));
-    assert_eq!(kicked(&mut rig), [0]);
+    assert_eq!(rig.kicked(), [0]);
     let picked = [0, 1, 2].map(|cpu| rig.pick(cpu).map(|pick| pick.0));
     assert_eq!(picked, [Some(0), Some(2), Some(1)]);
     rig.create(3, &of(4, 40));
-    assert_eq!(kicked(&mut rig), []);
+    assert_eq!(rig.kicked(), []);
     rig.create(4, &of(4, 30));
-    assert_eq!(kicked(&mut rig), [2]);
+    assert_eq!(rig.kicked(), [2]);
     // 2 has been kicked and not come yet: of the rest the deadline of 1 is the latest.
     rig.create(5, &of(4, 15));
-    assert_eq!(kicked(&mut rig), [1]);
+    assert_eq!(rig.kicked(), [1]);
     let only_0 = TaskParams { affinity: CpuSet::of([CpuId(0)]), ..of(1, 10) };
     rig.create(6, &only_0);
-    assert_eq!(kicked(&mut rig), []);
+    assert_eq!(rig.kicked(), []);
 }
 
 #[test]
@@ -290,12 +199,12 @@ fn a_new_period_of_the_running_vcpu_lets_an_earlier_deadline_run() {
     rig.create(0, &of(9, 9));
     rig.create(1, &of(5, 10));
     rig.go(at(8));
-    assert_eq!(rig.runs(0), Some(0));
+    assert_eq!(rig.running(0), Some(0));
     // At 9 ms the deadline of 0 becomes 18 ms, and 1 has until 10 ms.
     rig.go(at(9));
-    assert_eq!(rig.runs(0), Some(1));
+    assert_eq!(rig.running(0), Some(1));
     rig.go(at(10));
-    assert_eq!((rig.runs(0), rig.used(1)), (Some(0), 1_000));
+    assert_eq!((rig.running(0), rig.used(1)), (Some(0), 1_000));
 }
 
 /// 0 woke at level 2; the period of 1 ends at 100 ms.
@@ -305,7 +214,7 @@ fn levels_delay_new_periods_unless_prompt() {
         let mut rig = Rig::new(1, &[("renewals", renewals)]);
         rig.create(0, &of(1, 10));
         rig.go(at(2));
-        rig.put(0, Off::Blocked);
+        rig.off(0, Off::Blocked);
         assert_eq!(rig.probe(0, "level"), 2);
         rig.create(1, &of(50, 100));
         rig.wake(0);
@@ -336,19 +245,19 @@ fn a_cpu_that_goes_leaves_nobody_behind() {
     rig.create(1, &of(4, 20));
     rig.create(2, &of(4, 40));
     rig.go(at(1));
-    assert_eq!([rig.runs(0), rig.runs(1)], [Some(0), Some(1)]);
+    assert_eq!([rig.running(0), rig.running(1)], [Some(0), Some(1)]);
     rig.call(|policy, cx| policy.set_online(cx, CpuId(0), false));
-    rig.put(0, Off::Preempted);
-    rig.answer_kicks();
-    assert_eq!([rig.runs(0), rig.runs(1)], [None, Some(0)]);
+    rig.off(0, Off::Preempted);
+    rig.settle();
+    assert_eq!([rig.running(0), rig.running(1)], [None, Some(0)]);
     rig.call(|policy, cx| policy.set_online(cx, CpuId(0), true));
-    rig.answer_kicks();
-    assert_eq!(rig.runs(0), Some(1));
+    rig.settle();
+    assert_eq!(rig.running(0), Some(1));
     // A vCPU that may not run there any more goes elsewhere.
     let only_1 = TaskParams { affinity: CpuSet::of([CpuId(1)]), ..of(4, 20) };
     rig.call(|policy, cx| policy.update(cx, TaskId(1), &only_1));
-    rig.answer_kicks();
-    assert_eq!([rig.runs(0), rig.runs(1)], [Some(2), Some(0)]);
+    rig.settle();
+    assert_eq!([rig.running(0), rig.running(1)], [Some(2), Some(0)]);
 }
 
 /// (budget, period) in units of 10 us, of one CPU's time at most.
@@ -409,7 +318,7 @@ proptest! {
     #[test]
     fn nobody_uses_more_than_the_budget(
         set in prop::collection::vec((1..200u64, 1..400u64), 1..9),
-        steps in prop::collection::vec((0..9u32, 0..3usize, 1..3_000u64), 1..120),
+        steps in prop::collection::vec((0..9u32, 0..3u16, 1..3_000u64), 1..120),
     ) {
         let mut rig = Rig::new(3, STRICT);
         let mut asleep = alloc::vec![true; set.len()];
@@ -422,21 +331,26 @@ proptest! {
                     rig.wake(task);
                     asleep[task as usize] = false;
                 }
-                Some(false) => rig.resched(cpu, Off::Yielded),
-                None => {
-                    if let Some(task) = rig.put(cpu, Off::Blocked) {
-                        asleep[task as usize] = true;
-                        rig.pick(cpu);
+                Some(false) => {
+                    if rig.running(cpu).is_some() {
+                        rig.off(cpu, Off::Yielded);
                     }
+                    rig.pick(cpu);
                 }
+                None if rig.running(cpu).is_some() => {
+                    asleep[rig.off(cpu, Off::Blocked) as usize] = true;
+                    rig.pick(cpu);
+                }
+                None => {}
             }
-            rig.go(rig.now + Span::from_us(passes));
+            let until = rig.now + Span::from_us(passes);
+            rig.go(until);
             for (task, &(budget, period)) in (0..).zip(&set) {
                 let periods = rig.now.0.div_ceil(period * 10_000);
                 let most = periods * budget.min(period) * 10;
                 prop_assert!(rig.used(task) <= most, "vCPU {task}: {} of {most}", rig.used(task));
             }
-            let idle = (0..3).any(|cpu| rig.runs(cpu).is_none());
+            let idle = (0..3).any(|cpu| rig.running(cpu).is_none());
             prop_assert!(!idle || rig.policy.queue.is_empty());
         }
     }

@@ -4,12 +4,12 @@ use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use crate::drive;
 use crate::policy;
 use anysched_core::{
     Arrival, CpuId, CpuMask, CpuSet, Cx, DomainId, DomainParams, Enqueue, Machine, Off, Scheduler,
     Span, TaskId, TaskParams, Time,
 };
+use anysched_oracle::drive;
 
 const MS: u64 = 1_000_000;
 const US: u64 = 1_000;

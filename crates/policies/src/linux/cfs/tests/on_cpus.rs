@@ -3,24 +3,25 @@
 use alloc::vec::Vec;
 
 use super::{Cfs, MS, ms};
-use crate::drive::Drive;
+use anysched_core::Smp;
 use anysched_core::registry::build_rule;
 use anysched_core::{
     Arrival, CpuId, CpuSet, Enqueue, Machine, Off, RunQueue, Scheduler, Span, TaskId, TaskParams,
 };
+use anysched_oracle::drive::Drive;
 
 /// One CPU's runqueue of a machine; the other CPUs do nothing.
-fn one_queue(machine: &str, settings: &[(&str, &str)]) -> Drive<Cfs> {
+fn one_queue(machine: &str, settings: &[(&str, &str)]) -> Drive<Smp<Cfs>> {
     let alone = [("place", "creator"), ("steal", "never"), ("balance", "never")];
-    Drive::new(machine, &[&alone, settings].concat())
+    Drive::rule(machine, &[&alone, settings].concat())
 }
 
-fn create(drive: &mut Drive<Cfs>, task: u32, nice: i8) {
+fn create(drive: &mut Drive<Smp<Cfs>>, task: u32, nice: i8) {
     drive.create_with(task, None, &TaskParams::nice(nice));
 }
 
 /// The task running on CPU 0 creates `task`.
-fn fork(drive: &mut Drive<Cfs>, task: u32) {
+fn fork(drive: &mut Drive<Smp<Cfs>>, task: u32) {
     drive.call(|smp, cx| {
         smp.attach(cx, TaskId(task), &TaskParams::default());
         let arrival = Arrival { from: Some(CpuId(0)), ..Arrival::because(Enqueue::New) };
@@ -28,11 +29,11 @@ fn fork(drive: &mut Drive<Cfs>, task: u32) {
     });
 }
 
-fn vruntime(drive: &Drive<Cfs>, task: u32) -> i64 {
+fn vruntime(drive: &Drive<Smp<Cfs>>, task: u32) -> i64 {
     drive.probe(task, "vruntime_ns")
 }
 
-fn min_vruntime(drive: &Drive<Cfs>, task: u32) -> i64 {
+fn min_vruntime(drive: &Drive<Smp<Cfs>>, task: u32) -> i64 {
     drive.probe(task, "min_vruntime_ns")
 }
 
@@ -176,7 +177,7 @@ fn a_child_does_not_begin_before_its_creator() {
 #[test]
 fn a_child_on_another_cpu_is_as_far_behind_there() {
     let settings = [("place", "round-robin"), ("steal", "never"), ("tick", "0")];
-    let mut drive = Drive::<Cfs>::new("8 cpus", &settings);
+    let mut drive = Drive::<Smp<Cfs>>::rule("8 cpus", &settings);
     create(&mut drive, 0, 0);
     drive.pick(0);
     drive.now += ms(100);
@@ -189,9 +190,9 @@ fn a_child_on_another_cpu_is_as_far_behind_there() {
 
 /// Two CPUs: task 0 runs on CPU 0 from 24 ms on, task 1 on CPU 1 from 124 ms on. Task 2 belongs
 /// to CPU 0.
-fn two_queues() -> Drive<Cfs> {
+fn two_queues() -> Drive<Smp<Cfs>> {
     let settings = [("place", "creator"), ("balance", "never"), ("tunable_scaling", "linear")];
-    let mut drive = Drive::<Cfs>::new("4 cpus", &settings);
+    let mut drive = Drive::<Smp<Cfs>>::rule("4 cpus", &settings);
     for (task, cpu) in [(1, 1), (0, 0)] {
         let affinity = CpuSet::of([CpuId(cpu)]);
         drive.create_with(task, None, &TaskParams { affinity, ..TaskParams::default() });
@@ -216,7 +217,10 @@ fn a_task_that_is_moved_stays_as_far_behind() {
     drive.call(|smp, cx| smp.update(cx, TaskId(2), &allowed));
     assert_eq!(drive.probe(2, "runqueue"), 1);
     assert_eq!(vruntime(&drive, 2), (124 + 12) * MS);
-    assert_eq!((0..2).map(|queue| drive.smp.rule().load(queue)).collect::<Vec<_>>(), [1024, 2048]);
+    assert_eq!(
+        (0..2).map(|queue| drive.policy.rule().load(queue)).collect::<Vec<_>>(),
+        [1024, 2048]
+    );
 }
 
 #[test]
@@ -229,7 +233,7 @@ fn a_task_that_wakes_elsewhere_stays_as_far_ahead_within_limits() {
         // While it sleeps, its old runqueue goes on by `ran`, the new one stands still.
         let ran = ms(ran);
         drive.call(|smp, cx| smp.tick(cx, CpuId(0), TaskId(0), ran));
-        drive.wake(2, None);
+        drive.wake(2);
         assert_eq!(drive.probe(2, "runqueue"), 1);
         assert_eq!(vruntime(&drive, 2), expected * MS);
     }

@@ -205,7 +205,7 @@ fn the_tick_stops_what_lost_its_protection() {
         assert!(!host.spawn(2, &sliced(1_000)));
         assert_eq!((host.at(1).1, host.at(2).1), (1_034_609, 2 * MS));
         assert_eq!(host.tick(1), kicked);
-        assert_eq!(host.rule.tasks[0].protected, !kicked);
+        assert_eq!(host.rule.tasks[TaskId(0)].protected, !kicked);
     }
 }
 
@@ -595,13 +595,13 @@ fn own_slices_are_limited_and_need_the_later_profile() {
     for (us, slice) in [(1, 100), (5_000, 5_000), (200_000, 100_000)] {
         let mut host = Host::exact(&[("profile", "6.12")]);
         host.attach(0, &sliced(us));
-        assert_eq!(host.rule.tasks[0].slice, Span::from_us(slice));
+        assert_eq!(host.rule.tasks[TaskId(0)].slice, Span::from_us(slice));
         host.attach(1, &TaskParams { period: Some(Span::from_ms(10)), ..sliced(us) });
-        assert_eq!(host.rule.tasks[1].slice, Span::from_ms(3), "a periodic task's budget");
+        assert_eq!(host.rule.tasks[TaskId(1)].slice, Span::from_ms(3), "a periodic task's budget");
     }
     let mut host = Host::exact(&[]);
     host.attach(0, &sliced(5_000));
-    assert_eq!(host.rule.tasks[0].slice, Span::from_ms(3));
+    assert_eq!(host.rule.tasks[TaskId(0)].slice, Span::from_ms(3));
 }
 
 /// The most tasks, the largest weight, the farthest they may lie from the mean, where virtual

@@ -498,7 +498,7 @@ impl Pair {
         let mut weighted_lag = 0;
         let mut fractions = 0;
         for task in self.model.members() {
-            let (one, known) = (&self.model.tasks[task], &rule.tasks[task]);
+            let (one, known) = (&self.model.tasks[task], &rule.tasks[TaskId(task as u32)]);
             assert_eq!(i128::from(known.vruntime().0 as i64), one.vruntime());
             assert_eq!(i128::from(known.deadline.0 as i64), one.deadline);
             load += if one.state == State::Delayed { 0 } else { u64::from(known.weight) };

@@ -226,7 +226,7 @@ fn idle_cpus_of_the_group_are_kicked() {
 fn groups_without_cpus_take_no_part() {
     let mut gfs = busy("2", &[]);
     pile(&mut gfs, 0, 10, 8);
-    gfs.online(1, false);
+    gfs.set_online(1, false);
     gfs.off(1, Off::Exited);
     gfs.timer();
     gfs.timer();

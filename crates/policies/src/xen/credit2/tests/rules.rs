@@ -219,7 +219,7 @@ fn an_idle_core_comes_first() {
         rig.kicked();
         rig.attach(1, &of(0));
         // Its own CPU is the sibling of the busy one.
-        assert_eq!(rig.policy.tasks[1].cpu, CpuId(1));
+        assert_eq!(rig.policy.tasks[TaskId(1)].cpu, CpuId(1));
         rig.wake(1);
         rig.kicked()
     };
@@ -261,7 +261,7 @@ fn the_cpu_where_most_is_gained_is_preempted_but_its_own_before_all() {
         });
         rig.kicked();
         rig.attach(3, &of(0));
-        rig.policy.tasks[3].cpu = CpuId(1);
+        rig.policy.tasks[TaskId(3)].cpu = CpuId(1);
         rig.set_credit(3, credit);
         rig.wake(3);
         rig.kicked()
@@ -284,7 +284,7 @@ fn a_cpu_resists_vcpus_of_others_and_pays_those_that_come() {
         rig.wake(1);
         rig.pick(1);
         rig.attach(2, &of(0));
-        rig.policy.tasks[2].cpu = CpuId(1);
+        rig.policy.tasks[TaskId(2)].cpu = CpuId(1);
         rig.set_credit(2, credit);
         rig.wake(2);
         rig.run(0, ms(5), Off::Preempted);
@@ -302,7 +302,7 @@ fn what_another_cpu_was_kicked_for_is_left_to_it() {
     rig.wake(0);
     rig.pick(0);
     rig.attach(1, &of(0));
-    rig.policy.tasks[1].cpu = CpuId(1);
+    rig.policy.tasks[TaskId(1)].cpu = CpuId(1);
     rig.kicked();
     rig.wake(1);
     assert_eq!(rig.kicked(), [1]);
@@ -351,7 +351,7 @@ fn a_pick_that_cannot_start_is_undone() {
 fn an_undone_pick_gives_nothing_for_the_move() {
     let mut rig = Rig::new("2", &[]);
     rig.create(0, 0);
-    assert_eq!(rig.policy.tasks[0].cpu, CpuId(1));
+    assert_eq!(rig.policy.tasks[TaskId(0)].cpu, CpuId(1));
     for _ in 0..3 {
         // CPU 1 has been kicked for it, and fails.
         assert_eq!(rig.pick(1), Some((0, ms(10))));
@@ -362,7 +362,7 @@ fn an_undone_pick_gives_nothing_for_the_move() {
         rig.put(0, 0, Span::ZERO, Off::NotRun);
         rig.policy.cpus[0].tickled = false;
         assert_eq!(rig.credit(0), 10_000);
-        rig.policy.tasks[0].cpu = CpuId(1);
+        rig.policy.tasks[TaskId(0)].cpu = CpuId(1);
     }
 }
 
@@ -491,7 +491,7 @@ fn loads_decay_over_a_window() {
     let loads = |rig: &mut Rig| {
         rig.call(|policy, cx| policy.change_load(TaskId(0), 0, cx.now));
         let queue = &rig.policy.queues[0];
-        [queue.load.average, queue.expected, rig.policy.tasks[0].load.average]
+        [queue.load.average, queue.expected, rig.policy.tasks[TaskId(0)].load.average]
     };
     // Half a vCPU was expected when it came.
     assert_eq!(loads(&mut rig), [0, 1 << 17, 1 << 17]);
@@ -507,14 +507,14 @@ fn loads_decay_over_a_window() {
 fn new_vcpus_go_where_the_load_is_least_and_there_to_each_cpu_in_turn() {
     let mut rig = Rig::new("2 packages x 2 cores", &[]);
     (0..5).for_each(|task| rig.attach(task, &of(0)));
-    let cpus: Vec<u16> = rig.policy.tasks.iter().map(|task| task.cpu.0).collect();
+    let cpus: Vec<u16> = rig.policy.tasks.values().map(|task| task.cpu.0).collect();
     assert_eq!(cpus, [1, 3, 0, 2, 1]);
     rig.attach(5, &only(&[0, 1]));
-    assert_eq!(rig.policy.tasks[5].cpu, CpuId(0));
+    assert_eq!(rig.policy.tasks[TaskId(5)].cpu, CpuId(0));
 }
 
 fn load_of(rig: &mut Rig, task: u32, percent: i64) {
-    rig.policy.tasks[task as usize].load.average = (percent << 18) / 100;
+    rig.policy.tasks[TaskId(task)].load.average = (percent << 18) / 100;
 }
 
 /// Two runqueues; the averages are set, and no time passes.
@@ -522,7 +522,7 @@ fn balance(loads: [i64; 2], members: &[(u16, i64)], settings: &[(&str, &str)]) -
     let mut rig = Rig::new("2", &[&[("runqueue", "cpu")], settings].concat());
     for (task, &(cpu, load)) in (0..).zip(members) {
         rig.attach(task, &only(&[cpu]));
-        rig.policy.tasks[task as usize].affinity = CpuSet::All;
+        rig.policy.tasks[TaskId(task)].affinity = CpuSet::All;
         load_of(&mut rig, task, load);
     }
     for (queue, load) in loads.into_iter().enumerate() {
@@ -562,7 +562,7 @@ fn a_running_vcpu_leaves_its_cpu_to_be_moved() {
     rig.wake(0);
     rig.pick(0);
     rig.kicked();
-    rig.policy.tasks[0].affinity = CpuSet::All;
+    rig.policy.tasks[TaskId(0)].affinity = CpuSet::All;
     rig.call(|policy, cx| policy.migrate(cx, TaskId(0), 1));
     assert_eq!((rig.kicked(), rig.probe(0, "runqueue")), (alloc::vec![0], 0));
     rig.run(0, us(100), Off::Preempted);

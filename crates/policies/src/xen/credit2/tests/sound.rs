@@ -41,7 +41,7 @@ impl Host {
 
     fn put(&mut self, cpu: u16, part: u64, why: Off) {
         let Some(task) = self.runs(cpu) else { return };
-        let ran = self.rig.now.since(self.rig.policy.tasks[task as usize].charged);
+        let ran = self.rig.now.since(self.rig.policy.tasks[TaskId(task)].charged);
         // Hosts may count less than has passed.
         self.rig.put(cpu, task, Span(ran.0 * part / 4), why);
         self.states[task as usize] = if why.runnable() { State::Ready } else { State::Blocked };
@@ -151,7 +151,7 @@ impl Host {
 
     fn check_task(&self, task: u32) {
         let policy = &self.rig.policy;
-        let known = &policy.tasks[task as usize];
+        let known = &policy.tasks[TaskId(task)];
         let place = match self.states[task as usize] {
             State::Blocked => known.place == Place::Blocked,
             State::Running(cpu) => known.place == Place::OnCpu && known.cpu == CpuId(cpu),

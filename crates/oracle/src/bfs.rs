@@ -1,27 +1,26 @@
 //! BFS as its source computes it: one plain list, loops over all CPUs, ranks as sums of bits, and
-//! deadlines of tasks that stick elsewhere shifted left, 300 s after boot. Random sequences of
-//! calls must be answered alike by the policy, and the same CPUs be kicked.
+//! deadlines of tasks that stick elsewhere shifted left, 300 s after boot.
 //!
-//! It deviates where the policy does: a kicked CPU is idle no more and counts as running what it
+//! A CPU must pick as soon as its task has left. It deviates where the policy does: a kicked CPU is idle no more and counts as running what it
 //! was kicked for; if it takes another task, its place is filled.
 
-use alloc::vec::Vec;
-use proptest::prelude::*;
+use crate::Oracle;
+use anysched_core::params::NICE_WEIGHTS;
+use anysched_core::{
+    Arrival, CpuId, Cx, Enqueue, Machine, Off, Pick, Scheduler, Span, TaskId, TaskParams,
+};
 
-use super::OneQueue;
-use crate::linux::virtual_deadline::RATIOS;
-use crate::linux::virtual_deadline::rig::Rig;
-use anysched_core::{CpuId, CpuSet, Machine, Off, Span, TaskId, TaskParams, Time};
-
-const TASKS: usize = 10;
-const BOOT: u64 = 300_000_000_000;
+/// How many tasks there are.
+pub const TASKS: usize = 10;
+/// When the first call comes, in ns since boot.
+pub const BOOT: u64 = 300_000_000_000;
 const SLICE: u64 = 6_000_000;
 const RESCHED: u64 = 100_000;
 const TICK: u64 = 1_000_000;
 
 #[derive(Clone, Copy, PartialEq)]
 enum State {
-    Gone,
+    New,
     Asleep,
     Queued,
     Running,
@@ -50,18 +49,23 @@ struct Cpu {
     sticky_task: Option<usize>,
     last_tick: u64,
     dither: bool,
+    /// What it has put back, until it picks, unless another CPU was kicked for that.
+    left: Option<usize>,
 }
 
+/// Parameters of `bfs`; `share` is `fork`, `tick` one of 1 ms.
 #[derive(Clone, Copy, Debug)]
-struct Options {
-    sticky: bool,
-    scaling: bool,
-    share: bool,
-    dither: bool,
-    tick: bool,
+#[allow(missing_docs, reason = "named as the parameters")]
+pub struct Options {
+    pub sticky: bool,
+    pub scaling: bool,
+    pub share: bool,
+    pub dither: bool,
+    pub tick: bool,
 }
 
-struct Model {
+/// See the [module documentation](self).
+pub struct Bfs {
     machine: Machine,
     options: Options,
     now: u64,
@@ -73,14 +77,17 @@ struct Model {
     kicks: Vec<bool>,
 }
 
+/// How far the deadline of a task of this nice value lies ahead: 1 slice for -20, a tenth more with
+/// each.
 fn difference(nice: i8) -> u64 {
-    u64::from(RATIOS[(nice + 20) as usize]) * SLICE / 128
+    (-20..nice).fold(128, |ratio, _| ratio * 11 / 10) * SLICE / 128
 }
 
-impl Model {
-    fn new(machine: &Machine, options: Options) -> Model {
+impl Bfs {
+    /// On `machine`.
+    pub fn new(machine: &Machine, options: Options) -> Bfs {
         let gone = Task {
-            state: State::Gone,
+            state: State::New,
             nice: 0,
             deadline: 0,
             slice: 0,
@@ -89,15 +96,15 @@ impl Model {
             allowed: u16::MAX,
         };
         let idle = Cpu { idle: true, ..Cpu::default() };
-        Model {
+        Bfs {
             machine: machine.clone(),
             options,
             now: BOOT,
             list: Vec::new(),
-            tasks: alloc::vec![gone; TASKS],
-            cpus: alloc::vec![idle; machine.cpus()],
+            tasks: vec![gone; TASKS],
+            cpus: vec![idle; machine.cpus()],
             kicked_for: Vec::new(),
-            kicks: alloc::vec![false; machine.cpus()],
+            kicks: vec![false; machine.cpus()],
         }
     }
 
@@ -192,14 +199,14 @@ impl Model {
         }
     }
 
-    fn enqueue(&mut self, task: usize) {
+    fn enqueue_task(&mut self, task: usize) {
         self.tasks[task].state = State::Queued;
         self.kicked_for.retain(|entry| entry.0 != task);
         self.list.push(task);
     }
 
     fn wake(&mut self, task: usize, sync: bool) {
-        self.enqueue(task);
+        self.enqueue_task(task);
         if sync {
             self.kick_best_idle(task, self.tasks[task].cpu);
         } else {
@@ -207,10 +214,9 @@ impl Model {
         }
     }
 
-    fn create(&mut self, task: usize, nice: i8, from: Option<usize>) {
+    fn create(&mut self, task: usize, from: Option<usize>) {
         let near = from.unwrap_or(0);
-        (self.tasks[task].nice, self.tasks[task].cpu) = (nice, near);
-        (self.tasks[task].allowed, self.tasks[task].sticky) = (u16::MAX, false);
+        self.tasks[task].cpu = near;
         let parent = from.and_then(|cpu| self.cpus[cpu].current);
         match parent {
             Some(parent) if self.options.share && self.tasks[parent].slice >= 2 * RESCHED => {
@@ -224,7 +230,7 @@ impl Model {
             }
             _ => self.expired(task),
         }
-        self.enqueue(task);
+        self.enqueue_task(task);
         if parent.is_none() {
             self.try_preempt(task);
         } else if !self.kick_best_idle(task, near) {
@@ -239,7 +245,7 @@ impl Model {
     }
 
     fn set_nice(&mut self, task: usize, nice: i8) {
-        let old = core::mem::replace(&mut self.tasks[task].nice, nice);
+        let old = std::mem::replace(&mut self.tasks[task].nice, nice);
         if nice == old {
             return;
         }
@@ -266,7 +272,7 @@ impl Model {
     }
 
     fn set_allowed(&mut self, task: usize, allowed: u16) {
-        if core::mem::replace(&mut self.tasks[task].allowed, allowed) == allowed {
+        if std::mem::replace(&mut self.tasks[task].allowed, allowed) == allowed {
             return;
         }
         self.tasks[task].sticky = false;
@@ -281,11 +287,11 @@ impl Model {
     fn charge(&mut self, cpu: usize) {
         let (now, on) = (self.now, &mut self.cpus[cpu]);
         let Some(task) = on.current else { return };
-        let ran = now - core::mem::replace(&mut on.since, now);
+        let ran = now - std::mem::replace(&mut on.since, now);
         self.tasks[task].slice = self.tasks[task].slice.saturating_sub(ran);
     }
 
-    fn tick(&mut self, cpu: usize) {
+    fn tick_on(&mut self, cpu: usize) {
         self.charge(cpu);
         self.cpus[cpu].last_tick = self.now;
         let Some(task) = self.cpus[cpu].current else { return };
@@ -330,33 +336,34 @@ impl Model {
         best.1
     }
 
-    /// Takes off what `cpu` runs, which then is in `state`, and picks.
-    fn schedule(&mut self, cpu: usize, state: State) -> Option<usize> {
+    /// Takes off what `cpu` runs, which then is in `state`.
+    fn take_off(&mut self, cpu: usize, state: State) {
         self.charge(cpu);
-        self.kicks[cpu] = false;
-        let told = core::mem::take(&mut self.cpus[cpu].need_resched);
-        let mut left = None;
-        if let Some(prev) = self.cpus[cpu].current.take() {
-            if self.tasks[prev].slice < RESCHED {
-                self.expired(prev);
-            }
-            self.tasks[prev].state = state;
-            if state == State::Queued {
-                let stays = self.allowed(prev, cpu);
-                if stays && self.options.sticky && !self.list.is_empty() {
-                    self.swap_sticky(cpu, prev);
-                }
-                self.enqueue(prev);
-                if told || !stays {
-                    self.kick_best_idle(prev, cpu);
-                } else {
-                    left = Some(prev);
-                }
-            } else if state == State::Gone {
-                let gone = |on: &mut Cpu| on.sticky_task = on.sticky_task.filter(|&t| t != prev);
-                self.cpus.iter_mut().for_each(gone);
-            }
+        let told = std::mem::take(&mut self.cpus[cpu].need_resched);
+        let Some(prev) = self.cpus[cpu].current.take() else { return };
+        if self.tasks[prev].slice < RESCHED {
+            self.expired(prev);
         }
+        self.tasks[prev].state = state;
+        if state != State::Queued {
+            return;
+        }
+        let stays = self.allowed(prev, cpu);
+        if stays && self.options.sticky && !self.list.is_empty() {
+            self.swap_sticky(cpu, prev);
+        }
+        self.enqueue_task(prev);
+        if told || !stays {
+            self.kick_best_idle(prev, cpu);
+        } else {
+            self.cpus[cpu].left = Some(prev);
+        }
+    }
+
+    /// What `cpu` runs next.
+    fn pick(&mut self, cpu: usize) -> Option<usize> {
+        self.cpus[cpu].need_resched = false;
+        let left = self.cpus[cpu].left.take();
         let next = self.earliest(cpu);
         self.fill_place(cpu, next, left);
         let on = &mut self.cpus[cpu];
@@ -388,227 +395,80 @@ impl Model {
     }
 }
 
-/// The policy with both kinds of queue, and the model.
-struct Trio {
-    model: Model,
-    rigs: [Rig<OneQueue>; 2],
-    picks: u32,
+/// The nice value of this weight.
+fn nice(weight: u32) -> i8 {
+    NICE_WEIGHTS.iter().position(|&other| other == weight).unwrap() as i8 - 20
 }
 
-fn affinity(allowed: u16) -> CpuSet {
-    match allowed {
-        u16::MAX => CpuSet::All,
-        _ => CpuSet::of((0..16).filter(|cpu| allowed >> cpu & 1 == 1).map(CpuId)),
+fn allowed(params: &TaskParams) -> u16 {
+    (0..16).map(|cpu| u16::from(params.affinity.contains(CpuId(cpu))) << cpu).sum()
+}
+
+impl Bfs {
+    /// Follows a call at the time of `cx`, and kicks what it kicks.
+    fn at<R>(&mut self, cx: &mut Cx<'_>, call: impl FnOnce(&mut Bfs) -> R) -> R {
+        self.now = cx.now.0;
+        let answer = call(self);
+        for (cpu, kicked) in self.kicks.iter_mut().enumerate() {
+            if std::mem::take(kicked) {
+                cx.kick(CpuId(cpu as u16));
+            }
+        }
+        answer
     }
 }
 
-impl Trio {
-    fn new(machine: &str, options: Options) -> Trio {
-        let machine = Machine::parse(machine).unwrap();
-        let word = |on| if on { "true" } else { "false" };
-        let rigs = ["list", "tree"].map(|queue| {
-            let settings = [
-                ("queue", queue),
-                ("sticky", word(options.sticky)),
-                ("scaling", word(options.scaling)),
-                ("dither", word(options.dither)),
-                ("fork", if options.share { "share" } else { "fresh" }),
-                ("tick", if options.tick { "1ms" } else { "0" }),
-            ];
-            let mut rig = Rig::on(machine.clone(), &settings);
-            rig.now = Time(BOOT);
-            rig
+impl Scheduler for Bfs {
+    fn attach(&mut self, _: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
+        let task = &mut self.tasks[task.index()];
+        (task.state, task.nice, task.allowed) = (State::New, nice(params.weight), allowed(params));
+        (task.slice, task.deadline, task.cpu, task.sticky) = (0, 0, 0, false);
+    }
+
+    fn detach(&mut self, _: &mut Cx<'_>, task: TaskId) {
+        self.tasks[task.index()].state = State::New;
+        for on in &mut self.cpus {
+            on.sticky_task = on.sticky_task.filter(|&other| other != task.index());
+        }
+    }
+
+    fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
+        self.at(cx, |bfs| {
+            bfs.set_nice(task.index(), nice(params.weight));
+            bfs.set_allowed(task.index(), allowed(params));
         });
-        Trio { model: Model::new(&machine, options), rigs, picks: 0 }
     }
 
-    fn params(&self, task: usize) -> TaskParams {
-        let Task { nice, allowed, .. } = self.model.tasks[task];
-        TaskParams { affinity: affinity(allowed), ..TaskParams::nice(nice) }
+    fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, arrival: Arrival) {
+        self.at(cx, |bfs| match arrival.why {
+            Enqueue::Wakeup { sync, .. } => bfs.wake(task.index(), sync),
+            _ => bfs.create(task.index(), arrival.from.map(CpuId::index)),
+        });
     }
 
-    fn become_ready(&mut self, task: usize, from: Option<usize>, nice: i8, sync: bool) {
-        let id = task as u32;
-        match self.model.tasks[task].state {
-            State::Gone => {
-                let from_cpu = from.map(|cpu| cpu as u16);
-                for rig in &mut self.rigs {
-                    rig.create(id, &TaskParams::nice(nice), from_cpu);
-                }
-                self.model.create(task, nice, from);
-            }
-            State::Asleep => {
-                let prev = self.model.tasks[task].cpu as u16;
-                for rig in &mut self.rigs {
-                    match sync {
-                        true => rig.wake_sync(id, prev),
-                        false => rig.wake(id, prev),
-                    }
-                }
-                self.model.wake(task, sync);
-            }
-            State::Queued | State::Running => {}
-        }
+    fn dequeue(&mut self, _: &mut Cx<'_>, _: TaskId) {}
+
+    fn pick_next(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<Pick> {
+        let next = self.at(cx, |bfs| bfs.pick(cpu.index()))?;
+        let slice = if self.options.tick { Span::MAX } else { Span(self.tasks[next].slice) };
+        Some(Pick { task: TaskId(next as u32), slice })
     }
 
-    fn update(&mut self, task: usize, nice: i8, allowed: Option<u16>) {
-        if self.model.tasks[task].state == State::Gone {
-            return;
-        }
-        match allowed {
-            Some(allowed) => self.model.set_allowed(task, allowed),
-            None => self.model.set_nice(task, nice),
-        }
-        let params = self.params(task);
-        self.rigs.iter_mut().for_each(|rig| rig.update(task as u32, &params));
+    fn put_prev(&mut self, cx: &mut Cx<'_>, cpu: CpuId, _: TaskId, _: Span, why: Off) {
+        let state = if why.runnable() { State::Queued } else { State::Asleep };
+        self.at(cx, |bfs| bfs.take_off(cpu.index(), state));
     }
 
-    fn schedule(&mut self, cpu: usize, why: Off) -> Result<(), TestCaseError> {
-        let state = match why {
-            Off::Blocked => State::Asleep,
-            Off::Exited => State::Gone,
-            _ => State::Queued,
-        };
-        let prev = self.model.cpus[cpu].current;
-        let expected = self.model.schedule(cpu, state).map(|task| task as u32);
-        self.picks += u32::from(expected.is_some());
-        for rig in &mut self.rigs {
-            if let Some(prev) = prev {
-                rig.off(cpu as u16, why);
-                if why == Off::Exited {
-                    rig.call(|bfs, cx| {
-                        anysched_core::Scheduler::detach(bfs, cx, TaskId(prev as u32))
-                    });
-                }
-            }
-            prop_assert_eq!(rig.pick(cpu as u16), expected);
-            rig.answered(cpu as u16);
-        }
-        Ok(())
+    fn tick(&mut self, cx: &mut Cx<'_>, cpu: CpuId, _: TaskId, _: Span) {
+        self.at(cx, |bfs| bfs.tick_on(cpu.index()));
     }
 
-    fn tick(&mut self, cpu: usize) {
-        if self.model.options.tick && self.model.cpus[cpu].current.is_some() {
-            self.rigs.iter_mut().for_each(|rig| rig.charge_tick(cpu as u16));
-            self.model.tick(cpu);
-        }
-    }
-
-    /// Lets time pass; what has used up its slice is taken off, if there is no tick.
-    fn pass(&mut self, us: u64) -> Result<(), TestCaseError> {
-        self.model.now += us * 1000;
-        self.rigs.iter_mut().for_each(|rig| rig.now += Span::from_us(us));
-        for cpu in 0..self.model.cpus.len() {
-            let Cpu { current: Some(task), since, .. } = self.model.cpus[cpu] else { continue };
-            if !self.model.options.tick && self.model.now - since >= self.model.tasks[task].slice {
-                self.schedule(cpu, Off::Expired)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn compare(&self) -> Result<(), TestCaseError> {
-        for rig in &self.rigs {
-            let kicks: Vec<bool> =
-                (0..self.model.kicks.len() as u16).map(|cpu| rig.is_kicked(cpu)).collect();
-            prop_assert_eq!(&kicks, &self.model.kicks);
-            for (task, known) in self.model.tasks.iter().enumerate() {
-                if known.state != State::Gone {
-                    prop_assert_eq!(rig.deadline(task as u32), known.deadline as i64);
-                    prop_assert_eq!(rig.left(task as u32), known.slice as i64);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Lets up to `most` kicked CPUs pick, the lowest first.
-    fn answer(&mut self, most: usize) -> Result<(), TestCaseError> {
-        for _ in 0..most {
-            let Some(cpu) = self.model.kicks.iter().position(|&kicked| kicked) else { break };
-            self.schedule(cpu, Off::Preempted)?;
-            self.compare()?;
-        }
-        Ok(())
-    }
-
-    fn step(&mut self, step: Step, prompt: bool) -> Result<(), TestCaseError> {
-        let Step { what, task, cpu, us, nice, allowed } = step;
-        let cpus = self.model.cpus.len();
-        let (cpu, all) = (cpu % cpus, u16::MAX >> (16 - cpus));
-        self.pass(us)?;
-        self.compare()?;
-        match what {
-            0..4 => self.become_ready(task, None, nice, false),
-            4 => self.become_ready(task, None, nice, true),
-            5..8 => self.become_ready(task, Some(cpu), nice, false),
-            8..10 => self.schedule(cpu, Off::Blocked)?,
-            10 => self.schedule(cpu, Off::Exited)?,
-            11 => self.schedule(cpu, Off::Yielded)?,
-            12 => self.schedule(cpu, Off::Preempted)?,
-            13 => self.update(task, nice, None),
-            14 if allowed & all == 0 => self.update(task, nice, Some(u16::MAX)),
-            14 => self.update(task, nice, Some(allowed & all)),
-            15..18 => self.tick(cpu),
-            _ => self.answer(1)?,
-        }
-        self.compare()?;
-        self.answer(if prompt { 20 } else { 0 })
+    fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
+        sink("deadline_ns", self.tasks[task.index()].deadline as i64);
+        sink("slice_left_ns", self.tasks[task.index()].slice as i64);
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Step {
-    what: u8,
-    task: usize,
-    cpu: usize,
-    us: u64,
-    nice: i8,
-    allowed: u16,
-}
-
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    // Few different nice values, so that deadlines are equal now and then.
-    let nice = prop_oneof![3 => Just(0i8), 1 => Just(5), 1 => -20..20i8];
-    let us = prop_oneof![2 => Just(0u64), 2 => 0..3_000u64, 1 => 0..60_000u64];
-    let step = (0..20u8, 0..TASKS, 0..16usize, us, nice, any::<u16>()).prop_map(
-        |(what, task, cpu, us, nice, allowed)| Step { what, task, cpu, us, nice, allowed },
-    );
-    prop::collection::vec(step, 1..250)
-}
-
-fn options() -> impl Strategy<Value = Options> {
-    (any::<[bool; 4]>(), 0..4u8).prop_map(|([scaling, share, dither, tick], sticky)| Options {
-        sticky: sticky > 0,
-        scaling,
-        share,
-        dither,
-        tick,
-    })
-}
-
-const MACHINES: [&str; 6] = [
-    "1",
-    "3",
-    "2 llcs x 2 cores x 2 threads",
-    "2 packages x 2 llcs x 2 cores",
-    "2 nodes x 2 llcs x 2 cores x 2 threads",
-    "2 nodes x 2 packages x 2 llcs x 2 cores",
-];
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
-
-    #[test]
-    fn the_policy_decides_as_the_source_does(
-        machine in 0..MACHINES.len(),
-        options in options(),
-        prompt in any::<bool>(),
-        steps in steps(),
-    ) {
-        let mut trio = Trio::new(MACHINES[machine], options);
-        for step in steps {
-            trio.step(step, prompt)?;
-        }
-    }
+impl Oracle for Bfs {
+    const TIMERS: bool = false;
 }

@@ -1,18 +1,17 @@
-//! The same rules written down naively, for PCPUs that are all alike and always in use: lists that
-//! are searched, credits as what was given less what was used. The policy must do the same.
+//! Xen's Credit for PCPUs that are all alike and always in use: lists that are searched, credits
+//! as what was given less what was used.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
-
-use crate::policy;
+use crate::Oracle;
 use anysched_core::{
-    Arrival, CpuId, CpuMask, CpuSet, Cx, DomainId, DomainParams, Enqueue, Machine, Off, Pick,
-    Scheduler, Span, TaskId, TaskParams, Time,
+    Arrival, CpuId, CpuSet, Cx, DomainId, DomainParams, Enqueue, Off, Pick, Scheduler, Span,
+    TaskId, TaskParams, Time,
 };
 
 const MS: u64 = 1_000_000;
-const CPUS: usize = 3;
-const DOMAINS: usize = 4;
+/// How many PCPUs there are.
+pub const CPUS: usize = 3;
+/// How many domains there are.
+pub const DOMAINS: usize = 4;
 
 /// As Xen numbers priorities.
 const BOOST: i64 = 0;
@@ -57,7 +56,8 @@ struct Pcpu {
     slice: Option<u64>,
 }
 
-struct Naive {
+/// See the [module documentation](self). Counts vCPUs that became ready boosted, over and parked.
+pub struct Credit {
     ratelimit: u64,
     tickle_one: bool,
     improved: bool,
@@ -71,6 +71,9 @@ struct Naive {
     balance: i64,
     accountings: u64,
     next_account: u64,
+    boosted: u64,
+    over: u64,
+    parked: u64,
 }
 
 fn up(amount: i64, by: i64) -> i64 {
@@ -81,15 +84,16 @@ fn cycle(after: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
     (1..=CPUS).map(|step| (after + step) % CPUS).find(|&cpu| fits(cpu))
 }
 
-impl Naive {
-    fn new(ratelimit: u64, tickle_one: bool, improved: bool) -> Naive {
+impl Credit {
+    /// With this ratelimit in ns; `improved` sets `boost_balance` and `dyn_slice`.
+    pub fn new(ratelimit: u64, tickle_one: bool, improved: bool) -> Credit {
         let pcpu = Pcpu { idle: true, ..Pcpu::default() };
-        Naive {
+        Credit {
             ratelimit,
             tickle_one,
             improved,
             vcpus: Vec::new(),
-            pcpus: alloc::vec![pcpu; CPUS],
+            pcpus: vec![pcpu; CPUS],
             weights: [256; DOMAINS],
             caps: [0; DOMAINS],
             newest: [None; DOMAINS],
@@ -97,6 +101,9 @@ impl Naive {
             balance: 0,
             accountings: 0,
             next_account: 30 * MS,
+            boosted: 0,
+            over: 0,
+            parked: 0,
         }
     }
 
@@ -326,7 +333,7 @@ impl Naive {
         let domain = self.vcpus[task].domain;
         match self.active.iter_mut().find(|one| one.0 == domain) {
             Some(one) => one.1.insert(0, task),
-            None => self.active.insert(0, (domain, alloc::vec![task])),
+            None => self.active.insert(0, (domain, vec![task])),
         }
     }
 
@@ -362,7 +369,7 @@ impl Naive {
     }
 }
 
-impl Scheduler for Naive {
+impl Scheduler for Credit {
     fn attach(&mut self, _: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
         let domain = usize::from(params.domain.0);
         let allowed = |cpu: usize| params.affinity.contains(CpuId(cpu as u16));
@@ -391,7 +398,10 @@ impl Scheduler for Naive {
             self.vcpus[task].migrating = true;
             cx.kick(CpuId(home as u16));
         } else if self.queued_on(task).is_some() {
+            // One that yielded and was moved before it was queued again keeps its mark.
+            let yielded = self.vcpus[task].yielded;
             self.take_out(task);
+            self.vcpus[task].yielded = yielded;
             self.relocate(task);
             self.wake(cx, task, home);
         } else {
@@ -414,6 +424,9 @@ impl Scheduler for Naive {
             Enqueue::Wakeup { .. } => self.wake(cx, task, by),
             _ => self.make_ready(cx, task, by),
         }
+        self.boosted += u64::from(self.vcpus[task].pri == BOOST);
+        self.over += u64::from(self.vcpus[task].pri == OVER);
+        self.parked += u64::from(self.vcpus[task].parked);
     }
 
     fn dequeue(&mut self, _: &mut Cx<'_>, task: TaskId) {
@@ -528,239 +541,12 @@ impl Scheduler for Naive {
         sink("active", i64::from(self.is_active(task.index())));
         sink("parked", i64::from(vcpu.parked));
     }
-}
 
-/// A host of the policy and of the model, which must answer alike and then be in the same state.
-struct Both {
-    real: Box<dyn Scheduler>,
-    naive: Naive,
-    now: Time,
-    kicks: CpuMask,
-    rng: u64,
-    /// Per PCPU: its task, since when that has not been charged, and what is left of its slice.
-    runs: [Option<(usize, Time, Span)>; CPUS],
-    states: Vec<State>,
-    /// What the policy was seen to do.
-    seen: Seen,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum State {
-    Asleep,
-    Ready,
-    Runs,
-}
-
-#[derive(Debug, Default)]
-struct Seen {
-    picks: u32,
-    boosted: u32,
-    over: u32,
-    parked: u32,
-    moved: u32,
-}
-
-impl Both {
-    fn new(seed: u64, settings: &[(&str, &str)], naive: Naive, tasks: usize) -> Both {
-        let machine = Machine::flat(CPUS).unwrap();
-        let mut both = Both {
-            real: (policy("credit").unwrap().build)(&machine, settings).unwrap(),
-            naive,
-            now: Time::ZERO,
-            kicks: CpuMask::EMPTY,
-            rng: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
-            runs: [None; CPUS],
-            states: Vec::new(),
-            seen: Seen::default(),
-        };
-        for domain in 0..DOMAINS as u16 {
-            let weight = 1 + both.below(600) as u32;
-            let cap_percent = if both.below(2) == 0 { 0 } else { 5 + both.below(150) as u32 };
-            let params = DomainParams { weight, cap_percent };
-            both.call(|policy, cx| policy.set_domain(cx, DomainId(domain), &params));
-        }
-        for task in 0..tasks {
-            let params = both.params(task);
-            both.call(|policy, cx| policy.attach(cx, TaskId(task as u32), &params));
-            both.states.push(State::Asleep);
-            both.ready(task, Enqueue::New);
-        }
-        both
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.rng ^= self.rng << 13;
-        self.rng ^= self.rng >> 7;
-        self.rng ^= self.rng << 17;
-        (self.rng >> 16) % bound
-    }
-
-    fn params(&mut self, task: usize) -> TaskParams {
-        let affinity = match self.below(3) {
-            0 => CpuSet::Few(1 + self.below(7)),
-            _ => CpuSet::All,
-        };
-        let domain = DomainId((task % DOMAINS) as u16);
-        TaskParams { affinity, domain, ..TaskParams::default() }
-    }
-
-    fn call<R: PartialEq + core::fmt::Debug>(
-        &mut self,
-        call: impl Fn(&mut dyn Scheduler, &mut Cx<'_>) -> R,
-    ) -> R {
-        let (mut kicks, mut naive_kicks) = (CpuMask::EMPTY, CpuMask::EMPTY);
-        let answer = call(&mut *self.real, &mut Cx::new(self.now, &mut kicks));
-        let naive = call(&mut self.naive, &mut Cx::new(self.now, &mut naive_kicks));
-        assert_eq!((&answer, &kicks), (&naive, &naive_kicks), "at {:?}", self.now);
-        assert_eq!(self.real.next_timer(), self.naive.next_timer());
-        for task in 0..self.states.len() {
-            let state = |policy: &dyn Scheduler| {
-                let mut values = Vec::new();
-                policy.probe(TaskId(task as u32), &mut |name, value| values.push((name, value)));
-                values
-            };
-            assert_eq!(state(&*self.real), state(&self.naive), "task {task} at {:?}", self.now);
-        }
-        kicks.iter().for_each(|cpu| self.kicks.insert(cpu));
-        answer
-    }
-
-    fn ready(&mut self, task: usize, why: Enqueue) {
-        let from = self.below(2 * CPUS as u64) as u16;
-        let from = (usize::from(from) < CPUS).then_some(CpuId(from));
-        let arrival = Arrival { from, ..Arrival::because(why) };
-        self.call(|policy, cx| policy.enqueue(cx, TaskId(task as u32), arrival));
-        self.states[task] = State::Ready;
-        self.seen.boosted += u32::from(self.naive.vcpus[task].pri == BOOST);
-        self.seen.over += u32::from(self.naive.vcpus[task].pri == OVER);
-        self.seen.parked += u32::from(self.naive.vcpus[task].parked);
-    }
-
-    fn put(&mut self, cpu: usize, why: Off) {
-        let Some((task, since, _)) = self.runs[cpu].take() else { return };
-        let ran = self.now - since;
-        let (on, id) = (CpuId(cpu as u16), TaskId(task as u32));
-        self.states[task] = if why.runnable() { State::Ready } else { State::Asleep };
-        self.call(|policy, cx| policy.put_prev(cx, on, id, ran, why));
-    }
-
-    fn pick(&mut self, cpu: usize) {
-        self.kicks.remove(CpuId(cpu as u16));
-        let picked = self.call(|policy, cx| policy.pick_next(cx, CpuId(cpu as u16)));
-        let Some(Pick { task, slice }) = picked else { return };
-        self.seen.picks += 1;
-        self.states[task.index()] = State::Runs;
-        self.runs[cpu] = Some((task.index(), self.now, slice));
-        if self.below(50) == 0 {
-            self.put(cpu, Off::NotRun);
-            self.pick(cpu);
-        }
-    }
-
-    fn step(&mut self) {
-        let tick = Time((self.now.0 / (10 * MS) + 1) * 10 * MS);
-        let ends = self.runs.iter().flatten().map(|(_, since, left)| *since + *left);
-        let timer = self.naive.next_timer();
-        let next = ends.chain(timer).fold(tick, Time::min);
-        let next = next.min(self.now + Span(self.below(3 * MS)));
-        self.now = next.max(self.now);
-        if timer == Some(self.now) {
-            self.call(|policy, cx| policy.timer(cx));
-        }
-        for cpu in 0..CPUS {
-            let Some((task, since, left)) = self.runs[cpu] else { continue };
-            let ran = self.now - since;
-            if self.now == tick {
-                let (on, id) = (CpuId(cpu as u16), TaskId(task as u32));
-                self.runs[cpu] = Some((task, self.now, left - ran));
-                self.call(|policy, cx| policy.tick(cx, on, id, ran));
-            }
-            if ran == left {
-                self.put(cpu, Off::Expired);
-                self.pick(cpu);
-            }
-        }
-        self.disturb();
-        for cpu in 0..CPUS {
-            if self.kicks.contains(CpuId(cpu as u16)) && self.below(4) != 0 {
-                self.put(cpu, Off::Preempted);
-                self.pick(cpu);
-            }
-        }
-    }
-
-    fn disturb(&mut self) {
-        let task = self.below(self.states.len() as u64) as usize;
-        let cpu = self.below(CPUS as u64) as usize;
-        let id = TaskId(task as u32);
-        match (self.below(12), self.states[task]) {
-            (0..4, State::Asleep) => {
-                self.ready(task, Enqueue::Wakeup { prev: CpuId(0), sync: false });
-            }
-            (4, State::Ready) => {
-                self.call(|policy, cx| policy.dequeue(cx, id));
-                self.ready(task, Enqueue::Resumed { prev: CpuId(0) });
-            }
-            (5, State::Ready) => {
-                self.states[task] = State::Asleep;
-                self.call(|policy, cx| policy.dequeue(cx, id));
-            }
-            (6, _) => {
-                let params = self.params(task);
-                self.call(|policy, cx| policy.update(cx, id, &params));
-                self.seen.moved += 1;
-            }
-            (7 | 8, _) => {
-                self.put(cpu, Off::Blocked);
-                // Sometimes something happens before the next pick.
-                if self.below(2) == 0 && self.states[task] == State::Asleep {
-                    self.ready(task, Enqueue::Wakeup { prev: CpuId(0), sync: false });
-                }
-                self.pick(cpu);
-            }
-            (9, _) if self.runs[cpu].is_some() => {
-                self.put(cpu, Off::Yielded);
-                if self.below(2) == 0 && self.states[task] == State::Asleep {
-                    self.ready(task, Enqueue::Wakeup { prev: CpuId(0), sync: false });
-                }
-                self.pick(cpu);
-            }
-            _ => {}
-        }
+    fn tally(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("boosted", self.boosted);
+        sink("over", self.over);
+        sink("parked", self.parked);
     }
 }
 
-fn compare(ratelimit: &str, tickle_one: &str, improved: &str) {
-    let settings = [
-        ("ratelimit", ratelimit),
-        ("tickle_one", tickle_one),
-        ("boost_balance", improved),
-        ("dyn_slice", improved),
-    ];
-    let limit = Span::parse(ratelimit).unwrap().0;
-    let mut seen = Seen::default();
-    for seed in 1..9 {
-        let naive = Naive::new(limit, tickle_one == "true", improved == "true");
-        let mut both = Both::new(seed, &settings, naive, 3 + 2 * seed as usize);
-        (0..6_000).for_each(|_| both.step());
-        seen.picks += both.seen.picks;
-        seen.boosted += both.seen.boosted;
-        seen.over += both.seen.over;
-        seen.parked += both.seen.parked;
-        seen.moved += both.seen.moved;
-    }
-    let Seen { picks, boosted, over, parked, moved } = seen;
-    assert!([picks, boosted, over, parked, moved].into_iter().min() > Some(100), "{seen:?}");
-}
-
-#[test]
-fn the_policy_does_what_the_naive_one_does() {
-    compare("1ms", "true", "false");
-    compare("0", "false", "false");
-}
-
-#[test]
-fn the_improved_policy_does_what_the_naive_one_does() {
-    compare("1ms", "true", "true");
-    compare("0", "false", "true");
-}
+impl Oracle for Credit {}

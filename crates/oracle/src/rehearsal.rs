@@ -1,6 +1,6 @@
 //! What policies learn in a first run under the random host.
 
-use crate::host::{Host, Load};
+use crate::random::{Host, Load};
 use anysched_core::Machine;
 use anysched_core::registry::{PolicyInfo, Settings, changed, learned};
 

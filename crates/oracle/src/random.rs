@@ -10,6 +10,7 @@ use anysched_core::{
 pub struct XorShift(u64);
 
 impl XorShift {
+    /// The sequence of `seed`.
     pub fn new(seed: u64) -> XorShift {
         XorShift(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -36,8 +37,9 @@ impl XorShift {
 }
 
 /// What the tasks do.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Load {
+    /// How many there are.
     pub tasks: u32,
     /// Mean CPU time between two blockings.
     pub burst: Span,
@@ -82,8 +84,11 @@ enum Back {
     Resumed,
 }
 
+/// See the [module documentation](self).
 pub struct Host<S> {
+    /// The policy.
     pub policy: S,
+    /// The time of the next call.
     pub now: Time,
     /// Picks so far.
     pub picks: u64,
@@ -99,6 +104,7 @@ pub struct Host<S> {
 }
 
 impl<S: Scheduler> Host<S> {
+    /// Plays `load` to `policy`, which was built for `machine`.
     pub fn new(policy: S, machine: &Machine, load: Load, seed: u64) -> Host<S> {
         let mut rng = XorShift::new(seed);
         let cpu = |_| OnCpu { online: true, running: None, charged: Time::ZERO, slice: Span::ZERO };

@@ -6,6 +6,7 @@ use super::violation::{HostFault, PolicyFault, TaskState};
 use crate::call::Call;
 use crate::ids::{CpuId, CpuMask, CpuSet, TaskId};
 use crate::machine::Machine;
+use crate::per_task::PerTask;
 use crate::queue::{Links, List};
 use crate::time::{Span, Time};
 use crate::{Enqueue, Off, Pick};
@@ -16,10 +17,10 @@ const SPREAD: u64 = 1 << 16;
 
 /// See the [module documentation](self).
 #[derive(Debug)]
-pub(crate) struct Model {
+pub(crate) struct Belief {
     /// The latest time of any call.
     pub now: Time,
-    tasks: Vec<Task>,
+    tasks: PerTask<Task>,
     cpus: Vec<Cpu>,
     pub online: CpuMask,
     /// CPUs in use that run nothing and will not pick unless kicked.
@@ -31,7 +32,7 @@ pub(crate) struct Model {
     links: Links,
     /// How many times a task was attached.
     attached: u64,
-    /// Per CPU, the task that it is to serve; used within [`Model::unserved`].
+    /// Per CPU, the task that it is to serve; used within [`Belief::unserved`].
     serves: Vec<Option<TaskId>>,
 }
 
@@ -75,12 +76,12 @@ const NEW_TASK: Task = Task {
     reported: false,
 };
 
-impl Model {
-    pub fn new(machine: &Machine) -> Model {
+impl Belief {
+    pub fn new(machine: &Machine) -> Belief {
         let cpu = Cpu { runs: None, asked: None, charged: Time::ZERO, yielded: None };
-        Model {
+        Belief {
             now: Time::ZERO,
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
             cpus: alloc::vec![cpu; machine.cpus()],
             online: CpuMask::first(machine.cpus()),
             idle: CpuMask::first(machine.cpus()),
@@ -97,15 +98,15 @@ impl Model {
     }
 
     pub fn state(&self, task: TaskId) -> TaskState {
-        self.tasks.get(task.index()).map_or(TaskState::Detached, |task| task.state)
+        self.tasks.get(task).map_or(TaskState::Detached, |task| task.state)
     }
 
     pub fn since(&self, task: TaskId) -> Time {
-        self.tasks[task.index()].since
+        self.tasks[task].since
     }
 
     pub fn affinity(&self, task: TaskId) -> &CpuSet {
-        &self.tasks[task.index()].affinity
+        &self.tasks[task].affinity
     }
 
     /// The task that yielded on `cpu` just before, if one did.
@@ -192,9 +193,9 @@ impl Model {
         }
         let mut left = self.online.clone();
         left.remove(cpu);
-        let attached = self.tasks.iter().enumerate();
+        let attached = self.tasks.iter();
         for (task, known) in attached.filter(|(_, known)| known.state != TaskState::Detached) {
-            self.expect_cpu_left(&left, TaskId(task as u32), &known.affinity)?;
+            self.expect_cpu_left(&left, task, &known.affinity)?;
         }
         Ok(())
     }
@@ -213,30 +214,28 @@ impl Model {
         if ran <= passed { Ok(()) } else { Err(HostFault::RanTooLong { cpu, task, ran, passed }) }
     }
 
-    /// Follows a call that [`Model::check`] allows. A pick is followed by [`Model::run`] or
-    /// [`Model::rest`].
+    /// Follows a call that [`Belief::check`] allows. A pick is followed by [`Belief::run`] or
+    /// [`Belief::rest`].
     pub fn apply(&mut self, now: Time, call: &Call<'_>) {
         self.now = now;
         match *call {
             Call::Attach { task, ref params } => {
                 self.attached += 1;
                 self.links.attach(task);
-                if self.tasks.len() <= task.index() {
-                    self.tasks.resize(task.index() + 1, NEW_TASK);
-                }
+                self.tasks.grow(task, |_| NEW_TASK);
                 let affinity = params.affinity.clone();
-                self.tasks[task.index()] = Task { state: TaskState::Blocked, affinity, ..NEW_TASK };
+                self.tasks[task] = Task { state: TaskState::Blocked, affinity, ..NEW_TASK };
             }
-            Call::Detach { task } => self.tasks[task.index()].state = TaskState::Detached,
+            Call::Detach { task } => self.tasks[task].state = TaskState::Detached,
             Call::Update { task, ref params } => {
-                self.tasks[task.index()].affinity = params.affinity.clone();
+                self.tasks[task].affinity = params.affinity.clone();
             }
             Call::SetDomain { .. } | Call::Timer => {}
             Call::SetOnline { cpu, online } => self.set_online(cpu, online),
             Call::Enqueue { task, .. } => self.make_ready(task),
             Call::Dequeue { task } => {
                 self.links.remove(&mut self.ready, task);
-                self.tasks[task.index()].state = TaskState::Blocked;
+                self.tasks[task].state = TaskState::Blocked;
             }
             Call::PickNext { cpu } => {
                 self.cpus[cpu.index()].asked = None;
@@ -256,7 +255,7 @@ impl Model {
                 if why.runnable() {
                     self.make_ready(task);
                 } else {
-                    self.tasks[task.index()].state = TaskState::Blocked;
+                    self.tasks[task].state = TaskState::Blocked;
                 }
             }
             Call::Tick { cpu, .. } => self.cpus[cpu.index()].charged = now,
@@ -264,7 +263,7 @@ impl Model {
     }
 
     fn make_ready(&mut self, task: TaskId) {
-        let known = &mut self.tasks[task.index()];
+        let known = &mut self.tasks[task];
         known.state = TaskState::Ready;
         known.since = self.now;
         known.passed = None;
@@ -332,7 +331,7 @@ impl Model {
     /// `task`, which is ready, runs on `cpu`.
     pub fn run(&mut self, cpu: CpuId, task: TaskId) {
         self.links.remove(&mut self.ready, task);
-        self.tasks[task.index()].state = TaskState::Running(cpu);
+        self.tasks[task].state = TaskState::Running(cpu);
         self.choosing.remove(cpu);
         self.idle.remove(cpu);
         let on = &mut self.cpus[cpu.index()];
@@ -354,7 +353,7 @@ impl Model {
         }
         let (links, tasks) = (&self.links, &mut self.tasks);
         for task in links.iter(&self.ready) {
-            let known = &mut tasks[task.index()];
+            let known = &mut tasks[task];
             if known.affinity.contains(cpu) {
                 known.passed = Some(cpu);
             }
@@ -422,7 +421,7 @@ impl Model {
         let mut late = alloc::vec::Vec::new();
         let mut next = Time::NEVER;
         for task in at.by_ref() {
-            let known = &self.tasks[task.index()];
+            let known = &self.tasks[task];
             if self.now.since(known.since) <= most {
                 next = known.since + most;
                 break;
@@ -433,14 +432,14 @@ impl Model {
         }
         drop(at);
         for task in late {
-            self.tasks[task.index()].reported = true;
+            self.tasks[task].reported = true;
             report(self.why_late(task, most));
         }
         next
     }
 
     fn why_late(&self, task: TaskId, most: Span) -> Overdue {
-        let Task { affinity, since, passed, .. } = &self.tasks[task.index()];
+        let Task { affinity, since, passed, .. } = &self.tasks[task];
         let since = *since;
         for cpu in self.online.iter().filter(|&cpu| affinity.contains(cpu)) {
             let asked = self.cpus[cpu.index()].asked;

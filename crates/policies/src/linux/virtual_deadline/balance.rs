@@ -2,8 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::GfsParams;
-use crate::linux::virtual_deadline::VirtualDeadlines;
+use super::VirtualDeadlines;
 use anysched_core::Cx;
 use anysched_core::ids::{CpuId, CpuSet};
 use anysched_core::machine::{Level, Machine};
@@ -12,6 +11,21 @@ use anysched_core::time::{Span, Time};
 
 /// The grid on which balancing begins after a time in which nothing waited: a tick of HZ = 1000.
 const JIFFY: Span = Span::from_ms(1);
+
+/// How often groups look at others, and which of them are too busy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Balancing {
+    /// Time between two looks at the other groups of a package; [`Span::MAX`] never looks.
+    pub core: Span,
+    /// The same for the other packages of a node.
+    pub package: Span,
+    /// The same for other nodes.
+    pub node: Span,
+    /// These times are shorter by this factor while a CPU of the group is idle.
+    pub busy_factor: u32,
+    /// A group with more than this percentage of the own load is too busy.
+    pub threshold: u32,
+}
 
 /// When groups look at which others.
 #[derive(Debug)]
@@ -55,17 +69,17 @@ impl Balancer {
         }
     }
 
-    /// Errors: an interval, factor or threshold is out of range.
+    /// Errors: an interval, factor or threshold is out of range, named as the parameters of `gfs`.
     pub(crate) fn new(
         machine: &Machine,
         groups: &[CpuSet],
-        params: &GfsParams,
+        policy: &Balancing,
     ) -> Result<Balancer, ParamError> {
         let wrong = |name, why| Err(ParamError::Invalid { name, why });
         let levels = [
-            (Level::Package, "core_interval", params.core_interval),
-            (Level::Node, "package_interval", params.package_interval),
-            (Level::Machine, "node_interval", params.node_interval),
+            (Level::Package, "core_interval", policy.core),
+            (Level::Node, "package_interval", policy.package),
+            (Level::Machine, "node_interval", policy.node),
         ];
         for (_, name, interval) in levels {
             let range = Span::from_us(100)..=Span::from_s(3600);
@@ -73,10 +87,10 @@ impl Balancer {
                 return wrong(name, "must be from 100us to 1h, or none");
             }
         }
-        if !(1..=1000).contains(&params.busy_factor) {
+        if !(1..=1000).contains(&policy.busy_factor) {
             return wrong("busy_factor", "must be from 1 to 1000");
         }
-        if params.threshold < 100 {
+        if policy.threshold < 100 {
             return wrong("threshold", "must be at least 100");
         }
         let first: Vec<CpuId> = groups.iter().filter_map(|group| group.iter().next()).collect();
@@ -104,8 +118,8 @@ impl Balancer {
             last: alloc::vec![[Time::ZERO; 3]; groups.len()],
             steps,
             not_before: Time::ZERO,
-            busy_factor: u64::from(params.busy_factor),
-            threshold: params.threshold as usize,
+            busy_factor: u64::from(policy.busy_factor),
+            threshold: policy.threshold as usize,
             sums: alloc::vec![(0, 0); parts],
         })
     }

@@ -1,11 +1,10 @@
 //! Plays periodic tasks on one CPU, a millisecond at a time. For tests of policies that go by
 //! deadlines.
 
-use alloc::string::String;
-use alloc::vec::Vec;
-
 use crate::drive::{Drive, ms, times};
-use anysched_core::{Arrival, CpuId, Enqueue, Off, RunQueue, Scheduler, Span, TaskId, TaskParams};
+use anysched_core::{
+    Arrival, CpuId, Enqueue, Off, RunQueue, Scheduler, Smp, Span, TaskId, TaskParams,
+};
 
 /// A task that is first released at 0; all in ms.
 #[derive(Clone, Copy)]
@@ -15,6 +14,7 @@ pub struct Task {
     relative_deadline: u64,
 }
 
+/// The task of this period, run and relative deadline, in ms.
 pub const fn task(period: u64, run: u64, relative_deadline: u64) -> Task {
     Task { period, run, relative_deadline }
 }
@@ -22,11 +22,13 @@ pub const fn task(period: u64, run: u64, relative_deadline: u64) -> Task {
 /// A job that was not done in time.
 #[derive(Debug, PartialEq)]
 pub struct Job {
+    /// Its task.
     pub task: u32,
     /// Its deadline, in ms.
     pub due: u64,
 }
 
+/// What came of it.
 pub struct Played {
     /// A character for each ms: the number of the task that ran, or a point.
     pub ran: String,
@@ -47,8 +49,8 @@ struct Progress {
 /// A task goes on with its next job if that has been released when a job is done, of which the
 /// policy is not told, and blocks if not.
 pub fn play<Q: RunQueue>(tasks: &[Task], until: u64) -> Played {
-    let mut drive = Drive::<Q>::new("1", &[]);
-    let mut progress = alloc::vec![Progress::default(); tasks.len()];
+    let mut drive = Drive::<Smp<Q>>::rule("1", &[]);
+    let mut progress = vec![Progress::default(); tasks.len()];
     let mut played = Played { ran: String::new(), missed: Vec::new() };
     let mut running: Option<(usize, u64, Span)> = None;
     for now in 0..=until {
@@ -71,7 +73,7 @@ pub fn play<Q: RunQueue>(tasks: &[Task], until: u64) -> Played {
         }
         for (id, task) in tasks.iter().enumerate() {
             let is_due = progress[id].done * task.period <= now;
-            if is_due && !core::mem::replace(&mut progress[id].ready, true) {
+            if is_due && !std::mem::replace(&mut progress[id].ready, true) {
                 release(&mut drive, id as u32, task, progress[id].done);
             }
         }
@@ -103,7 +105,7 @@ pub fn play<Q: RunQueue>(tasks: &[Task], until: u64) -> Played {
 }
 
 /// Releases the job of this number.
-fn release<Q: RunQueue>(drive: &mut Drive<Q>, id: u32, task: &Task, number: u64) {
+fn release<Q: RunQueue>(drive: &mut Drive<Smp<Q>>, id: u32, task: &Task, number: u64) {
     let due = number * task.period + task.relative_deadline;
     let why = match number {
         0 => Enqueue::New,

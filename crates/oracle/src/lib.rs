@@ -1,0 +1,30 @@
+//! Naive implementations of policies, and the harness that compares with them; for tests.
+//!
+//! - [`drive`] drives any [`Scheduler`](anysched_core::Scheduler) call by call, or plays a list of
+//!   tasks with exact timers: for values worked out by hand.
+//! - [`compare`] plays random but legal calls to a policy and to an [`Oracle`] beside it, and tells
+//!   the first difference with its history.
+//! - [`random`] is a host that does everything a host may do, for what holds for all policies;
+//!   [`rehearsal`] teaches those that need a first run under it.
+//!
+//! The other modules are oracles: a policy's rules written down once more, with lists that are
+//! searched from end to end and nothing kept that can be computed. They take over no code and no
+//! tables from the policies, and know of their parameters only what a test tells them.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod bfs;
+pub mod compare;
+pub mod credit;
+pub mod credit2;
+pub mod drive;
+pub mod m_rsf;
+pub mod osv;
+pub mod pbg;
+pub mod periodic;
+pub mod random;
+pub mod rehearsal;
+
+pub use compare::{Oracle, Picks, Pins, Scope, Seen, compare, compare_all, moves};
+pub use drive::Drive;

@@ -1,0 +1,243 @@
+//! Policies decide as naive implementations of their rules do.
+
+use anysched_core::checked::Rules;
+use anysched_core::{Checked, Machine, Off, Scheduler, Span, Time};
+use anysched_oracle::{
+    Picks, Pins, Scope, bfs, compare, compare_all, credit, credit2, m_rsf, moves,
+};
+use anysched_oracle::{osv, pbg};
+use anysched_policies::policy;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+fn build(name: &str, machine: &Machine, settings: &[(&str, &str)]) -> Box<dyn Scheduler> {
+    (policy(name).unwrap().build)(machine, settings).unwrap()
+}
+
+/// The same, held to the contract besides.
+fn checked(
+    name: &str,
+    machine: &Machine,
+    settings: &[(&str, &str)],
+) -> Checked<Box<dyn Scheduler>> {
+    let work_conserving = (policy(name).unwrap().nature)(settings).unwrap().work_conserving;
+    let rules = Rules { work_conserving, ..Rules::default() };
+    Checked::new(build(name, machine, settings), machine, rules)
+}
+
+fn word(on: bool) -> &'static str {
+    if on { "true" } else { "false" }
+}
+
+fn bfs_options() -> impl Strategy<Value = bfs::Options> {
+    (any::<[bool; 4]>(), 0..4u8).prop_map(|([scaling, share, dither, tick], sticky)| bfs::Options {
+        sticky: sticky > 0,
+        scaling,
+        share,
+        dither,
+        tick,
+    })
+}
+
+const BFS_MACHINES: [&str; 6] = [
+    "1",
+    "3",
+    "2 llcs x 2 cores x 2 threads",
+    "2 packages x 2 llcs x 2 cores",
+    "2 nodes x 2 llcs x 2 cores x 2 threads",
+    "2 nodes x 2 packages x 2 llcs x 2 cores",
+];
+
+#[test]
+fn bfs_decides_as_its_source() {
+    let pass = prop_oneof![2 => Just(0u64), 2 => 0..3_000_000u64, 1 => 0..60_000_000u64];
+    let machine = select(BFS_MACHINES.as_slice());
+    let queue = select(["list", "tree"].as_slice());
+    let strategy = (machine, bfs_options(), queue, any::<bool>(), moves(pass, 250));
+    compare_all(800, strategy, |(machine, options, queue, prompt, moves)| {
+        let machine = Machine::parse(machine).unwrap();
+        let settings = [
+            ("queue", queue),
+            ("sticky", word(options.sticky)),
+            ("scaling", word(options.scaling)),
+            ("dither", word(options.dither)),
+            ("fork", if options.share { "share" } else { "fresh" }),
+            ("tick", if options.tick { "1ms" } else { "0" }),
+        ];
+        let scope = Scope {
+            start: Time(bfs::BOOT),
+            nice: true,
+            renices: true,
+            pins: Pins::Any,
+            syncs: true,
+            wakers: 1,
+            picks: Picks::AtOnce,
+            prompt,
+            tick: options.tick.then_some(Span::from_ms(1)),
+            ..Scope::new(bfs::TASKS as u32)
+        };
+        let policy = build("bfs", &machine, &settings);
+        compare(&machine, policy, bfs::Bfs::new(&machine, options), &scope, &moves)
+    });
+}
+
+#[test]
+fn credit_decides_as_its_rules() {
+    for (ratelimit, tickle_one) in [("1ms", true), ("0", false)] {
+        for improved in [false, true] {
+            compare_credit(ratelimit, tickle_one, improved);
+        }
+    }
+}
+
+fn compare_credit(ratelimit: &str, tickle_one: bool, improved: bool) {
+    let settings = [
+        ("ratelimit", ratelimit),
+        ("tickle_one", word(tickle_one)),
+        ("boost_balance", word(improved)),
+        ("dyn_slice", word(improved)),
+    ];
+    let limit = Span::parse(ratelimit).unwrap().0;
+    let machine = Machine::flat(credit::CPUS).unwrap();
+    let seen = compare_all(64, (5..20u32, moves(0..3_000_000u64, 1_500)), |(tasks, moves)| {
+        let scope = Scope {
+            attached: true,
+            domains: credit::DOMAINS as u16,
+            caps: true,
+            offs: &[Off::Blocked, Off::Blocked, Off::Yielded],
+            pins: Pins::Any,
+            dequeues: true,
+            undoes: true,
+            picks: Picks::SameInstant,
+            wakers: 2,
+            tick: Some(Span::from_ms(10)),
+            ..Scope::new(tasks)
+        };
+        let oracle = credit::Credit::new(limit, tickle_one, improved);
+        compare(&machine, build("credit", &machine, &settings), oracle, &scope, &moves)
+    });
+    assert!(["boosted", "over", "parked"].iter().all(|name| seen[name] > 100), "{seen:?}");
+}
+
+#[test]
+fn credit2_gives_hogs_their_turns() {
+    let machine = Machine::flat(1).unwrap();
+    let pass = prop_oneof![2 => 0..10_000_000u64, 1 => 0..1_000_000u64];
+    compare_all(256, (1..6u32, moves(pass, 120)), |(tasks, moves)| {
+        let scope = Scope {
+            attached: true,
+            domains: tasks.max(2) as u16,
+            offs: &[Off::Preempted],
+            picks: Picks::AtOnce,
+            ..Scope::new(tasks)
+        };
+        let policy = build("credit2", &machine, &[]);
+        compare(&machine, policy, credit2::Hogs::default(), &scope, &moves)
+    });
+}
+
+#[test]
+fn osv_decides_as_floats_do() {
+    let machine = Machine::flat(osv::CPUS).unwrap();
+    // From microseconds to seconds.
+    let pass = (1..400_000_000u64, 0..3u32).prop_map(|(ns, finer)| ns / 100u64.pow(finer) + 1);
+    compare_all(256, moves(pass, 240), |moves| {
+        let scope = Scope {
+            attached: true,
+            offs: &[Off::Preempted, Off::Yielded, Off::Blocked, Off::Blocked],
+            nice: true,
+            pins: Pins::Asleep,
+            wakers: 3,
+            picks: Picks::AtOnce,
+            prompt: true,
+            ..Scope::new(6)
+        };
+        let policy = build("osv", &machine, &[("lb_period", "0")]);
+        compare(&machine, policy, osv::Osv::new(), &scope, &moves)
+    });
+}
+
+fn m_rsf_rules() -> impl Strategy<Value = m_rsf::Rules> {
+    let layouts = [("shared", 1), ("shared", 4), ("bound3", 3), ("pipe3", 3), ("pipe5", 5)];
+    let slice = || select([Some(3), Some(5), None].as_slice());
+    let flags = any::<[bool; 5]>();
+    let aging = select([None, Some(4), Some(9)].as_slice());
+    let all = (select(layouts.to_vec()), slice(), slice(), flags, aging);
+    all.prop_map(|((layout, cpus), q1, q2, [sort_q1, sort_q2, thirds, batch, spill], aging)| {
+        m_rsf::Rules {
+            layout,
+            cpus,
+            slices: [q1, q2, None],
+            sorted: [sort_q1, sort_q2, false],
+            thirds,
+            batch,
+            spill,
+            aging,
+        }
+    })
+}
+
+#[test]
+fn m_rsf_decides_as_a_search_of_all_tasks() {
+    compare_all(3_000, (m_rsf_rules(), moves(0..5u64, 200)), |(rules, moves)| {
+        let machine = Machine::flat(rules.cpus).unwrap();
+        let settings = rules.settings();
+        let settings: Vec<(&str, &str)> =
+            settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let scope = Scope {
+            offs: &[Off::Blocked, Off::Blocked, Off::Yielded, Off::Preempted, Off::Exited],
+            pins: Pins::Any,
+            dequeues: true,
+            detaches: true,
+            undoes: true,
+            hotplug: true,
+            burst: 16,
+            ..Scope::new(m_rsf::TASKS as u32)
+        };
+        let policy = checked("m-rsf", &machine, &settings);
+        compare(&machine, policy, m_rsf::MRsf::new(rules), &scope, &moves)
+    });
+}
+
+#[test]
+fn pbg_decides_as_a_search_of_all_tasks() {
+    // Few different times, so that some are equal; some tasks are not in the profile.
+    let record = prop_oneof![4 => (0..6u64, 0..7u64), 1 => Just((0, 0))];
+    let strategy = (
+        select([1usize, 3].as_slice()),
+        select(
+            [("total_time", pbg::Order::TotalTime), ("mean_time", pbg::Order::MeanTime)].as_slice(),
+        ),
+        select(
+            [
+                ("stay", pbg::OnYield::Stay),
+                ("next", pbg::OnYield::Next),
+                ("last", pbg::OnYield::Last),
+            ]
+            .as_slice(),
+        ),
+        any::<bool>(),
+        prop::collection::vec(record, 12),
+        moves(0..3u64, 400),
+    );
+    compare_all(1_500, strategy, |(cpus, order, on_yield, lifo, records, moves)| {
+        let machine = Machine::flat(cpus).unwrap();
+        let known = records.iter().enumerate().filter(|(_, record)| **record != (0, 0));
+        let profile: String =
+            known.map(|(key, (time, n))| format!("{key}={time}ns/{n} ")).collect();
+        let settings = [
+            ("profile", profile.as_str()),
+            ("order", order.0),
+            ("on_yield", on_yield.0),
+            ("fallback", if lifo { "lifo" } else { "fifo" }),
+        ];
+        let scope = Scope {
+            offs: &[Off::Yielded, Off::Yielded, Off::Yielded, Off::Blocked, Off::Exited],
+            dequeues: true,
+            undoes: true,
+            ..Scope::new(12)
+        };
+        let oracle = pbg::Pbg::new(cpus, order.1, on_yield.1, lifo, records);
+        compare(&machine, checked("pbg", &machine, &settings), oracle, &scope, &moves)
+    });
+}
