@@ -6,6 +6,7 @@ use anysched_bench::{
     staggered, vms, with,
 };
 use anysched_core::{Machine, Time};
+use anysched_measure::Total;
 use anysched_trace::perfetto::PerfettoWriter;
 use anysched_trace::{Event, NoTrace, Sink, TaskInfo};
 use anysched_workload::mix::Mix;
@@ -15,6 +16,11 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::hint::black_box;
 
+/// What is counted per second; 0 if it was not measured.
+fn elements(count: Total<u64>) -> Throughput {
+    Throughput::Elements(count.get().unwrap_or(0))
+}
+
 /// 100 periodic tasks on 4 CPUs: dispatches per second, by policy.
 fn dispatches(c: &mut Criterion) {
     let machine = machine(4);
@@ -22,7 +28,7 @@ fn dispatches(c: &mut Criterion) {
     let mut group = c.benchmark_group("dispatches");
     let load = || periodic(100, 4);
     let (metrics, _) = run(&machine, fcfs_smp(&machine), load(), until, NoTrace);
-    group.throughput(Throughput::Elements(metrics.dispatches));
+    group.throughput(elements(metrics.dispatches));
     group.bench_function("fcfs (static)", |b| {
         b.iter(|| run(&machine, fcfs_smp(&machine), load(), until, NoTrace).0.dispatches);
     });
@@ -32,7 +38,7 @@ fn dispatches(c: &mut Criterion) {
     let defaults = names.map(|name| (name.to_string(), name, Vec::new()));
     for (label, name, settings) in defaults.into_iter().chain(short) {
         let go = || run(&machine, with(name, &settings, &machine), load(), until, NoTrace).0;
-        group.throughput(Throughput::Elements(go().dispatches));
+        group.throughput(elements(go().dispatches));
         group.bench_function(label, |b| b.iter(|| go().dispatches));
     }
 }
@@ -84,7 +90,7 @@ fn growth(c: &mut Criterion) {
         let until = Time(30_000_000_000);
         let load = || staggered(tasks, 4);
         let (metrics, _) = run(&machine, fcfs_smp(&machine), load(), until, NoTrace);
-        group.throughput(Throughput::Elements(metrics.events));
+        group.throughput(elements(metrics.events));
         group.bench_function(BenchmarkId::from_parameter(tasks), |b| {
             b.iter_batched(
                 load,
@@ -131,7 +137,7 @@ fn two_levels(c: &mut Criterion) {
     }
     let load = || Box::new(Mix::new(vms(4, 1, "fcfs").into_iter().map(|vm| vm.load).collect()));
     let flat = || run(&machine, registered("fcfs", &machine), load(), until, NoTrace).0.dispatches;
-    group.throughput(Throughput::Elements(flat()));
+    group.throughput(elements(flat()));
     group.bench_function("fcfs alone", |b| b.iter(flat));
 }
 
@@ -151,7 +157,7 @@ fn many_cpus(c: &mut Criterion) {
     ] {
         let go =
             || run(&machine, with(name, &settings, &machine), sleepers(10_000), until, NoTrace).0;
-        group.throughput(Throughput::Elements(go().dispatches));
+        group.throughput(elements(go().dispatches));
         group.bench_function(label, |b| b.iter(|| go().dispatches));
     }
 }

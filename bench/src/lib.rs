@@ -146,8 +146,8 @@ pub fn run_vms(machine: &Machine, host: &str, vms: Vec<Vm>, until: Time) -> u64 
     let nothing = Box::new(Mix::new(Vec::new()));
     match Sim::new(setup, registered(host, machine), nothing).with_vms(vms).run() {
         Ok((metrics, ..)) => {
-            let inside: u64 = metrics.vms.iter().map(|vm| vm.inside.dispatches).sum();
-            metrics.dispatches + inside
+            let inside = metrics.vms.iter().map(|vm| &vm.inside);
+            inside.chain([&metrics]).filter_map(|metrics| metrics.dispatches.get()).sum()
         }
         Err(error) => panic!("{error}"),
     }

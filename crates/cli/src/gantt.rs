@@ -57,7 +57,7 @@ pub fn gantt(args: &GanttArgs) -> Result<(), Failure> {
         let Outcome { metrics, .. } = traced(&mut end, number)?;
         let End(last) = end;
         let setup = plan.setup(args.group, number);
-        let cut = metrics.unfinished > 0 && setup.until != Time::NEVER;
+        let cut = metrics.unfinished.get() > Some(0) && setup.until != Time::NEVER;
         let end = if cut { setup.until } else { last };
         let until = args.until.map_or(end, |until| end.min(Time::ZERO + until));
         if until <= from {

@@ -7,7 +7,7 @@ use crate::output::{self, Failure};
 use crate::progress::with_bar;
 use crate::run::interrupted;
 use anysched_host::{Host, Options};
-use anysched_lab::{Experiment, Results, columns};
+use anysched_lab::{Column, Experiment, Results};
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
@@ -18,8 +18,8 @@ const WIDE: usize = 4;
 struct Compared {
     kernel: Results,
     simulated: Results,
-    /// Positions of what is compared.
-    columns: Vec<usize>,
+    /// What is compared.
+    columns: Vec<Column>,
 }
 
 pub fn predict(args: &PredictArgs) -> Result<(), Failure> {
@@ -49,17 +49,16 @@ pub fn predict(args: &PredictArgs) -> Result<(), Failure> {
 }
 
 /// What is compared: what was asked for, or the times that the experiment shows.
-fn chosen(args: &PredictArgs, results: &Results) -> Result<Vec<usize>, Failure> {
+fn chosen(args: &PredictArgs, results: &Results) -> Result<Vec<Column>, Failure> {
     if args.column.is_empty() {
-        let is_time = |column: &usize| columns()[*column].metric.ends_with("_ns");
-        return Ok(results.shown().iter().copied().filter(is_time).collect());
+        return Ok(results.shown().iter().copied().filter(|column| column.is_time()).collect());
     }
-    let position = |name: &String| {
+    let find = |name: &String| {
         anysched_lab::column(name).ok_or_else(|| {
             Failure::from(format!("no metric is called `{name}`; a JSON of results has all names"))
         })
     };
-    args.column.iter().map(position).collect()
+    args.column.iter().map(find).collect()
 }
 
 /// A number of the kernel, and by how much of it the simulation is off; `None` without data.
@@ -73,7 +72,7 @@ impl Compared {
             .flat_map(move |group| (0..policies).map(move |p| (group, p)))
     }
 
-    fn cell(&self, (group, policy): (usize, usize), column: usize) -> Cell {
+    fn cell(&self, (group, policy): (usize, usize), column: Column) -> Cell {
         let mean = |results: &Results| {
             let estimate = results.row(group, policy)?.estimate(column)?;
             Some(estimate.mean).filter(|mean| mean.is_finite())
@@ -113,10 +112,9 @@ impl Cell {
 }
 
 /// What a column is called: its name without the unit.
-fn name(column: usize) -> (String, bool) {
-    let name = columns()[column].name();
-    let is_time = columns()[column].metric.ends_with("_ns");
-    (name.replacen("_ns", "", 1).replace('_', " "), is_time)
+fn name(column: Column) -> (String, bool) {
+    let name = column.to_string();
+    (name.replacen("_ns", "", 1).replace(['_', '.'], " "), column.is_time())
 }
 
 fn table(compared: &Compared) -> String {

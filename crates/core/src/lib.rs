@@ -289,8 +289,10 @@ pub trait Scheduler {
     /// Names and values that show the policy's state of `task`, for traces and tests.
     fn probe(&self, _task: TaskId, _sink: &mut dyn FnMut(&'static str, i64)) {}
 
-    /// Names and values of what the policy has counted of itself so far, for measurements. Values
-    /// that there are one per CPU of have one name and come in the order of the CPUs.
+    /// Names and values of what the policy has counted of itself so far, for measurements: each name
+    /// is a column `policy.NAME` of results. Values that there are one per CPU of have one name and
+    /// come in the order of the CPUs. Names depend on neither the machine nor the settings, end with
+    /// `_ns` if they are of times, and not with `_cv`.
     fn tally(&self, _sink: &mut dyn FnMut(&'static str, u64)) {}
 
     /// Names and values of parameters for a later run of the same program, from what the policy

@@ -1,6 +1,10 @@
 //! What a run is measured by, as columns of numbers.
 
-use anysched_measure::{Metrics, Summary};
+use anysched_core::Machine;
+use anysched_core::registry::PolicyInfo;
+use anysched_measure::{Measured, Metric, Metrics, Summary};
+use anysched_policies::POLICIES;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -42,67 +46,96 @@ impl Stat {
     }
 }
 
-/// One number a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One number a run. Columns are ordered as [`Metric`]s are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Column {
-    /// The metric with its unit, for example `waiting_time_ns`.
-    pub metric: &'static str,
+    /// The metric.
+    pub metric: Metric,
     /// What of its distribution; `None`: the metric is a single number.
     pub stat: Option<Stat>,
-    name: String,
 }
 
 impl Column {
-    fn new(metric: &'static str, stat: Option<Stat>) -> Column {
-        let name = match stat {
-            Some(stat) => format!("{metric}_{}", stat.name()),
-            None => metric.to_string(),
-        };
-        Column { metric, stat, name }
+    /// The columns of a metric.
+    pub(crate) fn of(metric: Metric) -> Vec<Column> {
+        match metric.is_distribution() {
+            true => Stat::ALL.map(|stat| Column { metric, stat: Some(stat) }).into(),
+            false => vec![Column { metric, stat: None }],
+        }
     }
 
-    /// Its name, for example `waiting_time_ns_p99` or `makespan_ns`.
-    pub fn name(&self) -> &str {
-        &self.name
+    /// Whether it is a time in ns.
+    pub fn is_time(self) -> bool {
+        self.metric.unit() == "ns"
     }
 }
 
+/// Its name, for example `waiting_time_ns_p99` or `makespan_ns`.
 impl fmt::Display for Column {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
+        match self.stat {
+            Some(stat) => write!(f, "{}_{}", self.metric, stat.name()),
+            None => write!(f, "{}", self.metric),
+        }
     }
 }
 
-static COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| {
-    let none = Metrics::default();
-    let each = |(metric, ..): (&'static str, &Summary, f64)| {
-        Stat::ALL.map(|stat| Column::new(metric, Some(stat)))
-    };
-    let distributions = none.distributions().into_iter().flat_map(each);
-    let numbers = none.numbers().into_iter().map(|(metric, _)| Column::new(metric, None));
-    distributions.chain(numbers).collect()
-});
+static COLUMNS: LazyLock<Vec<Column>> =
+    LazyLock::new(|| Metric::general().flat_map(Column::of).collect());
 
-/// All columns: each distribution with all its [`Stat`]s, then the single numbers.
+/// The columns of what every run is judged by: each distribution with all its [`Stat`]s, then the
+/// single numbers. Benchmarks and policies add others to runs that have them.
 pub fn columns() -> &'static [Column] {
     &COLUMNS
 }
 
-/// The position in [`columns`] of the column of this name.
-pub fn column(name: &str) -> Option<usize> {
-    columns().iter().position(|column| column.name == name)
+/// The column of this name, where policies count what `tallies` lists.
+pub(crate) fn column_with(name: &str, tallies: &[&'static str]) -> Option<Column> {
+    let number = Metric::named(name, tallies).filter(|metric| !metric.is_distribution());
+    if let Some(metric) = number {
+        return Some(Column { metric, stat: None });
+    }
+    Stat::ALL.into_iter().find_map(|stat| {
+        let metric = name.strip_suffix(stat.name())?.strip_suffix('_')?;
+        let metric = Metric::named(metric, tallies).filter(|metric| metric.is_distribution())?;
+        Some(Column { metric, stat: Some(stat) })
+    })
 }
 
-/// The numbers of a run in the order of [`columns`]; NaN where there is no data.
-pub(crate) fn measure(metrics: &Metrics) -> Box<[f64]> {
-    let mut values = Vec::with_capacity(columns().len());
-    for (_, summary, factor) in metrics.distributions() {
-        values.extend(describe(summary).map(|value| value * factor));
+/// The column of this name: of every run, of a benchmark, or of what any policy counts.
+pub fn column(name: &str) -> Option<Column> {
+    column_with(name, &ALL_TALLIES)
+}
+
+/// What all policies count.
+pub(crate) static ALL_TALLIES: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| tallies(POLICIES.iter()));
+
+/// The names under which `policies` count something of themselves, each once.
+pub(crate) fn tallies<'a>(policies: impl Iterator<Item = &'a PolicyInfo>) -> Vec<&'static str> {
+    let mut names = BTreeSet::new();
+    let Ok(machine) = Machine::flat(1) else { return Vec::new() };
+    for policy in policies {
+        // Which names there are depends on neither the machine nor the settings.
+        if let Ok(policy) = (policy.build)(&machine, &[]) {
+            policy.tally(&mut |name, _| {
+                names.insert(name);
+            });
+        }
     }
-    values.extend(metrics.numbers().into_iter().map(|(_, value)| value));
-    for value in &mut values {
-        if !value.is_finite() {
-            *value = f64::NAN;
+    names.into_iter().collect()
+}
+
+/// The numbers of a run by column, in order, where there is data.
+pub(crate) fn measure(metrics: &Metrics) -> Box<[(Column, f64)]> {
+    let mut values = Vec::new();
+    for (metric, measured) in metrics.measured() {
+        match measured {
+            Measured::Number(number) => values.push((Column { metric, stat: None }, number)),
+            Measured::Distribution(summary, factor) => {
+                let numbers = describe(summary).map(|number| number * factor);
+                values.extend(Column::of(metric).into_iter().zip(numbers));
+            }
         }
     }
     values.into()
@@ -125,24 +158,39 @@ mod tests {
 
     #[test]
     fn names_are_metric_and_stat() {
-        let name = |name| column(name).map(|index| columns()[index].clone());
-        let waiting = name("waiting_time_ns_p99").unwrap();
-        assert_eq!((waiting.metric, waiting.stat), ("waiting_time_ns", Some(Stat::P99)));
-        assert_eq!(name("makespan_ns").unwrap().stat, None);
-        assert_eq!(name("makespan_ns_mean"), None);
+        let waiting = column("waiting_time_ns_p99").unwrap();
+        assert_eq!(waiting.metric.to_string(), "waiting_time_ns");
+        assert_eq!((waiting.stat, waiting.is_time()), (Some(Stat::P99), true));
+        assert_eq!(column("makespan_ns").unwrap().stat, None);
+        for name in ["makespan_ns_mean", "waiting_time_ns", "waiting_time_ns_avg", "policy.x"] {
+            assert_eq!(column(name), None, "{name}");
+        }
+        for name in ["finish_7_ns", "policy.switches", "policy.boost_ns_cv", "groups_jain"] {
+            assert_eq!(column(name).unwrap().to_string(), name);
+        }
+        assert!(columns().is_sorted(), "columns come in the order of metrics and stats");
     }
 
     #[test]
-    fn no_data_is_not_a_number_and_factors_apply() {
-        let mut metrics = Metrics::default();
+    fn what_policies_count_is_not_taken_for_a_variation() {
+        assert!(ALL_TALLIES.contains(&"switches"));
+        assert!(ALL_TALLIES.iter().all(|name| !name.ends_with("_cv")), "{ALL_TALLIES:?}");
+    }
+
+    #[test]
+    fn no_data_is_no_number_and_factors_apply() {
+        let mut metrics = Metrics::from_zero();
         metrics.slowdown.record(1_500_000);
         metrics.slowdown.record(2_500_000);
         let values = measure(&metrics);
-        let value = |name| values[column(name).unwrap()];
-        assert_eq!(values.len(), columns().len());
-        assert_eq!((value("slowdown_mean"), value("slowdown_p50")), (2.0, 1.5));
-        assert!(value("turnaround_ns_mean").is_nan());
-        assert!(value("throughput_per_s").is_nan(), "nothing ran");
-        assert_eq!(value("tasks"), 0.0);
+        assert!(values.is_sorted_by_key(|(column, _)| *column));
+        let value = |name| {
+            let column = column(name).unwrap();
+            values.iter().find(|(known, _)| *known == column).map(|(_, value)| *value)
+        };
+        assert_eq!((value("slowdown_mean"), value("slowdown_p50")), (Some(2.0), Some(1.5)));
+        assert_eq!(value("turnaround_ns_mean"), None);
+        assert_eq!(value("throughput_per_s"), None, "nothing ran");
+        assert_eq!(value("tasks"), Some(0.0));
     }
 }

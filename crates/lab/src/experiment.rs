@@ -1,13 +1,16 @@
 //! The experiment file as a whole.
 
 use crate::claim::ClaimSpec;
-use crate::columns;
+use crate::columns::{self, Column, Stat, column_with};
 use crate::error::{Error, Fault, NOWHERE, Source};
 use crate::fields::{Fields, hint};
 use crate::plan::Plan;
 use crate::sweep::{self, PolicyEntry, Sweep};
 use crate::tree::{self, Entry, Node, Table, Value};
 use crate::vm;
+use anysched_core::registry::PolicyInfo;
+use anysched_measure::{Kind, Metric, MetricInfo, metric_infos};
+use anysched_policies::policy;
 use anysched_workload::nearest::nearest;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
@@ -25,8 +28,8 @@ pub struct Experiment {
     pub(crate) sweep: Sweep,
     pub(crate) scenarios: Vec<Scenario>,
     pub(crate) claims: Vec<ClaimSpec>,
-    /// Positions in [`columns::columns`]; empty: chosen by what there is data for.
-    pub(crate) columns: Vec<usize>,
+    /// What the table shows; empty: chosen by what there is data for.
+    pub(crate) columns: Vec<Column>,
     /// Values of the axis `vm` that the table shows; empty: all.
     pub(crate) vms_shown: Vec<String>,
     pub(crate) canonical: String,
@@ -109,8 +112,9 @@ impl Experiment {
         })?;
         let sweep = sweep::read(fields.get("sweep"), fields.get("policy"))?;
         let scenarios = read_scenarios(&fields, &sweep)?;
-        let claims = ClaimSpec::read_all(fields.tables("claim")?, &sweep, &scenarios)?;
-        let (columns, vms_shown) = read_report(fields.get("report"), &scenarios)?;
+        let counted = Counted::by_policies(&sweep, &scenarios);
+        let claims = ClaimSpec::read_all(fields.tables("claim")?, &sweep, &scenarios, &counted)?;
+        let (columns, vms_shown) = read_report(fields.get("report"), &scenarios, &counted)?;
         let name = path.file_stem().map_or("experiment".into(), |stem| stem.to_string_lossy());
         Ok(Experiment {
             source: source.clone(),
@@ -295,10 +299,11 @@ fn read_quick(node: Option<&Node>) -> Result<Quick, Fault> {
 fn read_report(
     node: Option<&Node>,
     scenarios: &[Scenario],
-) -> Result<(Vec<usize>, Vec<String>), Fault> {
+    counted: &Counted,
+) -> Result<(Vec<Column>, Vec<String>), Fault> {
     let Some(node) = node else { return Ok(Default::default()) };
     let fields = Fields::of(node, "[report]", &["columns", "vms"])?;
-    let columns = fields.get("columns").map(read_columns).transpose()?;
+    let columns = fields.get("columns").map(|list| read_columns(list, counted)).transpose()?;
     let vms = fields.get("vms").map(|list| read_vms_shown(list, scenarios)).transpose()?;
     Ok((columns.unwrap_or_default(), vms.unwrap_or_default()))
 }
@@ -326,7 +331,7 @@ fn read_vms_shown(list: &Node, scenarios: &[Scenario]) -> Result<Vec<String>, Fa
     items.iter().map(read).collect()
 }
 
-fn read_columns(list: &Node) -> Result<Vec<usize>, Fault> {
+fn read_columns(list: &Node, counted: &Counted) -> Result<Vec<Column>, Fault> {
     let Some(items) = list.as_list() else {
         return Err(Fault::at(&list.at, format!("`columns` is a list, not {}", list.shown()))
             .help("for example `columns = [\"waiting_time_ns_mean\", \"makespan_ns\"]`"));
@@ -335,29 +340,85 @@ fn read_columns(list: &Node) -> Result<Vec<usize>, Fault> {
         .iter()
         .map(|item| {
             let name = crate::fields::text(item, "columns")?;
-            columns::column(name).ok_or_else(|| no_column(name, &item.at))
+            find_column(name, &item.at, counted)
         })
         .collect()
 }
 
-/// There is no column `name`: what there is instead.
-pub(crate) fn no_column(name: &str, at: &Range<usize>) -> Fault {
-    let names = columns::columns().iter().map(columns::Column::name);
-    let is_of = |column: &&columns::Column| {
-        let rest = name.strip_prefix(column.metric);
-        column.stat.is_some() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+/// What the policies of an experiment count of themselves, those of its virtual machines included.
+pub(crate) struct Counted(Vec<&'static str>);
+
+impl Counted {
+    pub(crate) fn by_policies(sweep: &Sweep, scenarios: &[Scenario]) -> Counted {
+        let of_vms = scenarios.iter().flat_map(|scenario| {
+            let list = scenario.tree.as_table().and_then(|table| table.get(vm::VM)?.as_list());
+            let policy = |node: &'_ Node| node.as_table()?.get("policy").and_then(policy_named);
+            list.unwrap_or_default().iter().filter_map(policy).collect::<Vec<_>>()
+        });
+        let is_policy = |axis: &&sweep::Axis| axis.path.ends_with(".policy");
+        let swept = sweep.axes.iter().filter(is_policy).flat_map(|axis| &axis.values);
+        let policies = sweep.policies.iter().map(|entry| entry.info);
+        Counted(columns::tallies(policies.chain(of_vms).chain(swept.filter_map(policy_named))))
+    }
+}
+
+/// The policy of a name or of a table with a `name`, if that is right.
+fn policy_named(node: &Node) -> Option<&'static PolicyInfo> {
+    let name = node.as_table().map_or(Some(node), |table| table.get("name"))?;
+    policy(name.as_text()?)
+}
+
+/// The column `name`, if it is one of those that runs can have where policies count this.
+pub(crate) fn find_column(
+    name: &str,
+    at: &Range<usize>,
+    counted: &Counted,
+) -> Result<Column, Fault> {
+    column_with(name, &counted.0).ok_or_else(|| match name.strip_prefix("policy.") {
+        None => no_column(name, at),
+        Some(_) => not_counted(name, at, counted),
+    })
+}
+
+/// No policy of an experiment counts `name`: what they count instead.
+fn not_counted(name: &str, at: &Range<usize>, Counted(counted): &Counted) -> Fault {
+    let names: Vec<String> = counted
+        .iter()
+        .flat_map(|name| [Metric::tally(name), Metric::tally_cv(name)])
+        .map(|metric| metric.to_string())
+        .collect();
+    let help = match names.is_empty() {
+        true => "none of the policies here counts anything of itself".to_string(),
+        false => hint(name, names.iter().map(String::as_str)),
     };
-    let help = match columns::columns().iter().find(is_of) {
-        Some(columns::Column { metric, .. }) => {
-            let stats = columns::Stat::ALL.map(|stat| format!("`{metric}_{}`", stat.name()));
+    Fault::at(at, format!("no policy of this experiment counts `{name}`"))
+        .label("not counted")
+        .help(help)
+}
+
+/// There is no column `name`: what there is instead.
+fn no_column(name: &str, at: &Range<usize>) -> Fault {
+    let infos = || metric_infos().filter(|info| !info.name.contains('N'));
+    let is_of = |info: &&MetricInfo| {
+        let rest = name.strip_prefix(info.name);
+        info.kind == Kind::Distribution
+            && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+    };
+    let known: Vec<String> = infos()
+        .filter_map(|info| Metric::named(info.name, &[]))
+        .flat_map(Column::of)
+        .map(|column| column.to_string())
+        .collect();
+    let names = known.iter().map(String::as_str);
+    let help = match infos().find(is_of) {
+        Some(MetricInfo { name, .. }) => {
+            let stats = Stat::ALL.map(|stat| format!("`{name}_{}`", stat.name()));
             format!("of this metric there are {}", stats.join(", "))
         }
         None if nearest(name, names.clone()).is_some() => hint(name, names),
         None => {
-            let mut metrics: Vec<&str> =
-                columns::columns().iter().map(|column| column.metric).collect();
-            metrics.dedup();
-            format!("there are {}", metrics.join(", "))
+            let names: Vec<&str> = metric_infos().map(|info| info.name).collect();
+            format!("there are {}", names.join(", "))
         }
     };
     Fault::at(at, format!("no metric is called `{name}`")).label("unknown metric").help(help)

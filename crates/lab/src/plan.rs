@@ -2,6 +2,7 @@
 
 use crate::calibrated::Calibrated;
 use crate::claim::{ClaimSpec, SCENARIO};
+use crate::columns::Column;
 use crate::error::Fault;
 use crate::experiment::{Experiment, Scenario, set_part};
 use crate::fields;
@@ -33,7 +34,7 @@ pub struct Plan {
     pub(crate) of_host: Vec<String>,
     pub(crate) groups: Vec<PlannedGroup>,
     pub(crate) claims: Vec<ClaimSpec>,
-    pub(crate) shown: Vec<usize>,
+    pub(crate) shown: Vec<Column>,
     pub(crate) vms_shown: Vec<String>,
     warnings: Vec<String>,
 }

@@ -1,11 +1,13 @@
 //! What the runs of an experiment have shown.
 
 use crate::claim::ClaimResult;
-use crate::columns::{self, Column, Stat, columns};
+use crate::columns::{self, Column, Stat};
 use crate::stats::{Estimate, percentile};
 use crate::sweep::AxisValue;
 use crate::vm::VM;
 use anysched_core::registry::Nature;
+use anysched_measure::Metric;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// All rows of an experiment, or those that were complete when it was cancelled.
@@ -37,8 +39,8 @@ pub struct Results {
     pub complete: bool,
     /// Of each group, the position of its runs' group in the plan.
     pub(crate) planned: Vec<usize>,
-    /// Positions in [`columns`] of what the file wants to be shown; empty: no wish.
-    pub(crate) shown: Vec<usize>,
+    /// What the file wants to be shown; empty: no wish.
+    pub(crate) shown: Vec<Column>,
     /// Which virtual machines the file wants to be shown; empty: all, and the whole machine.
     pub(crate) vms_shown: Vec<String>,
 }
@@ -136,7 +138,8 @@ pub struct Run {
     pub index: u32,
     /// The seed.
     pub seed: u64,
-    pub(crate) values: Box<[f64]>,
+    /// In the order of columns, where there is data.
+    pub(crate) values: Box<[(Column, f64)]>,
 }
 
 /// A metric over the seeds of a row.
@@ -162,43 +165,41 @@ pub struct Aggregate {
 }
 
 impl Run {
-    /// The value of the column at this position in [`columns`], if there is data.
-    pub fn value(&self, column: usize) -> Option<f64> {
-        self.values.get(column).copied().filter(|value| !value.is_nan())
+    /// The value of a column, if there is data.
+    pub fn value(&self, column: Column) -> Option<f64> {
+        let place = self.values.binary_search_by_key(&column, |(known, _)| *known).ok()?;
+        Some(self.values[place].1)
+    }
+
+    /// All that there is data for, in the order of columns.
+    pub fn values(&self) -> &[(Column, f64)] {
+        &self.values
     }
 }
 
 impl Row {
-    /// The values over seeds of a column, by position in [`columns`], where there is data.
-    pub fn values(&self, column: usize) -> Vec<f64> {
+    /// The values over seeds of a column, where there is data.
+    pub fn values(&self, column: Column) -> Vec<f64> {
         self.runs.iter().filter_map(|run| run.value(column)).collect()
     }
 
     /// A column over seeds; `None` if no run has data.
-    pub fn estimate(&self, column: usize) -> Option<Estimate> {
+    pub fn estimate(&self, column: Column) -> Option<Estimate> {
         Estimate::of(&self.values(column))
     }
 
     /// A metric over seeds, for example `waiting_time_ns` or `makespan_ns`; `None` if there is no
     /// such metric or no run has data.
     pub fn aggregate(&self, metric: &str) -> Option<Aggregate> {
-        let first = columns().iter().position(|column| column.metric == metric)?;
-        let values = |stat: Stat| self.values(first + stat as usize);
-        let mean = |stat| Estimate::of(&values(stat)).map(|estimate| estimate.mean);
-        if columns()[first].stat.is_some() {
-            let estimate = self.estimate(first)?;
-            return Some(Aggregate {
-                mean: estimate.mean,
-                ci95: estimate.ci95,
-                sd: mean(Stat::Sd)?,
-                min: values(Stat::Min).into_iter().reduce(f64::min)?,
-                p50: mean(Stat::P50)?,
-                p95: mean(Stat::P95)?,
-                p99: mean(Stat::P99)?,
-                max: values(Stat::Max).into_iter().reduce(f64::max)?,
-            });
+        self.aggregate_of(Metric::named(metric, &columns::ALL_TALLIES)?)
+    }
+
+    /// As [`Row::aggregate`].
+    pub(crate) fn aggregate_of(&self, metric: Metric) -> Option<Aggregate> {
+        if metric.is_distribution() {
+            return self.aggregate_distribution(metric);
         }
-        let mut sorted = self.values(first);
+        let mut sorted = self.values(Column { metric, stat: None });
         let estimate = Estimate::of(&sorted)?;
         sorted.sort_by(f64::total_cmp);
         Some(Aggregate {
@@ -213,16 +214,34 @@ impl Row {
         })
     }
 
-    /// All metrics that there is data for, with whether each is a distribution.
-    pub fn metrics(&self) -> Vec<(&'static str, bool, Aggregate)> {
-        let mut names: Vec<&Column> = columns().iter().collect();
-        names.dedup_by_key(|column| column.metric);
-        let known = |column: &Column| {
-            let aggregate = self.aggregate(column.metric)?;
-            Some((column.metric, column.stat.is_some(), aggregate))
-        };
-        names.into_iter().filter_map(known).collect()
+    fn aggregate_distribution(&self, metric: Metric) -> Option<Aggregate> {
+        let values = |stat: Stat| self.values(Column { metric, stat: Some(stat) });
+        let mean = |stat| Estimate::of(&values(stat)).map(|estimate| estimate.mean);
+        let estimate = Estimate::of(&values(Stat::Mean))?;
+        Some(Aggregate {
+            mean: estimate.mean,
+            ci95: estimate.ci95,
+            sd: mean(Stat::Sd)?,
+            min: values(Stat::Min).into_iter().reduce(f64::min)?,
+            p50: mean(Stat::P50)?,
+            p95: mean(Stat::P95)?,
+            p99: mean(Stat::P99)?,
+            max: values(Stat::Max).into_iter().reduce(f64::max)?,
+        })
     }
+
+    /// All metrics that there is data for, with whether each is a distribution.
+    pub fn metrics(&self) -> Vec<(Metric, bool, Aggregate)> {
+        let known =
+            |metric: Metric| Some((metric, metric.is_distribution(), self.aggregate_of(metric)?));
+        measured([self]).into_iter().filter_map(known).collect()
+    }
+}
+
+/// The metrics that any of the rows has data for.
+pub(crate) fn measured<'a>(rows: impl IntoIterator<Item = &'a Row>) -> BTreeSet<Metric> {
+    let runs = rows.into_iter().flat_map(|row| &row.runs);
+    runs.flat_map(|run| run.values.iter().map(|(column, _)| column.metric)).collect()
 }
 
 impl Group {
@@ -262,8 +281,8 @@ impl Results {
         Some(&self.rows[index])
     }
 
-    /// Positions in [`columns`] of what the experiment wants to be shown; empty: no wish.
-    pub fn shown(&self) -> &[usize] {
+    /// What the experiment wants to be shown; empty: no wish.
+    pub fn shown(&self) -> &[Column] {
         &self.shown
     }
 

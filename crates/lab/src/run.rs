@@ -171,7 +171,7 @@ impl Plan {
         let mut runs = vec![run(metrics)];
         let vms = &self.groups[group].vms;
         for kind in 0..vms.names().count() {
-            let mut of_kind = Metrics::default();
+            let mut of_kind = Metrics::from_zero();
             let machines = metrics.vms.iter().enumerate();
             machines
                 .filter(|&(number, _)| vms.kind_of(number) == kind)

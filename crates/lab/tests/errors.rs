@@ -72,6 +72,11 @@ fn file_cases() -> Vec<(&'static str, String)> {
         ("duration", format!("duration = 0\n{}", with(""))),
         ("report", with("[report]\ncolumns = [\"waiting_time_ns_avg\"]")),
         ("report without stat", with("[report]\ncolumns = [\"waiting_time_ns\"]")),
+        ("a count that none keeps", with("[report]\ncolumns = [\"policy.switches\"]")),
+        (
+            "a count of another name",
+            with("[report]\ncolumns = [\"policy.switch\"]").replace("\"fcfs\"", "\"sedf\""),
+        ),
         ("scenario twice", with("[[scenario]]\nname = \"a\"\n[[scenario]]\nname = \"a\"")),
         (
             "policy of a scenario",

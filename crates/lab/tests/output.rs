@@ -171,9 +171,9 @@ fn parquet_reads_back() {
         assert_eq!(field("workload.0.load"), &Field::Double(axes[0].parse().unwrap()));
         assert_eq!(field("workload.0.tasks"), &Field::Long(axes[1].parse().unwrap()));
         assert_eq!(field("machine.tick"), &text("1ms"));
-        for (index, column) in columns().iter().enumerate() {
-            let expected = run.value(index).map_or(Field::Null, Field::Double);
-            assert_eq!(field(column.name()), &expected, "{column}");
+        for column in columns() {
+            let expected = run.value(*column).map_or(Field::Null, Field::Double);
+            assert_eq!(field(&column.to_string()), &expected, "{column}");
         }
     }
 }

@@ -32,8 +32,10 @@ fn rows(results: &Results) -> Vec<String> {
         let policy = &results.policies[row.policy].label;
         let mut text = format!("{policy} {}", results.groups[row.group].title());
         for run in &row.runs {
-            let values: Vec<u64> = (0..anysched_lab::columns().len())
-                .map(|column| run.value(column).map_or(0, f64::to_bits))
+            let values: Vec<(String, u64)> = run
+                .values()
+                .iter()
+                .map(|(column, value)| (column.to_string(), value.to_bits()))
                 .collect();
             text += &format!(" {} {values:?}", run.seed);
         }
@@ -583,6 +585,34 @@ fn sizes_of_arceos_tests_are_numbers_or_lists() {
     assert_eq!(one, (Some(1.0), [Some(22.0), None, None]));
 }
 
+/// Seven tasks that finish: what each tells is a column, and there are no others.
+#[test]
+fn columns_of_benchmarks_are_where_they_ran() {
+    let results = run("question = \"?\"\npolicy = \"fcfs\"\n[machine]\ncpus = 1\n\
+         [[scenario]]\nname = \"a\"\n[[scenario.workload]]\nkind = \"arceos-test\"\n\
+         case = \"yield\"\nthreads = 7\ngroups = 1\niterations = 10\n\
+         [[scenario]]\nname = \"b\"\n[[scenario.workload]]\nkind = \"cyclictest\"\nthreads = 1\n\
+         loops = 3\n");
+    let names = |row: usize| -> Vec<String> {
+        results.rows[row].metrics().iter().map(|(metric, ..)| metric.to_string()).collect()
+    };
+    let (tasks, latency) = (names(0), names(1));
+    for (name, of_tasks, of_latency) in [
+        ("dispatches", true, true),
+        ("finish_6_ns", true, false),
+        ("finish_7_ns", false, false),
+        ("leave_time_ns", true, false),
+        ("benchmark_latency_ns", false, true),
+        ("interbench_sd_ns", false, false),
+        ("deadlines_met_percent", false, false),
+    ] {
+        let found = [&tasks, &latency].map(|names| names.iter().any(|known| known == name));
+        assert_eq!(found, [of_tasks, of_latency], "{name}");
+    }
+    let csv = anysched_lab::output::csv(&results);
+    assert!(csv.contains(",finish_6_ns_mean,") && !csv.contains("interbench"), "{csv}");
+}
+
 #[test]
 fn what_benchmarks_measure_is_in_columns() {
     let results = run("question = \"?\"\npolicy = \"fcfs\"\n[machine]\ncpus = 2\n\
@@ -618,7 +648,7 @@ fn the_first_runs_can_be_had_whole() {
     let cancel = std::sync::atomic::AtomicBool::new(false);
     let options = RunOptions { host: &Simulator, jobs: 2, cancel: &cancel, progress: &|_| {} };
     let tasks: Vec<u64> =
-        plan.measure(&options).unwrap().iter().map(|metrics| metrics.tasks).collect();
+        plan.measure(&options).unwrap().iter().filter_map(|metrics| metrics.tasks.get()).collect();
     assert_eq!(tasks, [3, 3, 4, 4]);
     cancel.store(true, std::sync::atomic::Ordering::Relaxed);
     assert!(plan.measure(&options).unwrap().is_empty());

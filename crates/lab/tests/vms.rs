@@ -2,7 +2,7 @@
 
 use anysched_core::TaskId;
 use anysched_host::Watch;
-use anysched_lab::{Experiment, Plan, Results, Row, RunOptions, columns, output};
+use anysched_lab::{Column, Experiment, Plan, Results, Row, RunOptions, output};
 use anysched_sim::Simulator;
 use anysched_trace::{Event, Sink, TaskInfo};
 use std::path::Path;
@@ -70,6 +70,21 @@ fn of_groups(results: &Results, metric: &str) -> Vec<(String, Option<f64>)> {
 
 fn named(pairs: &[(&str, f64)]) -> Vec<(String, Option<f64>)> {
     pairs.iter().map(|&(name, value)| (name.to_string(), Some(value))).collect()
+}
+
+/// The host counts in time slices of its own, the two machines of a kind in theirs.
+#[test]
+fn what_policies_count_is_in_the_rows_of_their_machines() {
+    let text = "question = \"?\"\npolicy = \"vfair\"\n[machine]\ncpus = 1\n[[vm]]\nname = \"a\"\n\
+                policy = \"credit\"\nvcpus = 2\ncount = 2\n[[vm.workload]]\nkind = \"batch\"\n\
+                tasks = 2\nservice = \"5ms\"\n[report]\ncolumns = [\"policy.boost_ns\"]\n";
+    let results = run(text);
+    let counted = |row: usize| -> Vec<String> {
+        let metrics = results.rows[row].metrics();
+        let names = metrics.iter().map(|(metric, ..)| metric.to_string());
+        names.filter(|name| name.starts_with("policy.") && !name.ends_with("_cv")).collect()
+    };
+    assert_eq!([counted(0), counted(1)], [["policy.switch_cost_ns"], ["policy.boost_ns"]]);
 }
 
 #[test]
@@ -163,9 +178,9 @@ fn values_are_set_from_outside() {
 }
 
 /// The values of all runs of a row, to the bit.
-fn bits(row: &Row) -> Vec<Vec<Option<u64>>> {
+fn bits(row: &Row) -> Vec<Vec<(Column, u64)>> {
     let values = |run: &anysched_lab::Run| {
-        (0..columns().len()).map(|column| run.value(column).map(f64::to_bits)).collect()
+        run.values().iter().map(|(column, value)| (*column, value.to_bits())).collect()
     };
     row.runs.iter().map(values).collect()
 }

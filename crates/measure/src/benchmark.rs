@@ -1,36 +1,93 @@
 //! What simulated benchmarks measure of themselves, as their reports need it.
 
-use crate::metrics::Summary;
+use crate::summary::Summary;
+use crate::table::{Kind, MetricInfo, Scope, metrics};
 use anysched_core::Span;
 use anysched_workload::Measured;
 
-/// What the simulated benchmarks of a run have measured; nothing, if there was none.
-#[derive(Clone, Debug, Default)]
-pub struct Benchmark {
-    /// Latencies as the benchmark defines them, of all its threads.
-    pub latency: Summary,
-    /// From the end of a sleep to the first instruction after it.
-    pub wakeup: Summary,
-    /// From the beginning of a request to its end.
-    pub request: Summary,
-    /// Requests of a second, per second.
-    pub rate: Summary,
-    /// Deadlines that were met.
-    pub deadlines_met: u64,
-    /// Deadlines that were missed.
-    pub deadlines_missed: u64,
-    /// Work that was done, in the benchmark's unit.
-    pub work_done: u64,
-    /// Work that was left out or late.
-    pub work_missed: u64,
-    /// How long the whole of it took; of several benchmarks, the longest. 0: none has said it.
-    pub elapsed: Span,
-    /// The latencies of each thread.
-    pub threads: Vec<ThreadLatency>,
-    /// From the first instruction of a task to the end of its work.
-    pub leave_time: Summary,
-    /// What became of each task that says so, in the order in which they are created.
-    pub tasks: Vec<TaskProgress>,
+metrics! {
+    /// What the benchmarks of a run measured of themselves. There is data only where one ran.
+    Benchmark as BENCHMARK_METRICS;
+
+    distributions {
+        latency of Tasks => "benchmark_latency_ns", "ns",
+            "Latencies of all threads as the benchmark defines them (interbench, cyclictest, \
+             schbench).";
+        wakeup of Tasks => "benchmark_wakeup_ns", "ns",
+            "From the end of a sleep to the first instruction after it (interbench).";
+        request of Tasks => "benchmark_request_ns", "ns",
+            "From the beginning of a request to its end (schbench).";
+        leave_time of Tasks => "leave_time_ns", "ns",
+            "From the first instruction of a task to the end of its work (arceos-test).";
+    }
+
+    numbers {
+        { |b| (b.work_done + b.work_missed > 0).then(|| b.interbench_sd()) }
+            => "interbench_sd_ns", "ns",
+            "What Interbench 0.31 prints as the standard deviation of latencies (interbench).";
+        { Benchmark::deadlines_met_percent } => "deadlines_met_percent", "%",
+            "Deadlines met, of those met and missed (interbench).";
+        { Benchmark::desired_cpu_percent } => "desired_cpu_percent", "%",
+            "Work done, of that done and missed (interbench).";
+        { Benchmark::requests_per_s } => "benchmark_requests_per_s", "/s",
+            "Requests by the time that the benchmark took (schbench).";
+        { |b| b.elapsed.map(|span| span.0 as f64) } => "benchmark_time_ns", "ns",
+            "How long the whole benchmark took (hackbench, schbench).";
+        { Benchmark::groups_jain } => "groups_jain", "1",
+            "Jain's index of the groups of work that tasks had done when they were counted \
+             (arceos-test).";
+        { Benchmark::groups_time_jain } => "groups_time_jain", "1",
+            "Jain's index of the CPU time of these groups (arceos-test).";
+    }
+
+    inputs {}
+
+    kept {
+        rate: Summary [Tasks by Summary::merge], "Requests of a second, per second.";
+        deadlines_met: u64 [Tasks by |sum, more| *sum += more], "Deadlines that were met.";
+        deadlines_missed: u64 [Tasks by |sum, more| *sum += more], "Deadlines that were missed.";
+        work_done: u64 [Tasks by |sum, more| *sum += more],
+            "Work that was done, in the benchmark's unit.";
+        work_missed: u64 [Tasks by |sum, more| *sum += more], "Work that was left out or late.";
+        elapsed: Option<Span> [Tasks by |longest, other| *longest = (*longest).max(*other)],
+            "How long the whole of it took; of several benchmarks, the longest.";
+        threads: Vec<ThreadLatency> [Tasks by |all, others| {
+            merge_each(all, others, ThreadLatency::merge);
+        }], "The latencies of each thread.";
+        tasks: Vec<TaskProgress> [Tasks by |all, others| {
+            merge_each(all, others, TaskProgress::merge);
+        }], "What became of each task that says so, in the order in which they are created.";
+    }
+}
+
+/// The metrics that each task of `arceos-test` has; `N` is its number in the order of creation.
+pub static TASK_METRICS: &[MetricInfo] = &[
+    MetricInfo {
+        name: "finish_N_ns",
+        unit: "ns",
+        what: "From the creation of task N to the end of its work (arceos-test).",
+        kind: Kind::Derived,
+    },
+    MetricInfo {
+        name: "leave_N_ns",
+        unit: "ns",
+        what: "From the first instruction of task N to the end of its work (arceos-test).",
+        kind: Kind::Derived,
+    },
+    MetricInfo {
+        name: "groups_N",
+        unit: "1",
+        what: "Groups of work that task N had done when they were counted (arceos-test).",
+        kind: Kind::Derived,
+    },
+];
+
+/// Adds items to those at the same position.
+fn merge_each<T: Clone + Default>(all: &mut Vec<T>, others: &[T], merge: fn(&mut T, &T)) {
+    if all.len() < others.len() {
+        all.resize(others.len(), T::default());
+    }
+    all.iter_mut().zip(others).for_each(|(one, other)| merge(one, other));
 }
 
 /// How far a task came.
@@ -121,7 +178,7 @@ impl Benchmark {
                 self.work_done += u64::from(done);
                 self.work_missed += u64::from(missed);
             }
-            Measured::Elapsed(time) => self.elapsed = self.elapsed.max(time),
+            Measured::Elapsed(time) => self.elapsed = self.elapsed.max(Some(time)),
             Measured::Finished { thread, time } => self.task(thread).finished = Some(time),
             Measured::Left { thread, time } => {
                 self.leave_time.record(time.0);
@@ -143,32 +200,11 @@ impl Benchmark {
 
     /// Adds what the benchmarks on another machine have measured.
     pub fn merge(&mut self, other: &Benchmark) {
-        self.latency.merge(&other.latency);
-        self.wakeup.merge(&other.wakeup);
-        self.request.merge(&other.request);
-        self.rate.merge(&other.rate);
-        self.deadlines_met += other.deadlines_met;
-        self.deadlines_missed += other.deadlines_missed;
-        self.work_done += other.work_done;
-        self.work_missed += other.work_missed;
-        self.elapsed = self.elapsed.max(other.elapsed);
-        if self.threads.len() < other.threads.len() {
-            self.threads.resize(other.threads.len(), ThreadLatency::default());
-        }
-        for (mine, theirs) in self.threads.iter_mut().zip(&other.threads) {
-            mine.merge(theirs);
-        }
-        self.leave_time.merge(&other.leave_time);
-        if self.tasks.len() < other.tasks.len() {
-            self.tasks.resize(other.tasks.len(), TaskProgress::default());
-        }
-        for (mine, theirs) in self.tasks.iter_mut().zip(&other.tasks) {
-            mine.merge(theirs);
-        }
+        self.merge_those(other, &[Scope::Tasks]);
     }
 
-    /// Jain's index of what `value` is of the tasks that were counted; NaN if none was.
-    fn jain(&self, value: impl Fn((u32, Span)) -> f64) -> f64 {
+    /// Jain's index of what `value` is of the tasks that were counted, if it is not 0 for all.
+    fn jain(&self, value: impl Fn((u32, Span)) -> f64) -> Option<f64> {
         let counted = self.tasks.iter().filter_map(|task| task.counted);
         let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
         for value in counted.map(value) {
@@ -176,43 +212,27 @@ impl Benchmark {
             sum += value;
             squares += value * value;
         }
-        sum * sum / (n * squares)
+        (squares > 0.0).then(|| sum * sum / (n * squares))
     }
 
-    /// Jain's index of the groups that tasks had done when they were counted; NaN if none was.
-    pub fn groups_jain(&self) -> f64 {
+    /// Jain's index of the groups that tasks had done when they were counted, if there were any.
+    pub fn groups_jain(&self) -> Option<f64> {
         self.jain(|(groups, _)| f64::from(groups))
     }
 
-    /// Jain's index of the CPU time of these groups; NaN if none was counted.
-    pub fn groups_time_jain(&self) -> f64 {
+    /// Jain's index of the CPU time of these groups, if there was any.
+    pub fn groups_time_jain(&self) -> Option<f64> {
         self.jain(|(_, work)| work.0 as f64)
     }
 
-    /// What there is of the first five tasks, by column name; NaN where there is nothing.
-    pub(crate) fn of_tasks(&self) -> [(&'static str, f64); 15] {
-        let task = |number: usize| self.tasks.get(number).copied().unwrap_or_default();
-        let span = |span: Option<Span>| span.map_or(f64::NAN, |span| span.0 as f64);
-        let finish = |number| span(task(number).finished);
-        let leave = |number| span(task(number).left);
-        let groups = |number| task(number).counted.map_or(f64::NAN, |(groups, _)| groups.into());
-        [
-            ("finish_0_ns", finish(0)),
-            ("finish_1_ns", finish(1)),
-            ("finish_2_ns", finish(2)),
-            ("finish_3_ns", finish(3)),
-            ("finish_4_ns", finish(4)),
-            ("leave_0_ns", leave(0)),
-            ("leave_1_ns", leave(1)),
-            ("leave_2_ns", leave(2)),
-            ("leave_3_ns", leave(3)),
-            ("leave_4_ns", leave(4)),
-            ("groups_0", groups(0)),
-            ("groups_1", groups(1)),
-            ("groups_2", groups(2)),
-            ("groups_3", groups(3)),
-            ("groups_4", groups(4)),
-        ]
+    /// What there is of the metric at this position of [`TASK_METRICS`], by task.
+    pub(crate) fn of_tasks(&self, metric: usize) -> impl Iterator<Item = (usize, f64)> {
+        let value = move |task: &TaskProgress| match metric {
+            0 => task.finished.map(|span| span.0 as f64),
+            1 => task.left.map(|span| span.0 as f64),
+            _ => task.counted.map(|(groups, _)| f64::from(groups)),
+        };
+        self.tasks.iter().map(value).enumerate().filter_map(|(task, value)| Some((task, value?)))
     }
 
     /// What Interbench 0.31 prints as the standard deviation of the latencies, in ns: instead of
@@ -228,32 +248,25 @@ impl Benchmark {
         libm::sqrt((squares - mean * mean / n) / (n - 1.0))
     }
 
-    /// Deadlines met, of those met and missed; NaN if there were none.
-    pub fn deadlines_met_percent(&self) -> f64 {
+    /// Deadlines met, of those met and missed, if there were any.
+    pub fn deadlines_met_percent(&self) -> Option<f64> {
         percent(self.deadlines_met, self.deadlines_missed)
     }
 
-    /// Work done, of that done and missed: Interbench's "desired CPU"; NaN if there was none.
-    pub fn desired_cpu_percent(&self) -> f64 {
+    /// Work done, of that done and missed, if there was any: Interbench's "desired CPU".
+    pub fn desired_cpu_percent(&self) -> Option<f64> {
         percent(self.work_done, self.work_missed)
     }
 
-    /// Requests by the time that the benchmark took; NaN if there were none.
-    pub fn requests_per_s(&self) -> f64 {
-        match self.request.count() {
-            0 => f64::NAN,
-            requests => requests as f64 * 1e9 / self.elapsed.0 as f64,
-        }
-    }
-
-    /// How long the benchmark took in ns; NaN if none has said it.
-    pub(crate) fn time(&self) -> f64 {
-        if self.elapsed == Span::ZERO { f64::NAN } else { self.elapsed.0 as f64 }
+    /// Requests by the time that the benchmark took, if both are known.
+    pub fn requests_per_s(&self) -> Option<f64> {
+        let requests = Some(self.request.count()).filter(|requests| *requests > 0)?;
+        Some(requests as f64 * 1e9 / self.elapsed?.0 as f64)
     }
 }
 
-fn percent(part: u64, rest: u64) -> f64 {
-    100.0 * part as f64 / (part + rest) as f64
+fn percent(part: u64, rest: u64) -> Option<f64> {
+    (part + rest > 0).then(|| 100.0 * part as f64 / (part + rest) as f64)
 }
 
 #[cfg(test)]
@@ -297,15 +310,14 @@ mod tests {
     #[test]
     fn parts_are_of_what_was_wanted() {
         let mut benchmark = Benchmark::default();
-        assert!(benchmark.deadlines_met_percent().is_nan());
-        assert!(benchmark.requests_per_s().is_nan() && benchmark.time().is_nan());
+        assert_eq!((benchmark.deadlines_met_percent(), benchmark.requests_per_s()), (None, None));
         benchmark.record(Measured::Deadlines { met: 1, missed: 0 });
         benchmark.record(Measured::Deadlines { met: 0, missed: 3 });
         benchmark.record(Measured::Work { done: 4, missed: 1 });
         benchmark.record(Measured::Request(Span(9)));
         benchmark.record(Measured::Elapsed(Span::from_ms(500)));
-        assert_eq!(benchmark.deadlines_met_percent(), 25.0);
-        assert_eq!(benchmark.desired_cpu_percent(), 80.0);
-        assert_eq!(benchmark.requests_per_s(), 2.0);
+        assert_eq!(benchmark.deadlines_met_percent(), Some(25.0));
+        assert_eq!(benchmark.desired_cpu_percent(), Some(80.0));
+        assert_eq!(benchmark.requests_per_s(), Some(2.0));
     }
 }

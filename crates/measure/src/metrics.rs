@@ -1,290 +1,106 @@
-//! What a run is judged by.
+//! The table of what every run is judged by.
 
 use crate::benchmark::Benchmark;
+use crate::table::{Scope, metrics};
+use crate::total::Total;
 use anysched_core::registry::Settings;
 use anysched_core::{DomainId, Span, Time};
 
-/// Samples up to this number are kept and their percentiles are exact.
-pub const EXACT_SAMPLES: usize = 1 << 16;
+metrics! {
+    /// What was measured in a run. The default is that nothing was; a host sets what it measures.
+    ///
+    /// Times are in ns; `slowdown` and `fairness` are recorded in millionths.
+    Metrics as METRICS;
 
-/// Mantissa bits of a histogram bucket: above [`EXACT_SAMPLES`], percentiles are rounded down by
-/// less than 1 part in 256.
-const MANTISSA: u32 = 8;
-
-/// Count, mean, standard deviation, extremes and percentiles of a stream of numbers, in bounded
-/// memory. Mean and extremes are exact; so are percentiles up to [`EXACT_SAMPLES`] samples.
-#[derive(Clone, Debug, Default)]
-pub struct Summary {
-    /// Numbers not yet in the fields below; all of them, up to [`EXACT_SAMPLES`].
-    samples: Vec<u64>,
-    /// How many samples are kept before they are folded.
-    keep: usize,
-    folded: Folded,
-}
-
-/// Numbers of which only what is needed is kept.
-#[derive(Clone, Debug, Default)]
-struct Folded {
-    count: u64,
-    sum: u128,
-    /// Σ (x − first)², which loses less to cancellation than Σ x².
-    squares: f64,
-    first: u64,
-    min: u64,
-    max: u64,
-    histogram: Vec<u64>,
-}
-
-/// How many samples are folded at a time after the first [`EXACT_SAMPLES`]: recording one is then
-/// a store, and the rest of the work runs over an array that stays in the first-level cache.
-const BATCH: usize = 1024;
-
-impl Folded {
-    fn add(&mut self, values: &[u64]) {
-        let Some(&first) = values.first() else { return };
-        if self.count == 0 {
-            (self.first, self.min, self.max) = (first, first, first);
-        }
-        self.count += values.len() as u64;
-        for &value in values {
-            self.sum += u128::from(value);
-            // Of the difference, which is signed: a CPU converts that at once, and it loses less.
-            let distance = value.wrapping_sub(self.first) as i64 as f64;
-            self.squares += distance * distance;
-            self.min = self.min.min(value);
-            self.max = self.max.max(value);
-        }
+    distributions {
+        turnaround of Tasks => "turnaround_ns", "ns",
+            "Completion − arrival, per task that exited.";
+        response_time of Tasks => "response_time_ns", "ns",
+            "First run − arrival, per task that exited.";
+        waiting_time of Tasks => "waiting_time_ns", "ns",
+            "Turnaround − service − time blocked, per task that exited.";
+        slowdown of Tasks * 1e-6 => "slowdown", "1",
+            "Turnaround ÷ service, per task that exited and had any service.";
+        wakeup_latency of Tasks => "wakeup_latency_ns", "ns",
+            "Run − wake, per wake-up.";
+        runqueue_wait of Tasks => "runqueue_wait_ns", "ns",
+            "Run − ready, per dispatch: after wake-ups, first runs and preemptions.";
+        job_response_time of Tasks => "job_response_time_ns", "ns",
+            "Completion − release, per job of tasks that have jobs.";
+        tardiness of Tasks => "tardiness_ns", "ns",
+            "Completion − deadline where positive, else 0, per job with a deadline that is done or \
+             already late when the run ends.";
+        round_trip of Tasks => "round_trip_ns", "ns",
+            "Answered − sent, per message that was answered.";
+        vcpu_wait of Tasks => "vcpu_wait_ns", "ns",
+            "Run − ready of virtual CPUs, per dispatch: of this machine's, or of all in it.";
+        fairness of Machine * 1e-6 => "fairness", "1",
+            "Jain's index of CPU time by weight over the domains that wanted all of their CPUs all \
+             the time, per second in which there were two or more.";
     }
 
-    fn merge(&mut self, other: &Folded) {
-        if self.count == 0 {
-            self.clone_from(other);
-            return;
-        }
-        // Σ (x − a)² = Σ (x − b)² + 2 (b − a) Σ (x − b) + n (b − a)²
-        let shift = other.first as f64 - self.first as f64;
-        let n = other.count as f64;
-        let around_other = other.sum as f64 - n * other.first as f64;
-        self.squares += other.squares + shift * (2.0 * around_other + n * shift);
-        self.count += other.count;
-        self.sum += other.sum;
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
-        for (mine, theirs) in self.histogram.iter_mut().zip(&other.histogram) {
-            *mine += theirs;
-        }
+    numbers {
+        { |m| m.makespan().map(|span| span.0 as f64) } => "makespan_ns", "ns",
+            "Last completion − first arrival.";
+        { |m| ratio(m.deadline_misses.get()?, m.tardiness.count()) }
+            => "deadline_miss_ratio", "1",
+            "Jobs not done by their deadline, of those that tardiness is known of.";
+        dispatches: Total<u64> [Machine] => "dispatches", "1",
+            "Picks that gave a CPU a task.";
+        context_switches: Total<u64> [Machine] => "context_switches", "1",
+            "Dispatches of another task than the CPU ran before.";
+        preemptions: Total<u64> [Machine] => "preemptions", "1",
+            "Times a task was taken off because the policy asked for it.";
+        migrations: Total<u64> [Machine] => "migrations", "1",
+            "Dispatches on another CPU than the task ran on before.";
+        migrations_llc: Total<u64> [Machine] => "migrations_llc", "1",
+            "Migrations to another last-level cache.";
+        migrations_node: Total<u64> [Machine] => "migrations_node", "1",
+            "Migrations to another NUMA node.";
+        tasks: Total<u64> [Tasks] => "tasks", "1",
+            "Tasks that arrived.";
+        completed: Total<u64> [Tasks] => "completed", "1",
+            "Tasks that exited.";
+        unfinished: Total<u64> [Tasks] => "unfinished", "1",
+            "Tasks that were blocked, ready or running when the run ended.";
+        busy: Total<Span> [Machine] => "busy_ns", "ns",
+            "CPU time that tasks used, over all CPUs.";
+        overhead: Total<Span> [Machine] => "overhead_ns", "ns",
+            "CPU time that scheduling cost, over all CPUs.";
+        spun: Total<Span> [Tasks] => "spun_ns", "ns",
+            "CPU time that tasks used waiting for spin locks, which is part of the busy time.";
+        { |m| m.stolen_from_all().map(|span| span.0 as f64) } => "stolen_ns", "ns",
+            "Time for which virtual CPUs wanted to run but were not let: of this machine, and of \
+             all in it.";
+        { |m| ratio(m.busy.get()?.0, m.capacity()?.0) } => "utilisation", "1",
+            "Busy time of the time that CPUs were in use for, stolen time included.";
+        { |m| Some(m.completed.get()? as f64 * 1e9 / m.makespan()?.0 as f64) }
+            => "throughput_per_s", "/s",
+            "Tasks that exited, by makespan.";
     }
 
-    fn add_to_histogram(&mut self, values: &[u64]) {
-        self.histogram.resize(bucket(u64::MAX) + 1, 0);
-        for &value in values {
-            self.histogram[bucket(value)] += 1;
-        }
-    }
-}
-
-impl Summary {
-    /// Adds one number.
-    #[inline]
-    pub fn record(&mut self, value: u64) {
-        if self.samples.len() >= self.keep {
-            self.make_room();
-        }
-        self.samples.push(value);
+    inputs {
+        deadline_misses: Total<u64> [Tasks], "Jobs not done by their deadline.";
+        events: Total<u64> [Tasks], "Events that the simulator processed.";
+        idle: Total<Span> [Machine], "CPU time that nobody used while CPUs were in use.";
+        stolen: Total<Span> [Machine],
+            "Time for which the CPUs of this machine wanted to run, but the host did not let them.";
     }
 
-    /// Adds all numbers of `other`.
-    pub fn merge(&mut self, other: &Summary) {
-        if other.folded.count > 0 {
-            self.fold();
-            self.folded.merge(&other.folded);
-        }
-        for &value in &other.samples {
-            self.record(value);
-        }
+    kept {
+        benchmark: Benchmark [Tasks by Benchmark::merge],
+            "What benchmarks measured of themselves.";
+        policy: Vec<(&'static str, u64)> [Machine by |all, more| all.extend_from_slice(more)],
+            "What the policy counted of itself (see [`anysched_core::Scheduler::tally`]).";
+        vms: Vec<VmMetrics> [Machine by |all, more| all.extend_from_slice(more)],
+            "The virtual machines, in the order in which they were given.";
+        first_arrival: Option<Time> [Tasks by |first, other| {
+            *first = first.iter().chain(other.iter()).min().copied();
+        }],
+            "First arrival, if a task has arrived.";
+        last_completion: Time [Tasks by |last, other| *last = (*last).max(*other)],
+            "The last time at which a task stopped running; of no meaning before the first arrival.";
     }
-
-    #[cold]
-    fn make_room(&mut self) {
-        if self.keep < EXACT_SAMPLES && self.folded.count == 0 {
-            self.keep = (self.keep * 2).max(64);
-            return;
-        }
-        self.fold();
-    }
-
-    fn fold(&mut self) {
-        self.folded.add(&self.samples);
-        self.folded.add_to_histogram(&self.samples);
-        self.samples.clear();
-        self.samples.shrink_to(BATCH);
-        self.keep = BATCH;
-    }
-
-    /// The moments of all numbers so far, without the histogram.
-    fn all(&self) -> Folded {
-        let Folded { count, sum, squares, first, min, max, .. } = self.folded;
-        let mut all = Folded { count, sum, squares, first, min, max, histogram: Vec::new() };
-        all.add(&self.samples);
-        all
-    }
-
-    /// How many numbers there were.
-    pub fn count(&self) -> u64 {
-        self.folded.count + self.samples.len() as u64
-    }
-
-    /// Their sum.
-    pub fn sum(&self) -> u128 {
-        self.all().sum
-    }
-
-    /// Their mean; NaN if there were none.
-    pub fn mean(&self) -> f64 {
-        self.sum() as f64 / self.count() as f64
-    }
-
-    /// Their standard deviation with n − 1; 0 for a single number, NaN for none.
-    pub fn sd(&self) -> f64 {
-        let all = self.all();
-        if all.count < 2 {
-            return if all.count == 1 { 0.0 } else { f64::NAN };
-        }
-        let n = all.count as f64;
-        let shift = all.sum as f64 / n - all.first as f64;
-        libm::sqrt(((all.squares - n * shift * shift) / (n - 1.0)).max(0.0))
-    }
-
-    /// The smallest, if there is one.
-    pub fn min(&self) -> Option<u64> {
-        (self.count() > 0).then(|| self.all().min)
-    }
-
-    /// The largest, if there is one.
-    pub fn max(&self) -> Option<u64> {
-        (self.count() > 0).then(|| self.all().max)
-    }
-
-    /// How many numbers are at most `value`. Above [`EXACT_SAMPLES`], numbers are taken for the
-    /// lower bound of their bucket, as by [`Summary::percentiles`].
-    pub fn count_up_to(&self, value: u64) -> u64 {
-        let samples = self.samples.iter().filter(|&&sample| sample <= value).count() as u64;
-        let folded = self.folded.histogram.iter().take(bucket(value) + 1).sum::<u64>();
-        samples + folded
-    }
-
-    /// The nearest-rank percentiles `percents` (each in `0 < p <= 100`), if there is a number.
-    pub fn percentiles<const N: usize>(&self, percents: [f64; N]) -> Option<[u64; N]> {
-        let count = self.count();
-        if count == 0 {
-            return None;
-        }
-        let rank =
-            |percent: f64| (libm::ceil(percent / 100.0 * count as f64) as u64).clamp(1, count);
-        if self.folded.count == 0 {
-            let mut sorted = self.samples.clone();
-            sorted.sort_unstable();
-            return Some(percents.map(|percent| sorted[rank(percent) as usize - 1]));
-        }
-        let mut all = self.folded.clone();
-        all.add(&self.samples);
-        all.add_to_histogram(&self.samples);
-        Some(percents.map(|percent| {
-            let mut left = rank(percent);
-            let found = all.histogram.iter().position(|&count| {
-                let here = count >= left;
-                left = left.saturating_sub(count);
-                here
-            });
-            found.map_or(all.max, lowest_of).clamp(all.min, all.max)
-        }))
-    }
-}
-
-/// The bucket of `value`: exact below 2^9, then 256 buckets per power of two.
-#[inline]
-fn bucket(value: u64) -> usize {
-    let exponent = (63 - (value | 1).leading_zeros()).saturating_sub(MANTISSA);
-    ((exponent as usize) << MANTISSA) + (value >> exponent) as usize
-}
-
-/// The smallest value of a bucket.
-fn lowest_of(bucket: usize) -> u64 {
-    let exponent = (bucket >> MANTISSA).saturating_sub(1);
-    ((bucket - (exponent << MANTISSA)) as u64) << exponent
-}
-
-/// Everything that is measured in a run. Times are in ns, the terms are those of the
-/// architecture document.
-#[derive(Clone, Debug, Default)]
-pub struct Metrics {
-    /// Completion − arrival, per task that exited.
-    pub turnaround: Summary,
-    /// First run − arrival, per task that exited.
-    pub response_time: Summary,
-    /// Turnaround − service − time blocked, per task that exited.
-    pub waiting_time: Summary,
-    /// Turnaround ÷ service in millionths, per task that exited and had any service.
-    pub slowdown: Summary,
-    /// Run − wake, per wake-up.
-    pub wakeup_latency: Summary,
-    /// Run − ready, per dispatch: after wake-ups, first runs and preemptions. While a run goes
-    /// on, those after wake-ups are only in `wakeup_latency`.
-    pub runqueue_wait: Summary,
-    /// Completion − release, per job of tasks that have jobs.
-    pub job_response_time: Summary,
-    /// Completion − deadline where positive, else 0, per job with a deadline. Jobs that are open
-    /// when the run ends count if they are late by then, by as much as they are.
-    pub tardiness: Summary,
-    /// Answered − sent, per message that was answered.
-    pub round_trip: Summary,
-    /// Ready − run of the CPUs of virtual machines, per dispatch: of this one, or of all in it.
-    pub vcpu_wait: Summary,
-    /// Jain's index over the domains that wanted all of their CPUs all the time, of CPU time by
-    /// weight, in millionths: per second in which there were two or more.
-    pub fairness: Summary,
-    /// What simulated benchmarks measured of themselves.
-    pub benchmark: Benchmark,
-    /// Jobs not done by their deadline.
-    pub deadline_misses: u64,
-    /// Picks that gave a CPU a task.
-    pub dispatches: u64,
-    /// Dispatches of another task than the CPU ran before.
-    pub context_switches: u64,
-    /// Times a task was taken off because the policy asked for it.
-    pub preemptions: u64,
-    /// Dispatches on another CPU than the task ran on before.
-    pub migrations: u64,
-    /// Those of them that left the last-level cache.
-    pub migrations_llc: u64,
-    /// Those of them that left the NUMA node.
-    pub migrations_node: u64,
-    /// Tasks that arrived.
-    pub tasks: u64,
-    /// Tasks that exited.
-    pub completed: u64,
-    /// Tasks that were blocked, ready or running when the run ended.
-    pub unfinished: u64,
-    /// Events that the simulator processed.
-    pub events: u64,
-    /// CPU time that tasks used, over all CPUs.
-    pub busy: Span,
-    /// CPU time that scheduling cost, over all CPUs.
-    pub overhead: Span,
-    /// CPU time that nobody used while CPUs were in use.
-    pub idle: Span,
-    /// CPU time that tasks used waiting for spin locks; part of `busy`.
-    pub spun: Span,
-    /// Time for which the CPUs of this machine wanted to run, but the host did not let them.
-    pub stolen: Span,
-    /// What the policy counted of itself (see [`anysched_core::Scheduler::tally`]).
-    pub policy: Vec<(&'static str, u64)>,
-    /// The virtual machines, in the order in which they were given.
-    pub vms: Vec<VmMetrics>,
-    /// First arrival.
-    pub first_arrival: Option<Time>,
-    /// The last time at which a task stopped running.
-    pub last_completion: Time,
 }
 
 /// What a virtual machine got.
@@ -301,74 +117,30 @@ pub struct VmMetrics {
     pub learned: Settings,
 }
 
+fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
 impl Metrics {
-    /// Last completion − first arrival.
-    pub fn makespan(&self) -> Span {
-        self.last_completion.since(self.first_arrival.unwrap_or(self.last_completion))
+    /// Of a host that measures everything, before anything has happened: all counts and times are
+    /// known to be 0.
+    pub fn from_zero() -> Metrics {
+        Metrics::zero()
     }
 
-    /// What the policy has counted under `name`.
-    fn counted(&self, name: &str) -> Option<u64> {
-        let mut counts = self.policy.iter().filter(|(of, _)| *of == name).map(|(_, n)| *n);
-        let first = counts.next()?;
-        Some(counts.fold(first, |sum, n| sum + n))
+    /// Last completion − first arrival; `None` if no task has arrived.
+    pub fn makespan(&self) -> Option<Span> {
+        Some(self.last_completion.since(self.first_arrival?))
     }
 
-    /// The coefficient of variation over CPUs of what the policy has counted under `name`.
-    fn variation(&self, name: &str) -> f64 {
-        let mut each = Summary::default();
-        self.policy.iter().filter(|(of, _)| *of == name).for_each(|(_, n)| each.record(*n));
-        each.sd() / each.mean()
+    /// All the time of its CPUs, of which a virtual machine may not have got all.
+    fn capacity(&self) -> Option<Span> {
+        Some(self.busy.get()? + self.overhead.get()? + self.idle.get()? + self.stolen.get()?)
     }
 
     /// Adds what another machine did, as if the two were one.
     pub fn merge(&mut self, other: &Metrics) {
-        self.merge_tasks(other);
-        self.fairness.merge(&other.fairness);
-        for (mine, theirs) in [
-            (&mut self.dispatches, other.dispatches),
-            (&mut self.context_switches, other.context_switches),
-            (&mut self.preemptions, other.preemptions),
-            (&mut self.migrations, other.migrations),
-            (&mut self.migrations_llc, other.migrations_llc),
-            (&mut self.migrations_node, other.migrations_node),
-        ] {
-            *mine += theirs;
-        }
-        self.busy += other.busy;
-        self.overhead += other.overhead;
-        self.idle += other.idle;
-        self.stolen += other.stolen;
-        self.vms.extend_from_slice(&other.vms);
-    }
-
-    /// Adds what happened to the tasks of another machine.
-    pub fn merge_tasks(&mut self, other: &Metrics) {
-        for (mine, theirs) in [
-            (&mut self.turnaround, &other.turnaround),
-            (&mut self.response_time, &other.response_time),
-            (&mut self.waiting_time, &other.waiting_time),
-            (&mut self.slowdown, &other.slowdown),
-            (&mut self.wakeup_latency, &other.wakeup_latency),
-            (&mut self.runqueue_wait, &other.runqueue_wait),
-            (&mut self.job_response_time, &other.job_response_time),
-            (&mut self.tardiness, &other.tardiness),
-            (&mut self.round_trip, &other.round_trip),
-            (&mut self.vcpu_wait, &other.vcpu_wait),
-        ] {
-            mine.merge(theirs);
-        }
-        self.benchmark.merge(&other.benchmark);
-        self.deadline_misses += other.deadline_misses;
-        self.tasks += other.tasks;
-        self.completed += other.completed;
-        self.unfinished += other.unfinished;
-        self.spun += other.spun;
-        self.events += other.events;
-        if let Some(arrival) = other.first_arrival {
-            self.first_arrival = Some(self.first_arrival.map_or(arrival, |t| t.min(arrival)));
-        }
-        self.last_completion = self.last_completion.max(other.last_completion);
+        self.merge_those(other, &[Scope::Tasks, Scope::Machine]);
     }
 
     /// Adds what happened to tasks in virtual machines to what happened to tasks outside. What
@@ -376,150 +148,15 @@ impl Metrics {
     pub fn add_vms(&mut self) {
         let vms = std::mem::take(&mut self.vms);
         for VmMetrics { inside, .. } in &vms {
-            self.merge_tasks(inside);
+            self.merge_those(inside, &[Scope::Tasks]);
         }
         self.vms = vms;
     }
 
-    /// The time that was stolen from this machine, if it is virtual, and from those in it.
-    pub fn stolen_from_all(&self) -> Span {
-        let inside = self.vms.iter().map(|vm| vm.inside.stolen_from_all().0);
-        self.stolen + Span(inside.sum())
-    }
-
-    /// The measures that have a distribution, by column name, with the factor that turns what
-    /// was recorded into the column's unit.
-    pub fn distributions(&self) -> [(&'static str, &Summary, f64); 15] {
-        [
-            ("turnaround_ns", &self.turnaround, 1.0),
-            ("response_time_ns", &self.response_time, 1.0),
-            ("waiting_time_ns", &self.waiting_time, 1.0),
-            ("slowdown", &self.slowdown, 1e-6),
-            ("wakeup_latency_ns", &self.wakeup_latency, 1.0),
-            ("runqueue_wait_ns", &self.runqueue_wait, 1.0),
-            ("job_response_time_ns", &self.job_response_time, 1.0),
-            ("tardiness_ns", &self.tardiness, 1.0),
-            ("round_trip_ns", &self.round_trip, 1.0),
-            ("vcpu_wait_ns", &self.vcpu_wait, 1.0),
-            ("fairness", &self.fairness, 1e-6),
-            ("benchmark_latency_ns", &self.benchmark.latency, 1.0),
-            ("benchmark_wakeup_ns", &self.benchmark.wakeup, 1.0),
-            ("benchmark_request_ns", &self.benchmark.request, 1.0),
-            ("leave_time_ns", &self.benchmark.leave_time, 1.0),
-        ]
-    }
-
-    /// The measures that are one number a run, by column name.
-    pub fn numbers(&self) -> Vec<(&'static str, f64)> {
-        let ratio = |part: u64, whole: u64| part as f64 / whole as f64;
-        // All the time of its CPUs, of which a virtual machine may not have got all.
-        let capacity = self.busy.0 + self.overhead.0 + self.idle.0 + self.stolen.0;
-        let mut numbers = vec![
-            ("makespan_ns", self.makespan().0 as f64),
-            ("deadline_miss_ratio", ratio(self.deadline_misses, self.tardiness.count())),
-            ("dispatches", self.dispatches as f64),
-            ("context_switches", self.context_switches as f64),
-            ("preemptions", self.preemptions as f64),
-            ("migrations", self.migrations as f64),
-            ("migrations_llc", self.migrations_llc as f64),
-            ("migrations_node", self.migrations_node as f64),
-            ("tasks", self.tasks as f64),
-            ("completed", self.completed as f64),
-            ("unfinished", self.unfinished as f64),
-            ("busy_ns", self.busy.0 as f64),
-            ("overhead_ns", self.overhead.0 as f64),
-            ("policy_switches", self.counted("switches").map_or(f64::NAN, |n| n as f64)),
-            ("boost_cv", self.variation("boost_ns")),
-            ("spun_ns", self.spun.0 as f64),
-            ("stolen_ns", self.stolen_from_all().0 as f64),
-            ("interbench_sd_ns", self.benchmark.interbench_sd()),
-            ("deadlines_met_percent", self.benchmark.deadlines_met_percent()),
-            ("desired_cpu_percent", self.benchmark.desired_cpu_percent()),
-            ("benchmark_requests_per_s", self.benchmark.requests_per_s()),
-            ("benchmark_time_ns", self.benchmark.time()),
-            ("utilisation", ratio(self.busy.0, capacity)),
-            ("throughput_per_s", self.completed as f64 * 1e9 / self.makespan().0 as f64),
-            ("groups_jain", self.benchmark.groups_jain()),
-            ("groups_time_jain", self.benchmark.groups_time_jain()),
-        ];
-        numbers.extend(self.benchmark.of_tasks());
-        numbers
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn small_samples_are_exact() {
-        let mut summary = Summary::default();
-        for value in [7, 2, 5, 1, 9, 3] {
-            summary.record(value);
-        }
-        assert_eq!(summary.mean(), 4.5);
-        assert!((summary.sd() - 9.5f64.sqrt()).abs() < 1e-12, "{}", summary.sd());
-        assert_eq!((summary.min(), summary.max()), (Some(1), Some(9)));
-        assert_eq!(summary.percentiles([50.0, 95.0, 99.0, 100.0]), Some([3, 9, 9, 9]));
-        assert_eq!([0, 1, 4, 5, 9].map(|value| summary.count_up_to(value)), [0, 1, 3, 4, 6]);
-    }
-
-    #[test]
-    fn no_sample_is_no_number() {
-        let summary = Summary::default();
-        assert!(summary.mean().is_nan() && summary.sd().is_nan());
-        assert_eq!(summary.percentiles([50.0]), None);
-    }
-
-    #[test]
-    fn merging_is_recording_all() {
-        for (left, right) in [(10, 20), (10, 100_000), (100_000, 10), (100_000, 200_000), (0, 5)] {
-            let values = |n: u64, seed: u64| (0..n).map(move |i| (i * 7919 + seed) % 1_000_003);
-            let (mut a, mut b, mut all) = <(Summary, Summary, Summary)>::default();
-            values(left, 1).for_each(|value| a.record(value));
-            values(right, 500).for_each(|value| b.record(value));
-            values(left, 1).chain(values(right, 500)).for_each(|value| all.record(value));
-            a.merge(&b);
-            assert_eq!(
-                (a.count(), a.sum(), a.min(), a.max()),
-                (all.count(), all.sum(), all.min(), all.max())
-            );
-            assert_eq!(a.percentiles([50.0, 99.0]), all.percentiles([50.0, 99.0]));
-            assert!((a.sd() / all.sd() - 1.0).abs() < 1e-9);
-        }
-    }
-
-    #[test]
-    fn buckets_are_ordered_and_narrow() {
-        let mut values: Vec<u64> = (0..64).flat_map(|bit| [1 << bit, (1 << bit) - 1]).collect();
-        values.extend([511, 512, 513, 1_000_000_007, u64::MAX]);
-        values.sort_unstable();
-        for pair in values.windows(2) {
-            assert!(bucket(pair[0]) <= bucket(pair[1]));
-        }
-        for value in values {
-            let low = lowest_of(bucket(value));
-            assert!(low <= value && value - low <= value / 256, "{value}: {low}");
-            assert_eq!(bucket(low), bucket(value));
-        }
-    }
-
-    #[test]
-    fn large_samples_keep_their_moments_and_nearly_their_percentiles() {
-        let mut summary = Summary::default();
-        let n = 3 * EXACT_SAMPLES as u64;
-        for value in 0..n {
-            summary.record(1_000_000 + value * 7919 % n);
-        }
-        assert_eq!(summary.mean(), 1_000_000.0 + (n - 1) as f64 / 2.0);
-        let sd = ((n * n - 1) as f64 / 12.0 * (n as f64 / (n - 1) as f64)).sqrt();
-        assert!((summary.sd() / sd - 1.0).abs() < 1e-9);
-        let [p50, p99] = summary.percentiles([50.0, 99.0]).unwrap();
-        let below = summary.count_up_to(p50) as f64 / n as f64;
-        // A bucket there has 4096 of these numbers, a 48th.
-        assert!((0.5..0.521).contains(&below), "{below}");
-        for (found, exact) in [(p50, 1_000_000 + n / 2), (p99, 1_000_000 + n * 99 / 100)] {
-            assert!(found <= exact && (exact - found) as f64 <= exact as f64 / 256.0);
-        }
+    /// The time that was stolen from this machine, if it is virtual, and from those in it; `None`
+    /// if one of them did not measure it.
+    pub fn stolen_from_all(&self) -> Option<Span> {
+        let mut inside = self.vms.iter().map(|vm| vm.inside.stolen_from_all());
+        inside.try_fold(self.stolen.get()?, |sum, stolen| Some(sum + stolen?))
     }
 }

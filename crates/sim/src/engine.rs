@@ -159,7 +159,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             running: 0,
             standstill: 0,
             fruitless: 0,
-            metrics: Metrics::default(),
+            metrics: Metrics::from_zero(),
             on_exit: None,
             error: None,
             vms: None,
@@ -919,6 +919,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.finish_vms();
         let counts = &mut self.metrics.policy;
         self.policy.tally(&mut |name, count| counts.push((name, count)));
+        // Waits after wake-ups have been recorded in one place only.
         self.metrics.runqueue_wait.merge(&self.metrics.wakeup_latency);
         self.close_late_jobs();
         for cpu in 0..self.cpus.len() {
@@ -935,7 +936,8 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             self.metrics.overhead += cpu.overhead;
             self.metrics.idle += cpu.idle;
         }
-        self.metrics.unfinished = self.tasks.live().filter(|(_, task)| !task.vcpu).count() as u64;
+        let unfinished = self.tasks.live().filter(|(_, task)| !task.vcpu).count();
+        self.metrics.unfinished += unfinished as u64;
         self.metrics.add_vms();
     }
 }

@@ -145,14 +145,14 @@ fn chain() -> Model {
 fn numbers(metrics: &Metrics) -> String {
     let mut text = String::new();
     for (name, value) in [
-        ("makespan_ns", u128::from(metrics.makespan().0)),
+        ("makespan_ns", u128::from(metrics.makespan().unwrap().0)),
         ("waiting_time_ns_sum", metrics.waiting_time.sum()),
         ("wakeup_latency_ns_sum", metrics.wakeup_latency.sum()),
-        ("busy_ns", metrics.busy.0.into()),
-        ("completed", metrics.completed.into()),
-        ("context_switches", metrics.context_switches.into()),
-        ("preemptions", metrics.preemptions.into()),
-        ("migrations", metrics.migrations.into()),
+        ("busy_ns", metrics.busy.get().unwrap().0.into()),
+        ("completed", metrics.completed.get().unwrap().into()),
+        ("context_switches", metrics.context_switches.get().unwrap().into()),
+        ("preemptions", metrics.preemptions.get().unwrap().into()),
+        ("migrations", metrics.migrations.get().unwrap().into()),
     ] {
         let _ = writeln!(text, "{name:24}{value}");
     }
@@ -179,7 +179,7 @@ fn played(policy: &PolicyInfo, golden: &Golden) -> String {
     let (metrics, recorder, mut schedule) = sim.run().unwrap();
     schedule.finish(metrics.last_completion);
     let Schedule { gantt, ran, .. } = schedule;
-    assert_eq!(ran.iter().map(|ran| ran.0).sum::<u64>(), metrics.busy.0);
+    assert_eq!(metrics.busy, Span(ran.iter().map(|ran| ran.0).sum()));
     let mut hash = PickHash::default();
     let (_, log) = recorder.into_parts();
     for record in LogReader::new(&log).unwrap() {

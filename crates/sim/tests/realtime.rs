@@ -165,7 +165,7 @@ fn play(policy: &str, set: &TaskSet, offsets: &[u64], jobs: Jobs, until: u64) ->
     let policy = build(&setup.machine, policy, &[]);
     let (metrics, ..) = Sim::new(setup, policy, load).run().unwrap();
     let worst = worst.borrow().clone();
-    Played { misses: metrics.deadline_misses, worst }
+    Played { misses: metrics.deadline_misses.get().unwrap(), worst }
 }
 
 /// How many sets there were, and of how many the analysis says what.
@@ -366,7 +366,7 @@ fn set_in_us(rng: &mut Rng, percent: u64, constrained: bool) -> Vec<InUs> {
 fn misses(name: &str, set: &[InUs]) -> u64 {
     let setup = Setup { until: at(4_000), ..Setup::new(Machine::flat(1).unwrap()) };
     let tasks = set.iter().map(unbudgeted).collect();
-    support::play(setup, name, &[], model(tasks)).0.deadline_misses
+    support::number(support::play(setup, name, &[], model(tasks)).0.deadline_misses)
 }
 
 /// Whether every task meets its deadline if all are released at once (Joseph and Pandya 1986),

@@ -18,7 +18,7 @@ use anysched_workload::{Channel, Lock, Op, Port};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use support::random::{affinity, costs, model, pick, sometimes, span};
-use support::{rehearsed, text};
+use support::{number, rehearsed, sum, text};
 
 const CASES: u64 = 6_000;
 
@@ -180,13 +180,13 @@ fn check_case(case: &Case) -> Metrics {
     let checked = Checked::new(case.scheduler(), &case.setup.machine, rules);
     let load = case.model.clone().into_load().unwrap();
     let sim = Sim::new(case.setup.clone(), checked, load);
-    let mut service = 0;
     let (metrics, ..) = sim.run().unwrap();
-    service += metrics.busy.0;
-    let spent = service + metrics.overhead.0 + metrics.idle.0;
+    let spent = sum([metrics.busy, metrics.overhead, metrics.idle]).0;
     assert_eq!(spent, online_time(&case.setup, case.setup.until), "no CPU time is lost");
-    assert_eq!(metrics.tasks, metrics.completed + metrics.unfinished);
-    assert_eq!(metrics.runqueue_wait.count(), metrics.dispatches);
+    let [tasks, completed, unfinished, dispatched] =
+        [metrics.tasks, metrics.completed, metrics.unfinished, metrics.dispatches].map(number);
+    assert_eq!(tasks, completed + unfinished);
+    assert_eq!(metrics.runqueue_wait.count(), dispatched);
     metrics
 }
 
@@ -197,7 +197,7 @@ fn every_policy_keeps_the_contract_whatever_comes() {
         let case = Case::new(seed);
         let metrics = check_case(&case);
         let at = POLICIES.iter().position(|policy| policy.name == case.policy.name).unwrap();
-        dispatches[at] += metrics.dispatches;
+        dispatches[at] += number(metrics.dispatches);
     }
     for (policy, dispatches) in POLICIES.iter().zip(dispatches) {
         assert!(dispatches > 10_000, "{}: {dispatches} dispatches are no test", policy.name);
@@ -284,19 +284,19 @@ fn no_time_of_virtual_machines_is_lost() {
         let load = case.model.clone().into_load().unwrap();
         let sim = Sim::new(case.setup.clone(), checked, load).with_vms(vms);
         let (metrics, ..) = sim.run().unwrap();
-        let spent = metrics.busy.0 + metrics.overhead.0 + metrics.idle.0;
+        let spent = sum([metrics.busy, metrics.overhead, metrics.idle]).0;
         assert_eq!(spent, online_time(&case.setup, case.setup.until), "on the host");
-        let mut used = 0;
+        let mut used = Span::ZERO;
         for (vm, life) in metrics.vms.iter().zip(lives) {
             let inside = &vm.inside;
-            used += inside.busy.0 + inside.overhead.0;
-            let all = inside.busy.0 + inside.overhead.0 + inside.stolen.0 + inside.idle.0;
+            used += sum([inside.busy, inside.overhead]);
+            let all = sum([inside.busy, inside.overhead, inside.stolen, inside.idle]).0;
             assert_eq!(all, life, "of domain {}", vm.domain.0);
-            dispatches += inside.dispatches;
-            stolen += inside.stolen;
+            dispatches += number(inside.dispatches);
+            stolen += sum([inside.stolen]);
         }
         if alone {
-            assert_eq!(used, metrics.busy.0, "what they got is what the host gave");
+            assert_eq!(metrics.busy, used, "what they got is what the host gave");
         }
         trips += metrics.round_trip.count();
     }

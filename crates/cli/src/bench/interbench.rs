@@ -84,7 +84,9 @@ fn line(task: &str, against: &str, metrics: &Metrics) -> String {
     let ms = |ns: f64| ns / 1e6;
     let max = |max: Option<u64>| ms(max.map_or(f64::NAN, |max| max as f64));
     let deadlines = match has_deadlines(task) {
-        true => format!("\t{}", three_digits(benchmark.deadlines_met_percent(), 11)),
+        true => {
+            format!("\t{}", three_digits(benchmark.deadlines_met_percent().unwrap_or(f64::NAN), 11))
+        }
         false => String::new(),
     };
     let left = expand_tabs(&format!(
@@ -93,7 +95,7 @@ fn line(task: &str, against: &str, metrics: &Metrics) -> String {
         ms(benchmark.latency.mean()),
         ms(benchmark.interbench_sd()),
         max(benchmark.latency.max()),
-        three_digits(benchmark.desired_cpu_percent(), 4),
+        three_digits(benchmark.desired_cpu_percent().unwrap_or(f64::NAN), 4),
     ));
     let wakeup = match benchmark.wakeup.count() {
         0 => format!("{:>8}{:>9}", "-", "-"),

@@ -33,7 +33,7 @@ fn text(runtime: Span, metrics: &Metrics) -> String {
         part(&head("Wakeup Latencies", "usec"), &benchmark.latency, 1000, &latency, Some(20.0)),
         part(&head("Request Latencies", "usec"), &benchmark.request, 1000, &latency, Some(20.0)),
         part(&head("RPS", "requests"), &benchmark.rate, 1, &rate, None),
-        format!("average rps: {:.2}\n", benchmark.requests_per_s()),
+        format!("average rps: {:.2}\n", benchmark.requests_per_s().unwrap_or(f64::NAN)),
     ]
     .concat()
 }

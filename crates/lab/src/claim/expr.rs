@@ -396,7 +396,7 @@ impl<'a> Lexer<'a> {
                 .help(format!("for example `{label}.makespan_ns`")));
         }
         let start = self.at;
-        let column = self.take(|c| c.is_alphanumeric() || c == '_');
+        let column = self.take(|c| c.is_alphanumeric() || c == '_' || c == '.');
         Ok(Token::Name(Name {
             label: label.to_string(),
             label_at,

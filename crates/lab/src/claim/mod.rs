@@ -12,9 +12,9 @@ mod verdict;
 
 pub use verdict::{Check, ClaimResult, Measure, Verdict};
 
-use crate::columns;
+use crate::columns::Column;
 use crate::error::Fault;
-use crate::experiment::{Scenario, no_column};
+use crate::experiment::{Counted, Scenario, find_column};
 use crate::fields::{self, Fields, hint};
 use crate::sweep::{AxisValue, Sweep};
 use crate::tree::Node;
@@ -47,7 +47,7 @@ pub(crate) struct ClaimSpec {
 pub(crate) struct Reference {
     pub(crate) policy: usize,
     pub(crate) rows: Vec<(String, String)>,
-    pub(crate) column: usize,
+    pub(crate) column: Column,
 }
 
 const KEYS: [&str; 10] =
@@ -56,6 +56,7 @@ const KEYS: [&str; 10] =
 /// What references may be to.
 struct Names<'a> {
     sweep: &'a Sweep,
+    counted: &'a Counted,
     /// The axes and the texts of their values.
     axes: Vec<(&'a str, Vec<String>)>,
 }
@@ -83,6 +84,7 @@ impl ClaimSpec {
         nodes: &[Node],
         sweep: &Sweep,
         scenarios: &[Scenario],
+        counted: &Counted,
     ) -> Result<Vec<ClaimSpec>, Fault> {
         let mut axes = Vec::new();
         let vms = vm::names(scenarios);
@@ -96,7 +98,7 @@ impl ClaimSpec {
             let all = [ALL.to_string()].into_iter().chain(vms);
             axes.push((VM, all.collect()));
         }
-        let names = Names { sweep, axes };
+        let names = Names { sweep, counted, axes };
         let mut claims: Vec<ClaimSpec> = Vec::new();
         for node in nodes {
             let claim = ClaimSpec::read(node, &names)?;
@@ -266,8 +268,7 @@ impl Names<'_> {
                 .label("unknown label")
                 .help(hint(&name.label, labels()))
         })?;
-        let column = columns::column(&name.column)
-            .ok_or_else(|| no_column(&name.column, &name.column_at))?;
+        let column = find_column(&name.column, &name.column_at, self.counted)?;
         let rows = name.axes.iter().map(|(axis, value, at)| self.row(axis, value, at, at));
         Ok(Reference { policy, rows: rows.collect::<Result<_, _>>()?, column })
     }

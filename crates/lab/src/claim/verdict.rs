@@ -2,7 +2,6 @@
 
 use super::expr::{Comparison, Expr, Operator, Order};
 use super::{ClaimSpec, Reference};
-use crate::columns::columns;
 use crate::results::Results;
 use crate::stats::Estimate;
 use crate::sweep::AxisValue;
@@ -272,7 +271,7 @@ impl Expr<Reference> {
     fn is_time(&self) -> bool {
         match self {
             Expr::Number(_) => false,
-            Expr::Reference(reference) => columns()[reference.column].metric.ends_with("_ns"),
+            Expr::Reference(reference) => reference.column.is_time(),
             Expr::Minus(inner) => inner.is_time(),
             Expr::Binary(Operator::Divide, left, right) => left.is_time() && !right.is_time(),
             Expr::Binary(_, left, right) => left.is_time() || right.is_time(),

@@ -11,9 +11,9 @@ use super::marks::{self, marked};
 use super::numbers::Format;
 use super::table::{self, Printed};
 use crate::claim::SCENARIO;
-use crate::columns::{column, columns};
+use crate::columns::Column;
 use crate::error::{Error, Fault};
-use crate::experiment::{Experiment, no_column};
+use crate::experiment::{Counted, Experiment, find_column};
 use crate::fields::hint;
 use crate::overrides::{Appended, quoted};
 use crate::results::{Group, Results};
@@ -27,8 +27,8 @@ use std::fmt::Write;
 #[derive(Clone, Debug)]
 pub struct Chart {
     axis: String,
-    /// Positions in [`columns`], a panel each.
-    columns: Vec<usize>,
+    /// A panel each.
+    columns: Vec<Column>,
     log_x: bool,
     log_y: bool,
 }
@@ -50,11 +50,12 @@ impl Experiment {
     ) -> Result<Chart, Error> {
         let asked = self.append("x", &quoted(axis));
         self.check_axis(axis, log_x, &asked).map_err(|fault| asked.source.error(fault))?;
+        let counted = Counted::by_policies(&self.sweep, &self.scenarios);
         let mut known = Vec::new();
         for name in metrics {
             let asked = self.append("y", &quoted(name));
-            let missing = |fault| asked.source.error(fault);
-            known.push(column(name).ok_or_else(|| missing(no_column(name, &asked.node.at)))?);
+            let column = find_column(name, &asked.node.at, &counted);
+            known.push(column.map_err(|fault| asked.source.error(fault))?);
         }
         Ok(Chart { axis: axis.to_string(), columns: known, log_x, log_y })
     }
@@ -186,13 +187,13 @@ impl<'a> Drawing<'a> {
             Section { title, caption, groups }
         };
         let sections = found.into_iter().map(section).collect();
-        let formats = chart.columns.iter().map(|&index| table::format_of(results, index));
+        let formats = chart.columns.iter().map(|&column| table::format_of(results, column));
         let (formats, places) = (formats.collect(), places(&chart.axis, &values));
         Drawing { chart, results, values, places, formats, sections }
     }
 
     /// A policy's estimates over the values of the axis.
-    fn line(&self, section: &Section, policy: usize, column: usize) -> Vec<Option<Estimate>> {
+    fn line(&self, section: &Section, policy: usize, column: Column) -> Vec<Option<Estimate>> {
         let estimate =
             |group: &Option<usize>| self.results.row((*group)?, policy)?.estimate(column);
         section.groups.iter().map(estimate).collect()
@@ -296,11 +297,11 @@ impl Chart {
             for line in title.into_iter().chain(&section.caption) {
                 table::wrap(&mut text, "", line);
             }
-            for (&index, format) in self.columns.iter().zip(&drawing.formats) {
-                let _ = writeln!(text, "\n{}", table::name_in_full(&columns()[index], format));
+            for (&shown, format) in self.columns.iter().zip(&drawing.formats) {
+                let _ = writeln!(text, "\n{}", table::name_in_full(shown, format));
                 let policies = 0..results.policies.len();
                 let column = |policy| {
-                    let line = drawing.line(section, policy, index).into_iter();
+                    let line = drawing.line(section, policy, shown).into_iter();
                     Printed::new(line, format, |_| vec![drawing.name(policy)])
                 };
                 let all: Vec<Printed> = policies.map(column).collect();

@@ -1,7 +1,7 @@
 //! The results as CSV, one line per row.
 
-use crate::columns::columns;
-use crate::results::{Aggregate, Results};
+use crate::results::{Aggregate, Results, measured};
+use anysched_measure::Metric;
 
 /// The results as CSV (RFC 4180 with plain line ends), one line per row, aggregated over seeds.
 ///
@@ -10,9 +10,7 @@ use crate::results::{Aggregate, Results};
 /// `_p50`, `_p95`, `_p99` and `_max` behind its name. What there is no data for is empty. The
 /// runs themselves are in the Parquet file.
 pub fn csv(results: &Results) -> String {
-    let mut metrics: Vec<&str> = columns().iter().map(|column| column.metric).collect();
-    metrics.dedup();
-    metrics.retain(|metric| results.rows.iter().any(|row| row.aggregate(metric).is_some()));
+    let metrics: Vec<Metric> = measured(&results.rows).into_iter().collect();
     let mut header: Vec<String> =
         ["experiment", "spec_hash", "host", "policy", "clairvoyant", "rehearsed"]
             .map(String::from)
@@ -38,7 +36,7 @@ pub fn csv(results: &Results) -> String {
         fields.extend(axes.iter().map(|(_, value)| value.to_string()));
         fields.push(row.runs.len().to_string());
         for metric in &metrics {
-            match row.aggregate(metric) {
+            match row.aggregate_of(*metric) {
                 Some(aggregate) => fields.extend(numbers(&aggregate)),
                 None => fields.extend(STATS.map(|_| String::new())),
             }

@@ -107,7 +107,7 @@ fn row_value(results: &Results, row: &Row) -> Value {
         ("rehearsed", Value::Flag(policy.nature.rehearsed)),
         ("axes", axes_value(&results.groups[row.group].axes)),
         ("seeds", Value::Whole(row.runs.len() as u64)),
-        ("metrics", object(metrics.map(|(name, _, of)| (name, aggregate_value(&of))))),
+        ("metrics", object(metrics.map(|(name, _, of)| (name.to_string(), aggregate_value(&of))))),
     ])
 }
 

@@ -1,5 +1,7 @@
 //! Numbers for people: a unit and as many decimals as a column needs.
 
+use anysched_measure::Metric;
+
 /// How the numbers of one column are written.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Format {
@@ -13,15 +15,16 @@ pub(super) struct Format {
 const TIMES: [(&str, f64); 4] = [("s", 1e-9), ("ms", 1e-6), ("us", 1e-3), ("ns", 1.0)];
 
 impl Format {
-    /// For the values of `metric`, the unit of which its name tells.
-    pub(super) fn of(metric: &str, values: &[f64]) -> Format {
-        if metric.ends_with("_ns") {
-            return Format::of_times(values);
-        }
-        let share = metric == "utilisation" || metric.ends_with("_ratio");
-        let (unit, factor) = match metric {
-            _ if share => ("%", 100.0),
-            _ if metric.ends_with("_per_s") => ("/s", 1.0),
+    /// For the values of `metric`.
+    pub(super) fn of(metric: Metric, values: &[f64]) -> Format {
+        let is_share = || {
+            let name = metric.to_string();
+            name == "utilisation" || name.ends_with("_ratio")
+        };
+        let (unit, factor) = match metric.unit() {
+            "ns" => return Format::of_times(values),
+            "/s" => ("/s", 1.0),
+            "1" if is_share() => ("%", 100.0),
             _ => ("", 1.0),
         };
         Format { unit, factor, decimals: decimals(values.iter().map(|value| value * factor)) }
@@ -76,16 +79,16 @@ mod tests {
     use super::*;
 
     fn shown(metric: &str, values: &[f64]) -> Vec<String> {
-        let format = Format::of(metric, values);
+        let format = Format::of(Metric::named(metric, &["x"]).unwrap(), values);
         values.iter().map(|value| format.with_unit(*value)).collect()
     }
 
     #[test]
     fn times_have_the_unit_of_the_largest() {
-        assert_eq!(shown("x_ns", &[251_840_000.0, 2_800_000.0]), ["251.8ms", "2.8ms"]);
-        assert_eq!(shown("x_ns", &[1_500.0, 20.0]), ["1.500us", "0.020us"]);
-        assert_eq!(shown("x_ns", &[0.0, 0.0]), ["0ns", "0ns"]);
-        assert_eq!(shown("x_ns", &[-27e9]), ["-27s"]);
+        assert_eq!(shown("makespan_ns", &[251_840_000.0, 2_800_000.0]), ["251.8ms", "2.8ms"]);
+        assert_eq!(shown("makespan_ns", &[1_500.0, 20.0]), ["1.500us", "0.020us"]);
+        assert_eq!(shown("makespan_ns", &[0.0, 0.0]), ["0ns", "0ns"]);
+        assert_eq!(shown("makespan_ns", &[-27e9]), ["-27s"]);
     }
 
     #[test]
@@ -94,6 +97,6 @@ mod tests {
         assert_eq!(shown("throughput_per_s", &[1234.56]), ["1235/s"]);
         assert_eq!(shown("migrations", &[3.0, 12.0]), ["3", "12"]);
         assert_eq!(shown("slowdown", &[1.0, 2.25]), ["1.000", "2.250"]);
-        assert_eq!(Format::of("x_ns", &[10.5]).number(-0.0001), "0.00");
+        assert_eq!(Format::of_times(&[10.5]).number(-0.0001), "0.00");
     }
 }

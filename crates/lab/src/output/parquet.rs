@@ -1,7 +1,7 @@
 //! The runs as a Parquet file, one line each.
 
-use crate::columns::columns;
-use crate::results::{Results, Row, Run};
+use crate::columns::{Column, columns};
+use crate::results::{Results, Row, Run, measured};
 use crate::sweep::AxisValue;
 use ::parquet::basic::{LogicalType, Repetition, Type as Physical};
 use ::parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
@@ -14,9 +14,9 @@ use std::sync::Arc;
 /// The runs as the bytes of a Parquet file, one line per run, in the order of rows and seeds.
 ///
 /// The columns are `experiment`, `spec_hash`, `host`, `policy` (label), one per axis,
-/// `seed_index`, `seed`, and all of [`columns`], which are null where there is no data. An axis
-/// is whole numbers, numbers or texts, whichever holds all its values. The same results give the
-/// same bytes.
+/// `seed_index`, `seed`, all of [`columns`], and what benchmarks measured and policies counted, all
+/// of which are null where there is no data. An axis is whole numbers, numbers or texts, whichever
+/// holds all its values. The same results give the same bytes.
 ///
 /// Errors: the writer's own; none are known.
 pub fn parquet(results: &Results) -> Result<Vec<u8>> {
@@ -46,11 +46,17 @@ pub fn parquet(results: &Results) -> Result<Vec<u8>> {
     // Parquet's unsigned integers are the same 64 bits.
     let seeds = runs.iter().map(|(_, run)| run.seed as i64).collect();
     all.push(("seed".to_string(), Values::Unsigned(seeds)));
-    for (index, column) in columns().iter().enumerate() {
-        let values = runs.iter().map(|(_, run)| run.value(index)).collect();
-        all.push((column.name().to_string(), Values::Optional(values)));
+    for column in columns_of(results) {
+        let values = runs.iter().map(|(_, run)| run.value(column)).collect();
+        all.push((column.to_string(), Values::Optional(values)));
     }
     write(&all)
+}
+
+/// The columns of every run, then those of the benchmarks and policies that there are.
+fn columns_of(results: &Results) -> Vec<Column> {
+    let others = measured(&results.rows).into_iter().filter(|metric| !metric.is_general());
+    columns().iter().copied().chain(others.flat_map(Column::of)).collect()
 }
 
 /// What a column holds.

@@ -3,7 +3,7 @@
 use super::marks::{self, marked};
 use super::numbers::Format;
 use crate::claim::{Check, ClaimResult, Measure};
-use crate::columns::{Column, column, columns};
+use crate::columns::{Column, column};
 use crate::results::{Group, Results};
 use crate::stats::Estimate;
 use crate::sweep::AxisValue;
@@ -31,7 +31,7 @@ pub fn table(results: &Results) -> String {
     let _ = writeln!(text, "{title}");
     wrap(&mut text, "", &results.question);
     let shown = shown_columns(results);
-    let formats = shown.iter().map(|&index| format_of(results, index)).collect();
+    let formats = shown.iter().map(|&column| format_of(results, column)).collect();
     let tables = Tables { results, shown, formats };
     let is_shown = |&group: &usize| results.groups[group].is_shown(&results.vms_shown);
     for group in (0..results.groups.len()).filter(is_shown) {
@@ -56,32 +56,32 @@ pub fn table(results: &Results) -> String {
     text
 }
 
-/// The columns that are shown, by position.
-fn shown_columns(results: &Results) -> Vec<usize> {
+/// The columns that are shown.
+fn shown_columns(results: &Results) -> Vec<Column> {
     if !results.shown.is_empty() {
         return results.shown.clone();
     }
-    let has = |index: &usize| results.rows.iter().any(|row| row.estimate(*index).is_some());
-    let mut shown: Vec<usize> =
-        DEFAULT.into_iter().filter_map(column).filter(|index| has(index)).collect();
+    let has = |column: &Column| results.rows.iter().any(|row| row.estimate(*column).is_some());
+    let mut shown: Vec<Column> =
+        DEFAULT.into_iter().filter_map(column).filter(|column| has(column)).collect();
     // Averages of tasks that finished say little if many did not.
-    let unfinished = column("unfinished").filter(|&index| {
-        results.rows.iter().any(|row| row.values(index).iter().any(|&count| count > 0.0))
+    let unfinished = column("unfinished").filter(|&column| {
+        results.rows.iter().any(|row| row.values(column).iter().any(|&count| count > 0.0))
     });
     shown.extend(unfinished);
     shown
 }
 
 /// One format for a column in all tables, so that they can be compared.
-pub(super) fn format_of(results: &Results, index: usize) -> Format {
-    let estimates = results.rows.iter().filter_map(|row| row.estimate(index));
+pub(super) fn format_of(results: &Results, column: Column) -> Format {
+    let estimates = results.rows.iter().filter_map(|row| row.estimate(column));
     let means: Vec<f64> = estimates.map(|estimate| estimate.mean).collect();
-    Format::of(columns()[index].metric, &means)
+    Format::of(column.metric, &means)
 }
 
 struct Tables<'a> {
     results: &'a Results,
-    shown: Vec<usize>,
+    shown: Vec<Column>,
     formats: Vec<Format>,
 }
 
@@ -147,26 +147,26 @@ impl Tables<'_> {
     }
 
     fn column(&self, group: usize, number: usize) -> Printed {
-        let (index, format) = (self.shown[number], &self.formats[number]);
-        let column = &columns()[index];
+        let (column, format) = (self.shown[number], &self.formats[number]);
         let policies = 0..self.results.policies.len();
-        let estimates = policies.map(|policy| self.results.row(group, policy)?.estimate(index));
+        let estimates = policies.map(|policy| self.results.row(group, policy)?.estimate(column));
         Printed::new(estimates, format, |width| head(column, format, width))
     }
 }
 
 /// The name of a column in one line, with stat and unit.
-pub(super) fn name_in_full(column: &Column, format: &Format) -> String {
+pub(super) fn name_in_full(column: Column, format: &Format) -> String {
     let mut lines = head(column, format, usize::MAX);
     lines.retain(|line| !line.is_empty());
     lines.join(", ")
 }
 
 /// The name of a column in lines of about `width`, the last one with stat and unit.
-pub(super) fn head(column: &Column, format: &Format, width: usize) -> Vec<String> {
-    let name = column.metric.trim_end_matches("_ns").trim_end_matches("_per_s");
+pub(super) fn head(column: Column, format: &Format, width: usize) -> Vec<String> {
+    let name = column.metric.to_string();
+    let name = name.trim_end_matches("_ns").trim_end_matches("_per_s");
     let mut lines: Vec<String> = Vec::new();
-    for word in name.split('_') {
+    for word in name.split(['_', '.']) {
         match lines.last_mut() {
             Some(line) if line.len() + 1 + word.len() <= width => {
                 line.push(' ');

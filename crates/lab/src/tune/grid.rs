@@ -9,9 +9,9 @@
 
 use super::Counter;
 use super::space::{first_round, survivors};
-use crate::columns::{Column, column, columns};
+use crate::columns::Column;
 use crate::error::{Error, Fault};
-use crate::experiment::{Experiment, no_column};
+use crate::experiment::{Counted, Experiment, find_column};
 use crate::overrides::quoted;
 use crate::plan::Plan;
 use crate::results::{Group, Run};
@@ -45,7 +45,7 @@ pub struct GridRequest {
 pub struct Grid {
     request: GridRequest,
     plan: Plan,
-    column: usize,
+    column: Column,
     /// By position in the plan, behind the policies of the file: one per combination of values.
     candidates: Vec<Candidate>,
     /// What the best is compared with: kind and position.
@@ -86,7 +86,7 @@ pub struct GridTuned {
     pub rows: Vec<GridRow>,
     /// Whether no row is missing.
     pub complete: bool,
-    pub(crate) column: usize,
+    pub(crate) column: Column,
 }
 
 /// The best for one combination of axis values.
@@ -133,8 +133,8 @@ impl GridLine {
 
 impl GridTuned {
     /// The column that was searched by.
-    pub fn metric(&self) -> &'static Column {
-        &columns()[self.column]
+    pub fn metric(&self) -> Column {
+        self.column
     }
 }
 
@@ -144,9 +144,6 @@ impl Experiment {
     /// Errors: there is no such policy, parameter or column; a value that the policy refuses, or
     /// that is given twice; too many combinations; as [`Experiment::plan`].
     pub fn grid(&self, request: &GridRequest) -> Result<Grid, Error> {
-        let asked = self.append("metric", &quoted(&request.metric));
-        let missing = || asked.source.error(no_column(&request.metric, &asked.node.at));
-        let column = column(&request.metric).ok_or_else(missing)?;
         let label = request.policy.as_str();
         let mut labels: Vec<&str> =
             self.sweep.policies.iter().map(|entry| entry.label.as_str()).collect();
@@ -160,6 +157,10 @@ impl Experiment {
             let fault = Fault::at(&asked.node.at, format!("`{label}` is not one policy"));
             return Err(asked.source.error(fault.help("name the one that is tuned")));
         };
+        let asked = self.append("metric", &quoted(&request.metric));
+        let counted = Counted::by_policies(&experiment.sweep, &experiment.scenarios);
+        let column = find_column(&request.metric, &asked.node.at, &counted)
+            .map_err(|fault| asked.source.error(fault))?;
         let mut plan = experiment.plan()?;
         let mut others = vec![(GridKind::File, tuned)];
         let has_settings = |group| !plan.policy(group, tuned).settings().is_empty();

@@ -5,7 +5,7 @@
 use anysched_core::registry::{PolicyInfo, Settings, changed, learned};
 use anysched_core::{Machine, Scheduler, Span, Time};
 use anysched_host::Setup;
-use anysched_measure::Metrics;
+use anysched_measure::{Metrics, Total};
 use anysched_policies::policy;
 use anysched_sim::{Sim, TaskResult};
 use anysched_trace::{Event, Sink, TaskInfo};
@@ -98,4 +98,14 @@ impl Sink for Events {
     fn event(&mut self, event: &Event) {
         self.0.push(*event);
     }
+}
+
+/// All of these times together, each of which was measured.
+pub fn sum<const N: usize>(totals: [Total<Span>; N]) -> Span {
+    Span(totals.iter().map(|total| total.get().unwrap().0).sum())
+}
+
+/// A count that was measured.
+pub fn number(total: Total<u64>) -> u64 {
+    total.get().unwrap()
 }

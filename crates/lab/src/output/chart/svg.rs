@@ -2,7 +2,6 @@
 
 use super::Drawing;
 use super::scale::{Scale, ticks};
-use crate::columns::columns;
 use crate::output::table;
 use crate::stats::Estimate;
 use std::fmt::Write;
@@ -181,9 +180,10 @@ impl Page {
 
     fn panel(&mut self, panel: &Panel<'_>) {
         let drawing = panel.drawing;
-        let (index, format) = (drawing.chart.columns[panel.number], &drawing.formats[panel.number]);
+        let (column, format) =
+            (drawing.chart.columns[panel.number], &drawing.formats[panel.number]);
         self.y += LINE + 8.0;
-        let name = table::name_in_full(&columns()[index], format);
+        let name = table::name_in_full(column, format);
         self.text("head", [panel.left, self.y - 3.0], &name);
         let (top, bottom) = (self.y + 8.0, self.y + 8.0 + HEIGHT);
         let across = panel.across();
