@@ -18,41 +18,33 @@
 //! values is a copy of the tree with some values replaced, from which the machine, the loads and
 //! the policies are built; an error points at the value that it is about, be it that of an axis.
 //!
+//! | folder | what it is | uses |
+//! |---|---|---|
+//! | `spec` | what the file says | |
+//! | `results` | rows, their statistics, verdicts on claims | `spec` |
+//! | `plan` | machines, loads and policies built; runs made | `spec`, `results` |
+//! | `tune` | searches for parameters | `spec`, `results`, `plan` |
+//! | `output` | tables, JSON, CSV, Parquet, charts | all of them |
+//!
 
 #![doc = include_str!("../EXPERIMENTS.md")]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-mod calibrated;
-mod claim;
-mod columns;
-mod error;
-mod experiment;
-mod fields;
-mod files;
-mod host;
-mod load;
-mod machine;
 pub mod output;
-mod overrides;
 mod plan;
-mod rehearsal;
 mod results;
-mod run;
-mod stats;
-mod sweep;
-mod tree;
+mod spec;
 pub mod tune;
-mod vm;
-mod workers;
 
-pub use claim::{Check, ClaimResult, Measure, Verdict};
-pub use columns::{Column, Stat, column, columns};
-pub use error::Error;
-pub use experiment::Experiment;
-pub use host::HostedRun;
 pub use plan::Plan;
+pub use plan::run::{Progress, RunError, RunOptions, available_jobs};
+pub use results::host::HostedRun;
+pub use results::stats::{Estimate, student_t_975};
+pub use results::verdict::{Check, ClaimResult, Measure};
 pub use results::{Aggregate, Exception, Group, PolicyUsed, Results, Row, Run};
-pub use run::{Progress, RunError, RunOptions, available_jobs};
-pub use stats::{Estimate, student_t_975};
-pub use sweep::{AxisValue, PolicyEntry};
+pub use spec::claim::Verdict;
+pub use spec::columns::{Column, Stat, column, columns};
+pub use spec::error::Error;
+pub use spec::experiment::Experiment;
+pub use spec::sweep::{AxisValue, PolicyEntry};

@@ -10,16 +10,17 @@ mod svg;
 use super::marks::{self, marked};
 use super::numbers::Format;
 use super::table::{self, Printed};
-use crate::claim::SCENARIO;
-use crate::columns::Column;
-use crate::error::{Error, Fault};
-use crate::experiment::{Counted, Experiment, find_column};
-use crate::fields::hint;
-use crate::overrides::{Appended, quoted};
+use crate::results::stats::Estimate;
 use crate::results::{Group, Results};
-use crate::stats::Estimate;
-use crate::sweep::AxisValue;
-use crate::vm::{self, ALL, VM};
+use crate::spec::columns::Column;
+use crate::spec::error::{Error, Fault};
+use crate::spec::experiment::Experiment;
+use crate::spec::fields::hint;
+use crate::spec::overrides::{Appended, quoted};
+use crate::spec::report::{Counted, find_column};
+use crate::spec::scenario::SCENARIO;
+use crate::spec::scenario::{ALL, VM, vm_names};
+use crate::spec::sweep::AxisValue;
 use anysched_core::Span;
 use std::fmt::Write;
 
@@ -101,7 +102,7 @@ impl Experiment {
         for axis in &self.sweep.axes {
             axes.push((axis.path.clone(), axis.values.iter().map(AxisValue::of).collect()));
         }
-        let vms = vm::names(&self.scenarios);
+        let vms = vm_names(&self.scenarios);
         if !vms.is_empty() {
             let all = [ALL.to_string()].into_iter().chain(vms);
             axes.push((VM.to_string(), all.map(AxisValue::Text).collect()));

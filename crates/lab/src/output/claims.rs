@@ -1,8 +1,9 @@
 //! The claims of a paper, examined by several experiments, without the rows behind them.
 
 use super::table::{describe_check, describe_measure, place, wrap};
-use crate::claim::{Check, ClaimResult, Measure, Verdict};
 use crate::results::Results;
+use crate::results::verdict::{Check, ClaimResult, Measure};
+use crate::spec::claim::Verdict;
 use std::fmt::Write;
 
 /// For a terminal: the claims of each experiment, and how many came out how.

@@ -4,7 +4,7 @@ use super::json::{Value, axes_value, maybe, object, pretty, text};
 use super::marks::{self, marked};
 use super::numbers::Format;
 use super::table::{self, Printed, head, name_in_full, wrap};
-use crate::stats::Estimate;
+use crate::results::stats::Estimate;
 use crate::tune::{GridKind, GridLine, GridRow, GridTuned};
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
 //! The results as JSON.
 
-use crate::claim::{Check, ClaimResult, Measure};
+use crate::results::verdict::{Check, ClaimResult, Measure};
 use crate::results::{Aggregate, Results, Row};
-use crate::sweep::AxisValue;
+use crate::spec::sweep::AxisValue;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// The results as JSON: `experiment`, `question`, `spec_hash`, `host`, `seed`, `rows` and

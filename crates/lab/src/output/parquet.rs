@@ -1,8 +1,8 @@
 //! The runs as a Parquet file, one line each.
 
-use crate::columns::{Column, columns};
 use crate::results::{Results, Row, Run, measured};
-use crate::sweep::AxisValue;
+use crate::spec::columns::{Column, columns};
+use crate::spec::sweep::AxisValue;
 use ::parquet::basic::{LogicalType, Repetition, Type as Physical};
 use ::parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use ::parquet::errors::Result;

@@ -2,11 +2,11 @@
 
 use super::marks::{self, marked};
 use super::numbers::Format;
-use crate::claim::{Check, ClaimResult, Measure};
-use crate::columns::{Column, column};
+use crate::results::stats::Estimate;
+use crate::results::verdict::{Check, ClaimResult, Measure};
 use crate::results::{Group, Results};
-use crate::stats::Estimate;
-use crate::sweep::AxisValue;
+use crate::spec::columns::{Column, column};
+use crate::spec::sweep::AxisValue;
 use std::fmt::Write;
 
 const WIDTH: usize = 80;

@@ -4,7 +4,7 @@ use super::json::{Value, maybe, object, pretty, text};
 use super::marks::{self, marked};
 use super::numbers::Format;
 use super::table::wrap;
-use crate::stats::Estimate;
+use crate::results::stats::Estimate;
 use crate::tune::{Objective, Tuned, TunedRow};
 use std::fmt::Write;
 

@@ -2,9 +2,9 @@
 
 use super::space::Candidate;
 use super::{Arriving, Counter, Objective, TuneError, Tuning};
-use crate::rehearsal::{seeded, text, with};
-use crate::run::{Progress, RunError};
-use crate::workers::Workers;
+use crate::plan::rehearsal::{seeded, text, with};
+use crate::plan::run::{Progress, RunError};
+use crate::plan::workers::Workers;
 use anysched_core::registry;
 use anysched_core::{Machine, Time};
 use anysched_host::{By, Host, Order, Outcome, Setup, Work};

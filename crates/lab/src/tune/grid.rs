@@ -9,16 +9,17 @@
 
 use super::Counter;
 use super::space::{first_round, survivors};
-use crate::columns::Column;
-use crate::error::{Error, Fault};
-use crate::experiment::{Counted, Experiment, find_column};
-use crate::overrides::quoted;
 use crate::plan::Plan;
+use crate::plan::run::{Progress, RunError, RunOptions};
+use crate::plan::workers::Workers;
+use crate::results::stats::Estimate;
 use crate::results::{Group, Run};
-use crate::run::{Progress, RunError, RunOptions};
-use crate::stats::Estimate;
-use crate::sweep::MAX_RUNS;
-use crate::workers::Workers;
+use crate::spec::columns::Column;
+use crate::spec::error::{Error, Fault};
+use crate::spec::experiment::Experiment;
+use crate::spec::overrides::quoted;
+use crate::spec::report::{Counted, find_column};
+use crate::spec::sweep::MAX_RUNS;
 use anysched_core::registry::Nature;
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -30,8 +30,8 @@ mod tests;
 pub use grid::{Grid, GridKind, GridLine, GridRequest, GridRow, GridTuned};
 pub use results::{Tuned, TunedRow};
 
-use crate::run::{RunError, RunOptions};
-use crate::workers::Workers;
+use crate::plan::run::{RunError, RunOptions};
+use crate::plan::workers::Workers;
 use anysched_workload::dist::Dist;
 use evaluate::{Bench, Purpose, Scores};
 use search::Search;

@@ -3,8 +3,8 @@
 use super::evaluate::Scores;
 use super::space::Candidate;
 use super::{Objective, Tuning};
-use crate::stats::Estimate;
-use crate::sweep::nature_of;
+use crate::results::stats::Estimate;
+use crate::spec::sweep::nature_of;
 use anysched_core::registry::{Nature, PolicyInfo};
 
 /// Tuned policies beside others.

@@ -3,8 +3,8 @@
 use super::evaluate::{Bench, Purpose, Score, Scores};
 use super::space::{Candidate, MOVES, Space, first_round, survivors};
 use super::{Counter, Objective, TuneError};
-use crate::stats::Estimate;
-use crate::workers::Workers;
+use crate::plan::workers::Workers;
+use crate::results::stats::Estimate;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A parameter set that is worse by no more than this part, and by no more than a standard error,

@@ -3,7 +3,7 @@
 use super::evaluate::{Bench, Purpose};
 use super::space::{SPACES, Space};
 use super::*;
-use crate::run::Progress;
+use crate::plan::run::Progress;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 

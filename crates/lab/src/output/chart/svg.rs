@@ -3,7 +3,7 @@
 use super::Drawing;
 use super::scale::{Scale, ticks};
 use crate::output::table;
-use crate::stats::Estimate;
+use crate::results::stats::Estimate;
 use std::fmt::Write;
 
 const WIDTH: f64 = 760.0;
@@ -316,7 +316,7 @@ impl Page {
 impl Drawing<'_> {
     /// Whether the values of the axis are names, all of which are to be read.
     fn is_of_names(&self) -> bool {
-        self.places.is_none() || self.chart.axis == crate::claim::SCENARIO
+        self.places.is_none() || self.chart.axis == crate::spec::scenario::SCENARIO
     }
 }
 

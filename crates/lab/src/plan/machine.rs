@@ -1,9 +1,9 @@
 //! `[machine]`: CPUs, what scheduling costs on them, and when they come and go.
 
-use crate::error::Fault;
-use crate::fields::{self, Fields};
-use crate::files::Files;
-use crate::tree::Node;
+use crate::spec::error::Fault;
+use crate::spec::fields::{self, Fields};
+use crate::spec::files::Files;
+use crate::spec::tree::Node;
 use anysched_core::machine::{Cpu, Level};
 use anysched_core::{CpuId, MAX_CPUS, Machine, Span, Time};
 use anysched_host::{Costs, Setup};

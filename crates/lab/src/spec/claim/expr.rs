@@ -12,7 +12,7 @@
 //! A label consists of letters, digits, `-` and `_`, or stands in backticks. A time such as
 //! `10ms` is a number of ns.
 
-use crate::error::Fault;
+use crate::spec::error::Fault;
 use anysched_core::Span;
 use std::ops::Range;
 
@@ -425,7 +425,8 @@ mod tests {
     /// The column from 1 and the message of a fault in `text`, which stands in a file in quotes.
     fn message(text: &str, fault: Fault) -> String {
         let fault = fault.shifted(|at| at.start + 1..at.end + 1);
-        let error = crate::error::Source::new("x".as_ref(), &format!("'{text}'")).error(fault);
+        let error =
+            crate::spec::error::Source::new("x".as_ref(), &format!("'{text}'")).error(fault);
         format!("{}: {error}", error.location().map_or(0, |(_, column)| column - 1))
     }
 

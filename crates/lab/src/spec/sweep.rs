@@ -1,9 +1,9 @@
 //! `[sweep]`: the policies that are compared, the axes that are varied, how many seeds.
 
-use crate::error::Fault;
-use crate::fields::{self, hint};
-use crate::files::Files;
-use crate::tree::{Entry, Node, Table, Value};
+use crate::spec::error::Fault;
+use crate::spec::fields::{self, hint};
+use crate::spec::files::Files;
+use crate::spec::tree::{Entry, Node, Table, Value};
 use anysched_core::registry::{Nature, PolicyInfo};
 use anysched_core::{Machine, ParamError, Scheduler};
 use anysched_policies::{POLICIES, policy};

@@ -1,14 +1,14 @@
 //! `[[vm]]`: virtual machines.
 
-use crate::error::Fault;
-use crate::experiment::Scenario;
-use crate::fields::{self, Fields};
-use crate::files::Files;
-use crate::load::{Loads, Pinged};
-use crate::machine;
-use crate::rehearsal::text;
-use crate::sweep::{self, PolicyEntry};
-use crate::tree::{Entry, Node, Table, Value};
+use crate::plan::load::{Loads, Pinged};
+use crate::plan::machine;
+use crate::plan::rehearsal::text;
+use crate::spec::error::Fault;
+use crate::spec::fields::{self, Fields};
+use crate::spec::files::Files;
+use crate::spec::scenario::ALL;
+use crate::spec::sweep::{self, PolicyEntry};
+use crate::spec::tree::{Entry, Node, Table, Value};
 use anysched_core::registry;
 use anysched_core::{CpuId, CpuSet, DomainId, DomainParams, MAX_CPUS, Span, TaskParams, Time};
 use anysched_host::{Setup, Vm, Wire};
@@ -17,24 +17,6 @@ use anysched_workload::rng;
 use anysched_workload::{Channel, Port};
 use std::ops::Range;
 use std::sync::Arc;
-
-/// The name of the axis that says of which virtual machines a row is.
-pub(crate) const VM: &str = "vm";
-/// Its value for rows of the whole machine.
-pub(crate) const ALL: &str = "all";
-
-/// The names of the virtual machines of all scenarios, each once, as far as they are names.
-pub(crate) fn names(scenarios: &[Scenario]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for scenario in scenarios {
-        let list = scenario.tree.as_table().and_then(|table| table.get(VM)?.as_list());
-        for node in list.unwrap_or_default() {
-            let name = node.as_table().and_then(|table| table.get("name")?.as_text());
-            names.extend(name.filter(|name| !names.iter().any(|n| n == name)).map(String::from));
-        }
-    }
-    names
-}
 
 /// The virtual machines of a group of rows, checked.
 #[derive(Clone, Debug, Default)]

@@ -1,10 +1,14 @@
 //! What the runs of an experiment have shown.
 
-use crate::claim::ClaimResult;
-use crate::columns::{self, Column, Stat};
-use crate::stats::{Estimate, percentile};
-use crate::sweep::AxisValue;
-use crate::vm::VM;
+pub(crate) mod host;
+pub(crate) mod stats;
+pub(crate) mod verdict;
+
+use crate::results::stats::{Estimate, percentile};
+use crate::results::verdict::ClaimResult;
+use crate::spec::columns::{self, Column, Stat};
+use crate::spec::scenario::VM;
+use crate::spec::sweep::AxisValue;
 use anysched_core::registry::Nature;
 use anysched_measure::Metric;
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! What a host has besides what an experiment says: costs and rows of its own.
 
-use crate::columns;
 use crate::results::{Exception, Group, PolicyUsed, Results, Row, Run};
+use crate::spec::columns;
 use anysched_host::{HostInfo, Outcome};
 
 /// A run that a host has made by itself, outside an experiment.

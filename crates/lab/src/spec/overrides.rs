@@ -3,11 +3,12 @@
 //! A change is written as TOML, put behind the file's text and read from there, so that an error
 //! in it, or one that it causes, points at it as at any other value.
 
-use crate::error::{Error, Fault, Source};
-use crate::experiment::{Experiment, Quick, SEEDS, set_part};
-use crate::fields::{self, hint};
-use crate::sweep;
-use crate::tree::{self, Node, Value};
+use crate::spec::error::{Error, Fault, Source};
+use crate::spec::experiment::{Experiment, Quick, SEEDS};
+use crate::spec::fields::{self, hint};
+use crate::spec::scenario::set_part;
+use crate::spec::sweep;
+use crate::spec::tree::{self, Node, Value};
 use anysched_policies::POLICIES;
 use std::ops::Range;
 

@@ -1,12 +1,12 @@
 //! What scheduling costs under each policy, measured on another host: the file that the key
 //! `costs` of `[machine]` names, as `anysched calibrate` writes it.
 
-use crate::error::Fault;
-use crate::experiment::set_part;
-use crate::fields;
-use crate::files::Files;
-use crate::sweep::PolicyEntry;
-use crate::tree::{self, Node, Table, Value};
+use crate::spec::error::Fault;
+use crate::spec::fields;
+use crate::spec::files::Files;
+use crate::spec::scenario::set_part;
+use crate::spec::sweep::PolicyEntry;
+use crate::spec::tree::{self, Node, Table, Value};
 use anysched_workload::kinds;
 use std::ops::Range;
 

@@ -1,9 +1,9 @@
 //! `[[workload]]`: what tasks there are. The kinds of load are those of [`kinds`].
 
-use crate::error::Fault;
-use crate::files::Files;
 use crate::plan::Plan;
-use crate::tree::{Node, Table, Value};
+use crate::spec::error::Fault;
+use crate::spec::files::Files;
+use crate::spec::tree::{Node, Table, Value};
 use anysched_core::Time;
 use anysched_workload::kinds::{self, Given, Needs, Pings, Place, Refusal, Source};
 use anysched_workload::mix::Mix;

@@ -1,24 +1,51 @@
-//! From an experiment to its runs.
+//! From an experiment to its runs: machines, loads and policies are built, and runs made on a host.
 
-use crate::calibrated::Calibrated;
-use crate::claim::{ClaimSpec, SCENARIO};
-use crate::columns::Column;
-use crate::error::Fault;
-use crate::experiment::{Experiment, Scenario, set_part};
-use crate::fields;
-use crate::files::Files;
-use crate::load::Loads;
-use crate::machine;
-use crate::rehearsal::OneRun;
+mod calibrated;
+mod load;
+mod machine;
+pub(crate) mod rehearsal;
+pub(crate) mod run;
+pub(crate) mod vm;
+pub(crate) mod workers;
+
+use crate::plan::calibrated::Calibrated;
+use crate::plan::load::Loads;
+use crate::plan::rehearsal::OneRun;
+use crate::plan::run::RunError;
+use crate::plan::vm::Vms;
 use crate::results::{Exception, Group, PolicyUsed};
-use crate::run::RunError;
-use crate::sweep::{AxisValue, MAX_RUNS, PolicyEntry};
-use crate::tree::{Entry, Node};
-use crate::vm::Vms;
+use crate::spec::claim::ClaimSpec;
+use crate::spec::columns::Column;
+use crate::spec::error::Error;
+use crate::spec::error::Fault;
+use crate::spec::experiment::Experiment;
+use crate::spec::fields;
+use crate::spec::files::Files;
+use crate::spec::scenario::SCENARIO;
+use crate::spec::scenario::{Scenario, set_part};
+use crate::spec::sweep::{AxisValue, MAX_RUNS, PolicyEntry};
+use crate::spec::tree::{Entry, Node};
 use anysched_core::registry::Settings;
 use anysched_core::{Span, Time};
 use anysched_host::{By, Demands, Host, HostError, HostInfo, Order, Outcome, Setup, Watch, Work};
 use std::sync::Arc;
+
+impl Experiment {
+    /// Checks everything without running anything: builds each policy for each machine, opens
+    /// each file, makes each load.
+    ///
+    /// Errors: as [`Experiment::plan`].
+    pub fn check(&self) -> Result<(), Error> {
+        self.plan().map(drop)
+    }
+
+    /// All runs of the experiment, ready to go.
+    ///
+    /// Errors: a machine, a load, a policy or a file that cannot be used, with its place.
+    pub fn plan(&self) -> Result<Plan, Error> {
+        Plan::of(self).map_err(|fault| self.source.error(fault))
+    }
+}
 
 /// All runs of an experiment, checked and ready to go.
 #[derive(Debug)]
@@ -323,7 +350,7 @@ fn plan_group(
     let mut identity = Vec::new();
     if let Some(name) = &scenario.name {
         axes.push((SCENARIO.to_string(), AxisValue::Text(name.clone())));
-        identity.push(format!("{SCENARIO}={name:?}"));
+        identity.push(format!("SCENARIO={name:?}"));
     }
     let mut left = number;
     let mut chosen = Vec::new();

@@ -7,23 +7,20 @@
 //! seed, it is compared as it is. A difference within 2 standard errors is not enough evidence,
 //! and the comparison does not hold.
 
-mod expr;
+pub(crate) mod expr;
 mod verdict;
 
-pub use verdict::{Check, ClaimResult, Measure, Verdict};
+pub use verdict::Verdict;
 
-use crate::columns::Column;
-use crate::error::Fault;
-use crate::experiment::{Counted, Scenario, find_column};
-use crate::fields::{self, Fields, hint};
-use crate::sweep::{AxisValue, Sweep};
-use crate::tree::Node;
-use crate::vm::{self, ALL, VM};
+use crate::spec::columns::Column;
+use crate::spec::error::Fault;
+use crate::spec::fields::{self, Fields, hint};
+use crate::spec::report::{Counted, find_column};
+use crate::spec::scenario::{ALL, SCENARIO, Scenario, VM, vm_names};
+use crate::spec::sweep::{AxisValue, Sweep};
+use crate::spec::tree::Node;
 use expr::{Comparison, Expr, Name};
 use std::ops::Range;
-
-/// The name of the axis that scenarios are.
-pub(crate) const SCENARIO: &str = "scenario";
 
 /// A `[[claim]]` whose references have been looked up.
 #[derive(Clone, Debug)]
@@ -87,7 +84,7 @@ impl ClaimSpec {
         counted: &Counted,
     ) -> Result<Vec<ClaimSpec>, Fault> {
         let mut axes = Vec::new();
-        let vms = vm::names(scenarios);
+        let vms = vm_names(scenarios);
         let scenarios: Option<Vec<String>> = scenarios.iter().map(|s| s.name.clone()).collect();
         axes.extend(scenarios.map(|names| (SCENARIO, names)));
         for axis in &sweep.axes {

@@ -1,11 +1,11 @@
 //! Making the runs, on as many threads as wanted. What comes out does not depend on how many.
 
-use crate::columns;
+use crate::plan::workers::Workers;
 use crate::plan::{Plan, PlannedGroup};
 use crate::results::{Group, PolicyUsed, Results, Row, Run};
-use crate::sweep::AxisValue;
-use crate::vm::{ALL, VM};
-use crate::workers::Workers;
+use crate::spec::columns;
+use crate::spec::scenario::{ALL, VM};
+use crate::spec::sweep::AxisValue;
 use anysched_host::{Host, Outcome, Watch};
 use anysched_measure::Metrics;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! An experiment's values, each with its place in the file. Axes of a sweep replace some of
 //! them, and the replaced value's place is then that of the axis value.
 
-use crate::error::Fault;
+use crate::spec::error::Fault;
 use std::fmt;
 use std::ops::Range;
 use toml::Spanned;
@@ -312,7 +312,7 @@ mod tests {
             ("a = 1979-05-27", "1979-05-27", "no key takes a date such as 1979-05-27"),
         ] {
             let error =
-                crate::error::Source::new("x".as_ref(), text).error(parse(text).unwrap_err());
+                crate::spec::error::Source::new("x".as_ref(), text).error(parse(text).unwrap_err());
             assert_eq!(error.to_string(), message);
             assert_eq!(error.location(), Some((1, text.find(place).unwrap() + 1)));
         }

@@ -1,9 +1,9 @@
 //! The files that an experiment names. Each is read, parsed and hashed once, however many runs
 //! use it.
 
-use crate::error::Fault;
-use crate::fields;
-use crate::tree::Node;
+use crate::spec::error::Fault;
+use crate::spec::fields;
+use crate::spec::tree::Node;
 use anysched_core::Machine;
 use anysched_topology::{self as topology, Source};
 use anysched_workload::dist::Dist;

@@ -1,7 +1,7 @@
 //! Typed reading of tables, with errors that say what would be right.
 
-use crate::error::Fault;
-use crate::tree::{Node, Table};
+use crate::spec::error::Fault;
+use crate::spec::tree::{Node, Table};
 use anysched_core::{CpuSet, Span};
 pub(crate) use anysched_workload::kinds::hint;
 use anysched_workload::kinds::{Given, Refusal, Whole};

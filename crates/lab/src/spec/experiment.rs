@@ -1,0 +1,161 @@
+//! The experiment file as a whole.
+
+use crate::spec::claim::ClaimSpec;
+use crate::spec::columns::Column;
+use crate::spec::error::{Error, Fault, Source};
+use crate::spec::fields::{self, Fields};
+use crate::spec::report::{Counted, read_report};
+use crate::spec::scenario::{Scenario, read_scenarios};
+use crate::spec::sweep::{self, PolicyEntry, Sweep};
+use crate::spec::tree::{self, Entry, Node};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+/// An experiment file that has been read. [`Experiment::plan`] checks the rest of it.
+#[derive(Debug)]
+pub struct Experiment {
+    pub(crate) source: Source,
+    /// Where files that it names are looked for.
+    pub(crate) directory: PathBuf,
+    pub(crate) name: String,
+    pub(crate) question: String,
+    pub(crate) title: Option<String>,
+    pub(crate) seed: u64,
+    pub(crate) sweep: Sweep,
+    pub(crate) scenarios: Vec<Scenario>,
+    pub(crate) claims: Vec<ClaimSpec>,
+    /// What the table shows; empty: chosen by what there is data for.
+    pub(crate) columns: Vec<Column>,
+    /// Values of the axis `vm` that the table shows; empty: all.
+    pub(crate) vms_shown: Vec<String>,
+    pub(crate) canonical: String,
+    pub(crate) quick: Quick,
+}
+
+/// What `[quick]` changes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Quick {
+    seeds: Option<u32>,
+    /// Keys and values as [`Experiment::with_setting`] takes them.
+    settings: Vec<(String, String)>,
+}
+
+/// What `seed` may be: whole numbers of TOML from 0 on.
+pub(crate) const SEEDS: RangeInclusive<u64> = 0..=i64::MAX as u64;
+
+const KEYS: [&str; 13] = [
+    "question", "title", "seed", "policy", "duration", "machine", "workload", "vm", "scenario",
+    "sweep", "claim", "report", "quick",
+];
+
+impl Experiment {
+    /// Reads the experiment file at `path`.
+    ///
+    /// Errors: the file cannot be read, or as [`Experiment::parse`].
+    pub fn load(path: &Path) -> Result<Experiment, Error> {
+        let refused = |fault| Source::new(path, "").error(fault);
+        let bytes = std::fs::read(path)
+            .map_err(|error| refused(Fault::whole(format!("cannot be read: {error}"))))?;
+        let text = std::str::from_utf8(&bytes).map_err(|error| {
+            let before = &bytes[..error.valid_up_to()];
+            let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+            refused(
+                Fault::whole(format!("line {line} is not UTF-8"))
+                    .help("an experiment is a text in TOML; save it as UTF-8"),
+            )
+        })?;
+        Experiment::parse(text, path)
+    }
+
+    /// Reads an experiment from `text`, as if it stood in the file `path`: the file's stem is
+    /// the experiment's name, and files that it names are looked for beside it.
+    ///
+    /// Errors: it is not TOML, or a part of it is not understood. What depends on the values of
+    /// the sweep is checked by [`Experiment::plan`].
+    pub fn parse(text: &str, path: &Path) -> Result<Experiment, Error> {
+        let source = Source::new(path, text);
+        Experiment::read(&source, path).map_err(|fault| source.error(fault))
+    }
+
+    fn read(source: &Source, path: &Path) -> Result<Experiment, Fault> {
+        let root = tree::parse(&source.text)?;
+        let fields = Fields::of(&root, "an experiment", &KEYS)?;
+        let question = fields.text("question")?.ok_or_else(|| {
+            Fault::whole("no `question`")
+                .help("an experiment says first what it is to find out: `question = \"Does …?\"`")
+        })?;
+        let sweep = sweep::read(fields.get("sweep"), fields.get("policy"))?;
+        let scenarios = read_scenarios(&fields, &sweep)?;
+        let counted = Counted::by_policies(&sweep, &scenarios);
+        let claims = ClaimSpec::read_all(fields.tables("claim")?, &sweep, &scenarios, &counted)?;
+        let (columns, vms_shown) = read_report(fields.get("report"), &scenarios, &counted)?;
+        let name = path.file_stem().map_or("experiment".into(), |stem| stem.to_string_lossy());
+        Ok(Experiment {
+            source: source.clone(),
+            directory: path.parent().unwrap_or(Path::new("")).to_path_buf(),
+            name: name.into_owned(),
+            question: question.to_string(),
+            title: fields.text("title")?.map(str::to_string),
+            seed: fields.whole("seed", SEEDS)?.unwrap_or(1),
+            sweep,
+            scenarios,
+            claims,
+            columns,
+            vms_shown,
+            canonical: root.to_string(),
+            quick: read_quick(fields.get("quick"))?,
+        })
+    }
+
+    /// The stem of the file's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The policies that are compared, as they are set in `[sweep]`; files that settings name have
+    /// not been read.
+    pub fn entries(&self) -> &[PolicyEntry] {
+        &self.sweep.policies
+    }
+
+    /// What it is to find out.
+    pub fn question(&self) -> &str {
+        &self.question
+    }
+
+    /// The same experiment as its `[quick]` changes it: smaller, for a first look. Claims about
+    /// rows that are left out are not decided.
+    ///
+    /// Errors: as [`Experiment::with_setting`].
+    pub fn quick(self) -> Result<Experiment, Error> {
+        let Quick { seeds, settings } = self.quick.clone();
+        let fewer = match seeds {
+            Some(seeds) => self.with_seeds(seeds),
+            None => self,
+        };
+        settings.iter().try_fold(fewer, |changed, (key, value)| changed.with_setting(key, value))
+    }
+
+    /// The same experiment with another number of seeds, at least 1: fewer for a quick look, or
+    /// more. The runs with the same number of the seed are the same.
+    pub fn with_seeds(mut self, seeds: u32) -> Experiment {
+        self.sweep.seeds = seeds.max(1);
+        self
+    }
+}
+
+fn read_quick(node: Option<&Node>) -> Result<Quick, Fault> {
+    let mut quick = Quick::default();
+    let Some(node) = node else { return Ok(quick) };
+    let Some(table) = node.as_table() else {
+        return Err(Fault::at(&node.at, format!("`quick` is a table, not {}", node.shown()))
+            .help("for example `[quick]` and below it `seeds = 3`"));
+    };
+    for Entry { key, node, .. } in &table.0 {
+        match key.as_str() {
+            "seeds" => quick.seeds = Some(fields::whole(node, key, 1..=100_000)?),
+            _ => quick.settings.push((key.clone(), node.to_string())),
+        }
+    }
+    Ok(quick)
+}
