@@ -51,6 +51,7 @@ pub mod ids;
 pub mod machine;
 pub mod neighbours;
 pub mod params;
+mod policy;
 pub mod per_task;
 pub mod promise;
 pub mod queue;

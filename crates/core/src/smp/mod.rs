@@ -19,7 +19,7 @@ use crate::neighbours::Neighbours;
 use crate::params::{ParamError, TaskParams};
 use crate::per_task::PerTask;
 use crate::promise::Promises;
-use crate::registry::Policy;
+use crate::policy::Policy;
 use crate::time::{Span, Time};
 use crate::{Arrival, Cx, Enqueue, Off, Pick, Scheduler};
 
