@@ -22,7 +22,7 @@ use anysched_core::queue::{Forest, Tree};
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why};
 use anysched_core::time::Span;
-use anysched_core::{Machine, Off, params};
+use anysched_core::{Machine, Off, PerTask, params};
 
 params! {
     /// Parameters of `dm`: none beyond those of the queue layout.
@@ -34,7 +34,7 @@ params! {
 pub struct Dm {
     forest: Forest<(Span, u64)>,
     queues: Vec<Tree>,
-    tasks: Vec<Task>,
+    tasks: PerTask<Task>,
     /// Jobs released, and yields: what equals go by.
     releases: u64,
 }
@@ -72,7 +72,7 @@ impl Policy for Dm {
         Ok(Dm {
             forest: Forest::default(),
             queues: alloc::vec![Tree::default(); queues],
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
             releases: 0,
         })
     }
@@ -87,15 +87,12 @@ impl RunQueue for Dm {
 
     fn attach(&mut self, task: TaskId, params: &TaskParams) {
         self.forest.attach(task);
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, NEW);
-        }
-        self.tasks[task.index()] = NEW;
-        self.tasks[task.index()].read(params);
+        self.tasks.set(task, NEW);
+        self.tasks[task].read(params);
     }
 
     fn update(&mut self, at: &At<'_>, is: Whereabouts, id: TaskId, params: &TaskParams) {
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         task.read(params);
         if is == Whereabouts::Queued && self.forest.key(id) != task.key() {
             let queue = &mut self.queues[at.queue];
@@ -106,7 +103,7 @@ impl RunQueue for Dm {
 
     #[inline]
     fn push(&mut self, at: &At<'_>, id: TaskId, entry: &Entry) {
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         let is_released = matches!(entry.why, Why::New | Why::Woken);
         if is_released && task.given.is_none() {
             let named = entry.deadline.map(|deadline| deadline.since(at.now));
@@ -135,8 +132,8 @@ impl RunQueue for Dm {
 
     #[inline]
     fn preempts(&mut self, _: &At<'_>, task: TaskId, running: &Running) -> Option<u64> {
-        let rival = self.tasks[running.task()?.index()].relative_deadline;
-        let margin = rival.saturating_sub(self.tasks[task.index()].relative_deadline);
+        let rival = self.tasks[running.task()?].relative_deadline;
+        let margin = rival.saturating_sub(self.tasks[task].relative_deadline);
         (margin > Span::ZERO).then_some(margin.0)
     }
 
@@ -150,7 +147,7 @@ impl RunQueue for Dm {
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-        let relative = self.tasks[task.index()].relative_deadline.0;
+        let relative = self.tasks[task].relative_deadline.0;
         sink("relative_deadline_ns", i64::try_from(relative).unwrap_or(i64::MAX));
     }
 }

@@ -31,7 +31,7 @@ use anysched_core::queue::{Forest, Tree};
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why};
 use anysched_core::time::{Span, Time};
-use anysched_core::{Machine, Off, params};
+use anysched_core::{Machine, Off, PerTask, params};
 
 params! {
     /// Parameters of `edf`: none beyond those of the queue layout.
@@ -43,7 +43,7 @@ params! {
 pub struct Edf {
     forest: Forest<(Time, u64)>,
     queues: Vec<Tree>,
-    tasks: Vec<Task>,
+    tasks: PerTask<Task>,
     /// Jobs released, and yields: what equals go by.
     releases: u64,
 }
@@ -122,7 +122,7 @@ impl Policy for Edf {
         Ok(Edf {
             forest: Forest::default(),
             queues: alloc::vec![Tree::default(); queues],
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
             releases: 0,
         })
     }
@@ -137,21 +137,18 @@ impl RunQueue for Edf {
 
     fn attach(&mut self, task: TaskId, params: &TaskParams) {
         self.forest.attach(task);
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, NEW);
-        }
-        self.tasks[task.index()] = NEW;
-        self.tasks[task.index()].read(params);
+        self.tasks.set(task, NEW);
+        self.tasks[task].read(params);
     }
 
     /// From the next job on.
     fn update(&mut self, _: &At<'_>, _: Whereabouts, task: TaskId, params: &TaskParams) {
-        self.tasks[task.index()].read(params);
+        self.tasks[task].read(params);
     }
 
     #[inline]
     fn push(&mut self, at: &At<'_>, id: TaskId, entry: &Entry) {
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         let goes_behind_equals = match entry.why {
             Why::New | Why::Woken => task.arrive(at.now, entry.deadline),
             Why::Put(why) => task.begins_next_job(at.now) || why == Off::Yielded,
@@ -176,13 +173,13 @@ impl RunQueue for Edf {
 
     #[inline]
     fn charge(&mut self, _: &At<'_>, task: TaskId, ran: Span) {
-        self.tasks[task.index()].used += ran;
+        self.tasks[task].used += ran;
     }
 
     /// Up to when the job has used its budget, so that the next one is seen to begin.
     #[inline]
     fn slice(&mut self, _: &At<'_>, task: TaskId) -> Span {
-        let task = &self.tasks[task.index()];
+        let task = &self.tasks[task];
         match task.cycle {
             Some(cycle) if task.used < cycle.budget => cycle.budget - task.used,
             _ => Span::MAX,
@@ -191,8 +188,8 @@ impl RunQueue for Edf {
 
     #[inline]
     fn preempts(&mut self, _: &At<'_>, task: TaskId, running: &Running) -> Option<u64> {
-        let rival = self.tasks[running.task()?.index()].deadline;
-        let margin = rival.since(self.tasks[task.index()].deadline);
+        let rival = self.tasks[running.task()?].deadline;
+        let margin = rival.since(self.tasks[task].deadline);
         (margin > Span::ZERO).then_some(margin.0)
     }
 
@@ -207,8 +204,8 @@ impl RunQueue for Edf {
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
         let ns = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        sink("deadline_ns", ns(self.tasks[task.index()].deadline.0));
-        sink("used_ns", ns(self.tasks[task.index()].used.0));
+        sink("deadline_ns", ns(self.tasks[task].deadline.0));
+        sink("used_ns", ns(self.tasks[task].used.0));
     }
 }
 

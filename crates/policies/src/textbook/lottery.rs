@@ -29,7 +29,7 @@ use anysched_core::queue::{Forest, Summary, Tree};
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Whereabouts};
 use anysched_core::time::Span;
-use anysched_core::{Machine, Off, params};
+use anysched_core::{Machine, Off, PerTask, params};
 
 params! {
     /// Parameters of `lottery`.
@@ -56,7 +56,7 @@ pub struct Lottery {
     /// By number of entry, with the tickets of each.
     forest: Forest<u64, Tickets>,
     queues: Vec<Tree>,
-    tasks: Vec<Task>,
+    tasks: PerTask<Task>,
     entries: u64,
 }
 
@@ -101,7 +101,7 @@ impl SplitMix64 {
 impl Lottery {
     /// The tickets of `task`, those in compensation included.
     fn tickets(&self, task: TaskId) -> Tickets {
-        let Task { weight, part, .. } = self.tasks[task.index()];
+        let Task { weight, part, .. } = self.tasks[task];
         let weight = Span(u64::from(weight.max(1)));
         let Some(part) = part else { return Tickets(weight.0) };
         let most = weight.0 * MOST_COMPENSATION;
@@ -180,7 +180,7 @@ impl Policy for Lottery {
             random: SplitMix64(params.seed),
             forest: Forest::default(),
             queues: alloc::vec![Tree::default(); queues],
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
             entries: 0,
         })
     }
@@ -193,14 +193,12 @@ impl RunQueue for Lottery {
 
     fn attach(&mut self, task: TaskId, params: &TaskParams) {
         self.forest.attach(task);
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, Task::default());
-        }
-        self.tasks[task.index()] = Task { weight: params.weight, ..Task::default() };
+        self.tasks.grow(task, |_| Task::default());
+        self.tasks[task] = Task { weight: params.weight, ..Task::default() };
     }
 
     fn update(&mut self, _: &At<'_>, is: Whereabouts, id: TaskId, params: &TaskParams) {
-        self.tasks[id.index()].weight = params.weight;
+        self.tasks[id].weight = params.weight;
         if is == Whereabouts::Queued {
             self.forest.set_own(id, self.tickets(id));
         }
@@ -218,7 +216,7 @@ impl RunQueue for Lottery {
             winner = self.draw_fitting(at.queue, fits)?;
         }
         self.forest.remove(&mut self.queues[at.queue], winner);
-        self.tasks[winner.index()].used = Span::ZERO;
+        self.tasks[winner].used = Span::ZERO;
         Some(winner)
     }
 
@@ -228,7 +226,7 @@ impl RunQueue for Lottery {
 
     #[inline]
     fn charge(&mut self, _: &At<'_>, task: TaskId, ran: Span) {
-        self.tasks[task.index()].used += ran;
+        self.tasks[task].used += ran;
     }
 
     #[inline]
@@ -237,7 +235,7 @@ impl RunQueue for Lottery {
         if why == Off::NotRun {
             return;
         }
-        let Task { used, part, .. } = &mut self.tasks[task.index()];
+        let Task { used, part, .. } = &mut self.tasks[task];
         let is_part = *used > Span::ZERO && *used < self.params.quantum;
         let compensated = self.params.compensation && is_part && why != Off::Expired;
         *part = compensated.then_some(*used);
@@ -254,7 +252,7 @@ impl RunQueue for Lottery {
     }
 
     fn weight(&self, task: TaskId) -> u64 {
-        self.tasks[task.index()].weight.into()
+        self.tasks[task].weight.into()
     }
 
     fn spare(&self, at: &At<'_>, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {

@@ -26,7 +26,7 @@ use anysched_core::queue::{Forest, Tree};
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why};
 use anysched_core::time::Span;
-use anysched_core::{Machine, Off, params};
+use anysched_core::{Machine, Off, PerTask, params};
 
 params! {
     /// Parameters of `priority`.
@@ -43,7 +43,7 @@ pub struct Priority {
     quantum: Span,
     forest: Forest<Key>,
     queues: Vec<Tree>,
-    tasks: Vec<Task>,
+    tasks: PerTask<Task>,
     /// How often a task has gone to a tail, and to a head.
     tails: i64,
     heads: i64,
@@ -64,12 +64,12 @@ struct Task {
 impl Priority {
     fn tail(&mut self, task: TaskId) -> Key {
         self.tails += 1;
-        (-i64::from(self.tasks[task.index()].priority), self.tails)
+        (-i64::from(self.tasks[task].priority), self.tails)
     }
 
     fn head(&mut self, task: TaskId) -> Key {
         self.heads += 1;
-        (-i64::from(self.tasks[task.index()].priority), -self.heads)
+        (-i64::from(self.tasks[task].priority), -self.heads)
     }
 }
 
@@ -85,7 +85,7 @@ impl Policy for Priority {
             quantum: params.quantum,
             forest: Forest::default(),
             queues: alloc::vec![Tree::default(); queues],
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
             tails: 0,
             heads: 0,
         })
@@ -101,15 +101,12 @@ impl RunQueue for Priority {
 
     fn attach(&mut self, task: TaskId, params: &TaskParams) {
         self.forest.attach(task);
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, Task::default());
-        }
-        self.tasks[task.index()] =
-            Task { priority: params.priority, left: self.quantum, lowered: false };
+        self.tasks.grow(task, |_| Task::default());
+        self.tasks[task] = Task { priority: params.priority, left: self.quantum, lowered: false };
     }
 
     fn update(&mut self, at: &At<'_>, is: Whereabouts, id: TaskId, params: &TaskParams) {
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         let before = core::mem::replace(&mut task.priority, params.priority);
         task.lowered |= is == Whereabouts::Running && params.priority < before;
         if is == Whereabouts::Queued && before != params.priority {
@@ -121,7 +118,7 @@ impl RunQueue for Priority {
 
     #[inline]
     fn push(&mut self, at: &At<'_>, id: TaskId, entry: &Entry) {
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         task.lowered = false;
         let key = match entry.why {
             Why::Put(Off::NotRun) => self.head(id),
@@ -149,27 +146,27 @@ impl RunQueue for Priority {
     #[inline]
     fn charge(&mut self, _: &At<'_>, task: TaskId, ran: Span) {
         if self.quantum < Span::MAX {
-            let left = &mut self.tasks[task.index()].left;
+            let left = &mut self.tasks[task].left;
             *left = left.saturating_sub(ran);
         }
     }
 
     #[inline]
     fn slice(&mut self, _: &At<'_>, task: TaskId) -> Span {
-        self.tasks[task.index()].left
+        self.tasks[task].left
     }
 
     #[inline]
     fn tick(&mut self, at: &At<'_>, task: TaskId) -> bool {
-        let Task { priority, lowered, .. } = self.tasks[task.index()];
-        self.tasks[task.index()].lowered = false;
+        let Task { priority, lowered, .. } = self.tasks[task];
+        self.tasks[task].lowered = false;
         let first = self.queues[at.queue].first().filter(|_| lowered);
-        first.is_some_and(|first| self.tasks[first.index()].priority > priority)
+        first.is_some_and(|first| self.tasks[first].priority > priority)
     }
 
     #[inline]
     fn preempts(&mut self, _: &At<'_>, task: TaskId, running: &Running) -> Option<u64> {
-        let priority = |task: TaskId| i64::from(self.tasks[task.index()].priority);
+        let priority = |task: TaskId| i64::from(self.tasks[task].priority);
         let margin = priority(task) - priority(running.task()?);
         u64::try_from(margin).ok().filter(|&margin| margin > 0)
     }
@@ -184,7 +181,7 @@ impl RunQueue for Priority {
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-        let Task { priority, left, .. } = self.tasks[task.index()];
+        let Task { priority, left, .. } = self.tasks[task];
         sink("priority", i64::from(priority));
         sink("quantum_left_ns", i64::try_from(left.0).unwrap_or(i64::MAX));
     }

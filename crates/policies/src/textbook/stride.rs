@@ -32,7 +32,7 @@ use anysched_core::queue::{Forest, Tree};
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Whereabouts, Why};
 use anysched_core::time::Span;
-use anysched_core::{Machine, Off, params};
+use anysched_core::{Machine, Off, PerTask, params};
 
 params! {
     /// Parameters of `stride`.
@@ -56,7 +56,7 @@ pub struct Stride {
     quantum: Span,
     forest: Forest<Key>,
     queues: Vec<Queue>,
-    tasks: Vec<Task>,
+    tasks: PerTask<Task>,
     numbers: u64,
 }
 
@@ -106,7 +106,7 @@ impl Stride {
         let mut ran = 0;
         for running in at.running {
             let Some(task) = running.task() else { continue };
-            let counted = &mut self.tasks[task.index()].counted;
+            let counted = &mut self.tasks[task].counted;
             let elapsed = at.now.since(running.since());
             ran += i128::from(elapsed.saturating_sub(*counted).0);
             *counted = elapsed.max(*counted);
@@ -116,31 +116,31 @@ impl Stride {
 
     fn join(&mut self, at: &At<'_>, id: TaskId) {
         self.advance(at);
-        let (queue, task) = (&mut self.queues[at.queue], &mut self.tasks[id.index()]);
+        let (queue, task) = (&mut self.queues[at.queue], &mut self.tasks[id]);
         queue.tickets += u64::from(task.tickets);
         task.pass = queue.global_pass + task.remain;
     }
 
     fn part(&mut self, at: &At<'_>, id: TaskId) {
         self.advance(at);
-        let (queue, task) = (&mut self.queues[at.queue], &mut self.tasks[id.index()]);
+        let (queue, task) = (&mut self.queues[at.queue], &mut self.tasks[id]);
         queue.tickets -= u64::from(task.tickets);
         task.remain = task.pass - queue.global_pass;
     }
 
     fn insert(&mut self, queue: usize, id: TaskId) {
-        let Task { pass, number, .. } = self.tasks[id.index()];
+        let Task { pass, number, .. } = self.tasks[id];
         self.forest.insert(&mut self.queues[queue].tree, id, (pass, number), ());
     }
 
     fn renumber(&mut self, id: TaskId) {
         self.numbers += 1;
-        self.tasks[id.index()].number = self.numbers;
+        self.tasks[id].number = self.numbers;
     }
 
     /// Gives `id`, which neither waits nor runs, this many tickets.
     fn set_tickets(&mut self, id: TaskId, tickets: u32) {
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         let before = task.stride();
         task.tickets = tickets.max(1);
         let (whole, rest) = (task.remain / before, task.remain % before);
@@ -163,7 +163,7 @@ impl Policy for Stride {
             quantum: params.quantum,
             forest: Forest::default(),
             queues: alloc::vec![Queue::default(); queues],
-            tasks: Vec::new(),
+            tasks: PerTask::new(),
             numbers: 0,
         })
     }
@@ -178,11 +178,9 @@ impl RunQueue for Stride {
 
     fn attach(&mut self, task: TaskId, params: &TaskParams) {
         self.forest.attach(task);
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, Task { tickets: 1, ..Task::default() });
-        }
+        self.tasks.grow(task, |_| Task { tickets: 1, ..Task::default() });
         let new = Task { tickets: params.weight.max(1), ..Task::default() };
-        self.tasks[task.index()] = Task { remain: new.stride(), ..new };
+        self.tasks[task] = Task { remain: new.stride(), ..new };
     }
 
     fn update(&mut self, at: &At<'_>, is: Whereabouts, id: TaskId, params: &TaskParams) {
@@ -224,7 +222,7 @@ impl RunQueue for Stride {
 
     #[inline]
     fn charge(&mut self, at: &At<'_>, id: TaskId, ran: Span) {
-        let task = &mut self.tasks[id.index()];
+        let task = &mut self.tasks[id];
         let counted = core::mem::take(&mut task.counted);
         task.pass += task.stride() * i128::from(ran.0) / i128::from(self.quantum.0);
         let uncounted = i128::from(ran.0) - i128::from(counted.0);
@@ -251,7 +249,7 @@ impl RunQueue for Stride {
     }
 
     fn weight(&self, task: TaskId) -> u64 {
-        self.tasks[task.index()].tickets.into()
+        self.tasks[task].tickets.into()
     }
 
     fn spare(&self, at: &At<'_>, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
@@ -259,7 +257,7 @@ impl RunQueue for Stride {
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-        let task = &self.tasks[task.index()];
+        let task = &self.tasks[task];
         let shown = |pass: i128| i64::try_from(pass / SHOWN).unwrap_or(i64::MAX);
         sink("stride", shown(task.stride()));
         sink("pass", shown(task.pass));
@@ -289,7 +287,7 @@ mod tests {
     /// The pass of each task, to the thousandth of a stride of one ticket.
     fn passes<const N: usize>(drive: &Drive<Smp<Stride>>) -> [i64; N] {
         core::array::from_fn(|task| {
-            let pass = drive.policy.rule().tasks[task].pass;
+            let pass = drive.policy.rule().tasks[TaskId(task as u32)].pass;
             ((pass * 1000 + STRIDE1 / 2) / STRIDE1) as i64
         })
     }
@@ -455,7 +453,7 @@ mod tests {
         let queues = &drive.policy.rule().queues;
         assert_eq!((queues[0].tickets, queues[1].tickets), (6, 1));
         assert_eq!(queues[0].global_pass, STRIDE1 / 7);
-        let pass = drive.policy.rule().tasks[1].pass;
+        let pass = drive.policy.rule().tasks[TaskId(1)].pass;
         assert_eq!((pass, queues[1].global_pass), (STRIDE1 - STRIDE1 / 7, 0));
     }
 }
