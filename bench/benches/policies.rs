@@ -1,6 +1,7 @@
-//! What a decision of a policy costs on one CPU. Pick, tick, put with 16, 1,000 and 100,000 tasks,
-//! beside the same three calls of ArceOS's `axsched` crate; and a pick, a block and a wake-up with
-//! 2,000 and 200,000 ready tasks, for M-RSF and what its paper compares it with.
+//! The cost of a policy's decisions on one CPU: pick, tick, put with 16, 1,000 and 100,000 tasks,
+//! compared with the same three calls of ArceOS's `axsched` crate; and a pick, a block and a
+//! wake-up with 2,000 and 200,000 ready tasks, for M-RSF and the policies its paper compares it
+//! with.
 
 use anysched_bench::registered;
 use anysched_core::{
@@ -18,7 +19,7 @@ use std::sync::Arc;
 const SIZES: [u32; 3] = [16, 1_000, 100_000];
 const TICK: u64 = 10_000_000;
 
-/// A scheduler with `tasks` ready tasks, and the loop that a kernel would drive it with.
+/// A scheduler with `tasks` ready tasks, and the loop in which a kernel would drive it.
 struct Driven<S> {
     scheduler: S,
     kicks: CpuMask,
@@ -94,8 +95,8 @@ fn decisions(c: &mut Criterion) {
     theirs(c, "axsched-cfs", axsched::CFScheduler::new, axsched::CFSTask::new);
 }
 
-/// Picks a task, which runs to its block and wakes up at once with another burst, so that as many
-/// are ready as before. Bursts are drawn ahead of time.
+/// Picks a task, which blocks and wakes up at once with another burst, so that the number of ready
+/// tasks stays the same. Bursts are drawn in advance.
 fn wakeups(c: &mut Criterion) {
     let machine = Machine::flat(1).unwrap();
     let mut rng = Rng::from_seed(1);

@@ -1,4 +1,4 @@
-//! The simulator: dispatches, events, a bare queueing loop beside it, growth with the number of
+//! The simulator: dispatches, events compared with a bare queueing loop, growth with the number of
 //! tasks, a large batch, and tracing to a file.
 
 use anysched_bench::{
@@ -43,7 +43,7 @@ fn dispatches(c: &mut Criterion) {
     }
 }
 
-/// M/M/1 as a plain loop over a binary heap: what an event costs at the least.
+/// M/M/1 as a plain loop over a binary heap: the least that an event can cost.
 fn bare_mm1(tasks: u64) -> u64 {
     let mut rng = Rng::from_seed(1);
     let mut draw = |mean: f64| (-mean * libm::log(1.0 - rng.unit())) as u64;
@@ -86,7 +86,7 @@ fn growth(c: &mut Criterion) {
     let machine = machine(4);
     let mut group = c.benchmark_group("growth");
     for tasks in [10u32, 1_000, 100_000, 1_000_000] {
-        // All tasks arrive within 10 s at the most; then come two more rounds of the largest set.
+        // All tasks arrive within the first 10 s; then come two more rounds of the largest set.
         let until = Time(30_000_000_000);
         let load = || staggered(tasks, 4);
         let (metrics, _) = run(&machine, fcfs_smp(&machine), load(), until, NoTrace);
@@ -117,7 +117,7 @@ fn closed_batch(c: &mut Criterion) {
 }
 
 /// 32 virtual machines on 4 CPUs for 10 s: dispatches on both levels together, by the host's
-/// policy; the same tasks without virtual machines beside it.
+/// policy; for comparison, the same tasks without virtual machines.
 fn two_levels(c: &mut Criterion) {
     let machine = machine(4);
     let until = Time(10_000_000_000);
@@ -162,7 +162,7 @@ fn many_cpus(c: &mut Criterion) {
     }
 }
 
-/// Counts what the writer is told.
+/// Counts the events passed to the writer.
 struct Counted<S>(S, u64);
 
 impl<S: Sink> Sink for Counted<S> {

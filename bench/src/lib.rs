@@ -1,4 +1,4 @@
-//! Loads and runs that several benchmarks share.
+//! Loads and runs shared by several benchmarks.
 
 use anysched_core::registry::build_rule;
 use anysched_core::{DomainId, Machine, Scheduler, Span, Time, Uni};
@@ -16,7 +16,7 @@ use anysched_workload::generate::{
 use anysched_workload::mix::Mix;
 use std::path::Path;
 
-/// A distribution by its text form, which must be right.
+/// A distribution from its text form, which must be valid.
 pub fn dist(text: &str) -> Dist {
     Dist::parse(text, Path::new(".")).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
@@ -25,8 +25,8 @@ fn built(generator: impl Generator, cpus: usize) -> Box<dyn Load> {
     generator.build(1, cpus).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// `tasks` periodic tasks that keep `cpus` CPUs 80 % busy, as by Bini and Buttazzo; periods from
-/// 1 to 100 ms.
+/// `tasks` periodic tasks that keep `cpus` CPUs 80 % busy, generated as by Bini and Buttazzo;
+/// periods from 1 to 100 ms.
 pub fn periodic(tasks: u32, cpus: usize) -> Box<dyn Load> {
     let set = TaskSet {
         settings: Settings::default(),
@@ -42,8 +42,8 @@ pub fn periodic(tasks: u32, cpus: usize) -> Box<dyn Load> {
     built(set, cpus)
 }
 
-/// `tasks` periodic tasks of one period, released one after another every 10 us, that keep `cpus`
-/// CPUs 80 % busy: time passes alike however many there are.
+/// `tasks` periodic tasks of the same period, released one after another every 10 us, that keep
+/// `cpus` CPUs 80 % busy: the rate of releases is the same for any number of tasks.
 pub fn staggered(tasks: u32, cpus: usize) -> Box<dyn Load> {
     let period = Span::from_us(10 * u64::from(tasks));
     let load = Periodic {
@@ -118,8 +118,8 @@ pub fn fcfs_smp(machine: &Machine) -> impl Scheduler {
     build_rule::<Fcfs>(machine, &[]).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// 32 virtual machines with a CPU each, which have `tasks` interactive tasks that keep all of them
-/// together 90 % busy on `cpus` CPUs.
+/// 32 virtual machines with one CPU each, whose `tasks` interactive tasks keep `cpus` CPUs 90 %
+/// busy in total.
 pub fn vms(cpus: u64, tasks: u32, guest: &str) -> Vec<Vm> {
     const VMS: u64 = 32;
     let run = 200_000 * cpus / VMS / u64::from(tasks) * 9 / 10;
@@ -140,7 +140,7 @@ pub fn vms(cpus: u64, tasks: u32, guest: &str) -> Vec<Vm> {
     (0..VMS).map(vm).collect()
 }
 
-/// Runs virtual machines until `until`: the dispatches on both levels together.
+/// Runs virtual machines until `until`; returns the dispatches on both levels together.
 pub fn run_vms(machine: &Machine, host: &str, vms: Vec<Vm>, until: Time) -> u64 {
     let setup = Setup { until, ..Setup::new(machine.clone()) };
     let nothing = Box::new(Mix::new(Vec::new()));

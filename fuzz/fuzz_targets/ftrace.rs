@@ -1,4 +1,4 @@
-//! Recordings in any text: read, replayed, turned into a model that validates.
+//! Recordings from arbitrary text: read, replayed, and turned into a model that validates.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Saved models: what is read and written again reads the same.
+//! Saved models: reading, writing and reading again gives the same model.
 
 #![no_main]
 

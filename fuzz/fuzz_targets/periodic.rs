@@ -1,4 +1,4 @@
-//! Sets of periodic tasks, and what follows from them if that takes little time.
+//! Sets of periodic tasks, and analyses of those that take little time.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Descriptions of machines in XML and JSON: what is read comes back from what is printed.
+//! Descriptions of machines in XML and JSON: what is printed reads back as the same machine.
 
 #![no_main]
 

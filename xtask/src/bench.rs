@@ -1,8 +1,8 @@
-//! Benchmarks, and the page that shows their results.
+//! Benchmarks and the page with their results.
 //!
-//! Every figure of docs/performance.md is read from what criterion, or a program beside it, has
-//! just measured, and every claim is a ratio of two figures of the same run: absolute times depend
-//! on the machine.
+//! Every figure in docs/performance.md comes from a measurement just made by criterion or by a
+//! separate program, and every claim is a ratio of two figures from the same run: absolute times
+//! depend on the machine.
 
 use crate::run::{Failed, cargo, cargo_command, output, root};
 use crate::simso::{self, SimSo};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Runs the benchmarks and writes docs/performance.md. With a filter, or `--quick`, only runs;
+/// Runs the benchmarks and writes docs/performance.md. With a filter or `--quick`, only runs them;
 /// the filter `simso` measures only SimSo.
 pub fn bench(args: &[&str]) -> Result<(), Failed> {
     if args == ["simso"] {
@@ -45,7 +45,7 @@ fn target() -> PathBuf {
     std::env::var("CARGO_TARGET_DIR").map_or_else(|_| root().join("target"), PathBuf::from)
 }
 
-/// What criterion measured last: the median in ns, per element where the benchmark counts them.
+/// Criterion's last measurement: the median in ns, per element if the benchmark counts elements.
 fn measured(group: &str, name: &str) -> Result<f64, Failed> {
     let folder = target().join("criterion").join(group).join(name).join("new");
     let read = |file: &str| -> Result<Value, Failed> {
@@ -107,7 +107,7 @@ fn dispatches(page: &mut String, simso: Result<SimSo, String>) -> Result<(), Fai
     Ok(())
 }
 
-/// The last rows of that table, and what they are.
+/// The last rows of that table, and an explanation of them.
 fn beside_simso(page: &mut String, times: &[f64], simso: Result<SimSo, String>) {
     let simso = match simso {
         Ok(simso) => simso,
@@ -250,7 +250,7 @@ fn batches(page: &mut String) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Milliseconds and bytes a task, as the memory program prints them.
+/// Milliseconds and bytes per task, as printed by the memory program.
 fn memory(args: &[&str]) -> Result<[f64; 2], Failed> {
     let program = ["run", "--quiet", "--profile", "bench", "-p", "anysched-bench"];
     let command = [&program[..], &["--bin", "memory", "--"], args].concat();

@@ -1,8 +1,8 @@
-//! Generated parts of the documentation: between `<!-- generated: COMMAND -->` and
-//! `<!-- end -->` stands exactly what the command prints, so that no number in the documentation
-//! is older than the program. A command is `anysched ARGUMENTS`, or `cat FILE` for a file of the
-//! repository. A picture is a file beside the page: `<!-- figure: PATH.svg: COMMAND -->`, followed
-//! by `![…](PATH.svg)`, says what prints it. And its links: each that names a file must lead to
+//! Checks two things in the documentation: generated parts and links. Between `<!-- generated:
+//! COMMAND -->` and `<!-- end -->` stands exactly what the command prints, so that no number is
+//! older than the program. A command is `anysched ARGUMENTS`, or `cat FILE` for a file in the
+//! repository. A figure is a file beside the page: `<!-- figure: PATH.svg: COMMAND -->`, followed
+//! by `![…](PATH.svg)`, names the command that prints it. Every link that names a file must lead to
 //! one.
 
 use crate::inputs::{Inputs, Kept};
@@ -33,7 +33,7 @@ pub fn write_named(names: &[&str]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Fails if a generated part is not what its command prints now, or a link leads nowhere.
+/// Fails if a generated part differs from what its command prints, or if a link is dead.
 pub fn check() -> Result<(), Failed> {
     let pages = generate(&[])?;
     let stale: Vec<String> = pages.iter().filter_map(first_difference).collect();
@@ -47,22 +47,22 @@ pub fn check() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Builds the API documentation without a warning.
+/// Builds the API documentation; warnings are errors.
 pub fn build() -> Result<(), Failed> {
     let mut doc = cargo_command(&["doc", "--workspace", "--no-deps", "--quiet"]);
     run(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// A page of documentation, or a figure on one.
+/// A page of documentation, or a figure on a page.
 struct Page {
-    /// Path from the top of the repository.
+    /// Path from the root of the repository.
     name: String,
     old: String,
-    /// The text with its generated parts as they should be.
+    /// The text with its generated parts up to date.
     new: String,
 }
 
-/// Every page that git knows or could add.
+/// Every page that git tracks or could add.
 fn generate(names: &[&str]) -> Result<Vec<Page>, Failed> {
     build_program()?;
     let mut printer = Printer { inputs: Inputs::read()?, kept: Kept::open() };
@@ -104,9 +104,10 @@ fn generate(names: &[&str]) -> Result<Vec<Page>, Failed> {
     Ok(pages)
 }
 
-/// The figures of a page and the commands that print them.
+/// The figures of a page, with the commands that print them.
 ///
-/// Errors: `line: what is wrong`, for a figure that is not shown below or is no picture.
+/// Errors: `line: what is wrong`, for a figure that is not shown on the next line or is not a
+/// picture.
 fn figures(page: &str) -> Result<Vec<(&str, &str)>, Failed> {
     let mut found = Vec::new();
     let mut lines = (1..).zip(page.lines()).peekable();
@@ -126,7 +127,7 @@ fn figures(page: &str) -> Result<Vec<(&str, &str)>, Failed> {
     Ok(found)
 }
 
-/// The path from the top of the repository of a file named on a page.
+/// The path from the root of the repository of a file named on a page.
 fn beside(page: &str, path: &str) -> Result<String, Failed> {
     let mut parts: Vec<&str> = page.split('/').collect();
     parts.pop();
@@ -141,7 +142,7 @@ fn beside(page: &str, path: &str) -> Result<String, Failed> {
     Ok(parts.join("/"))
 }
 
-/// Where the page differs from what it should be: `path:line`.
+/// Where the page first differs from what it should be: `path:line`.
 fn first_difference(Page { name, old, new }: &Page) -> Option<String> {
     if old == new {
         return None;
@@ -161,7 +162,7 @@ fn dead_links(page: &Page) -> Vec<String> {
     dead.map(|(line, target)| format!("{}:{line}: {target}", page.name)).collect()
 }
 
-/// The files that a page links to, outside of fenced text: line, path relative to the page.
+/// The files that a page links to, outside fenced text: line number and path relative to the page.
 fn links(page: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     let lines = (1..).zip(page.lines()).filter(move |(_, line)| {
@@ -239,11 +240,11 @@ impl Printer {
     }
 }
 
-/// Commands that take so many seconds are named.
+/// Commands that take at least this many seconds are reported.
 const SLOW: f64 = 2.0;
 
-/// Builds the program that [`anysched`] runs: the one that its tests run, which is there already
-/// when everything is checked, and finds overflows.
+/// Builds the program that [`anysched`] runs. It is the debug build that the tests use: it exists
+/// already when everything is checked, and it detects overflows.
 pub fn build_program() -> Result<(), Failed> {
     cargo(&["test", "--workspace", "--all-features", "--no-run", "--quiet"])
 }

@@ -1,16 +1,16 @@
-//! Fuzzing every parser with libFuzzer, on the stable compiler.
+//! Fuzzes every parser with libFuzzer, on the stable compiler.
 
 use crate::run::{Failed, cargo_command, command, root, run};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Coverage instrumentation is an LLVM pass that stable rustc passes on; libFuzzer itself comes
+/// Coverage instrumentation is an LLVM pass that stable rustc can enable; libFuzzer itself comes
 /// with the crate `libfuzzer-sys`.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cdebug-assertions --cfg fuzzing";
 
-/// Runs each target over its corpus and then on for `seconds`.
+/// Runs each target over its corpus and then for `seconds` more.
 pub fn run_all(seconds: u32) -> Result<(), Failed> {
     let folder = root().join("fuzz");
     let target = folder.join("target");
@@ -45,7 +45,7 @@ fn run_one(folder: &Path, programs: &Path, name: &str, seconds: u32) -> Result<(
     let corpus = format!("corpus/{name}");
     let artifacts = format!("-artifact_prefix=artifacts/{name}-");
     let _ = std::fs::create_dir_all(folder.join("artifacts"));
-    // New inputs go to a folder of their own, so that a run changes no file of the project.
+    // New inputs go to a separate folder, so that a run changes no file of the project.
     let found = folder.join("target/found").join(name);
     std::fs::create_dir_all(&found)
         .map_err(|error| Failed(format!("{}: {error}", found.display())))?;

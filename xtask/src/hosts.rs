@@ -1,23 +1,23 @@
-//! Kernels: builds their images, boots them, and holds the policies in them to the ones here.
+//! Kernels: builds their images, boots them, and checks their policies against the ones here.
 
 use crate::kernels;
 use crate::run::{Failed, cargo, command, output, run};
 
-/// The compiler's target of images.
+/// The images' compilation target.
 const TARGET: &str = "x86_64-unknown-none";
 
-/// Makes the tests that boot kernels, which ordinary test runs leave out.
+/// Runs the tests that boot kernels, which ordinary test runs skip.
 pub fn test() -> Result<(), Failed> {
     require_target()?;
-    // Of the whole workspace, as for other tests: a package by itself would be built anew, with
-    // other features.
+    // For the whole workspace, as in other test runs: a single package would be rebuilt with
+    // different features.
     let tests = ["--test", "arceos", "--test", "udp"];
     let all = ["test", "--quiet", "--workspace", "--all-features"];
     cargo(&[&all[..], &tests[..], &["--", "--ignored"]].concat())?;
     kernels::check()
 }
 
-/// Adds the target to the toolchain if it is not there.
+/// Adds the target to the toolchain if it is missing.
 fn require_target() -> Result<(), Failed> {
     let known = output(&mut command("rustc", &["--print", "target-libdir", "--target", TARGET]))?;
     if std::path::Path::new(known.trim()).is_dir() {

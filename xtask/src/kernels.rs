@@ -1,21 +1,21 @@
-//! Figures of experiments in kernels: files in `hosts/arceos/results` that pages of the
-//! documentation show, because to make them takes minutes and needs QEMU.
+//! Results of experiments in kernels: files in `hosts/arceos/results` that the documentation shows.
+//! They are kept because producing them takes minutes and needs QEMU.
 //!
-//! What is checked is the quick form of the experiments, in `hosts/arceos/expected`. Instructions
-//! are counted, so that figures are the same on every machine but for what another version of QEMU
-//! or of the compiler may change; the check allows for that.
+//! The check uses the quick form of the experiments, in `hosts/arceos/expected`. Instructions are
+//! counted, so the figures are the same on every machine unless the version of QEMU or of the
+//! compiler differs; the check allows for that.
 
 use crate::docs::{self, anysched};
 use crate::run::{Failed, root};
 use std::path::Path;
 
-/// Folders of experiments that have some for ArceOS.
+/// Folders with experiments for ArceOS.
 const PAPERS: [&str; 2] = ["pbg", "m-rsf"];
 
-/// Of each of them, the experiment that has all its policies.
+/// For each, the experiment that uses all of its policies.
 const CALIBRATED: [(&str, &str); 2] = [("pbg", "e7-turnaround"), ("m-rsf", "e4-batch")];
 
-/// What is printed to a file of the results.
+/// The files of results and the commands that print them.
 const PRINTED: [(&str, &[&str]); 3] = [
     ("costs.md", &["calibrate", "arceos", "--format", "markdown"]),
     (
@@ -47,7 +47,7 @@ const PRINTED: [(&str, &[&str]); 3] = [
 const RESULTS: &str = "hosts/arceos/results";
 const EXPECTED: &str = "hosts/arceos/expected";
 
-/// By how much a number may differ in the check, relatively.
+/// The relative difference of numbers that the check accepts.
 const TOLERANCE: f64 = 0.03;
 
 fn write_file(path: &str, text: &str) -> Result<(), Failed> {
@@ -68,10 +68,10 @@ fn quick(paper: &str) -> Result<String, Failed> {
     anysched(&["reproduce", paper, "--host", "arceos", "--quick", "--format", "markdown"])
 }
 
-/// Makes all experiments again, and then the pages.
+/// Repeats all experiments, then regenerates the pages.
 pub fn write() -> Result<(), Failed> {
     docs::build_program()?;
-    // First: simulations of the kernel go by them.
+    // First, because simulations of the kernel use these costs.
     for (paper, file) in CALIBRATED {
         let experiment = format!("experiments/{paper}/arceos/{file}.toml");
         let costs = anysched(&["calibrate", "arceos", &experiment, "--format", "toml"])?;
@@ -87,7 +87,7 @@ pub fn write() -> Result<(), Failed> {
     docs::write()
 }
 
-/// The claims and the tables of a paper.
+/// Writes the claims and the tables of a paper.
 fn write_results(paper: &str) -> Result<(), Failed> {
     let folder = root().join("target/kernels").join(paper);
     let failed = |error: std::io::Error| Failed(format!("{}: {error}", folder.display()));
@@ -115,7 +115,7 @@ fn table(text: &str) -> &str {
     text.split_once("\nClaims\n").map_or(text, |(table, _)| table)
 }
 
-/// Fails if an experiment in a kernel comes out otherwise than it did, in its quick form.
+/// Fails if the quick form of an experiment in a kernel no longer gives the expected results.
 pub fn check() -> Result<(), Failed> {
     docs::build_program()?;
     for paper in PAPERS {
@@ -135,7 +135,7 @@ pub fn check() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Whether two lines differ only in numbers, and in these by little.
+/// Whether two lines differ only in numbers, and in these only a little.
 fn are_alike(old: &str, new: &str) -> bool {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.split(' ').collect(), new.split(' ').collect());
     let alike = |(old, new): (&&str, &&str)| match (old.parse::<f64>(), new.parse::<f64>()) {
@@ -163,7 +163,7 @@ mod tests {
         assert!(!are_alike("27 a", "27"));
     }
 
-    /// A calibrated experiment is there, and so is everything that is predicted.
+    /// Each calibrated experiment exists, and so does everything that is predicted.
     #[test]
     fn what_is_named_exists() {
         for (paper, file) in CALIBRATED {

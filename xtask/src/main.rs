@@ -63,10 +63,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// Everything, in the order in which a fault is cheapest to find.
+/// Everything, with the faults that are cheapest to find first.
 fn ci() -> Result<(), Failed> {
     setup::ensure()?;
-    // Built beside the other steps, which leave a core idle where one crate waits for another.
+    // Built beside the other steps, which leave one core idle while a crate waits for another.
     let deny = std::thread::spawn(setup::install_deny);
     step("style", style::check)?;
     step("format", || {

@@ -1,4 +1,4 @@
-//! Running commands and saying what failed.
+//! Runs commands and reports what failed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use std::time::Instant;
 #[derive(Debug)]
 pub struct Failed(pub String);
 
-/// The top of the repository.
+/// The root of the repository.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_path_buf()
@@ -23,15 +23,15 @@ pub fn step(name: &str, run: impl FnOnce() -> Result<(), Failed>) -> Result<(), 
     Ok(())
 }
 
-/// A command in the top folder.
+/// A command run in the root folder.
 pub fn command(program: &str, args: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(args).current_dir(root());
     command
 }
 
-/// A cargo command in the top folder, with the cargo that runs this. It keeps nothing for a later
-/// change of a crate's sources, which would take longer than it saves.
+/// A cargo command run in the root folder, by the cargo that runs this. Incremental compilation is
+/// off: it would take longer than it saves.
 pub fn cargo_command(args: &[&str]) -> Command {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let mut cargo = command(&cargo, args);
@@ -44,7 +44,7 @@ pub fn cargo(args: &[&str]) -> Result<(), Failed> {
     run(&mut cargo_command(args))
 }
 
-/// Runs a command, whose output goes where ours goes.
+/// Runs a command with inherited output.
 pub fn run(command: &mut Command) -> Result<(), Failed> {
     let shown = show(command);
     match command.stdin(Stdio::null()).status() {

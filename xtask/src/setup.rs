@@ -1,9 +1,9 @@
-//! What the checks need besides Rust, and how it comes here.
+//! What the checks need besides Rust, and how it is installed.
 
 use crate::run::{Failed, cargo_command, command, output, root, run};
 use std::path::PathBuf;
 
-/// A program that a check needs, and the Debian package that has it.
+/// A program that a check needs, the Debian package that contains it, and the reason.
 const TOOLS: [(&str, &str, &str); 2] = [
     ("c++", "g++", "the fuzz targets link libFuzzer, which is C++"),
     ("qemu-system-x86_64", "qemu-system-x86", "kernels are booted in it"),
@@ -11,7 +11,7 @@ const TOOLS: [(&str, &str, &str); 2] = [
 
 const COMPONENTS: [(&str, &str); 2] = [("rustfmt", "rustfmt"), ("cargo-clippy", "clippy")];
 
-/// Checks the toolchain and the tools; installs packages when it may, otherwise says what to type.
+/// Checks the toolchain and the tools; installs packages if permitted, otherwise says what to type.
 pub fn ensure() -> Result<(), Failed> {
     for (program, component) in COMPONENTS {
         if !exists(program) {
@@ -51,7 +51,7 @@ fn own_deny() -> PathBuf {
     root().join("target/tools/bin/cargo-deny")
 }
 
-/// Installs cargo-deny if there is none, on one core.
+/// Installs cargo-deny if it is missing, on one core.
 pub fn install_deny() -> Result<(), Failed> {
     if own_deny().is_file() || exists("cargo-deny") {
         return Ok(());
@@ -59,7 +59,8 @@ pub fn install_deny() -> Result<(), Failed> {
     println!("installing cargo-deny {CARGO_DENY} into target/tools");
     let tools = root().join("target/tools").to_string_lossy().into_owned();
     let version = format!("^{CARGO_DENY}");
-    // Unoptimised and without lines: built in less than half the time, and it runs for a second.
+    // Unoptimised and without line tables: builds in less than half the time, and it runs for only
+    // a second.
     let mut install = cargo_command(&[
         "install",
         "--quiet",
@@ -77,7 +78,7 @@ pub fn install_deny() -> Result<(), Failed> {
 }
 
 /// Checks licences, duplicate versions and sources of all dependencies. Advisories come from a
-/// database that is not a package, so that they are left to whoever can reach it.
+/// database that is not a package, so they are not checked here.
 pub fn deny() -> Result<(), Failed> {
     let deny = own_deny();
     let program =
@@ -91,7 +92,7 @@ pub fn deny() -> Result<(), Failed> {
     Ok(())
 }
 
-/// All workspaces, with what is allowed in them.
+/// All workspaces, each with its configuration of cargo-deny.
 const WORKSPACES: [(&str, &str); 4] = [
     (".", "deny.toml"),
     ("fuzz", "deny.toml"),

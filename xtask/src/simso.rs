@@ -4,14 +4,14 @@
 use crate::run::{Failed, cargo_command, command, output, root, run};
 use std::path::Path;
 
-/// The packages. SimPy is the one version that SimSo asks for.
+/// The packages. SimPy has the one version that SimSo requires.
 const PACKAGES: [&str; 2] = ["simso==0.8.5", "SimPy==2.3.1"];
 
-/// SimSo's schedulers of several processors from one queue that are the fastest on this load:
-/// rate monotonic, and the faster one of two forms of earliest deadline first.
+/// SimSo's fastest schedulers on this load among those that serve several processors from one
+/// queue: rate monotonic, and the faster of two forms of earliest deadline first.
 const SCHEDULERS: [&str; 2] = ["RM", "EDF2"];
 
-/// Simulated time for each scheduler, which takes some 5 s.
+/// Simulated time for each scheduler; this takes some 5 s.
 pub const MILLISECONDS: &str = "1000";
 
 /// Tasks and CPUs, as in the benchmark.
@@ -42,9 +42,9 @@ impl Row {
     }
 }
 
-/// Measures, or says why that cannot be done here.
+/// Measures SimSo, or says why it cannot be measured here.
 ///
-/// Errors: SimSo is there but fails.
+/// Errors: SimSo is installed but fails.
 pub fn measure() -> Result<Result<SimSo, String>, Failed> {
     let python = match install() {
         Ok(python) => python,
@@ -85,7 +85,7 @@ fn parse(printed: &str) -> Option<SimSo> {
     Some(SimSo { version: version.to_owned(), python: python.to_owned(), rows: rows? })
 }
 
-/// Installs SimSo into a virtual environment of its own, once; returns its Python.
+/// Installs SimSo into its own virtual environment, once; returns its Python.
 fn install() -> Result<String, Failed> {
     let folder = root().join("target/tools/simso");
     let python = folder.join("bin/python").to_string_lossy().into_owned();
@@ -106,7 +106,7 @@ fn install() -> Result<String, Failed> {
     Ok(python)
 }
 
-/// Whether this Python is there, old enough, and can make virtual environments.
+/// Whether this Python exists, is old enough, and can create virtual environments.
 fn runs_simso(name: &str) -> bool {
     let test = "import ensurepip, imp, venv";
     let mut command = command(name, &["-W", "ignore", "-c", test]);

@@ -8,7 +8,7 @@ const WIDTH: usize = 100;
 const FUNCTION_LINES: usize = 80;
 const NAMES: [&str; 4] = ["utils", "helpers", "common", "misc"];
 
-/// Checks all files that git knows or could add.
+/// Checks all files that git tracks or could add.
 pub fn check() -> Result<(), Failed> {
     let list = ["ls-files", "--cached", "--others", "--exclude-standard"];
     let mut faults = String::new();
@@ -21,7 +21,7 @@ pub fn check() -> Result<(), Failed> {
             continue;
         }
         let Ok(text) = std::fs::read_to_string(root().join(path)) else { continue };
-        // Tests hold inputs that cannot be wrapped, and may be one long table.
+        // Tests contain inputs that cannot be wrapped, and may be one long table.
         if !path.contains("/tests") {
             check_widths(path, &text, &mut faults);
             check_functions(path, &text, &mut faults);
@@ -43,8 +43,8 @@ fn check_widths(path: &str, text: &str, faults: &mut String) {
     }
 }
 
-/// A function ends at the first closing brace that is indented as its first line is, which holds
-/// for everything that rustfmt has formatted.
+/// A function ends at the first closing brace with the indentation of its first line, which is true
+/// of all code formatted by rustfmt.
 fn check_functions(path: &str, text: &str, faults: &mut String) {
     let lines: Vec<&str> = text.lines().collect();
     for (start, line) in lines.iter().enumerate() {
@@ -53,7 +53,7 @@ fn check_functions(path: &str, text: &str, faults: &mut String) {
         let mut words = code.split(' ').skip_while(|word| {
             matches!(*word, "pub" | "const" | "unsafe" | "extern") || word.starts_with("pub(")
         });
-        // Those that end on the line that they begin on are short enough.
+        // A function that ends on its first line is short enough.
         if words.next() != Some("fn") || line.trim_end().ends_with('}') {
             continue;
         }

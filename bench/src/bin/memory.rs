@@ -1,7 +1,7 @@
-//! Memory and time with many tasks. `memory POLICY TASKS` plays a closed batch and prints
-//! milliseconds and bytes a task: the growth of the process's peak over a batch of one task.
-//! `memory POLICY TASKS alone` makes as many tasks ready in the policy, without a simulator or a
-//! load, and prints the same two figures.
+//! Memory and time with many tasks. `memory POLICY TASKS` runs a closed batch and prints
+//! milliseconds and bytes per task: the growth of the process's peak over that of a batch of one
+//! task. `memory POLICY TASKS alone` makes as many tasks ready in the policy, without a simulator
+//! or a load, and prints the same two figures.
 
 use anysched_bench::{batch, machine, registered, run};
 use anysched_core::{Arrival, CpuMask, Cx, Enqueue, Scheduler, Span, TaskId, TaskParams, Time};
@@ -31,7 +31,7 @@ fn main() {
     println!("{policy} {tasks} {ms:.1} {bytes:.1}");
 }
 
-/// `scheduler` with `tasks` ready tasks, with bursts that differ.
+/// `scheduler` with `tasks` ready tasks whose bursts differ.
 fn ready(mut scheduler: Box<dyn Scheduler>, tasks: u32) -> Box<dyn Scheduler> {
     let mut kicks = CpuMask::EMPTY;
     let mut cx = Cx::new(Time(0), &mut kicks);
@@ -43,7 +43,7 @@ fn ready(mut scheduler: Box<dyn Scheduler>, tasks: u32) -> Box<dyn Scheduler> {
     scheduler
 }
 
-/// The most memory that this process has had, from Linux's /proc; 0 elsewhere.
+/// This process's peak memory, from Linux's /proc; 0 elsewhere.
 fn peak_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,5 +1,5 @@
-//! The periodic tasks of the benchmark `dispatches` for other simulators: `periodic TASKS CPUS`
-//! prints the period and the run time of each as CSV. All are released at 0.
+//! The periodic tasks of the benchmark `dispatches`, for other simulators: `periodic TASKS CPUS`
+//! prints the period and run time of each as CSV. All are released at 0.
 
 use anysched_bench::periodic;
 use anysched_core::{Span, TaskId, Time};

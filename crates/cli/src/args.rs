@@ -27,7 +27,7 @@ pub struct Args {
 pub enum Command {
     /// Run an experiment and print its results
     Run(RunArgs),
-    /// Run an experiment and draw its results over the values of an axis
+    /// Run an experiment and plot its results along an axis
     Plot(PlotArgs),
     /// Check an experiment file without running it
     Check(CheckArgs),
@@ -36,48 +36,48 @@ pub enum Command {
     /// Run a benchmark in simulation and print its report for each policy
     #[command(subcommand)]
     Bench(BenchCommand),
-    /// Boot a kernel whose scheduler is a policy, run one of its programs and print what came of it
+    /// Boot a kernel that schedules by a policy, run one of its programs and print the results
     Boot(BootArgs),
-    /// List the hosts: where runs can be made, and what each can do
+    /// List the hosts on which experiments can run, and what each supports
     Hosts(HostsArgs),
-    /// Measure what scheduling costs in a real kernel under each policy, for simulations of it
+    /// Measure what scheduling costs in a real kernel under each policy, for use in simulations
     Calibrate(CalibrateArgs),
     /// Run an experiment in a real kernel and in a simulation with costs measured there, and print
-    /// how far the two are apart
+    /// how much they differ
     Predict(PredictArgs),
-    /// Search the parameters that suit a load best, and say how far that is from the optimum
+    /// Find the parameters that suit a load best, and say how close they come to the optimum
     Tune(TuneArgs),
-    /// Draw one run as characters: which task each CPU runs, when
+    /// Draw one run as text: which task each CPU runs, when
     Gantt(GanttArgs),
     /// List the policies, or explain one
     Policies(PoliciesArgs),
-    /// Show a machine: its CPUs, what they share, and the groups that the policy gfs makes of them
+    /// Show a machine: its CPUs, what they share, and the groups that the policy gfs forms
     Topology(TopologyArgs),
-    /// List the kinds of load that experiments can have, or explain one
+    /// List the kinds of load that experiments can use, or explain one
     Workloads(WorkloadsArgs),
-    /// Turn a recording or another tool's load into one of ours
+    /// Convert a recording or another tool's load into a model or a list of tasks
     Import(ImportArgs),
-    /// Say what a distribution of run times means for slices, or find the one that measured times
-    /// follow
+    /// Show what a distribution of run times implies for slices, or fit distributions to measured
+    /// times
     LoadModel(LoadModelArgs),
-    /// Compute what queueing theory says
+    /// Compute results of queueing and scheduling theory
     #[command(subcommand)]
     Model(ModelCommand),
-    /// Feed a recorded log to the same policy and stop at the first decision that differs
+    /// Replay a recorded log against the same policy and stop at the first decision that differs
     Replay(ReplayArgs),
     /// Print a completion script for a shell
     Completions {
-        /// The shell
+        /// The shell to complete for
         shell: clap_complete::Shell,
     },
     /// Print the manual page
     Man,
 }
 
-/// The most of anything that is counted in a picture.
+/// The largest count accepted for a dimension of a picture.
 const MOST: u64 = 1_000_000;
 
-/// Reads whole numbers of this range; another text is told which they are.
+/// Parses whole numbers within a range; the error message states the range.
 fn whole<T: TryFrom<u64>>(
     range: RangeInclusive<u64>,
 ) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
@@ -90,17 +90,16 @@ fn whole<T: TryFrom<u64>>(
     }
 }
 
-/// Which part of an experiment is meant, and what is changed in it.
+/// Selects part of an experiment, with changes to it.
 #[derive(clap::Args, Debug)]
 pub struct Selection {
     /// The experiment file
     #[arg(value_name = "FILE.toml")]
     pub file: PathBuf,
-    /// Only these policies, registered ones or labels of the file
+    /// Only these policies, by registered name or by label in the file
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     pub policy: Vec<String>,
-    /// Change a value: `machine.cpus=8`, `workload.0.tasks=500`, or a parameter of the policies,
-    /// `quantum=10ms`
+    /// Set a value: `machine.cpus=8`, `workload.0.tasks=500`, or a policy parameter, `quantum=10ms`
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 }
@@ -109,38 +108,38 @@ pub struct Selection {
 pub struct RunArgs {
     #[command(flatten)]
     pub selection: Selection,
-    /// How many seeds each row has, instead of the file's
+    /// Number of seeds per row, overriding the file
     #[arg(long, value_parser = whole::<u32>(1..=100_000), allow_negative_numbers = true)]
     pub seeds: Option<u32>,
     #[command(flatten)]
     pub host: HostArgs,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
-    /// Also write the results there: as table, JSON and CSV, and as Parquet (a line per run) if
-    /// that is built in
+    /// Also write the results to this folder: as a table, JSON and CSV, and as Parquet (a line per
+    /// run) if built in
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Also write what happened in the first run of each row: `.pftrace` for Perfetto, `.txt` for
-    /// ftrace text; several rows get several files
+    /// Also write a trace of the first run of each row: `.pftrace` for Perfetto, `.txt` for ftrace
+    /// text; several rows get several files
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// Also record the calls and answers of the policy in the first run of each row, for `replay`
+    /// Also record the policy's calls and answers in the first run of each row, for `replay`
     #[arg(long, value_name = "LOG")]
     pub record: Option<PathBuf>,
-    /// Also write what the policy learned in the first run of each row (in its rehearsal, if it
-    /// has one) for runs that go by it, as the value of its parameter: `--set KEY=@FILE`
+    /// Also write what the policy learned in the first run of each row (in its rehearsal, if it has
+    /// one), to run with it later: `--set KEY=@FILE`
     #[arg(long, value_name = "FILE")]
     pub learned: Option<PathBuf>,
-    /// Runs made at the same time [default: as many as the machine runs threads]
+    /// Number of runs in parallel [default: one per hardware thread]
     #[arg(long, value_parser = whole::<u16>(1..=65_535), allow_negative_numbers = true)]
     pub jobs: Option<u16>,
 }
 
-/// Where runs are made.
+/// Where experiments run.
 #[derive(clap::Args, Debug)]
 pub struct HostArgs {
-    /// Where the runs are made
+    /// Where to run
     #[arg(
         long,
         value_name = "HOST",
@@ -152,7 +151,7 @@ pub struct HostArgs {
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// For people
+    /// For reading
     Table,
     /// For programs
     Json,
@@ -166,38 +165,38 @@ pub struct PlotArgs {
     pub selection: Selection,
     #[command(flatten)]
     pub host: HostArgs,
-    /// The axis of the experiment over which a line per policy is drawn, for example `scenario` or
+    /// The experiment's axis to plot along, with a line per policy, for example `scenario` or
     /// `machine.cpus`
     #[arg(long, value_name = "AXIS")]
     pub x: String,
-    /// What is drawn, a panel each, for example `wakeup_latency_ns_p99`
+    /// Metrics to plot, one panel each, for example `wakeup_latency_ns_p99`
     #[arg(long, value_delimiter = ',', value_name = "METRIC,…", required = true)]
     pub y: Vec<String>,
-    /// Equal distances on the axis are equal ratios
+    /// Logarithmic x axis
     #[arg(long)]
     pub log_x: bool,
-    /// Equal heights are equal ratios; what is not above 0 is left out
+    /// Logarithmic y axis; values that are not above 0 are omitted
     #[arg(long)]
     pub log_y: bool,
-    /// How many seeds each row has, instead of the file's
+    /// Number of seeds per row, overriding the file
     #[arg(long, value_parser = whole::<u32>(1..=100_000), allow_negative_numbers = true)]
     pub seeds: Option<u32>,
-    /// What is written
+    /// Output format
     #[arg(long, value_enum, default_value_t = PlotFormat::Svg)]
     pub format: PlotFormat,
-    /// Write it there instead of printing it
+    /// Write to this file instead of printing
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Runs made at the same time [default: as many as the machine runs threads]
+    /// Number of runs in parallel [default: one per hardware thread]
     #[arg(long, value_parser = whole::<u16>(1..=65_535), allow_negative_numbers = true)]
     pub jobs: Option<u16>,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlotFormat {
-    /// A picture for light and dark pages
+    /// A figure for light and dark pages
     Svg,
-    /// Its numbers as tables
+    /// The plotted numbers as tables
     Text,
 }
 
@@ -205,11 +204,11 @@ pub enum PlotFormat {
 pub struct ReproduceArgs {
     /// The paper: a folder with experiment files
     pub paper: String,
-    /// Smaller experiments, as their files say: for a first look
+    /// Run smaller versions of the experiments, as their files define them: for a first look
     #[arg(long)]
     pub quick: bool,
-    /// Where the runs are made; experiments for other hosts than the usual one are in folders of
-    /// their names
+    /// Where to run; experiments for hosts other than the default are in folders named after the
+    /// host
     #[arg(
         long,
         value_name = "HOST",
@@ -217,35 +216,35 @@ pub struct ReproduceArgs {
         default_value = hosts::usual()
     )]
     pub host: &'static HostInfo,
-    /// Where the folders of the papers are
+    /// The folder that contains the papers' folders
     #[arg(long, default_value = "experiments", value_name = "DIR")]
     pub experiments: PathBuf,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = ListFormat::Table)]
     pub format: ListFormat,
-    /// Also write the results there, as `run` does
+    /// Also write the results to this folder, as `run` does
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Runs made at the same time [default: as many as the machine runs threads]
+    /// Number of runs in parallel [default: one per hardware thread]
     #[arg(long, value_parser = whole::<u16>(1..=65_535), allow_negative_numbers = true)]
     pub jobs: Option<u16>,
 }
 
 #[derive(clap::Args, Debug)]
 pub struct TuneArgs {
-    /// An experiment: given values of a policy's parameters are searched there, for each row
+    /// An experiment in which to search given values of a policy's parameters, for each row
     #[arg(value_name = "FILE.toml", required_unless_present = "service")]
     pub file: Option<PathBuf>,
     /// CPU time of the tasks, for example "exp(10ms)"; `workloads` lists the distributions
     #[arg(long, value_name = "DIST", required_unless_present = "file")]
     pub service: Option<String>,
-    /// Part of the CPUs that tasks keep busy, which arrive one by one [default: 0.9]
+    /// Fraction of the CPUs' time that tasks, arriving one by one, keep busy [default: 0.9]
     #[arg(long)]
     pub load: Option<f64>,
     /// All tasks arrive at once
     #[arg(long, conflicts_with = "load")]
     pub batch: bool,
-    /// Tasks of a run [default: 2000]
+    /// Tasks per run [default: 2000]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     pub tasks: Option<u64>,
     /// CPUs of the machine [default: 1]
@@ -253,36 +252,35 @@ pub struct TuneArgs {
     pub cpus: Option<u16>,
     #[command(flatten)]
     pub host: HostArgs,
-    /// The policies that are tuned, m-rsf and mlfq; with a file, the label of one
+    /// The policies to tune, m-rsf and mlfq; with a file, the label of one policy
     #[arg(long, value_name = "NAME,…")]
     pub policy: Vec<String>,
-    /// What of the turnaround is made small [default: mean]
+    /// Which statistic of turnaround to minimise [default: mean]
     #[arg(long, value_enum)]
     pub objective: Option<ObjectiveName>,
-    /// With a file: what is made small, for example `wakeup_latency_ns_p99`
+    /// With a file: the metric to minimise, for example `wakeup_latency_ns_p99`
     #[arg(long, value_name = "COLUMN", requires = "file")]
     pub metric: Option<String>,
-    /// With a file: the metric is made large
+    /// With a file: maximise the metric instead
     #[arg(long, requires = "file")]
     pub larger: bool,
-    /// With a file: a parameter and the values that are tried, in all combinations; behind each
-    /// other with `|` if there are commas in them
+    /// With a file: a parameter and the values to try, in all combinations; separate values that
+    /// contain commas with `|`
     #[arg(long, value_name = "KEY=V1,V2,…", requires = "file")]
     pub over: Vec<String>,
-    /// With a file: change a value, as for `run`
+    /// With a file: set a value, as for `run`
     #[arg(long, value_name = "KEY=VALUE", requires = "file")]
     pub set: Vec<String>,
-    /// Runs of a parameter set in the search, and as many others in the comparison [default: 20;
-    /// those of the file]
+    /// Runs per parameter set in the search, and again in the comparison [default: 20; the file's]
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..=100_000))]
     pub seeds: Option<u32>,
-    /// What the seeds of the runs derive from [default: 1; that of the file]
+    /// Seed from which the runs' seeds derive [default: 1; the file's]
     #[arg(long)]
     pub seed: Option<u64>,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = ListFormat::Table)]
     pub format: ListFormat,
-    /// Runs made at the same time [default: as many as the machine runs threads]
+    /// Number of runs in parallel [default: one per hardware thread]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
 }
@@ -297,7 +295,7 @@ pub enum ObjectiveName {
 
 #[derive(clap::Args, Debug)]
 pub struct HostsArgs {
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = PlainFormat::Table)]
     pub format: PlainFormat,
 }
@@ -307,78 +305,80 @@ pub struct BootArgs {
     /// The kernel
     #[arg(value_parser = hosts::parser())]
     pub host: &'static HostInfo,
-    /// The policies, a boot each; `hosts` lists the kernel's own schedulers, which can be named too
+    /// The policies, one boot each; may include the kernel's own schedulers, which `hosts` lists
     #[arg(long, value_delimiter = ',', value_name = "NAME,…", required = true)]
     pub policy: Vec<String>,
-    /// The program, of those that `hosts` lists; on a server, this computer puts a load
+    /// The program, one of those that `hosts` lists; if it is a server, this computer sends it
+    /// requests
     #[arg(long, value_name = "NAME")]
     pub app: String,
-    /// A parameter of the policies, for example quantum=10ms; a value `@FILE` is read from there
+    /// A parameter of the policies, for example quantum=10ms; `@FILE` reads the value from a file
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// An argument of the program, for example scale=100
     #[arg(long, value_name = "KEY=VALUE")]
     pub with: Vec<String>,
-    /// The tick of policies that have none of their own
+    /// The tick for policies that do not define their own
     #[arg(long, value_name = "TIME", value_parser = Span::parse)]
     pub tick: Option<Span>,
-    /// Count instructions instead of time, which is the default for one CPU: an instruction takes
-    /// a nanosecond, and the same boot always takes the same time
+    /// Count instructions instead of time, the default for one CPU: each instruction takes a
+    /// nanosecond, and the same boot always takes the same time
     #[arg(long)]
     pub icount: bool,
-    /// CPUs of the machine; each has a runqueue and the policy of its own
+    /// CPUs of the machine; each has its own runqueue and its own instance of the policy
     #[arg(long, default_value = "1", value_name = "N", value_parser = whole::<u16>(1..=16))]
     pub smp: u16,
-    /// Let time pass as it really does while the machine is idle; otherwise as with --icount
+    /// Let idle time pass in real time; otherwise as with --icount
     #[arg(long, conflicts_with = "icount")]
     pub real_time: bool,
-    /// Also write what happened: `.pftrace` for Perfetto, `.txt` for ftrace text
+    /// Also write a trace: `.pftrace` for Perfetto, `.txt` for ftrace text
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// Also record the calls and answers of the policy, for `replay`
+    /// Also record the policy's calls and answers, for `replay`
     #[arg(long, value_name = "LOG")]
     pub record: Option<PathBuf>,
-    /// Also write what the policy has learned, to give it to another boot with --set KEY=@FILE
+    /// Also write what the policy learned, for another boot with --set KEY=@FILE
     #[arg(long, value_name = "FILE")]
     pub learned: Option<PathBuf>,
-    /// How long the kernel may be silent before it counts as hung
+    /// How long the kernel may be silent before it is considered hung
     #[arg(long, default_value = "120s", value_name = "TIME", value_parser = Span::parse)]
     pub timeout: Span,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
     #[command(flatten)]
     pub clients: ClientArgs,
 }
 
-/// What clients of this computer ask of a server in a kernel.
+/// The requests that clients on this computer send to a server in a kernel.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Load of a server")]
 pub struct ClientArgs {
-    /// Clients: each sends a request, waits for the answer and sends the next [default: 40]
+    /// Number of clients: each sends a request, waits for the answer and sends the next [default:
+    /// 40]
     #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=512))]
     pub clients: Option<u16>,
-    /// Requests of each client [default: 100]
+    /// Requests per client [default: 100]
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=1_000_000))]
     pub requests: Option<u32>,
-    /// CPU time that requests need, and how many there are of each [default: 1ms*4,20ms]
+    /// CPU time of requests, with weights [default: 1ms*4,20ms]
     #[arg(long, value_delimiter = ',', value_name = "TIME*N,…")]
     pub costs: Vec<Cost>,
-    /// Have clients wait for each other: the requests of a round are sent at once
+    /// Make clients wait for each other: all requests of a round are sent at once
     #[arg(long)]
     pub rounds: bool,
-    /// What the order of the costs is drawn with [default: 1]
+    /// Seed for the order of the costs [default: 1]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Bytes of a request and of its answer [default: 64]
+    /// Size of a request and of its answer in bytes [default: 64]
     #[arg(long, value_name = "N", value_parser = whole::<u16>(SIZES))]
     pub size: Option<u16>,
-    /// How long a client waits for an answer before the request counts as lost [default: 5s]
+    /// How long a client waits for an answer before counting the request as lost [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = Span::parse)]
     pub lost_after: Option<Span>,
 }
 
-/// Bytes that datagrams can have.
+/// Possible sizes of a datagram, in bytes.
 const SIZES: RangeInclusive<u64> = datagram::SHORTEST as u64..=datagram::LONGEST as u64;
 
 #[derive(clap::Args, Debug)]
@@ -386,23 +386,23 @@ pub struct CalibrateArgs {
     /// The kernel
     #[arg(value_parser = hosts::parser())]
     pub host: &'static HostInfo,
-    /// An experiment, whose policies are measured as they are set there
+    /// An experiment whose policies to measure, with the parameters set there
     #[arg(value_name = "FILE.toml")]
     pub file: Option<PathBuf>,
-    /// These policies; `hosts` lists the kernel's own schedulers, which can be named too [default:
-    /// those that the kernel has, in both forms]
+    /// The policies; may include the kernel's own schedulers, which `hosts` lists [default: all
+    /// that exist both here and in the kernel]
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     pub policy: Vec<String>,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = CalibrateFormat::Table)]
     pub format: CalibrateFormat,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CalibrateFormat {
-    /// For people
+    /// For reading
     Table,
-    /// For experiments: a file that the key `costs` of `[machine]` names
+    /// For experiments: a file for the key `costs` of `[machine]`
     Toml,
     /// For documentation
     Markdown,
@@ -413,7 +413,7 @@ pub struct PredictArgs {
     /// Experiments whose `[machine]` names measured costs
     #[arg(value_name = "FILE.toml", required = true)]
     pub files: Vec<PathBuf>,
-    /// The kernel that is predicted
+    /// The kernel to predict
     #[arg(
         long,
         value_name = "HOST",
@@ -421,23 +421,23 @@ pub struct PredictArgs {
         default_value = hosts::measured()
     )]
     pub host: &'static HostInfo,
-    /// What is compared [default: what each experiment reports, as far as it is a time]
+    /// What to compare [default: every column of each experiment's report that is a time]
     #[arg(long, value_delimiter = ',', value_name = "METRIC,…")]
     pub column: Vec<String>,
-    /// Smaller experiments, as their files say: for a first look
+    /// Run smaller versions of the experiments, as their files define them: for a first look
     #[arg(long)]
     pub quick: bool,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = PredictFormat::Table)]
     pub format: PredictFormat,
-    /// Runs made at the same time [default: as many as the machine runs threads]
+    /// Number of runs in parallel [default: one per hardware thread]
     #[arg(long, value_parser = whole::<u16>(1..=65_535), allow_negative_numbers = true)]
     pub jobs: Option<u16>,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PredictFormat {
-    /// For people
+    /// For reading
     Table,
     /// For documentation
     Markdown,
@@ -457,7 +457,7 @@ pub struct GanttArgs {
     pub selection: Selection,
     #[command(flatten)]
     pub host: HostArgs,
-    /// Which combination of axis values, counted from 0 as `check` lists them
+    /// Which combination of axis values to draw, numbered from 0 as in `check`
     #[arg(
         long,
         default_value = "0",
@@ -465,7 +465,7 @@ pub struct GanttArgs {
         allow_negative_numbers = true
     )]
     pub group: usize,
-    /// Which of the row's seeds, from 0
+    /// Which of the row's seeds to draw, from 0
     #[arg(
         long,
         default_value = "0",
@@ -473,10 +473,10 @@ pub struct GanttArgs {
         allow_negative_numbers = true
     )]
     pub seed: u32,
-    /// Width of the picture [default: that of the terminal, at most 100]
+    /// Width of the picture [default: the terminal's, at most 100]
     #[arg(long, value_parser = whole::<u16>(30..=100), allow_negative_numbers = true)]
     pub columns: Option<u16>,
-    /// Lines for tasks
+    /// Number of lines for tasks
     #[arg(
         long,
         default_value = "20",
@@ -484,7 +484,7 @@ pub struct GanttArgs {
         allow_negative_numbers = true
     )]
     pub tasks: usize,
-    /// Where the picture begins, for example 10ms
+    /// Start of the picture, for example 10ms
     #[arg(
         long,
         default_value = "0",
@@ -493,30 +493,30 @@ pub struct GanttArgs {
         allow_hyphen_values = true
     )]
     pub from: Span,
-    /// Where it ends [default: the end of the run]
+    /// End of the picture [default: the end of the run]
     #[arg(long, value_name = "TIME", value_parser = Span::parse, allow_hyphen_values = true)]
     pub until: Option<Span>,
 }
 
 #[derive(clap::Args, Debug)]
 pub struct PoliciesArgs {
-    /// The one to explain
+    /// The policy to explain
     #[arg(value_parser = PossibleValuesParser::new(POLICIES.iter().map(|policy| policy.name)))]
     pub name: Option<String>,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = ListFormat::Table)]
     pub format: ListFormat,
-    /// Folder with a page NAME.md for each policy, to which the list in Markdown links
+    /// Folder with a page NAME.md for each policy, for links in the Markdown list
     #[arg(long, value_name = "DIR", conflicts_with = "name")]
     pub pages: Option<String>,
 }
 
 #[derive(clap::Args, Debug)]
 pub struct WorkloadsArgs {
-    /// The one to explain
+    /// The kind to explain
     #[arg(value_parser = PossibleValuesParser::new(KINDS.iter().map(kind_value)))]
     pub kind: Option<String>,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = ListFormat::Table)]
     pub format: ListFormat,
 }
@@ -528,7 +528,7 @@ fn kind_value(kind: &KindInfo) -> PossibleValue {
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListFormat {
-    /// For people
+    /// For reading
     Table,
     /// For programs: an array of objects
     Json,
@@ -538,32 +538,32 @@ pub enum ListFormat {
 
 #[derive(clap::Args, Debug)]
 pub struct TopologyArgs {
-    /// The machine, as `topology` names it in an experiment: `host`, an .xml of lstopo, a .json of
-    /// lscpu, or words such as "2 packages x 4 cores x 2 threads"
+    /// The machine, in the form of `topology` in an experiment: `host`, an .xml of lstopo, a .json
+    /// of lscpu, or words such as "2 packages x 4 cores x 2 threads"
     #[arg(default_value = "host")]
     pub spec: String,
-    /// A line for each node, package, cache and core, and all groups
+    /// Show each node, package, cache and core on a line, and all groups
     #[arg(long)]
     pub full: bool,
-    /// Only these groups, after a check: a rule of gfs, or lists of CPUs such as "0-3;4-7"
+    /// Check and show only these groups: a rule of gfs, or lists of CPUs such as "0-3;4-7"
     #[arg(long, value_name = "GROUPS")]
     pub grouping: Option<String>,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = PlainFormat::Table)]
     pub format: PlainFormat,
 }
 
 #[derive(clap::Args, Debug)]
 pub struct ImportArgs {
-    /// What the file is
+    /// The format of FILE
     #[arg(value_parser = PossibleValuesParser::new(IMPORTERS.iter().map(format_value)))]
     pub format: String,
-    /// The file, plain or compressed with gzip
+    /// The file, plain or gzip-compressed
     pub file: PathBuf,
-    /// Where the load goes: `.json` for a model, `.csv` for a list of tasks
+    /// The output: `.json` for a model, `.csv` for a list of tasks
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// How it is read, for example softirqs=task; `workloads KIND` lists the keys
+    /// An option for reading FILE, for example softirqs=task; `workloads KIND` lists the keys
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 }
@@ -575,7 +575,7 @@ fn format_value(format: &ImporterInfo) -> PossibleValue {
 
 /// The formats of files with run times, as arguments.
 fn times_values() -> impl Iterator<Item = PossibleValue> {
-    let column = "A column of times, or the column service_ns of several; plain numbers are ns";
+    let column = "A column of times, or a table with the column service_ns; plain numbers are ns";
     let column = PossibleValue::new(COLUMN).help(column);
     let importers = IMPORTERS.iter().filter(|format| format.times.is_some());
     [column].into_iter().chain(importers.map(format_value))
@@ -585,7 +585,7 @@ fn times_values() -> impl Iterator<Item = PossibleValue> {
 pub struct LoadModelArgs {
     #[command(flatten)]
     pub times: RunTimes,
-    /// What FILE is [default: its first lines tell]
+    /// The format of FILE [default: recognised by its first lines]
     #[arg(
         long = "as",
         value_parser = PossibleValuesParser::new(times_values()),
@@ -593,13 +593,13 @@ pub struct LoadModelArgs {
         value_name = "FORMAT"
     )]
     pub format_of_file: Option<String>,
-    /// The slice of Q1 [default: the recommended one]
+    /// The slice in Q1 [default: the recommended one]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub q1: Option<String>,
-    /// The slice of Q2 [default: that of Q1]
+    /// The slice in Q2 [default: the same as in Q1]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub q2: Option<String>,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = PlainFormat::Table)]
     pub format: PlainFormat,
 }
@@ -610,14 +610,14 @@ pub struct RunTimes {
     /// The distribution, for example "exp(10ms)"; `anysched workloads` lists the kinds
     #[arg(long, value_name = "DISTRIBUTION", allow_hyphen_values = true)]
     pub service: Option<String>,
-    /// Measured run times, plain or compressed with gzip, to which distributions are fitted
+    /// Measured run times to fit distributions to, plain or gzip-compressed
     #[arg(long, value_name = "FILE")]
     pub fit: Option<PathBuf>,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlainFormat {
-    /// For people
+    /// For reading
     Table,
     /// For programs
     Json,
@@ -625,11 +625,11 @@ pub enum PlainFormat {
 
 #[derive(Subcommand, Debug)]
 pub enum ModelCommand {
-    /// M/M/c: Poisson arrivals, exponential service times, everybody waits until served
+    /// M/M/c: Poisson arrivals, exponential service times, unlimited waiting room
     Mmc(MmcArgs),
-    /// M/M/c/N: the same with room for N tasks; who comes when it is full is turned away
+    /// M/M/c/N: the same with room for N tasks; arrivals that find it full are turned away
     Mmcn(MmcnArgs),
-    /// A closed batch under M-RSF, on an idle machine and without costs
+    /// A closed batch under M-RSF on an idle machine, without costs
     MRsf(MRsfArgs),
     /// Periodic tasks on one CPU: whether DM and EDF meet their deadlines, and response times
     Periodic(PeriodicArgs),
@@ -639,7 +639,7 @@ pub enum ModelCommand {
 pub struct MmcArgs {
     #[command(flatten)]
     pub station: StationArgs,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = PlainFormat::Table)]
     pub format: PlainFormat,
 }
@@ -648,13 +648,13 @@ pub struct MmcArgs {
 pub struct MmcnArgs {
     #[command(flatten)]
     pub station: StationArgs,
-    /// N: how many tasks there is room for, those served among them
+    /// N: the number of tasks there is room for, including those in service
     #[arg(long, value_name = "N")]
     pub limit: u32,
-    /// Also print equations (9) to (11) of the M-RSF paper, which are wrong, beside it
+    /// Also print equations (9) to (11) of the M-RSF paper, which are wrong, for comparison
     #[arg(long)]
     pub paper: bool,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = PlainFormat::Table)]
     pub format: PlainFormat,
 }
@@ -666,7 +666,7 @@ pub struct StationArgs {
     /// The mean service time, for example 10ms
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub service: String,
-    /// c: how many tasks are served at the same time
+    /// c: the number of servers
     #[arg(long, value_name = "C", default_value_t = 1)]
     pub servers: u32,
 }
@@ -674,17 +674,17 @@ pub struct StationArgs {
 #[derive(clap::Args, Debug)]
 #[group(required = true, multiple = false)]
 pub struct RateArgs {
-    /// λ: tasks per second
+    /// λ: arrivals per second
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub arrivals: Option<f64>,
-    /// ρ: λ over what all servers can do
+    /// ρ: λ divided by the capacity of all servers
     #[arg(long, value_name = "RHO", allow_hyphen_values = true)]
     pub load: Option<f64>,
 }
 
 #[derive(clap::Args, Debug)]
 pub struct MRsfArgs {
-    /// Slices of Q1 and Q2, in means of the run time
+    /// Slices of Q1 and Q2, in multiples of the mean run time
     #[arg(
         long,
         value_delimiter = ',',
@@ -693,7 +693,7 @@ pub struct MRsfArgs {
         allow_hyphen_values = true
     )]
     pub q: Vec<f64>,
-    /// The distribution of the run times
+    /// The distribution of run times
     #[arg(
         long,
         value_name = "DISTRIBUTION",
@@ -701,17 +701,17 @@ pub struct MRsfArgs {
         allow_hyphen_values = true
     )]
     pub service: String,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = PlainFormat::Table)]
     pub format: PlainFormat,
 }
 
 #[derive(clap::Args, Debug)]
 pub struct PeriodicArgs {
-    /// The tasks: CSV whose first line is run,period,deadline and whose times are such as 2ms; the
-    /// deadline may be left out, and there may be a column jitter
+    /// The tasks: CSV with the header run,period,deadline and times such as 2ms; the deadline may
+    /// be omitted, and a column jitter may be added
     pub file: PathBuf,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = PlainFormat::Table)]
     pub format: PlainFormat,
 }
@@ -720,10 +720,10 @@ pub struct PeriodicArgs {
 pub struct ReplayArgs {
     /// The log
     pub log: PathBuf,
-    /// Print the records instead
+    /// Print the records instead of replaying them
     #[arg(long)]
     pub show: bool,
-    /// Also write what the log tells of the run: `.pftrace` for Perfetto, `.txt` for ftrace text
+    /// Also write a trace of the recorded run: `.pftrace` for Perfetto, `.txt` for ftrace text
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 }

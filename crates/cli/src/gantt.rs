@@ -12,7 +12,7 @@ use anysched_trace::{Event, Sink, TaskInfo};
 const WIDEST: usize = 100;
 const NAMES: usize = 16;
 
-/// Notes when the last event was.
+/// Records the time of the last event.
 struct End(Time);
 
 impl Sink for End {
@@ -52,7 +52,7 @@ pub fn gantt(args: &GanttArgs) -> Result<(), Failure> {
     };
     let width = args.columns.map_or_else(output::columns, usize::from).clamp(30, WIDEST);
     for (number, entry) in plan.policies().iter().enumerate() {
-        // The picture's scale is known only after the run, so that the run is made twice.
+        // The picture's scale is known only after a run, so the run is made twice.
         let mut end = End(Time::ZERO);
         let Outcome { metrics, .. } = traced(&mut end, number)?;
         let End(last) = end;

@@ -36,7 +36,7 @@ pub fn load_model(args: &LoadModelArgs) -> Result<(), Failure> {
     })
 }
 
-/// The distribution after `--service`.
+/// Parses the argument of `--service`.
 pub fn distribution(text: &str) -> Result<Dist, Failure> {
     let service =
         Dist::parse(text, Path::new(".")).map_err(|error| format!("--service {error}"))?;
@@ -69,7 +69,7 @@ fn read(file: &Path, format: Option<&str>) -> Result<Measured, Failure> {
     Ok(measured::read(opened, &name, format.map(Format::of))?)
 }
 
-/// Measured times and what was made of them.
+/// Measured times and what was fitted to them.
 struct Fitted {
     file: String,
     measured: Measured,
@@ -77,7 +77,7 @@ struct Fitted {
 }
 
 impl Fitted {
-    /// Each of the measured times with the same probability.
+    /// The distribution that draws each measured time with equal probability.
     fn dist(&self) -> Dist {
         self.measured.sample.dist(&self.file)
     }
@@ -91,16 +91,16 @@ struct Report {
     fitted: Option<Fitted>,
 }
 
-/// Of a histogram.
+/// Lines of a histogram.
 const LINES: usize = 20;
 
-/// The longest bar.
+/// Length of the longest bar.
 const BAR: usize = 40;
 
-/// Where the inverse CDF is shown; 1 − 1/e and 1 − 1/e² are among them.
+/// Where to print the inverse CDF, including at 1 − 1/e and 1 − 1/e².
 const PROBABILITIES: [f64; 9] = [0.01, 0.1, 0.25, 0.5, 0.632_121, 0.864_665, 0.9, 0.99, 0.999];
 
-/// Where density and CDF are shown, in slices of Q1.
+/// Where to print density and CDF, in multiples of the slice of Q1.
 const MULTIPLES: [f64; 9] = [0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0];
 
 impl Report {
@@ -134,7 +134,7 @@ impl Report {
         shares(&self.service, self.q1, self.q2)
     }
 
-    /// What is done after each queue.
+    /// How many tasks are done after each queue.
     fn queues(&self) -> String {
         let model = self.shares();
         let measured = self.fitted.as_ref().map(|fitted| shares(&fitted.dist(), self.q1, self.q2));
@@ -184,7 +184,8 @@ impl Report {
         text
     }
 
-    /// Of the measured times, if there are any, with the share of the model at the end.
+    /// A histogram of the measured times, if any, with the distribution's share at the end of each
+    /// line.
     fn picture(&self) -> String {
         let shown = self.fitted.as_ref().map(Fitted::dist);
         if shown.is_none() && self.service.family() == Family::Constant {
@@ -329,7 +330,7 @@ fn fit_table(fitted: &Fitted) -> String {
     text
 }
 
-/// A distance from which on slices computed from a fit are off by more than they can be chosen.
+/// Beyond this distance, a slice computed from a fit is too far off to be useful.
 const FAR: f64 = 0.1;
 
 fn fit_json(fitted: &Fitted, q1: Span, q2: Span) -> Value {
@@ -363,12 +364,12 @@ fn fit_json(fitted: &Fitted, q1: Span, q2: Span) -> Value {
     })
 }
 
-/// Differences of criteria say more than their values, which depend on the unit of time.
+/// Differences between criteria say more than their values, which depend on the unit of time.
 fn more(difference: f64) -> String {
     if difference == 0.0 { "least".to_string() } else { format!("+{difference:.1}") }
 }
 
-/// With blocks of an eighth.
+/// Drawn with eighths of a block.
 fn bar(part: f64) -> String {
     const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (part.clamp(0.0, 1.0) * (BAR * 8) as f64 + 0.5) as usize;
@@ -379,7 +380,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// The unit that times of about `ns` are read in, and how many ns it has.
+/// The unit in which to print times of about `ns`, and its length in ns.
 fn unit_of(ns: f64) -> (&'static str, f64) {
     match ns {
         _ if ns >= 1e9 => ("s", 1e9),
@@ -389,7 +390,7 @@ fn unit_of(ns: f64) -> (&'static str, f64) {
     }
 }
 
-/// Four digits.
+/// Formats with four significant digits.
 fn figures(number: f64) -> String {
     match number {
         0.0 => "0".to_string(),

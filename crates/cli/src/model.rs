@@ -37,7 +37,7 @@ fn station(args: &StationArgs) -> Result<Station, Failure> {
     station.map_err(wrong)
 }
 
-/// Names what is wrong as it is typed.
+/// Rewrites the advice in an error in terms of command-line arguments.
 fn wrong(error: QueueError) -> Failure {
     let text = error.to_string();
     let option = |(name, rest): (&str, &str)| format!("--{name} is{rest}");
@@ -69,7 +69,7 @@ fn mmc(args: &MmcArgs) -> Result<String, Failure> {
     })
 }
 
-/// How many states are shown.
+/// How many states to print.
 const SHOWN: usize = 12;
 
 fn mmcn(args: &MmcnArgs) -> Result<String, Failure> {
@@ -155,7 +155,7 @@ fn numbers(station: &Station, means: &Measures) -> Value {
     })
 }
 
-/// What the paper prints.
+/// The paper's results.
 struct Printed {
     rho: f64,
     limit: u32,
@@ -228,7 +228,7 @@ fn m_rsf(args: &MRsfArgs) -> Result<String, Failure> {
                  the run time, for example 1"
             )));
         }
-        // Above half a ns, so that it rounds to one.
+        // At least half a ns, so that it rounds to one.
         let slice = Span(libm::round(q * mean) as u64).max(Span(1));
         rows.push((q, slice, m_rsf::batch(&service, slice, slice)));
     }

@@ -26,7 +26,7 @@ struct Report {
     edf: Result<Verdict, TooLong>,
 }
 
-/// A time that may be longer than a [`Span`].
+/// Formats a time that may exceed a [`Span`].
 fn time(ns: u128) -> String {
     match u64::try_from(ns) {
         Ok(ns) if ns < u64::MAX => Span(ns).to_string(),
@@ -34,7 +34,7 @@ fn time(ns: u128) -> String {
     }
 }
 
-/// What a sufficient test says.
+/// The conclusion from a sufficient test.
 fn sufficient(passed: Option<bool>) -> &'static str {
     match passed {
         Some(true) => "all deadlines are met",
@@ -68,7 +68,7 @@ impl Report {
         text
     }
 
-    /// Order, test, values, what it says.
+    /// Order, test, values, conclusion.
     fn tests(&self) -> Vec<(&'static str, &'static str, String, String)> {
         let set = &self.set;
         let tasks = set.tasks().len();
@@ -157,7 +157,7 @@ impl Report {
 
     fn json(&self) -> Value {
         let set = &self.set;
-        // JSON numbers beyond 64 bits are read by few.
+        // Few readers support JSON numbers beyond 64 bits.
         let ns = |ns: u128| u64::try_from(ns).map_or(Value::Null, Value::from);
         let task = |(nth, task): (usize, &Task)| {
             let response = self.responses.as_ref().ok().and_then(|responses| responses[nth]);

@@ -26,7 +26,7 @@ pub fn policies(args: &PoliciesArgs) -> Result<(), Failure> {
     output::print(&text)
 }
 
-/// What a policy needs to know that no kernel does when a load first comes: a mark, and in words.
+/// Knowledge that a policy needs and that no kernel has when a load first runs: a mark, and words.
 fn needs(policy: &PolicyInfo) -> Option<(&'static str, &'static str)> {
     let rehearsed = (policy.nature)(&[]).is_ok_and(|nature| nature.rehearsed);
     match (policy.clairvoyant, rehearsed) {
@@ -43,7 +43,7 @@ fn mark(policy: &PolicyInfo) -> &'static str {
     needs(policy).map_or("", |(mark, _)| mark)
 }
 
-/// The marks that these policies have, with what they mean.
+/// The marks of these policies, with their meanings.
 fn marks(policies: &[&PolicyInfo]) -> impl Iterator<Item = (&'static str, &'static str)> {
     let used = |known: &(&str, &str)| policies.iter().any(|policy| needs(policy) == Some(*known));
     [ORACLE, REHEARSAL].into_iter().filter(used)

@@ -27,7 +27,7 @@ pub fn with_bar<T>(
     result
 }
 
-/// Shown from one second on; never when standard error is not a terminal.
+/// Shown after one second; never when standard error is not a terminal.
 struct Bar {
     started: Instant,
     bar: OnceLock<ProgressBar>,
@@ -42,7 +42,7 @@ impl Bar {
         Bar { started: Instant::now(), bar: OnceLock::new(), shown }
     }
 
-    /// Takes the state after a run.
+    /// Updates the bar after a run.
     fn update(&self, progress: &Progress<'_>) {
         if !self.shown || self.started.elapsed() < PATIENCE {
             return;
@@ -60,7 +60,7 @@ impl Bar {
         bar.set_position(progress.done as u64);
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     fn finish(&self) {
         if let Some(bar) = self.bar.get() {
             bar.finish_and_clear();

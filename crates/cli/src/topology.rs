@@ -1,4 +1,4 @@
-//! `anysched topology`: a machine's CPUs, what they share, and the groups that `gfs` makes of them.
+//! `anysched topology`: a machine's CPUs, what they share, and the groups that `gfs` forms.
 
 use crate::args::{PlainFormat, TopologyArgs};
 use crate::output::{self, Failure};
@@ -33,7 +33,7 @@ pub fn topology(args: &TopologyArgs) -> Result<(), Failure> {
 /// How a policy divides a machine: a name, and the CPUs of each group.
 type Groups = (String, Vec<Vec<CpuId>>);
 
-/// The groups by each rule that has a name, or those of a list.
+/// The groups by each named rule, or those of a list.
 fn groupings(machine: &Machine, list: Option<&str>) -> Result<Vec<Groups>, Failure> {
     let names = match list {
         Some(list) => vec![list],
@@ -55,7 +55,7 @@ fn groupings(machine: &Machine, list: Option<&str>) -> Result<Vec<Groups>, Failu
     names.into_iter().map(groups).collect()
 }
 
-/// Groups beyond these are left out unless all are asked for.
+/// At most this many groups are shown unless all are asked for.
 const MOST_GROUPS: usize = 8;
 
 fn list(groupings: &[Groups], full: bool) -> String {
@@ -76,7 +76,7 @@ fn show(cpus: &[CpuId]) -> String {
     CpuSet::of(cpus.iter().copied()).to_string()
 }
 
-/// What to write into an experiment to get this machine.
+/// The line of an experiment file that gives this machine.
 fn line(spec: &str, machine: &Machine) -> String {
     let name = spec.replace('\\', "\\\\").replace('"', "\\\"");
     match topology::in_words(machine) {
@@ -104,7 +104,7 @@ fn describe(args: &TopologyArgs, found: &Topology, groupings: &[Groups]) -> Valu
     })
 }
 
-/// Levels with a line for each unit, from the widest.
+/// The levels that have a line per unit, widest first.
 const LEVELS: [(Level, &str); 4] = [
     (Level::Node, "node"),
     (Level::Package, "package"),
@@ -112,8 +112,8 @@ const LEVELS: [(Level, &str); 4] = [
     (Level::Core, "core"),
 ];
 
-/// A line for each unit. Unless all are asked for, units that are alike share a line, and so does
-/// what a unit consists of if it is regular.
+/// A line per unit. Unless all are asked for, identical units share a line, as do the parts of a
+/// regular unit.
 fn tree(found: &Topology, full: bool) -> String {
     let tree = Tree {
         machine: &found.machine,
@@ -130,7 +130,7 @@ fn tree(found: &Topology, full: bool) -> String {
 
 struct Tree<'a> {
     machine: &'a Machine,
-    /// What the operating system calls each CPU.
+    /// The operating system's number of each CPU.
     numbers: &'a [u32],
     renumbered: bool,
     unequal: bool,
@@ -138,11 +138,11 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    /// Writes the units of a level of which `cpus` consists, and what is in them.
+    /// Writes the units of a level that make up `cpus`, and what they contain.
     fn write(&self, text: &mut String, level: usize, cpus: &[CpuId], depth: usize) {
         let Some(&(kind, name)) = LEVELS.get(level) else { return };
         let units = topology::units(self.machine, kind, cpus);
-        // A package is always shown, so that there is a line for the whole machine.
+        // Packages are always shown, so that the whole machine has a line.
         if let [only] = units.as_slice()
             && kind != Level::Package
             && !self.full
@@ -180,7 +180,7 @@ impl Tree<'_> {
         }
     }
 
-    /// The CPUs of a few units one by one, of many together.
+    /// The CPUs of a few units individually, of many together.
     fn cpus(&self, units: &[&[CpuId]]) -> String {
         let all: Vec<CpuId> = units.iter().copied().flatten().copied().collect();
         let units = if units.len() > 4 { &[all.as_slice()] } else { units };
@@ -199,7 +199,7 @@ impl Tree<'_> {
         text
     }
 
-    /// The capacity of a unit's CPUs if it is the same for all of them and not for all others.
+    /// The capacity of a unit's CPUs, if they all have the same and others differ.
     fn capacity(&self, unit: &[CpuId]) -> String {
         let capacity = self.machine.cpu(unit[0]).capacity;
         match unit.iter().all(|&cpu| self.machine.cpu(cpu).capacity == capacity) {
@@ -209,7 +209,7 @@ impl Tree<'_> {
     }
 }
 
-/// "4 cores x 2 threads" of the counts below a level; a core of one thread is none.
+/// "4 cores x 2 threads" from the counts below a level; a core with one thread is not mentioned.
 fn in_words(level: usize, counts: &[usize]) -> String {
     let names = LEVELS.iter().skip(level + 1).map(|(_, name)| *name).chain(["thread"]);
     let parts = counts.iter().zip(names).filter(|(count, _)| **count > 1);

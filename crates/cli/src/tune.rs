@@ -10,7 +10,7 @@ use anysched_lab::{Experiment, output as formats};
 use anysched_workload::dist::Dist;
 use std::path::Path;
 
-/// What holds unless told otherwise.
+/// Defaults.
 const TASKS: u64 = 2000;
 const LOAD: f64 = 0.9;
 const SEEDS: u32 = 20;
@@ -36,7 +36,7 @@ pub fn tune(args: &TuneArgs) -> Result<(), Failure> {
     finish(tuned.complete, tuned.rows.len())
 }
 
-/// What the command ends with after it has printed so many rows.
+/// The command's result after it has printed `rows` rows.
 fn finish(complete: bool, rows: usize) -> Result<(), Failure> {
     if complete {
         return Ok(());
@@ -147,7 +147,7 @@ fn request(args: &TuneArgs) -> Result<GridRequest, Failure> {
     Ok(GridRequest { policy, metric, over, larger: args.larger })
 }
 
-/// A parameter and its values, behind each other with commas, or with `|` if there is one.
+/// Parses a parameter and its values, separated by commas, or by `|` if there is one.
 fn values(text: &str) -> Result<(String, Vec<String>), Failure> {
     let (key, list) = text.split_once('=').unwrap_or_default();
     let separator = if list.contains('|') { '|' } else { ',' };

@@ -431,8 +431,7 @@ in an experiment:
   topology = \"seven.json\"
 ";
     assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
-    let warning =
-        "anysched: seven.json: no caches are described; each package is taken to have one\n";
+    let warning = "anysched: seven.json: no caches are described; assuming one per package\n";
     assert_eq!(String::from_utf8(output.stderr).unwrap(), warning);
 }
 

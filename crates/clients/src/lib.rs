@@ -1,6 +1,5 @@
-//! A load of requests for a server that runs in a kernel. Clients on this computer send a request
-//! each, wait for the answer and send the next at once. `anysched_wire::datagram` says what
-//! requests and answers look like.
+//! Requests for a server that runs in a kernel. Each client on this computer sends a request, waits
+//! for the answer and sends the next at once. `anysched_wire::datagram` defines both formats.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -23,19 +22,20 @@ pub use report::{Class, Report, Spread};
 /// What the clients do.
 #[derive(Clone, Debug)]
 pub struct Load {
-    /// How many there are, 1 at least.
+    /// How many clients there are, at least 1.
     pub clients: u16,
-    /// Requests of each.
+    /// Requests per client.
     pub requests: u32,
     /// What requests cost; not empty.
     pub costs: Vec<Cost>,
-    /// What the order of the costs is drawn with.
+    /// Seed for the order of the costs.
     pub seed: u64,
-    /// Bytes of a request and of its answer, [`anysched_wire::datagram::SHORTEST`] to [`LONGEST`].
+    /// Size of a request and of its answer in bytes, [`anysched_wire::datagram::SHORTEST`] to
+    /// [`LONGEST`].
     pub size: u16,
-    /// A request that is not answered for so long is lost. It is not sent again.
+    /// A request not answered within this time is lost. It is not sent again.
     pub timeout: Duration,
-    /// Whether clients wait for each other, so that the requests of a round are sent at once.
+    /// Whether clients wait for each other, so that all requests of a round are sent at once.
     pub rounds: bool,
 }
 
@@ -44,14 +44,14 @@ pub struct Load {
 pub struct Cost {
     /// CPU time that each of them needs.
     pub work: Span,
-    /// How many of them there are, in proportion to others.
+    /// How many of them there are, in proportion to the others.
     pub weight: u16,
 }
 
 impl FromStr for Cost {
     type Err = String;
 
-    /// Reads `1ms*9`, or `1ms`, whose weight is 1.
+    /// Reads `1ms*9`, or `1ms` with weight 1.
     fn from_str(text: &str) -> Result<Cost, String> {
         let (work, weight) = text.split_once('*').unwrap_or((text, "1"));
         let work = Span::parse(work)?;
@@ -64,7 +64,7 @@ impl FromStr for Cost {
     }
 }
 
-/// What all clients share.
+/// State that all clients share.
 struct Shared<'a> {
     load: &'a Load,
     start: Instant,
@@ -75,9 +75,9 @@ struct Shared<'a> {
 }
 
 impl Load {
-    /// What each request costs, as a position in `costs`: that of request `r` of client `c` is at
-    /// `r · clients + c`. They are dealt from decks that hold each cost as often as its weight
-    /// says, each shuffled: every deck has the exact mix.
+    /// What each request costs, as an index into `costs`: the entry for request `r` of client `c`
+    /// is at `r · clients + c`. They are dealt from shuffled decks that hold each cost as often as
+    /// its weight: every deck has the exact mix.
     fn deal(&self) -> Vec<u16> {
         let weights = (0u16..).zip(&self.costs);
         let deck: Vec<u16> = weights
@@ -97,9 +97,9 @@ impl Load {
         dealt
     }
 
-    /// Sends all requests, those of client `c` to the `c % servers.len()`-th of `servers`, and
-    /// waits for the answers. `answered` counts them as they come; once `stop` is set, no more are
-    /// sent, and what has not been sent is not in the report.
+    /// Sends all requests, those of client `c` to `servers[c % servers.len()]`, and waits for the
+    /// answers. `answered` counts them as they arrive; once `stop` is set, no more are sent, and
+    /// what was not sent is not in the report.
     ///
     /// Errors: the network of this computer fails.
     pub fn run(
@@ -135,7 +135,7 @@ impl Load {
     }
 }
 
-/// A socket of this computer that talks to `server` only.
+/// A local socket that talks only to `server`.
 fn connected(server: SocketAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     socket.connect(server)?;
@@ -143,7 +143,7 @@ fn connected(server: SocketAddr) -> io::Result<UdpSocket> {
 }
 
 impl Shared<'_> {
-    /// One client, whose requests are of these classes.
+    /// One client, which sends requests of these classes.
     fn client(
         &self,
         socket: &UdpSocket,
@@ -155,7 +155,7 @@ impl Shared<'_> {
             if self.load.rounds {
                 self.round.wait();
             }
-            // Others may still wait for this client at the start of their rounds.
+            // Others may be waiting for this client at the start of their rounds.
             if fault.is_some() || self.stop.load(Relaxed) {
                 continue;
             }
@@ -183,14 +183,14 @@ impl Shared<'_> {
                 self.answered.fetch_add(1, Relaxed);
                 Answered::new(at, at - sent, &answer)
             }),
-            // Nobody listens there any more.
+            // Nobody is listening there any more.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => None,
             Err(error) => return Err(error),
         };
         Ok(Sample { class, sent, answered })
     }
 
-    /// Waits for the answer to request `number`; `None`: there was none until `deadline`.
+    /// Waits for the answer to request `number`; `None`: none arrived by `deadline`.
     fn answer(
         &self,
         socket: &UdpSocket,
@@ -209,7 +209,7 @@ impl Shared<'_> {
                     Some(Datagram::Answer(answer)) if answer.number == number => {
                         return Ok(Some(answer));
                     }
-                    // Garbage, or the answer to a request that was given up.
+                    // Garbage, or a late answer to a request already given up.
                     _ => _ = self.strays.fetch_add(1, Relaxed),
                 },
                 Err(error) => match error.kind() {
@@ -221,7 +221,7 @@ impl Shared<'_> {
     }
 }
 
-/// Waits until all of `servers` answer a hello, for `patience` at most. Returns whether they do.
+/// Waits up to `patience` for all of `servers` to answer a hello. Returns whether they did.
 ///
 /// Errors: the network of this computer fails.
 pub fn greet(servers: &[SocketAddr], patience: Duration) -> io::Result<bool> {
@@ -236,7 +236,7 @@ pub fn greet(servers: &[SocketAddr], patience: Duration) -> io::Result<bool> {
                 return Ok(false);
             }
             let length = Datagram::Hello.encode(&mut bytes);
-            // Until the server listens, this or the next may be refused.
+            // Until the server listens, this or the next call may be refused.
             let heard = socket.send(&bytes[..length]).and_then(|_| socket.recv(&mut bytes));
             match heard {
                 Ok(length) if Datagram::decode(&bytes[..length]) == Some(Datagram::Hello) => break,

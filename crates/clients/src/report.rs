@@ -4,26 +4,26 @@ use super::Cost;
 use anysched_core::Span;
 use anysched_wire::datagram::Answer;
 
-/// What became of the requests of a load.
+/// What became of all requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     /// All requests.
     pub all: Class,
-    /// Those of each cost, in the order of the load's costs.
+    /// The requests of each cost, in the order of the load's costs.
     pub classes: Vec<Class>,
     /// From the first request to the last answer, by this computer's clock.
     pub elapsed: Span,
-    /// Datagrams that were no answer, or one to a request that counts as lost.
+    /// Datagrams that were not answers, or that answered a request already counted as lost.
     pub strays: u64,
-    /// How much the server's clock went on while this computer's went on by one; `None` if there
-    /// was too little time between answers to say.
+    /// How far the server's clock advanced per unit of this computer's; `None` if there was too
+    /// little time between answers to tell.
     pub clock: Option<f64>,
 }
 
-/// What became of some of the requests.
+/// What became of a class of requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Class {
-    /// What each cost; `None`: not all the same.
+    /// What each cost; `None`: they differ.
     pub work: Option<Span>,
     /// How many were sent.
     pub sent: u64,
@@ -31,19 +31,19 @@ pub struct Class {
     pub lost: u64,
     /// Answers a second, by this computer's clock.
     pub per_s: f64,
-    /// Answers a second, by the server's clock: not changed by what else this computer does. `None`
+    /// Answers a second, by the server's clock: unaffected by what else this computer does. `None`
     /// as for [`Report::clock`].
     pub per_server_s: Option<f64>,
     /// From sending to the answer, by this computer's clock.
     pub round_trip: Option<Spread>,
-    /// From when the server took the request from its socket to the beginning of the work, by the
+    /// From when the server took the request from its socket to the start of the work, by the
     /// server's clock.
     pub queued: Option<Spread>,
-    /// From there to the end of the work, pauses included.
+    /// From the start to the end of the work, including interruptions, by the server's clock.
     pub served: Option<Spread>,
 }
 
-/// How times are spread, in nanoseconds. Percentiles are by nearest rank.
+/// A distribution of times, in nanoseconds. Percentiles are by nearest rank.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// Mean.
@@ -59,7 +59,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of `times`, which are sorted here; `None` if there are none.
+    /// The spread of `times`, which it sorts; `None` if there are none.
     fn of(mut times: Vec<u64>) -> Option<Spread> {
         times.sort_unstable();
         let max = *times.last()?;
@@ -73,11 +73,11 @@ impl Spread {
 /// A request that was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
-    /// Position in the load's costs.
+    /// Index into the load's costs.
     pub class: u16,
     /// When, since the start of the load.
     pub sent: u64,
-    /// `None`: it is lost.
+    /// `None`: it was lost.
     pub answered: Option<Answered>,
 }
 
@@ -86,7 +86,7 @@ pub(super) struct Sample {
 pub(super) struct Answered {
     /// When, since the start of the load.
     at: u64,
-    /// When the work was done, by the server's clock.
+    /// When the work ended, by the server's clock.
     end: u64,
     round_trip: u64,
     queued: u64,
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(Spread::of(Vec::new()), None);
     }
 
-    /// Two classes, four requests in 4 s: of the first 10 and 30 ns, of the second one lost.
+    /// Two classes, four requests in 4 s: 10 and 30 ns for the first, and one of the second lost.
     #[test]
     fn a_report_by_hand() {
         const S: u64 = 1_000_000_000;

@@ -1,4 +1,4 @@
-//! The generator against servers of the test's own.
+//! The generator against the test's own servers.
 
 use super::*;
 use std::thread::JoinHandle;
@@ -10,7 +10,7 @@ fn load(clients: u16, requests: u32, costs: &[&str]) -> Load {
     Load { clients, requests, costs, seed: 7, size: 64, timeout: 2000 * MS, rounds: false }
 }
 
-/// A server that answers as `answer` says, until it is told to quit; it returns all it was sent.
+/// A server that replies with `answer` until told to quit; it returns everything it was sent.
 struct Server {
     address: SocketAddr,
     thread: JoinHandle<Vec<(Request, usize)>>,
@@ -49,7 +49,7 @@ impl Server {
     }
 }
 
-/// The answer to `request`, its times as if it had waited for 3 ns and taken its cost.
+/// The answer to `request`, with times as if it had waited for 3 ns and then taken its cost.
 fn answer(request: &Request) -> ([u8; LONGEST], usize) {
     let Request { number, sent, cost } = *request;
     let mut bytes = [0; LONGEST];

@@ -9,7 +9,7 @@ use crate::params::{DomainParams, TaskParams};
 use crate::time::Span;
 use crate::{Arrival, Cx, Enqueue, Off, Pick, Scheduler};
 
-/// A call of one of [`Scheduler`]'s methods that change something, with its arguments.
+/// A call of one of [`Scheduler`]'s mutating methods, with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "fields are the arguments")]
 pub enum Call<'a> {
@@ -134,9 +134,9 @@ fn show_arrival(f: &mut fmt::Formatter<'_>, arrival: &Arrival) -> fmt::Result {
     Ok(())
 }
 
-/// Implements [`Scheduler`](crate::Scheduler) for a wrapper with a field `policy` and a method
-/// `call(&mut self, &mut Cx, Call) -> Option<Pick>` that every [`Call`](crate::call::Call) goes
-/// through. Called with the parameters of the implementation in brackets, and the type.
+/// Implements [`Scheduler`](crate::Scheduler) for a wrapper that has a field `policy` and passes
+/// every [`Call`](crate::call::Call) through a method `call(&mut self, &mut Cx, Call) ->
+/// Option<Pick>`. Takes the generic parameters of the implementation in brackets, then the type.
 #[macro_export]
 macro_rules! scheduler_by_call {
     ([$($generics:tt)*] $type:ty) => {

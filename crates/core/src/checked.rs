@@ -1,28 +1,29 @@
-//! Enforces the [contract](crate) between hosts and policies, from outside: [`Checked`] wraps any
-//! policy, follows every call by itself and reports what neither side may do.
+//! Enforces the [contract](crate) between hosts and policies from outside: [`Checked`] wraps any
+//! policy, tracks every call independently and reports violations by either side.
 //!
 //! | rule of the contract | a breach is |
 //! |---|---|
 //! | the diagram; 1: `now` never decreases; 2: `ran` | a [`HostFault`] |
 //! | 3: idle CPUs are kicked for ready tasks | [`NoKick`], [`IdleBesideReady`] (see below) ¹ |
 //! | 4: kicks are not lost | [`HostFault::KickLost`] ² |
-//! | 5: picks are ready, allowed, of some time | [`DoubleRun`], [`NotReady`], [`NotAllowed`], … |
+//! | 5: picks are ready, allowed, with a slice | [`DoubleRun`], [`NotReady`], [`NotAllowed`], … |
 //! | 8: forced moves in `update` | [`NotMoved`] |
 //! | 10: yielding | [`YielderFirst`] ³ |
-//! | every ready task runs some time | [`Lost`], [`Starved`] ² |
-//! | timers lie ahead, kicked CPUs exist | [`TimerStuck`], [`KickedNoSuchCpu`] |
+//! | every ready task runs eventually | [`Lost`], [`Starved`] ² |
+//! | timers are in the future, kicked CPUs exist | [`TimerStuck`], [`KickedNoSuchCpu`] |
 //!
 //! ¹ if [`Rules::work_conserving`]; ² after [`Rules::max_wait`]; ³ if [`Rules::yielders_wait`]
 //!
-//! Rule 3 is checked as what it is for. A CPU that runs nothing is either *about to pick* (it was
+//! Rule 3 is checked by its purpose. A CPU that runs nothing is either *about to pick* (it was
 //! kicked, or `put_prev` was its last call) or *idle*. After every call, each ready task that an
-//! idle CPU could run must have a CPU of its own that is about to pick and could run it, so that
-//! no CPU stays idle beside a ready task. Two arrivals thus need two kicks; a task put back by a
-//! CPU that may run it needs none; and a CPU that takes another task than the one it was kicked
-//! for has to hand that on.
+//! idle CPU could run must have a CPU of its own that is about to pick and could run it, so that no
+//! CPU stays idle while a ready task waits. Two arrivals thus need two kicks; a task put back by a
+//! CPU that may run it needs none; and a CPU that picks a different task than the one it was kicked
+//! for has to pass the kick on.
 //!
-//! Rules 6 and 7 are about how a policy decides and cannot be seen in a single run; the recorder
-//! and its replay show whether decisions repeat. Of rule 8, pulling and pushing show as rule 3.
+//! Rules 6 and 7 concern how a policy decides and cannot be checked in a single run; the recorder
+//! and its replay show whether decisions repeat. Of rule 8, pulling and pushing are covered by rule
+//! 3.
 //!
 //! Cost: O(1) a call while no CPU is idle or no task is ready; otherwise up to O(ready tasks ·
 //! CPUs²); O(tasks) when a CPU goes out of use. Nothing is allocated on the data plane until a
@@ -56,23 +57,23 @@ use crate::scheduler_by_call;
 use crate::time::{Span, Time};
 use crate::{Cx, Pick, Scheduler};
 
-/// What [`Checked`] demands beyond the contract's diagram, and what it does with a violation.
+/// What [`Checked`] demands beyond the contract's diagram, and how it handles a violation.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// Whether no CPU may idle while a ready task could run there. Policies with caps or
-    /// budgets are not work-conserving, nor are runqueues that do not steal from each other.
+    /// Whether no CPU may idle while a ready task could run there. Policies with caps or budgets
+    /// are not work-conserving, nor are runqueues that do not pull from each other.
     pub work_conserving: bool,
     /// The longest that a task may be ready without running; `None` is no limit.
     pub max_wait: Option<Span>,
     /// Whether a task that yields may be picked again on its CPU only after the tasks that were
-    /// ready before and may run there. Holds for one runqueue without priorities.
+    /// already ready and may run there. Holds for one runqueue without priorities.
     pub yielders_wait: bool,
     /// What happens on a violation.
     pub on_violation: OnViolation,
 }
 
 impl Default for Rules {
-    /// Work-conserving, waits of any length, and a panic on the first violation.
+    /// Work-conserving, unlimited waits, and a panic on the first violation.
     fn default() -> Rules {
         Rules {
             work_conserving: true,
@@ -86,30 +87,30 @@ impl Default for Rules {
 /// What happens on a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnViolation {
-    /// A panic that tells the violation; for tests.
+    /// Panics with the violation as its message; for tests.
     Panic,
-    /// It is kept for [`Checked::violations`], and the run goes on as well as it can: a call that
-    /// the host must not make is not passed on (one that goes back in time is, at the latest
-    /// time so far); a pick of a task that is not ready leaves the CPU idle. What follows may be
-    /// a consequence, so the first violation is the one to believe.
+    /// Keeps it for [`Checked::violations`], and continues as well as possible: a call that the
+    /// host must not make is not passed on (except that one that goes back in time is made at the
+    /// latest time so far); picking a task that is not ready leaves the CPU idle. Later violations
+    /// may be consequences, so trust the first.
     Collect,
 }
 
 /// How many violations are kept; further ones are only counted.
 const KEPT: usize = 64;
 
-/// A policy whose dealings with its host are checked. See the [module documentation](self).
+/// A policy whose exchanges with its host are checked. See the [module documentation](self).
 #[derive(Debug)]
 pub struct Checked<S> {
     policy: S,
     rules: Rules,
     belief: Belief,
     calls: u64,
-    /// The earliest time at which a wait can have become too long.
+    /// The earliest time at which a wait can exceed the limit.
     next_overdue: Time,
-    /// Runs of the timer, in a row, after which it was due again at once.
+    /// How many times in a row the timer was due again at once after it ran.
     timer_runs: u32,
-    /// A ready task waits beside an idle CPU; reported when that began.
+    /// A ready task waits while a CPU is idle; reported only when this begins.
     unserved: bool,
     violations: Vec<Violation>,
     found: u64,
@@ -156,13 +157,13 @@ impl<S: Scheduler> Checked<S> {
         self.found
     }
 
-    /// Where `task` is, as the calls say.
+    /// The state of `task`, according to the calls.
     pub fn state(&self, task: TaskId) -> TaskState {
         self.belief.state(task)
     }
 
-    /// Checks the waits as of `now`. Every call does that; this is for the end of a run, after
-    /// which a lost task would be noticed by no call.
+    /// Checks the waits as of `now`. Every call does that too; this is for the end of a run, when
+    /// no further call would notice a lost task.
     pub fn check_waits(&mut self, now: Time) {
         self.belief.now = now.max(self.belief.now);
         let Some(most) = self.rules.max_wait else { return };
@@ -229,7 +230,7 @@ impl<S: Scheduler> Checked<S> {
         pick
     }
 
-    /// A task that has just become ready may wait too long from some time on.
+    /// Plans when the wait of a task that has just become ready would exceed the limit.
     fn expect_overdue(&mut self, call: &Call<'_>) {
         let readies = match call {
             Call::Enqueue { .. } => true,
@@ -241,7 +242,7 @@ impl<S: Scheduler> Checked<S> {
         }
     }
 
-    /// Hands the kicks of a call to the host and notes them.
+    /// Passes the kicks of a call to the host and records them.
     fn pass_on(&mut self, cx: &mut Cx<'_>, kicks: &CpuMask) {
         let cpus = self.belief.cpus();
         for cpu in kicks.iter().filter(|cpu| cpu.index() >= cpus) {
@@ -253,8 +254,8 @@ impl<S: Scheduler> Checked<S> {
         }
     }
 
-    /// Whether every ready task that an idle CPU could run has a CPU of its own that is about to
-    /// pick. Reported when it begins not to.
+    /// Checks that every ready task that an idle CPU could run has a CPU of its own that is about
+    /// to pick. Reports only the transition.
     fn check_served(&mut self, call: &Call<'_>) {
         if !self.rules.work_conserving {
             return;
@@ -271,7 +272,7 @@ impl<S: Scheduler> Checked<S> {
         }));
     }
 
-    /// Judges the answer to `pick_next` and returns what the host gets.
+    /// Checks the answer to `pick_next` and returns what the host gets.
     fn check_pick(&mut self, cpu: CpuId, pick: Option<Pick>) -> Option<Pick> {
         let Some(mut pick) = pick else {
             self.belief.rest(cpu);
@@ -303,8 +304,8 @@ impl<S: Scheduler> Checked<S> {
         }
     }
 
-    /// A host runs the timer until it lies ahead. A policy may do its work in portions, but not
-    /// for ever.
+    /// A host runs the timer until it is due in the future. A policy may do its work in portions,
+    /// but not forever.
     fn check_timer(&mut self) {
         match self.policy.next_timer().filter(|&due| due <= self.belief.now) {
             None => self.timer_runs = 0,

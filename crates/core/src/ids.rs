@@ -1,9 +1,9 @@
-//! Names of tasks, CPUs and domains, and sets of CPUs.
+//! Identifiers of tasks, CPUs and domains, and sets of CPUs.
 
 use alloc::boxed::Box;
 use core::fmt;
 
-/// A task. Hosts number tasks densely from 0, because policies index arrays by it.
+/// A task. Hosts number tasks densely from 0, because policies use the number as an array index.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TaskId(pub u32);
 
@@ -11,7 +11,7 @@ pub struct TaskId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CpuId(pub u16);
 
-/// A group of tasks that shares a weight and a cap: a virtual machine, a control group.
+/// A group of tasks that share a weight and a cap: a virtual machine, a control group.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct DomainId(pub u16);
 
@@ -34,14 +34,14 @@ impl CpuId {
 /// The most CPUs a machine may have.
 pub const MAX_CPUS: usize = 1024;
 
-/// A set of CPUs with room for every machine; one bit a CPU, 128 bytes.
+/// A set of CPUs with room for every machine; one bit per CPU, 128 bytes.
 ///
-/// Meant for the few masks a scheduler keeps (idle, online, kicked); [`CpuSet`] is the small
+/// Meant for the few masks that a scheduler keeps (idle, online, kicked); [`CpuSet`] is the small
 /// form that each task carries.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CpuMask {
     words: [u64; MAX_CPUS / 64],
-    /// Which words are not 0, one bit each.
+    /// Which words are non-zero, one bit each.
     used: u16,
 }
 
@@ -98,7 +98,7 @@ impl CpuMask {
     #[inline]
     pub fn lowest(&self) -> Option<CpuId> {
         let index = self.used.trailing_zeros() as usize;
-        // Of the empty set the index is beyond the last word.
+        // For the empty set, the index is past the last word.
         let word = self.words.get(index)?;
         Some(CpuId((index * 64) as u16 + word.trailing_zeros() as u16))
     }
@@ -137,8 +137,8 @@ impl CpuMask {
         }
     }
 
-    /// The lowest CPU of the set that `wanted` has too, which gives the CPUs `64 · index ..` by
-    /// one bit each. Asked only for words in which this set has a CPU.
+    /// The lowest CPU that is both in this set and in `wanted`, a function from an index to the
+    /// CPUs `64 · index ..`, one bit each. It is called only for words in which this set has a CPU.
     #[inline]
     pub fn lowest_among(&self, wanted: impl Fn(usize) -> u64) -> Option<CpuId> {
         let mut used = self.used;
@@ -243,12 +243,13 @@ impl CpuSet {
         }
     }
 
-    /// The CPUs of the set in ascending order; all 1024 that a machine may have if it is every CPU.
+    /// The CPUs of the set in ascending order; for the set of all CPUs, all 1024 that a machine may
+    /// have.
     pub fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
         (0..MAX_CPUS / 64).flat_map(|index| bits(index, self.word(index)))
     }
 
-    /// Whether this is every CPU.
+    /// Whether this is the set of all CPUs.
     #[inline]
     pub fn is_all(&self) -> bool {
         matches!(self, CpuSet::All)
@@ -264,9 +265,9 @@ impl CpuSet {
         }
     }
 
-    /// Reads the kernel's list form, `"0-3,8"`, or `"all"`.
+    /// Reads the kernel's list format, `"0-3,8"`, or `"all"`.
     ///
-    /// Errors: says what is wrong; CPUs from [`MAX_CPUS`] on are refused.
+    /// Errors: what is wrong, as text; CPUs from [`MAX_CPUS`] on are rejected.
     pub fn parse(text: &str) -> Result<CpuSet, &'static str> {
         if text.trim() == "all" {
             return Ok(CpuSet::All);
@@ -292,7 +293,7 @@ impl CpuSet {
 }
 
 impl fmt::Display for CpuSet {
-    /// The kernel's list form, which [`CpuSet::parse`] reads.
+    /// The kernel's list format, which [`CpuSet::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_all() {
             return f.write_str("all");

@@ -1,12 +1,12 @@
 //! CPU scheduling policies, written once, for simulators, unikernels, kernels and hypervisors.
 //!
-//! A *host* (a simulator, a kernel) drives a policy through [`Scheduler`]: it says what happened
-//! to which task and asks which task a CPU runs next. The policy decides and keeps queues; it
-//! knows no clock, no lock, no file and no float. Time is passed in.
+//! A *host* (a simulator, a kernel) drives a policy through [`Scheduler`]: it reports what happened
+//! to which task and asks which task a CPU should run next. The policy decides and maintains the
+//! queues; it uses no clock, lock, file or float. Time is passed in.
 //!
-//! Most policies are an ordering rule, a [`RunQueue`], and get the rest (which queue a CPU
-//! serves, placement, stealing, balancing) from [`Smp`]. The policies themselves, and the list of
-//! them, are the crate `anysched-policies`.
+//! Most policies are an ordering rule, a [`RunQueue`], and get the rest (which queue a CPU serves,
+//! placement, pulling, balancing) from [`Smp`]. The policies themselves are in the crate
+//! `anysched-policies`, with a list of them.
 //!
 //! # The contract
 //!
@@ -25,13 +25,14 @@
 //! 4. A kick may be late or merged, never lost; an extra pick is harmless.
 //! 5. `pick_next` returns a ready task that is allowed on that CPU, and a slice above zero.
 //!    [`Off::NotRun`] undoes a pick that the host could not start.
-//! 6. Ties go by (key, arrival number). No hash iteration, no float, no unseeded randomness.
-//! 7. Wake-up preemption is the policy's: it knows what each CPU runs and kicks the victim.
+//! 6. Ties are broken by (key, arrival number). No hash iteration, no float, no unseeded
+//!    randomness.
+//! 7. Wake-up preemption is up to the policy: it knows what each CPU runs and kicks the victim.
 //! 8. Load balancing has no method of its own: pulling happens in `pick_next`, pushing in
 //!    `enqueue` and `timer`, forced moves in `update` and `set_online`.
-//! 9. A host whose tasks stay on their old stack for a moment uses `put_prev`, `pick_next` and,
-//!    if another task won, `dequeue(prev)`, then `enqueue(prev, Resumed)` once it is saved.
-//! 10. A task that yields goes behind the other ready tasks unless the policy says otherwise.
+//! 9. A host whose tasks stay on their old stack for a moment calls `put_prev`, `pick_next` and, if
+//!    another task was picked, `dequeue(prev)`, then `enqueue(prev, Resumed)` once it is saved.
+//! 10. A task that yields goes behind the other ready tasks unless the policy defines otherwise.
 //!
 //! [`Checked`] enforces this around any policy.
 
@@ -76,7 +77,7 @@ pub use smp::{RunQueue, Smp};
 pub use time::{Span, Time, VTime};
 pub use uni::Uni;
 
-/// What a call may use besides its arguments: the time, and the kicks it asks for.
+/// What a call gets besides its arguments: the time, and the means to kick CPUs.
 #[derive(Debug)]
 pub struct Cx<'a> {
     /// The time of the call.
@@ -86,14 +87,14 @@ pub struct Cx<'a> {
     kicks: &'a mut CpuMask,
 }
 
-/// How much work a call was, in units that a cost model can price.
+/// How much work a call did, in units that a cost model can price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Work {
-    /// The runqueue it locked; hosts that model contention serve each queue's calls in turn.
+    /// The runqueue it locked; hosts that model contention serialise the calls to each queue.
     pub queue: u16,
     /// Tasks queued there afterwards.
     pub queued: u32,
-    /// Tasks looked at one by one, beyond the cost of an ordered structure.
+    /// Tasks examined one by one, beyond the cost of an ordered structure.
     pub scanned: u32,
 }
 
@@ -104,7 +105,7 @@ impl<'a> Cx<'a> {
         Cx { now, work: Work::default(), kicks }
     }
 
-    /// Whether any CPU has been kicked and not been dealt with yet.
+    /// Whether a kick of any CPU is pending.
     #[inline]
     pub fn kicked(&self) -> bool {
         !self.kicks.is_empty()
@@ -131,17 +132,17 @@ impl<'a> Cx<'a> {
 pub struct Arrival {
     /// Why.
     pub why: Enqueue,
-    /// The CPU whose task made it ready (its creator, its waker); `None` for timers and devices.
+    /// The CPU whose task made it ready (its creator or waker); `None` for timers and devices.
     pub from: Option<CpuId>,
-    /// CPU time it will use before it blocks or exits, if the host knows (simulators do, kernels
-    /// do not). Only clairvoyant policies read it.
+    /// CPU time it will use before it blocks or exits, if the host knows (simulators do, kernels do
+    /// not). Only clairvoyant policies read it.
     pub burst: Option<Span>,
-    /// The absolute deadline of the job that it starts with, if it has one.
+    /// The absolute deadline of the job that it starts, if it has one.
     pub deadline: Option<Time>,
 }
 
 impl Arrival {
-    /// An arrival about which nothing else is known.
+    /// An arrival with only its reason known.
     pub fn because(why: Enqueue) -> Arrival {
         Arrival { why, from: None, burst: None, deadline: None }
     }
@@ -156,10 +157,10 @@ pub enum Enqueue {
     Wakeup {
         /// The CPU it last ran on.
         prev: CpuId,
-        /// The waker says that it will block at once.
+        /// The waker announced that it will block at once.
         sync: bool,
     },
-    /// The host took it out only for a moment (rule 9 of the contract).
+    /// The host removed it only for a moment (rule 9 of the contract).
     Resumed {
         /// The CPU it last ran on.
         prev: CpuId,
@@ -173,7 +174,7 @@ pub enum Off {
     Expired,
     /// The policy kicked this CPU.
     Preempted,
-    /// It gave the CPU up but stays ready.
+    /// It gave up the CPU but stays ready.
     Yielded,
     /// The host could not start it; the pick is undone.
     NotRun,
@@ -201,14 +202,14 @@ pub struct Pick {
     pub slice: Span,
 }
 
-/// An `Option<Pick>` that is returned in two registers.
+/// An `Option<Pick>` that fits in two registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShortPick(Pick);
 
 impl From<Option<Pick>> for ShortPick {
     #[inline]
     fn from(pick: Option<Pick>) -> ShortPick {
-        // A slice of nothing never occurs.
+        // A real slice is never zero.
         ShortPick(pick.unwrap_or(Pick { task: TaskId(u32::MAX), slice: Span::ZERO }))
     }
 }
@@ -222,10 +223,10 @@ impl From<ShortPick> for Option<Pick> {
 
 /// A scheduling policy as hosts drive it. The [crate documentation](crate) has the contract.
 pub trait Scheduler {
-    /// Makes `task` known. Control plane: may allocate.
+    /// Registers `task`. Control plane: may allocate.
     fn attach(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams);
 
-    /// Forgets `task`, which is neither ready nor running. Its number may be used again.
+    /// Forgets `task`, which is neither ready nor running. Its number may be reused.
     fn detach(&mut self, cx: &mut Cx<'_>, task: TaskId);
 
     /// Changes the parameters of `task`, in any state. Control plane: may allocate.
@@ -234,25 +235,26 @@ pub trait Scheduler {
     /// Sets the parameters of a domain. Control plane: may allocate.
     fn set_domain(&mut self, _cx: &mut Cx<'_>, _domain: DomainId, _params: &DomainParams) {}
 
-    /// Takes `cpu` into use or out of it; all are in use at first. A policy moves what waits on
-    /// a CPU that goes; what runs there the host takes off afterwards, as [`Off::Preempted`].
-    /// The host first widens the affinity of tasks that no remaining CPU is allowed for.
+    /// Takes `cpu` into or out of use; all are in use at first. When a CPU goes, the policy moves
+    /// the tasks waiting on it; the host then takes off the running one, as [`Off::Preempted`].
+    /// Before that, the host widens the affinity of tasks that would be left without an allowed
+    /// CPU.
     fn set_online(&mut self, _cx: &mut Cx<'_>, _cpu: CpuId, _online: bool) {}
 
-    /// `task`, which was blocked, is ready.
+    /// `task`, which was blocked, becomes ready.
     fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, arrival: Arrival);
 
-    /// `task`, which was ready, is not ready any more.
+    /// `task`, which was ready, stops being ready.
     fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId);
 
-    /// The task that `cpu`, which runs none, runs next; `None` leaves it idle until a kick.
+    /// Picks the next task for `cpu`, which runs none; `None` leaves it idle until a kick.
     fn pick_next(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<Pick>;
 
     /// `task` stops running on `cpu`.
     fn put_prev(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span, why: Off);
 
-    /// `task` yields `cpu`, which picks at once: what [`Scheduler::put_prev`] with
-    /// [`Off::Yielded`] and [`Scheduler::pick_next`] do, in one call for hosts that count
+    /// `task` yields `cpu`, which picks at once: combines [`Scheduler::put_prev`] with
+    /// [`Off::Yielded`] and [`Scheduler::pick_next`] in one call, for hosts that count
     /// instructions.
     #[inline]
     fn yield_and_pick(
@@ -269,12 +271,12 @@ pub trait Scheduler {
     /// The host's periodic tick while `task` runs on `cpu`.
     fn tick(&mut self, _cx: &mut Cx<'_>, _cpu: CpuId, _task: TaskId, _ran: Span) {}
 
-    /// The tick that this policy is defined by, if it is: hosts that can, tick at this period.
+    /// The tick period that defines this policy, if one does; hosts that can, tick at this period.
     fn tick_period(&self) -> Option<Span> {
         None
     }
 
-    /// Whether [`Scheduler::timer`] is ever due: hosts need not ask when if it is not.
+    /// Whether [`Scheduler::timer`] is ever due; if not, hosts need not ask when.
     fn has_timers(&self) -> bool {
         true
     }
@@ -284,20 +286,19 @@ pub trait Scheduler {
         None
     }
 
-    /// Runs what was due.
+    /// Does what was due.
     fn timer(&mut self, _cx: &mut Cx<'_>) {}
 
-    /// Names and values that show the policy's state of `task`, for traces and tests.
+    /// Names and values of the policy's state for `task`, for traces and tests.
     fn probe(&self, _task: TaskId, _sink: &mut dyn FnMut(&'static str, i64)) {}
 
-    /// Names and values of what the policy has counted of itself so far, for measurements: each name
-    /// is a column `policy.NAME` of results. Values that there are one per CPU of have one name and
-    /// come in the order of the CPUs. Names depend on neither the machine nor the settings, end with
-    /// `_ns` if they are of times, and not with `_cv`.
+    /// Names and values of the policy's own counters, for measurements: each name is a column
+    /// `policy.NAME` of results. Per-CPU counters share one name and come in CPU order. Names depend
+    /// on neither the machine nor the settings; those of times end with `_ns`, and none with `_cv`.
     fn tally(&self, _sink: &mut dyn FnMut(&'static str, u64)) {}
 
-    /// Names and values of parameters for a later run of the same program, from what the policy
-    /// has seen of it so far. Control plane: may allocate. See [`registry::PolicyInfo::rehearsal`].
+    /// Names and values of parameters for a later run of the same program, learned from this run so
+    /// far. Control plane: may allocate. See [`registry::PolicyInfo::rehearsal`].
     fn learned(&self, _sink: &mut dyn FnMut(&'static str, &str)) {}
 }
 

@@ -1,4 +1,4 @@
-//! The machine: CPUs and how near they are to each other. Fixed when built.
+//! The machine: CPUs and how close they are to each other. Immutable once built.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -7,8 +7,8 @@ use crate::ids::{CpuId, MAX_CPUS};
 use crate::time::Span;
 
 /// A machine of 1 to [`MAX_CPUS`] CPUs, each in one group of every [`Level`].
-///
-/// Groups nest: all CPUs of a core share an LLC, all of an LLC a package, all of a package a
+/// Groups nest: all CPUs of a core share an LLC, all CPUs of an LLC a package, and all CPUs of a
+/// package a node.
 /// node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
@@ -59,7 +59,7 @@ impl Level {
 pub enum Distance {
     /// The same CPU.
     Same,
-    /// Another CPU that shares this level and none nearer.
+    /// Another CPU that shares this level but none nearer.
     Shares(Level),
 }
 
@@ -107,12 +107,12 @@ impl Machine {
 
     /// Reads a topology such as `"2 nodes x 2 packages x 4 cores x 2 threads"` or `"8 cpus"`.
     ///
-    /// Levels from the widest to the narrowest, each at most once: `nodes`, `packages`, `llcs`,
-    /// `cores` (or `cpus`), `threads`. Missing levels are 1. Each count is per unit of the level
-    /// before it; packages have one LLC unless `llcs` says otherwise. CPUs are numbered so that
-    /// near ones are adjacent.
+    /// Levels go from the widest to the narrowest, each at most once: `nodes`, `packages`, `llcs`,
+    /// `cores` (or `cpus`), `threads`. Missing levels count 1. Each count is per unit of the level
+    /// before it; packages have one LLC unless `llcs` is given. CPUs are numbered so that nearby
+    /// ones are adjacent.
     ///
-    /// Errors: an unknown level, levels out of order, a count of 0 or more CPUs than 1024.
+    /// Errors: an unknown level, levels out of order, a count of 0, or more than 1024 CPUs.
     pub fn parse(text: &str) -> Result<Machine, TopologyError> {
         const LEVELS: [&str; 5] = ["node", "package", "llc", "core", "thread"];
         let mut counts = [1usize; 5];
@@ -153,15 +153,14 @@ impl Machine {
         Machine::new((0..total).map(cpu).collect())
     }
 
-    /// The same machine with a periodic tick, which policies with no tick of their own use.
-    /// `None`: timers are exact.
+    /// The same machine with a periodic tick, for policies that do not define their own. `None`:
+    /// timers are exact.
     pub fn with_tick(mut self, tick: Option<Span>) -> Machine {
         self.tick = tick.filter(|&tick| tick > Span::ZERO);
         self
     }
 
-    /// The period of the tick, if it has been fixed for this machine. `Some(Span::ZERO)` never
-    /// occurs.
+    /// The period of the tick, if this machine has a fixed one. Never `Some(Span::ZERO)`.
     pub fn tick(&self) -> Option<Span> {
         self.tick
     }
@@ -198,7 +197,7 @@ impl Machine {
         &self.groups[level as usize][usize::from(group)]
     }
 
-    /// The CPUs that share `level` with `cpu`, itself included, ascending.
+    /// The CPUs that share `level` with `cpu`, including `cpu`, ascending.
     #[inline]
     pub fn sharing(&self, level: Level, cpu: CpuId) -> &[CpuId] {
         self.members(level, self.cpus[cpu.index()].group(level))
@@ -230,14 +229,14 @@ impl Cpu {
     }
 }
 
-/// Why a topology was refused.
+/// Why a topology was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopologyError {
     /// Not `1 ..= 1024` CPUs.
     Count(usize),
     /// A CPU's capacity is not in `1 ..= 1024`.
     Capacity(CpuId),
-    /// A group of the first level spreads over several groups of the second.
+    /// A group of the first level spans several groups of the second.
     Nesting(Level, Level),
     /// The text is not of the form `N level x N level …`.
     Syntax,

@@ -1,4 +1,4 @@
-//! Who is near whom, as sets of CPUs: searches for a near CPU look at 64 CPUs at a time.
+//! Which CPUs are near each other, as sets: a search for a nearby CPU examines 64 CPUs at a time.
 
 use alloc::vec::Vec;
 
@@ -12,7 +12,7 @@ pub struct Neighbours {
 }
 
 impl Neighbours {
-    /// Those of `machine`.
+    /// The neighbours on `machine`.
     pub fn new(machine: &Machine) -> Neighbours {
         let mask = |level, group| CpuMask::of(machine.members(level, group as u16).iter().copied());
         let masks = Level::ALL
@@ -27,7 +27,7 @@ impl Neighbours {
     }
 }
 
-/// Which cores and caches are idle altogether.
+/// Which cores and caches are entirely idle.
 #[derive(Clone, Debug)]
 pub struct Idleness {
     /// Per core and per cache, how many of its CPUs are not idle.
@@ -39,7 +39,7 @@ pub struct Idleness {
 impl Idleness {
     const LEVELS: [Level; 2] = [Level::Core, Level::Llc];
 
-    /// All CPUs are idle.
+    /// Starts with all CPUs idle.
     pub fn new(machine: &Machine) -> Idleness {
         Idleness {
             busy: Idleness::LEVELS.map(|level| alloc::vec![0; machine.groups(level)]),
@@ -47,7 +47,7 @@ impl Idleness {
         }
     }
 
-    /// `cpu` is idle or busy from now on, and was the other before.
+    /// `cpu` becomes idle if it was busy, or busy if it was idle.
     #[inline]
     pub fn change(&mut self, machine: &Machine, neighbours: &Neighbours, cpu: CpuId, idle: bool) {
         for (at, level) in Idleness::LEVELS.into_iter().enumerate() {

@@ -1,16 +1,16 @@
 //! Records every call of a policy and every answer, on any host, and replays them.
 //!
-//! [`Recorder`] wraps a policy and writes a log to a [`LogSink`]. [`LogReader`] reads it,
+//! [`Recorder`] wraps a policy and writes a log to a [`LogSink`]. [`LogReader`] reads it, and
 //! [`replay()`] feeds its calls to a policy and stops at the first answer that differs: the same
-//! policy gives the same answers on every host, and what happened in a kernel happens again in a
+//! policy gives the same answers on every host, so what happened in a kernel can be reproduced in a
 //! test.
 //!
 //! # Format
 //!
-//! A log is a header and records, without padding. Integers are little-endian base-128
-//! *varints*: seven bits a byte, the lowest first, the top bit set on all bytes but the last; at
-//! most ten bytes and less than 2^64. A *signed* varint holds `n ≥ 0` as `2·n` and `n < 0` as
-//! `−2·n − 1`. A *text* is a varint length in bytes and as much UTF-8. Times and spans are in
+//! A log is a header followed by records, without padding. Integers are little-endian base-128
+//! *varints*: seven bits per byte, lowest first, with the top bit set on all bytes but the last; at
+//! most ten bytes and less than 2^64. A *signed* varint holds `n ≥ 0` as `2·n` and `n < 0` as `−2·n
+//! − 1`. A *text* is its length in bytes as a varint, then that much UTF-8. Times and spans are in
 //! nanoseconds. Sums and differences of times are modulo 2^64, so that any time can be written.
 //!
 //! ```text
@@ -22,8 +22,8 @@
 //! answer   flags (byte), [pick], [kicks], [timer]
 //! ```
 //!
-//! The head's low four bits say which call it is, 0x10 that time has passed (the first record
-//! counts from 0), other bits are 0. The arguments are written before the call and the answer
+//! The head's low four bits identify the call, 0x10 says that time has passed (the first record
+//! counts from 0), and other bits are 0. The arguments are written before the call and the answer
 //! after it, so the last record of a log has no answer if the policy panicked in it.
 //!
 //! | head | call | arguments (varints unless said otherwise) |
@@ -45,21 +45,20 @@
 //! `Exited`.
 //!
 //! *Parameters*: a byte of flags, then the fields whose flags are set, in this order; others have
-//! their default. 0x01 weight (at least 1), 0x02 priority (signed), 0x04 affinity, 0x08 domain,
-//! 0x10 period, 0x20 budget, 0x40 relative deadline, 0x80 key. An *affinity* is a count of 0 to 16
-//! and as many words of 64 CPUs, one bit each, the lowest first.
+//! their defaults. 0x01 weight (at least 1), 0x02 priority (signed), 0x04 affinity, 0x08 domain,
+//! 0x10 period, 0x20 budget, 0x40 relative deadline, 0x80 key. An *affinity* is a count from 0 to
+//! 16, followed by that many words of 64 CPUs, one bit each, lowest first.
 //!
-//! *Arrival*: a byte, of which the low two bits are 0 `New`, 1 `Wakeup` or 2 `Resumed`, and flags:
-//! 0x04 `sync` (of a wake-up), 0x08 `from`, 0x10 `burst`, 0x20 `deadline`. Then the previous CPU
-//! (unless new), and the fields whose flags are set, in this order; the deadline is the signed
-//! distance from the time of the call.
+//! *Arrival*: a byte whose low two bits are 0 `New`, 1 `Wakeup` or 2 `Resumed`, and flags: 0x04
+//! `sync` (of a wake-up), 0x08 `from`, 0x10 `burst`, 0x20 `deadline`. Then the previous CPU (unless
+//! new), and the fields whose flags are set, in this order; the deadline is the signed distance
+//! from the time of the call.
 //!
-//! *Answer*: flags 0x01 pick, 0x02 kicks, 0x04 timer; other bits are 0. A *pick* is the task and
+//! *Answer*: flags 0x01 pick, 0x02 kicks, 0x04 timer; other bits are 0. A *pick* is the task, then
 //! the slice plus 1 modulo 2^64, so that "no limit" is 0. *Kicks* are a count and the kicked CPUs
-//! in ascending order, the first as it is and the others as the distance from the one before. A
-//! *timer* is there if the answer of `next_timer`, asked after every call, differs from the one
-//! before (from `None` at first): 0 for `None`, or 1 and the signed distance from the time of the
-//! call.
+//! in ascending order, the first as a number and the others as the distance from the one before. A
+//! *timer* is present if the answer of `next_timer`, asked after every call, differs from the one
+//! before (initially `None`): 0 for `None`, or 1 and the signed distance from the time of the call.
 
 mod hash;
 mod read;
@@ -80,12 +79,12 @@ use crate::scheduler_by_call;
 use crate::time::Time;
 use crate::{Cx, Pick, Scheduler};
 
-/// Where a log goes.
+/// Receives a log.
 pub trait LogSink {
     /// Takes the next bytes. A record is written in two or more pieces.
     fn write(&mut self, bytes: &[u8]);
 
-    /// A record is complete: what has been written so far can be read by itself.
+    /// A record is complete: the log so far can be read on its own.
     #[inline]
     fn record_ends(&mut self) {}
 }
@@ -105,22 +104,22 @@ impl<W: LogSink + ?Sized> LogSink for &mut W {
     }
 }
 
-/// A policy whose calls and answers are written to a sink. Allocates nothing.
+/// Wraps a policy and writes its calls and answers to a sink. Allocates nothing.
 ///
-/// It asks `next_timer` after every call, since its answer may change with any; hosts do too.
+/// Asks `next_timer` after every call, as hosts do, since any call may change its answer.
 #[derive(Debug)]
 pub struct Recorder<S, W> {
     policy: S,
     sink: W,
     /// The time of the last record.
     last: Time,
-    /// The last answer of `next_timer` in the log.
+    /// The last answer of `next_timer` that was logged.
     timer: Option<Time>,
 }
 
 impl<S: Scheduler, W: LogSink> Recorder<S, W> {
     /// Writes the header and records `policy`, which was built as `name` with `settings` for
-    /// `machine` and has had no call yet.
+    /// `machine` and has not been called yet.
     pub fn new(
         policy: S,
         machine: &Machine,
@@ -137,7 +136,7 @@ impl<S: Scheduler, W: LogSink> Recorder<S, W> {
         &self.policy
     }
 
-    /// The sink, to flush or empty it.
+    /// The sink, to flush or drain it.
     pub fn sink(&mut self) -> &mut W {
         &mut self.sink
     }

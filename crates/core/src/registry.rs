@@ -1,5 +1,5 @@
-//! What a policy states about itself, and how it is built from text. [`policies!`](crate::policies)
-//! declares a list of them.
+//! What a policy declares about itself, and how it is built from text.
+//! [`policies!`](crate::policies) declares a list of policies.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -12,78 +12,78 @@ use crate::{Machine, Scheduler};
 
 pub use crate::policy::Policy;
 
-/// One line of the list.
+/// A policy's entry in the list.
 #[derive(Debug)]
 pub struct PolicyInfo {
     /// Its name in experiment files and on command lines.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// What it does, in one line.
     pub summary: &'static str,
-    /// Where the rule comes from.
+    /// The rule's origin.
     pub source: &'static str,
     /// Whether it needs to know how long tasks will run, which no kernel does.
     pub clairvoyant: bool,
-    /// The parameter that makes its random numbers differ, if it draws any. A host that repeats
-    /// runs sets it to the seed of the run unless it is given.
+    /// The parameter that seeds its random numbers, if it draws any. A host that repeats runs sets
+    /// it to the seed of the run unless it is given.
     pub seed: Option<&'static str>,
     /// Its parameters with their defaults.
     pub params: fn() -> Vec<ParamInfo>,
-    /// What it is with parameters given as text.
+    /// Its nature with parameters given as text.
     ///
-    /// Errors: an unknown parameter or a wrong value.
+    /// Errors: an unknown parameter or an invalid value.
     pub nature: NatureOf,
-    /// The settings of a rehearsal, if parameters given as text need one: a host that sees some
-    /// runs the load once with a policy built from them, adds what that has [`learned()`] to the
-    /// parameters, and runs the load again. A host that cannot, or that does not ask, may build
-    /// the policy all the same.
+    /// The settings of a rehearsal, if the given parameters need one. A host that gets some runs
+    /// the load once with a policy built from them, adds what it has [`learned()`] to the
+    /// parameters, and runs the load again. A host that cannot, or does not ask, may build the
+    /// policy all the same.
     ///
-    /// Errors: an unknown parameter or a wrong value.
+    /// Errors: an unknown parameter or an invalid value.
     pub rehearsal: RehearsalOf,
-    /// Builds it for a machine with parameters given as text.
+    /// Builds it for a machine, with parameters given as text.
     ///
-    /// Errors: an unknown parameter, a wrong value, or values that do not fit together.
+    /// Errors: an unknown parameter, an invalid value, or values that contradict each other.
     pub build: Build,
 }
 
-/// What a policy is with certain parameters.
+/// Properties of a policy with certain parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nature {
     /// It needs to know how long tasks will run, which no kernel does.
     pub clairvoyant: bool,
-    /// It goes by what an earlier run of the same load has shown.
+    /// It uses what it learned in an earlier run of the same load.
     pub rehearsed: bool,
-    /// It leaves no CPU idle beside a ready task that is allowed there.
+    /// It leaves no CPU idle while a ready task is allowed there.
     pub work_conserving: bool,
 }
 
-/// What a policy is, from the text of its parameters.
+/// Determines a policy's nature from parameters as text.
 pub type NatureOf = fn(&[(&str, &str)]) -> Result<Nature, ParamError>;
 
 /// Names and values of parameters, as text.
 pub type Settings = Vec<(String, String)>;
 
-/// The settings of a rehearsal, from the text of the parameters.
+/// Determines the settings of a rehearsal from parameters as text.
 pub type RehearsalOf = fn(&[(&str, &str)]) -> Result<Option<Settings>, ParamError>;
 
-/// How a policy is built from text.
+/// Builds a policy from parameters as text.
 pub type Build = fn(&Machine, &[(&str, &str)]) -> Result<Box<dyn Scheduler>, ParamError>;
 
-/// What `policy` has learned in the run so far ([`Scheduler::learned`]).
+/// What `policy` has learned so far in the run ([`Scheduler::learned`]).
 pub fn learned(policy: &(impl Scheduler + ?Sized)) -> Settings {
     let mut settings = Settings::new();
     policy.learned(&mut |name, text| settings.push((name.into(), text.into())));
     settings
 }
 
-/// `settings` with those of `changes` added, or in the place of those of the same names.
+/// `settings` with `changes` added; a change replaces the setting with the same name.
 pub fn changed(settings: &[(&str, &str)], changes: &[(&str, &str)]) -> Settings {
     let stays = |name: &str| changes.iter().all(|(changed, _)| *changed != name);
     let kept = settings.iter().filter(|(name, _)| stays(name));
     kept.chain(changes).map(|(name, text)| ((*name).into(), (*text).into())).collect()
 }
 
-/// Builds a policy that is an ordering rule: its own parameters and those of [`Smp`] are set by
-/// one list of names.
+/// Builds a policy that is an ordering rule; one list of settings covers its own parameters and
+/// those of [`Smp`].
 ///
 /// Errors: as [`PolicyInfo::build`].
 pub fn build_rule<Q: RunQueue>(
@@ -94,8 +94,8 @@ pub fn build_rule<Q: RunQueue>(
     Smp::new(machine, &params, &smp)
 }
 
-/// [`build_rule`], or the same rule in [`Uni`] for a machine of one CPU, where the layout's
-/// parameters mean nothing.
+/// [`build_rule`], or, for a machine with one CPU, the same rule in [`Uni`], where the parameters
+/// of the layout have no effect.
 pub fn build_boxed<Q: RunQueue + 'static>(
     machine: &Machine,
     settings: &[(&str, &str)],
@@ -196,10 +196,10 @@ pub fn rehearsal_of_own<P: Policy>(
     Ok(changes.map(|changes| changed(settings, changes)))
 }
 
-/// Declares policies: a line each gives the module and the entry in the list `POLICIES`. A group
-/// is a folder of that name. The kind is `RunQueue` for an ordering rule, `Scheduler` for a policy
-/// that drives all CPUs itself. What several policies of a group share is a `mod` at its end. The
-/// path `family::member` is a module that the policy `family` declares in its own folder.
+/// Declares policies: each line gives a module and its entry in the list `POLICIES`. A group is a
+/// folder of that name. The kind is `RunQueue` for an ordering rule, `Scheduler` for a policy that
+/// drives all CPUs itself. Code shared by policies of a group is a `mod` at its end. The path
+/// `family::member` is a module that the policy `family` declares in its own folder.
 #[macro_export]
 macro_rules! policies {
     ($(
@@ -214,7 +214,7 @@ macro_rules! policies {
     )*) => {
         $(
             $(#[$doc])*
-            // The group of OSv's policies has one that is OSv's own.
+            // The group `osv` contains a module of the same name.
             #[allow(clippy::module_inception)]
             pub mod $group {
                 $( $crate::policies!(@module $module $(:: $member)?); )*

@@ -13,15 +13,15 @@ pub struct Span(pub u64);
 
 /// Virtual time in nanoseconds of a task of weight 1024. Never mixed with [`Time`].
 ///
-/// The zero point is arbitrary and the value may wrap, so two virtual times are compared by
-/// their distance, [`VTime::minus`], which is exact while they lie within 2^63 ns (292 years).
+/// The zero point is arbitrary and the value may wrap, so two virtual times are compared by their
+/// distance, [`VTime::minus`], which is exact as long as they are within 2^63 ns (292 years).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct VTime(pub u64);
 
 impl Time {
     /// The origin.
     pub const ZERO: Time = Time(0);
-    /// Later than every instant that occurs; stands for "never".
+    /// Later than every real instant; stands for "never".
     pub const NEVER: Time = Time(u64::MAX);
 
     /// The time from `earlier` to `self`, or zero when `earlier` is later.
@@ -32,7 +32,7 @@ impl Time {
 }
 
 impl Span {
-    /// No time at all.
+    /// Zero duration.
     pub const ZERO: Span = Span(0);
     /// "No limit".
     pub const MAX: Span = Span(u64::MAX);
@@ -61,8 +61,8 @@ impl Span {
     /// `self · numerator / denominator`, rounded down, saturating. `denominator` must not be 0.
     #[inline]
     pub fn scaled(self, numerator: u64, denominator: u64) -> Span {
-        // 128-bit division costs several times a 64-bit one; the product of real spans and
-        // weights nearly always fits.
+        // A 128-bit division costs several times as much as a 64-bit one; the product of real spans
+        // and weights nearly always fits in 64 bits.
         match self.0.checked_mul(numerator) {
             Some(product) => Span(product / denominator),
             None => {
@@ -183,10 +183,10 @@ impl fmt::Display for Span {
 }
 
 impl Span {
-    /// Reads what [`Span`]'s `Display` writes and more: a decimal number and `ns`, `us`, `µs`,
-    /// `ms`, `s`, `min` or `h`; `0` needs no unit; `none` is [`Span::MAX`].
+    /// Reads everything that [`Span`]'s `Display` writes and more: a decimal number with `ns`,
+    /// `us`, `µs`, `ms`, `s`, `min` or `h`; `0` needs no unit; `none` is [`Span::MAX`].
     ///
-    /// Errors: says what is wrong with the text; fractions of a nanosecond are refused.
+    /// Errors: what is wrong with the text; fractions of a nanosecond are rejected.
     pub fn parse(text: &str) -> Result<Span, &'static str> {
         let text = text.trim();
         if text == "none" {

@@ -1,8 +1,8 @@
-//! From an ordering rule to a scheduler for one CPU.
+//! Turns an ordering rule into a scheduler for one CPU.
 //!
-//! What [`Smp`](crate::Smp) does for many CPUs, with nothing to place, steal or balance: the
-//! right size for a unikernel or for hosts that give each CPU a scheduler of its own. The
-//! registry builds it for machines of one CPU.
+//! What [`Smp`](crate::Smp) does for many CPUs, without placement, pulling or balancing: the right
+//! size for a unikernel and for hosts that give each CPU its own scheduler. The registry builds it
+//! for machines with one CPU.
 
 use crate::ids::{CpuId, TaskId};
 use crate::machine::Machine;
@@ -18,12 +18,12 @@ pub struct Uni<Q> {
     rule: Q,
     running: [Running; 1],
     online: bool,
-    /// Of tasks that run nowhere; what runs keeps its state from before, so that a pick and a
-    /// yield have nothing to note.
+    /// States of tasks that are not running. A running task keeps its earlier state here, so that a
+    /// pick or a yield need not write it.
     states: PerTask<State>,
 }
 
-/// `At` borrows only what a rule may see, so that the rule itself can be borrowed beside it.
+/// `At` borrows only what a rule may see, so that the rule itself can be borrowed at the same time.
 macro_rules! at {
     ($self:ident, $cx:ident) => {
         At { now: $cx.now, queue: 0, running: &$self.running }
@@ -33,7 +33,7 @@ macro_rules! at {
 impl<Q: RunQueue> Uni<Q> {
     /// The scheduler of `machine`'s only CPU.
     ///
-    /// Errors: a parameter is not usable.
+    /// Errors: an unusable parameter.
     pub fn new(machine: &Machine, params: &Q::Params) -> Result<Uni<Q>, ParamError> {
         let nobody = Running { task: NOBODY, cpu: CpuId(0), told: false, since: Time::ZERO };
         Ok(Uni {
@@ -49,7 +49,7 @@ impl<Q: RunQueue> Uni<Q> {
         &self.rule
     }
 
-    /// Nothing runs and the CPU has not been kicked since.
+    /// Nothing is running, and the CPU has not been kicked since.
     #[inline]
     fn is_idle(&self) -> bool {
         self.running[0].task == NOBODY && !self.running[0].told && self.online
@@ -60,7 +60,7 @@ impl<Q: RunQueue> Uni<Q> {
         cx.work.queued = self.rule.len(0) as u32;
     }
 
-    // Always into its callers, one of which is both at once and looks things up once.
+    // Always inlined: the caller that both puts and picks then looks things up only once.
     #[inline(always)]
     fn put(&mut self, cx: &mut Cx<'_>, task: TaskId, ran: Span, why: Off) {
         self.rule.settle(&at!(self, cx), task, ran, why);

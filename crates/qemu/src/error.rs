@@ -29,28 +29,28 @@ pub enum BootError {
         /// Where and why.
         message: String,
     },
-    /// Nothing was heard of the kernel for too long.
+    /// The kernel was silent for too long.
     Hung {
-        /// How long.
+        /// For how long.
         silence: Duration,
         /// What it printed last.
         last: String,
     },
-    /// It ended, but did not say that it was done.
+    /// It ended without reporting that it was done.
     Unfinished {
         /// What it printed last.
         last: String,
         /// How QEMU ended.
         status: String,
     },
-    /// It cannot do what it was asked for.
+    /// It cannot do what was asked.
     Refused {
         /// Why.
         why: String,
     },
-    /// It cannot be told what it should do, or what it said cannot be read.
+    /// Its instructions cannot be written, or its output cannot be read.
     Wire {
-        /// What, and why.
+        /// Which, and why.
         error: WireError,
     },
 }

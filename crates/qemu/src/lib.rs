@@ -1,4 +1,4 @@
-//! QEMU as a machine for kernels under test: started, listened to, ended.
+//! QEMU as a machine for kernels under test: start it, listen to it, end it.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 const PROGRAM: &str = "qemu-system-x86_64";
 
-/// What it is called and how it is come by.
+/// What is missing and how to install it.
 fn missing() -> BootError {
     BootError::Missing {
         what: format!("{PROGRAM} is not installed"),
@@ -29,7 +29,7 @@ fn missing() -> BootError {
 
 /// A machine that boots `kernel`: no screen, no network, its console on our pipe.
 ///
-/// Errors: QEMU is not there.
+/// Errors: QEMU is not installed.
 pub fn machine(kernel: &Path, memory: &str) -> Result<Command, BootError> {
     let found = std::env::var_os("PATH").is_some_and(|path| {
         std::env::split_paths(&path).any(|directory| directory.join(PROGRAM).is_file())
@@ -48,8 +48,9 @@ pub fn machine(kernel: &Path, memory: &str) -> Result<Command, BootError> {
     Ok(qemu)
 }
 
-/// Boots a kernel that needs nothing of its firmware (no network card, whose addresses a firmware
-/// assigns) in a tenth of the time that QEMU's usual one takes, if this QEMU came with qboot.
+/// Boots a kernel that needs nothing from its firmware (so no network card, as firmware assigns its
+/// addresses) in a tenth of the time that QEMU's default firmware takes, if this QEMU came with
+/// qboot.
 pub fn boot_quickly(qemu: &mut Command) {
     static IS_THERE: OnceLock<bool> = OnceLock::new();
     let is_there = IS_THERE.get_or_init(|| {
@@ -65,18 +66,18 @@ pub fn boot_quickly(qemu: &mut Command) {
 
 const QBOOT: &str = "qboot.rom";
 
-/// Instructions instead of time: one is a nanosecond, and idle time is skipped. The same run takes
-/// the same time to the nanosecond, whatever else this computer does.
+/// Counts instructions instead of time: each takes a nanosecond, and idle time is skipped. The same
+/// run takes the same time to the nanosecond, whatever else this computer does.
 pub fn count_instructions(qemu: &mut Command) {
     qemu.args(["-icount", "shift=0,sleep=off", "-seed", "1"])
         .args(["-rtc", "base=2026-01-01,clock=vm"]);
 }
 
-/// For what has to do with the world outside: instructions are counted as above, but idle time
-/// passes as it really does, and does not end before something comes from outside.
+/// For kernels that talk to the outside world: instructions are counted as above, but idle time
+/// passes in real time and does not end before something arrives from outside.
 ///
 /// QEMU's alternatives are less exact. 40 clients with requests of 1 ms and 5 ms under `rr`, three
-/// runs each on a computer that does about 10⁹ instructions of this machine a second:
+/// runs each on a computer that executes about 10⁹ of this machine's instructions a second:
 ///
 /// | `-icount` | guest's seconds per second | service of 1 ms, by the guest | p50 of round trips |
 /// |---|---|---|---|
@@ -85,24 +86,24 @@ pub fn count_instructions(qemu: &mut Command) {
 /// | `shift=2,sleep=on` | 2.95 to 3.23 | 1.00 to 1.02 ms | 15 to 17 ms |
 /// | `shift=auto,sleep=on` | 0.52 to 1.95 | 0.12 to 1.04 ms | 10 to 12 ms |
 ///
-/// `auto` changes what an instruction takes by factors of two while the guest runs, and lets its
-/// clock stand for up to a second. With a fixed rate, work takes the same time by the guest's
-/// clock whatever this computer does; how fast that clock is depends on the computer.
+/// `auto` changes the time per instruction by factors of two while the guest runs, and stops its
+/// clock for up to a second. With a fixed rate, work takes the same time by the guest's clock
+/// whatever this computer does; how fast that clock runs depends on the computer.
 pub fn follow_real_time(qemu: &mut Command) {
     qemu.args(["-icount", "shift=0,sleep=on", "-seed", "1"]);
 }
 
-/// A QEMU that runs, and the lines of its console. It is ended when this goes.
+/// A running QEMU and the lines of its console. Dropping it ends QEMU.
 pub struct Running {
     child: Child,
     lines: Receiver<String>,
 }
 
-/// What became of a line that was waited for.
+/// The outcome of waiting for a line.
 pub enum Heard {
-    /// A line, without its end.
+    /// A line, without its line ending.
     Line(String),
-    /// Nothing for as long as was asked.
+    /// Nothing within the time given.
     Silence,
     /// QEMU has ended.
     End(ExitStatus),
@@ -130,9 +131,9 @@ impl Running {
         Ok(Running { child, lines })
     }
 
-    /// Waits for the next line, for `patience` at most.
+    /// Waits for the next line, up to `patience`.
     ///
-    /// Errors: QEMU cannot be waited for.
+    /// Errors: waiting for QEMU fails.
     pub fn listen(&mut self, patience: Duration) -> Result<Heard, BootError> {
         match self.lines.recv_timeout(patience) {
             Ok(line) => Ok(Heard::Line(line)),
@@ -147,7 +148,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may already have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,11 +1,11 @@
-//! The agenda: what happens next.
+//! The agenda: the next events.
 
 use anysched_core::{TaskId, Time};
 use std::hint::select_unpredictable;
 
-/// What happens first at one instant. Completion wins over everything, so that a task which ends
-/// with its slice has ended; arrivals come before the end of a slice, so that they are queued
-/// ahead of the expired task (the textbook convention); picks come last, when all is known.
+/// The order of events within an instant. Completion comes first, so that a task that ends with its
+/// slice has ended; arrivals precede the end of a slice, so that they are queued ahead of the
+/// expired task (the textbook convention); picks come last, when all else is known.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Class {
     Hotplug,
@@ -13,13 +13,13 @@ pub(crate) enum Class {
     Ready,
     PolicyTimer,
     Tick,
-    /// Anything in a virtual machine, up to its picks: what its CPUs want is known before the
+    /// Anything in a virtual machine up to its picks: its demand for CPUs is known before the
     /// slices of those CPUs end.
     Guest,
     SliceEnd,
 }
 
-/// A time and a class in one number that orders by both. Times stay below 2^57 ns (4.5 years).
+/// A time and a class in one number, ordered by both. Times stay below 2^57 ns (4.5 years).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Moment(u64);
 
@@ -33,7 +33,7 @@ impl Moment {
         if time >= Moment::HORIZON { Moment::NEVER } else { Moment(time.0 << 3 | class as u64) }
     }
 
-    /// The time; of [`Moment::NEVER`], one that is beyond [`Moment::HORIZON`].
+    /// The time; for [`Moment::NEVER`], a time beyond [`Moment::HORIZON`].
     #[inline]
     pub(crate) fn time(self) -> Time {
         Time(self.0 >> 3)
@@ -53,10 +53,10 @@ impl Moment {
     }
 }
 
-/// Greater than every value, and one less than the greatest number so that one can be added.
+/// Greater than every value, yet one below the maximum, so that 1 can be added.
 const NOTHING: u64 = u64::MAX - 1;
 
-/// A value and whose it is.
+/// A value and its leaf.
 #[derive(Clone, Copy, Debug)]
 struct Contender {
     value: u64,
@@ -64,8 +64,8 @@ struct Contender {
 }
 
 impl Contender {
-    /// `other` if that one `wins`, else this one. Which one it is cannot be predicted, so that a
-    /// branch would be wrong every other time.
+    /// `other` if it `wins`, else this one. The outcome is unpredictable, so a branch would be
+    /// mispredicted half of the time.
     #[inline]
     fn or(self, other: Contender, wins: bool) -> Contender {
         Contender {
@@ -76,10 +76,10 @@ impl Contender {
 }
 
 /// The least of many numbers that change one at a time: a tournament tree. A change costs log2 of
-/// how many there are, without a branch that could be mispredicted, and nothing ever goes stale.
+/// their number, without branches that could be mispredicted, and no entry ever goes stale.
 #[derive(Debug)]
 struct Tournament {
-    /// Node 1 is the least of all; node n has the children 2n and 2n + 1; the upper half of the
+    /// Node 1 is the overall least; node n has the children 2n and 2n + 1; the upper half of the
     /// nodes are the leaves.
     nodes: Vec<Contender>,
     least: Contender,
@@ -98,8 +98,8 @@ impl Tournament {
         self.nodes.len() / 2
     }
 
-    /// Changes a number that was [`NOTHING`]. The least is known at once: what comes next does not
-    /// have to wait for the whole way up.
+    /// Sets a number that was [`NOTHING`]. The least is updated at once, so the next step need not
+    /// wait for the whole way up.
     #[inline]
     fn add(&mut self, leaf: usize, value: u64) {
         let new = Contender { value, leaf: leaf as u32 };
@@ -122,7 +122,7 @@ impl Tournament {
         nodes[node] = least;
         while node > 1 {
             let other = nodes[node ^ 1];
-            // The left one wins a draw, so that the lowest leaf does.
+            // The left one wins ties, so that the lowest leaf does.
             least = least.or(other, other.value < least.value + (node & 1) as u64);
             node /= 2;
             nodes[node] = least;
@@ -157,7 +157,7 @@ impl CpuAgenda {
         CpuAgenda { moments: Tournament::new(cpus) }
     }
 
-    /// A CPU for which nothing was planned has something planned now.
+    /// Plans a moment for a CPU that had none.
     #[inline]
     pub(crate) fn add(&mut self, cpu: usize, moment: Moment) {
         self.moments.add(cpu, moment.0);

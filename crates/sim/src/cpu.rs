@@ -8,33 +8,33 @@ use crate::agenda::{Class, Moment};
 pub(crate) struct Cpu {
     pub(crate) id: CpuId,
     pub(crate) online: bool,
-    /// The task that runs.
+    /// The running task.
     pub(crate) task: Option<TaskId>,
     /// The task whose state its caches and registers still hold.
     pub(crate) last: Option<TaskId>,
-    /// Who was taken off at this instant, until the next pick.
+    /// The task taken off at this instant, until the next pick.
     pub(crate) leaving: Option<(TaskId, Off)>,
-    /// The trace has been told already that it left.
+    /// The trace has already been told that it left.
     pub(crate) leaving_told: bool,
-    /// From when the running task's CPU time has not been counted yet; in the future while the
-    /// CPU is still switching to it.
+    /// Since when the running task's CPU time has not been counted; in the future while the CPU is
+    /// still switching to it.
     pub(crate) from: Time,
-    /// CPU time counted but not yet told to the policy.
+    /// CPU time counted but not yet reported to the policy.
     pub(crate) untold: Span,
     /// CPU time until the slice ends.
     pub(crate) slice: Span,
     /// Speed in 1/1024.
     pub(crate) speed: u64,
-    /// Work that the running task has done beyond whole ns, in 1/1024 ns: however often its time
-    /// is counted, the work is the same.
+    /// Work that the running task has done beyond whole ns, in 1/1024 ns, so that the work is the
+    /// same however often its time is counted.
     pub(crate) rest: u64,
     pub(crate) next_tick: Time,
-    /// When the CPU is done with work that nobody was charged for (interrupts while idle).
+    /// When the CPU finishes work that nobody is charged for (interrupts while idle).
     pub(crate) free_at: Time,
     pub(crate) busy: Span,
     pub(crate) overhead: Span,
     pub(crate) idle: Span,
-    /// When it last became idle; `NEVER` while it is not.
+    /// When it last became idle; `NEVER` while it is busy.
     pub(crate) idle_since: Time,
 }
 
@@ -61,7 +61,7 @@ impl Cpu {
         }
     }
 
-    /// Counts the CPU time up to `now` and returns it with the work done in it.
+    /// Counts the CPU time up to `now`; returns it with the work done in it.
     #[inline]
     pub(crate) fn count(&mut self, now: Time, left: Span) -> (Span, Span) {
         let ran = now.since(self.from);
@@ -87,29 +87,29 @@ impl Cpu {
     /// CPU time until `left` is done.
     fn slow_time(&self, left: Span) -> Span {
         let open = (u128::from(left.0) * 1024).saturating_sub(u128::from(self.rest));
-        // Rounded up: the work must be done when the event comes.
+        // Rounded up: the work must be done when the event is due.
         let time = open.div_ceil(u128::from(self.speed));
         Span(u64::try_from(time).unwrap_or(u64::MAX))
     }
 
-    /// Delays the running task by `cost`; it must have been counted up to now.
+    /// Delays the running task by `cost`; its time must have been counted up to now.
     #[inline]
     pub(crate) fn delay(&mut self, cost: Span) {
         self.from += cost;
         self.overhead += cost;
     }
 
-    /// Has the policy hear of `cost` as if the task had run for it.
+    /// Reports `cost` to the policy as if the task had run for it.
     #[inline]
     pub(crate) fn charge(&mut self, cost: Span) {
         self.untold += cost;
         if self.slice != Span::MAX {
-            // Something is left of it, so that tasks get on.
+            // Leaves part of the slice, so that tasks make progress.
             self.slice = self.slice.saturating_sub(cost).max(Span(1));
         }
     }
 
-    /// When something happens on this CPU by itself, given the work left of the run.
+    /// The next event on this CPU, given the work left in the current burst.
     #[inline]
     pub(crate) fn next(&self, left: Span) -> Moment {
         let time = if self.speed == 1024 { left } else { self.slow_time(left) };

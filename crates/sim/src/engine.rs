@@ -1,4 +1,4 @@
-//! The engine: takes what happens next, tells the policy, does what it answers.
+//! The engine: takes the next event, tells the policy, and carries out its answers.
 
 use anysched_core::machine::Level;
 use anysched_core::{
@@ -28,7 +28,7 @@ pub struct Sim<S, L, T = NoTrace> {
     pub(crate) cpus: Vec<Cpu>,
     pub(crate) tasks: Tasks,
     pub(crate) objects: Objects,
-    /// When something comes from outside the tasks next.
+    /// When the load's next event is due.
     pub(crate) outside: Time,
     pub(crate) sleepers: Sleepers,
     pub(crate) kicks: CpuMask,
@@ -37,26 +37,26 @@ pub struct Sim<S, L, T = NoTrace> {
     pub(crate) agenda: CpuAgenda,
     tick: Span,
     next_hotplug: usize,
-    /// Tasks that are ready but do not run.
+    /// Tasks that are ready but not running.
     pub(crate) ready: u64,
     running: u64,
-    /// Operations done since time last passed.
+    /// Operations performed since time last advanced.
     pub(crate) standstill: u64,
-    /// Runs of the policy's timer since a task was last picked.
+    /// How often the policy's timer has run since a task was last picked.
     fruitless: u64,
     pub(crate) metrics: Metrics,
     on_exit: Option<OnExit>,
     pub(crate) error: Option<SimError>,
     /// The virtual machines whose CPUs are tasks here, if there are any.
     pub(crate) vms: Option<Box<Vms>>,
-    /// What this machine is to the one whose tasks its CPUs are, if it is virtual.
+    /// If this machine is virtual, its link to the machine whose tasks its CPUs are.
     pub(crate) guest: Option<Box<Guest>>,
 }
 
 /// Takes the results of tasks as they exit.
 type OnExit = Box<dyn FnMut(&TaskResult)>;
 
-/// What became of a task that exited.
+/// The result of a task that exited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskResult {
     /// How many tasks arrived before it.
@@ -73,23 +73,23 @@ pub struct TaskResult {
     pub blocked: Span,
 }
 
-/// Why a run could not be finished. Each is a fault of the load or the policy, not of the user's
-/// machine.
+/// Why a run could not be finished. Each is a fault of the load or the policy, not of the machine
+/// it runs on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SimError {
     /// Ten million operations without any time passing.
     Standstill {
-        /// Where time stands.
+        /// The time at which it happened.
         at: Time,
         /// The last task that did something, by serial.
         task: u64,
     },
     /// The policy asked for a timer ten million times without any time passing.
     PolicyTimer {
-        /// Where time stands.
+        /// The time at which it happened.
         at: Time,
     },
-    /// What happens next lies beyond the last time that can be simulated.
+    /// The next event lies beyond the last time that can be simulated.
     TooLong {
         /// The time of the last event.
         at: Time,
@@ -123,7 +123,7 @@ impl std::error::Error for SimError {}
 
 const STANDSTILL: u64 = 10_000_000;
 
-/// How often the policy's timer may run before it is believed that no ready task waits for it.
+/// How often the policy's timer may run before the engine concludes that no ready task awaits it.
 const FRUITLESS: u64 = 1_000_000;
 
 impl<S: Scheduler, L: Load> Sim<S, L, NoTrace> {
@@ -167,7 +167,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
-    /// The same run with virtual machines: the CPUs of each are tasks beside those of the load.
+    /// The same run with virtual machines, whose CPUs are tasks beside those of the load.
     pub fn with_vms(mut self, vms: Vec<Vm>) -> Sim<S, L, T> {
         if !vms.is_empty() {
             self.vms = Some(Box::new(Vms::new(vms, self.sink.listens())));
@@ -181,10 +181,10 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self
     }
 
-    /// Runs until nothing is left to happen, or until [`Setup::until`].
+    /// Runs until no event is left, or until [`Setup::until`].
     ///
-    /// Errors: the load or the policy goes on for ever without time passing, or for more than 2^57
-    /// ns (4.5 years).
+    /// Errors: the load or the policy continues forever without time advancing, or beyond 2^57 ns
+    /// (4.5 years).
     pub fn run(mut self) -> Result<(Metrics, S, T), SimError> {
         while self.advance() {}
         match self.error.take() {
@@ -202,7 +202,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         let mut others = self.next_other();
         let (mut next, mut cpu) = self.next_moment(others);
         if next.time() > self.now && !self.kicks.is_empty() {
-            // Picks change what happens on CPUs and in the virtual machines there, and when the
+            // Picks change the next events of CPUs and of virtual machines on them, and when the
             // policy's timer is due, but nothing else.
             self.pick_kicked();
             if self.vms.is_some() {
@@ -224,7 +224,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.error.is_none()
     }
 
-    /// The first of what happens neither on a CPU nor because the policy asked for it.
+    /// The next event that neither belongs to a CPU nor was requested by the policy.
     #[inline]
     fn next_other(&self) -> Moment {
         let ready = match &self.guest {
@@ -241,7 +241,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
-    /// Does what happens `next`; `cpu` is where, if it happens on one.
+    /// Handles the event `next`; `cpu` is where, if it belongs to a CPU.
     #[inline]
     fn handle(&mut self, next: Moment, cpu: usize) {
         self.metrics.events += 1;
@@ -263,7 +263,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
-    /// Takes what has come from outside, or wakes a task whose sleep is over.
+    /// Takes an arrival from the load, or wakes a task whose sleep is over.
     #[inline]
     fn become_ready(&mut self) {
         let sleeper = self.sleepers.next();
@@ -278,7 +278,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
-    /// All that happens up to `now` and at it, in a virtual machine.
+    /// Handles all events of a virtual machine up to and including `now`.
     pub(crate) fn settle(&mut self, now: Time) {
         if now > self.now {
             self.now = now;
@@ -296,15 +296,15 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
-    /// When something happens next by itself.
+    /// When the next event is due that happens by itself.
     pub(crate) fn next_time(&self) -> Time {
         let next = self.next_moment(self.next_other()).0;
         if self.kicks.is_empty() { next.time() } else { self.now.min(next.time()) }
     }
 
-    /// The first of `others`, of what happens on a CPU (which is returned too), and of the
-    /// policy's timer. That alone keeps a run going only while a ready task may be waiting for it,
-    /// as for the next period of a budget.
+    /// The first of `others`, the CPUs' events (returned with the CPU), and the policy's timer. The
+    /// timer alone keeps a run going only while a ready task may be waiting for it, as for the next
+    /// period of a budget.
     #[inline]
     fn next_moment(&self, others: Moment) -> (Moment, usize) {
         let (on_cpu, cpu) = self.agenda.first();
@@ -317,7 +317,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         (next, cpu)
     }
 
-    /// Whether the policy's timer matters where, besides, `next` is what happens next.
+    /// Whether the policy's timer matters, given that otherwise `next` is the next event.
     #[inline]
     fn takes_timer(&self, next: Moment) -> bool {
         let is_waited_for = self.ready > 0 && self.fruitless < FRUITLESS;
@@ -327,8 +327,8 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
-    /// The run is over: refuses it if something would happen before its end, but too late to be
-    /// simulated.
+    /// The run is over: reports an error if something would happen before its end, but too late to
+    /// be simulated.
     #[cold]
     fn fail_if_cut_off(&mut self) {
         let goes_on = self.running > 0 || self.outside < Time::NEVER || !self.sleepers.is_empty();
@@ -352,7 +352,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.call(|policy, cx| policy.timer(cx));
     }
 
-    /// Calls the policy; its kicks are added to those that are due.
+    /// Calls the policy; adds its kicks to the pending ones.
     #[inline]
     pub(crate) fn call<R>(&mut self, call: impl FnOnce(&mut S, &mut Cx<'_>) -> R) -> R {
         self.call_counting(call).0
@@ -376,7 +376,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     }
 
     pub(crate) fn take_outside(&mut self) {
-        // Before now if a virtual CPU sees to it only now.
+        // In the past if a virtual CPU only now gets to handle it.
         let at = self.outside;
         let what = self.load.outside();
         self.outside = self.load.peek();
@@ -388,7 +388,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     }
 
     /// `task` is about to do something else at the instant at which it left `cpu`, which has not
-    /// picked yet: the trace is told that it left.
+    /// picked yet: reports to the trace that it left.
     #[inline]
     pub(crate) fn tell_leaving(&mut self, task: TaskId, cpu: CpuId) {
         if !self.sink.listens() {
@@ -409,7 +409,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             self.tell_leaving(id, cpu);
         }
         let id = self.tasks.create(at);
-        // What the last task of this number had is not its.
+        // A message to the last task with this number is not for this one.
         self.objects.take_message(id);
         let task = &mut self.tasks[id];
         task.nice = new.nice;
@@ -443,8 +443,8 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.tasks[id].since = at;
     }
 
-    /// `task`, which is blocked, becomes ready for what happened at `at`; `waker` is the CPU whose
-    /// task woke it.
+    /// `task`, which is blocked, becomes ready because of an event at `at`; `waker` is the CPU
+    /// whose task woke it.
     pub(crate) fn wake(&mut self, id: TaskId, waker: Option<CpuId>, at: Time) {
         let task = &mut self.tasks[id];
         let at = at.max(task.since);
@@ -481,7 +481,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         let arrival = Arrival {
             why,
             from,
-            // How long a virtual machine will want its CPU, not even the simulator knows.
+            // How long a virtual machine will want its CPU is unknown even to the simulator.
             burst: if vcpu { None } else { Some(self.load.burst(id, left)) },
             deadline: (deadline != Time::NEVER).then_some(deadline),
         };
@@ -493,7 +493,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.sample();
     }
 
-    /// Waits for the lock of `queue` and does `work` while holding it: the time all that takes.
+    /// Waits for the lock of `queue` and holds it for `work`; returns the total time.
     fn lock(&mut self, queue: u16, work: Span) -> Span {
         let hold = self.setup.costs.lock_hold;
         if hold == Span::ZERO {
@@ -504,7 +504,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         free.since(self.now)
     }
 
-    /// `cpu` spends `cost` on something that is no task's doing.
+    /// `cpu` spends `cost` on something that no task is charged for.
     fn charge(&mut self, cpu: CpuId, cost: Span) {
         if cost == Span::ZERO {
             return;
@@ -523,7 +523,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
-    /// Delays the task on `cpu` by `cost`; it must have been counted up to now.
+    /// Delays the task on `cpu` by `cost`; its time must have been counted up to now.
     fn delay(&mut self, cpu: usize, cost: Span) {
         self.cpus[cpu].delay(cost);
         if self.setup.costs.charged {
@@ -532,12 +532,12 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         if let Some(id) = self.cpus[cpu].task
             && self.tasks[id].vcpu
         {
-            // It goes on when the delay is over.
+            // It resumes when the delay is over.
             self.leave_guest(id, Off::Preempted);
         }
     }
 
-    /// Counts what the task on `cpu` has run up to now.
+    /// Counts the CPU time of the task on `cpu` up to now.
     #[inline]
     pub(crate) fn count(&mut self, cpu: usize) {
         let cpu = &mut self.cpus[cpu];
@@ -549,7 +549,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
-    /// Puts what happens next on `cpu` on the agenda.
+    /// Puts the next event of `cpu` on the agenda.
     #[inline]
     pub(crate) fn schedule(&mut self, cpu: usize) {
         let moment = match self.cpus[cpu].task {
@@ -559,8 +559,8 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.agenda.set(cpu, moment);
     }
 
-    /// The CPU time of the task on `cpu` that its policy has not been told: now it is, but for what
-    /// delays the task and has not passed yet.
+    /// The CPU time of the task on `cpu` not yet reported to its policy; reports it now, except for
+    /// delays that have not passed yet.
     fn tell(&mut self, cpu: usize, unspent: Span) -> Span {
         let charged = self.setup.costs.charged;
         let untold = &mut self.cpus[cpu].untold;
@@ -568,20 +568,20 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         std::mem::replace(untold, open) - open
     }
 
-    /// Takes the running task off `cpu`, which is to pick again at the end of this instant.
+    /// Takes the running task off `cpu`, which will pick again at the end of this instant.
     fn put_prev(&mut self, cpu: usize, why: Off) {
         self.count(cpu);
         self.take_off(cpu, why);
     }
 
-    /// The same, when all that the task has run has been counted.
+    /// The same, when all CPU time of the task has been counted.
     pub(crate) fn take_off(&mut self, cpu: usize, why: Off) {
         let state = &mut self.cpus[cpu];
         let Some(id) = state.task.take() else { return };
         if self.tasks[id].vcpu {
             self.leave_guest(id, why);
         }
-        // What was planned for switching to the task and did not happen was not spent.
+        // A planned cost of switching to the task that was never incurred was not spent.
         let unspent = match self.postponed_delay(cpu) {
             Some(delay) => delay,
             None => self.cpus[cpu].from.since(self.now),
@@ -661,7 +661,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
-    /// `cpu` goes to the task it has picked.
+    /// `cpu` switches to the task it has picked.
     fn start(
         &mut self,
         cpu: usize,
@@ -713,7 +713,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         };
     }
 
-    /// `task` has been picked and runs after `delay`: until then it waits.
+    /// `task` has been picked and runs after `delay`; until then it waits.
     #[inline]
     fn note_run(&mut self, id: TaskId, delay: Span) {
         let runs = self.now + delay;
@@ -741,7 +741,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.emit(Kind::Migrate { task, from, to });
     }
 
-    /// What `cpu` spends from now until the picked task runs.
+    /// The time that `cpu` spends from now until the picked task runs.
     fn pick_cost(
         &mut self,
         cpu: usize,
@@ -810,7 +810,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.cpus[index].idle_since = Time::NEVER;
     }
 
-    /// Tasks that may not run on any CPU in use may run anywhere from now on, as in Linux
+    /// Tasks not allowed on any CPU in use become allowed on all, as in Linux
     /// (`select_fallback_rq`).
     fn widen_stranded(&mut self) {
         let online = |cpu: &Cpu| cpu.online;
@@ -837,7 +837,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.tasks[id].params = Some(params);
     }
 
-    /// An affinity that some CPU of the machine satisfies: one that none does becomes all.
+    /// An affinity that some CPU of the machine satisfies: if none does, all are allowed.
     pub(crate) fn setup_affinity(&self, affinity: anysched_core::CpuSet) -> anysched_core::CpuSet {
         let usable = |cpu: &Cpu| cpu.online && affinity.contains(cpu.id);
         if self.cpus.iter().any(usable) { affinity } else { anysched_core::CpuSet::All }
@@ -878,7 +878,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.tasks.release(id);
     }
 
-    /// The task's job, if it has one, is done.
+    /// Completes the task's current job, if it has one.
     #[inline]
     pub(crate) fn close_job(&mut self, id: TaskId) {
         let job = std::mem::take(&mut self.tasks[id].job);
@@ -892,8 +892,8 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
-    /// Jobs that are open at the end of the run and already late are late, by as much as they are
-    /// by then; of the others nothing is known.
+    /// Counts jobs that are still open and already late at the end of the run as late, by their
+    /// lateness so far; nothing is known of the others.
     fn close_late_jobs(&mut self) {
         let late = |job: &Job| job.deadline != Time::NEVER && job.deadline < self.now;
         for (_, task) in self.tasks.live().filter(|(_, task)| late(&task.job)) {

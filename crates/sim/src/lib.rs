@@ -7,9 +7,9 @@
 //!
 //! # Time within an instant
 //!
-//! Bursts that end, then arrivals and wake-ups, the policy's timers, ticks, all that happens in
-//! virtual machines, slices that end; and when all of that is known, the picks. Costs delay the
-//! task that is picked and count neither as its service nor as its use of the CPU.
+//! Ends of bursts, then arrivals and wake-ups, the policy's timers, ticks, all events in virtual
+//! machines, ends of slices; and when all of that is known, the picks. Costs delay the picked task
+//! and count neither as its service nor as its use of the CPU.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

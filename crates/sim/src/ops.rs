@@ -1,5 +1,5 @@
-//! What a task does when it is on a CPU and has no work left: its operations, one after another,
-//! until one of them needs time.
+//! What a task does on a CPU when it has no work left: it performs its operations, one after
+//! another, until one of them takes time.
 
 use anysched_core::params::weight_of_nice;
 use anysched_core::{CpuId, Off, Scheduler, Span, TaskId, Time};
@@ -9,7 +9,7 @@ use anysched_workload::{Channel, Load, Op, Port};
 use crate::engine::Sim;
 use crate::task::{Job, State};
 
-/// What comes after an operation.
+/// What follows an operation.
 enum Then {
     /// The next one.
     GoOn,
@@ -20,7 +20,7 @@ enum Then {
 }
 
 impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
-    /// The task on `cpu` has done its work: lets it do what comes next.
+    /// The task on `cpu` has finished its work: performs its next operations.
     pub(crate) fn continue_task(&mut self, cpu: usize) {
         let Some(id) = self.cpus[cpu].task else { return };
         if self.tasks[id].left > Span::ZERO {
@@ -51,9 +51,9 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
-    /// Wakes the first task that waits at `channel`, which gets the message, if it is one; if
-    /// nobody waits, a message is kept. `waker` is the CPU whose task does it, `at` when it was
-    /// done.
+    /// Wakes the first task that waits at `channel` and hands it the message, if there is one; if
+    /// nobody waits, a message is kept. `waker` is the CPU whose task did it, `at` the time at
+    /// which it did.
     pub(crate) fn signal(
         &mut self,
         channel: Channel,
@@ -67,21 +67,21 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
-    /// `task` sends the message that it has, or a new one.
+    /// `task` sends on the message that it has, or a new one.
     fn send_on(&mut self, id: TaskId, port: Port) {
         let sent = self.objects.take_message(id).unwrap_or(self.now);
         self.send(port, sent);
     }
 
-    /// `task` answers the message that it has; the answer takes `way`.
+    /// `task` answers the message that it has; the answer travels for `way`.
     fn reply(&mut self, id: TaskId, way: Span) {
         if let Some(sent) = self.objects.take_message(id) {
             self.metrics.round_trip.record((self.now + way).since(sent).0);
         }
     }
 
-    /// `task` has been handed over the lock for which it spins, on a CPU or waiting for one. What
-    /// it spun is no service.
+    /// `task` has been handed the lock for which it spins, whether on a CPU or waiting for one.
+    /// Time spent spinning is not service.
     fn end_spin(&mut self, id: TaskId) {
         let cpu = usize::from(self.tasks[id].cpu);
         let runs = self.tasks[id].state == State::Running;

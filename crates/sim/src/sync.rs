@@ -1,11 +1,11 @@
-//! Channels, locks and barriers of a load, and who waits at them.
+//! Channels, locks and barriers of a load, and the tasks that wait at them.
 
 use anysched_core::queue::{Links, List};
 use anysched_core::{TaskId, Time};
 use anysched_workload::{Barrier, Channel, Lock, Sizes};
 use std::collections::VecDeque;
 
-/// A task waits at no more than one object, so that all queues share one arena of links.
+/// A task waits at no more than one object, so all queues share one arena of links.
 #[derive(Debug, Default)]
 pub(crate) struct Objects {
     links: Links,
@@ -13,8 +13,8 @@ pub(crate) struct Objects {
     channels: Vec<(VecDeque<Time>, List)>,
     locks: Vec<(Option<TaskId>, List)>,
     barriers: Vec<(u32, List)>,
-    /// When the message that a task has was sent, by task; `NEVER`: it has none. Only as long as
-    /// the last task that ever had one needs: it is empty where no task waits at a channel.
+    /// When the message that a task has was sent, by task; `NEVER`: it has none. Grows only to the
+    /// highest-numbered task that ever had one: empty if no task waits at a channel.
     messages: Vec<Time>,
 }
 
@@ -34,7 +34,7 @@ impl Objects {
         links.push_back(list, task);
     }
 
-    /// When the stored signal that `task` takes was sent; without one it waits.
+    /// When the stored signal that `task` takes was sent; without one, the task waits.
     pub(crate) fn take(&mut self, channel: Channel, task: TaskId) -> Option<Time> {
         let (stored, list) = &mut self.channels[channel.0 as usize];
         if stored.is_empty() {
@@ -43,8 +43,8 @@ impl Objects {
         stored.pop_front()
     }
 
-    /// The first task that waits, which is to be woken; if there is none, the signal is kept with
-    /// the time at which it was sent, where one is given.
+    /// The first waiting task, to be woken; if there is none, the signal is stored with the time at
+    /// which it was sent, if given.
     pub(crate) fn signal(&mut self, channel: Channel, sent: Option<Time>) -> Option<TaskId> {
         let (stored, list) = &mut self.channels[channel.0 as usize];
         let woken = self.links.pop_front(list);
@@ -54,7 +54,7 @@ impl Objects {
         woken
     }
 
-    /// `task` has the message sent at `sent`, instead of the one that it had.
+    /// Gives `task` the message sent at `sent`, in place of the one it had.
     pub(crate) fn give_message(&mut self, task: TaskId, sent: Time) {
         if task.index() >= self.messages.len() {
             self.messages.resize(task.index() + 1, Time::NEVER);
@@ -62,13 +62,13 @@ impl Objects {
         self.messages[task.index()] = sent;
     }
 
-    /// When the message that `task` has was sent; it has none from now on.
+    /// Takes the message away from `task` and returns when it was sent.
     pub(crate) fn take_message(&mut self, task: TaskId) -> Option<Time> {
         let sent = std::mem::replace(self.messages.get_mut(task.index())?, Time::NEVER);
         (sent != Time::NEVER).then_some(sent)
     }
 
-    /// Whether `task` got the lock; otherwise it waits for it. Taking it twice keeps it.
+    /// Whether `task` got the lock; otherwise it waits. Locking again while holding it is allowed.
     pub(crate) fn lock(&mut self, lock: Lock, task: TaskId) -> bool {
         let (holder, list) = &mut self.locks[lock.0 as usize];
         match holder {
@@ -82,7 +82,7 @@ impl Objects {
         true
     }
 
-    /// Gives the lock, if `task` holds it, to the first task that waits for it, which is to be
+    /// Hands the lock, if `task` holds it, to the first task that waits for it, which is to be
     /// woken.
     pub(crate) fn unlock(&mut self, lock: Lock, task: TaskId) -> Option<TaskId> {
         let (holder, list) = &mut self.locks[lock.0 as usize];
@@ -93,8 +93,8 @@ impl Objects {
         *holder
     }
 
-    /// Whether `task` completes the meeting; otherwise it waits. On completion
-    /// [`Objects::next_met`] yields those that waited.
+    /// Whether `task` completes the barrier; otherwise it waits. On completion
+    /// [`Objects::next_met`] yields the tasks that waited.
     pub(crate) fn meet(&mut self, barrier: Barrier, task: TaskId) -> bool {
         let (party, list) = &mut self.barriers[barrier.0 as usize];
         if list.len() + 1 >= *party as usize {

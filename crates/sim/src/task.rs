@@ -1,4 +1,4 @@
-//! What the simulator knows of a task.
+//! What the simulator knows about a task.
 
 use anysched_core::{CpuId, Span, TaskId, TaskParams, Time};
 use anysched_workload::Op;
@@ -23,18 +23,18 @@ pub(crate) struct Task {
     pub(crate) has_run: bool,
     /// It was woken and has not run since.
     pub(crate) woken: bool,
-    /// It uses the CPU until a lock is handed over to it.
+    /// It spins until a lock is handed to it.
     pub(crate) spins: bool,
     /// It is a CPU of a virtual machine.
     pub(crate) vcpu: bool,
     pub(crate) serial: u64,
     /// Work left of the current run, in ns of the fastest CPU.
     pub(crate) left: Span,
-    /// The operation to do next time it is on a CPU, if it was asked for ahead of time.
+    /// Its next operation, if it was fetched ahead of time.
     pub(crate) pending: Option<Box<Op>>,
     pub(crate) arrival: Time,
     pub(crate) first_run: Time,
-    /// Since when it has been ready, or blocked.
+    /// Since when it has been ready or blocked.
     pub(crate) since: Time,
     /// Work done so far.
     pub(crate) service: Span,
@@ -42,11 +42,11 @@ pub(crate) struct Task {
     pub(crate) blocked: Span,
     /// Its current job, for tasks that have jobs.
     pub(crate) job: Job,
-    /// Its parameters where they are not the defaults.
+    /// Its parameters, unless they are the defaults.
     pub(crate) params: Option<Box<TaskParams>>,
 }
 
-/// A piece of work with a release and perhaps a deadline.
+/// A piece of work with a release time and perhaps a deadline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Job {
     /// `NEVER`: there is none.
@@ -67,7 +67,7 @@ impl Task {
     }
 }
 
-/// All tasks by number; numbers of tasks that have exited are used again, the last one first.
+/// All tasks by number; numbers of exited tasks are reused, the last one first.
 #[derive(Debug, Default)]
 pub(crate) struct Tasks {
     slots: Vec<Task>,
@@ -76,7 +76,7 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// A number for a new task, which is blocked and arrived at `now`.
+    /// Assigns a number to a new task, which is blocked and arrived at `now`.
     pub(crate) fn create(&mut self, now: Time) -> TaskId {
         let id = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Task::default());
@@ -94,8 +94,8 @@ impl Tasks {
         id
     }
 
-    /// The number that [`Tasks::create`] uses next, if it has been used before, and the CPU that
-    /// its last task left.
+    /// The number that [`Tasks::create`] will use next, if it is a reused one, and the CPU that its
+    /// last holder left.
     pub(crate) fn next_reused(&self) -> Option<(TaskId, CpuId)> {
         let id = *self.free.last()?;
         Some((id, self[id].last_cpu()))

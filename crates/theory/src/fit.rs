@@ -1,7 +1,7 @@
 //! Which distribution measured run times follow.
 //!
-//! Each family is fitted by maximum likelihood and written as text that experiments take, with
-//! numbers rounded to six digits; likelihood and distance are those of what is written.
+//! Each family is fitted by maximum likelihood and written as text that experiments accept, with
+//! numbers rounded to six digits; likelihood and distance are computed for the rounded parameters.
 //!
 //! | family | how | parameters |
 //! |---|---|---|
@@ -11,11 +11,11 @@
 //! | Pareto | bounded by the least and the greatest time; the exponent solves the equation of Aban, Meerschaert and Panorska, "Parameter estimation for the truncated Pareto distribution", JASA 101 (2006) | 3 |
 //! | hyperexponential | two phases, by expectation and maximisation from three starts, until a step gains less than 10^−6 in log-likelihood | 3 |
 //!
-//! By likelihood alone the hyperexponential would always be ahead of the exponential, which is one
-//! of its cases, so parameters have to cost something. The best is the one with the least BIC,
-//! ln(n) · parameters − 2 · log-likelihood, which finds the family with certainty as n grows. AIC,
-//! with 2 · parameters, is there too; it takes exponential times for hyperexponential ones in 4 %
-//! of all cases, whether there are a thousand times or ten thousand.
+//! By likelihood alone the hyperexponential would always beat the exponential, which is a special
+//! case of it, so parameters have to cost something. The best is the one with the least BIC, ln(n)
+//! · parameters − 2 · log-likelihood, which finds the right family with certainty as n grows. AIC,
+//! with 2 · parameters, is reported too; it takes exponential times for hyperexponential ones in 4
+//! % of cases, whether there are a thousand times or ten thousand.
 
 use crate::measured::Sample;
 use anysched_core::Span;
@@ -34,24 +34,24 @@ pub struct Fit {
     /// The sum of the logarithms of the density (per ns) at all times.
     pub log_likelihood: f64,
     /// Akaike's criterion, 2 · parameters − 2 · log-likelihood; less is better, and only
-    /// differences mean something.
+    /// differences have a meaning.
     pub aic: f64,
     /// Schwarz's criterion, ln(n) · parameters − 2 · log-likelihood; likewise.
     pub bic: f64,
-    /// The Kolmogorov-Smirnov distance: how far the CDF and the share of the measured times are
-    /// apart where they are furthest. As the parameters come from the same times, the usual
-    /// tables of significance do not apply.
+    /// The Kolmogorov-Smirnov distance: the greatest difference between the CDF and the share of
+    /// the measured times. As the parameters come from the same times, the usual significance
+    /// tables do not apply.
     pub distance: f64,
-    /// What has to be known about how it was found.
+    /// A caveat about the fit.
     pub note: Option<&'static str>,
 }
 
 /// All families.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fits {
-    /// Those that can be fitted, the best first; at least one.
+    /// The families that could be fitted, best first; at least one.
     pub fits: Vec<Fit>,
-    /// The others, and why not.
+    /// The others, with the reason.
     pub refused: Vec<(Family, &'static str)>,
 }
 
@@ -61,7 +61,7 @@ impl Fits {
         &self.fits[0]
     }
 
-    /// The one whose CDF is nearest to the measured one.
+    /// The one whose CDF is closest to the measured one.
     pub fn nearest(&self) -> &Fit {
         let nearer = |a: &&Fit, b: &&Fit| a.distance.total_cmp(&b.distance);
         self.fits.iter().min_by(nearer).unwrap_or(&self.fits[0])
@@ -71,7 +71,7 @@ impl Fits {
 /// Why nothing can be fitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constant(
-    /// The time that all tasks have.
+    /// The time that all tasks share.
     pub Span,
 );
 
@@ -110,14 +110,14 @@ pub fn fit(sample: &Sample) -> Result<Fits, Constant> {
             Err(why) => fits.refused.push((family, why)),
         }
     }
-    // Stable: of equals the one with fewer parameters comes first.
+    // The sort is stable: among equals the one with fewer parameters comes first.
     fits.fits.sort_by(|a, b| a.bic.total_cmp(&b.bic));
     Ok(fits)
 }
 
-/// The measured times, and what several families need of them.
+/// The measured times, with sums that several families need.
 struct Times {
-    /// Ascending; each with how often it occurs.
+    /// Ascending; each with its number of occurrences.
     counted: Vec<(f64, f64)>,
     low: Span,
     high: Span,
@@ -161,8 +161,8 @@ impl Times {
         self.fit(&format!("lognormal(median={median}, sigma={})", digits(sigma)), 2, None)
     }
 
-    /// 1/α + ln(r) r^α / (1 − r^α) = mean of ln(x / low), with r = low / high. The left side
-    /// falls from ln(1/r) / 2 at 0 to 0, so that α can be enclosed.
+    /// Solves 1/α + ln(r) r^α / (1 − r^α) = mean of ln(x / low), with r = low / high. The left side
+    /// decreases from ln(1/r) / 2 at 0 towards 0, so α can be bracketed.
     fn pareto(&self) -> Fitted {
         let range = log(self.high.0 as f64 / self.low.0 as f64);
         let wanted = self.log_mean - log(self.low.0 as f64);
@@ -183,9 +183,8 @@ impl Times {
             .map_err(|_| "the least and the greatest time are too near to each other")
     }
 
-    /// Of three starts, the one that ends with the greatest likelihood: the shorter half of the
-    /// times against the longer, the shortest nine tenths against the rest, and the other way
-    /// round.
+    /// The most likely result from three starts: the shorter half of the times against the longer,
+    /// the shortest nine tenths against the rest, and the shortest tenth against the rest.
     fn hyperexponential(&self) -> Fitted {
         let thinned = self.thinned();
         let starts = [0.5, 0.9, 0.1].map(|part| {
@@ -199,14 +198,14 @@ impl Times {
         let climbed = climb(&self.gathered(), &mut phases);
         let [short, long] = phases;
         let share = digits(short.share);
-        // Their sum has to be 1 also as they are written.
+        // The rounded shares must sum to 1, too.
         let rest = digits(1.0 - share.parse::<f64>().unwrap_or(short.share));
         let text = format!("hyperexp({share}: {}, {rest}: {})", time(short.mean), time(long.mean));
         let note = (!climbed).then_some("the search was stopped before it had converged");
         self.fit(&text, 3, note).map_err(|_| "the times do not vary enough for two phases")
     }
 
-    /// At most [`THINNED`] times that stand for all: those at evenly spaced ranks.
+    /// At most [`THINNED`] times that represent all: those at evenly spaced ranks.
     fn thinned(&self) -> Vec<(f64, f64)> {
         if self.counted.len() <= THINNED {
             return self.counted.clone();
@@ -224,9 +223,9 @@ impl Times {
         thinned
     }
 
-    /// All times; of more than [`MANY`] different ones, those within a thousandth of each other
-    /// are taken together at their mean, so that a million times cost little more than some
-    /// thousands. It changes the sixth digit of what is found.
+    /// All times. If there are more than [`MANY`] different ones, those within a thousandth of each
+    /// other are merged into their mean, so that a million times cost little more than a few
+    /// thousand. This changes the sixth digit of the result.
     fn gathered(&self) -> Vec<(f64, f64)> {
         if self.counted.len() <= MANY {
             return self.counted.clone();
@@ -244,7 +243,7 @@ impl Times {
         gathered
     }
 
-    /// The distribution that `text` stands for, with its likelihood and distance.
+    /// The distribution described by `text`, with its likelihood and distance.
     fn fit(&self, text: &str, parameters: u32, note: Option<&'static str>) -> Fitted {
         let dist =
             Dist::parse(text, Path::new("")).map_err(|_| "its parameters are out of range")?;
@@ -271,17 +270,17 @@ impl Times {
     }
 }
 
-/// How many times the search for phases begins with.
+/// How many times the search for phases starts from.
 const THINNED: usize = 4096;
 
-/// How many different times a search takes one by one.
+/// How many different times a search handles individually.
 const MANY: usize = 10_000;
 
-/// A step that makes the log-likelihood greater by less than this ends a search. What matters
-/// between families are differences of about 1.
+/// A step that raises the log-likelihood by less than this ends a search. Between families,
+/// differences of about 1 matter.
 const ENOUGH: f64 = 1e-6;
 
-/// The most steps of one search.
+/// The most steps of a single search.
 const MOST_STEPS: u32 = 5000;
 
 #[derive(Clone, Copy)]
@@ -299,15 +298,14 @@ fn split(counted: &[(f64, f64)], part: f64) -> [Phase; 2] {
         half.0 += count;
         half.1 += x * count;
     }
-    // Where most times are the same, there may be no rest.
+    // Where most times are the same, the rest may be empty.
     let all = short.1 + long.1;
     let mean = |(count, sum): (f64, f64)| if count > 0.0 { sum / count } else { all / n * 2.0 };
     let share = (short.0 / n).clamp(0.01, 0.99);
     [Phase { share, mean: mean(short) }, Phase { share: 1.0 - share, mean: mean(long) }]
 }
 
-/// Expectation and maximisation, until a step gains less than [`ENOUGH`]; whether it came to
-/// that.
+/// Expectation maximisation, until a step gains less than [`ENOUGH`]; returns whether it converged.
 fn climb(counted: &[(f64, f64)], phases: &mut [Phase; 2]) -> bool {
     let mut before = f64::NEG_INFINITY;
     for _ in 0..MOST_STEPS {
@@ -316,7 +314,7 @@ fn climb(counted: &[(f64, f64)], phases: &mut [Phase; 2]) -> bool {
         let (mut shorts, mut short_time, mut time) = (0.0, 0.0, 0.0);
         let (a, b) = (short.share / short.mean, long.share / long.mean);
         for &(x, count) in counted {
-            // Relative to the longer phase, which never vanishes beside the other.
+            // Relative to the longer phase, which never vanishes next to the other.
             let ratio = a / b * exp(x / long.mean - x / short.mean);
             let belongs = ratio / (1.0 + ratio);
             log_likelihood += count * (log(b * (1.0 + ratio)) - x / long.mean);
@@ -401,10 +399,10 @@ mod tests {
                 let fits = fit(&draw(text, 10_000, seed)).unwrap();
                 let best = fits.best();
                 assert_eq!(best.dist.family(), expected, "{text}, seed {seed}: {fits:#?}");
-                // Of the true distribution, 1.95 / √n is exceeded once in 1000 samples; a fitted
-                // one is nearer.
+                // For the true distribution, 1.95 / √n is exceeded once in 1000 samples; a fitted
+                // one is closer.
                 assert!(best.distance < 0.0195, "{text}, seed {seed}: {}", best.distance);
-                // Four standard errors for the one that is hardest to tell, the second Pareto.
+                // Four standard errors for the hardest to distinguish, the second Pareto.
                 for p in [0.1, 0.5, 0.9] {
                     let (found, wanted) = (best.dist.quantile(p), source.quantile(p));
                     let error = (found / wanted - 1.0).abs();
@@ -435,7 +433,7 @@ mod tests {
         let of =
             |text: &str, of: Family| numbers(family(&fit(&draw(text, 10_000, 7)).unwrap(), of));
         close(of("exp(10ms)", Family::Exponential)[0], 1e7, 4.0 * 1e7 / root);
-        // The least of n is above the bound by an exponential with mean width / n.
+        // The minimum of n exceeds the bound by an exponential with mean width / n.
         let bounds = of("uniform(2ms, 8ms)", Family::Uniform);
         close(bounds[0], 2e6, 10.0 * 600.0);
         close(bounds[1], 8e6, 10.0 * 600.0);
@@ -467,7 +465,7 @@ mod tests {
         assert!((uniform.distance - 1.0 / 3.0).abs() < 1e-12);
     }
 
-    /// 200 000 different times are gathered; the likelihood says how well the phases are found.
+    /// 200 000 different times are merged; the likelihood shows how well the phases are found.
     #[test]
     fn many_times_are_fitted_as_well_as_few() {
         let text = "hyperexp(0.9: 1ms, 0.1: 50ms)";
@@ -477,7 +475,7 @@ mod tests {
         for (found, wanted) in found.iter().zip([0.9, 1e6, 0.1, 50e6]) {
             assert!((found / wanted - 1.0).abs() < 0.03, "{found}, not {wanted}");
         }
-        // No number changed in its third digit makes it likelier.
+        // Changing any parameter in its third digit does not raise the likelihood.
         let times = Times::new(sample.values());
         for text in (0..3).flat_map(|place| {
             [0.999, 1.001].map(|factor| {
@@ -534,7 +532,7 @@ mod tests {
                 if let Some(two) = fits.fits.iter()
                     .find(|fit| fit.dist.family() == Family::Hyperexponential)
                 {
-                    // One phase is a case of two, but for the rounding of the numbers.
+                    // One phase is a special case of two, up to rounding of the numbers.
                     prop_assert!(two.log_likelihood > one - 0.01, "{fits:?}");
                 }
             }

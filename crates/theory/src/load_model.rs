@@ -1,7 +1,7 @@
-//! From a distribution of run times to slices.
+//! From a distribution of run times to time slices.
 //!
-//! A task that has used up a slice of Q1 goes to Q2, and after a second one to Q3, where it runs
-//! to its end. Of the tasks, F(q1) are done after Q1 and F(q1 + q2) after Q2.
+//! A task that uses up its slice in Q1 goes to Q2, and after its slice there to Q3, where it runs
+//! to completion. A share F(q1) of the tasks finishes in Q1, and F(q1 + q2) by the end of Q2.
 
 use anysched_core::Span;
 use anysched_workload::dist::{Dist, Family};
@@ -9,18 +9,18 @@ use anysched_workload::dist::{Dist, Family};
 /// Why a slice is recommended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// All tasks are as long: they end with the slice.
+    /// All tasks have the same length: they end with the slice.
     Constant,
-    /// The mean of an exponential: 63.2 % of the tasks are done after one slice and 86.5 % after
+    /// The mean of an exponential: 63.2 % of the tasks finish within one slice and 86.5 % within
     /// two, whatever the mean. The rule of the M-RSF paper.
     Mean,
-    /// The middle of a uniform range, (a + b) / 2: half of the tasks are done after one slice and
-    /// all after two. The rule of the M-RSF paper.
+    /// The middle of a uniform range, (a + b) / 2: half of the tasks finish within one slice and
+    /// all within two. The rule of the M-RSF paper.
     MiddleOfRange,
-    /// The time within which 1 − 1/e = 63.2 % of the tasks are done. For an exponential it is the
-    /// mean. It keeps what the mean is chosen for where the mean does not: with a heavy tail a few
-    /// long tasks decide the mean, so that nearly all tasks would end in Q1 and the queues would
-    /// sort nothing.
+    /// The time within which 1 − 1/e = 63.2 % of the tasks finish. For an exponential this is the
+    /// mean. It preserves the purpose of the mean where the mean itself fails: with a heavy tail a
+    /// few long tasks dominate the mean, so that nearly all tasks would end in Q1 and the queues
+    /// would sort nothing.
     Share,
 }
 
@@ -43,7 +43,7 @@ impl Rule {
 pub struct Slice {
     /// How long; at least 1 ns.
     pub length: Span,
-    /// Why.
+    /// The rule behind it.
     pub rule: Rule,
 }
 
@@ -65,11 +65,11 @@ pub fn recommended_slice(service: &Dist) -> Slice {
 /// What happens in each queue, given slices for Q1 and Q2.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shares {
-    /// The share of the tasks that are done after Q1: F(q1).
+    /// The share of tasks that finish in Q1: F(q1).
     pub done_after_q1: f64,
-    /// The share of the tasks that are done after Q2: F(q1 + q2).
+    /// The share of tasks that finish in Q1 or Q2: F(q1 + q2).
     pub done_after_q2: f64,
-    /// The shares of the CPU time that Q1, Q2 and Q3 give; they sum to 1.
+    /// The shares of CPU time that tasks use in Q1, Q2 and Q3; they sum to 1.
     pub cpu_time: [f64; 3],
 }
 
@@ -77,7 +77,7 @@ pub struct Shares {
 pub fn shares(service: &Dist, q1: Span, q2: Span) -> Shares {
     let (first, second) = (q1.0 as f64, q1.0 as f64 + q2.0 as f64);
     let (to_first, to_second) = (service.limited_mean(first), service.limited_mean(second));
-    // Tasks of no length use nothing anywhere; what there is then counts as Q1's.
+    // Tasks of zero length use no CPU time anywhere; everything then counts as Q1's.
     let mean = service.mean();
     let part = |time: f64| if mean > 0.0 { time / mean } else { 0.0 };
     let after = [part(to_second - to_first), part(mean - to_second)];
@@ -88,22 +88,22 @@ pub fn shares(service: &Dist, q1: Span, q2: Span) -> Shares {
     }
 }
 
-/// A range of a [`histogram`]; it includes its upper end.
+/// A range of a [`histogram`], including its upper end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bin {
-    /// From here, ns.
+    /// Lower end, ns.
     pub from: f64,
-    /// To here, ns; infinite in the last one.
+    /// Upper end, ns; infinite in the last range.
     pub to: f64,
-    /// The share of the tasks that is in between.
+    /// The share of the tasks in this range.
     pub share: f64,
 }
 
-/// The ends of `count` ranges that show where the run times are, the last one open.
+/// The ends of `count` ranges that cover the run times, the last one open.
 ///
-/// The ranges are equally wide up to the 98th percentile; if that is more than ten times the
-/// median, a linear scale would put nearly everything into one of them, and they widen by equal
-/// factors from the 2nd percentile on.
+/// The ranges are equally wide up to the 98th percentile. If that is more than ten times the
+/// median, a linear scale would put nearly everything into one range; then they widen geometrically
+/// from the 2nd percentile on.
 pub fn bounds(service: &Dist, count: usize) -> Vec<f64> {
     let (low, middle, high) =
         (service.quantile(0.02), service.quantile(0.5), service.quantile(0.98));
@@ -117,13 +117,13 @@ pub fn bounds(service: &Dist, count: usize) -> Vec<f64> {
         }
     };
     let mut bounds: Vec<f64> = (0..=steps).map(bound).collect();
-    // The first range begins at 0, which is where the linear scale begins anyway.
+    // The first range begins at 0, as the linear scale does anyway.
     bounds[0] = 0.0;
     bounds.push(f64::INFINITY);
     bounds
 }
 
-/// How many of the tasks are between these ends.
+/// The share of the tasks in each range.
 pub fn histogram(service: &Dist, bounds: &[f64]) -> Vec<Bin> {
     let bin = |ends: &[f64]| {
         let below = |x: f64| if x > 0.0 { service.cdf(x) } else { 0.0 };
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(slice("0").length, Span(1));
     }
 
-    /// One phase is an exponential, for which both rules say the same.
+    /// A single phase is an exponential, for which both rules agree.
     #[test]
     fn the_rule_by_share_continues_that_of_the_mean() {
         let one = recommended_slice(&dist("hyperexp(1: 10ms)"));

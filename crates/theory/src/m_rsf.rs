@@ -1,57 +1,55 @@
 //! How long a closed batch takes under M-RSF.
 //!
-//! All n tasks are there at time 0, in Q1 by run time. Each gets one slice in Q1; what is left of
-//! the tasks goes to Q2, by what is left, gets one slice there, and the rest goes to Q3, where it
-//! runs to its end. On one CPU, without costs, and for n → ∞ the mean time from the start to the
-//! end of a task is n times what the functions here give. With c CPUs that share the queues it is
+//! All n tasks are present at time 0, ordered by run time in Q1. Each gets one slice there;
+//! unfinished ones go to Q2, ordered by remaining time, get one slice there, and what is still left
+//! goes to Q3, where it runs to completion. On one CPU, without costs and for n → ∞, the mean
+//! turnaround is n times the result of the functions here. With c CPUs that share the queues it is
 //! n / c times that.
 
 use anysched_core::Span;
 use anysched_workload::dist::Dist;
 use libm::exp;
 
-/// The mean turnaround over n, in means of the run time, for exponential run times and slices
-/// `q` (in means, above 0) in Q1 and in Q2.
+/// The mean turnaround divided by n, in multiples of the mean run time, for exponential run times
+/// and slices `q` (in the same unit, above 0) in Q1 and Q2.
 ///
 /// With p = e^−q, m = 1 − p and A = 1/4 − p + (3/4 + q/2) p²:
-/// A (1 + p²) + p m² + p² m (1 + p) + p⁴ / 4. A is the part of those that end in Q1. A share p of
-/// the tasks enters Q2 when Q1 has taken m, and a share p² enters Q3 when both have taken
-/// m (1 + p); as the exponential has no memory, Q2 is Q1 with p times the tasks, and Q3, which is
-/// in order, is SJF with p² times the tasks.
+/// A (1 + p²) + p m² + p² m (1 + p) + p⁴ / 4. A is the contribution of tasks that end in Q1. A
+/// share p of the tasks enters Q2 when Q1 has taken m, and a share p² enters Q3 when both have
+/// taken m (1 + p). As the exponential has no memory, Q2 is Q1 with p times the tasks, and Q3,
+/// which is ordered, is SJF with p² times the tasks.
 ///
-/// It is 0.25, as with SJF, for slices of next to nothing, with which all tasks come to Q3 in
-/// order, and for endless ones, with which all end in Q1; between them it rises to 0.3804, at
-/// q = 0.379.
+/// The result is 0.25, as with SJF, for tiny slices, with which all tasks reach Q3 in order, and
+/// for unlimited ones, with which all end in Q1; in between it rises to 0.3804, at q = 0.379.
 pub fn exponential_batch(q: f64) -> f64 {
     let p = exp(-q);
     let m = -libm::expm1(-q);
     let p2 = p * p;
-    // For large q, q · p² is infinity times 0.
+    // For large q, q · p² would be infinity times 0.
     let qp2 = if p2 == 0.0 { 0.0 } else { q * p2 };
     let first = 0.25 - p + 0.75 * p2 + qp2 / 2.0;
     first * (1.0 + p2) + p * m * m + p2 * m * (1.0 + p) + p2 * p2 / 4.0
 }
 
-/// Mean turnarounds in a closed batch over n, in ns.
+/// Mean turnarounds in a closed batch, divided by n, in ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Batch {
-    /// Shortest first, which no policy is better than. So is SRPT: nothing arrives later.
+    /// Shortest first, which is optimal. SRPT gives the same: nothing arrives later.
     pub sjf: f64,
     /// M-RSF with the slices given.
     pub m_rsf: f64,
     /// First come, first served, in an order that does not depend on run times.
     pub fcfs: f64,
-    /// Processor sharing, which RR and fair policies come near to with short slices.
+    /// Processor sharing, which RR and fair policies approximate with short slices.
     pub sharing: f64,
 }
 
-/// The mean turnarounds in a closed batch of tasks with these run times, and slices `q1` and `q2`.
+/// The mean turnarounds in a closed batch of tasks with these run times and slices `q1` and `q2`.
 ///
-/// A task that ends in Q1 with a run time of s ends when all shorter ones have ended: at the
-/// integral of x dF from 0 to s. In Q2 the same holds for what is left after q1, from the end of
-/// Q1 on, which is at E\[min(S, q1)\]; and in Q3 likewise. The outer integral over the tasks is
-/// taken by Gauss and Legendre's rule on pieces of the probability; it is right to about six
-/// digits.
+/// A task with run time s that ends in Q1 ends when all shorter ones have ended: at the integral of
+/// x dF from 0 to s. In Q2 the same holds for the time remaining after q1, counted from the end of
+/// Q1, at E\[min(S, q1)\]; likewise in Q3. The outer integral over the tasks is computed by
+/// Gauss-Legendre quadrature on pieces of the probability; it is accurate to about six digits.
 pub fn batch(service: &Dist, q1: Span, q2: Span) -> Batch {
     let (first, second) = (q1.0 as f64, q1.0 as f64 + q2.0 as f64);
     let stage = |from: f64, to: f64| in_order(service, from, to);
@@ -67,8 +65,8 @@ pub fn batch(service: &Dist, q1: Span, q2: Span) -> Batch {
     Batch { sjf: stage(0.0, f64::INFINITY), m_rsf, fcfs: mean / 2.0, sharing }
 }
 
-/// The integral over the tasks with run times between `from` and `to` of the time, counted from
-/// when all have got `from`, at which they end if what is left of them is done in order.
+/// The integral, over tasks with run times between `from` and `to`, of the time at which they end
+/// if their remainders are served in order, counted from when all have received `from`.
 fn in_order(service: &Dist, from: f64, to: f64) -> f64 {
     let base = service.limited_mean(from);
     // ∫ (x − from) dF from `from` to s, by parts.
@@ -131,7 +129,7 @@ mod tests {
         }
     }
 
-    /// Plays the rule with tasks at the middles of 4000 equal shares of the distribution.
+    /// Simulates the rule with tasks at the midpoints of 4000 equal shares of the distribution.
     fn played(service: &Dist, q1: f64, q2: f64) -> f64 {
         let n = 4000;
         let tasks: Vec<f64> =

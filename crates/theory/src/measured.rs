@@ -7,39 +7,39 @@ use anysched_workload::tasks_csv::{clipped, line_at};
 use std::fmt;
 use std::io::{Cursor, Read};
 
-/// Measured run times: at least one, none of them 0.
+/// Measured run times: at least one, all above 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     values: Vec<Span>,
 }
 
 impl Sample {
-    /// The times, in any order; those of 0 are left out. `None` if nothing is left.
+    /// Takes the times in any order; drops those of 0. `None` if nothing is left.
     pub fn new(mut values: Vec<Span>) -> Option<Sample> {
         values.retain(|&value| value > Span::ZERO);
         values.sort_unstable();
         (!values.is_empty()).then_some(Sample { values })
     }
 
-    /// The times, ascending.
+    /// The times in ascending order.
     pub fn values(&self) -> &[Span] {
         &self.values
     }
 
-    /// The distribution that gives each of the times with the same probability, called `name`.
+    /// The distribution, called `name`, that draws each of the times with equal probability.
     pub fn dist(&self, name: &str) -> Dist {
         // There is at least one value.
         Dist::of_values(self.values.clone(), name).unwrap_or(Dist::constant(self.values[0]))
     }
 }
 
-/// What a file is.
+/// File formats.
 #[derive(Clone, Copy, Debug)]
 pub enum Format {
-    /// One time a line, or a table with a column `service_ns`. A plain number is ns; units are as
+    /// One time per line, or a table with a column `service_ns`. A plain number is ns; units as
     /// everywhere: `1.5ms`. Lines that begin with `#` are comments.
     Column,
-    /// A load, of which the importer reads how long tasks run.
+    /// A load whose importer also reads run times.
     Load(&'static ImporterInfo, ReadTimes),
 }
 
@@ -47,12 +47,12 @@ pub enum Format {
 pub const COLUMN: &str = "csv";
 
 impl Format {
-    /// The loads with run times.
+    /// The formats of loads that have run times.
     fn loads() -> impl Iterator<Item = Format> {
         IMPORTERS.iter().filter_map(|format| Some(Format::Load(format, format.times?)))
     }
 
-    /// The format that is called `name`; a column if none is.
+    /// The format called `name`; a column if there is none.
     pub fn of(name: &str) -> Format {
         let is_it = |format: &Format| {
             format.name() == name
@@ -69,7 +69,7 @@ impl Format {
         }
     }
 
-    /// The format of a text that begins so.
+    /// The format of a text that begins with `start`.
     fn guess(start: &str) -> Format {
         let begins = |format: &Format| match format {
             Format::Column => false,
@@ -93,18 +93,18 @@ impl fmt::Display for Format {
     }
 }
 
-/// What was read from a file.
+/// Run times read from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measured {
     /// The run times.
     pub sample: Sample,
-    /// What the file was read as.
+    /// The format it was read as.
     pub format: Format,
     /// What was left out.
     pub notes: Vec<String>,
 }
 
-/// Why a file was refused, with its name and the line.
+/// Why a file was rejected, with its name and the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeasuredError(String);
 
@@ -116,13 +116,13 @@ impl fmt::Display for MeasuredError {
 
 impl std::error::Error for MeasuredError {}
 
-/// How much of a file is looked at to see what it is.
+/// How much of a file is examined to recognise its format.
 const LOOK: u64 = 1 << 16;
 
-/// Reads run times, plain or compressed with gzip. `file` is the name for errors; without a
-/// `format` the first lines tell it.
+/// Reads run times, plain or gzip-compressed. `file` is the name for errors; without a `format`,
+/// the first lines determine it.
 ///
-/// Errors: it cannot be read, is not of that format, or has no time above 0.
+/// Errors: the file cannot be read, is not of that format, or has no time above 0.
 pub fn read(
     input: impl Read,
     file: &str,
@@ -166,10 +166,10 @@ pub fn read(
     Ok(Measured { sample, format, notes })
 }
 
-/// The column of times among several.
+/// The column that holds the times if there are several.
 const SERVICE: &str = "service_ns";
 
-/// The times in the one column, or in that called [`SERVICE`]; errors with the line.
+/// The times in the only column, or in the one called [`SERVICE`]; errors come with the line.
 fn column(text: &[u8]) -> Result<Vec<Span>, (u64, String)> {
     let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
     let mut reader = csv::ReaderBuilder::new()
@@ -198,8 +198,8 @@ fn column(text: &[u8]) -> Result<Vec<Span>, (u64, String)> {
             if named.is_none() && record.len() > 1 {
                 let names: Vec<&str> = record.iter().take(8).collect();
                 let why = format!(
-                    "no column is called {SERVICE} among {}; call the one with the times so, or \
-                     keep only that one",
+                    "no column is called {SERVICE} among {}; rename the one with the times, or keep \
+                     only that one",
                     names.join(", ")
                 );
                 return Err((line, why));
@@ -216,13 +216,13 @@ fn column(text: &[u8]) -> Result<Vec<Span>, (u64, String)> {
                 let shown = clipped(field);
                 let number = field.starts_with(|c: char| c.is_ascii_digit() || c == '.');
                 let why = if number { format!(": {why}") } else { " such as \"3ms\"".to_string() };
-                (line, format!("\"{shown}\" is no time{why}; a plain number is whole ns"))
+                (line, format!("\"{shown}\" is not a time{why}; a plain number is whole ns"))
             })?,
         };
         if value == Span::MAX {
             return Err((
                 line,
-                "\"none\" is no time that a task can run; leave it out".to_string(),
+                "\"none\" is not a time that a task can run; leave it out".to_string(),
             ));
         }
         values.push(value);
@@ -265,8 +265,8 @@ mod tests {
         assert_eq!(measured.notes, [note]);
     }
 
-    /// Task 1 runs 2 ms, is preempted, runs 1 ms more and blocks: one burst of 3 ms. Task 2 runs
-    /// 4 ms and blocks. What task 1 then begins is cut.
+    /// Task 1 runs 2 ms, is preempted, runs 1 ms more and blocks: one burst of 3 ms. Task 2 runs 4
+    /// ms and blocks. The burst that task 1 then begins is cut.
     #[test]
     fn bursts_of_a_recording() {
         let switch = |ms: u32, prev: u32, state: &str, next: u32| {
@@ -304,22 +304,22 @@ mod tests {
             ("0\n0\n", "f: all 2 times are 0; measure with a finer clock"),
             (
                 "1\n\n1.5\n",
-                "f:3: \"1.5\" is no time: a time needs a unit, for example \"3ms\"; a plain number \
+                "f:3: \"1.5\" is not a time: a time needs a unit, for example \"3ms\"; a plain number \
                  is whole ns",
             ),
             (
                 "a,b\n1,2\n",
-                "f:1: no column is called service_ns among a, b; call the one with the times so, \
+                "f:1: no column is called service_ns among a, b; rename the one with the times, \
                  or keep only that one",
             ),
             ("service_ns,b\n1,2\n3\n", "f:3: 1 fields, but the first line has 2"),
-            ("5\nnone\n", "f:2: \"none\" is no time that a task can run; leave it out"),
+            ("5\nnone\n", "f:2: \"none\" is not a time that a task can run; leave it out"),
         ] {
             assert_eq!(times(text), Err(error.to_string()), "{text}");
         }
         assert_eq!(
             read(&b"-3\n"[..], "f", None).unwrap_err().to_string(),
-            "f:1: \"-3\" is no time such as \"3ms\"; a plain number is whole ns"
+            "f:1: \"-3\" is not a time such as \"3ms\"; a plain number is whole ns"
         );
         let error = read(&b"hello\n"[..], "f", Some(Format::of("ftrace"))).unwrap_err().to_string();
         assert!(error.starts_with("f: there is no sched_switch event; "), "{error}");

@@ -1,14 +1,15 @@
-//! From what is said of single CPUs to a machine whose levels nest.
+//! Builds a machine whose levels nest from descriptions of single CPUs.
 
 use super::{Error, Topology};
 use anysched_core::machine::Cpu;
 use anysched_core::{MAX_CPUS, Machine};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a source says of one online CPU. Groups have any numbers; `None` is not said.
+/// What a source reports about one online CPU. Groups have arbitrary numbers; `None` is not
+/// reported.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
-    /// What the operating system calls it.
+    /// The operating system's number.
     pub(super) number: u32,
     pub(super) core: Option<u32>,
     pub(super) llc: Option<u32>,
@@ -18,7 +19,7 @@ pub(super) struct Seen {
     pub(super) capacity: Option<u32>,
 }
 
-/// Numbers for things in the order in which they are first named.
+/// Consecutive numbers for things in the order in which they first occur.
 pub(super) struct Numbers<K>(BTreeMap<K, u32>);
 
 impl<K: Ord> Numbers<K> {
@@ -32,10 +33,10 @@ impl<K: Ord> Numbers<K> {
     }
 }
 
-/// The machine that consists of the CPUs `seen`, which the source called `place` describes, and
-/// `warnings` so far.
+/// The machine that consists of the CPUs in `seen`, read from the source called `place`; `warnings`
+/// are those so far.
 ///
-/// Errors: no CPUs or more than 1024; something is said of some CPUs only; levels do not nest.
+/// Errors: no CPUs or more than 1024; a property known of some CPUs only; levels that do not nest.
 pub(super) fn assemble(
     place: &str,
     mut seen: Vec<Seen>,
@@ -46,8 +47,8 @@ pub(super) fn assemble(
     }
     seen.sort_by_key(|cpu| cpu.number);
     if let Some(pair) = seen.windows(2).find(|pair| pair[0].number == pair[1].number) {
-        let message = format!("CPU {} is there twice", pair[0].number);
-        return Err(Error::new(place, message, "each CPU is listed once"));
+        let message = format!("CPU {} is listed twice", pair[0].number);
+        return Err(Error::new(place, message, "list each CPU once"));
     }
     let cpus: Vec<u32> = (0..seen.len() as u32).collect();
     let node = level(place, &seen, "node", |cpu| cpu.node)?.unwrap_or(vec![0; seen.len()]);
@@ -55,12 +56,12 @@ pub(super) fn assemble(
     let mut package = package.unwrap_or_else(|| node.clone());
     let mut llc = level(place, &seen, "last-level cache", |cpu| cpu.llc)?;
     let core = level(place, &seen, "core", |cpu| cpu.core)?.unwrap_or_else(|| {
-        warnings.push("no cores are described; each CPU is taken to be one".to_string());
+        warnings.push("no cores are described; assuming one per CPU".to_string());
         cpus
     });
     split(place, &seen, &node, &mut package, llc.as_deref_mut(), &mut warnings)?;
     let llc = llc.unwrap_or_else(|| {
-        warnings.push("no caches are described; each package is taken to have one".to_string());
+        warnings.push("no caches are described; assuming one per package".to_string());
         package.clone()
     });
     let levels = [
@@ -85,7 +86,7 @@ pub(super) fn assemble(
     Ok(Topology { machine, numbers: seen.iter().map(|cpu| cpu.number).collect(), warnings })
 }
 
-/// The error about a source with this many CPUs.
+/// The error for a source with this number of CPUs.
 pub(super) fn count(place: &str, cpus: usize) -> Error {
     let remedy = format!("a machine has 1 to {MAX_CPUS} CPUs");
     match cpus {
@@ -94,10 +95,11 @@ pub(super) fn count(place: &str, cpus: usize) -> Error {
     }
 }
 
-const NESTING: &str = "a core is behind one last-level cache, a cache in one package, a package in \
-    one node: correct the description, or give it in words, such as \"2 packages x 4 cores\"";
+const NESTING: &str = "a core must be behind one last-level cache, a cache in one package, a \
+                       package in one node: correct the description, or give it in words, such \
+                       as \"2 packages x 4 cores\"";
 
-/// The groups of one level; `None` if it is said of no CPU.
+/// The groups of one level; `None` if no CPU reports it.
 fn level(
     place: &str,
     seen: &[Seen],
@@ -109,15 +111,15 @@ fn level(
     match (with.first(), without.first()) {
         (Some(with), Some(without)) => {
             let (with, without) = (with.number, without.number);
-            let message = format!("CPU {without} has no {what}, and CPU {with} has one");
-            Err(Error::new(place, message, "it is said of all CPUs or of none"))
+            let message = format!("CPU {without} has no {what}, but CPU {with} has one");
+            Err(Error::new(place, message, "report it for all CPUs or for none"))
         }
         (Some(_), None) => Ok(Some(seen.iter().filter_map(group).collect())),
         (None, _) => Ok(None),
     }
 }
 
-/// Packages with several nodes inside become a package for each node, and caches with them.
+/// Splits each package that contains several nodes into one package per node, and caches likewise.
 fn split(
     place: &str,
     seen: &[Seen],
@@ -140,7 +142,7 @@ fn split(
     {
         let cpu = seen[cpu].number;
         let message = format!(
-            "the node and the package of CPU {cpu} overlap: each has CPUs that the other has not"
+            "the node and the package of CPU {cpu} overlap: each has CPUs that the other lacks"
         );
         return Err(Error::new(place, message, NESTING));
     }
@@ -167,12 +169,13 @@ fn split(
                 "{count} {what}s have several NUMA nodes inside (sub-NUMA clustering, NPS): each"
             ),
         };
-        warnings.push(format!("{text} is split by node, because a node has whole {what}s here"));
+        warnings
+            .push(format!("{text} is split by node, because a node must contain whole {what}s"));
     }
     Ok(())
 }
 
-/// Checks that no group has CPUs of two groups of the next level.
+/// Checks that no group has CPUs from two groups of the next level.
 fn nests(
     place: &str,
     seen: &[Seen],
@@ -192,7 +195,7 @@ fn nests(
     Ok(())
 }
 
-/// Capacities with 1024 for the fastest.
+/// Capacities scaled so that the fastest has 1024.
 fn capacities(place: &str, seen: &[Seen]) -> Result<Vec<u16>, Error> {
     let Some(given) = level(place, seen, "capacity", |cpu| cpu.capacity)? else {
         return Ok(vec![1024; seen.len()]);
@@ -233,7 +236,7 @@ mod tests {
 
     #[test]
     fn nodes_inside_split_packages_and_caches() {
-        // One package with a cache for all and two nodes; another one is as it should be.
+        // One package with a shared cache and two nodes; the other is regular.
         let cpus = [[0, 0, 0, 0], [1, 0, 0, 1], [2, 1, 1, 2], [3, 1, 1, 2]];
         let found = assemble("file", seen(&cpus), Vec::new()).unwrap();
         let counts = Level::ALL.map(|level| found.machine.groups(level));
@@ -274,7 +277,7 @@ mod tests {
         assert_eq!(Level::ALL.map(|level| found.machine.groups(level)), [3, 2, 2, 2, 1]);
         assert_eq!(found.warnings.len(), 2);
         cpus[1].node = None;
-        assert!(refused(cpus).contains("CPU 1 has no node, and CPU 0 has one"));
+        assert!(refused(cpus).contains("CPU 1 has no node, but CPU 0 has one"));
     }
 
     #[test]
@@ -296,6 +299,6 @@ mod tests {
         assert!(refused(seen(&many)).contains("1025 CPUs are online"));
         let mut twice = seen(&[[0; 4], [1, 0, 0, 0]]);
         twice[1].number = 0;
-        assert!(refused(twice).contains("CPU 0 is there twice"));
+        assert!(refused(twice).contains("CPU 0 is listed twice"));
     }
 }

@@ -1,9 +1,9 @@
-//! The machine as hwloc describes it in XML: `lstopo --of xml`.
+//! The machine as hwloc's XML describes it: `lstopo --of xml`.
 //!
-//! An `object` is inside what contains it. In version 1 caches are of the type `Cache` with a
-//! `cache_type`, packages are `Socket` in the older files, and NUMA nodes are around what they
-//! hold. Since version 2 caches are `L1Cache`, `L3Cache` and so on, and NUMA nodes are beside what
-//! their `cpuset` lists; this reader goes by the `cpuset` of nodes in both. Checked against the
+//! An `object` is nested in whatever contains it. In version 1, caches have the type `Cache` and a
+//! `cache_type`, packages are `Socket` in older files, and NUMA nodes enclose what they hold. Since
+//! version 2, caches are `L1Cache`, `L3Cache` and so on, and NUMA nodes stand beside the objects
+//! that their `cpuset` lists; this reader uses the `cpuset` of nodes in both. Checked against the
 //! files in hwloc's tests of versions 1.11, 2.9 and 3 (open-mpi/hwloc 3b37b024a).
 
 use super::assemble::{Seen, assemble, count};
@@ -11,7 +11,7 @@ use super::{Error, Topology, list};
 use anysched_core::MAX_CPUS;
 use roxmltree::{Document, Node, ParsingOptions};
 
-/// Reads the machine in `text`, which the file `name` holds.
+/// Reads the machine from `text`, the contents of the file `name`.
 ///
 /// Errors: as [`super::parse`].
 pub(super) fn read(name: &str, text: &str) -> Result<Topology, Error> {
@@ -40,7 +40,7 @@ pub(super) fn read(name: &str, text: &str) -> Result<Topology, Error> {
 
 const REMEDY: &str = "the file is what `lstopo --of xml` writes";
 
-/// The groups around an object.
+/// The groups that enclose an object.
 #[derive(Clone, Copy, Default)]
 struct Around {
     core: Option<u32>,
@@ -48,13 +48,13 @@ struct Around {
     package: Option<u32>,
 }
 
-/// What the objects say.
+/// What the objects describe.
 #[derive(Default)]
 struct Found<'a> {
     seen: Vec<Seen>,
-    /// Each with the set of its CPUs.
+    /// Each with its set of CPUs.
     nodes: Vec<(Node<'a, 'a>, Bits<'a>)>,
-    /// The CPUs of the machine that can be used, and those that are online, where these are said.
+    /// The CPUs that may be used, and those that are online, where given.
     limits: Vec<Bits<'a>>,
     groups: u32,
 }
@@ -70,7 +70,7 @@ impl<'a> Source<'a> {
         Error::new(format!("{}: line {line}", self.name), message, remedy)
     }
 
-    /// Visits all objects, from the outside to the inside, without recursion: depth is the file's.
+    /// Visits all objects from the outside in, without recursion: the file controls the depth.
     fn walk(&self, root: Node<'a, 'a>, found: &mut Found<'a>) -> Result<(), Error> {
         let mut stack = vec![(root, Around::default())];
         while let Some((parent, around)) = stack.pop() {
@@ -90,7 +90,7 @@ impl<'a> Source<'a> {
         found: &mut Found<'a>,
     ) -> Result<Around, Error> {
         let Some(kind) = object.attribute("type") else {
-            return Err(self.error(object, "an object without `type`", REMEDY));
+            return Err(self.error(object, "an object has no `type`", REMEDY));
         };
         let group = found.groups;
         found.groups += 1;
@@ -115,14 +115,14 @@ impl<'a> Source<'a> {
                     return Err(self.error(object, message, &remedy));
                 }
             }
-            // The outermost one is the last level.
+            // The outermost is the last level.
             _ if holds_data(kind, object) => around.llc = around.llc.or(Some(group)),
             _ => {}
         }
         Ok(around)
     }
 
-    /// A processing unit, which is a CPU of Linux; `None` if it is offline.
+    /// Visits a processing unit, which is a CPU to Linux; skipped if it is offline.
     fn visit_pu(
         &self,
         object: Node<'a, 'a>,
@@ -133,7 +133,7 @@ impl<'a> Source<'a> {
         let number = text.parse().ok().filter(|number| *number <= list::LAST);
         let Some(number) = number else {
             let message = format!("`os_index` of a PU is \"{text}\"");
-            let remedy = format!("it is the number of a CPU, 0 to {}", list::LAST);
+            let remedy = format!("it must be the number of a CPU, 0 to {}", list::LAST);
             return Err(self.error(object, message, &remedy));
         };
         let own = self.bits(object, "cpuset")?;
@@ -143,13 +143,13 @@ impl<'a> Source<'a> {
         match own {
             Some(own) if !own.is_empty() && !own.contains(number) => {
                 let message = format!("the `cpuset` of PU {number} is \"{}\"", own.text);
-                Err(self.error(object, message, "the only bit that is set is that of the PU"))
+                Err(self.error(object, message, "only the PU's own bit may be set"))
             }
             _ => Ok(None),
         }
     }
 
-    /// An attribute that is a set of CPUs.
+    /// An attribute that holds a set of CPUs.
     fn bits(&self, object: Node<'a, 'a>, key: &str) -> Result<Option<Bits<'a>>, Error> {
         let Some(text) = object.attribute(key) else { return Ok(None) };
         Bits::parse(text).map(Some).ok_or_else(|| {
@@ -158,8 +158,8 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// Gives each CPU the smallest node that holds it: beside those of processors there may be
-    /// nodes of memory alone, which have the CPUs of several.
+    /// Assigns each CPU to the smallest node that holds it: besides the processors' nodes there may
+    /// be memory-only nodes, which have the CPUs of several.
     fn place_in_nodes(
         &self,
         found: &mut Found<'a>,
@@ -213,15 +213,14 @@ impl<'a> Source<'a> {
         }
         match left_out {
             0 => {}
-            1 => warnings.push("a NUMA node without CPUs of its own is left out".to_string()),
-            _ => warnings
-                .push(format!("{left_out} NUMA nodes without CPUs of their own are left out")),
+            1 => warnings.push("ignoring a NUMA node without CPUs of its own".to_string()),
+            _ => warnings.push(format!("ignoring {left_out} NUMA nodes without CPUs of their own")),
         }
         Ok(())
     }
 
-    /// How fast CPUs are where they differ, which hwloc tells from version 2.4 on, as Linux
-    /// tells it.
+    /// Relative speeds of CPUs, if they differ: hwloc reports them from version 2.4 on, as Linux
+    /// does.
     fn read_capacities(
         &self,
         root: Node<'a, 'a>,
@@ -237,7 +236,7 @@ impl<'a> Source<'a> {
             let text = info.attribute("value").unwrap_or_default();
             let Some(capacity) = text.parse().ok().filter(|capacity| *capacity > 0) else {
                 let message = format!("`LinuxCapacity` is \"{text}\"");
-                return Err(self.error(info, message, "it is a number from 1"));
+                return Err(self.error(info, message, "it must be a number from 1"));
             };
             let Some(cpus) = self.bits(kind, "cpuset")? else { continue };
             for cpu in seen.iter_mut().filter(|cpu| cpus.contains(cpu.number)) {
@@ -246,8 +245,8 @@ impl<'a> Source<'a> {
         }
         if kinds.len() > 1 && seen.iter().all(|cpu| cpu.capacity.is_none()) {
             warnings.push(format!(
-                "there are {} kinds of CPUs, and how fast they are is not said; all are taken to \
-                 be equal",
+                "there are {} kinds of CPUs, but their speeds are not reported; assuming that all \
+                 are equal",
                 kinds.len()
             ));
         }
@@ -255,20 +254,20 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Whether an object is a cache of a processor that holds data, perhaps beside instructions.
+/// Whether an object is a processor cache that holds data, alone or together with instructions.
 fn holds_data(kind: &str, object: Node<'_, '_>) -> bool {
     let level = kind.strip_prefix('L').and_then(|rest| rest.strip_suffix("Cache"));
     let numbered = level.is_some_and(|level| level.parse::<u32>().is_ok());
-    // 0 is unified, 1 data, 2 instructions; `L1iCache` is no number either.
+    // 0 is unified, 1 data, 2 instructions; the `1i` of `L1iCache` is not a number.
     numbered || kind == "Cache" && object.attribute("cache_type") != Some("2")
 }
 
-/// A bitmap as hwloc writes it: 32 bits a word, the highest first, those that are 0 perhaps empty;
-/// `0xf...f` before them stands for all higher bits.
+/// A bitmap as hwloc writes it: 32-bit words, highest first, where a word of 0 may be empty; a
+/// leading `0xf...f` stands for all higher bits.
 #[derive(Clone, Debug)]
 struct Bits<'a> {
     text: &'a str,
-    /// The lowest word first.
+    /// Lowest word first.
     words: Vec<u32>,
     all_higher: bool,
 }

@@ -1,8 +1,8 @@
-//! Machines read from where they are described: the running Linux, hwloc's XML, lscpu's JSON.
+//! Machines read from existing descriptions: the running Linux, hwloc's XML, lscpu's JSON.
 //!
-//! Every reader says of each online CPU with which others it shares what; `assemble` makes a
-//! machine of that, in which cores, last-level caches, packages and nodes nest. What is not as
-//! the source has it is a warning.
+//! Each reader reports what every online CPU shares with which others; `assemble` turns that into a
+//! machine in which cores, last-level caches, packages and nodes nest. Deviations from the source
+//! are warnings.
 
 mod assemble;
 mod hwloc;
@@ -15,25 +15,25 @@ use anysched_core::{CpuId, Machine};
 use std::fmt;
 use std::path::Path;
 
-/// A machine as some source describes it.
+/// A machine as a source describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     /// The machine. Its CPUs are the online ones in ascending order of their numbers.
     pub machine: Machine,
-    /// What the operating system calls each CPU, ascending.
+    /// The operating system's number of each CPU, ascending.
     pub numbers: Vec<u32>,
-    /// In which respects the machine differs from the source, a line each.
+    /// How the machine deviates from the source, one line each.
     pub warnings: Vec<String>,
 }
 
-/// Why a description of a machine was refused.
+/// Why a description of a machine was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// The file, and the place in it if there is one.
+    /// The file, and the position in it if known.
     pub place: String,
-    /// What is wrong there, with the value.
+    /// What is wrong, with the value.
     pub message: String,
-    /// What would be right.
+    /// What would be valid.
     pub remedy: String,
 }
 
@@ -62,8 +62,8 @@ pub enum Source {
     Host,
     /// A name that ends in `.xml`: what `lstopo --of xml` writes.
     Hwloc,
-    /// A name that ends in `.json`: what `lscpu -J`, `lscpu -J -e` and `anysched topology
-    /// --format json` print.
+    /// A name that ends in `.json`: what `lscpu -J`, `lscpu -J -e` and `anysched topology --format
+    /// json` print.
     Lscpu,
     /// Anything else: words such as `4 cores x 2 threads`.
     Words,
@@ -82,11 +82,11 @@ impl Source {
     }
 }
 
-/// Reads the machine that `spec` names, as [`Source`] says; files are relative to the current
+/// Reads the machine that `spec` names, see [`Source`]; files are relative to the current
 /// directory.
 ///
-/// Errors: the source cannot be read or is not understood, has no CPUs or more than 1024, or
-/// describes what does not nest.
+/// Errors: the source cannot be read or understood, has no CPUs or more than 1024, or its levels do
+/// not nest.
 pub fn read(spec: &str) -> Result<Topology, Error> {
     match Source::of(spec) {
         Source::Host => host(),
@@ -95,7 +95,7 @@ pub fn read(spec: &str) -> Result<Topology, Error> {
         }),
         Source::Hwloc | Source::Lscpu => {
             let unreadable = |why: String| Error::new(spec, why, format!("give {FORMS}"));
-            // A device or a pipe may have no end.
+            // A device or a pipe may be endless.
             let bytes = std::fs::metadata(spec).and_then(|meta| match meta.is_file() {
                 true => std::fs::read(spec),
                 false => Err(std::io::Error::other("it is not a file")),
@@ -114,15 +114,15 @@ pub fn host() -> Result<Topology, Error> {
     sysfs("/sys".as_ref())
 }
 
-/// The machine that the file system of Linux describes which is mounted at `root`.
+/// The machine described by the Linux sysfs mounted at `root`.
 ///
-/// Errors: files that cannot be read or have values that cannot be; sets of CPUs that overlap
-/// without being equal; what does not nest.
+/// Errors: files that cannot be read or hold invalid values; sets of CPUs that overlap without
+/// being equal; levels that do not nest.
 pub fn sysfs(root: &Path) -> Result<Topology, Error> {
     sysfs::read(root)
 }
 
-/// The machine that the contents of the file `name` describe: XML or JSON, by the name's end.
+/// The machine described by the contents of the file `name`: XML or JSON, by the name's ending.
 ///
 /// Errors: as [`read`].
 pub fn parse(name: &str, bytes: &[u8]) -> Result<Topology, Error> {
@@ -140,7 +140,7 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Topology, Error> {
     }
 }
 
-/// Ascending numbers in the kernel's list form, "0-3,8".
+/// Writes ascending numbers in the kernel's list format, "0-3,8".
 pub fn show_list(numbers: &[u32]) -> String {
     list::show(numbers)
 }
@@ -155,7 +155,7 @@ pub fn words(text: &str) -> Result<Topology, TopologyError> {
 }
 
 /// The CPUs as an array of tables with `cpu`, `os`, `core`, `llc`, `package`, `node` and
-/// `capacity`. As `cpus` of a table in a file, [`parse`] reads it back.
+/// `capacity`. [`parse`] reads it back as the array `cpus` of a file.
 pub fn cpus_in_json(topology: &Topology) -> serde_json::Value {
     let cpu = |(id, number): (CpuId, &u32)| {
         let Cpu { core, llc, package, node, capacity } = topology.machine.cpu(id);
@@ -172,15 +172,14 @@ pub fn cpus_in_json(topology: &Topology) -> serde_json::Value {
     topology.machine.cpu_ids().zip(&topology.numbers).map(cpu).collect()
 }
 
-/// The words from which [`Machine::parse`] makes a machine of the same form, with near CPUs
-/// numbered one after the other; `None` if the machine is not regular or its CPUs differ in
-/// capacity.
+/// The words from which [`Machine::parse`] makes a machine of the same shape, with nearby CPUs
+/// numbered consecutively; `None` if the machine is not regular or its CPUs differ in capacity.
 pub fn in_words(machine: &Machine) -> Option<String> {
     let fast = machine.cpu_ids().all(|cpu| machine.cpu(cpu).capacity == 1024);
     if fast { shape_in_words(machine) } else { None }
 }
 
-/// As [`in_words`], whatever the capacities are.
+/// As [`in_words`], ignoring capacities.
 pub fn shape_in_words(machine: &Machine) -> Option<String> {
     let even = |cpu| Cpu { capacity: 1024, ..*machine.cpu(cpu) };
     let even = Machine::new(machine.cpu_ids().map(even).collect()).ok()?;
@@ -191,7 +190,7 @@ pub fn shape_in_words(machine: &Machine) -> Option<String> {
     Some(if parts.is_empty() { "1 core".to_string() } else { parts.join(" x ") })
 }
 
-/// What units are called, from the widest to the narrowest.
+/// The names of units, from the widest to the narrowest.
 const NAMES: [&str; 5] = ["node", "package", "llc", "core", "thread"];
 
 /// How many units of each level there are: "1 node, 1 package, 2 llcs, 6 cores, 8 CPUs".
@@ -205,8 +204,8 @@ pub fn totals(machine: &Machine) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// How many units of each level below `level` a unit has whose CPUs are `cpus`, from the widest
-/// to single threads; `None` if two units of a level differ in that or in capacity.
+/// How many units of each level below `level` make up the unit with the CPUs `cpus`, from the
+/// widest level to single threads; `None` if two units of a level differ in that or in capacity.
 pub fn regular(machine: &Machine, level: Level, cpus: &[CpuId]) -> Option<Vec<usize>> {
     let inner = match level {
         Level::Machine => Level::Node,
@@ -229,7 +228,7 @@ pub fn regular(machine: &Machine, level: Level, cpus: &[CpuId]) -> Option<Vec<us
     units.iter().all(same).then(|| [&[units.len()], first.as_slice()].concat())
 }
 
-/// The units of `level` of which `cpus` consists, ordered by their first CPU.
+/// The units of `level` that make up `cpus`, ordered by their first CPU.
 pub fn units<'a>(machine: &'a Machine, level: Level, cpus: &[CpuId]) -> Vec<&'a [CpuId]> {
     let members = cpus.iter().map(|&cpu| (cpu, machine.sharing(level, cpu)));
     members.filter(|(cpu, unit)| unit.first() == Some(cpu)).map(|(_, unit)| unit).collect()

@@ -1,12 +1,12 @@
-//! Sets of CPUs by their numbers in the operating system, which may have holes.
+//! Sets of CPUs by their operating-system numbers, which may have gaps.
 
 /// The highest number that a CPU may have.
 pub(super) const LAST: u32 = 65_535;
 
-/// Reads the kernel's list form, `"0-3,8"`; a text without any number is the empty set. The
+/// Reads the kernel's list format, `"0-3,8"`; a text without any number is the empty set. The
 /// numbers ascend.
 ///
-/// Errors: says what is wrong.
+/// Errors: what is wrong, as text.
 pub(super) fn parse(text: &str) -> Result<Vec<u32>, String> {
     let mut cpus: Vec<u32> = Vec::new();
     if text.trim().is_empty() {
@@ -20,14 +20,14 @@ pub(super) fn parse(text: &str) -> Result<Vec<u32>, String> {
         };
         let (low, high) = (number(low)?, number(high)?);
         if low > high || cpus.last().is_some_and(|&last| last >= low) {
-            return Err(format!("\"{}\" is not above what stands before it", part.trim()));
+            return Err(format!("\"{}\" is not in ascending order", part.trim()));
         }
         cpus.extend(low..=high);
     }
     Ok(cpus)
 }
 
-/// The kernel's list form of ascending numbers.
+/// Writes ascending numbers in the kernel's list format.
 pub(super) fn show(cpus: &[u32]) -> String {
     let mut text = String::new();
     for run in cpus.chunk_by(|a, b| a + 1 == *b) {

@@ -1,8 +1,8 @@
-//! The machine as util-linux describes it in JSON.
+//! The machine as util-linux's JSON describes it.
 //!
-//! `lscpu -J -e` is a list of CPUs with the numbers of what each is in. `lscpu -J` is a summary
-//! that counts: which CPUs share a core has to be assumed, and a warning says how. Newer versions
-//! make some fields of the summary `children` of others.
+//! `lscpu -J -e` lists the CPUs with the ids of their core, package and so on. `lscpu -J` is a
+//! summary that only counts: which CPUs share a core has to be assumed, and a warning says how.
+//! Newer versions make some fields of the summary `children` of others.
 //!
 //! `anysched topology --format json` is a list of CPUs too, with `package` for `socket`, `llc` for
 //! the caches, and `capacity`.
@@ -13,7 +13,7 @@ use anysched_core::MAX_CPUS;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Reads the machine in `text`, which the file `name` holds.
+/// Reads the machine from `text`, the contents of the file `name`.
 ///
 /// Errors: as [`super::parse`].
 pub(super) fn read(name: &str, text: &str) -> Result<Topology, Error> {
@@ -27,21 +27,21 @@ pub(super) fn read(name: &str, text: &str) -> Result<Topology, Error> {
         (Some(cpus), _) => read_list(name, cpus),
         (None, Some(fields)) => read_summary(name, fields),
         (None, None) => {
-            Err(Error::new(name, "neither a list `cpus` nor a list `lscpu` is in it", REMEDY))
+            Err(Error::new(name, "it contains neither a list `cpus` nor a list `lscpu`", REMEDY))
         }
     }
 }
 
 const REMEDY: &str = "the file is what `lscpu -J -e` prints, or `lscpu -J`";
 
-/// `lscpu -J -e`: a table for each CPU.
+/// `lscpu -J -e`: one table per CPU.
 fn read_list(name: &str, rows: &[Value]) -> Result<Topology, Error> {
     let (mut cores, mut caches, mut packages) = (Numbers::new(), Numbers::new(), Numbers::new());
     let mut seen = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         let Some(columns) = row.as_object() else {
             let place = format!("{name}: cpus[{index}]");
-            return Err(Error::new(place, format!("{row} is no table"), REMEDY));
+            return Err(Error::new(place, format!("{row} is not a table"), REMEDY));
         };
         let row = Row { file: name, index, columns };
         if row.is_offline()? {
@@ -63,12 +63,12 @@ fn read_list(name: &str, rows: &[Value]) -> Result<Topology, Error> {
         let package = socket.map(|socket| Ok((row.number("drawer")?, row.number("book")?, socket)));
         let package = package.transpose()?;
         let (llc, inner) = row.caches()?;
-        // Machines with several kinds of CPUs have cores of the same number in each kind; SMT
-        // siblings have the same inner caches.
+        // On machines with several kinds of CPUs, core ids may repeat across kinds; SMT siblings
+        // share the same inner caches.
         let core = row.number("core")?.map(|core| cores.of((package, core, inner)));
         let capacity = row.number("capacity")?;
         if capacity == Some(0) {
-            return Err(row.error("capacity", "is 0", "it is a number from 1"));
+            return Err(row.error("capacity", "is 0", "it must be a number from 1"));
         }
         seen.push(Seen {
             number,
@@ -88,7 +88,7 @@ struct Row<'a> {
     columns: &'a Map<String, Value>,
 }
 
-/// The number of a cache, which is one of this level.
+/// A cache: its level, and its number within the level.
 type Cache = (u32, u32);
 
 impl Row<'_> {
@@ -109,7 +109,7 @@ impl Row<'_> {
         }
         let number = text.parse::<u32>().ok().filter(|number| *number <= list::LAST);
         number.map(Some).ok_or_else(|| {
-            let remedy = format!("it is a number from 0 to {}", list::LAST);
+            let remedy = format!("it must be a number from 0 to {}", list::LAST);
             self.error(column, &format!("is \"{text}\""), &remedy)
         })
     }
@@ -120,13 +120,15 @@ impl Row<'_> {
             Some(Value::Bool(false)) => Ok(true),
             Some(Value::String(text)) if matches!(text.as_str(), "yes" | "Y" | "-") => Ok(false),
             Some(Value::String(text)) if matches!(text.as_str(), "no" | "N") => Ok(true),
-            Some(other) => Err(self.error("online", &format!("is {other}"), "it is true or false")),
+            Some(other) => {
+                Err(self.error("online", &format!("is {other}"), "it must be true or false"))
+            }
         }
     }
 
-    /// The last-level cache, and the cache that SMT siblings certainly share: that of level 2, or
-    /// the first for data. The column is called `l1d:l1i:l2:l3`, and its values are numbers in
-    /// that order, without those that a CPU does not have.
+    /// The last-level cache, and the cache that SMT siblings certainly share: the one of level 2,
+    /// or the level 1 data cache. The column is called `l1d:l1i:l2:l3`, and its values are ids in
+    /// that order, omitting those that a CPU does not have.
     fn caches(&self) -> Result<(Option<Cache>, Option<Cache>), Error> {
         if let Some(llc) = self.number("llc")? {
             return Ok((Some((0, llc)), None));
@@ -145,7 +147,7 @@ impl Row<'_> {
                 continue;
             }
             let Ok(id) = id.parse::<u32>() else {
-                let remedy = "it holds numbers of caches, such as \"0:0:0:0\"";
+                let remedy = "it must hold cache ids, such as \"0:0:0:0\"";
                 return Err(self.error(column, &format!("is \"{value}\""), remedy));
             };
             if llc.is_none_or(|(widest, _)| level > widest) {
@@ -166,7 +168,7 @@ fn level_of(name: &str) -> Option<(u32, bool)> {
     Some((digits.parse().ok()?, !rest.ends_with(['i', 'I'])))
 }
 
-/// `lscpu -J`: how many of each there are.
+/// `lscpu -J`: how many there are of each.
 fn read_summary(name: &str, fields: &[Value]) -> Result<Topology, Error> {
     let summary = Summary::of(name, fields)?;
     let online = summary.cpus("On-line CPU(s) list")?.ok_or_else(|| {
@@ -181,8 +183,8 @@ fn read_summary(name: &str, fields: &[Value]) -> Result<Topology, Error> {
     let cores = sockets.saturating_mul(cores_each);
     if cores.checked_mul(threads) != Some(online.len()) {
         let message = format!(
-            "{sockets} sockets x {cores_each} cores x {threads} threads are not the {} CPUs that \
-             are online",
+            "{sockets} sockets x {cores_each} cores x {threads} threads do not make the {} CPUs \
+             that are online",
             online.len()
         );
         return Err(Error::new(name, message, EXACT));
@@ -190,7 +192,7 @@ fn read_summary(name: &str, fields: &[Value]) -> Result<Topology, Error> {
     let nodes = summary.nodes(&online)?;
     let mut warnings = Vec::new();
     let caches = summary.caches(sockets, cores, &mut warnings)?;
-    // Firmware of these machines numbers the threads of a core one after the other.
+    // On these machines, firmware numbers the threads of a core consecutively.
     let architecture = summary.fields.get("Architecture").copied().unwrap_or_default();
     let adjacent = architecture.starts_with("ppc") || architecture.starts_with("s390");
     let mut seen = Vec::with_capacity(online.len());
@@ -216,22 +218,20 @@ fn read_summary(name: &str, fields: &[Value]) -> Result<Topology, Error> {
     }
     if threads > 1 || caches > nodes.len() || sockets > nodes.len() {
         let order = match adjacent {
-            true => "the threads of a core are taken to be adjacent",
-            false => {
-                "a node's CPUs are taken to be the first threads of all cores, then the others"
-            }
+            true => "the threads of a core are adjacent",
+            false => "a node's CPUs are the first threads of all cores, then the others",
         };
         warnings.push(format!(
-            "the summary counts and does not list: {order}, and cores to fill caches and packages \
-             in this order; {EXACT}"
+            "the summary counts CPUs but does not list them; assuming that {order}, and that cores \
+             fill caches and packages in this order; {EXACT}"
         ));
     }
     assemble(name, seen, warnings)
 }
 
-const EXACT: &str = "`lscpu -J -e` says it exactly";
+const EXACT: &str = "`lscpu -J -e` is exact";
 
-/// The fields of a summary, without the colons at the ends of their names.
+/// The fields of a summary, without the trailing colons of their names.
 struct Summary<'a> {
     file: &'a str,
     fields: BTreeMap<&'a str, &'a str>,
@@ -249,7 +249,7 @@ impl<'a> Summary<'a> {
             let key = key.trim().trim_end_matches(':');
             let counts = ["Thread(s) per core", "Core(s) per socket", "Core(s) per cluster"];
             if found.insert(key, data.trim()).is_some() && counts.contains(&key) {
-                let message = format!("\"{key}:\" is there for several kinds of CPUs");
+                let message = format!("\"{key}:\" is given for several kinds of CPUs");
                 return Err(Error::new(file, message, EXACT));
             }
         }
@@ -264,13 +264,13 @@ impl<'a> Summary<'a> {
         Error::new(self.file, message, remedy)
     }
 
-    /// How often something is there; `None` if that is not said.
+    /// A count; `None` if it is not reported.
     fn number(&self, key: &str) -> Result<Option<usize>, Error> {
         match self.fields.get(key) {
             None | Some(&"-") => Ok(None),
             Some(data) => match data.parse() {
                 Ok(number @ 1..=65_535) => Ok(Some(number)),
-                _ => Err(self.error(key, "it is a number from 1")),
+                _ => Err(self.error(key, "it must be a number from 1")),
             },
         }
     }
@@ -281,8 +281,8 @@ impl<'a> Summary<'a> {
         self.number(key)?.ok_or_else(missing)
     }
 
-    /// How many sockets there are, and how many cores each has. What kernels know no sockets of
-    /// has clusters.
+    /// How many sockets there are, and how many cores each has. Where kernels know no sockets,
+    /// clusters take their place.
     fn sockets(&self) -> Result<(usize, usize), Error> {
         if let Some(cores) = self.number("Core(s) per cluster")? {
             return Ok((self.need("Cluster(s)")?, cores));
@@ -306,7 +306,7 @@ impl<'a> Summary<'a> {
         })
     }
 
-    /// The CPUs of each node that has any; one node with all where there are none.
+    /// The CPUs of each node that has any; a single node with all CPUs if none is reported.
     fn nodes(&self, online: &[u32]) -> Result<Vec<Vec<u32>>, Error> {
         let number =
             |key: &str| key.strip_prefix("NUMA node")?.strip_suffix(" CPU(s)")?.parse::<u32>().ok();
@@ -325,13 +325,13 @@ impl<'a> Summary<'a> {
         all.sort_unstable();
         if all != online {
             let (all, online) = (all.len(), online.len());
-            let message = format!("the NUMA nodes have {all} CPUs in all, and {online} are online");
-            return Err(Error::new(self.file, message, "each CPU is in one node"));
+            let message = format!("the NUMA nodes have {all} CPUs in all, but {online} are online");
+            return Err(Error::new(self.file, message, "each CPU must be in one node"));
         }
         Ok(nodes.into_values().collect())
     }
 
-    /// How many caches of the last level there are, as many in each socket.
+    /// How many last-level caches there are, spread evenly over the sockets.
     fn caches(
         &self,
         sockets: usize,
@@ -341,18 +341,19 @@ impl<'a> Summary<'a> {
         match self.last_level()? {
             Some(n) if n > 0 && cores.is_multiple_of(n) && n.is_multiple_of(sockets) => Ok(n),
             Some(n) => {
-                let message = format!("{n} last-level caches are not evenly in {sockets} sockets");
+                let message =
+                    format!("{n} last-level caches cannot be spread evenly over {sockets} sockets");
                 Err(Error::new(self.file, message, EXACT))
             }
             None => {
-                let assumed = "each socket is taken to have one";
-                warnings.push(format!("how many caches there are is not said; {assumed}"));
+                let assumed = "assuming one per socket";
+                warnings.push(format!("the number of caches is not reported; {assumed}"));
                 Ok(sockets)
             }
         }
     }
 
-    /// How many caches of the last level there are; `None` if that is not said.
+    /// How many last-level caches there are; `None` if that is not reported.
     fn last_level(&self) -> Result<Option<usize>, Error> {
         let level = |key: &str| match level_of(key.strip_suffix(" cache")?)? {
             (level, true) => Some(level),
@@ -360,11 +361,11 @@ impl<'a> Summary<'a> {
         };
         let caches = self.fields.iter().filter_map(|(key, data)| Some((level(key)?, key, data)));
         let Some((_, key, data)) = caches.max_by_key(|(level, ..)| *level) else { return Ok(None) };
-        // Old versions say only how large one is.
+        // Old versions report only their size.
         let Some((_, rest)) = data.split_once('(') else { return Ok(None) };
         let number = rest.split(' ').next().and_then(|text| text.parse().ok());
         number.map(Some).ok_or_else(|| {
-            self.error(key, "it is a size and a number, such as \"8 MiB (1 instance)\"")
+            self.error(key, "it must be a size and a number, such as \"8 MiB (1 instance)\"")
         })
     }
 }

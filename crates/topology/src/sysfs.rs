@@ -1,8 +1,8 @@
 //! The machine as Linux describes it in `/sys/devices/system`.
 //!
 //! Linux's Documentation/admin-guide/cputopology.rst and Documentation/ABI/stable/
-//! sysfs-devices-system-cpu say what the files mean. Lists of CPUs are preferred to numbers:
-//! `core_id` is unique in a package only, and packages may be numbered -1.
+//! sysfs-devices-system-cpu define the files. Lists of CPUs are preferred to ids: `core_id` is
+//! unique only within a package, and packages may be numbered -1.
 
 use super::assemble::{Numbers, Seen, assemble, count};
 use super::{Error, Topology, list};
@@ -12,7 +12,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Reads the machine below `root`, which is `/sys` but for tests.
+/// Reads the machine under `root`, which is `/sys` except in tests.
 ///
 /// Errors: as [`super::sysfs`].
 pub(super) fn read(root: &Path) -> Result<Topology, Error> {
@@ -61,7 +61,7 @@ pub(super) fn read(root: &Path) -> Result<Topology, Error> {
     assemble(&place, seen, Vec::new())
 }
 
-/// What a file says, without white space around it; `None` if there is no such file.
+/// The contents of a file, trimmed; `None` if there is no such file.
 fn text(path: &Path) -> Result<Option<String>, Error> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text.trim().to_string())),
@@ -78,7 +78,9 @@ fn value<T: FromStr>(path: &Path, wanted: &str) -> Result<Option<T>, Error> {
     let Some(text) = text(path)? else { return Ok(None) };
     match text.parse() {
         Ok(value) => Ok(Some(value)),
-        Err(_) => Err(Error::new(path.display(), format!("\"{text}\""), format!("it is {wanted}"))),
+        Err(_) => {
+            Err(Error::new(path.display(), format!("\"{text}\""), format!("it must be {wanted}")))
+        }
     }
 }
 
@@ -88,7 +90,7 @@ fn cpus(path: &Path) -> Result<Option<Vec<u32>>, Error> {
     list::parse(&text).map(Some).map_err(|why| Error::new(path.display(), why, remedy))
 }
 
-/// The numbers that folders or files called `prefix` and a number have, ascending.
+/// The numbers that follow `prefix` in the names of files or folders, ascending.
 fn numbered(folder: &Path, prefix: &str) -> Result<Vec<u32>, Error> {
     let mut numbers = Vec::new();
     let entries = match std::fs::read_dir(folder) {
@@ -109,13 +111,13 @@ fn numbered(folder: &Path, prefix: &str) -> Result<Vec<u32>, Error> {
     Ok(numbers)
 }
 
-/// The CPUs that are online: as `online` lists them, or those whose own file does not deny it.
+/// The CPUs that are online: those in the file `online`, or those not marked offline individually.
 fn online(folder: &Path) -> Result<Vec<u32>, Error> {
     if !folder.is_dir() {
         return Err(Error::new(
             folder.display(),
-            "there is no such folder",
-            "`host` reads what Linux says of its CPUs; elsewhere, name a file of lstopo or lscpu, \
+            "no such folder",
+            "`host` reads how Linux describes its CPUs; elsewhere, name a file of lstopo or lscpu, \
              or give the topology in words",
         ));
     }
@@ -132,7 +134,7 @@ fn online(folder: &Path) -> Result<Vec<u32>, Error> {
     Ok(online)
 }
 
-/// The node of each of these CPUs; none if the kernel knows of no nodes.
+/// The node of each of these CPUs; empty if the kernel knows no nodes.
 fn nodes(folder: &Path, online: &[u32]) -> Result<BTreeMap<u32, u32>, Error> {
     let mut node_of = BTreeMap::new();
     for node in numbered(folder, "node")? {
@@ -141,14 +143,14 @@ fn nodes(folder: &Path, online: &[u32]) -> Result<BTreeMap<u32, u32>, Error> {
         for cpu in members.into_iter().filter(|cpu| online.binary_search(cpu).is_ok()) {
             if let Some(other) = node_of.insert(cpu, node) {
                 let message = format!("CPU {cpu} is also in node {other}");
-                return Err(Error::new(path.display(), message, "a CPU is in one node"));
+                return Err(Error::new(path.display(), message, "a CPU must be in one node"));
             }
         }
     }
     Ok(node_of)
 }
 
-/// The level of the widest cache for data in a CPU's folder, and the file that says who shares it.
+/// The level of the largest data cache in a CPU's folder, and the file that lists its CPUs.
 fn last_level(folder: &Path) -> Result<Option<(u32, PathBuf)>, Error> {
     let mut widest: Option<(u32, PathBuf)> = None;
     for index in numbered(folder, "index")? {
@@ -167,18 +169,18 @@ fn last_level(folder: &Path) -> Result<Option<(u32, PathBuf)>, Error> {
 fn capacity(path: &Path) -> Result<Option<u32>, Error> {
     let wanted = "a number from 1, in most kernels up to 1024";
     match value(path, wanted)? {
-        Some(0) => Err(Error::new(path.display(), "\"0\"", format!("it is {wanted}"))),
+        Some(0) => Err(Error::new(path.display(), "\"0\"", format!("it must be {wanted}"))),
         capacity => Ok(capacity),
     }
 }
 
-/// The core by its number in the package, where there is no list of its CPUs.
+/// The core by its id within the package, if there is no list of its CPUs.
 fn core_by_number(folder: &Path, cpu: &Seen) -> Result<Option<(Option<u32>, i64)>, Error> {
     let path = folder.join(format!("cpu{}/topology/core_id", cpu.number));
     Ok(value(&path, "a number")?.map(|core| (cpu.package, core)))
 }
 
-/// Which CPUs share something, as each of them says.
+/// Groups of CPUs, as each member describes its own.
 #[derive(Default)]
 struct Sets(BTreeMap<u32, Set>);
 
@@ -189,20 +191,20 @@ struct Set {
 }
 
 impl Sets {
-    /// Notes what the list at `path` says `cpu` shares with others that are online. False: there
-    /// is no such list.
+    /// Records the online CPUs with which, according to the list at `path`, `cpu` shares something.
+    /// False: there is no such list.
     fn add(&mut self, cpu: u32, level: u32, path: &Path, online: &[u32]) -> Result<bool, Error> {
         let Some(mut members) = cpus(path)? else { return Ok(false) };
         members.retain(|member| online.binary_search(member).is_ok());
         if members.binary_search(&cpu).is_err() {
             let message = format!("\"{}\" lacks CPU {cpu} itself", list::show(&members));
-            return Err(Error::new(path.display(), message, "it is one of those that it lists"));
+            return Err(Error::new(path.display(), message, "it must list the CPU itself"));
         }
         self.0.insert(cpu, Set { level, members, path: path.to_path_buf() });
         Ok(true)
     }
 
-    /// Errors: two CPUs of a set do not say the same.
+    /// Errors: two CPUs of a group disagree.
     fn check(&self) -> Result<(), Error> {
         for (cpu, set) in &self.0 {
             let says_else = |other: &&u32| {
@@ -218,13 +220,13 @@ impl Sets {
                 None => format!("CPU {other} has no such list"),
             };
             let message = format!("CPU {cpu} shares with \"{mine}\", but {theirs}");
-            let remedy = "sets of CPUs are the same for all of their members: correct the files";
+            let remedy = "all members of a set must list the same CPUs: correct the files";
             return Err(Error::new(set.path.display(), message, remedy));
         }
         Ok(())
     }
 
-    /// What tells the set of a CPU from others: its level and its first CPU.
+    /// Identifies the group of a CPU: its level and its first CPU.
     fn first(&self, cpu: u32) -> Option<(u32, u32)> {
         let set = self.0.get(&cpu)?;
         Some((set.level, *set.members.first()?))

@@ -1,4 +1,4 @@
-//! Machines read from trees of files as Linux has them, from hwloc's XML and from lscpu's JSON.
+//! Machines read from sysfs trees, from hwloc's XML and from lscpu's JSON.
 
 use anysched_core::machine::{Cpu, Level};
 use anysched_core::{CpuId, Machine};
@@ -9,19 +9,19 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A CPU of a tree: where it is, and which CPUs of the operating system share what with it.
+/// A CPU in a tree: where it is, and which of the operating system's CPUs share what with it.
 #[derive(Clone)]
 struct Linux {
     number: u32,
     threads: String,
     core: u32,
     package: i32,
-    /// Level, type and who shares it.
+    /// Level, type and the CPUs that share it.
     caches: Vec<(u32, &'static str, String)>,
     capacity: Option<u32>,
 }
 
-/// Files as below `/sys`.
+/// Files as under `/sys`.
 struct Tree(TempDir);
 
 impl Tree {
@@ -111,18 +111,18 @@ fn counts(machine: &Machine) -> [usize; 5] {
     Level::ALL.map(|level| machine.groups(level))
 }
 
-/// An i7-3770: four cores of two threads, which are numbered after all first threads.
+/// An i7-3770: four cores of two threads; the second threads are numbered after all first ones.
 fn i7_3770() -> Tree {
     Tree::new("0-7", &package(0, 0, 4, Some(4), "0-7"), &["0-7"])
 }
 
-/// The same machine, made by hand.
+/// The same machine, built by hand.
 fn i7_3770_by_hand() -> Machine {
     let cpu = |n: u16| Cpu { core: n % 4, llc: 0, package: 0, node: 0, capacity: 1024 };
     Machine::new((0..8).map(cpu).collect()).unwrap()
 }
 
-/// Two packages of four cores of two threads, a node each.
+/// Two packages of four cores of two threads, with a node each.
 fn two_sockets() -> Tree {
     let cpus = [package(0, 0, 4, Some(8), "0-3,8-11"), package(1, 4, 4, Some(8), "4-7,12-15")];
     Tree::new("0-15", &cpus.concat(), &["0-3,8-11", "4-7,12-15"])
@@ -136,7 +136,7 @@ fn two_sockets_by_hand() -> Machine {
     Machine::new((0..16).map(cpu).collect()).unwrap()
 }
 
-/// A package of four CCX with two cores of two threads; `nodes` are its NUMA nodes.
+/// A package of four CCXs, each with two cores of two threads; `nodes` are its NUMA nodes.
 fn epyc(nodes: &[&str]) -> Tree {
     let mut cpus = Vec::new();
     for ccx in 0..4 {
@@ -198,7 +198,7 @@ fn nodes_inside_a_package_split_it() {
     assert_eq!(found.machine, epyc_by_hand(4));
     assert_eq!(found.warnings.len(), 1);
     assert!(found.warnings[0].starts_with("a package has several NUMA nodes inside"));
-    // Intel's sub-NUMA clusters also divide what the one cache of the package serves.
+    // Intel's sub-NUMA clusters also divide the CPUs behind the package's single cache.
     let tree = Tree::new("0-3", &package(0, 0, 4, None, "0-3"), &["0-1", "2-3"]);
     let found = tree.read();
     assert_eq!(found.machine, Machine::parse("2 nodes x 2 cores").unwrap());
@@ -207,7 +207,7 @@ fn nodes_inside_a_package_split_it() {
 
 #[test]
 fn what_is_offline_leaves_no_hole() {
-    // The kernel takes CPUs that are offline out of all lists: here 2, 3 and 5.
+    // The kernel omits offline CPUs from all lists: here 2, 3 and 5.
     let mut cpus = package(0, 0, 4, Some(4), "0-1,4,6-7");
     cpus.retain(|cpu| ![2, 3, 5].contains(&cpu.number));
     for cpu in &mut cpus {
@@ -220,7 +220,7 @@ fn what_is_offline_leaves_no_hole() {
     assert_eq!(groups(&found.machine, Level::Core), [vec![0, 2], vec![1], vec![3], vec![4]]);
     assert_eq!(counts(&found.machine), [4, 1, 1, 1, 1]);
     assert_eq!(topology::in_words(&found.machine), None);
-    // Without the list, what each CPU says of itself counts.
+    // Without the list, each CPU's own file counts.
     tree.remove("cpu/online");
     tree.write("cpu/cpu7/online", "0");
     tree.write("cpu/cpu6/online", "1");
@@ -253,12 +253,12 @@ fn kernels_may_say_little() {
     let found = tree.read();
     assert_eq!(found.machine, Machine::flat(4).unwrap());
     assert_eq!(found.warnings.len(), 2, "{:?}", found.warnings);
-    // Packages that the kernel does not know are numbered -1.
+    // Packages unknown to the kernel are numbered -1.
     let cpus = package(-1, 0, 4, None, "0-3");
     assert_eq!(Tree::new("0-3", &cpus, &["0-3"]).read().machine, Machine::flat(4).unwrap());
 }
 
-/// A tree that says of a machine what Linux would.
+/// The tree in which Linux would describe a machine.
 fn tree_of(machine: &Machine) -> Tree {
     let list = |level, cpu| {
         let members = machine.sharing(level, cpu).iter().map(|cpu| cpu.0.to_string());
@@ -304,7 +304,7 @@ fn every_machine_in_words_comes_back_from_its_tree() {
     assert_eq!(read, 52);
 }
 
-/// What is printed for programs is a description itself.
+/// Output in JSON is valid input.
 #[test]
 fn machines_come_back_from_their_json() {
     for tree in [i7_3770(), two_sockets(), epyc(&["0-3,8-11", "4-7,12-15"])] {
@@ -326,7 +326,7 @@ fn wrapped(inner: &str) -> String {
     )
 }
 
-/// An object of hwloc with the CPUs of a set.
+/// An hwloc object with a set of CPUs.
 fn object(kind: &str, index: u32, cpus: u64, inner: &str) -> String {
     let set = match cpus >> 32 {
         0 => format!("0x{cpus:08x}"),
@@ -378,7 +378,7 @@ fn hwloc_2_groups_the_nodes_of_a_package() {
     assert_eq!(found.warnings.len(), 1);
 }
 
-/// As version 1 writes an i7-3770 with CPUs 3 and 7 offline, and all of it listed.
+/// An i7-3770 as version 1 writes it, with CPUs 3 and 7 offline but listed.
 const VERSION_1: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE topology SYSTEM "hwloc.dtd">
 <topology>
@@ -424,7 +424,7 @@ fn hwloc_1_has_nodes_around_what_they_hold() {
 
 #[test]
 fn hwloc_has_high_numbers_memory_and_kinds() {
-    // CPUs 3 and 33, with a node of memory for both and one without CPUs.
+    // CPUs 3 and 33, with one memory node for both and one without CPUs.
     let cpu = |n: u32| {
         let set = 1 << n;
         object("NUMANode", n, set, "") + &object("Package", n, set, &core(n, &[n]))
@@ -442,12 +442,12 @@ fn hwloc_has_high_numbers_memory_and_kinds() {
     assert_eq!(counts(&found.machine), [2, 2, 2, 2, 1]);
     let capacity = |cpu| found.machine.cpu(CpuId(cpu)).capacity;
     assert_eq!([0, 1].map(capacity), [512, 1024]);
-    assert_eq!(found.warnings, ["a NUMA node without CPUs of its own is left out"]);
+    assert_eq!(found.warnings, ["ignoring a NUMA node without CPUs of its own"]);
     let unknown = xml(&(machine + &kinds.replace("LinuxCapacity", "CoreType")));
     assert!(unknown.warnings[1].starts_with("there are 2 kinds of CPUs"));
 }
 
-/// `lscpu -J -e` of a machine, with strings for numbers as before version 2.37 if `old`.
+/// `lscpu -J -e` of a machine; if `old`, numbers are strings, as before version 2.37.
 fn lscpu_list(machine: &Machine, old: bool) -> String {
     let mut rows = Vec::new();
     for id in machine.cpu_ids() {
@@ -485,7 +485,7 @@ fn lscpu_lists_cpus() {
 
 #[test]
 fn lscpu_lists_cpus_that_are_offline_or_of_other_kinds() {
-    // The numbers of cores begin anew in each kind, and the last CPU has no cache of level 3.
+    // Core ids restart in each kind, and the last CPU has no level 3 cache.
     let text = r#"{"cpus": [
         {"cpu":0, "node":"-", "socket":0, "core":0, "l1d:l1i:l2:l3":"0:0:0:0", "online":true},
         {"cpu":1, "node":"-", "socket":0, "core":1, "l1d:l1i:l2:l3":"1:1:0:0", "online":true},
@@ -498,7 +498,7 @@ fn lscpu_lists_cpus_that_are_offline_or_of_other_kinds() {
     assert_eq!(groups(&found.machine, Level::Llc), [vec![0, 1, 2], vec![3]]);
 }
 
-/// Fields of `lscpu -J` for an EPYC of two sockets with four nodes each.
+/// Fields of `lscpu -J` for an EPYC with two sockets of four nodes each.
 const FIELDS: [(&str, &str); 20] = [
     ("Architecture:", "x86_64"),
     ("CPU(s):", "96"),
@@ -535,7 +535,7 @@ fn lscpu_counts_in_its_summary() {
     assert_eq!(groups(&found.machine, Level::Core)[47], [47, 95]);
     assert_eq!(groups(&found.machine, Level::Llc)[1], [3, 4, 5, 51, 52, 53]);
     assert_eq!(found.warnings.len(), 2, "{:?}", found.warnings);
-    // The same fields inside of others.
+    // The same fields, nested in others.
     let fields = flat(&FIELDS).replace("{\"lscpu\":[", "").replace("]}", "");
     let nested = format!(
         "{{\"lscpu\":[{{\"field\":\"CPU\",\"data\":null,\"children\":[{{\"field\":\"x\",\
@@ -560,7 +560,7 @@ fn lscpu_counts_threads_that_are_adjacent_or_not() {
         power.map(|(key, data)| (key, if key == "Architecture:" { "x86_64" } else { data }));
     let found = json(&flat(&intel));
     assert_eq!(groups(&found.machine, Level::Core), [[0, 2, 4, 6], [1, 3, 5, 7]]);
-    // Before version 2.34 the number of caches was not told.
+    // Before version 2.34 the number of caches was not reported.
     let old = [
         ("On-line CPU(s) list:", "0-3"),
         ("Thread(s) per core:", "1"),
@@ -575,7 +575,7 @@ fn lscpu_counts_threads_that_are_adjacent_or_not() {
     assert_eq!(found.warnings.len(), 1);
 }
 
-/// What is said about files that are no topologies, and about topologies that are none of ours.
+/// Messages about files that are not topologies, and about unsupported topologies.
 #[test]
 fn messages() {
     let mut said = String::new();
@@ -675,7 +675,7 @@ fn experiments_name_files() {
     assert_eq!(plan.setup(0, 0).machine, i7_3770_by_hand());
     assert_eq!(plan.groups().next().unwrap().machine, "4 cores x 2 threads");
     assert_eq!(plan.warnings(), [""; 0]);
-    // Another machine in the same file is another experiment.
+    // A different machine in the same file is a different experiment.
     fs::write(&file, flat(&FIELDS)).unwrap();
     let other = experiment(folder.path(), "i7.json").plan().unwrap();
     assert_ne!(other.spec_hash(), plan.spec_hash());
@@ -688,7 +688,7 @@ fn experiments_name_files() {
 
     fs::write(&file, "{\"cpus\": [{\"cpu\": \"x\"}]}").unwrap();
     let error = experiment(folder.path(), "i7.json").plan().unwrap_err().to_plain();
-    assert!(error.contains("x.toml:4:12: i7.json: cpus[0]: `cpu` is \"x\"; it is a"), "{error}");
+    assert!(error.contains("x.toml:4:12: i7.json: cpus[0]: `cpu` is \"x\"; it must be a"), "{error}");
     let error = experiment(folder.path(), "none.xml").plan().unwrap_err().to_plain();
     assert!(error.contains("\"none.xml\" cannot be read"), "{error}");
 }
@@ -696,7 +696,7 @@ fn experiments_name_files() {
 #[cfg(target_os = "linux")]
 #[test]
 fn experiments_name_this_machine() {
-    // Not every place where tests run has a machine that nests.
+    // Tests may run where the machine's levels do not nest.
     let Ok(host) = topology::host() else { return };
     let folder = tempfile::tempdir().unwrap();
     let plan = experiment(folder.path(), "host").plan().unwrap();

@@ -1,4 +1,4 @@
-//! How many events a second the writers take.
+//! How many events a second the writers can write.
 
 #[path = "../tests/stream/mod.rs"]
 mod stream;
@@ -14,8 +14,8 @@ use stream::{Item, Machine};
 const CPUS: usize = 4;
 const TASKS: usize = 100;
 
-/// 100 tasks on 4 CPUs: they block, wake each other and are woken by timers, and one of four
-/// stops running because its slice has ended. `sampled`: the counters are told at each switch.
+/// 100 tasks on 4 CPUs: they block, wake each other and are woken by timers, and one in four stops
+/// because its slice has ended. `sampled`: the counters are reported at each switch.
 fn items(events: usize, sampled: bool) -> (Vec<Item>, Time) {
     let mut machine = Machine::new(CPUS);
     for task in 0..TASKS {

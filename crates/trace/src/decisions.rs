@@ -1,5 +1,5 @@
-//! The events of a run from the log of its decisions: what a kernel's policy was told and answered
-//! (see [`anysched_core::recorder`]) is all that a [`Sink`] needs to know.
+//! Reconstructs the events of a run from its log of decisions: the calls to a kernel's policy and
+//! its answers (see [`anysched_core::recorder`]) hold all that a [`Sink`] needs.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,13 +9,14 @@ use anysched_core::{CpuId, Enqueue, Off, TaskId, Time};
 
 use crate::{Counter, Event, Kind, Sink, TaskInfo};
 
-/// Tells `sink` what happened in the run that `log` is of, and returns when it ended. `name` gives
-/// the name of a task by how many were attached before it.
+/// Reports to `sink` what happened in the run recorded in `log`, and returns when it ended. `name`
+/// names a task, given how many were attached before it.
 ///
-/// What a log cannot say: from where a task moved to a CPU on which it has never been picked, and
-/// niceness that is no step of the table of weights; such a task counts as nice 0.
+/// Not in a log: where a task came from when it moves to a CPU without ever having been picked
+/// before, and a nice value whose weight is not in the table of weights; such a task counts as nice
+/// 0.
 ///
-/// Errors: the log cannot be read, up to where it has been told.
+/// Errors: the log cannot be read; `sink` has received what precedes the fault.
 pub fn tell<S: Sink>(
     log: &[u8],
     name: impl FnMut(u64) -> Option<String>,
@@ -51,7 +52,7 @@ struct Teller<S, F> {
     running: u64,
 }
 
-/// What a CPU does.
+/// What a CPU is doing.
 #[derive(Clone, Copy, Debug, Default)]
 struct OnCpu {
     runs: Option<TaskId>,
@@ -59,7 +60,7 @@ struct OnCpu {
     left: Option<(TaskId, Off)>,
 }
 
-/// A task that is attached.
+/// An attached task.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     serial: u64,

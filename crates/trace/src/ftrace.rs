@@ -1,4 +1,4 @@
-//! The text of Linux's ftrace, as `trace-cmd report`, Perfetto and other tools read it.
+//! Linux's ftrace text format, as `trace-cmd report`, Perfetto and other tools read it.
 //!
 //! | event | lines |
 //! |---|---|
@@ -6,28 +6,28 @@
 //! | wake | `sched_waking`, `sched_wakeup` |
 //! | switch | `sched_process_exit` if the task has ended; `sched_switch` |
 //! | migrate | `sched_migrate_task` |
-//! | kick, sample | none: ftrace has no such events |
+//! | kick, sample | none: ftrace has no equivalent |
 //!
-//! - Times are in nanoseconds, nine digits instead of ftrace's six.
-//! - A pid is the task's serial + 1, so it is never used again; 0 is the idle task.
-//! - `prio` is 120 + nice. `target_cpu` of a wake-up is where the task last ran (its creator's
-//!   CPU at first); where it runs next, its switch says.
-//! - What a task does is written in its context. What timers, devices and the world outside do
-//!   is written in interrupt context, flag `h`, of the CPU that took the interrupt or else of
-//!   the woken task's last one.
-//! - `prev_state` is `R+` for a task that was made to stop, `R` for one that yielded or could not
-//!   be started, `S` for one that blocked and `X` for one that ended. A task that its CPU picks
-//!   again is not written, as in Linux.
-//! - A host may tell that a task has left its CPU only when that CPU picks again, although the
-//!   task was woken or picked elsewhere in between, at the same instant. The CPU is then shown
-//!   as idle from the moment the task must have left, so that no task is ever in two places and
-//!   only sleeping tasks are woken.
-//! - When the run ends, all CPUs become idle (`R+`), so that the last times on them end too.
-//! - Virtual machines are left out but for their CPUs, which are tasks like others: the format has
-//!   one set of CPUs and one of pids, and a guest would be traced by itself, in its own time.
+//! - Times are in nanoseconds: nine digits after the point, where ftrace has six.
+//! - A pid is the task's serial + 1, so it is never reused; 0 is the idle task.
+//! - `prio` is 120 + nice. `target_cpu` of a wake-up is the CPU where the task last ran (at first,
+//!   its creator's CPU); the switch that follows says where it runs next.
+//! - What a task does is written in its own context. What timers, devices and the outside world do
+//!   is written in interrupt context (flag `h`) of the CPU that took the interrupt, or else of the
+//!   CPU where the woken task last ran.
+//! - `prev_state` is `R+` for a task that was taken off its CPU, `R` for one that yielded or could
+//!   not be started, `S` for one that blocked and `X` for one that ended. As in Linux, nothing is
+//!   written when a CPU picks the same task again.
+//! - A host may report that a task left its CPU only when that CPU picks again, even though at the
+//!   same instant the task was woken or picked elsewhere in between. The CPU is then shown as idle
+//!   from the moment the task must have left, so that no task is ever in two places and only
+//!   sleeping tasks are woken.
+//! - When the run ends, all CPUs become idle (`R+`), which closes the last interval on each.
+//! - Of a virtual machine, only its CPUs appear, as ordinary tasks: the format has one set of CPUs
+//!   and one of pids. A guest would be traced separately, in its own time.
 //!
-//! A task's name has `_` in place of white space, control characters, `=` and `#`, which would
-//! break the line; it may be longer than Linux's 15 bytes, but is cut at 63.
+//! In a task's name, `_` replaces white space, control characters, `=` and `#`, which would break
+//! the line. Names may be longer than Linux's 15 bytes but are cut at 63.
 
 use crate::output::Output;
 use crate::{Event, Kind, Sink, TaskInfo};
@@ -38,17 +38,17 @@ use std::io::{self, Write};
 use std::string::{String, ToString};
 use std::vec::Vec;
 
-/// Longer names are cut. Readers of text that may have anything in a name limit how far they
-/// search for its end.
+/// Longer names are cut: readers that allow any character in a name limit how far they search for
+/// its end.
 const MAX_COMM: usize = 63;
 
-/// Flags of a line: interrupts off, rescheduling due, interrupt context, how often preemption
-/// and migration are disabled.
+/// The flags column: interrupts off, reschedule needed, interrupt context, preemption-disable
+/// depth, migration-disable depth.
 const IN_TASK: &str = ".....";
 const IN_SCHEDULER: &str = "d..2.";
 const IN_INTERRUPT: &str = "d.h2.";
 
-/// Writes events as ftrace text. It gathers its own chunks, so `W` needs no buffer.
+/// Writes events as ftrace text. Output is buffered here, so `W` needs no buffer.
 ///
 /// Without [`FtraceWriter::finish`] the end of the trace is missing.
 #[derive(Debug)]
@@ -73,14 +73,14 @@ struct Task {
 /// Who runs where.
 #[derive(Debug, Default)]
 struct Machine {
-    /// The task that has each number now.
+    /// The live task with each number.
     tasks: Vec<Option<Task>>,
     /// Per CPU, the task that runs; its [`Task::on`] is that CPU.
     cpus: Vec<Option<TaskId>>,
 }
 
 impl Machine {
-    /// The task with this number, if the writer was told of one.
+    /// The task with this number, if it has been described.
     fn known(&self, task: TaskId) -> Option<&Task> {
         self.tasks.get(task.index())?.as_ref()
     }
@@ -89,12 +89,12 @@ impl Machine {
         self.cpus.get(cpu.index()).copied().flatten()
     }
 
-    /// What `cpu` runs, the idle task if nothing.
+    /// What `cpu` is running; the idle task if nothing.
     fn current(&self, cpu: CpuId) -> Context<'_> {
         Context { cpu, task: self.running(cpu).and_then(|task| self.known(task)) }
     }
 
-    /// What `cpu` runs makes room for `next`; if it has ended, it is forgotten.
+    /// Replaces the task on `cpu` by `next`; a task that has ended is forgotten.
     fn run(&mut self, cpu: CpuId, next: Option<TaskId>, ended: bool) {
         if self.cpus.len() <= cpu.index() {
             self.cpus.resize(cpu.index() + 1, None);
@@ -129,7 +129,7 @@ impl Context<'_> {
     }
 }
 
-/// Its `comm`.
+/// Writes its `comm`.
 impl fmt::Display for Context<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.task {
@@ -162,7 +162,7 @@ impl<W: Write> Text<W> {
 }
 
 impl<W: Write> FtraceWriter<W> {
-    /// A trace of a machine with `cpus` CPUs that goes to `out`, which is best a plain file.
+    /// A trace of a machine with `cpus` CPUs, written to `out`, ideally an unbuffered file.
     pub fn new(out: W, cpus: usize) -> FtraceWriter<W> {
         let mut output = Output::new(out);
         let header = format!(
@@ -178,10 +178,9 @@ impl<W: Write> FtraceWriter<W> {
         }
     }
 
-    /// Makes all CPUs idle at `end`, or at the last event if that is later, and gives the file
-    /// back.
+    /// Makes all CPUs idle at `end`, or at the last event if that is later, and returns the file.
     ///
-    /// Errors: the first that any write met; nothing was written after it.
+    /// Errors: the first write error; nothing was written after it.
     pub fn finish(mut self, end: Time) -> io::Result<W> {
         self.text.now = self.text.now.max(end);
         for cpu in 0..self.machine.cpus.len() {
@@ -196,8 +195,7 @@ impl<W: Write> FtraceWriter<W> {
         let Some((_, mut task)) = self.arriving.take().filter(|&(named, _)| named == id) else {
             return;
         };
-        // The number may be free already although the switch away from the task that had it is
-        // only told after this event.
+        // The number may be reused before the switch away from its last holder is reported.
         self.leave(id, Off::Exited);
         let creator = by.and_then(|by| self.machine.known(by)?.on);
         task.last = creator.unwrap_or(CpuId(0));
@@ -242,7 +240,7 @@ impl<W: Write> FtraceWriter<W> {
         }
     }
 
-    /// If `id` still runs as far as the writer was told, its CPU becomes idle.
+    /// If `id` is still running as far as has been reported, its CPU becomes idle.
     fn leave(&mut self, id: TaskId, why: Off) {
         if let Some(cpu) = self.machine.known(id).and_then(|task| task.on) {
             self.switch_to(cpu, why, None);
@@ -260,7 +258,7 @@ impl<W: Write> FtraceWriter<W> {
         self.switch_to(cpu, prev.map_or(Off::Preempted, |(_, why)| why), next);
     }
 
-    /// `cpu` goes from what it runs to `next`; `why` the first stops.
+    /// `cpu` switches to `next`; `why` is why its current task stops.
     fn switch_to(&mut self, cpu: CpuId, why: Off, next: Option<TaskId>) {
         let prev = self.machine.current(cpu);
         let task = next.and_then(|next| self.machine.known(next));

@@ -1,4 +1,4 @@
-//! A schedule as a picture of characters, for terminals and for golden results.
+//! A schedule drawn with characters, for terminals and for golden results.
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
@@ -9,11 +9,11 @@ use core::fmt;
 use crate::guests::{Doing as GuestDoing, Guests, Place};
 use crate::{Event, Kind, Sink, TaskInfo};
 
-/// Draws what happens between two times: a line per CPU that says which task ran for most of each
-/// column, and a line per task that says where it ran or that it waited. For a task that is a CPU
-/// of a virtual machine, the line says which of the machine's own tasks it ran, or that it was
-/// ready to and the host ran something else (`-`: stolen time). Its size depends on the size of
-/// the picture, not on the length of the run.
+/// Draws a time window: a line per CPU that says which task ran for most of each column, and a line
+/// per task that says where it ran or that it waited. For a task that is a CPU of a virtual
+/// machine, the line says which of the guest's tasks it ran, or that it was ready but the host ran
+/// something else (`-`: stolen time). Its memory depends on the size of the picture, not on the
+/// length of the run.
 #[derive(Debug)]
 pub struct Gantt {
     from: Time,
@@ -23,22 +23,22 @@ pub struct Gantt {
     /// By serial.
     tasks: BTreeMap<u64, TaskLine>,
     most_tasks: usize,
-    /// More tasks than there are lines for.
+    /// How many tasks have no line.
     hidden: u64,
     live: BTreeMap<TaskId, Live>,
     now: Time,
     guests: Guests,
-    /// Of virtual CPUs that are shown.
+    /// The virtual CPUs that are shown.
     virtual_cpus: BTreeMap<Place, CpuLine>,
     /// By virtual machine.
     inside: BTreeMap<usize, Inside>,
 }
 
-/// What is known of a virtual machine.
+/// State of a virtual machine.
 #[derive(Debug)]
 struct Inside {
     name: String,
-    /// The first tasks that have names, by letter.
+    /// The first tasks that have names, by their letter.
     tasks: BTreeMap<char, String>,
 }
 
@@ -71,7 +71,7 @@ struct CpuLine {
 struct TaskLine {
     name: String,
     cells: Vec<TaskCell>,
-    /// Which virtual CPU the task is.
+    /// Which virtual CPU the task is, if any.
     place: Option<Place>,
 }
 
@@ -82,12 +82,12 @@ struct TaskCell {
     waited: Span,
 }
 
-/// How tasks and CPUs are called in one character; `#` is any beyond.
+/// The characters that stand for tasks and CPUs; beyond them, `#`.
 const LETTERS: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 /// What runs on a virtual CPU while it is ready and the host runs something else.
 const STOLEN: u64 = u64::MAX;
-/// A task that nobody named.
+/// A task that was never described.
 const UNKNOWN: u64 = u64::MAX - 1;
 
 fn letter(number: u64) -> char {
@@ -98,8 +98,8 @@ fn letter(number: u64) -> char {
 }
 
 impl Gantt {
-    /// A picture of `from .. until` on `cpus` CPUs, `columns` characters wide besides the names,
-    /// with a line for each of the first `most_tasks` tasks.
+    /// A picture of `from .. until` on `cpus` CPUs, `columns` characters wide plus the names, with
+    /// a line for each of the first `most_tasks` tasks.
     pub fn new(cpus: usize, from: Time, until: Time, columns: usize, most_tasks: usize) -> Gantt {
         let columns = columns.max(1);
         let column = Span(until.since(from).0.div_ceil(columns as u64).max(1));
@@ -151,7 +151,7 @@ impl Gantt {
         self.cpus[cpu.index()].switch(scale, next, now);
     }
 
-    /// A virtual CPU may do something else now.
+    /// Redraws a virtual CPU whose activity may have changed.
     fn follow(&mut self, place: Place) {
         let (scale, now) = (self.scale(), self.now);
         let Some(line) = self.virtual_cpus.get_mut(&place) else { return };
@@ -163,7 +163,7 @@ impl Gantt {
         line.switch(scale, next, now);
     }
 
-    /// Fills in what still runs or waits at `now`.
+    /// Fills in what is still running or waiting at `now`.
     pub fn finish(&mut self, now: Time) {
         self.now = now;
         let scale = self.scale();
@@ -205,7 +205,7 @@ impl Gantt {
     }
 }
 
-/// What the columns stand for.
+/// Maps times to columns.
 #[derive(Clone, Copy)]
 struct Scale {
     from: Time,
@@ -214,7 +214,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// The columns that `since .. until` touches, and how much of each.
+    /// The columns that `since .. until` touches, and how much of each it covers.
     fn split(self, since: Time, until: Time) -> impl Iterator<Item = (usize, Span)> {
         let (origin, column) = (self.from.0, self.column.0);
         let since = since.0.max(origin) - origin;
@@ -345,7 +345,7 @@ impl Sink for Gantt {
     }
 }
 
-/// Width of the names.
+/// Width of the column of names.
 const NAMES: usize = 16;
 
 impl fmt::Display for Gantt {
@@ -360,7 +360,7 @@ impl fmt::Display for Gantt {
             self.write_cpu(f, line)?;
         }
         for (&serial, line) in &self.tasks {
-            // Virtual CPUs differ in the end of their names.
+            // The names of virtual CPUs differ at their ends.
             let cut = line.name.chars().count().saturating_sub(NAMES - 4);
             let cut = if line.place.is_some() { cut } else { 0 };
             let name: String = line.name.chars().skip(cut).take(NAMES - 4).collect();

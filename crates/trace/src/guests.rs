@@ -1,4 +1,5 @@
-//! What the CPUs of virtual machines do, put together from what the host and each of them tell.
+//! What the CPUs of virtual machines are doing, combined from the events of the host and the
+//! guests.
 
 use alloc::vec::Vec;
 use anysched_core::{CpuId, TaskId};
@@ -8,31 +9,31 @@ use crate::{Kind, TaskInfo};
 /// A virtual machine and one of its CPUs, by number.
 pub(crate) type Place = (usize, usize);
 
-/// What a virtual CPU does.
+/// What a virtual CPU is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Doing {
-    /// It is halted, runs the guest's scheduler only, or is not there.
+    /// It is halted, runs only the guest's scheduler, or does not exist.
     #[default]
     Nothing,
-    /// It is ready, and the host runs something else.
+    /// It is ready, but the host is running something else.
     Stolen,
-    /// It runs a task, the one with this serial, on this CPU of the host. `None`: one that nobody
-    /// named.
+    /// It runs the task with this serial on this CPU of the host. `None`: a task that was never
+    /// described.
     Runs(Option<u64>, CpuId),
 }
 
-/// The virtual machines that were told of, by number.
+/// All virtual machines so far, by number.
 #[derive(Debug, Default)]
 pub(crate) struct Guests {
     machines: Vec<Machine>,
-    /// By number of the host's task, which virtual CPU it is.
+    /// By number of the host's task, the virtual CPU that it is.
     places: Vec<Option<Place>>,
 }
 
 #[derive(Debug, Default)]
 struct Machine {
     cpus: Vec<Cpu>,
-    /// Its tasks' serials, by number.
+    /// Serials of its tasks, by number.
     serials: Vec<Option<u64>>,
 }
 
@@ -40,11 +41,11 @@ struct Machine {
 struct Cpu {
     task: TaskId,
     host: Host,
-    /// What the guest runs on it.
+    /// What the guest is running on it.
     inside: Option<Option<u64>>,
 }
 
-/// What the host does with a virtual CPU.
+/// What the host is doing with a virtual CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Host {
     Blocked,
@@ -52,7 +53,7 @@ enum Host {
     Running(CpuId),
 }
 
-/// The entry of a list that grows as it has to.
+/// The entry at `index` of a list that grows as needed.
 fn entry<T: Clone + Default>(list: &mut Vec<T>, index: usize) -> &mut T {
     if list.len() <= index {
         list.resize(index + 1, T::default());
@@ -61,13 +62,13 @@ fn entry<T: Clone + Default>(list: &mut Vec<T>, index: usize) -> &mut T {
 }
 
 impl Guests {
-    /// Whether there never was a virtual machine.
+    /// Whether there has never been a virtual machine.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.machines.is_empty()
     }
 
-    /// A virtual machine starts, whose CPUs are `tasks` of the host.
+    /// A virtual machine starts; its CPUs are `tasks` of the host.
     pub(crate) fn start(&mut self, vm: usize, tasks: &[TaskId]) {
         if self.machines.len() <= vm {
             self.machines.resize_with(vm + 1, Machine::default);
@@ -79,7 +80,7 @@ impl Guests {
         }
     }
 
-    /// A virtual machine is gone; its CPUs do nothing any more.
+    /// A virtual machine is gone; its CPUs do nothing from here on.
     pub(crate) fn stop(&mut self, vm: usize) {
         let Some(machine) = self.machines.get_mut(vm) else { return };
         for cpu in &mut machine.cpus {
@@ -88,12 +89,12 @@ impl Guests {
         }
     }
 
-    /// The tasks of the host that the CPUs of a virtual machine are.
+    /// The host's tasks that are the CPUs of a virtual machine.
     pub(crate) fn tasks(&self, vm: usize) -> impl Iterator<Item = TaskId> + '_ {
         self.machines.get(vm).into_iter().flat_map(|machine| &machine.cpus).map(|cpu| cpu.task)
     }
 
-    /// Which virtual CPU a task of the host is.
+    /// The virtual CPU that a task of the host is, if it is one.
     pub(crate) fn place(&self, task: TaskId) -> Option<Place> {
         self.places.get(task.index()).copied().flatten()
     }
@@ -105,7 +106,7 @@ impl Guests {
         }
     }
 
-    /// Takes an event of the host; gives the virtual CPUs that may do something else now.
+    /// Takes an event of the host; returns the virtual CPUs whose activity may have changed.
     pub(crate) fn outside(&mut self, kind: &Kind) -> [Option<Place>; 2] {
         match *kind {
             Kind::Attach { task, .. } | Kind::Wake { task, .. } => {
@@ -131,7 +132,7 @@ impl Guests {
         Some((vm, cpu))
     }
 
-    /// Takes an event of a virtual machine; gives its CPU that may do something else now.
+    /// Takes an event of a guest; returns the virtual CPU whose activity may have changed.
     pub(crate) fn inside(&mut self, vm: usize, kind: &Kind) -> Option<Place> {
         let Kind::Switch { cpu, next, .. } = *kind else { return None };
         let machine = self.machines.get_mut(vm)?;
@@ -140,7 +141,7 @@ impl Guests {
         Some((vm, cpu.index()))
     }
 
-    /// What a virtual CPU does now.
+    /// What a virtual CPU is doing.
     pub(crate) fn doing(&self, (vm, cpu): Place) -> Doing {
         match self.machines.get(vm).and_then(|machine| machine.cpus.get(cpu)) {
             Some(Cpu { host: Host::Ready, .. }) => Doing::Stolen,

@@ -1,7 +1,7 @@
 //! Scheduling events: one schema for every host, and writers for it.
 //!
-//! Policies emit nothing; the driver (the simulator, a kernel's shim) tells a [`Sink`] what it
-//! did. Events come in time order and are written as they come: no sink holds a whole run.
+//! Policies emit nothing; the driver (the simulator, a kernel's shim) reports to a [`Sink`] what it
+//! did. Events arrive in time order and are written as they arrive: no sink holds a whole run.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -38,11 +38,12 @@ pub struct Event {
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A new task became ready for the first time. [`Sink::task`] has named it just before.
+    /// A new task became ready for the first time; the call before this one was [`Sink::task`] for
+    /// it.
     Attach {
         /// The task.
         task: TaskId,
-        /// The task that created it, if one did.
+        /// The task that created it, if any.
         by: Option<TaskId>,
     },
     /// A blocked task became ready.
@@ -51,20 +52,20 @@ pub enum Kind {
         task: TaskId,
         /// The running task that woke it; `None`: a timer or a device.
         by: Option<TaskId>,
-        /// The CPU where the wake-up was done, if it was done on one.
+        /// The CPU that performed the wake-up, if any.
         cpu: Option<CpuId>,
     },
-    /// A CPU went from one task to another, or to or from idle. `prev` and `next` may be equal
-    /// (a task picked again), which counts as no switch. If a task does something else at the
-    /// instant at which it left its CPU (it is woken, begins on another CPU, or its number is
-    /// used again), a switch to idle comes before that.
+    /// A CPU switched between tasks, or to or from idle. `prev` and `next` may be equal (the same
+    /// task was picked again), which is not a context switch. If a task does something else at the
+    /// instant at which it leaves its CPU (is woken, starts on another CPU, or has its number
+    /// reused), a switch to idle precedes that.
     Switch {
         /// The CPU.
         cpu: CpuId,
-        /// The task that ran and why it stopped; `None`: the CPU was idle. `Blocked` and
-        /// `Exited` are how a task's blocking and its end show.
+        /// The task that ran and why it stopped; `None`: the CPU was idle. `Blocked` and `Exited`
+        /// here are the only record of a task blocking or ending.
         prev: Option<(TaskId, Off)>,
-        /// The task that runs now; `None`: the CPU is idle.
+        /// The task that runs next; `None`: the CPU goes idle.
         next: Option<TaskId>,
     },
     /// The policy asked a CPU to pick again.
@@ -72,7 +73,7 @@ pub enum Kind {
         /// The CPU.
         cpu: CpuId,
     },
-    /// A task is about to run on another CPU than before; its switch follows.
+    /// A task is about to run on a CPU other than its last; its switch follows.
     Migrate {
         /// The task.
         task: TaskId,
@@ -83,7 +84,7 @@ pub enum Kind {
     },
     /// A counter has a new value.
     Sample {
-        /// Which.
+        /// Which counter.
         counter: Counter,
         /// Its value.
         value: u64,
@@ -93,18 +94,18 @@ pub enum Kind {
 /// What a [`Kind::Sample`] counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counter {
-    /// Tasks that are ready but do not run.
+    /// Tasks that are ready but not running.
     Ready,
-    /// CPUs that run a task.
+    /// CPUs that are running a task.
     Busy,
 }
 
 /// A new task, for the sink's records.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskInfo<'a> {
-    /// Its number; the number of a task that has exited may be used again.
+    /// Its number; reused after the task has exited.
     pub task: TaskId,
-    /// How many tasks there were before it in this run; never used again.
+    /// How many tasks this run had before it; never reused.
     pub serial: u64,
     /// Its name, if it has one; otherwise sinks name it after its serial.
     pub name: Option<&'a str>,
@@ -113,8 +114,8 @@ pub struct TaskInfo<'a> {
 }
 
 impl TaskInfo<'_> {
-    /// How sinks call it: its name, or `task 7` for one without a name (or an empty one) that
-    /// had seven before it.
+    /// The name that sinks show: its own, or `task 7` if it has none (or an empty one) and seven
+    /// tasks came before it.
     pub fn label(&self) -> impl fmt::Display + '_ {
         struct Label<'a>(&'a TaskInfo<'a>);
 
@@ -133,40 +134,41 @@ impl TaskInfo<'_> {
 
 /// Takes events as they happen.
 pub trait Sink {
-    /// Whether anybody takes what it is told; if not, hosts need not find out.
+    /// Whether anyone is listening; if not, hosts can skip gathering what they would report.
     #[inline]
     fn listens(&self) -> bool {
         true
     }
 
-    /// A task that the next event attaches.
+    /// Describes the task that the next event attaches.
     fn task(&mut self, info: &TaskInfo<'_>);
-    /// An event; times never decrease.
+    /// Reports an event; times never decrease.
     fn event(&mut self, event: &Event);
 
-    /// A virtual machine starts; `vm` is its number, never used again. Its CPUs, in their order,
-    /// are these `tasks` here until it stops; [`Sink::task`] names each before it is first ready.
+    /// A virtual machine starts; `vm` is its number, never reused. Until it stops, its CPUs are
+    /// these `tasks` of the host, in order; [`Sink::task`] describes each before it first becomes
+    /// ready.
     fn vm(&mut self, vm: usize, name: &str, tasks: &[TaskId]) {
         let _ = (vm, name, tasks);
     }
     /// A virtual machine is gone at `time`, and so are the tasks that were its CPUs. One that was
-    /// running leaves its CPU with a switch of its own, after this and at the same time.
+    /// running leaves its CPU in a separate switch, later in the stream but at the same time.
     fn vm_end(&mut self, vm: usize, time: Time) {
         let _ = (vm, time);
     }
-    /// A task that the next event in that virtual machine attaches. Tasks and CPUs of a virtual
-    /// machine are numbered by themselves.
+    /// Describes the task that the next event in that virtual machine attaches. Each virtual
+    /// machine numbers its own tasks and CPUs.
     fn vm_task(&mut self, vm: usize, info: &TaskInfo<'_>) {
         let _ = (vm, info);
     }
-    /// An event in a virtual machine, in time order with those outside. Time passes there while its
-    /// CPUs run here.
+    /// An event inside a virtual machine, in time order with those of the host. Guest time passes
+    /// only while the guest's CPUs run on the host.
     fn vm_event(&mut self, vm: usize, event: &Event) {
         let _ = (vm, event);
     }
 }
 
-/// Takes nothing and costs nothing.
+/// Ignores everything and costs nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoTrace;
 

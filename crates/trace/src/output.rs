@@ -1,10 +1,10 @@
-//! A buffer before a file whose errors are told at the end.
+//! A buffer in front of a file; write errors are reported at the end.
 
 use std::io::{self, Write};
 use std::vec;
 use std::vec::Vec;
 
-/// How much is gathered before it is written.
+/// How much is buffered before it is written.
 const CHUNK: usize = 64 << 10;
 
 /// Where a writer puts its bytes. Sinks cannot fail, so the first error is kept until
@@ -12,7 +12,7 @@ const CHUNK: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct Output<W> {
     inner: W,
-    /// Always of one size.
+    /// Never resized.
     buffer: Vec<u8>,
     /// How much of the buffer has not been written yet.
     used: usize,
@@ -24,7 +24,7 @@ impl<W: Write> Output<W> {
         Output { inner, buffer: vec![0; CHUNK], used: 0, error: None }
     }
 
-    /// Lets `fill` write to the next `N` bytes of the buffer; it returns how many it used.
+    /// Lets `fill` write into the next `N` bytes of the buffer; it returns how many it used.
     #[inline]
     pub(crate) fn fill<const N: usize>(&mut self, fill: impl FnOnce(&mut [u8; N]) -> usize) {
         const { assert!(N <= CHUNK) };
@@ -36,7 +36,7 @@ impl<W: Write> Output<W> {
         }
     }
 
-    /// Adds bytes, however many.
+    /// Appends any number of bytes.
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
         if self.buffer.len() - self.used < bytes.len() {
             self.write();
@@ -59,9 +59,9 @@ impl<W: Write> Output<W> {
         self.used = 0;
     }
 
-    /// Writes the rest and gives the file back.
+    /// Writes what is left and returns the file.
     ///
-    /// Errors: the first that any write met.
+    /// Errors: the first write error.
     pub(crate) fn finish(mut self) -> io::Result<W> {
         self.write();
         match self.error {
@@ -75,7 +75,7 @@ impl<W: Write> Output<W> {
 mod tests {
     use super::*;
 
-    /// Takes some bytes, then fails; how often it was asked afterwards.
+    /// Accepts some bytes, then fails; counts the writes attempted after that.
     #[derive(Debug)]
     struct Full {
         room: usize,

@@ -2,30 +2,29 @@
 //!
 //! What the viewer shows:
 //!
-//! - Under "CPUs", the counters and then a track for each CPU that did something, whose slices
-//!   are the tasks that ran, by name; a kick is an instant.
+//! - Under "CPUs", the counters and then a track for each CPU that did anything, whose slices are
+//!   the tasks that ran, by name; a kick is an instant.
 //! - Under "Tasks", a track for each task in order of arrival. Its slices are `ready` and
 //!   `running` (argument `cpu`; at the end `off`, why it stopped); a gap means blocked. A
 //!   migration is an instant.
-//! - A wake-up is an instant in the waker's `running` slice, on the CPU that took the interrupt,
-//!   or on the track "outside", with an arrow to the `ready` slice that it begins. So is a
-//!   task's creation.
+//! - A wake-up is an instant in the waker's `running` slice, on the CPU that took the interrupt, or
+//!   on the track "outside", with an arrow to the `ready` slice that it begins. A task's creation
+//!   is shown the same way.
 //! - Under "Virtual machines", if there are any, a group for each, with a track for each of its
-//!   CPUs: its slices are the guest's tasks that ran, by name (argument `cpu`: on which CPU of the
-//!   host), and `stolen` while it was ready and the host ran something else; a gap means that it
-//!   was halted. To the host it is a task, called `NAME/NUMBER`, with a track of its own.
+//!   CPUs. Its slices are the guest's tasks that ran, by name (argument `cpu`: the host CPU), and
+//!   `stolen` while it was ready and the host ran something else; a gap means that it was halted.
+//!   To the host, a virtual CPU is a task called `NAME/NUMBER`, with a track of its own.
 //!
-//! A `running` slice and the slice of the CPU have the task's serial as correlation id, by which
-//! the viewer colours them alike.
+//! A task's `running` slices and its slices on CPU tracks share a correlation id, its serial, by
+//! which the viewer gives them the same colour.
 //!
-//! Tracks are plain ones with a parent, not thread tracks: the viewer sorts threads by its own
-//! rules, below processes, and has no CPU tracks on which others could draw slices. The viewer's
-//! own view of scheduling, which it makes from `sched_switch` events, opens for what
-//! [`crate::ftrace`] writes.
+//! Tracks are plain tracks with a parent, not thread tracks: the viewer sorts threads by its own
+//! rules, below processes, and has no CPU tracks on which others can draw slices. The viewer's own
+//! scheduling view, built from `sched_switch` events, is available for what [`crate::ftrace`]
+//! writes.
 //!
-//! Events are packets of one sequence, with interned names and a clock that counts from packet
-//! to packet; an event of ours becomes at most six packets of about 20 bytes. Nothing is kept but
-//! the state of the tasks that live and of the CPUs.
+//! Events are packets of one sequence, with interned names and an incremental clock; one event
+//! becomes at most six packets of about 20 bytes. Only the state of live tasks and of CPUs is kept.
 
 mod event;
 mod proto;
@@ -48,19 +47,19 @@ use vms::VirtualCpus;
 /// The only sequence.
 const SEQUENCE: u32 = 1;
 /// The sequence's own clock: each timestamp counts from the one before. 64 is the first number
-/// that is free for such clocks.
+/// available for such clocks.
 const CLOCK: u32 = 64;
 
-/// Tracks that are not a CPU's or a task's. 0 is the viewer's.
+/// Tracks that belong to no CPU or task. 0 is the viewer's.
 const CPUS: u64 = 1;
 const TASKS: u64 = 2;
 const OUTSIDE: u64 = 3;
 const COUNTERS: u64 = 4;
 const VMS: u64 = 5;
-/// CPUs and tasks take turns from here on.
+/// From here on, CPUs' and tasks' tracks alternate.
 const FIRST_TRACK: u64 = 8;
 
-/// Names of slices and instants, interned; tasks' names follow from [`FIRST_NAME`].
+/// Names of slices and instants, interned; tasks' names start at [`FIRST_NAME`].
 #[derive(Clone, Copy)]
 enum Name {
     Running = 1,
@@ -110,7 +109,7 @@ fn task_track(serial: u64) -> u64 {
     FIRST_TRACK + 1 + 2 * serial
 }
 
-/// What is known of the task that has a number now.
+/// State of the live task with a given number.
 #[derive(Clone, Copy, Debug, Default)]
 struct Task {
     serial: u64,
@@ -119,7 +118,7 @@ struct Task {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum State {
-    /// No task has this number, as far as the writer was told.
+    /// No task with this number has been described.
     #[default]
     Unknown,
     Blocked,
@@ -135,15 +134,15 @@ struct Cpu {
     busy: bool,
 }
 
-/// Writes events as a Perfetto trace. It gathers its own chunks, so `W` needs no buffer.
+/// Writes events as a Perfetto trace. Output is buffered here, so `W` needs no buffer.
 ///
 /// Without [`PerfettoWriter::finish`] the end of the trace is missing.
 #[derive(Debug)]
 pub struct PerfettoWriter<W> {
     output: Output<W>,
-    /// The time of the event at hand.
+    /// The time of the current event.
     now: Time,
-    /// The time of the last packet that has one.
+    /// The time of the last packet that has a timestamp.
     written: Time,
     /// The task that the next event attaches.
     arriving: Option<(TaskId, u64)>,
@@ -153,14 +152,14 @@ pub struct PerfettoWriter<W> {
     counters: [Option<u64>; 2],
     /// The track "outside" has been described.
     outside: bool,
-    /// Arrows so far; the last one's id.
+    /// The number of arrows so far, which is the last one's id.
     flows: u64,
     guests: Guests,
     virtual_cpus: VirtualCpus,
 }
 
 impl<W: Write> PerfettoWriter<W> {
-    /// A trace that goes to `out`, which is best a plain file.
+    /// A trace written to `out`, ideally an unbuffered file.
     pub fn new(out: W) -> PerfettoWriter<W> {
         let mut writer = PerfettoWriter {
             output: Output::new(out),
@@ -179,9 +178,9 @@ impl<W: Write> PerfettoWriter<W> {
         writer
     }
 
-    /// Ends all slices at `end`, or at the last event if that is later, and gives the file back.
+    /// Closes all slices at `end`, or at the last event if that is later, and returns the file.
     ///
-    /// Errors: the first that any write met; nothing was written after it.
+    /// Errors: the first write error; nothing was written after it.
     pub fn finish(mut self, end: Time) -> io::Result<W> {
         self.go_on_to(end);
         self.end_virtual_cpus();
@@ -196,7 +195,7 @@ impl<W: Write> PerfettoWriter<W> {
         self.output.finish()
     }
 
-    /// The sequence's clock and names, and the groups of tracks.
+    /// Writes the sequence's clock and names, and the groups of tracks.
     fn begin(&mut self) {
         let clock = |id, is_incremental| proto::Clock {
             clock_id: Some(id),
@@ -256,12 +255,12 @@ impl<W: Write> PerfettoWriter<W> {
         });
     }
 
-    /// Writes a packet that is no event.
+    /// Writes a packet that is not an event.
     fn write(&mut self, packet: TracePacket) {
         self.output.extend(&Trace { packet: [packet].into() }.encode_to_vec());
     }
 
-    /// Writes an event that happens now.
+    /// Writes an event at the current time.
     #[inline]
     fn put(&mut self, event: TrackEvent) {
         let since_last = self.now.since(self.written);
@@ -287,7 +286,7 @@ impl<W: Write> PerfettoWriter<W> {
         self.tasks.get(task.index()).copied().unwrap_or_default()
     }
 
-    /// The track of `cpu`, described if it was not yet.
+    /// The track of `cpu`; describes it first if needed.
     fn track_of(&mut self, cpu: CpuId) -> u64 {
         if self.cpus.len() <= cpu.index() {
             self.cpus.resize(cpu.index() + 1, Cpu::default());
@@ -300,7 +299,7 @@ impl<W: Write> PerfettoWriter<W> {
         track
     }
 
-    /// The track of what neither a task nor a CPU did.
+    /// The track for what neither a task nor a CPU did.
     fn outside(&mut self) -> u64 {
         if !self.outside {
             self.outside = true;
@@ -309,8 +308,8 @@ impl<W: Write> PerfettoWriter<W> {
         OUTSIDE
     }
 
-    /// `id` goes from its state to another one: its open slice ends, for the reason `off`, and
-    /// a new one begins.
+    /// Moves `id` to another state: closes its open slice, with `off` as the reason, and begins a
+    /// new one.
     fn change(&mut self, id: TaskId, state: State, off: Option<Off>) {
         let task = self.known(id);
         if task.state == State::Unknown {
@@ -336,14 +335,14 @@ impl<W: Write> PerfettoWriter<W> {
         }
     }
 
-    /// `id` is gone if it is not running; one that runs leaves with a switch.
+    /// `id` is gone unless it is running; a running one leaves with a switch.
     fn end_ready(&mut self, id: TaskId) {
         if !matches!(self.known(id).state, State::Running(_)) {
             self.change(id, State::Unknown, None);
         }
     }
 
-    /// Begins a slice to which `arrow` leads, if it is not 0.
+    /// Begins a `ready` slice, the target of `arrow` unless that is 0.
     fn begin_ready(&mut self, track_uuid: u64, arrow: u64) {
         self.put(TrackEvent {
             track_uuid,
@@ -357,7 +356,7 @@ impl<W: Write> PerfettoWriter<W> {
         self.put(TrackEvent { r#type: Type::Instant, name_iid: name as u64, ..event });
     }
 
-    /// `id`, if it is known, becomes ready because of `by`, or else of an interrupt on `cpu`.
+    /// `id`, if known, becomes ready because of `by`, or else of an interrupt on `cpu`.
     fn ready(&mut self, id: TaskId, name: Name, by: Option<TaskId>, cpu: Option<CpuId>) {
         let task = self.known(id);
         if task.state == State::Unknown {
@@ -372,7 +371,7 @@ impl<W: Write> PerfettoWriter<W> {
         self.flows += 1;
         let flow_id = self.flows;
         self.instant(name, TrackEvent { track_uuid, flow_id, ..TrackEvent::default() });
-        // It may have blocked although the switch away from it is only told after this event.
+        // It may have blocked already: the switch away from it can be reported after this event.
         self.change(id, State::Blocked, Some(Off::Blocked));
         self.tasks[id.index()].state = State::Ready;
         self.begin_ready(task_track(task.serial), flow_id);
@@ -385,8 +384,7 @@ impl<W: Write> PerfettoWriter<W> {
         if self.tasks.len() <= id.index() {
             self.tasks.resize(id.index() + 1, Task::default());
         }
-        // The number may be free already although the switch away from the task that had it is
-        // only told after this event.
+        // The number may be reused before the switch away from its last holder is reported.
         self.change(id, State::Unknown, Some(Off::Exited));
         self.tasks[id.index()] = Task { serial, state: State::Blocked };
         self.ready(id, Name::New, by, None);
@@ -405,7 +403,7 @@ impl<W: Write> PerfettoWriter<W> {
             self.end_slice(track, None);
         }
         if let Some((prev, why)) = prev
-            // It may have been woken, or even run elsewhere, since it left the CPU.
+            // It may have been woken, or have run elsewhere, since it left the CPU.
             && self.known(prev).state == here
         {
             let state = match why {

@@ -1,4 +1,4 @@
-//! What the ftrace writer writes, as a strict reader of its own sees it.
+//! The ftrace writer's output, checked by a strict reader that shares no code with it.
 
 mod stream;
 
@@ -190,10 +190,10 @@ fn a_name_cannot_break_a_line() {
     assert_eq!(text.lines().count(), 6);
 }
 
-/// What the lines say. Panics at whatever cannot have happened.
+/// Interprets the lines. Panics at anything that cannot have happened.
 #[derive(Default)]
 struct Reader {
-    /// Per CPU, the pid that runs, if it is not 0.
+    /// Per CPU, the pid that is running, if it is not 0.
     cpus: BTreeMap<u16, u64>,
     tasks: BTreeMap<u64, Task>,
     forked: BTreeSet<u64>,
@@ -201,7 +201,7 @@ struct Reader {
     stays: Vec<Stay>,
     arrows: Vec<Arrow>,
     names: BTreeMap<u64, String>,
-    /// A `sched_waking` whose `sched_wakeup` comes next.
+    /// A `sched_waking` whose `sched_wakeup` has to come next.
     waking: Option<String>,
     last: Time,
 }
@@ -321,7 +321,7 @@ impl Reader {
         self.cpus.insert(cpu, pid);
     }
 
-    /// All stays, with what goes on until the end.
+    /// All stays, including those that last until the end.
     fn finish(&mut self, end: Time) -> Vec<Stay> {
         assert_eq!(self.cpus, BTreeMap::new(), "CPUs that do not end idle");
         let mut stays = self.stays.clone();
@@ -346,7 +346,7 @@ proptest! {
         let stays = machine.finish();
         let mut reader = Reader::read(&written(cpus, &machine.items, machine.now));
         prop_assert_eq!(reader.finish(machine.now), stays);
-        // ftrace has no place but a CPU for what comes from outside.
+        // ftrace has only CPUs as the place for what comes from outside.
         prop_assert_eq!(reader.arrows.len(), machine.arrows.len());
         for (read, made) in reader.arrows.iter().zip(&machine.arrows) {
             let from = match (made.from, read.from) {

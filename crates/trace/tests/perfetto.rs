@@ -1,4 +1,4 @@
-//! What the Perfetto writer writes, as another decoder reads it.
+//! The Perfetto writer's output, checked by an independent decoder.
 
 mod pftrace;
 mod stream;
@@ -154,7 +154,7 @@ fn tracks_are_grouped_and_kept_apart() {
     };
     assert_eq!(children(cpus), ["busy CPUs", "CPU 0", "CPU 1", "outside"]);
     assert_eq!(children(tasks), ["cc", "cc", "task 2"]);
-    // The viewer would draw tracks of one name as one.
+    // The viewer would merge tracks with the same name.
     let of_tasks = |track: &&pftrace::Track| track.parent == Some(tasks);
     assert!(trace.tracks.values().filter(of_tasks).all(|track| track.merge == 2));
     let first = trace.tracks.values().find(of_tasks).unwrap();
@@ -194,7 +194,7 @@ fn a_task_may_be_told_to_leave_after_it_was_woken_or_replaced() {
             at(5, Kind::Wake { task: A, by: None, cpu: Some(CPU1) }),
             at(5, switch(CPU1, None, Some(A))),
             at(5, switch(CPU0, Some((A, Off::Blocked)), None)),
-            // It ends at 8; its number is used again before CPU 1 picks again.
+            // It ends at 8; its number is reused before CPU 1 picks again.
             task(A, 1, Some("b")),
             at(8, Kind::Attach { task: A, by: None }),
             at(8, switch(CPU1, Some((A, Off::Exited)), Some(A))),
@@ -240,8 +240,8 @@ fn tasks_that_nobody_named_do_no_harm() {
     assert_eq!(on(&slices, trace.track("a")), [("ready", 6, 6, false), ("running", 6, 7, false)]);
 }
 
-/// The stays and arrows that a trace shows, from the tracks of tasks; what the CPUs' tracks say
-/// must agree.
+/// The stays and arrows that a trace shows, taken from the tracks of tasks; the CPUs' tracks must
+/// agree.
 fn shown(trace: &Trace) -> (Vec<Stay>, Vec<Arrow>) {
     let (cpus, tasks) = (trace.track("CPUs"), trace.track("Tasks"));
     let serial = |track: u64| {

@@ -1,4 +1,4 @@
-//! How virtual machines are shown, in Perfetto traces and as characters.
+//! How virtual machines are shown, in Perfetto traces and in text.
 
 mod pftrace;
 
@@ -11,7 +11,7 @@ use pftrace::Trace;
 use proptest::prelude::*;
 use std::fmt::Write;
 
-/// What a sink is told; a number before it is that of a virtual machine.
+/// What a sink is told; a leading number is that of a virtual machine.
 #[derive(Clone, Debug)]
 enum Item {
     Vm(usize, &'static str, Vec<TaskId>),
@@ -45,7 +45,7 @@ fn perfetto(items: &[Item], end: u64) -> Trace {
     Trace::read(&writer.finish(Time(end)).unwrap())
 }
 
-/// A picture with a column for each nanosecond.
+/// A picture with one column per nanosecond.
 fn gantt(items: &[Item], cpus: usize, end: u64) -> String {
     let mut gantt = Gantt::new(cpus, Time::ZERO, Time(end), end as usize, 20);
     tell(items, &mut gantt);
@@ -66,8 +66,8 @@ fn wake(task: u32) -> Kind {
     Kind::Wake { task: TaskId(task), by: None, cpu: None }
 }
 
-/// `web`, with two tasks and a CPU, and `db`, with one task and two CPUs, share CPU 0; a task
-/// outside of both has CPU 1 for a while.
+/// `web`, with two tasks and one CPU, and `db`, with one task and two CPUs, share CPU 0; a task
+/// outside both has CPU 1 for a while.
 fn two_machines() -> Vec<Item> {
     use Item::{End, Guest, GuestTask, Host, Task, Vm};
     vec![
@@ -89,7 +89,7 @@ fn two_machines() -> Vec<Item> {
         Task(TaskId(3), 3, "hog".into()),
         Host(6, attach(3)),
         Host(6, switch(1, None, Some(3))),
-        // It halts; then web goes on, on the other CPU after a moment.
+        // It halts; a moment later web continues, on the other CPU.
         Guest(1, 8, switch(0, Some((0, Off::Blocked)), None)),
         Host(8, switch(0, Some((1, Off::Blocked)), Some(0))),
         GuestTask(0, TaskId(1), 1, Some("php")),
@@ -155,7 +155,7 @@ Virtual machines
     assert_eq!(text, expected);
 }
 
-/// Writes a track, its slices, and the tracks below it in their order.
+/// Writes a track, its slices, and then the tracks below it, in order.
 fn show(trace: &Trace, slices: &[pftrace::Slice], uuid: u64, indent: &str, text: &mut String) {
     writeln!(text, "{indent}{}", trace.tracks[&uuid].name).unwrap();
     for slice in slices.iter().filter(|slice| slice.begin.track == uuid) {
@@ -239,11 +239,11 @@ fn machines_and_tasks_that_nobody_named_do_no_harm() {
     gantt(&items, 1, 5);
 }
 
-/// Two for each of two machines.
+/// Two machines with two each.
 const VCPUS: usize = 4;
 
-/// A change, some time after the one before: of what the host does with a virtual CPU (0: blocks,
-/// 1: waits, 2: runs), or of what the guest runs there (a task or none).
+/// A change, some time after the one before: in what the host does with a virtual CPU (0: blocks,
+/// 1: waits, 2: runs), or in what the guest runs there (a task or none).
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Host(usize, u8),
@@ -258,7 +258,7 @@ fn change() -> impl Strategy<Value = (u64, Change)> {
 }
 
 /// The events of these changes, and what each virtual CPU does in each nanosecond: a task's number,
-/// `-` or a space. Each has a CPU of the host for itself.
+/// `-` or a space. Each virtual CPU has a CPU of the host to itself.
 fn play(changes: &[(u64, Change)]) -> (Vec<Item>, [String; VCPUS], u64) {
     let tasks = |vm: u32| vec![TaskId(2 * vm), TaskId(2 * vm + 1)];
     let mut items = vec![Item::Vm(0, "a", tasks(0)), Item::Vm(1, "b", tasks(1))];

@@ -1,44 +1,44 @@
-//! What can be typed after `anysched bench`.
+//! Command-line arguments of `anysched bench`.
 
 use anysched_core::Span;
 use clap::{Subcommand, ValueEnum};
 
 #[derive(Subcommand, Debug)]
 pub enum BenchCommand {
-    /// Interbench: is a task of a desktop on time beside background load?
+    /// Interbench: does an interactive task stay on time under background load?
     Interbench(InterbenchArgs),
-    /// cyclictest: how late do threads wake up that sleep until fixed times?
+    /// cyclictest: how late do threads wake up from timed sleeps?
     Cyclictest(CyclictestArgs),
-    /// schbench: how long do workers wait that are woken in batches?
+    /// schbench: how long do workers woken in batches wait?
     Schbench(SchbenchArgs),
-    /// hackbench: how long do many tasks take to send each other messages?
+    /// hackbench: how long do many tasks take to exchange messages?
     Hackbench(HackbenchArgs),
 }
 
-/// What all of them take.
+/// Arguments common to all benchmarks.
 #[derive(clap::Args, Debug)]
 pub struct BenchArgs {
     /// The policies, one report each
     #[arg(long, value_delimiter = ',', value_name = "NAME,…", default_value = "cfs,eevdf,rr")]
     pub policy: Vec<String>,
-    /// The machine
+    /// The machine, as `topology` in an experiment
     #[arg(long, value_name = "SPEC", default_value = "4 cores x 2 threads")]
     pub topology: String,
-    /// Change a value: `machine.context_switch=0ns`, `workload.0.nice=5`, or a parameter of the
-    /// policies, `quantum=10ms`
+    /// Set a value: `machine.context_switch=0ns`, `workload.0.nice=5`, or a policy parameter,
+    /// `quantum=10ms`
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = BenchFormat::Text)]
     pub format: BenchFormat,
-    /// Runs made at the same time [default: as many as the machine runs threads]
+    /// Number of runs in parallel [default: one per hardware thread]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BenchFormat {
-    /// The report of the tool
+    /// The tool's own report
     Text,
     /// For programs: times in ns
     Json,
@@ -48,7 +48,7 @@ pub enum BenchFormat {
 pub struct InterbenchArgs {
     #[command(flatten)]
     pub bench: BenchArgs,
-    /// What is benchmarked: audio, video, x, gaming, custom
+    /// What to benchmark: audio, video, x, gaming, custom
     #[arg(
         long,
         value_delimiter = ',',
@@ -57,7 +57,7 @@ pub struct InterbenchArgs {
         value_parser = ["audio", "video", "x", "gaming", "custom"]
     )]
     pub task: Vec<String>,
-    /// In the presence of what, one after another: none, burn, or what is benchmarked
+    /// Background loads, one after another: none, burn, or a task as for --task
     #[arg(
         long,
         value_delimiter = ',',
@@ -66,10 +66,10 @@ pub struct InterbenchArgs {
         value_parser = ["none", "audio", "video", "x", "gaming", "burn", "custom"]
     )]
     pub against: Vec<String>,
-    /// How many tasks burn
+    /// Number of tasks that burn
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub burn: u32,
-    /// How long each is measured
+    /// How long to measure each
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "30s")]
     pub duration: Span,
 }
@@ -78,22 +78,22 @@ pub struct InterbenchArgs {
 pub struct CyclictestArgs {
     #[command(flatten)]
     pub bench: BenchArgs,
-    /// How many threads there are
+    /// Number of threads
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub threads: u32,
-    /// The interval of the first thread
+    /// Interval of the first thread
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "1000us")]
     pub interval: Span,
-    /// How much longer that of the next thread is
+    /// Difference between the intervals of successive threads
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "500us")]
     pub distance: Span,
-    /// How long threads go on
+    /// How long the threads run
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "10s")]
     pub duration: Span,
-    /// How many tasks burn beside it
+    /// Number of tasks that burn in the background
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub burn: u32,
-    /// Times in ns, as with the tool's -N
+    /// Print times in ns, like the tool's -N
     #[arg(long)]
     pub nsecs: bool,
 }
@@ -102,16 +102,16 @@ pub struct CyclictestArgs {
 pub struct SchbenchArgs {
     #[command(flatten)]
     pub bench: BenchArgs,
-    /// How many message threads there are
+    /// Number of message threads
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub message_threads: u32,
-    /// Workers of each message thread [default: CPUs by message threads]
+    /// Workers per message thread [default: CPUs divided by message threads]
     #[arg(long, value_name = "N")]
     pub threads: Option<u32>,
-    /// CPU time of a request
+    /// CPU time per request
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "17ms")]
     pub work: Span,
-    /// How long requests are begun
+    /// How long new requests are started
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "30s")]
     pub duration: Span,
 }
@@ -120,13 +120,13 @@ pub struct SchbenchArgs {
 pub struct HackbenchArgs {
     #[command(flatten)]
     pub bench: BenchArgs,
-    /// How many groups there are
+    /// Number of groups
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub groups: u32,
-    /// How many senders, and how many receivers, each group has
+    /// Number of senders, and of receivers, per group
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub fds: u32,
-    /// How many messages each sender sends to each receiver
+    /// Number of messages from each sender to each receiver
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub loops: u32,
 }

@@ -39,7 +39,7 @@ fn text(args: &CyclictestArgs, shown: &Shown) -> String {
     lines.map(|(number, thread)| line(args, number, thread)).collect()
 }
 
-/// Threads have the numbers of tasks that the simulator gives them, from 0, and no priority.
+/// Threads are numbered as tasks in the simulator, from 0, and have no priority.
 fn line(args: &CyclictestArgs, number: usize, thread: &ThreadLatency) -> String {
     let (unit, width) = if args.nsecs { (1, 8) } else { (1000, 5) };
     let [min, act, avg, max] =

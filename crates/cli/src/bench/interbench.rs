@@ -1,4 +1,4 @@
-//! The report of Interbench 0.31 (`main`, `show_latencies`), and right of it what it should say.
+//! The report of Interbench 0.31 (`main`, `show_latencies`), with corrected values to its right.
 
 use super::args::InterbenchArgs;
 use super::text::{expand_tabs, three_digits};
@@ -22,7 +22,7 @@ pub fn bench(args: &InterbenchArgs) -> Result<(), Failure> {
     })
 }
 
-/// What is benchmarked in the presence of what: nothing of itself.
+/// What to benchmark in the presence of what: nothing against itself.
 fn pairs(args: &InterbenchArgs) -> Vec<(&str, &str)> {
     let pairs_of = |task: &String| {
         let others = args.against.iter().filter(move |against| *against != task);
@@ -40,7 +40,7 @@ fn load(args: &InterbenchArgs, task: &str, against: &str) -> String {
     )
 }
 
-/// As the tool calls it.
+/// The tool's name for it.
 fn label(name: &str) -> String {
     let mut chars = name.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())

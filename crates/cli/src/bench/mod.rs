@@ -1,4 +1,4 @@
-//! `anysched bench`: benchmarks that exist as tools for Linux, simulated, with their reports.
+//! `anysched bench`: simulates benchmarks that exist as tools for Linux and prints their reports.
 
 pub mod args;
 mod cyclictest;
@@ -27,7 +27,7 @@ pub fn bench(command: &BenchCommand) -> Result<(), Failure> {
     }
 }
 
-/// What a policy has shown in each of the loads.
+/// A policy's results in each of the loads.
 struct Shown {
     policy: String,
     loads: Vec<Metrics>,
@@ -53,8 +53,8 @@ fn measure(tool: &str, args: &BenchArgs, loads: &[String]) -> Result<Vec<Shown>,
     Ok(policies.iter().enumerate().map(shown).collect())
 }
 
-/// The experiment: costs as those of the first example, `experiments/quickstart.toml`, and of a
-/// core that does 1.2 times as much for two threads.
+/// The experiment. Costs are those of the first example, `experiments/quickstart.toml`, on cores
+/// that do 1.2 times as much with two threads.
 fn experiment(tool: &str, args: &BenchArgs, loads: &[String]) -> String {
     let topology = Value::from(args.topology.as_str());
     let mut text = format!(

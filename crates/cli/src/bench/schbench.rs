@@ -1,4 +1,4 @@
-//! The report of schbench (`show_latencies`, `main`), without the delays that the kernel counts.
+//! The report of schbench (`show_latencies`, `main`), without the delays counted by the kernel.
 
 use super::args::SchbenchArgs;
 use super::text::expand_tabs;
@@ -38,8 +38,8 @@ fn text(runtime: Span, metrics: &Metrics) -> String {
     .concat()
 }
 
-/// The percentiles of a distribution, each with how many samples there are up to it from the one
-/// before; before the first is the percentile `from`.
+/// Some percentiles of a distribution, each with the number of samples between it and the one
+/// before; the first is counted from the percentile `from`.
 fn part(
     head: &str,
     summary: &Summary,
@@ -58,7 +58,7 @@ fn part(
         text.push_str(&expand_tabs(&format!("\t{star} {percent:.1}th: {shown:<10}")));
         text.push_str(&format!(" ({samples} samples)\n"));
     }
-    // In the tool, a smallest sample of 0 is taken for none, and the next one replaces it.
+    // The tool takes a smallest sample of 0 for none, and the next sample replaces it.
     let (count, zeros) = (summary.count() as f64, summary.count_up_to(0) as f64);
     let min = if zeros < count { at(100.0 * (zeros + 0.5) / count) } else { 0 };
     let max = summary.max().unwrap_or(0);

@@ -17,7 +17,7 @@ pub fn three_digits(value: f64, width: usize) -> String {
     format!("{text:>width$}")
 }
 
-/// Each tab as the spaces up to the next multiple of eight columns.
+/// Expands each tab to the next multiple of eight columns.
 pub fn expand_tabs(line: &str) -> String {
     let mut text = String::new();
     for part in line.split_inclusive('\t') {

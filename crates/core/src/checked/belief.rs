@@ -1,4 +1,4 @@
-//! The contract's diagram: the state of every task and CPU as it follows from the calls alone.
+//! The contract's diagram: the state of every task and CPU, derived from the calls alone.
 
 use alloc::vec::Vec;
 
@@ -11,8 +11,8 @@ use crate::queue::{Links, List};
 use crate::time::{Span, Time};
 use crate::{Enqueue, Off, Pick};
 
-/// How far a task's number may be above the number of tasks there have been. Bounds what a wrong
-/// number can allocate.
+/// How far a task's number may exceed the number of tasks so far. Limits what a wrong number can
+/// allocate.
 const SPREAD: u64 = 1 << 16;
 
 /// See the [module documentation](self).
@@ -27,33 +27,33 @@ pub(crate) struct Belief {
     pub idle: CpuMask,
     /// CPUs in use that run nothing and will pick: kicked, or between `put_prev` and `pick_next`.
     pub choosing: CpuMask,
-    /// Ready tasks, the longest waiting first.
+    /// Ready tasks, longest-waiting first.
     ready: List,
     links: Links,
-    /// How many times a task was attached.
+    /// How many tasks have been attached.
     attached: u64,
-    /// Per CPU, the task that it is to serve; used within [`Belief::unserved`].
+    /// Per CPU, the task assigned to it; used within [`Belief::unserved`].
     serves: Vec<Option<TaskId>>,
 }
 
-/// What the calls say about a task.
+/// What is known of a task from the calls.
 #[derive(Clone, Debug)]
 struct Task {
     state: TaskState,
     affinity: CpuSet,
     /// When it became ready.
     since: Time,
-    /// While it was ready, this CPU, allowed for it, went idle.
+    /// A CPU that went idle while this task was ready and allowed on it.
     passed: Option<CpuId>,
     /// Its wait has been reported.
     reported: bool,
 }
 
-/// What the calls say about a CPU.
+/// What is known of a CPU from the calls.
 #[derive(Clone, Debug)]
 struct Cpu {
     runs: Option<TaskId>,
-    /// Since when it is to pick: it was kicked or its task put back.
+    /// Since when it has been due to pick: when it was kicked or its task put back.
     asked: Option<Time>,
     /// When its task was picked or last charged.
     charged: Time,
@@ -61,7 +61,7 @@ struct Cpu {
     yielded: Option<TaskId>,
 }
 
-/// A wait that is longer than allowed.
+/// A wait longer than allowed.
 #[derive(Debug)]
 pub(super) enum Overdue {
     Host(HostFault),
@@ -109,12 +109,12 @@ impl Belief {
         &self.tasks[task].affinity
     }
 
-    /// The task that yielded on `cpu` just before, if one did.
+    /// The task that has just yielded on `cpu`, if any.
     pub fn yielded(&self, cpu: CpuId) -> Option<TaskId> {
         self.cpus[cpu.index()].yielded
     }
 
-    /// Ready tasks, the longest waiting first.
+    /// Ready tasks, longest-waiting first.
     pub fn ready(&self) -> impl Iterator<Item = TaskId> + '_ {
         self.links.iter(&self.ready)
     }
@@ -214,7 +214,7 @@ impl Belief {
         if ran <= passed { Ok(()) } else { Err(HostFault::RanTooLong { cpu, task, ran, passed }) }
     }
 
-    /// Follows a call that [`Belief::check`] allows. A pick is followed by [`Belief::run`] or
+    /// Applies a call that [`Belief::check`] allows. After a pick, call [`Belief::run`] or
     /// [`Belief::rest`].
     pub fn apply(&mut self, now: Time, call: &Call<'_>) {
         self.now = now;
@@ -288,7 +288,7 @@ impl Belief {
         }
     }
 
-    /// `cpu`, which the machine has, was kicked.
+    /// `cpu`, which exists in the machine, was kicked.
     pub fn kick(&mut self, cpu: CpuId) {
         let on = &mut self.cpus[cpu.index()];
         if self.online.contains(cpu) {
@@ -300,7 +300,7 @@ impl Belief {
         }
     }
 
-    /// The CPU that runs `task`, if it may not do so any more and is not about to pick.
+    /// The CPU that runs `task`, if it may no longer do so and is not about to pick.
     pub fn runs_forbidden(&self, task: TaskId) -> Option<CpuId> {
         let TaskState::Running(cpu) = self.state(task) else { return None };
         let asked = self.cpus[cpu.index()].asked.is_some();
@@ -308,7 +308,7 @@ impl Belief {
         (!fine).then_some(cpu)
     }
 
-    /// What is wrong with picking `task` for `cpu`, if anything is.
+    /// What is wrong with picking `task` for `cpu`, if anything.
     pub fn check_pick(&self, cpu: CpuId, pick: Pick) -> Result<(), PolicyFault> {
         let task = pick.task;
         match self.state(task) {
@@ -360,7 +360,7 @@ impl Belief {
         }
     }
 
-    /// The longest waiting task that may run on `cpu`.
+    /// The longest-waiting task that may run on `cpu`.
     pub fn first_ready_for(&self, cpu: CpuId) -> Option<TaskId> {
         self.ready().find(|&task| self.affinity(task).contains(cpu))
     }
@@ -370,8 +370,8 @@ impl Belief {
         self.idle.contains(cpu) && self.affinity(task).contains(cpu)
     }
 
-    /// A ready task that an idle CPU could run, with that CPU, if not all of these tasks can have
-    /// a CPU each that is about to pick. (A maximum matching, by augmenting paths.)
+    /// A ready task that an idle CPU could run, and that CPU, unless all such tasks can each be
+    /// matched with a CPU that is about to pick. (A maximum matching, by augmenting paths.)
     pub fn unserved(&mut self) -> Option<(TaskId, CpuId)> {
         if self.idle.is_empty() || self.ready.is_empty() {
             return None;
@@ -388,8 +388,8 @@ impl Belief {
         unserved
     }
 
-    /// Finds `task` a CPU that is about to pick and has not been tried, moving tasks that have one
-    /// already to others if need be.
+    /// Finds `task` an untried CPU that is about to pick; if necessary, reassigns tasks that
+    /// already have one.
     fn find_server(
         &self,
         task: TaskId,
@@ -414,8 +414,8 @@ impl Belief {
         false
     }
 
-    /// Passes every wait that is longer than `most` to `report`, once each, and returns when the
-    /// next one will be.
+    /// Calls `report` once for every wait longer than `most`, and returns when the next one will
+    /// be.
     pub(super) fn overdue(&mut self, most: Span, mut report: impl FnMut(Overdue)) -> Time {
         let mut at = self.links.iter(&self.ready);
         let mut late = alloc::vec::Vec::new();

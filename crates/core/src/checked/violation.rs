@@ -5,12 +5,12 @@ use core::fmt;
 use crate::ids::{CpuId, TaskId};
 use crate::time::{Span, Time};
 
-/// A breach of the contract. `Display` tells it in one sentence.
+/// A breach of the contract. `Display` describes it in one sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The number of the call in which it was noticed, from 1.
     pub call: u64,
-    /// The time of that call, or the time before if the call's went back.
+    /// The time of that call; if it went back in time, the time before.
     pub now: Time,
     /// Who broke which rule.
     pub fault: Fault,
@@ -21,7 +21,7 @@ pub struct Violation {
 pub enum Fault {
     /// The host made a call that it must not make.
     Host(HostFault),
-    /// The policy gave an answer that it must not give, or withheld one.
+    /// The policy gave an answer that it must not give, or failed to give one that it must.
     Policy(PolicyFault),
 }
 
@@ -46,19 +46,19 @@ pub enum HostFault {
     TimeWentBack { to: Time },
     /// The machine has no such CPU.
     NoSuchCpu { cpu: CpuId, cpus: usize },
-    /// A new task's number is far above the number of tasks there have been; policies index
-    /// arrays by it.
+    /// A new task's number is far above the number of tasks so far; policies use it as an array
+    /// index.
     NotDense { task: TaskId, attached: u64 },
-    /// The call needs the task in another state.
+    /// The call requires the task to be in another state.
     WrongState { call: &'static str, task: TaskId, state: TaskState, needed: TaskState },
     /// `pick_next` for a CPU whose task was not put back.
     StillRuns { cpu: CpuId, task: TaskId },
     /// `ran` is longer than the time since the task was picked or last charged.
     RanTooLong { cpu: CpuId, task: TaskId, ran: Span, passed: Span },
-    /// No CPU in use is left that the task may run on.
+    /// No CPU in use remains that the task may run on.
     NoCpuLeft { task: TaskId },
-    /// A ready task waits too long and this CPU, kicked or left without a task back then, has not
-    /// picked since.
+    /// A ready task has waited too long, and this CPU, which was kicked or left without a task, has
+    /// not picked since.
     KickLost { cpu: CpuId, asked: Time, task: TaskId },
 }
 
@@ -66,7 +66,7 @@ pub enum HostFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the variant's text names its fields")]
 pub enum PolicyFault {
-    /// It picked a task for `cpu` that runs on `on` already.
+    /// It picked a task for `cpu` that is already running on `on`.
     DoubleRun { task: TaskId, cpu: CpuId, on: CpuId },
     /// It picked a task that is blocked or detached.
     NotReady { task: TaskId, cpu: CpuId, state: TaskState },
@@ -74,24 +74,24 @@ pub enum PolicyFault {
     NotAllowed { task: TaskId, cpu: CpuId },
     /// It picked a task for a CPU that is out of use.
     Offline { task: TaskId, cpu: CpuId },
-    /// It picked a task for no time at all.
+    /// It picked a task with a slice of zero.
     ZeroSlice { task: TaskId, cpu: CpuId },
-    /// It left a CPU idle that could run a ready task.
+    /// It left a CPU idle that could have run a ready task.
     IdleBesideReady { cpu: CpuId, task: TaskId, since: Time },
-    /// It kicked no CPU for a ready task, which `idle` could run, and those that are about to pick
-    /// cannot run it or are needed for others.
+    /// It kicked no CPU for a ready task that `idle` could run, and the CPUs about to pick cannot
+    /// run it or are needed for others.
     NoKick { task: TaskId, idle: CpuId },
-    /// It did not kick `cpu`, whose task may not run there any more.
+    /// It did not kick `cpu`, whose task is no longer allowed there.
     NotMoved { task: TaskId, cpu: CpuId },
-    /// A task is ready for longer than allowed although `idle` had nothing else to run.
+    /// A task has been ready for longer than allowed although `idle` had nothing else to run.
     Lost { task: TaskId, since: Time, idle: CpuId },
-    /// A task is ready for longer than allowed while its CPUs run others.
+    /// A task has been ready for longer than allowed while its CPUs ran others.
     Starved { task: TaskId, since: Time },
-    /// It picked the task that has just yielded before `other`, which waited already.
+    /// It picked the task that had just yielded ahead of `other`, which was already waiting.
     YielderFirst { task: TaskId, cpu: CpuId, other: TaskId },
     /// It kicked a CPU that the machine does not have.
     KickedNoSuchCpu { cpu: CpuId, cpus: usize },
-    /// Its timer is due again at once, however often it runs: hosts would never get on.
+    /// Its timer is due again at once however often it runs: hosts would make no progress.
     TimerStuck { due: Time, runs: u32 },
 }
 

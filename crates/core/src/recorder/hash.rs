@@ -1,17 +1,16 @@
-//! One number for a whole sequence of picks.
+//! A single number for a sequence of picks.
 
 use crate::Pick;
 use crate::ids::CpuId;
 use crate::time::Time;
 
-/// FNV-1a (64 bit) over the picks in the order in which they are made. For each, 22 bytes, all
-/// little-endian: time (8), CPU (2), task (4), slice (8). Equal sequences have equal hashes on
-/// every machine.
+/// FNV-1a (64 bit) over the picks in order. Each contributes 22 bytes, all little-endian: time (8),
+/// CPU (2), task (4), slice (8). Equal sequences have equal hashes on every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PickHash(u64);
 
 impl Default for PickHash {
-    /// The hash of no pick.
+    /// The hash of no picks.
     fn default() -> PickHash {
         PickHash(0xcbf2_9ce4_8422_2325)
     }

@@ -1,6 +1,6 @@
-//! Reads the format that the [module documentation](super) defines. Nothing in a log is trusted:
-//! counts reserve no memory, and what is allocated is bounded by the length of the log (and by
-//! some megabytes for the groups of a machine).
+//! Reads the format defined in the [module documentation](super). Nothing in a log is trusted:
+//! counts do not reserve memory, and allocations are bounded by the length of the log (plus a few
+//! megabytes for the groups of a machine).
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use crate::params::{DomainParams, TaskParams};
 use crate::time::{Span, Time};
 use crate::{Arrival, Enqueue, Off, Pick};
 
-/// What a log says before its first call.
+/// The header of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header<'a> {
     /// The name by which the policy was built.
@@ -25,7 +25,7 @@ pub struct Header<'a> {
     pub machine: Machine,
 }
 
-/// A recorded call. `Display` tells it in words.
+/// A recorded call. `Display` describes it in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Its number in the log, from 1.
@@ -36,7 +36,7 @@ pub struct Record {
     pub now: Time,
     /// The call.
     pub call: Call<'static>,
-    /// The answer; `None` for a last call that never returned, or not before the log ended.
+    /// The answer; `None` if the log ends before it, or if the last call never returned.
     pub answer: Option<Answer>,
 }
 
@@ -51,10 +51,10 @@ pub struct Answer {
     pub next_timer: Option<Time>,
 }
 
-/// Why a log cannot be read on.
+/// Why a log cannot be read any further.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogError {
-    /// Where the trouble begins, in bytes from the start of the log.
+    /// Where the problem starts, in bytes from the start of the log.
     pub offset: usize,
     /// What it is.
     pub problem: Problem,
@@ -63,26 +63,26 @@ pub struct LogError {
 /// What is wrong with a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// It does not begin as a log does.
+    /// It does not begin like a log.
     NotALog,
-    /// It is of another version.
+    /// It has an unsupported version.
     Version(u8),
-    /// It ends in the middle.
+    /// It ends prematurely.
     Truncated,
     /// An integer is 2^64 or more.
     TooLong,
-    /// A value that is not possible.
+    /// A value out of range.
     Value {
         /// Of what.
         what: &'static str,
         /// The value.
         value: u64,
-        /// The least that is possible.
+        /// The smallest valid value.
         least: u64,
-        /// The most that is possible.
+        /// The largest valid value.
         most: u64,
     },
-    /// A byte of flags or a choice with bits that mean nothing.
+    /// A byte of flags or a choice with undefined bits.
     Bits {
         /// Of what.
         what: &'static str,
@@ -93,7 +93,7 @@ pub enum Problem {
     NotText,
     /// Kicked CPUs that are not in ascending order.
     KicksOrder,
-    /// A machine that cannot be.
+    /// An invalid machine.
     Machine(TopologyError),
 }
 
@@ -120,7 +120,7 @@ impl fmt::Display for LogError {
 
 impl core::error::Error for LogError {}
 
-/// Iterates over the records of a log. After an error it ends.
+/// Iterates over the records of a log. Ends after an error.
 #[derive(Clone, Debug)]
 pub struct LogReader<'a> {
     header: Header<'a>,
@@ -134,7 +134,7 @@ pub struct LogReader<'a> {
 impl<'a> LogReader<'a> {
     /// Reads the header of `log`.
     ///
-    /// Errors: it is not a log, of another version, or malformed.
+    /// Errors: it is not a log, has an unsupported version, or is malformed.
     pub fn new(log: &'a [u8]) -> Result<LogReader<'a>, LogError> {
         let mut rest = Decoder { log, at: 0 };
         let header = rest.header()?;
@@ -184,7 +184,7 @@ impl Iterator for LogReader<'_> {
 
 impl core::iter::FusedIterator for LogReader<'_> {}
 
-/// A place in a log.
+/// A position in a log.
 #[derive(Clone, Debug)]
 struct Decoder<'a> {
     log: &'a [u8],
@@ -231,7 +231,7 @@ impl<'a> Decoder<'a> {
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// A varint of `least ..= most`.
+    /// A varint in `least ..= most`.
     fn within(&mut self, what: &'static str, least: u64, most: u64) -> Read<u64> {
         let start = self.at;
         match self.varint()? {
@@ -301,12 +301,12 @@ impl<'a> Decoder<'a> {
         self.varint().map(Span)
     }
 
-    /// A time that is written as its distance from `now`.
+    /// A time written as its distance from `now`.
     fn time(&mut self, now: Time) -> Read<Time> {
         Ok(Time(now.0.wrapping_add(self.signed()? as u64)))
     }
 
-    /// The call numbered `kind`; `None` if there is none of this number.
+    /// The call numbered `kind`; `None` if there is no such call.
     fn call(&mut self, now: Time, kind: u8) -> Read<Option<Call<'static>>> {
         Ok(Some(match kind {
             0 => Call::Attach { task: self.task()?, params: Cow::Owned(self.params()?) },

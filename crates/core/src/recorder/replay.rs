@@ -10,7 +10,7 @@ use crate::checked::{Belief, Fault, Violation};
 use crate::ids::CpuMask;
 use crate::{Cx, Scheduler};
 
-/// What was replayed.
+/// The outcome of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replay {
     /// Calls made.
@@ -19,25 +19,24 @@ pub struct Replay {
     pub picks: u64,
     /// The [`PickHash`] of the picks.
     pub hash: u64,
-    /// The last of the calls has no answer in the log: the log was cut off, or the policy
-    /// panicked in that call (and did not now).
+    /// The last call has no answer in the log: the log was cut off, or the policy panicked in that
+    /// call (and did not in the replay).
     pub unanswered: bool,
 }
 
 /// Why a replay stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplayError {
-    /// The log cannot be read on.
+    /// The log cannot be read any further.
     Log(LogError),
     /// The recorded run breaks the contract: the host made a call that it must not make, or the
-    /// policy gave, both times, an answer that it must not give. The call is the number in the
-    /// log.
+    /// policy gave, both times, an answer that it must not give. The call is its number in the log.
     Contract(Violation),
-    /// The policy answers differently.
+    /// The policy's answer differs.
     Difference(Box<Difference>),
 }
 
-/// A call that the policy answers differently than the log says.
+/// A call that the policy answers differently from the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The call, with the expected answer.
@@ -66,11 +65,11 @@ impl fmt::Display for Difference {
 impl core::error::Error for ReplayError {}
 impl core::error::Error for Difference {}
 
-/// Feeds the calls of `log` to `policy`, which was built as the log's header says and has had no
-/// call yet, and compares every answer: picks, kicks and `next_timer`. Makes no call that breaks
-/// the contract, so a malformed log does not panic a policy that keeps to it.
+/// Feeds the calls of `log` to `policy`, which was built according to the log's header and has not
+/// been called yet, and compares every answer: picks, kicks and `next_timer`. Makes no call that
+/// breaks the contract, so a malformed log cannot make a policy that keeps to it panic.
 ///
-/// Errors: the first answer that differs, or that the log is malformed or breaks the contract.
+/// Errors: the first answer that differs, or the log is malformed or breaks the contract.
 pub fn replay(log: &[u8], policy: &mut dyn Scheduler) -> Result<Replay, ReplayError> {
     let records = LogReader::new(log).map_err(ReplayError::Log)?;
     let mut belief = Belief::new(&records.header().machine);

@@ -1,4 +1,4 @@
-//! Writes the format that the [module documentation](super) defines.
+//! Writes the format defined in the [module documentation](super).
 
 use super::LogSink;
 use crate::call::Call;
@@ -11,7 +11,7 @@ use crate::{Arrival, Enqueue, Off, Pick};
 pub(super) const MAGIC: &[u8; 8] = b"anysched";
 pub(super) const VERSION: u8 = 1;
 
-/// Set in the head of a record if time has passed since the one before.
+/// Set in the head of a record if time has passed since the previous one.
 pub(super) const PASSED: u8 = 0x10;
 
 /// Flags of an answer.
@@ -25,7 +25,7 @@ pub(super) const FROM: u8 = 0x08;
 pub(super) const BURST: u8 = 0x10;
 pub(super) const DEADLINE: u8 = 0x20;
 
-/// Most records fit, so they reach the sink in one piece before the call and one after it.
+/// Most records fit, so they reach the sink in one piece before the call and another after it.
 const BUFFER: usize = 64;
 
 /// Collects small writes for a sink.
@@ -68,7 +68,7 @@ impl<'a, W: LogSink> Encoder<'a, W> {
         Encoder { sink, bytes: [0; BUFFER], len: 0 }
     }
 
-    /// Hands over what is left.
+    /// Passes on what is left.
     #[inline]
     pub fn finish(self) {
         self.sink.write(&self.bytes[..self.len]);
@@ -102,7 +102,7 @@ impl<'a, W: LogSink> Encoder<'a, W> {
         text.bytes().for_each(|byte| self.byte(byte));
     }
 
-    /// `time` as its distance from `now`.
+    /// Writes `time` as its distance from `now`.
     fn time(&mut self, now: Time, time: Time) {
         self.signed(time.0.wrapping_sub(now.0) as i64);
     }

@@ -1,4 +1,4 @@
-//! The side of the virtual machine: CPUs that are entered, wait or are halted, and interrupts.
+//! The virtual machine's side: CPUs that are entered, waiting or halted, and interrupts.
 
 use anysched_core::{CpuId, Off, Scheduler, Span, TaskId, Time};
 use anysched_trace::Sink;
@@ -12,9 +12,9 @@ use crate::engine::Sim;
 pub(crate) struct Guest {
     pub(super) vcpus: Vec<Vcpu>,
     entered: usize,
-    /// CPU 0 has been interrupted and has not been entered since.
+    /// CPU 0 has been interrupted and not entered since.
     raised: bool,
-    /// Channel, when it was sent, and when it came.
+    /// Channel, time sent, and time of arrival.
     pub(super) inbox: VecDeque<(Channel, Time, Time)>,
     pub(super) outbox: Vec<(Port, Time)>,
 }
@@ -30,14 +30,14 @@ pub(super) enum Mode {
 pub(super) struct Vcpu {
     mode: Mode,
     pub(super) since: Time,
-    /// It is to pick when it is entered.
+    /// It has to pick when it is next entered.
     kicked: bool,
-    /// Tasks whose sleep has ended on it, and when, to be woken when it is entered.
+    /// Tasks whose sleep has ended on it, and when; woken when it is next entered.
     awake: Vec<(TaskId, Time)>,
-    /// What it has still to spend on switching tasks.
+    /// What it still has to spend on switching tasks.
     delay: Span,
     next_tick: Time,
-    /// The time it has spent in each mode, by its number.
+    /// The time it has spent in each mode, indexed by mode.
     pub(super) spent: [Span; 3],
 }
 
@@ -83,8 +83,8 @@ impl Guest {
         self.entered == 0
     }
 
-    /// Whether the policy's timer is of use now: there is a CPU that would run it, or one has to
-    /// be woken because tasks are ready.
+    /// Whether the policy's timer is useful now: some CPU would run it, or one must be woken
+    /// because tasks are ready.
     pub(crate) fn takes_timer(&self, is_waited_for: bool) -> bool {
         self.entered > 0 || is_waited_for && !self.raised
     }
@@ -94,8 +94,8 @@ impl Guest {
         self.raised = true;
     }
 
-    /// When CPU 0 is to be interrupted for what comes from outside; `load`: when the load has
-    /// something.
+    /// When CPU 0 is to be interrupted for an arrival from outside; `load`: when the load's next
+    /// one is due.
     pub(crate) fn next_ready(&self, load: Time) -> Time {
         if self.raised && !self.is_entered(0) {
             return Time::NEVER;
@@ -111,7 +111,7 @@ impl Guest {
 }
 
 impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
-    /// Something becomes ready, if its CPU is entered to see to it.
+    /// Handles what is due next, if the CPU that has to handle it is entered.
     pub(crate) fn interrupt(&mut self) {
         let Some(guest) = &mut self.guest else { return };
         let sleeper = self.sleepers.next();
@@ -149,7 +149,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
-    /// Charges `cpu` for something while it is not entered: it pays when it is.
+    /// Charges `cpu` while it is not entered: it pays when it next is.
     pub(crate) fn charges_later(&mut self, cpu: CpuId, cost: Span) -> bool {
         match &mut self.guest {
             Some(guest) if !guest.is_entered(cpu.index()) => {
@@ -161,14 +161,14 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
-    /// What `cpu` has still to spend, and now will not; `None`: it is entered, or not virtual.
+    /// What `cpu` still had to spend, and now will not; `None`: it is entered, or not virtual.
     #[inline]
     pub(crate) fn postponed_delay(&mut self, cpu: usize) -> Option<Span> {
         let vcpu = &mut self.guest.as_mut()?.vcpus[cpu];
         (vcpu.mode != Mode::Entered).then(|| std::mem::take(&mut vcpu.delay))
     }
 
-    /// Whether there is something to do for `cpu`.
+    /// Whether `cpu` has anything to do.
     pub(super) fn wants(&self, cpu: usize) -> bool {
         let Some(guest) = &self.guest else { return false };
         let vcpu = &guest.vcpus[cpu];
@@ -179,7 +179,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             || self.kicks.contains(self.cpus[cpu].id)
     }
 
-    /// It is created: all its CPUs are halted.
+    /// The virtual machine is created, with all its CPUs halted.
     pub(super) fn begin(&mut self, now: Time) {
         self.now = now;
         for cpu in &mut self.cpus {
@@ -189,7 +189,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         guest.vcpus.iter_mut().for_each(|vcpu| vcpu.since = now);
     }
 
-    /// The host runs `cpu` from now on, at `speed` 1/1024.
+    /// The host starts to run `cpu`, at `speed` 1/1024.
     pub(super) fn enter(&mut self, cpu: usize, now: Time, speed: u64) {
         self.now = now;
         let Some(guest) = &mut self.guest else { return };
@@ -201,7 +201,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
         let state = &mut self.cpus[cpu];
         state.from = now + std::mem::take(&mut vcpu.delay);
-        // A tick that is overdue comes once.
+        // An overdue tick happens only once.
         state.next_tick = vcpu.next_tick.max(now);
         let idle = state.task.is_none();
         if idle {
@@ -216,13 +216,13 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             self.wake(task, None, at);
         }
         if let Some(guest) = &mut self.guest {
-            // For its memory.
+            // Put back to reuse its allocation.
             guest.vcpus[cpu].awake = awake;
             guest.vcpus[cpu].awake.clear();
         }
     }
 
-    /// The host runs `cpu` no longer: it has halted, or it waits.
+    /// The host stops running `cpu`: it has halted, or it waits.
     pub(super) fn leave(&mut self, cpu: usize, now: Time, halted: bool) {
         self.now = now;
         self.count(cpu);
@@ -246,7 +246,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
-    /// `cpu` runs at `speed` 1/1024 of what it is on a CPU of its own.
+    /// `cpu` runs at `speed` 1/1024 of its speed on a CPU of its own.
     pub(super) fn run_at(&mut self, cpu: usize, speed: u64) {
         self.count(cpu);
         let state = &mut self.cpus[cpu];
@@ -256,7 +256,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.schedule(cpu);
     }
 
-    /// Counts the times of the CPUs up to now, once and for all.
+    /// Counts the CPUs' times up to now, for the last time.
     pub(super) fn finish_guest(&mut self) {
         let Some(guest) = &mut self.guest else { return };
         for (vcpu, state) in guest.vcpus.iter_mut().zip(&mut self.cpus) {
@@ -264,7 +264,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             self.metrics.stolen += vcpu.spent[Mode::Waits as usize];
             state.idle += vcpu.spent[Mode::Halted as usize];
             if vcpu.mode != Mode::Entered {
-                // What is left of a delay is not spent any more.
+                // The rest of a delay is not spent.
                 state.from = self.now + vcpu.delay;
                 state.idle_since = self.now;
             }

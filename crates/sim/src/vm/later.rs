@@ -3,7 +3,7 @@
 use anysched_core::{Span, TaskId, Time};
 use anysched_workload::{Load, NewTask, Op, Outside, Sizes};
 
-/// A load that begins later.
+/// A load that starts later.
 pub(super) struct Later {
     pub(super) load: Box<dyn Load>,
     pub(super) by: Span,

@@ -1,11 +1,11 @@
-//! Virtual machines: machines whose CPUs are tasks of the one that they run on, the host.
+//! Virtual machines: machines whose CPUs are tasks of another machine, the host.
 //!
-//! Each is a [`Sim`] of its own, which the host lets go on. A CPU of it (a vCPU) is *entered* while
-//! its task runs on the host, *waits* while that is ready or still being switched to, and is
-//! *halted* while its own scheduler has nothing for it; then the task is blocked. Work, slices and
-//! ticks of the guest go on only while the vCPU is entered. Interrupts are handled by a vCPU too:
-//! the end of a task's sleep by the one on which it fell asleep, what comes from outside by the
-//! first. One that is halted is woken for it, one that waits handles it when it is entered.
+//! Each is a [`Sim`] of its own, advanced by the host. One of its CPUs (a vCPU) is *entered* while
+//! its task runs on the host, *waiting* while that task is ready or still being switched to, and
+//! *halted* while the guest's scheduler has nothing for it; then the task is blocked. Work, slices
+//! and ticks of the guest advance only while the vCPU is entered. Interrupts, too, are handled by a
+//! vCPU: the end of a task's sleep by the one on which it fell asleep, arrivals from outside by the
+//! first. A halted vCPU is woken for it; a waiting one handles it when it is entered.
 
 mod guest;
 mod later;
@@ -33,22 +33,22 @@ use trace::{GuestTrace, Traced};
 /// The virtual machines of a host.
 pub(crate) struct Vms {
     machines: Vec<Hosted>,
-    /// What each does next.
+    /// The next event of each.
     agenda: CpuAgenda,
-    /// By task number, which CPU of which virtual machine it is.
+    /// By task number, the virtual machine and the CPU in it.
     of_task: Vec<(u32, u32)>,
-    /// Starts (`true`) and stops in time order, and how many of them are over.
+    /// Starts (`true`) and stops in time order, and how many of them are past.
     changes: Vec<(Time, bool, usize)>,
     changed: usize,
     messages: BinaryHeap<Reverse<Message>>,
     sent: u64,
-    /// When the current second ends, over which fairness is judged.
+    /// When the current second ends; fairness is judged over whole seconds.
     second_ends: Time,
 }
 
 type GuestSim = Sim<Box<dyn Scheduler>, Box<dyn Load>, GuestTrace>;
 
-/// One of them.
+/// One virtual machine.
 struct Hosted {
     name: String,
     domain: DomainId,
@@ -56,13 +56,13 @@ struct Hosted {
     ports: Vec<Wire>,
     vcpus: Vec<HostTask>,
     sim: GuestSim,
-    /// It has been created and not been destroyed.
+    /// It has been created and not yet destroyed.
     runs: bool,
-    /// What it had got when the current second began: time entered and time halted.
+    /// Its totals when the current second began: time entered and time halted.
     before: (Span, Span),
 }
 
-/// The task that a vCPU is on the host.
+/// The host's task that represents a vCPU.
 struct HostTask {
     params: TaskParams,
     task: TaskId,
@@ -70,7 +70,7 @@ struct HostTask {
     begun: bool,
 }
 
-/// In the order of their arrival.
+/// In order of arrival.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Message {
     arrives: Time,
@@ -91,7 +91,7 @@ impl Vms {
                 changes.push((vm.stop.max(vm.start), false, number));
             }
         }
-        // A stop comes before a start at the same time, but for a machine's own.
+        // At the same time, stops come before starts.
         changes.sort_by_key(|&(time, starts, number)| (time, starts, number));
         Vms {
             agenda: CpuAgenda::new(vms.len()),
@@ -105,7 +105,7 @@ impl Vms {
         }
     }
 
-    /// What happens next.
+    /// The next event.
     pub(crate) fn next(&self) -> Moment {
         let mut next = self.agenda.first().0;
         if let Some(&(time, ..)) = self.changes.get(self.changed) {
@@ -121,19 +121,19 @@ impl Vms {
         self.changes.get(self.changed).is_some_and(|&(time, ..)| time <= now)
     }
 
-    /// The virtual machine and the number of the CPU in it that `task` is.
+    /// The virtual machine, and the CPU in it, that `task` represents.
     fn place(&self, task: TaskId) -> (usize, usize) {
         let (vm, vcpu) = self.of_task[task.index()];
         (vm as usize, vcpu as usize)
     }
 
-    /// The CPU of a virtual machine that is `task` has waited for a CPU of the host.
+    /// The vCPU that `task` represents has waited for a CPU of the host.
     pub(crate) fn note_wait(&mut self, task: TaskId, waited: u64) {
         let (vm, _) = self.place(task);
         self.machines[vm].sim.metrics.vcpu_wait.record(waited);
     }
 
-    /// A virtual machine has something to do at once, or something else than before.
+    /// A virtual machine has something to do at once, or a different next event.
     fn plan(&mut self, vm: usize) {
         let next = self.machines[vm].sim.next_time();
         self.agenda.set(vm, Moment::new(next, Class::Guest));
@@ -170,7 +170,7 @@ impl Hosted {
 }
 
 impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
-    /// The task on `cpu` is a CPU of a virtual machine, which goes on now.
+    /// The task on `cpu` is a vCPU, which resumes now.
     pub(crate) fn enter_guest(&mut self, cpu: usize, id: TaskId) {
         self.tasks[id].left = Span::MAX;
         self.schedule(cpu);
@@ -182,7 +182,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.pass_on_trace(vm);
     }
 
-    /// The CPU of a virtual machine that is `task` does not go on.
+    /// The vCPU that `task` represents stops advancing.
     pub(crate) fn leave_guest(&mut self, id: TaskId, why: Off) {
         if std::mem::take(&mut self.tasks[id].left) == Span::ZERO {
             return;
@@ -207,7 +207,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
-    /// Lets the virtual machine go on that has something to do next.
+    /// Advances the virtual machine whose event is next.
     pub(crate) fn settle_guest(&mut self) {
         let Some(vms) = &mut self.vms else { return };
         let (_, vm) = vms.agenda.first();
@@ -215,7 +215,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.follow_guest(vm);
     }
 
-    /// Does what a virtual machine wants now: wakes CPUs of it and takes halted ones off, and
+    /// Carries out what a virtual machine wants: wakes vCPUs, takes halted ones off their CPUs, and
     /// sends its messages.
     fn follow_guest(&mut self, vm: usize) {
         self.pass_on_trace(vm);
@@ -331,7 +331,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             self.start_vcpu(vm, vcpu);
         }
         self.tell_start(vm);
-        // What is to be done at once wakes them.
+        // Anything due at once wakes them.
         self.follow_guest(vm);
     }
 
@@ -401,8 +401,8 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.tasks.release(id);
     }
 
-    /// Judges the fairness of the seconds that end before `time`, the next time at which anything
-    /// happens.
+    /// Judges the fairness of the seconds that end before `time`, the time of the next
+    /// event.
     #[inline]
     pub(crate) fn close_seconds(&mut self, time: Time) {
         let Some(vms) = &mut self.vms else { return };
@@ -414,7 +414,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                 let Some(guest) = &machine.sim.guest else { continue };
                 let used = guest.used(end);
                 let before = std::mem::replace(&mut machine.before, used);
-                // One that was created in this second, or could have used less than it got.
+                // It was created in this second, or could have used less than it got.
                 let wanted_all = used.1 == before.1
                     && guest.vcpus.iter().all(|vcpu| {
                         vcpu.spent.iter().map(|span| span.0).sum::<u64>() + end.since(vcpu.since).0
@@ -434,7 +434,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
-    /// Ends what is still there of the virtual machines at the end of the run, or of this one.
+    /// Ends the virtual machines that remain at the end of this run.
     pub(crate) fn finish_vms(&mut self) {
         self.finish_guest();
         let Some(vms) = &mut self.vms else { return };

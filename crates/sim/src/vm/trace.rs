@@ -1,10 +1,10 @@
-//! What virtual machines tell a trace.
+//! The trace events of virtual machines.
 
 use anysched_core::TaskId;
 use anysched_trace::{Event, Sink, TaskInfo};
 
-/// Keeps the events of a virtual machine until the host passes them on. Those of machines inside
-/// it are not kept.
+/// Buffers the events of a virtual machine until the host passes them on. Events of machines nested
+/// inside it are dropped.
 pub(crate) struct GuestTrace {
     pub(super) listens: bool,
     pub(super) items: Vec<Traced>,

@@ -1,4 +1,4 @@
-//! M/M/c: everybody waits until served.
+//! M/M/c: every arrival waits until served.
 
 use super::{Measures, QueueError, Station};
 
@@ -36,7 +36,7 @@ impl Mmc {
         }
     }
 
-    /// The long-run means. That an arrival waits has Erlang's probability C(c, a).
+    /// The long-run means. An arrival waits with Erlang's probability C(c, a).
     pub fn measures(&self) -> Measures {
         let Station { arrivals, service, servers } = self.station;
         let load = self.station.load();
@@ -67,7 +67,7 @@ mod tests {
         Mmc::new(Station::with_load(load, 1e9, servers).unwrap()).unwrap()
     }
 
-    /// Erlang's C from tables and from M/M/1 and M/M/2 in closed form.
+    /// Erlang's C from tables, and M/M/1 and M/M/2 in closed form.
     #[test]
     fn values_of_textbooks() {
         for load in [0.1, 0.5, 0.9, 0.99] {
@@ -104,7 +104,7 @@ mod tests {
             close(sum, 1.0, 1e-11);
             close(tasks, queue.measures().tasks, 1e-9);
             close(waiting, queue.measures().waiting, 1e-9);
-            // Little's law for all tasks.
+            // Little's law for all tasks in the system.
             close(queue.measures().time / 1e9 * queue.station.arrivals, tasks, 1e-9);
         }
     }

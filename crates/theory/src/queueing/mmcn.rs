@@ -1,4 +1,4 @@
-//! M/M/c/N: who comes while N tasks are there is turned away.
+//! M/M/c/N: arrivals that find N tasks present are turned away.
 
 use super::{MOST, Measures, QueueError, Station};
 
@@ -11,7 +11,7 @@ pub struct Mmcn {
 }
 
 impl Mmcn {
-    /// With room for `limit` tasks, those served among them.
+    /// With room for `limit` tasks, including those in service.
     ///
     /// Errors: `limit` is not in `servers` ..= [`MOST`].
     pub fn new(station: Station, limit: u32) -> Result<Mmcn, QueueError> {
@@ -29,14 +29,14 @@ impl Mmcn {
         &self.pi
     }
 
-    /// The long-run means. Times are of those who are let in, by Little's law:
-    /// Wq = Lq / (λ (1 − π(N))).
+    /// The long-run means. Times are those of admitted tasks, by Little's law: Wq = Lq / (λ (1 −
+    /// π(N))).
     pub fn measures(&self) -> Measures {
         let Station { arrivals, service, servers } = self.station;
         let lost = self.pi[self.pi.len() - 1];
         let waiting = |(k, pi): (usize, &f64)| k.saturating_sub(servers as usize) as f64 * pi;
         let waiting = self.pi.iter().enumerate().map(waiting).sum::<f64>();
-        // 1 − lost without the cancellation when nearly all are turned away.
+        // 1 − lost, without the cancellation when nearly all are turned away.
         let let_in = self.pi[..self.pi.len() - 1].iter().sum::<f64>();
         let waits = self.pi[servers as usize..self.pi.len() - 1].iter().sum::<f64>() / let_in;
         let waiting_time = waiting / (arrivals * let_in) * 1e9;
@@ -89,7 +89,7 @@ mod tests {
         close(means.lost, 2.0 / 7.0, 1e-14);
         close(means.waiting, 2.0 / 7.0, 1e-14);
         close(means.tasks, 12.0 / 7.0, 1e-14);
-        // 10/7 per second are let in; 2/5 of them find two tasks.
+        // 10/7 per second are admitted; 2/5 of them find two tasks.
         close(means.waiting_time, 0.2e9, 1e-14);
         close(means.time, 1.2e9, 1e-14);
         close(means.waits, 0.4, 1e-14);
@@ -107,7 +107,7 @@ mod tests {
                 if means.lost < 0.999 {
                     close(means.tasks, let_in * means.time, 1e-9);
                 }
-                // Neighbouring states exchange as many tasks in both directions.
+                // Flow between neighbouring states is equal in both directions.
                 for k in 1..=limit.min(100) {
                     let up = queue.station.offered() * queue.pi()[k as usize - 1];
                     close(f64::from(k.min(servers)) * queue.pi()[k as usize], up, 1e-12);
@@ -141,7 +141,7 @@ mod tests {
         }
     }
 
-    /// Without room to wait it is Erlang's loss formula: B(2, 1) = 1/5, B(10, 8) = 0.121661.
+    /// Without waiting room this is Erlang's loss formula: B(2, 1) = 1/5, B(10, 8) = 0.121661.
     #[test]
     fn no_room_is_erlangs_loss() {
         close(mmcn(0.5, 2, 2).measures().lost, 0.2, 1e-14);

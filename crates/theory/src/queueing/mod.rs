@@ -1,10 +1,10 @@
 //! Queues with Poisson arrivals and exponential service times, in equilibrium.
 //!
-//! [`mmc`] has room for all who come, [`mmcn`] for a limited number. They describe every policy
-//! that leaves no CPU idle while a task waits and does not look at run times, such as FCFS; mean
-//! numbers and times also hold for RR and other kinds of sharing. They do not describe M-RSF,
-//! SJF or SRPT, whose order depends on the run times; for a batch under M-RSF see
-//! [`crate::m_rsf`]. [`paper`] has the formulas of the M-RSF paper, which go wrong.
+//! [`mmc`] has unlimited room, [`mmcn`] a limit. They describe every policy that leaves no CPU idle
+//! while a task waits and ignores run times, such as FCFS; mean numbers and times also hold for RR
+//! and other forms of processor sharing. They do not describe M-RSF, SJF or SRPT, whose order
+//! depends on run times; for a batch under M-RSF see [`crate::m_rsf`]. [`paper`] has the formulas
+//! of the M-RSF paper, which are wrong.
 
 pub mod mmc;
 pub mod mmcn;
@@ -12,7 +12,7 @@ pub mod paper;
 
 use std::fmt;
 
-/// What comes, and who serves it.
+/// Arrivals and the servers that serve them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Station {
     /// λ, tasks per second.
@@ -22,7 +22,7 @@ pub struct Station {
     servers: u32,
 }
 
-/// The most servers, and the highest limit: the probabilities of all states are kept.
+/// The most servers, and the highest limit: the probability of every state is stored.
 pub const MOST: u32 = 10_000_000;
 
 impl Station {
@@ -44,15 +44,15 @@ impl Station {
         Ok(Station { arrivals, service, servers })
     }
 
-    /// The same by `load`, the part of the time for which the servers would be busy if nobody
-    /// were turned away: ρ = λ / (c · μ).
+    /// The same, from `load`, the fraction of time that the servers would be busy if nobody were
+    /// turned away: ρ = λ / (c · μ).
     ///
     /// Errors: those of [`Station::new`]; `load` is not above 0 and finite.
     pub fn with_load(load: f64, service: f64, servers: u32) -> Result<Station, QueueError> {
         if !(load.is_finite() && load > 0.0) {
             return Err(QueueError::Load(load));
         }
-        // Wrong services and servers are reported as such, not as what they make of the arrivals.
+        // Reports invalid services and servers as such, not as the arrival rate they would imply.
         let station = Station::new(1.0, service, servers)?;
         Station::new(load * f64::from(servers) / service * 1e9, station.service, station.servers)
     }
@@ -82,9 +82,9 @@ impl Station {
         self.offered() / f64::from(self.servers)
     }
 
-    /// Probabilities of 0 ..= `last` tasks up to a common factor: those between neighbours are
-    /// known, π(k) / π(k − 1) = a / min(k, c). The greatest is 1, so that none overflows and
-    /// those that vanish do not matter.
+    /// Probabilities of 0 ..= `last` tasks up to a common factor, from the ratio of neighbours,
+    /// π(k) / π(k − 1) = a / min(k, c). The greatest is 1, so none overflows, and those that
+    /// underflow do not matter.
     fn weights(&self, last: u32) -> Vec<f64> {
         let offered = self.offered();
         let ratio = |k: usize| offered / f64::min(k as f64, f64::from(self.servers));
@@ -101,22 +101,22 @@ impl Station {
     }
 }
 
-/// Long-run means. Times are in ns and of those who are let in.
+/// Long-run means. Times are in ns and those of admitted tasks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measures {
-    /// The part of the time for which a server is busy.
+    /// The fraction of time that a server is busy.
     pub utilisation: f64,
-    /// The share of those who come that is turned away.
+    /// The fraction of arrivals that are turned away.
     pub lost: f64,
-    /// The share of those who are let in that has to wait.
+    /// The fraction of admitted tasks that have to wait.
     pub waits: f64,
-    /// L: how many tasks are there.
+    /// L: the number of tasks in the system.
     pub tasks: f64,
-    /// Lq: how many of them wait.
+    /// Lq: the number of waiting tasks.
     pub waiting: f64,
-    /// Wq: how long a task waits, ns.
+    /// Wq: waiting time, ns.
     pub waiting_time: f64,
-    /// T: how long a task is there, ns.
+    /// T: time in the system, ns.
     pub time: f64,
 }
 
@@ -129,16 +129,16 @@ pub enum QueueError {
     Load(f64),
     /// A service time (ns) that is not above 0.
     Service(f64),
-    /// No servers, or too many.
+    /// No servers, or more than [`MOST`].
     Servers(u32),
-    /// A limit below the number of servers, or too high.
+    /// A limit below the number of servers, or above [`MOST`].
     Limit {
         /// The limit.
         limit: u32,
-        /// How many servers there are.
+        /// The number of servers.
         servers: u32,
     },
-    /// More comes than can be served, and nothing limits the queue.
+    /// More arrives than can be served, and nothing limits the queue.
     Overload(Station),
 }
 
@@ -178,7 +178,7 @@ impl fmt::Display for QueueError {
     }
 }
 
-/// Without the digits that only come from decimal fractions not being binary ones.
+/// Hides digits that arise only because decimal fractions are not exact in binary.
 fn rounded(number: f64) -> f64 {
     libm::round(number * 1e6) / 1e6
 }

@@ -1,34 +1,34 @@
-//! Equations (9) to (11) of the M-RSF paper, as printed, to show where they go wrong. Nothing
-//! else uses them.
+//! Equations (9) to (11) of the M-RSF paper, as printed, to show where they go wrong. Nothing else
+//! uses them.
 //!
 //! The paper describes three servers with room for N tasks and calls ρ = σ / μ the load, with the
-//! names of completions and arrivals exchanged. [`Mmcn`](super::mmcn::Mmcn) is the model that is
-//! described.
+//! names of completions and arrivals swapped. [`Mmcn`](super::mmcn::Mmcn) is the model it
+//! describes.
 
 use libm::pow;
 
 /// Equation (9), "the probability of `k` tasks": 3 (1 − ρ) ρ^k / (1 − ρ^(N+1)).
 ///
-/// It is three times the probability in M/M/1/N, so that over 0 ..= N it sums to 3. Three servers
-/// instead of one do not multiply probabilities; they change the ratios of the first three.
+/// This is three times the probability in M/M/1/N, so over 0 ..= N it sums to 3. Having three
+/// servers instead of one does not multiply probabilities; it changes the first three ratios.
 pub fn paper_pi(rho: f64, limit: u32, k: u32) -> f64 {
     3.0 * (1.0 - rho) * pow(rho, f64::from(k)) / (1.0 - pow(rho, f64::from(limit) + 1.0))
 }
 
-/// Equation (10) as the sum that it begins with, "the length of the queue": k · π(k + 1) from
-/// k = 0 to N.
+/// Equation (10) as the sum it starts from, "the length of the queue": k · π(k + 1) from k = 0 to
+/// N.
 ///
-/// The last term has π(N + 1), a state that does not exist. Only one task of k + 1 is taken for
-/// served, though there are three servers.
+/// The last term has π(N + 1), a state that does not exist. Only one of k + 1 tasks is counted as
+/// being served, although there are three servers.
 pub fn paper_queue_sum(rho: f64, limit: u32) -> f64 {
     (0..=limit).map(|k| f64::from(k) * paper_pi(rho, limit, k + 1)).sum()
 }
 
-/// Equation (10) as the closed form that it ends with:
+/// Equation (10) as the closed form it ends with:
 /// 3 ρ² / (1 − ρ) − (N + 1) ρ^(N+1) / (1 − ρ^(N+1)).
 ///
-/// It is not the value of the sum: the second term lacks the factor 3 and what the last state
-/// needs.
+/// It does not equal the sum: the second term lacks the factor 3 and the correction for the last
+/// state.
 pub fn paper_queue_closed(rho: f64, limit: u32) -> f64 {
     let n = f64::from(limit) + 1.0;
     3.0 * rho * rho / (1.0 - rho) - n * pow(rho, n) / (1.0 - pow(rho, n))
@@ -36,8 +36,8 @@ pub fn paper_queue_closed(rho: f64, limit: u32) -> f64 {
 
 /// Equation (11), "the time in the system": the closed form of (10) divided by ρ.
 ///
-/// Little's law divides by the rate at which tasks are let in. Divided by a number without a
-/// unit, tasks stay tasks: the result is no time.
+/// Little's law divides by the rate of admitted arrivals. Dividing a number of tasks by a number
+/// without a unit leaves a number of tasks: the result is not a time.
 pub fn paper_time(rho: f64, limit: u32) -> f64 {
     paper_queue_closed(rho, limit) / rho
 }
@@ -72,12 +72,12 @@ mod tests {
         close(paper_queue_sum(0.5, 2), 6.0 / 7.0);
         close(paper_queue_closed(0.5, 2), 15.0 / 14.0);
         close(mm1n_waiting(0.5, 2), 1.0 / 7.0);
-        // The last state, which does not exist, is all that is wrong about the sum but for the 3.
+        // Apart from the factor 3, the non-existent last state is all that is wrong with the sum.
         let last = 2.0 * paper_pi(0.5, 2, 3);
         close(paper_queue_sum(0.5, 2) - last, 3.0 * mm1n_waiting(0.5, 2));
     }
 
-    /// With ρ = 0.9 and much room, (10) says 24.3 waiting; three servers have 7.35.
+    /// With ρ = 0.9 and ample room, (10) says 24.3 waiting; three servers have 7.35.
     #[test]
     fn the_queue_of_three_servers_is_another() {
         let station = Station::with_load(0.9, 1e9, 3).unwrap();
@@ -86,7 +86,7 @@ mod tests {
         close(paper_queue_closed(0.9, 1000), 24.3);
     }
 
-    /// Tasks that are twice as long stay twice as long; by (11) nothing changes.
+    /// Tasks that are twice as long stay twice as long; according to (11), nothing changes.
     #[test]
     fn the_time_has_no_unit_and_is_divided_twice() {
         let time = |service| {

@@ -1,37 +1,37 @@
 //! Tests that look only at utilisations C / T, or at densities C / min(D, T).
 //!
-//! A set that passes a sufficient test is schedulable; of one that fails it, nothing is known.
+//! A set that passes a sufficient test is schedulable; one that fails it may or may not be.
 
 use super::TaskSet;
 use super::natural::{Natural, Sum};
 use std::cmp::Ordering;
 
-/// Whether U ≤ 1. Without it no policy meets all deadlines for ever; with it, EDF does if no
-/// deadline is shorter than its period and no release is late (Liu and Layland 1973).
+/// Whether U ≤ 1. If not, no policy can meet all deadlines forever; if so, EDF does, provided that
+/// no deadline is shorter than its period and no release is late (Liu and Layland 1973).
 pub fn fits(set: &TaskSet) -> bool {
     let mut sum = Sum::zero();
     set.tasks().iter().for_each(|task| sum.add(task.run.0, task.period.0));
     sum.cmp_one() != Ordering::Greater
 }
 
-/// Whether the tests for rate monotonic order apply: no deadline is shorter than its period, no
+/// Whether the tests for rate-monotonic order apply: no deadline is shorter than its period, and no
 /// release is late.
 fn implicit(set: &TaskSet) -> bool {
     !set.has_jitter() && set.tasks().iter().all(|task| task.deadline >= task.period)
 }
 
-/// n (2^(1/n) − 1), for people.
+/// n (2^(1/n) − 1), for display.
 pub fn liu_layland_bound(tasks: usize) -> f64 {
     let n = tasks as f64;
     n * libm::expm1(std::f64::consts::LN_2 / n)
 }
 
-/// Whether U ≤ n (2^(1/n) − 1): sufficient for rate monotonic order (Liu and Layland 1973).
-/// `None` if a deadline is shorter than its period or releases are late.
+/// Whether U ≤ n (2^(1/n) − 1): sufficient for rate-monotonic order (Liu and Layland 1973). `None`
+/// if a deadline is shorter than its period or releases are late.
 ///
-/// That is (1 + U/n)^n ≤ 2, taken in fixed point with 60 bits behind the point and rounded up:
-/// never wrongly true. For two tasks or more the bound is irrational, and a set has to come
-/// within 10⁻¹⁴ of it to be refused wrongly; for one it is 1, and the test exact.
+/// That is (1 + U/n)^n ≤ 2, computed in fixed point with 60 fractional bits and rounded up, so it
+/// is never wrongly true. For two or more tasks the bound is irrational, and only a set within
+/// 10⁻¹⁴ of it can be rejected wrongly; for one task it is 1, and the test exact.
 pub fn liu_layland(set: &TaskSet) -> Option<bool> {
     const ONE: u128 = 1 << 60;
     if !implicit(set) {
@@ -51,13 +51,13 @@ pub fn liu_layland(set: &TaskSet) -> Option<bool> {
     Some(true)
 }
 
-/// The product of all U + 1, for people.
+/// The product of all U + 1, for display.
 pub fn hyperbolic_product(set: &TaskSet) -> f64 {
     set.tasks().iter().map(|task| 1.0 + task.utilisation()).product()
 }
 
-/// Whether the product of all U + 1 is at most 2: sufficient for rate monotonic order, and never
-/// worse than [`liu_layland`] (Bini, Buttazzo and Buttazzo 2003). `None` as there. Exact.
+/// Whether the product of all U + 1 is at most 2: sufficient for rate-monotonic order, and never
+/// worse than [`liu_layland`] (Bini, Buttazzo and Buttazzo 2003). `None` in the same cases. Exact.
 pub fn hyperbolic(set: &TaskSet) -> Option<bool> {
     if !implicit(set) {
         return None;
@@ -70,7 +70,7 @@ pub fn hyperbolic(set: &TaskSet) -> Option<bool> {
     Some(sums <= periods.times(2))
 }
 
-/// The sum of all C / min(D − J, T), for people; without bound if some J is as long as its D.
+/// The sum of all C / min(D − J, T), for display; infinite if some J is as long as its D.
 pub fn density(set: &TaskSet) -> f64 {
     set.tasks().iter().map(|task| task.run.0 as f64 / shortest(task) as f64).sum()
 }
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(liu_layland(&half_and_third), Some(false));
         assert_eq!(hyperbolic(&half_and_third), Some(true));
         assert_eq!(hyperbolic(&set(&[(1, 2, 2), (1001, 3000, 3000)])), Some(false));
-        // 1.4 · 1.428571 is 2 but for the last digit.
+        // 1.4 · 1.428571 is just below 2.
         assert_eq!(hyperbolic(&at(428_571)), Some(true));
         assert_eq!(hyperbolic(&at(428_572)), Some(false));
     }
@@ -137,12 +137,12 @@ mod tests {
         };
         assert!(dense_enough(&late(3)) && !dense_enough(&late(4)));
         assert_eq!(liu_layland(&late(1)), None);
-        // Longer deadlines than periods do no harm.
+        // Deadlines longer than periods do no harm.
         assert_eq!(liu_layland(&set(&[(1, 2, 9)])), Some(true));
     }
 
     proptest! {
-        /// Whatever Liu and Layland's bound lets pass, the hyperbolic one does.
+        /// Whatever passes Liu and Layland's bound passes the hyperbolic one.
         #[test]
         fn the_hyperbolic_bound_is_the_better_one(
             tasks in prop::collection::vec((1..1000u64, 0..4000u64), 1..8),

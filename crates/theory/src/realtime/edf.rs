@@ -8,29 +8,30 @@ use super::natural::Sum;
 use super::{Effort, TaskSet, TooLong, bounds};
 use std::cmp::Ordering;
 
-/// Time from the release of the first jobs, in ns. Deadlines may be before it, with jitter.
+/// Time from the release of the first jobs, in ns. With jitter, deadlines may precede it.
 type Instant = i128;
 
-/// More work than time.
+/// A point at which more work is due than time has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// Time in ns from when all tasks are released together.
     pub at: u128,
-    /// The CPU time in ns of the jobs released since then whose deadlines are not after `at`.
+    /// The CPU time in ns of the jobs released since then with deadlines at or before `at`.
     pub work: u128,
 }
 
-/// What EDF does with a set.
+/// Whether EDF can schedule a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// No job ever misses its deadline.
     Schedulable,
-    /// Jobs miss deadlines if all tasks are released together, as late as they may be and then as
-    /// soon as they may be: at this time for the first time. `None` if it is too far to be found.
+    /// Jobs miss deadlines if all tasks are released together, first as late as possible and then
+    /// as early as possible; the first miss is at this time. `None` if it is too far away to be
+    /// found.
     Misses(Option<Demand>),
 }
 
-/// A task as its demand has it.
+/// A task, as the demand function needs it.
 #[derive(Clone, Copy, Debug)]
 struct Jobs {
     run: i128,
@@ -41,7 +42,7 @@ struct Jobs {
 }
 
 impl Jobs {
-    /// How many have deadlines at `at` or before.
+    /// How many jobs have deadlines at or before `at`.
     fn due(&self, at: Instant) -> i128 {
         if at < self.first { 0 } else { (at - self.first) / self.period + 1 }
     }
@@ -49,13 +50,13 @@ impl Jobs {
 
 /// Exact for any deadlines, jitter and utilisations.
 ///
-/// Deadlines are met if and only if the demand h(t), the work whose release and deadline are in
-/// 0 ..= t, is never above t, when all first jobs are released at 0. It is enough to look at
-/// deadlines before the CPU is free for the first time; QPA looks at few of them.
+/// Deadlines are met if and only if the demand h(t), the work released and due within 0 ..= t,
+/// never exceeds t when all first jobs are released at 0. It is enough to check the deadlines
+/// before the CPU first becomes free; QPA checks only few of them.
 ///
-/// Errors: the CPU is busy for too many jobs at a stretch, and it is not known what happens.
+/// Errors: a busy period has too many jobs to decide.
 pub fn verdict(set: &TaskSet) -> Result<Verdict, TooLong> {
-    // It also decides at once where that would take long, as with U = 1 and many jobs.
+    // It also decides cases at once that would take long otherwise, such as U = 1 and many jobs.
     if bounds::dense_enough(set) { Ok(Verdict::Schedulable) } else { by_demand(set) }
 }
 
@@ -78,7 +79,7 @@ fn by_demand(set: &TaskSet) -> Result<Verdict, TooLong> {
     }
     let mut effort = Effort::new();
     let end = match load.cmp_one() == Ordering::Equal && set.has_jitter() {
-        // The CPU is never free. From the last first deadline on, h(t + H) = h(t) + H.
+        // The CPU is never free. From the latest of the first deadlines on, h(t + H) = h(t) + H.
         true => {
             let hyperperiod = set.hyperperiod().and_then(|span| i128::try_from(span).ok());
             let last = jobs.iter().map(|task| task.first.max(0)).max().unwrap_or(0);
@@ -92,7 +93,7 @@ fn by_demand(set: &TaskSet) -> Result<Verdict, TooLong> {
     })
 }
 
-/// When the CPU is free for the first time: the smallest w > 0 with w = Σ ⌈(w + J) / T⌉ C.
+/// When the CPU first becomes free: the smallest w > 0 with w = Σ ⌈(w + J) / T⌉ C.
 fn busy_period(jobs: &[Jobs], effort: &mut Effort) -> Result<Instant, TooLong> {
     let mut end: i128 = jobs.iter().map(|task| task.run).sum();
     loop {
@@ -123,8 +124,8 @@ fn deadline_before(jobs: &[Jobs], end: Instant) -> Option<Instant> {
     jobs.iter().filter_map(last).max()
 }
 
-/// Whether h(t) ≤ t at all deadlines before `end`. It goes back from there: if h(t) ≤ t, no
-/// deadline from h(t) on up to t can fail, because demand does not fall.
+/// Whether h(t) ≤ t at all deadlines before `end`. Works backwards: if h(t) ≤ t, no deadline in
+/// h(t) .. t can fail, because demand does not decrease.
 fn qpa(jobs: &[Jobs], end: Instant, effort: &mut Effort) -> Result<bool, TooLong> {
     let mut at = deadline_before(jobs, end);
     while let Some(now) = at {
@@ -133,13 +134,13 @@ fn qpa(jobs: &[Jobs], end: Instant, effort: &mut Effort) -> Result<bool, TooLong
         if demand > now {
             return Ok(false);
         }
-        // At the demand itself h may fail; it does not below the deadline before it.
+        // At the demand itself h may fail; below it, the next candidate is the deadline before.
         at = deadline_before(jobs, demand + i128::from(demand < now));
     }
     Ok(true)
 }
 
-/// The first deadline at which the demand is too high; there is one.
+/// The first deadline at which demand exceeds time; there is one.
 fn first_failure(jobs: &[Jobs], effort: &mut Effort) -> Result<Demand, TooLong> {
     let mut at = jobs.iter().map(|task| task.first).min().unwrap_or(0).max(0);
     loop {
@@ -173,7 +174,7 @@ mod tests {
         assert_eq!(verdict(&set(&[(2, 4, 2), (3, 6, 4)])), misses(4, 5));
         // Overload: 4 by 4, 8 by 8, 12 by 12 and 1 by 12.
         assert_eq!(verdict(&set(&[(4, 4, 4), (1, 12, 12)])), misses(12, 13));
-        // With a longer deadline it takes until 24: 24 + 1.
+        // With a longer deadline the first miss is at 24: 24 + 1.
         assert_eq!(verdict(&set(&[(4, 4, 4), (1, 12, 24)])), misses(24, 25));
         assert_eq!(verdict(&set(&[(3, 4, 4), (3, 12, 24)])), Ok(Verdict::Schedulable));
         assert_eq!(verdict(&set(&[(3, 9, 2)])), misses(2, 3));
@@ -211,7 +212,7 @@ mod tests {
         assert_eq!(verdict(&full(second)), Ok(Verdict::Schedulable));
     }
 
-    /// Looks at each instant of two hyperperiods and the longest deadline.
+    /// Checks each instant of two hyperperiods plus the longest deadline.
     fn by_trying(set: &TaskSet) -> Option<Demand> {
         let longest = set.tasks().iter().map(|task| task.deadline.0).max().unwrap();
         let end = 2 * set.hyperperiod().unwrap() as u64 + longest;

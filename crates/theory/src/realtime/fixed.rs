@@ -1,4 +1,4 @@
-//! Worst response times under fixed priorities.
+//! Worst-case response times under fixed priorities.
 //!
 //! Source: M. Joseph and P. Pandya, The Computer Journal 29(5), 1986, for deadlines within the
 //! period; J. Lehoczky, RTSS 1990, for longer ones; K. Tindell, A. Burns and A. Wellings,
@@ -8,16 +8,16 @@ use super::natural::Sum;
 use super::{Effort, Task, TaskSet, TooLong};
 use std::cmp::Ordering;
 
-/// The worst response times under deadline monotonic order, by task as in the set; of two tasks
-/// with the same deadline the first one comes first. See [`responses_in`].
+/// The worst-case response times under deadline-monotonic order, indexed as in the set; among equal
+/// deadlines, the first task in the set has priority. See [`responses_in`].
 ///
-/// No order by fixed priorities is better if no deadline is longer than its period and no release
-/// is late (Leung and Whitehead 1982).
+/// This order is optimal among fixed priorities if no deadline is longer than its period and no
+/// release is late (Leung and Whitehead 1982).
 pub fn responses(set: &TaskSet) -> Result<Vec<Option<u128>>, TooLong> {
     responses_in(set, &set.deadline_monotonic())
 }
 
-/// Whether all tasks with these worst response times meet their deadlines.
+/// Whether all tasks meet their deadlines, given these worst-case response times.
 pub fn meets(set: &TaskSet, responses: &[Option<u128>]) -> bool {
     let meets = |(task, response): (&Task, &Option<u128>)| {
         response.is_some_and(|response| response <= u128::from(task.deadline.0))
@@ -25,12 +25,12 @@ pub fn meets(set: &TaskSet, responses: &[Option<u128>]) -> bool {
     set.tasks().iter().zip(responses).all(meets)
 }
 
-/// The worst response times in ns, by task as in the set, when the tasks numbered in `order` have
-/// falling priorities; those that are not in it do not run, and have none. Exact: a response time
-/// counts from when the job is due, there are releases for which it is reached, and also jobs
-/// that miss their deadlines run to their end. `None` if it grows without bound.
+/// The worst-case response times in ns, indexed as in the set, when the tasks numbered in `order`
+/// have descending priorities; tasks not in it do not run and have none. Exact: response times
+/// count from when a job is due, some pattern of releases attains each, and jobs that miss their
+/// deadlines still run to completion. `None` if it grows without bound.
 ///
-/// Errors: the CPU is busy for too many jobs at a stretch.
+/// Errors: a busy period has too many jobs.
 pub fn responses_in(set: &TaskSet, order: &[usize]) -> Result<Vec<Option<u128>>, TooLong> {
     let mut responses = vec![None; set.tasks().len()];
     let mut effort = Effort::new();
@@ -49,12 +49,13 @@ pub fn responses_in(set: &TaskSet, order: &[usize]) -> Result<Vec<Option<u128>>,
     Ok(responses)
 }
 
-/// The worst response time of `task`, which has those `before` it; the CPU is `full` with them.
+/// The worst-case response time of `task` when the tasks in `before` have precedence; `full`: these
+/// tasks together keep the CPU fully busy.
 ///
-/// All are released together, as late as they may be, and then as soon as they may be: the
-/// (q + 1)-th job is done at the smallest w with w = (q + 1) C + Σ ⌈(w + J) / T⌉ C over those
-/// before it, and was due at q T − J. One of the jobs up to when the CPU is free has the worst
-/// response time. With jitter and a full CPU it never is; then all repeats with the hyperperiod.
+/// All are released together, first as late as possible and then as early as possible: the (q +
+/// 1)-th job finishes at the smallest w with w = (q + 1) C + Σ ⌈(w + J) / T⌉ C over `before`, and
+/// was due at q T − J. The worst response time is that of a job before the CPU becomes free. With
+/// jitter and a full CPU it never does; then everything repeats with the hyperperiod.
 fn response(
     task: &Task,
     before: &[Task],
@@ -110,12 +111,12 @@ mod tests {
         // The order is by deadline, not by period, and not as given.
         assert_eq!(worst(&[(3, 7, 7), (3, 12, 5)]), [Some(6), Some(3)]);
         assert_eq!(worst(&[(2, 4, 4), (4, 8, 8)]), [Some(2), Some(8)]);
-        // Equals as given.
+        // Ties in the order given.
         assert_eq!(worst(&[(1, 9, 9), (2, 10, 9)]), [Some(1), Some(3)]);
     }
 
-    /// Lehoczky's example: 26 in 70 and 62 in 100. The jobs of the second take 114, 102, 116,
-    /// 104, 118, 106 and 94, when the CPU is free at 694: the first is not the worst.
+    /// Lehoczky's example: 26 in 70 and 62 in 100. The second task's jobs take 114, 102, 116, 104,
+    /// 118, 106 and 94, when the CPU is free at 694: the first job is not the worst.
     #[test]
     fn longer_deadlines_than_periods() {
         let tasks = set(&[(26, 70, 70), (62, 100, 118)]);

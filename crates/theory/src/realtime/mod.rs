@@ -1,16 +1,16 @@
-//! Whether periodic tasks on one CPU meet their deadlines, without running them.
+//! Whether periodic tasks on one CPU meet their deadlines, decided without running them.
 //!
 //! A task is due every `period`, and its n-th job is released at most `jitter` later; it runs for
-//! at most `run` and has to be done `deadline` after it was due. Tasks are preempted at once, at
-//! no cost, and do not wait for each other.
+//! at most `run` and must finish within `deadline` of when it was due. Preemption is immediate and
+//! free, and tasks do not wait for each other.
 //!
-//! - [`bounds`]: tests that look only at utilisations. The one of Liu and Layland, the hyperbolic
-//!   one, U ≤ 1, and density.
-//! - [`fixed`]: the worst response times under fixed priorities, deadline monotonic or any other.
+//! - [`bounds`]: tests that look only at utilisations: Liu and Layland's bound, the hyperbolic
+//!   bound, U ≤ 1, and density.
+//! - [`fixed`]: worst-case response times under fixed priorities, deadline-monotonic or any other.
 //! - [`edf`]: the demand of earliest deadline first.
 //!
-//! All decisions are made in integers. What cannot be decided in [`EFFORT`] terms is an error,
-//! [`TooLong`], and no guess.
+//! All decisions use integers. What cannot be decided in [`EFFORT`] terms is an error, [`TooLong`],
+//! not a guess.
 
 pub mod bounds;
 pub mod edf;
@@ -23,13 +23,14 @@ use std::fmt;
 
 pub use read::read;
 
-/// How many tasks a set may have.
+/// The most tasks that a set may have.
 pub const MOST_TASKS: usize = 1000;
 
 /// The longest period, deadline or jitter: half of what 64 bits hold, 292 years.
 const LONGEST: Span = Span(u64::MAX / 2);
 
-/// How many terms (one task at one point in time) an analysis adds up before it gives up; seconds.
+/// How many terms (one task at one point in time) an analysis adds up before it gives up; takes
+/// seconds.
 pub const EFFORT: u64 = 1 << 26;
 
 /// A periodic task.
@@ -41,17 +42,17 @@ pub struct Task {
     pub period: Span,
     /// Time from when a job is due to its deadline; may be longer than the period.
     pub deadline: Span,
-    /// The most by which the release of a job is late.
+    /// How late the release of a job can be.
     pub jitter: Span,
 }
 
 impl Task {
-    /// A task whose jobs are released when they are due and have their period to run.
+    /// A task whose jobs are released when due and have to finish within the period.
     pub fn new(run: Span, period: Span) -> Task {
         Task { run, period, deadline: period, jitter: Span::ZERO }
     }
 
-    /// Its share of the CPU, for people.
+    /// Its share of the CPU, for display.
     pub fn utilisation(&self) -> f64 {
         self.run.0 as f64 / self.period.0 as f64
     }
@@ -78,7 +79,7 @@ impl Task {
     }
 }
 
-/// Periodic tasks: at least one, at most [`MOST_TASKS`], none of which needs more than a CPU.
+/// Periodic tasks: 1 to [`MOST_TASKS`], none of which needs more than one CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskSet {
     tasks: Vec<Task>,
@@ -96,7 +97,7 @@ impl fmt::Display for SetError {
 
 impl std::error::Error for SetError {}
 
-/// More than [`EFFORT`] would be needed.
+/// The analysis would need more than [`EFFORT`] terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
@@ -147,12 +148,12 @@ impl TaskSet {
         &self.tasks
     }
 
-    /// The sum of the utilisations, for people; [`bounds::fits`] decides.
+    /// The sum of the utilisations, for display; [`bounds::fits`] decides.
     pub fn utilisation(&self) -> f64 {
         self.tasks.iter().map(Task::utilisation).sum()
     }
 
-    /// The tasks by relative deadline, equals as given.
+    /// The tasks' indices by relative deadline, ties in the order given.
     pub fn deadline_monotonic(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.tasks.len()).collect();
         order.sort_by_key(|&task| self.tasks[task].deadline);
@@ -167,15 +168,15 @@ impl TaskSet {
         })
     }
 
-    /// How long to simulate, in ns, from when all tasks are released together, so that a deadline
-    /// that is ever missed is missed by then, under any policy that leaves no CPU idle beside a
-    /// ready task. Releases are not late. `None` if it needs more than 128 bits.
+    /// How long to simulate, in ns, after all tasks are released together, to see a missed deadline
+    /// if there ever is one, under any policy that leaves no CPU idle beside a ready task and
+    /// without late releases. `None` if it needs more than 128 bits.
     ///
-    /// With a utilisation U ≤ 1 nothing is left at the end of the hyperperiod H, when all begins
-    /// again. With U > 1 some of the U·H ns of work released in H are left, and if no deadline is
-    /// longer than its period all of it was due. Otherwise, after k hyperperiods k (U − 1) H ns are
-    /// left, which are more than the longest deadline for some k, and all of it is due a longest
-    /// deadline later.
+    /// With a utilisation U ≤ 1 no work is left at the end of the hyperperiod H, and the schedule
+    /// repeats. With U > 1, some of the U·H ns of work released in H is left, and if no deadline is
+    /// longer than its period, all of it was due. Otherwise (U − 1) H ns are left per hyperperiod,
+    /// k (U − 1) H ns after k of them; for some k that exceeds the longest deadline, and one
+    /// longest deadline later all of it is due.
     pub fn horizon(&self) -> Option<u128> {
         let hyperperiod = self.hyperperiod()?;
         let work = self.tasks.iter().try_fold(0u128, |sum, task| {
@@ -224,7 +225,7 @@ mod tests {
     fn hyperperiods_and_horizons() {
         let tasks = set(&[(1, 4, 4), (2, 6, 6), (3, 10, 10)]);
         assert_eq!((tasks.hyperperiod(), tasks.horizon()), (Some(60), Some(60)));
-        // Every 10 ns, 1 ns is left: the 21 after the 21st are due 20 later.
+        // Each 10 ns leaves 1 ns: the 21 left after the 21st are due 20 later.
         let over = set(&[(6, 10, 20), (5, 10, 10)]);
         assert_eq!(over.horizon(), Some(21 * 10 + 20));
         // U > 1, but each deadline is within its period.

@@ -1,8 +1,8 @@
-//! Whole numbers of any size, as far as fractions are to be compared exactly.
+//! Natural numbers of any size, just enough to compare fractions exactly.
 
 use std::cmp::Ordering;
 
-/// A whole number from 0 on: digits of 64 bits, the lowest first, without zeros at the top.
+/// A natural number: 64-bit digits, lowest first, without leading zeros.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Natural(Vec<u64>);
 

@@ -10,13 +10,13 @@ const COLUMNS: [&str; 4] = ["run", "period", "deadline", "jitter"];
 
 /// Reads a task set; `file` is its name for errors.
 ///
-/// The first line names the columns, in any order: `run` and `period`, and if wanted `deadline`,
-/// without which it is the period, and `jitter`, without which it is 0. An empty field is as if
-/// the column were not there. Times have units: `1.5ms`. Lines that begin with `#` are comments.
+/// The first line names the columns, in any order: `run` and `period`, and optionally `deadline`
+/// (default: the period) and `jitter` (default: 0). An empty field takes the default. Times have
+/// units: `1.5ms`. Lines that begin with `#` are comments.
 ///
-/// Errors: a column that is unknown, missing or given twice, a field that is no time, a line with
-/// too few or too many fields, a task that cannot be (see [`TaskSet::new`]), no task, or an input
-/// that cannot be read; with the line.
+/// Errors: an unknown, missing or repeated column, a field that is not a time, a line with too few
+/// or too many fields, an invalid task (see [`TaskSet::new`]), no task, or unreadable input; with
+/// the line.
 pub fn read(mut input: impl Read, file: &str) -> Result<TaskSet, SetError> {
     let mut text = Vec::new();
     let unreadable = |error| SetError(format!("{file}: cannot be read: {error}"));

@@ -1,8 +1,9 @@
-//! The packet of one event, of which there are millions: up to six for an event of ours.
+//! The packet of one event. There are millions of them: one event becomes up to six packets.
 //!
-//! It alone is not encoded by `prost`. There, the place in the buffer goes through memory with
-//! each byte and lengths are counted twice: `benches/write.rs` took 65 ns a packet. Here it takes
-//! 16 ns with all that leads to it, 9 million events of ours a second into a file instead of 3.
+//! Only this packet is encoded without `prost`, which writes the buffer position back to memory
+//! with each byte and computes lengths twice: `benches/write.rs` took 65 ns a packet. Here it takes
+//! 16 ns including everything that leads to it; writing to a file, that is 9 million events a
+//! second instead of 3.
 
 /// The longest encoding of a packet. Both lengths in it are below 128, one byte each.
 pub const MAX_PACKET: usize = 128;
@@ -17,8 +18,8 @@ pub enum Type {
     Counter = 4,
 }
 
-/// `TrackEvent`, with the fields that the writer uses. Zero stands for none in fields that are
-/// numbers, as Perfetto numbers names and flows from 1.
+/// `TrackEvent`, with the fields that the writer uses. In numeric fields, zero stands for none:
+/// Perfetto numbers names and flows from 1.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TrackEvent {
     pub r#type: Type,
@@ -45,7 +46,7 @@ pub enum Value {
     StringIid(u64),
 }
 
-/// Fields, encoded one after the other.
+/// Fields, encoded one after another.
 struct Fields<'a> {
     bytes: &'a mut [u8; MAX_PACKET],
     len: usize,
@@ -80,7 +81,7 @@ impl Fields<'_> {
         self.len += 8;
     }
 
-    /// A message, which `fields` fills.
+    /// Writes a message whose fields `fields` writes.
     #[inline(always)]
     fn message(&mut self, tag: u64, fields: impl FnOnce(&mut Self)) {
         self.varint(tag << 3 | 2);
@@ -91,8 +92,8 @@ impl Fields<'_> {
     }
 }
 
-/// Encodes a `TracePacket` with `event` as a field of `Trace`; returns how long it is.
-/// `timestamp` is in the sequence's clock, `flags` are its `sequence_flags`.
+/// Encodes a `TracePacket` with `event` as a field of `Trace`; returns its length. `timestamp` is
+/// in the sequence's clock, `flags` are its `sequence_flags`.
 #[inline(always)]
 pub fn encode(
     bytes: &mut [u8; MAX_PACKET],

@@ -1,24 +1,24 @@
 //! The part of Perfetto's trace format that the writer uses.
 //!
 //! Messages, fields and tags have the names and numbers of Perfetto's public definitions
-//! (`protos/perfetto/trace/**/*.proto`). Fields of a `oneof` are declared side by side, and
-//! `repeated` fields of which the writer never puts more than one into a message as `optional`:
-//! on the wire that is the same.
+//! (`protos/perfetto/trace/**/*.proto`). The fields of a `oneof` are declared side by side, and
+//! `repeated` fields that the writer never fills more than once are declared `optional`: the
+//! encoding is the same.
 
 use prost::Message;
 use std::string::String;
 use std::vec::Vec;
 
-/// `TracePacket.SequenceFlags`: what this sequence said before is void.
+/// `TracePacket.SequenceFlags`: the earlier state of this sequence is void.
 pub const SEQ_INCREMENTAL_STATE_CLEARED: u32 = 1;
-/// `TracePacket.SequenceFlags`: this packet means nothing without earlier ones.
+/// `TracePacket.SequenceFlags`: this packet depends on earlier ones.
 pub const SEQ_NEEDS_INCREMENTAL_STATE: u32 = 2;
 /// `BuiltinClock`.
 pub const BUILTIN_CLOCK_BOOTTIME: u32 = 6;
 
 /// `TrackDescriptor.ChildTracksOrdering`: by `sibling_order_rank`.
 pub const CHILD_ORDERING_EXPLICIT: i32 = 3;
-/// `TrackDescriptor.SiblingMergeBehavior`: tracks of one name stay apart.
+/// `TrackDescriptor.SiblingMergeBehavior`: tracks with the same name stay separate.
 pub const SIBLING_MERGE_BEHAVIOR_NONE: i32 = 2;
 
 #[derive(Clone, PartialEq, Message)]
@@ -55,7 +55,7 @@ pub struct InternedData {
     pub debug_annotation_string_values: Vec<Interned>,
 }
 
-/// `EventName`, `DebugAnnotationName` and `InternedString`, which are the same on the wire.
+/// `EventName`, `DebugAnnotationName` and `InternedString`, which share one encoding.
 #[derive(Clone, PartialEq, Message)]
 pub struct Interned {
     #[prost(uint64, optional, tag = "1")]

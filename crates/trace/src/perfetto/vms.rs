@@ -12,9 +12,9 @@ use std::io::Write;
 use std::string::{String, ToString};
 use std::vec::Vec;
 
-/// Beyond the tracks of all tasks.
+/// Above the tracks of all tasks.
 const FIRST_TRACK: u64 = 1 << 56;
-/// Beyond the names of all tasks.
+/// Above the names of all tasks.
 const STOLEN: u64 = 1 << 62;
 
 fn vm_track(vm: usize) -> u64 {
@@ -34,8 +34,8 @@ fn task_name(vm: usize, serial: u64) -> u64 {
 pub(super) struct VirtualCpus {
     /// The open slice, by virtual machine and CPU.
     shown: Vec<Vec<Doing>>,
-    /// Those that did something at the instant at hand. Only what is true at its end is shown, so
-    /// that there are no slices of no length.
+    /// Those that changed at the current instant. Only the state at its end is shown, so that no
+    /// slice has zero length.
     changed: Vec<Place>,
 }
 
@@ -46,7 +46,7 @@ impl VirtualCpus {
 }
 
 impl<W: Write> PerfettoWriter<W> {
-    /// `time` is the time of the event at hand.
+    /// Advances the current time to `time`.
     #[inline]
     pub(super) fn go_on_to(&mut self, time: Time) {
         if time > self.now {
@@ -86,7 +86,7 @@ impl<W: Write> PerfettoWriter<W> {
         self.guests.stop(vm);
     }
 
-    /// Describes a track that is the child number `rank` of `parent`.
+    /// Describes a track, child number `rank` of `parent`.
     fn describe_in(&mut self, parent: u64, uuid: u64, name: String, rank: usize) {
         self.describe(TrackDescriptor {
             uuid: Some(uuid),
@@ -94,7 +94,7 @@ impl<W: Write> PerfettoWriter<W> {
             parent_uuid: Some(parent),
             child_ordering: Some(proto::CHILD_ORDERING_EXPLICIT),
             sibling_order_rank: Some(i32::try_from(rank).unwrap_or(i32::MAX)),
-            // Two machines may have one name.
+            // Two machines may have the same name.
             sibling_merge_behavior: Some(proto::SIBLING_MERGE_BEHAVIOR_NONE),
             ..TrackDescriptor::default()
         });
@@ -110,7 +110,7 @@ impl<W: Write> PerfettoWriter<W> {
         self.write(TracePacket { interned_data, ..packet() });
     }
 
-    /// Writes what the virtual CPUs do from now on that did something else before.
+    /// Begins slices for the virtual CPUs whose activity changed.
     #[cold]
     fn show_virtual_cpus(&mut self) {
         let changed = std::mem::take(&mut self.virtual_cpus.changed);
@@ -118,7 +118,7 @@ impl<W: Write> PerfettoWriter<W> {
             let doing = self.guests.doing((vm, cpu));
             self.show((vm, cpu), doing);
         }
-        // For its memory.
+        // Put back to reuse its allocation.
         self.virtual_cpus.changed = changed;
         self.virtual_cpus.changed.clear();
     }
@@ -143,13 +143,13 @@ impl<W: Write> PerfettoWriter<W> {
             track_uuid,
             name_iid,
             debug_annotations: [on.map(|cpu| argument(Arg::Cpu, cpu)), None],
-            // Alike for all of a task, whatever its name.
+            // The same for all slices of a task, whatever its name.
             correlation_id: on.is_some().then_some(name_iid),
             ..TrackEvent::default()
         });
     }
 
-    /// Ends the slices of all virtual CPUs.
+    /// Closes the slices of all virtual CPUs.
     pub(super) fn end_virtual_cpus(&mut self) {
         for vm in 0..self.virtual_cpus.shown.len() {
             for cpu in 0..self.virtual_cpus.shown[vm].len() {

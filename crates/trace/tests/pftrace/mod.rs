@@ -1,4 +1,4 @@
-//! Reads Perfetto traces: a decoder of its own, which knows the wire format and the few fields
+//! Reads Perfetto traces with an independent decoder that knows the wire format and only the fields
 //! that may occur. Anything else is an error, so that every byte of a trace is checked.
 
 #![allow(dead_code)]
@@ -79,7 +79,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// What a track's description says.
+/// A track as described.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Track {
     pub name: String,
@@ -118,7 +118,7 @@ impl Event {
     }
 }
 
-/// A finished slice; an instant is one, too.
+/// A finished slice; instants count as slices.
 #[derive(Clone, Debug)]
 pub struct Slice {
     pub begin: Event,
@@ -295,8 +295,8 @@ impl Trace {
         (name.unwrap(), text.unwrap())
     }
 
-    /// All slices and instants in the order in which they begin. Checks that they are nested and
-    /// that all end.
+    /// All slices and instants, in the order in which they begin. Checks that they are nested and
+    /// that all of them end.
     pub fn slices(&self) -> Vec<Slice> {
         let mut slices: Vec<Slice> = Vec::new();
         let mut open: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
@@ -323,7 +323,7 @@ impl Trace {
         slices
     }
 
-    /// The uuid of the track with this name; there must be one.
+    /// The uuid of the track with this name; there must be exactly one.
     pub fn track(&self, name: &str) -> u64 {
         let found: Vec<_> = self.tracks.iter().filter(|(_, track)| track.name == name).collect();
         assert_eq!(found.len(), 1, "tracks called {name}: {found:?}");

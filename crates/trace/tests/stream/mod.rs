@@ -1,8 +1,8 @@
-//! A machine that makes up valid streams of events and knows what happened.
+//! A machine that generates valid streams of events and knows what happened.
 //!
 //! As in the simulator, a task leaves its CPU a moment before the CPU picks again, and only the
-//! pick is told as a switch. In between, at the same instant, the task may be woken or picked
-//! elsewhere and its number may be used again.
+//! pick is reported, as a switch. In between, at the same instant, the task may be woken or picked
+//! elsewhere and its number may be reused.
 
 #![allow(dead_code)]
 
@@ -31,13 +31,13 @@ impl Item {
     }
 }
 
-/// Time that a task spent on a CPU, or ready.
+/// A time interval that a task spent on a CPU or ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stay {
     pub serial: u64,
     pub from: Time,
     pub until: Time,
-    /// The CPU it ran on; `None`: it was ready.
+    /// The CPU it ran on; `None`: it was ready, not running.
     pub cpu: Option<CpuId>,
 }
 
@@ -115,7 +115,7 @@ impl Machine {
         self.items.push(Item::Event(Event { time: self.now, kind }));
     }
 
-    /// Time passes; CPUs whose task has left pick before.
+    /// Lets time pass; CPUs whose task has left pick first.
     pub fn pass(&mut self, ns: u64) {
         for cpu in 0..self.cpus.len() {
             if self.cpus[cpu].leaving.is_some() {
@@ -165,7 +165,7 @@ impl Machine {
         self.ready.push_back(task);
     }
 
-    /// The task on `cpu` stops; nothing is told yet.
+    /// The task on `cpu` stops; nothing is reported yet.
     pub fn leave(&mut self, cpu: usize, why: Off) {
         let Some(id) = self.cpus[cpu].runs.take() else { return };
         self.cpus[cpu].leaving = Some((id, why));
@@ -187,7 +187,7 @@ impl Machine {
         }
     }
 
-    /// `cpu`, which runs nothing, picks the longest ready task.
+    /// `cpu`, if it runs nothing, picks the task that has been ready longest.
     pub fn pick(&mut self, cpu: usize) {
         if self.cpus[cpu].runs.is_some() {
             return;
@@ -223,8 +223,7 @@ impl Machine {
         self.event(Kind::Sample { counter: Counter::Busy, value: busy });
     }
 
-    /// All stays, those that go on until now included, without empty ones, joined where one goes
-    /// on as the next.
+    /// All stays including the unfinished ones, without empty ones, and with adjacent ones joined.
     pub fn finish(&mut self) -> Vec<Stay> {
         self.pass(0);
         let mut stays = self.stays.clone();
@@ -238,7 +237,7 @@ impl Machine {
     }
 }
 
-/// Drops empty stays and joins those of one task that follow on each other on one CPU.
+/// Drops empty stays and joins consecutive ones of the same task on the same CPU.
 pub fn join(mut stays: Vec<Stay>) -> Vec<Stay> {
     stays.retain(|stay| stay.from < stay.until);
     stays.sort();
@@ -252,17 +251,17 @@ pub fn join(mut stays: Vec<Stay>) -> Vec<Stay> {
     stays
 }
 
-/// One step of [`play`]: what, which one, and how much time passes before.
+/// One step of [`play`]: what to do, to which task or CPU, and how much time passes before it.
 pub type Command = (u8, u8, u16);
 
-/// Turns any commands into a valid stream.
+/// Turns arbitrary commands into a valid stream.
 pub fn play(cpus: usize, commands: &[Command]) -> Machine {
     let mut machine = Machine::new(cpus);
     for &(what, which, ns) in commands {
         let choice = usize::from(which);
         let cpu = choice % cpus;
         let running = machine.running(cpu);
-        // Half of the steps happen at the same instant as the one before.
+        // Half of the steps happen at the same instant as the step before.
         if ns % 2 == 1 {
             machine.pass(u64::from(ns));
         }
