@@ -688,7 +688,10 @@ fn experiments_name_files() {
 
     fs::write(&file, "{\"cpus\": [{\"cpu\": \"x\"}]}").unwrap();
     let error = experiment(folder.path(), "i7.json").plan().unwrap_err().to_plain();
-    assert!(error.contains("x.toml:4:12: i7.json: cpus[0]: `cpu` is \"x\"; it must be a"), "{error}");
+    assert!(
+        error.contains("x.toml:4:12: i7.json: cpus[0]: `cpu` is \"x\"; it must be a"),
+        "{error}"
+    );
     let error = experiment(folder.path(), "none.xml").plan().unwrap_err().to_plain();
     assert!(error.contains("\"none.xml\" cannot be read"), "{error}");
 }
