@@ -11,6 +11,7 @@ use anysched_host::{
 };
 use anysched_measure::{Amount, Benchmark, Metrics, TaskProgress, Total};
 use anysched_trace::{Sink, decisions};
+use anysched_workload::kinds::Needs;
 use anysched_workload::{Load, Program as LoadProgram, steps};
 use std::time::Duration;
 
@@ -25,9 +26,8 @@ pub static HOST: HostInfo = HostInfo {
         duration: false,
         hotplug: false,
         unequal_cpus: false,
-        deadlines: false,
-        interaction: false,
         traces: true,
+        tasks: Needs::NOTHING,
     },
     costs: Some("the kernel's own"),
     schedulers: &["stock-fifo", "stock-rr", "stock-cfs"],

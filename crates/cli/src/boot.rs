@@ -7,11 +7,12 @@ use crate::serve;
 use anysched_core::Machine;
 use anysched_core::registry::{PolicyInfo, Settings};
 use anysched_host::{
-    By, Clock, Host, Options, Order, Outcome, Program, Setup, Stage, Watch, Work, as_text,
+    By, Clock, Demands, Host, Options, Order, Outcome, Program, Setup, Stage, Watch, Work, as_text,
     rehearsed,
 };
 use anysched_lab::{HostedRun, PolicyUsed, Results, output as formats};
 use anysched_policies::policy;
+use anysched_workload::kinds::Needs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -58,6 +59,7 @@ pub fn boot(args: &BootArgs) -> Result<(), Failure> {
         output::require_place(path)?;
     }
     let setup = setup(args)?;
+    args.host.require(&Demands { setup: &setup, vms: false, needs: Needs::NOTHING })?;
     let rows = rows(args, &setup)?;
     let host = open(args);
     let mut runs = Vec::new();

@@ -4,6 +4,7 @@ use crate::args::HostsArgs;
 use crate::args::PlainFormat;
 use crate::output::{self, Failure};
 use anysched_host::{Capabilities, Host, HostInfo, Options};
+use anysched_workload::kinds::Needs;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -63,40 +64,31 @@ pub fn hosts(args: &HostsArgs) -> Result<(), Failure> {
     })
 }
 
-/// What a host can do, by name.
-fn abilities(can: &Capabilities) -> [(&'static str, bool); 7] {
-    let Capabilities {
-        cpus: _,
-        vms,
-        duration,
-        hotplug,
-        unequal_cpus,
-        deadlines,
-        interaction,
-        traces,
-    } = *can;
-    [
+/// What a host can do, and what not, in words.
+fn abilities(can: &Capabilities) -> [Vec<&'static str>; 2] {
+    let Capabilities { cpus: _, vms, duration, hotplug, unequal_cpus, traces, tasks } = *can;
+    let all = [
         ("virtual machines", vms),
         ("a given duration", duration),
         ("CPUs that come and go", hotplug),
         ("CPUs of different speeds", unequal_cpus),
-        ("deadlines", deadlines),
-        ("tasks that wake each other", interaction),
         ("traces and records", traces),
-    ]
+    ];
+    let of_all = |wanted: bool| all.into_iter().filter(move |(_, can)| *can == wanted);
+    let [has, has_not] = [true, false].map(|wanted| of_all(wanted).map(|(what, _)| what));
+    let of_tasks = tasks.lacking(Needs::NOTHING);
+    [has.chain(of_tasks).collect(), has_not.chain(Needs::ALL.lacking(tasks)).collect()]
 }
 
 fn in_words(host: &HostInfo) -> String {
     let mut text = format!("{}: {}\n", host.name, host.summary);
-    let listed = |wanted: bool| {
-        let list = abilities(&host.capabilities).into_iter().filter(|(_, can)| *can == wanted);
-        list.map(|(what, _)| what).collect::<Vec<_>>().join(", ")
-    };
-    let _ = writeln!(text, "  up to {} CPUs", host.capabilities.cpus);
+    let [has, has_not] = abilities(&host.capabilities).map(|list| list.join(", "));
+    let cpus = host.capabilities.cpus;
+    let _ = writeln!(text, "  up to {cpus} CPU{}", if cpus == 1 { "" } else { "s" });
     let programs: Vec<&str> = host.programs.iter().map(|program| program.name).collect();
     for (what, list) in [
-        ("has", listed(true)),
-        ("has not", listed(false)),
+        ("has", has),
+        ("does not have", has_not),
         ("schedulers of its own", host.schedulers.join(", ")),
         ("programs", programs.join(", ")),
     ] {
@@ -108,10 +100,7 @@ fn in_words(host: &HostInfo) -> String {
 }
 
 fn as_json(host: &HostInfo) -> Value {
-    let abilities: serde_json::Map<String, Value> = abilities(&host.capabilities)
-        .into_iter()
-        .map(|(what, can)| (what.replace(' ', "_"), can.into()))
-        .collect();
+    let [has, has_not] = abilities(&host.capabilities);
     let programs: Vec<Value> = host
         .programs
         .iter()
@@ -121,7 +110,8 @@ fn as_json(host: &HostInfo) -> Value {
         "name": host.name,
         "summary": host.summary,
         "cpus": host.capabilities.cpus,
-        "capabilities": abilities,
+        "has": has,
+        "does_not_have": has_not,
         "costs": host.costs,
         "schedulers": host.schedulers,
         "programs": programs,

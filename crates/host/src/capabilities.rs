@@ -1,7 +1,8 @@
 //! What experiments may ask of a host.
 
-use crate::{HostError, HostInfo, Setup};
+use crate::{HostError, HostInfo, Setup, Watch};
 use anysched_core::Time;
+use anysched_workload::kinds::Needs;
 
 /// What a host can do. Plans are compared with it before anything runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,12 +17,10 @@ pub struct Capabilities {
     pub hotplug: bool,
     /// SMT siblings that slow each other down, and CPUs of unequal capacity.
     pub unequal_cpus: bool,
-    /// Deadlines of jobs, told to policies and measured.
-    pub deadlines: bool,
-    /// Tasks that wake, signal or wait for each other.
-    pub interaction: bool,
     /// Events of the run, and logs of decisions.
     pub traces: bool,
+    /// What tasks can do besides computing, sleeping, waiting for a time and yielding.
+    pub tasks: Needs,
 }
 
 impl Capabilities {
@@ -33,9 +32,8 @@ impl Capabilities {
             duration: true,
             hotplug: true,
             unequal_cpus: true,
-            deadlines: true,
-            interaction: true,
             traces: true,
+            tasks: Needs::ALL,
         }
     }
 }
@@ -47,10 +45,8 @@ pub struct Demands<'a> {
     pub setup: &'a Setup,
     /// There are virtual machines.
     pub vms: bool,
-    /// Jobs have deadlines.
-    pub deadlines: bool,
-    /// Tasks wake, signal or wait for each other.
-    pub interaction: bool,
+    /// What tasks do.
+    pub needs: Needs,
 }
 
 impl HostInfo {
@@ -59,7 +55,7 @@ impl HostInfo {
     /// Errors: names what it cannot do, and what to do about it.
     pub fn require(&self, demands: &Demands<'_>) -> Result<(), HostError> {
         let can = &self.capabilities;
-        let Demands { setup, vms, deadlines, interaction } = *demands;
+        let Demands { setup, vms, needs } = *demands;
         let cpus = setup.machine.cpus();
         if cpus > can.cpus {
             let most = if can.cpus == 1 { "1 CPU".into() } else { format!("{} CPUs", can.cpus) };
@@ -83,17 +79,31 @@ impl HostInfo {
                 can.unequal_cpus,
                 "have CPUs of different speeds: leave `smt` and `capacity` out",
             ),
-            (deadlines, can.deadlines, "tell policies deadlines: leave `deadline` out"),
-            (
-                interaction,
-                can.interaction,
-                "have tasks wake or wait for each other; its tasks compute, sleep, wait for a time \
-                 and yield",
-            ),
         ] {
             if wanted && !can {
                 return Err(self.cannot(what));
             }
+        }
+        // A host that does not know deadlines runs the same tasks; what it would have measured of
+        // them is absent.
+        let lacking: Vec<&str> = Needs { deadlines: false, ..needs }.lacking(can.tasks).collect();
+        match lacking[..] {
+            [] => Ok(()),
+            _ => Err(HostError(format!(
+                "{} does not have {}; its tasks compute, sleep, wait for a time and yield",
+                self.name,
+                lacking.join(", ")
+            ))),
+        }
+    }
+
+    /// Checks that what is to be watched can be seen.
+    ///
+    /// Errors: the host has no traces.
+    pub fn require_watch(&self, watch: &Watch<'_>) -> Result<(), HostError> {
+        let wanted = watch.record || watch.trace.is_some();
+        if wanted && !self.capabilities.traces {
+            return Err(self.cannot("trace or record runs"));
         }
         Ok(())
     }

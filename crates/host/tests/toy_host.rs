@@ -13,6 +13,7 @@ use anysched_host::{
     Subject, Work,
 };
 use anysched_measure::Metrics;
+use anysched_workload::kinds::Needs;
 use anysched_workload::{Load, Op, Outside};
 use std::process::{Command, ExitCode};
 
@@ -29,9 +30,8 @@ static TOY: HostInfo = HostInfo {
         duration: false,
         hotplug: false,
         unequal_cpus: false,
-        deadlines: false,
-        interaction: false,
         traces: false,
+        tasks: Needs::NOTHING,
     },
     costs: Some("none at all"),
     schedulers: &[],
@@ -212,7 +212,7 @@ fn what_it_cannot_do_is_said(file: &str) {
             "toy has at most 1 CPU, not 2",
         ),
         (&["boot", "toy", "--policy", "fcfs", "--app", "x"], "toy has no programs"),
-        (&["gantt", file, "--host", "toy"], "toy cannot"),
+        (&["gantt", file, "--host", "toy"], "toy cannot trace"),
         (&["boot", "sim", "--policy", "fcfs", "--app", "x"], "sim has no programs"),
         (&["calibrate", "sim"], "sim cannot measure"),
     ] {

@@ -81,7 +81,7 @@ pub(crate) struct PlannedGroup {
 impl PlannedGroup {
     /// What the runs of this group on a machine ask of a host.
     fn demands<'a>(&self, setup: &'a Setup) -> Demands<'a> {
-        Demands { setup, vms: !self.vms.is_empty(), deadlines: false, interaction: false }
+        Demands { setup, vms: !self.vms.is_empty(), needs: self.loads.needs() }
     }
 
     /// Has `host` make a run with this seed; `guests` are the settings of the schedulers of virtual
@@ -96,6 +96,7 @@ impl PlannedGroup {
         watch: Watch<'a>,
     ) -> Result<Outcome, HostError> {
         host.info().require(&self.demands(setup))?;
+        host.info().require_watch(&watch)?;
         let work = Work::Load(self.loads.build(seed)?);
         let vms = self.vms.build(seed, guests)?;
         host.run(Order { by, setup, work, vms, watch })
@@ -350,7 +351,7 @@ fn plan_group(
     let mut identity = Vec::new();
     if let Some(name) = &scenario.name {
         axes.push((SCENARIO.to_string(), AxisValue::Text(name.clone())));
-        identity.push(format!("SCENARIO={name:?}"));
+        identity.push(format!("{SCENARIO}={name:?}"));
     }
     let mut left = number;
     let mut chosen = Vec::new();
