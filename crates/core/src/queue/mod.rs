@@ -6,10 +6,12 @@
 
 mod levels;
 mod list;
+mod tournament;
 mod tree;
 
 pub use levels::Levels;
 pub use list::{Links, List};
+pub use tournament::Tournament;
 pub use tree::{Forest, Summary, Tree};
 
 /// "No task" in a link.
