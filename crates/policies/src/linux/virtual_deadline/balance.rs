@@ -37,6 +37,8 @@ pub(crate) struct Balancer {
     steps: Vec<Step>,
     /// Per group and step, when it last looked.
     last: Vec<[Time; 3]>,
+    /// Per group, when it looks at the others of the first step again, but for `not_before`.
+    dues: Tournament<Time>,
     /// When the first group is due, at the earliest.
     next: Time,
     /// No group looks before, because nothing waited for a while.
@@ -175,6 +177,7 @@ impl Balancer {
         Balancer {
             steps: Vec::new(),
             last: Vec::new(),
+            dues: Tournament::new(0, Time::NEVER),
             next: Time::NEVER,
             not_before: Time::ZERO,
             busy_factor: 1,
@@ -227,7 +230,7 @@ impl Balancer {
                 steps.push(Step { interval, groups: domains, domain_of, part_of, ranking });
             }
         }
-        Ok(Balancer {
+        let mut balancer = Balancer {
             next: if steps.is_empty() { Time::NEVER } else { Time::ZERO },
             last: alloc::vec![[Time::ZERO; 3]; groups.len()],
             steps,
@@ -236,7 +239,18 @@ impl Balancer {
             threshold: policy.threshold as usize,
             counted: alloc::vec![(0, 0); groups.len()],
             stale: CpuMask::first(groups.len()),
-        })
+            dues: Tournament::new(groups.len(), Time::NEVER),
+        };
+        (0..groups.len()).for_each(|group| balancer.plan(group, true));
+        Ok(balancer)
+    }
+
+    /// `group` has looked at others, or has an idle CPU from now on or none any more.
+    #[inline]
+    pub(crate) fn plan(&mut self, group: usize, idle: bool) {
+        if !self.steps.is_empty() {
+            self.dues.set(group, self.from_last(group, 0, idle));
+        }
     }
 
     /// Something about `group` has changed.
@@ -247,12 +261,17 @@ impl Balancer {
 
     /// When `group` looks at the others of this step again.
     fn due(&self, group: usize, step: usize, idle: bool) -> Time {
+        self.from_last(group, step, idle).max(self.not_before)
+    }
+
+    /// The same, but for [`Balancer::not_before`].
+    fn from_last(&self, group: usize, step: usize, idle: bool) -> Time {
         let interval = self.steps[step].interval;
         if interval == Span::MAX {
             return Time::NEVER;
         }
         let factor = if idle { self.busy_factor } else { 1 };
-        (self.last[group][step] + Span((interval.0 / factor).max(1))).max(self.not_before)
+        self.last[group][step] + Span((interval.0 / factor).max(1))
     }
 }
 
@@ -293,16 +312,24 @@ impl<Of> VirtualDeadlines<Of> {
         if self.balancer.next > cx.now || self.waiting == 0 {
             return;
         }
-        let mut next = Time::NEVER;
-        for group in 0..self.groups.len() {
+        let all = self.groups.len();
+        let mut next = 0;
+        while self.balancer.not_before <= cx.now
+            && let Some(group) = self.balancer.dues.first_below(next..all, cx.now + Span(1))
+        {
             let idle = !self.groups[group].idle.is_empty();
-            if self.balancer.due(group, 0, idle) <= cx.now {
-                self.look_around(cx, group, idle);
-            }
-            let idle = !self.groups[group].idle.is_empty();
-            next = next.min(self.balancer.due(group, 0, idle));
+            self.look_around(cx, group, idle);
+            next = group + 1;
         }
-        self.balancer.next = next;
+        let due = self.balancer.dues.least().max(self.balancer.not_before);
+        debug_assert_eq!(Some(due), self.earliest_due());
+        self.balancer.next = due;
+    }
+
+    /// When the first group is due.
+    fn earliest_due(&self) -> Option<Time> {
+        let idle = |group: usize| !self.groups[group].idle.is_empty();
+        (0..self.groups.len()).map(|group| self.balancer.due(group, 0, idle(group))).min()
     }
 
     /// `group` looks at the others, level by level as far as that is due. Returns whether it got
@@ -318,6 +345,8 @@ impl<Of> VirtualDeadlines<Of> {
                 got |= self.even_out(cx, from, group);
             }
         }
+        let idle = !self.groups[group].idle.is_empty();
+        self.balancer.plan(group, idle);
         got
     }
 

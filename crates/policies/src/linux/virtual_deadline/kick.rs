@@ -20,10 +20,15 @@ impl<Of> VirtualDeadlines<Of> {
         if mask.contains(cpu) == idle {
             return;
         }
+        let was_empty = mask.is_empty();
         if idle {
             mask.insert(cpu);
         } else {
             mask.remove(cpu);
+        }
+        let is_empty = mask.is_empty();
+        if was_empty != is_empty {
+            self.balancer.plan(group, !is_empty);
         }
         if self.rules.ranked {
             self.idleness.change(&self.machine, &self.neighbours, cpu, idle);
