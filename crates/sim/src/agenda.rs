@@ -217,7 +217,7 @@ impl Sleepers {
         if task.index() >= self.times.leaves() {
             self.times.grow_to(task.index() + 1);
         }
-        self.times.add(task.index(), wake.0.min(NOTHING));
+        self.times.add(task.index(), wake.0);
     }
 
     #[inline]
@@ -226,7 +226,7 @@ impl Sleepers {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.times.least() >= NOTHING
+        self.times.least() == NOTHING
     }
 
     #[inline]

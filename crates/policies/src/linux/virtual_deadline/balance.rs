@@ -249,7 +249,7 @@ impl Balancer {
     #[inline]
     pub(crate) fn plan(&mut self, group: usize, idle: bool) {
         if !self.steps.is_empty() {
-            self.dues.set(group, self.from_last(group, 0, idle));
+            self.dues.set(group, self.since_last(group, 0, idle));
         }
     }
 
@@ -261,11 +261,11 @@ impl Balancer {
 
     /// When `group` looks at the others of this step again.
     fn due(&self, group: usize, step: usize, idle: bool) -> Time {
-        self.from_last(group, step, idle).max(self.not_before)
+        self.since_last(group, step, idle).max(self.not_before)
     }
 
     /// The same, but for [`Balancer::not_before`].
-    fn from_last(&self, group: usize, step: usize, idle: bool) -> Time {
+    fn since_last(&self, group: usize, step: usize, idle: bool) -> Time {
         let interval = self.steps[step].interval;
         if interval == Span::MAX {
             return Time::NEVER;
