@@ -2,10 +2,10 @@
 //! tasks, a large batch, and tracing to a file.
 
 use anysched_bench::{
-    batch, fcfs_smp, fcfs_uni, machine, mm1, periodic, registered, run, run_vms, sleepers,
-    staggered, vms, with,
+    batch, fcfs_smp, fcfs_uni, machine, mm1, packages, periodic, registered, run, run_vms,
+    sleepers, staggered, vms, with,
 };
-use anysched_core::{Machine, Time};
+use anysched_core::Time;
 use anysched_measure::Total;
 use anysched_trace::perfetto::PerfettoWriter;
 use anysched_trace::{Event, NoTrace, Sink, TaskInfo};
@@ -106,7 +106,7 @@ fn closed_batch(c: &mut Criterion) {
     let machine = machine(4);
     let mut group = c.benchmark_group("batch");
     group.throughput(Throughput::Elements(TASKS));
-    for name in ["fcfs", "srpt", "cfs"] {
+    for name in ["fcfs", "sjf", "srpt", "cfs", "m-rsf"] {
         group.bench_function(name, |b| {
             b.iter(|| {
                 let scheduler = registered(name, &machine);
@@ -141,24 +141,21 @@ fn two_levels(c: &mut Criterion) {
     group.bench_function("fcfs alone", |b| b.iter(flat));
 }
 
-/// 10,000 tasks that run and sleep on 256 CPUs: dispatches per second, by policy.
+/// 20 tasks for each CPU that run and sleep: dispatches per second, by policy and number of CPUs.
 fn many_cpus(c: &mut Criterion) {
-    let topology = "8 packages x 16 cores x 2 threads";
-    let machine = Machine::parse(topology).expect("a topology").with_tick(None);
-    let until = Time(1_000_000_000);
     let mut group = c.benchmark_group("many cpus");
-    for (label, name, settings) in [
-        ("bfs (tree)", "bfs", vec![("queue", "tree"), ("tick", "0ns")]),
-        ("gfs", "gfs", vec![("tick", "0ns")]),
-        ("gfs (one group)", "gfs", vec![("grouping", "single"), ("tick", "0ns")]),
-        ("fcfs", "fcfs", Vec::new()),
-        ("cfs", "cfs", vec![("tick", "0ns")]),
-        ("eevdf", "eevdf", vec![("tick", "0ns")]),
-    ] {
-        let go =
-            || run(&machine, with(name, &settings, &machine), sleepers(10_000), until, NoTrace).0;
-        group.throughput(elements(go().dispatches));
-        group.bench_function(label, |b| b.iter(|| go().dispatches));
+    for cpus in [1, 16, 256, 1024] {
+        let machine = packages(cpus);
+        // About as many dispatches whatever the number of CPUs; never less than 10 rounds.
+        let until = Time((400_000_000_000 / cpus as u64).clamp(250_000_000, 40_000_000_000));
+        for name in ["fcfs", "cfs", "eevdf", "gfs", "bfs"] {
+            // Exact timers, without events that do nothing but ask.
+            let settings: &[_] = if name == "fcfs" { &[] } else { &[("tick", "0ns")] };
+            let go =
+                || run(&machine, with(name, settings, &machine), sleepers(cpus), until, NoTrace).0;
+            group.throughput(elements(go().dispatches));
+            group.bench_function(BenchmarkId::new(name, cpus), |b| b.iter(|| go().dispatches));
+        }
     }
 }
 

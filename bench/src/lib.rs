@@ -79,17 +79,27 @@ pub fn batch(tasks: u64) -> Box<dyn Load> {
     built(Batch { settings, tasks, service: dist("exp(1ms)"), at: Time::ZERO }, 4)
 }
 
-/// `tasks` that run for 1 ms and sleep for 40 ms on average.
-pub fn sleepers(tasks: u32) -> Box<dyn Load> {
+/// 20 tasks for each CPU that run for 1 ms and sleep for 20 ms on average.
+pub fn sleepers(cpus: usize) -> Box<dyn Load> {
     let load = Interactive {
         settings: Settings::default(),
-        tasks,
+        tasks: 20 * cpus as u32,
         run: dist("exp(1ms)"),
-        sleep: dist("exp(40ms)"),
-        offset: dist("uniform(0ns, 41ms)"),
+        sleep: dist("exp(20ms)"),
+        offset: dist("uniform(0ns, 21ms)"),
         until: None,
     };
-    built(load, 256)
+    built(load, cpus)
+}
+
+/// A machine of up to 32 CPUs in one package, or of several such packages; two threads a core.
+pub fn packages(cpus: usize) -> Machine {
+    let topology = match cpus {
+        1 => "1 core".to_owned(),
+        2..=32 => format!("{} cores x 2 threads", cpus / 2),
+        _ => format!("{} packages x 16 cores x 2 threads", cpus / 32),
+    };
+    Machine::parse(&topology).unwrap_or_else(|error| panic!("{topology}: {error}"))
 }
 
 /// A flat machine.

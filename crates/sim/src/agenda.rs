@@ -53,94 +53,113 @@ impl Moment {
     }
 }
 
-/// Greater than every value, yet one below the maximum, so that 1 can be added.
-const NOTHING: u64 = u64::MAX - 1;
+/// No value is greater.
+const NOTHING: u64 = u64::MAX;
 
-/// A value and its leaf.
+/// How many values a node knows the least of: as many as a cache line holds.
+const FANOUT: usize = 8;
+
+/// Values next to each other in a cache line.
 #[derive(Clone, Copy, Debug)]
-struct Contender {
-    value: u64,
-    leaf: u32,
-}
+#[repr(align(64))]
+struct Line([u64; FANOUT]);
 
-impl Contender {
-    /// `other` if it `wins`, else this one. The outcome is unpredictable, so a branch would be
-    /// mispredicted half of the time.
+const EMPTY: Line = Line([NOTHING; FANOUT]);
+
+impl Line {
     #[inline]
-    fn or(self, other: Contender, wins: bool) -> Contender {
-        Contender {
-            value: select_unpredictable(wins, other.value, self.value),
-            leaf: select_unpredictable(wins, other.leaf, self.leaf),
+    fn least(&self) -> u64 {
+        let [a, b, c, d, e, f, g, h] = self.0;
+        a.min(b).min(c.min(d)).min(e.min(f).min(g.min(h)))
+    }
+
+    /// Where `value` is first, which must be somewhere.
+    #[inline]
+    fn position(&self, value: u64) -> usize {
+        // Which one it is cannot be predicted, so that branches would be wrong every other time.
+        let mut position = FANOUT - 1;
+        for place in (0..FANOUT - 1).rev() {
+            position = select_unpredictable(self.0[place] == value, place, position);
         }
+        position
     }
 }
 
-/// The least of many numbers that change one at a time: a tournament tree. A change costs log2 of
-/// their number, without branches that could be mispredicted, and no entry ever goes stale.
+/// The least of many numbers that change one at a time: a tournament tree of cache lines. A change
+/// costs at most log8 of how many there are, and nothing ever goes stale.
 #[derive(Debug)]
 struct Tournament {
-    /// Node 1 is the overall least; node n has the children 2n and 2n + 1; the upper half of the
-    /// nodes are the leaves.
-    nodes: Vec<Contender>,
-    least: Contender,
+    /// From the leaves to the root: the values of a level are the least ones of the lines of the
+    /// level below.
+    levels: Vec<Vec<Line>>,
+    least: u64,
 }
 
 impl Tournament {
     fn new(leaves: usize) -> Tournament {
-        let width = leaves.next_power_of_two();
-        let leaf =
-            |node: usize| Contender { value: NOTHING, leaf: node.wrapping_sub(width) as u32 };
-        let nodes: Vec<Contender> = (0..2 * width).map(leaf).collect();
-        Tournament { nodes, least: leaf(width) }
+        let mut levels = vec![vec![EMPTY; leaves.div_ceil(FANOUT).max(1)]];
+        while levels[levels.len() - 1].len() > 1 {
+            levels.push(vec![EMPTY; levels[levels.len() - 1].len().div_ceil(FANOUT)]);
+        }
+        Tournament { levels, least: NOTHING }
     }
 
     fn leaves(&self) -> usize {
-        self.nodes.len() / 2
+        self.levels[0].len() * FANOUT
     }
 
-    /// Sets a number that was [`NOTHING`]. The least is updated at once, so the next step need not
-    /// wait for the whole way up.
+    /// Sets a number that was [`NOTHING`].
     #[inline]
     fn add(&mut self, leaf: usize, value: u64) {
-        let new = Contender { value, leaf: leaf as u32 };
-        let order = |it: Contender| u128::from(it.value) << 64 | u128::from(it.leaf);
-        self.least = self.least.or(new, order(new) < order(self.least));
-        self.climb(new);
+        let mut at = leaf;
+        for level in &mut self.levels {
+            let place = &mut level[at / FANOUT].0[at % FANOUT];
+            if value >= *place {
+                return;
+            }
+            *place = value;
+            at /= FANOUT;
+        }
+        self.least = self.least.min(value);
     }
 
     /// Changes a number.
     #[inline]
     fn set(&mut self, leaf: usize, value: u64) {
-        self.least = self.climb(Contender { value, leaf: leaf as u32 });
-    }
-
-    #[inline]
-    fn climb(&mut self, changed: Contender) -> Contender {
-        let nodes = self.nodes.as_mut_slice();
-        let mut node = nodes.len() / 2 + changed.leaf as usize;
-        let mut least = changed;
-        nodes[node] = least;
-        while node > 1 {
-            let other = nodes[node ^ 1];
-            // The left one wins ties, so that the lowest leaf does.
-            least = least.or(other, other.value < least.value + (node & 1) as u64);
-            node /= 2;
-            nodes[node] = least;
+        let (mut at, mut value) = (leaf, value);
+        for level in &mut self.levels {
+            let line = &mut level[at / FANOUT];
+            if line.0[at % FANOUT] == value {
+                return;
+            }
+            line.0[at % FANOUT] = value;
+            value = line.least();
+            at /= FANOUT;
         }
-        least
+        self.least = value;
     }
 
-    /// The least value and its leaf, the lowest among equals.
+    /// The least value.
     #[inline]
-    fn least(&self) -> (u64, usize) {
-        (self.least.value, self.least.leaf as usize)
+    fn least(&self) -> u64 {
+        self.least
+    }
+
+    /// Its leaf, the lowest among equals.
+    #[inline]
+    fn least_leaf(&self) -> usize {
+        let mut at = 0;
+        for level in self.levels.iter().rev() {
+            at = at * FANOUT + level[at].position(self.least);
+        }
+        at
     }
 
     #[cold]
     fn grow_to(&mut self, leaves: usize) {
         let mut grown = Tournament::new(leaves.max(2 * self.leaves()));
-        for (leaf, contender) in self.nodes[self.leaves()..].iter().enumerate() {
-            grown.add(leaf, contender.value);
+        for (leaf, value) in self.levels[0].iter().flat_map(|line| line.0).enumerate() {
+            grown.add(leaf, value);
         }
         *self = grown;
     }
@@ -168,11 +187,16 @@ impl CpuAgenda {
         self.moments.set(cpu, moment.0);
     }
 
-    /// The earliest moment and its CPU, the lowest among equals.
+    /// The earliest moment.
     #[inline]
-    pub(crate) fn first(&self) -> (Moment, usize) {
-        let (moment, cpu) = self.moments.least();
-        (Moment(moment), cpu)
+    pub(crate) fn first(&self) -> Moment {
+        Moment(self.moments.least())
+    }
+
+    /// The CPU of the earliest moment, the lowest among equals.
+    #[inline]
+    pub(crate) fn first_cpu(&self) -> usize {
+        self.moments.least_leaf()
     }
 }
 
@@ -193,24 +217,24 @@ impl Sleepers {
         if task.index() >= self.times.leaves() {
             self.times.grow_to(task.index() + 1);
         }
-        self.times.add(task.index(), wake.0.min(NOTHING));
+        self.times.add(task.index(), wake.0);
     }
 
     #[inline]
     pub(crate) fn next(&self) -> Time {
-        Time(self.times.least().0)
+        Time(self.times.least())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.times.least().0 >= NOTHING
+        self.times.least() == NOTHING
     }
 
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<TaskId> {
-        let (time, task) = self.times.least();
-        if time == NOTHING {
+        if self.times.least() == NOTHING {
             return None;
         }
+        let task = self.times.least_leaf();
         self.times.set(task, NOTHING);
         Some(TaskId(task as u32))
     }
@@ -272,9 +296,9 @@ mod tests {
                 model[cpu] = moment;
                 let first = *model.iter().min().unwrap();
                 let expected = model.iter().position(|&moment| moment == first).unwrap();
-                assert_eq!(agenda.first().0, first);
+                assert_eq!(agenda.first(), first);
                 if first != Moment::NEVER {
-                    assert_eq!(agenda.first().1, expected);
+                    assert_eq!(agenda.first_cpu(), expected);
                 }
             }
         }

@@ -200,7 +200,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     #[inline]
     fn advance(&mut self) -> bool {
         let mut others = self.next_other();
-        let (mut next, mut cpu) = self.next_moment(others);
+        let mut next = self.next_moment(others);
         if next.time() > self.now && !self.kicks.is_empty() {
             // Picks change the next events of CPUs and of virtual machines on them, and when the
             // policy's timer is due, but nothing else.
@@ -208,7 +208,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             if self.vms.is_some() {
                 others = self.next_other();
             }
-            (next, cpu) = self.next_moment(others);
+            next = self.next_moment(others);
         }
         let time = next.time();
         if time > self.now {
@@ -220,7 +220,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             self.now = time;
             self.standstill = 0;
         }
-        self.handle(next, cpu);
+        self.handle(next);
         self.error.is_none()
     }
 
@@ -241,17 +241,18 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
-    /// Handles the event `next`; `cpu` is where, if it belongs to a CPU.
+    /// Handles the event `next`.
     #[inline]
-    fn handle(&mut self, next: Moment, cpu: usize) {
+    fn handle(&mut self, next: Moment) {
         self.metrics.events += 1;
         match next.class() {
             Class::BurstEnd => {
+                let cpu = self.agenda.first_cpu();
                 self.count(cpu);
                 self.continue_task(cpu);
             }
-            Class::SliceEnd => self.put_prev(cpu, Off::Expired),
-            Class::Tick => self.do_tick(cpu),
+            Class::SliceEnd => self.put_prev(self.agenda.first_cpu(), Off::Expired),
+            Class::Tick => self.do_tick(self.agenda.first_cpu()),
             Class::Ready if self.guest.is_some() => self.interrupt(),
             Class::Ready => self.become_ready(),
             Class::PolicyTimer => self.policy_timer(),
@@ -285,9 +286,9 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             self.standstill = 0;
         }
         while self.error.is_none() {
-            let (next, cpu) = self.next_moment(self.next_other());
+            let next = self.next_moment(self.next_other());
             if next.time() <= now {
-                self.handle(next, cpu);
+                self.handle(next);
             } else if self.kicks.is_empty() {
                 break;
             } else {
@@ -298,23 +299,21 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
 
     /// When the next event is due that happens by itself.
     pub(crate) fn next_time(&self) -> Time {
-        let next = self.next_moment(self.next_other()).0;
+        let next = self.next_moment(self.next_other());
         if self.kicks.is_empty() { next.time() } else { self.now.min(next.time()) }
     }
 
-    /// The first of `others`, the CPUs' events (returned with the CPU), and the policy's timer. The
-    /// timer alone keeps a run going only while a ready task may be waiting for it, as for the next
-    /// period of a budget.
+    /// The first of `others`, the CPUs' events, and the policy's timer. The timer alone keeps a run
+    /// going only while a ready task may be waiting for it, as for the next period of a budget.
     #[inline]
-    fn next_moment(&self, others: Moment) -> (Moment, usize) {
-        let (on_cpu, cpu) = self.agenda.first();
-        let mut next = on_cpu.min(others);
+    fn next_moment(&self, others: Moment) -> Moment {
+        let mut next = self.agenda.first().min(others);
         if let Some(time) = self.policy.next_timer()
             && self.takes_timer(next)
         {
             next = next.min(Moment::new(time.max(self.now), Class::PolicyTimer));
         }
-        (next, cpu)
+        next
     }
 
     /// Whether the policy's timer matters, given that otherwise `next` is the next event.

@@ -6,11 +6,15 @@
 
 mod levels;
 mod list;
+mod tournament;
 mod tree;
+mod wide;
 
 pub use levels::Levels;
 pub use list::{Links, List};
+pub use tournament::Tournament;
 pub use tree::{Forest, Summary, Tree};
+pub use wide::{WideForest, WideTree};
 
 /// "No task" in a link.
 pub const NONE: u32 = u32::MAX;

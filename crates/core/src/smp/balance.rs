@@ -244,6 +244,7 @@ impl<Q: RunQueue> Smp<Q> {
             return false;
         }
         let Some(reach) = self.params.steal.level() else { return false };
+        self.refresh_busy();
         let mut victims = core::mem::take(&mut self.balancer.victims);
         let task = self.find_nearest_spare(cx, queue, cpu, reach, &mut victims);
         self.balancer.victims = victims;
@@ -265,9 +266,7 @@ impl<Q: RunQueue> Smp<Q> {
     ) -> Option<TaskId> {
         let mut hot = None;
         for level in Level::ALL {
-            victims.clear();
-            victims.extend(self.victims(own, cpu, level));
-            let (spare, hot_here) = self.find_spare(cx, cpu, victims);
+            let (spare, hot_here) = self.find_spare(cx, own, cpu, level, victims);
             if spare.is_some() {
                 return spare;
             }
@@ -300,49 +299,78 @@ impl<Q: RunQueue> Smp<Q> {
         self.waiting.iter_among(around).filter_map(victim)
     }
 
-    /// Of `victims`, the task that `cpu` takes from the busiest that has one; and the first
-    /// cache-hot one.
+    /// Brings what is kept of waiting runqueues up to date.
+    fn refresh_busy(&mut self) {
+        while self.loads.are_kept()
+            && let Some(cpu) = self.loads.next_busy_stale()
+        {
+            let load = self.waiting.contains(cpu).then(|| self.relative_load(cpu.index()));
+            self.loads.set_busy(cpu, load);
+        }
+    }
+
+    /// Of the runqueues nearer to `cpu` by `level` than by any other, the task that it takes from
+    /// the busiest that has one; and the first cache-hot one. `victims` is room to work in.
     fn find_spare(
         &self,
         cx: &mut Cx<'_>,
+        own: usize,
         cpu: CpuId,
-        victims: &mut [Victim],
+        level: Level,
+        victims: &mut Vec<Victim>,
     ) -> (Option<TaskId>, Option<TaskId>) {
-        let mut hot = None;
-        for round in 0..victims.len() {
-            // Mostly the first will do: the others are put in order only if it does not.
-            match round {
-                0 => {
-                    let least = (0..victims.len()).min_by_key(|&index| victims[index]);
-                    victims.swap(0, least.unwrap_or(0));
-                }
-                1 => victims[1..].sort_unstable(),
-                _ => {}
-            }
-            let Victim { distance, queue, .. } = victims[round];
-            let shares_caches = distance == Distance::Shares(Level::Core);
-            let (hot_here, scanned) = (Cell::new(None), Cell::new(0));
-            let fits = |task: TaskId| {
-                scanned.set(scanned.get() + 1);
-                let slot = &self.tasks[task];
-                let promised = self.promises.cpu(task).is_some_and(|other| other != cpu);
-                if promised || !slot.affinity.contains(cpu) {
-                    return false;
-                }
-                if !shares_caches && self.is_hot(task, cx.now) {
-                    hot_here.set(hot_here.get().or(Some(task)));
-                    return false;
-                }
-                true
-            };
-            let spare = self.rule.spare(&at!(self, cx.now, queue), fits);
-            cx.work.scanned += scanned.get() - u32::from(spare.is_some());
+        // Mostly the first will do: the others are put in order only if it does not.
+        let first = if self.loads.are_kept() {
+            let distance = Distance::Shares(level);
+            let busiest = self.loads.busiest(&self.machine, cpu, level);
+            busiest.map(|(load, queue)| Victim { distance, load, queue })
+        } else {
+            self.victims(own, cpu, level).min()
+        };
+        debug_assert_eq!(first, self.victims(own, cpu, level).min());
+        let Some(first) = first else { return (None, None) };
+        let (spare, mut hot) = self.find_spare_of(cx, cpu, &first);
+        if spare.is_some() {
+            return (spare, None);
+        }
+        victims.clear();
+        victims.extend(self.victims(own, cpu, level));
+        victims.sort_unstable();
+        for victim in victims.iter().skip(1) {
+            let (spare, hot_here) = self.find_spare_of(cx, cpu, victim);
             if spare.is_some() {
                 return (spare, hot);
             }
-            hot = hot.or(hot_here.get());
+            hot = hot.or(hot_here);
         }
         (None, hot)
+    }
+
+    /// The task that `cpu` takes from `victim`; and the first cache-hot one.
+    fn find_spare_of(
+        &self,
+        cx: &mut Cx<'_>,
+        cpu: CpuId,
+        victim: &Victim,
+    ) -> (Option<TaskId>, Option<TaskId>) {
+        let shares_caches = victim.distance == Distance::Shares(Level::Core);
+        let (hot, scanned) = (Cell::new(None), Cell::new(0));
+        let fits = |task: TaskId| {
+            scanned.set(scanned.get() + 1);
+            let slot = &self.tasks[task];
+            let promised = self.promises.cpu(task).is_some_and(|other| other != cpu);
+            if promised || !slot.affinity.contains(cpu) {
+                return false;
+            }
+            if !shares_caches && self.is_hot(task, cx.now) {
+                hot.set(hot.get().or(Some(task)));
+                return false;
+            }
+            true
+        };
+        let spare = self.rule.spare(&at!(self, cx.now, victim.queue), fits);
+        cx.work.scanned += scanned.get() - u32::from(spare.is_some());
+        (spare, hot.get())
     }
 
     /// When balancing is due, while anything waits.

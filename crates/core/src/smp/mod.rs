@@ -7,6 +7,7 @@
 mod balance;
 mod config;
 mod kick;
+mod loads;
 mod place;
 
 use alloc::vec::Vec;
@@ -285,6 +286,8 @@ pub struct Smp<Q> {
     next_queue: usize,
     neighbours: Neighbours,
     balancer: balance::Balancer,
+    /// Kept where each CPU has a runqueue of its own.
+    loads: loads::Loads,
 }
 
 /// What is known of a task whatever the rule.
@@ -383,6 +386,7 @@ impl<Q: RunQueue> Smp<Q> {
             next_queue: 0,
             neighbours: Neighbours::new(machine),
             balancer: balance::Balancer::new(machine, smp, queues),
+            loads: loads::Loads::new(machine, level.is_none() && queues > 1),
         })
     }
 
@@ -428,6 +432,7 @@ impl<Q: RunQueue> Smp<Q> {
         cx.work.queue = queue as u16;
         cx.work.queued = queued as u32;
         if self.queues() > 1 {
+            self.loads.note(CpuId(queue as u16));
             if queued > 0 {
                 if self.waiting.is_empty() {
                     self.balancer.resume(cx.now);
@@ -548,6 +553,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         if slot.state == State::Delayed {
             let queue = usize::from(slot.queue);
             self.rule.remove(&at!(self, cx.now, queue), task, Removal::Dequeue);
+            self.loads.note(CpuId(slot.queue));
         }
         self.tasks[task] = Slot::default();
         self.rule.detach(task);
@@ -560,6 +566,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         slot.affinity = params.affinity.clone();
         let (queue, state, cpu) = (usize::from(slot.queue), slot.state, CpuId(slot.cpu));
         self.rule.update(&at!(self, cx.now, queue), state.whereabouts(), task, params);
+        self.loads.note(CpuId(queue as u16));
         match state {
             State::Ready if !self.may_enter(task, queue) => self.rehome(cx, task, cpu),
             State::Ready => {
@@ -575,6 +582,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
 
     fn set_online(&mut self, cx: &mut Cx<'_>, cpu: CpuId, online: bool) {
         self.rule.set_online(cpu, online);
+        self.loads.note(cpu);
         if online {
             self.online.insert(cpu);
             self.tell(cx, cpu);
@@ -609,6 +617,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         let stays = delayed && self.may_enter(task, home);
         if delayed && !stays {
             self.rule.remove(&at!(self, cx.now, home), task, Removal::Dequeue);
+            self.loads.note(CpuId(home as u16));
         }
         let queue = if stays || self.queues() == 1 {
             home
@@ -642,6 +651,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         };
         self.idle.remove(cpu);
         self.cpus[slot] = Running { task: task.0, cpu, told: false, since: cx.now };
+        self.loads.note(CpuId(queue as u16));
         let state = &mut self.tasks[task];
         state.state = State::Running;
         state.cpu = cpu.0;
@@ -656,6 +666,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         let online = self.online.contains(cpu);
         self.rule.settle(&at!(self, cx.now, queue), task, ran, why);
         self.cpus[slot].task = NOBODY;
+        self.loads.note(CpuId(queue as u16));
         self.tasks[task].hot_until = cx.now + self.params.cache_hot;
         if !why.runnable() {
             let delayed = self.rule.leave(&at!(self, cx.now, queue), task, why);
@@ -707,6 +718,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
     fn timer(&mut self, cx: &mut Cx<'_>) {
         if due(&self.rule).is_some_and(|due| due <= cx.now) {
             self.rule.timer(cx.now);
+            self.loads.note_all();
             self.answer_opened(cx);
         }
         self.balance(cx);

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
-use anysched_core::queue::{Forest, Tree};
+use anysched_core::queue::{WideForest, WideTree};
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Why};
 use anysched_core::time::Span;
@@ -44,8 +44,8 @@ params! {
 #[derive(Debug)]
 pub struct ShortestFirst<const PREEMPTIVE: bool> {
     by: Key,
-    forest: Forest<(Span, u64)>,
-    queues: Vec<Tree>,
+    forest: WideForest<(Span, u64)>,
+    queues: Vec<WideTree>,
     tasks: PerTask<Task>,
     /// How often a task has been queued.
     entries: u64,
@@ -62,6 +62,8 @@ struct Task {
     used: Span,
     /// Average use so far, where the host does not know the need.
     average: Span,
+    /// The arrival number with which it was last queued.
+    number: u64,
     /// Whether the host knows the need.
     known: bool,
 }
@@ -98,8 +100,8 @@ impl<const PREEMPTIVE: bool> Policy for ShortestFirst<PREEMPTIVE> {
     fn build(_: &Machine, queues: usize, params: &Self::Params) -> Result<Self, ParamError> {
         Ok(ShortestFirst {
             by: params.key,
-            forest: Forest::default(),
-            queues: alloc::vec![Tree::default(); queues],
+            forest: WideForest::new(queues),
+            queues: alloc::vec![WideTree::default(); queues],
             tasks: PerTask::new(),
             entries: 0,
         })
@@ -129,15 +131,15 @@ impl<const PREEMPTIVE: bool> RunQueue for ShortestFirst<PREEMPTIVE> {
             }
             Why::Put(_) | Why::Resumed | Why::Moved => {}
         }
-        let number = match entry.why {
-            Why::Put(Off::NotRun) | Why::Resumed | Why::Moved => self.forest.key(id).1,
+        match entry.why {
+            Why::Put(Off::NotRun) | Why::Resumed | Why::Moved => {}
             Why::New | Why::Woken | Why::Put(_) => {
                 self.entries += 1;
-                self.entries
+                task.number = self.entries;
             }
-        };
-        let key = (task.key(self.by, Span::ZERO), number);
-        self.forest.insert(&mut self.queues[at.queue], id, key, ());
+        }
+        let key = (task.key(self.by, Span::ZERO), task.number);
+        self.forest.insert(&mut self.queues[at.queue], id, key);
     }
 
     #[inline]

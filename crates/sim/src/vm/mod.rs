@@ -107,7 +107,7 @@ impl Vms {
 
     /// The next event.
     pub(crate) fn next(&self) -> Moment {
-        let mut next = self.agenda.first().0;
+        let mut next = self.agenda.first();
         if let Some(&(time, ..)) = self.changes.get(self.changed) {
             next = next.min(Moment::new(time, Class::Hotplug));
         }
@@ -210,7 +210,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     /// Advances the virtual machine whose event is next.
     pub(crate) fn settle_guest(&mut self) {
         let Some(vms) = &mut self.vms else { return };
-        let (_, vm) = vms.agenda.first();
+        let vm = vms.agenda.first_cpu();
         vms.machines[vm].sim.settle(self.now);
         self.follow_guest(vm);
     }

@@ -29,9 +29,9 @@
 //! - Left out: SCHED_FIFO, RR, ISO, BATCH and IDLEPRIO. Without the first two nothing unsticks
 //!   at once.
 //!
-//! Cost: O(log CPUs) to wake, where the source looks at all CPUs, and O(tasks that wait) to pick,
-//! as there. `queue = tree` decides the same in O(log n); the host is told in both cases how many
-//! tasks a list would have to be looked through for.
+//! Cost: O(log CPUs) to wake, where the source looks at all CPUs, and O(log n) to pick, where it
+//! looks through a list of all tasks that wait, as `queue = list` does. Both decide the same, and
+//! the host is told in both cases how many tasks a list would have to be looked through for.
 
 #[cfg(test)]
 mod tests;
@@ -77,7 +77,7 @@ params! {
         /// What a new task gets.
         fork: Fork = Fork::Fresh,
         /// How waiting tasks are kept; both decide alike.
-        queue: Queue = Queue::List,
+        queue: Queue = Queue::Tree,
         /// A CPU that picks in the first half of a tick ends slices half a tick early.
         dither: bool = true,
         /// Tick at which slices are seen to end, up to 1s; auto is the machine's or 1ms, 0 ends

@@ -37,8 +37,9 @@
 //! ready before it has picked, or one that runs has been given a better nice value.
 //!
 //! Not work-conserving: balancing takes its time, and see above.
-//! Cost, with N tasks, M CPUs, K groups: O(log(N/K)) to queue and to pick, O(M/K) to wake where no
-//! CPU is idle; balancing O(K) and O(log(N/K)) for each task that is moved.
+//! Cost, with N tasks, M CPUs, K groups: O(log(N/K)) to queue and to pick, O(log(M/K)) to wake, but
+//! O(M/K) for tasks that may not use every CPU; O(log K) for a look at other groups and O(log(N/K))
+//! for each task that is moved.
 
 #[cfg(test)]
 mod tests;

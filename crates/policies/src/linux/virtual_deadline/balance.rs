@@ -1,12 +1,15 @@
 //! Balancing between groups.
 
 use alloc::vec::Vec;
+use core::cmp::Ordering;
+use core::ops::Range;
 
 use super::VirtualDeadlines;
 use anysched_core::Cx;
-use anysched_core::ids::{CpuId, CpuSet};
+use anysched_core::ids::{CpuId, CpuMask, CpuSet};
 use anysched_core::machine::{Level, Machine};
 use anysched_core::params::ParamError;
+use anysched_core::queue::Tournament;
 use anysched_core::time::{Span, Time};
 
 /// The grid on which balancing begins after a time in which nothing waited: a tick of HZ = 1000.
@@ -34,14 +37,18 @@ pub(crate) struct Balancer {
     steps: Vec<Step>,
     /// Per group and step, when it last looked.
     last: Vec<[Time; 3]>,
+    /// Per group, when it looks at the others of the first step again, but for `not_before`.
+    dues: Tournament<Time>,
     /// When the first group is due, at the earliest.
     next: Time,
     /// No group looks before, because nothing waited for a while.
     not_before: Time,
     busy_factor: u64,
     threshold: usize,
-    /// Load and CPUs of the domains that are compared, so that nothing is allocated for it.
-    sums: Vec<(usize, usize)>,
+    /// Per group, the load and the usable CPUs that the steps go by.
+    counted: Vec<(usize, usize)>,
+    /// Groups for which these may be wrong.
+    stale: CpuMask,
 }
 
 /// A level of domains. Each is made of domains of the step below, the narrowest of groups.
@@ -54,6 +61,115 @@ struct Step {
     domain_of: Vec<u16>,
     /// Per group, its domain of the step below.
     part_of: Vec<u16>,
+    ranking: Ranking,
+}
+
+/// Which part of a domain is the busiest, and which group of a part. Parts of a domain are next to
+/// each other, and so are groups of a part, by their lowest group.
+#[derive(Debug)]
+struct Ranking {
+    /// Per domain, its parts.
+    parts_of: Vec<Range<usize>>,
+    /// Per part, load and usable CPUs of its groups.
+    sums: Vec<(usize, usize)>,
+    parts: Tournament<Busy>,
+    /// Per part, the places of its groups.
+    places_of: Vec<Range<usize>>,
+    /// Per place, its group.
+    group_at: Vec<u16>,
+    /// Per group, its part and its place.
+    where_is: Vec<(usize, usize)>,
+    groups: Tournament<Busy>,
+}
+
+/// Load for CPUs: the most comes first, the lowest place of equals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Busy {
+    load: usize,
+    cpus: usize,
+    place: usize,
+}
+
+impl Busy {
+    /// Without usable CPUs, which comes last.
+    const NOT: Busy = Busy { load: 0, cpus: 0, place: usize::MAX };
+
+    fn new((load, cpus): (usize, usize), place: usize) -> Busy {
+        if cpus == 0 { Busy::NOT } else { Busy { load, cpus, place } }
+    }
+}
+
+impl Ord for Busy {
+    fn cmp(&self, other: &Busy) -> Ordering {
+        let busier = (other.load * self.cpus).cmp(&(self.load * other.cpus));
+        busier.then(self.place.cmp(&other.place))
+    }
+}
+
+impl PartialOrd for Busy {
+    fn partial_cmp(&self, other: &Busy) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ranking {
+    /// No load anywhere, and no usable CPU.
+    fn new(groups: &[Vec<u16>], part_of: &[u16]) -> Ranking {
+        let (mut parts_of, mut places_of): (Vec<Range<usize>>, Vec<Range<usize>>) =
+            Default::default();
+        let mut group_at = Vec::new();
+        let mut where_is = alloc::vec![(0, 0); part_of.len()];
+        for domain in groups {
+            let first_part = places_of.len();
+            let begins = |(at, group): (usize, &u16)| {
+                let part = part_of[usize::from(*group)];
+                !domain[..at].iter().any(|other| part_of[usize::from(*other)] == part)
+            };
+            for (_, first) in domain.iter().enumerate().filter(|&one| begins(one)) {
+                let part = part_of[usize::from(*first)];
+                let start = group_at.len();
+                for &group in domain.iter().filter(|&&one| part_of[usize::from(one)] == part) {
+                    where_is[usize::from(group)] = (places_of.len(), group_at.len());
+                    group_at.push(group);
+                }
+                places_of.push(start..group_at.len());
+            }
+            parts_of.push(first_part..places_of.len());
+        }
+        Ranking {
+            parts_of,
+            sums: alloc::vec![(0, 0); places_of.len()],
+            parts: Tournament::new(places_of.len(), Busy::NOT),
+            places_of,
+            groups: Tournament::new(group_at.len(), Busy::NOT),
+            group_at,
+            where_is,
+        }
+    }
+
+    /// Load and usable CPUs of `group` change.
+    fn count(&mut self, group: usize, before: (usize, usize), now: (usize, usize)) {
+        let (part, place) = self.where_is[group];
+        let (load, cpus) = &mut self.sums[part];
+        *load = *load - before.0 + now.0;
+        *cpus = *cpus - before.1 + now.1;
+        self.parts.set(part, Busy::new(self.sums[part], part));
+        self.groups.set(place, Busy::new(now, place));
+    }
+
+    /// The busiest group of `domain` other than `own` in its busiest part.
+    fn busiest(&self, domain: usize, own: usize) -> Option<usize> {
+        let top = self.parts.least_in(self.parts_of[domain].clone());
+        let places = self.places_of.get(top.place)?;
+        let (part, own) = self.where_is[own];
+        let busiest = if part == top.place {
+            let before = self.groups.least_in(places.start..own);
+            before.min(self.groups.least_in(own + 1..places.end))
+        } else {
+            self.groups.least_in(places.clone())
+        };
+        self.group_at.get(busiest.place).map(|&group| usize::from(group))
+    }
 }
 
 impl Balancer {
@@ -61,11 +177,13 @@ impl Balancer {
         Balancer {
             steps: Vec::new(),
             last: Vec::new(),
+            dues: Tournament::new(0, Time::NEVER),
             next: Time::NEVER,
             not_before: Time::ZERO,
             busy_factor: 1,
             threshold: 100,
-            sums: Vec::new(),
+            counted: Vec::new(),
+            stale: CpuMask::EMPTY,
         }
     }
 
@@ -103,35 +221,57 @@ impl Balancer {
                 |(a, b): (usize, usize)| domain_of[a] == domain_of[b] && parts[a] != parts[b];
             let several = (1..groups.len()).any(|b| (0..b).any(|a| apart((a, b))));
             if several {
-                let of = |domain| {
-                    let inside = |&group: &u16| domain_of[usize::from(group)] == domain;
-                    (0..groups.len() as u16).filter(inside).collect()
-                };
-                let domains = (0..machine.groups(level) as u16).map(of).collect();
+                let mut domains = alloc::vec![Vec::new(); machine.groups(level)];
+                for (group, &domain) in domain_of.iter().enumerate() {
+                    domains[usize::from(domain)].push(group as u16);
+                }
                 let part_of = core::mem::replace(&mut parts, domain_of.clone());
-                steps.push(Step { interval, groups: domains, domain_of, part_of });
+                let ranking = Ranking::new(&domains, &part_of);
+                steps.push(Step { interval, groups: domains, domain_of, part_of, ranking });
             }
         }
-        let parts = groups.len().max(machine.groups(Level::Package));
-        Ok(Balancer {
+        let mut balancer = Balancer {
             next: if steps.is_empty() { Time::NEVER } else { Time::ZERO },
             last: alloc::vec![[Time::ZERO; 3]; groups.len()],
             steps,
             not_before: Time::ZERO,
             busy_factor: u64::from(policy.busy_factor),
             threshold: policy.threshold as usize,
-            sums: alloc::vec![(0, 0); parts],
-        })
+            counted: alloc::vec![(0, 0); groups.len()],
+            stale: CpuMask::first(groups.len()),
+            dues: Tournament::new(groups.len(), Time::NEVER),
+        };
+        (0..groups.len()).for_each(|group| balancer.plan(group, true));
+        Ok(balancer)
+    }
+
+    /// `group` has looked at others, or has an idle CPU from now on or none any more.
+    #[inline]
+    pub(crate) fn plan(&mut self, group: usize, idle: bool) {
+        if !self.steps.is_empty() {
+            self.dues.set(group, self.since_last(group, 0, idle));
+        }
+    }
+
+    /// Something about `group` has changed.
+    #[inline]
+    pub(crate) fn note(&mut self, group: usize) {
+        self.stale.insert(CpuId(group as u16));
     }
 
     /// When `group` looks at the others of this step again.
     fn due(&self, group: usize, step: usize, idle: bool) -> Time {
+        self.since_last(group, step, idle).max(self.not_before)
+    }
+
+    /// The same, but for [`Balancer::not_before`].
+    fn since_last(&self, group: usize, step: usize, idle: bool) -> Time {
         let interval = self.steps[step].interval;
         if interval == Span::MAX {
             return Time::NEVER;
         }
         let factor = if idle { self.busy_factor } else { 1 };
-        (self.last[group][step] + Span((interval.0 / factor).max(1))).max(self.not_before)
+        self.last[group][step] + Span((interval.0 / factor).max(1))
     }
 }
 
@@ -172,16 +312,24 @@ impl<Of> VirtualDeadlines<Of> {
         if self.balancer.next > cx.now || self.waiting == 0 {
             return;
         }
-        let mut next = Time::NEVER;
-        for group in 0..self.groups.len() {
+        let all = self.groups.len();
+        let mut next = 0;
+        while self.balancer.not_before <= cx.now
+            && let Some(group) = self.balancer.dues.first_below(next..all, cx.now + Span(1))
+        {
             let idle = !self.groups[group].idle.is_empty();
-            if self.balancer.due(group, 0, idle) <= cx.now {
-                self.look_around(cx, group, idle);
-            }
-            let idle = !self.groups[group].idle.is_empty();
-            next = next.min(self.balancer.due(group, 0, idle));
+            self.look_around(cx, group, idle);
+            next = group + 1;
         }
-        self.balancer.next = next;
+        let due = self.balancer.dues.least().max(self.balancer.not_before);
+        debug_assert_eq!(Some(due), self.earliest_due());
+        self.balancer.next = due;
+    }
+
+    /// When the first group is due.
+    fn earliest_due(&self) -> Option<Time> {
+        let idle = |group: usize| !self.groups[group].idle.is_empty();
+        (0..self.groups.len()).map(|group| self.balancer.due(group, 0, idle(group))).min()
     }
 
     /// `group` looks at the others, level by level as far as that is due. Returns whether it got
@@ -197,46 +345,50 @@ impl<Of> VirtualDeadlines<Of> {
                 got |= self.even_out(cx, from, group);
             }
         }
+        let idle = !self.groups[group].idle.is_empty();
+        self.balancer.plan(group, idle);
         got
     }
 
     /// Tasks that wait or run in `group`, and its usable CPUs.
     fn load(&self, group: usize) -> (usize, usize) {
         let group = &self.groups[group];
-        let online = group.members.iter().filter(|&&cpu| self.online.contains(cpu)).count();
-        (group.load(), online)
+        (group.load(), group.usable)
     }
 
     /// The busiest group other than `own` in the busiest part of its domain.
     fn busiest(&mut self, own: usize, step: usize) -> Option<usize> {
-        let mut sums = core::mem::take(&mut self.balancer.sums);
-        let Step { groups, domain_of, part_of, .. } = &self.balancer.steps[step];
-        let domain = &groups[usize::from(domain_of[own])];
-        let part = |group: &u16| usize::from(part_of[usize::from(*group)]);
-        domain.iter().for_each(|group| sums[part(group)] = (0, 0));
-        for group in domain {
-            let (load, cpus) = self.load(usize::from(*group));
-            let sum = &mut sums[part(group)];
-            *sum = (sum.0 + load, sum.1 + cpus);
-        }
-        let busier = |a: (usize, usize), b: (usize, usize)| a.0 * b.1 > b.0 * a.1;
-        let mut top: Option<usize> = None;
-        for at in domain.iter().map(part).filter(|&at| sums[at].1 > 0) {
-            if top.is_none_or(|top| busier(sums[at], sums[top])) {
-                top = Some(at);
-            }
-        }
-        let mut busiest: Option<(usize, (usize, usize))> = None;
-        for group in domain.iter().filter(|group| Some(part(group)) == top) {
-            let group = usize::from(*group);
+        while let Some(group) = self.balancer.stale.take_lowest() {
+            let group = group.index();
             let load = self.load(group);
-            let better = busiest.is_none_or(|(_, most)| busier(load, most));
-            if group != own && load.1 > 0 && better {
-                busiest = Some((group, load));
+            let before = core::mem::replace(&mut self.balancer.counted[group], load);
+            for step in self.balancer.steps.iter_mut().filter(|_| before != load) {
+                step.ranking.count(group, before, load);
             }
         }
-        self.balancer.sums = sums;
-        busiest.map(|(group, _)| group)
+        let Step { ranking, domain_of, .. } = &self.balancer.steps[step];
+        let busiest = ranking.busiest(usize::from(domain_of[own]), own);
+        debug_assert_eq!(busiest, self.find_busiest(own, step));
+        busiest
+    }
+
+    /// The same, by looking at all groups.
+    fn find_busiest(&self, own: usize, step: usize) -> Option<usize> {
+        let Step { groups, domain_of, part_of, .. } = &self.balancer.steps[step];
+        let domain = groups[usize::from(domain_of[own])].iter().map(|&group| usize::from(group));
+        let part = |group: usize| {
+            let same = |other: &usize| part_of[*other] == part_of[group];
+            let loads = domain.clone().filter(same).map(|group| self.load(group));
+            loads.fold((0, 0), |sum, load| (sum.0 + load.0, sum.1 + load.1))
+        };
+        let most = |load: &dyn Fn(usize) -> (usize, usize), among: &dyn Fn(usize) -> bool| {
+            let of = |group| Busy::new(load(group), group);
+            let usable = domain.clone().filter(|&group| among(group) && load(group).1 > 0);
+            usable.min_by_key(|&group| of(group))
+        };
+        let top = most(&part, &|_| true)?;
+        let load = |group| self.load(group);
+        most(&load, &|group| group != own && part_of[group] == part_of[top])
     }
 
     /// Moves waiting tasks until both groups have the same load, if `from` has too much. Returns

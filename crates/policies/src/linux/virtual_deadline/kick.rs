@@ -3,6 +3,8 @@
 //! As in [`Smp`](anysched_core::Smp), each task that waits while an idle CPU could run it is
 //! [promised](anysched_core::promise) to a CPU that is about to pick.
 
+use core::ops::Range;
+
 use super::{Place, VirtualDeadlines};
 use anysched_core::Cx;
 use anysched_core::ids::{CpuId, CpuMask, TaskId};
@@ -18,10 +20,15 @@ impl<Of> VirtualDeadlines<Of> {
         if mask.contains(cpu) == idle {
             return;
         }
+        let was_empty = mask.is_empty();
         if idle {
             mask.insert(cpu);
         } else {
             mask.remove(cpu);
+        }
+        let is_empty = mask.is_empty();
+        if was_empty != is_empty {
+            self.balancer.plan(group, !is_empty);
         }
         if self.rules.ranked {
             self.idleness.change(&self.machine, &self.neighbours, cpu, idle);
@@ -114,8 +121,17 @@ impl<Of> VirtualDeadlines<Of> {
         if later(near) {
             return Some(near);
         }
-        let around = |level| self.machine.sharing(level, near).iter().copied();
-        Level::ALL.into_iter().find_map(|level| around(level).find(|&cpu| later(cpu)))
+        let members = &self.groups[group].members;
+        Level::ALL.into_iter().find_map(|level| {
+            let around = self.machine.sharing(level, near);
+            if known.affinity.is_all()
+                && let Some(slots) = slots_among(members, around)
+            {
+                let slot = standing.first_later(slots, known.deadline);
+                return slot.map(|slot| members[slot]);
+            }
+            around.iter().copied().find(|&cpu| later(cpu))
+        })
     }
 
     /// The idle CPU of `group` that `task` gets, the best as seen from `near`.
@@ -185,4 +201,13 @@ impl<Of> VirtualDeadlines<Of> {
         self.promises.withdraw(task);
         self.kick_idle(cx, task, group);
     }
+}
+
+/// The places of those `members` that are also in `around`, both ascending, if the CPUs of
+/// `around` have consecutive numbers, as they have on most machines.
+fn slots_among(members: &[CpuId], around: &[CpuId]) -> Option<Range<usize>> {
+    let (first, last) = (around.first()?, around.last()?);
+    let start = members.partition_point(|cpu| cpu < first);
+    let end = members.partition_point(|cpu| cpu <= last);
+    (usize::from(last.0 - first.0) + 1 == around.len()).then_some(start..end)
 }

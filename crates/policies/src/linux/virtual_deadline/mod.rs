@@ -115,6 +115,8 @@ pub struct VirtualDeadlines<Of> {
     idleness: Idleness,
     /// How many tasks wait in queues of groups.
     pub(crate) waiting: usize,
+    /// How many of them are strays.
+    strays: usize,
     /// Attached tasks that may not run everywhere.
     restricted: usize,
     promises: Promises,
@@ -138,6 +140,10 @@ pub(crate) struct Task {
     place: Place,
     /// It was preempted on its CPU, which should have it again.
     sticky: bool,
+    /// It waits among those for which that is so.
+    stuck: bool,
+    /// It does, but its CPU has another one to stick to.
+    stray: bool,
 }
 
 const NEW_TASK: Task = Task {
@@ -148,6 +154,8 @@ const NEW_TASK: Task = Task {
     cpu: 0,
     place: Place::Away,
     sticky: false,
+    stuck: false,
+    stray: false,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,6 +224,7 @@ impl<Of> VirtualDeadlines<Of> {
             arrivals: 0,
             online: CpuMask::first(machine.cpus()),
             waiting: 0,
+            strays: 0,
             restricted: 0,
             promises: Promises::new(machine.cpus()),
             balancer,
@@ -370,6 +379,7 @@ impl<Of> VirtualDeadlines<Of> {
             && core::mem::take(&mut self.tasks[TaskId(task)].sticky)
             && let Place::Group(group) = self.tasks[TaskId(task)].place
         {
+            self.free(TaskId(task), usize::from(group));
             self.kick_idle_near(cx, TaskId(task), usize::from(group), cpu);
         }
     }
@@ -439,7 +449,12 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
         let (place, cpu) = (known.place, CpuId(known.cpu));
         let old = core::mem::replace(&mut known.ratio, ratio_of(params.weight));
         let (better, worse) = (known.ratio < old, known.ratio > old);
-        known.sticky &= !moves && !better;
+        if moves || better {
+            known.sticky = false;
+            if let Place::Group(group) = place {
+                self.free(task, usize::from(group));
+            }
+        }
         if (better || worse) && place != Place::Running {
             self.shift_deadline(cx, task, old);
         }
@@ -463,10 +478,14 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
     }
 
     fn set_online(&mut self, cx: &mut Cx<'_>, cpu: CpuId, online: bool) {
+        let group = self.group_of(cpu);
+        self.balancer.note(group);
         if online {
+            self.groups[group].usable += usize::from(!self.online.contains(cpu));
             self.online.insert(cpu);
             return self.tell(cx, cpu);
         }
+        self.groups[group].usable -= usize::from(self.online.contains(cpu));
         self.online.remove(cpu);
         self.set_idle(cpu, false);
         self.stand(cpu, Time::ZERO);
@@ -476,7 +495,6 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
         while let Some(task) = self.cpus[cpu.index()].high.first() {
             self.rehome(cx, task);
         }
-        let group = self.group_of(cpu);
         while let Some(task) = self.stranded(group) {
             self.rehome(cx, task);
         }
@@ -521,6 +539,7 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
         state.dither = cx.now.since(state.last_tick) <= half;
         let group = usize::from(state.group);
         self.groups[group].running += 1;
+        self.balancer.note(group);
         let known = &mut self.tasks[task];
         (known.cpu, known.place, known.sticky) = (cpu.0, Place::Running, false);
         let (deadline, left) = (known.deadline, known.left);
@@ -534,6 +553,7 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
         let was_told = core::mem::replace(&mut self.cpus[cpu.index()].told, true);
         self.cpus[cpu.index()].running = NONE;
         self.groups[group].running -= 1;
+        self.balancer.note(group);
         let known = &mut self.tasks[task];
         known.place = Place::Away;
         known.left = known.left.saturating_sub(ran);

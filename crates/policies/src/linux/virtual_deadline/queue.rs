@@ -18,7 +18,12 @@ pub(crate) struct Group {
     pub mask: CpuMask,
     pub idle: CpuMask,
     pub tree: Tree,
+    /// Tasks that stick to a CPU, apart from the others, so that CPUs which leave them alone need
+    /// not pass over them.
+    stuck: Tree,
     list: List,
+    /// How many of its CPUs are in use.
+    pub usable: usize,
     /// How many tasks wait at its CPUs.
     high: usize,
     pub running: usize,
@@ -34,8 +39,10 @@ impl Group {
             idle: mask.clone(),
             mask,
             standing: Standing::new(members.len()),
+            usable: members.len(),
             members,
             tree: Tree::default(),
+            stuck: Tree::default(),
             list: List::default(),
             high: 0,
             running: 0,
@@ -48,7 +55,7 @@ impl Group {
 
     /// How many tasks wait in its queue.
     pub(crate) fn queued(&self) -> usize {
-        self.tree.len() + self.list.len()
+        self.tree.len() + self.stuck.len() + self.list.len()
     }
 
     /// Whether a task waits for one of its CPUs.
@@ -67,6 +74,7 @@ impl<Of> VirtualDeadlines<Of> {
     fn touched(&mut self, cx: &mut Cx<'_>, group: usize) {
         cx.work.queue = group as u16;
         cx.work.queued = self.groups[group].queued() as u32;
+        self.balancer.note(group);
     }
 
     /// `task` enters the queue of `group`.
@@ -79,7 +87,12 @@ impl<Of> VirtualDeadlines<Of> {
         if self.rules.list {
             self.links.push_back(&mut to.list, task);
         } else {
-            self.forest.insert(&mut to.tree, task, (known.deadline, self.arrivals), ());
+            known.stuck = known.sticky;
+            let tree = if known.sticky { &mut to.stuck } else { &mut to.tree };
+            self.forest.insert(tree, task, (known.deadline, self.arrivals), ());
+            let is_stray = known.sticky && self.cpus[usize::from(known.cpu)].sticky != task.0;
+            known.stray = is_stray;
+            self.strays += usize::from(is_stray);
         }
         self.waiting += 1;
         if self.waiting == 1 {
@@ -118,7 +131,10 @@ impl<Of> VirtualDeadlines<Of> {
                 if self.rules.list {
                     self.links.remove(&mut from.list, task);
                 } else {
-                    self.forest.remove(&mut from.tree, task);
+                    let known = &mut self.tasks[task];
+                    let tree = if known.stuck { &mut from.stuck } else { &mut from.tree };
+                    self.forest.remove(tree, task);
+                    self.strays -= usize::from(core::mem::take(&mut known.stray));
                 }
                 self.waiting -= 1;
                 usize::from(group)
@@ -137,8 +153,7 @@ impl<Of> VirtualDeadlines<Of> {
             let key = |task: TaskId| (self.tasks[task].deadline, 0);
             self.earliest(cpu, self.links.iter(list), key, false)
         } else {
-            let tree = &self.groups[group].tree;
-            self.earliest(cpu, self.forest.iter(tree), |task| self.forest.key(task), true)
+            self.earliest_of_trees(cpu, group)
         };
         if let Some(task) = task {
             self.take_out(cx, task);
@@ -182,6 +197,43 @@ impl<Of> VirtualDeadlines<Of> {
         (best.map(|(_, task)| task), passed)
     }
 
+    /// The same of the trees of `group`.
+    fn earliest_of_trees(&self, cpu: CpuId, group: usize) -> (Option<TaskId>, u32) {
+        let Group { tree, stuck, .. } = &self.groups[group];
+        let key = |task: TaskId| self.forest.key(task);
+        if self.strays > 0 {
+            let both = self.forest.iter(tree).chain(self.forest.iter(stuck));
+            return self.earliest(cpu, both, key, false);
+        }
+        let (free, passed) = self.earliest(cpu, self.forest.iter(tree), key, true);
+        let own = Some(TaskId(self.cpus[cpu.index()].sticky)).filter(|task| {
+            let known = self.tasks.get(*task);
+            known.is_some_and(|known| {
+                known.place == Place::Group(group as u16)
+                    && known.stuck
+                    && known.cpu == cpu.0
+                    && known.affinity.contains(cpu)
+            })
+        });
+        let first = free.into_iter().chain(own).min_by_key(|&task| key(task));
+        match first {
+            Some(_) => (first, passed),
+            None => self.earliest(cpu, self.forest.iter(stuck), key, false),
+        }
+    }
+
+    /// `task`, which waits in the queue of `group`, sticks to its CPU no more.
+    pub(crate) fn free(&mut self, task: TaskId, group: usize) {
+        let known = &mut self.tasks[task];
+        known.sticky = false;
+        if core::mem::take(&mut known.stuck) {
+            self.strays -= usize::from(core::mem::take(&mut known.stray));
+            let (key, group) = (self.forest.key(task), &mut self.groups[group]);
+            self.forest.remove(&mut group.stuck, task);
+            self.forest.insert(&mut group.tree, task, key, ());
+        }
+    }
+
     /// How far apart two CPUs are, to BFS: all of a node that share no cache equally.
     fn locality(&self, a: CpuId, b: CpuId) -> Distance {
         match self.machine.distance(a, b) {
@@ -201,7 +253,8 @@ impl<Of> VirtualDeadlines<Of> {
         if self.rules.list {
             self.links.iter(&group.list).map(deadline).min()
         } else {
-            group.tree.first().map(deadline)
+            let firsts = group.tree.first().into_iter().chain(group.stuck.first());
+            firsts.map(deadline).min()
         }
     }
 
@@ -210,6 +263,8 @@ impl<Of> VirtualDeadlines<Of> {
         let is_stranded = |task: &TaskId| !self.may_enter(*task, group);
         let from = &self.groups[group];
         let listed = self.links.iter(&from.list).find(is_stranded);
-        listed.or_else(|| self.forest.iter(&from.tree).find(is_stranded))
+        let trees = [&from.tree, &from.stuck];
+        let firsts = trees.into_iter().filter_map(|tree| self.forest.iter(tree).find(is_stranded));
+        listed.or_else(|| firsts.min_by_key(|&task| self.forest.key(task)))
     }
 }

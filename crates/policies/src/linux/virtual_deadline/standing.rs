@@ -1,52 +1,45 @@
 //! The latest of what the CPUs of a group run, kept as a tournament.
 
-use alloc::vec::Vec;
+use core::cmp::Reverse;
+use core::ops::Range;
 
+use anysched_core::queue::Tournament;
 use anysched_core::time::Time;
 
 /// A time per CPU of a group; zero for those that run nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct Standing {
-    /// A complete binary tree: node n has the later of 2n and 2n + 1, leaves are the second half.
-    nodes: Vec<Time>,
+    times: Tournament<Reverse<Time>>,
+    cpus: usize,
 }
 
 impl Standing {
     pub(crate) fn new(cpus: usize) -> Standing {
-        Standing { nodes: alloc::vec![Time::ZERO; 2 * cpus.next_power_of_two()] }
+        Standing { times: Tournament::new(cpus, Reverse(Time::ZERO)), cpus }
     }
 
     pub(crate) fn get(&self, slot: usize) -> Time {
-        self.nodes[self.nodes.len() / 2 + slot]
+        self.times.get(slot).0
     }
 
     pub(crate) fn set(&mut self, slot: usize, time: Time) {
-        let mut node = self.nodes.len() / 2 + slot;
-        self.nodes[node] = time;
-        while node > 1 {
-            let later = self.nodes[node].max(self.nodes[node ^ 1]);
-            node /= 2;
-            if self.nodes[node] == later {
-                break;
-            }
-            self.nodes[node] = later;
-        }
+        self.times.set(slot, Reverse(time));
     }
 
     /// The latest time.
     pub(crate) fn latest(&self) -> Time {
-        self.nodes[1]
+        self.times.least().0
     }
 
     /// The first of those who have the latest time.
     pub(crate) fn first_of_latest(&self) -> usize {
-        let leaves = self.nodes.len() / 2;
-        let mut node = 1;
-        while node < leaves {
-            node *= 2;
-            node += usize::from(self.nodes[node] < self.nodes[node + 1]);
-        }
-        node - leaves
+        let before = self.latest().0.checked_sub(1).map(Time);
+        before.and_then(|before| self.first_later(0..self.cpus, before)).unwrap_or(0)
+    }
+
+    /// The first in `range` whose time is later than `time`.
+    pub(crate) fn first_later(&self, range: Range<usize>, time: Time) -> Option<usize> {
+        self.times.first_below(range, Reverse(time))
     }
 }
 

@@ -33,7 +33,7 @@ use alloc::vec::Vec;
 
 use anysched_core::ids::{CpuId, CpuSet, DomainId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
-use anysched_core::queue::{Forest, Links, List, Tree};
+use anysched_core::queue::{Links, List, WideForest, WideTree};
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Whereabouts, Why};
 use anysched_core::time::{Span, Time};
@@ -146,8 +146,8 @@ pub struct MRsf {
     offline: u8,
     /// Attached tasks that may not run on all CPUs with a role.
     restricted: u32,
-    forest: Forest<(Span, u64)>,
-    trees: [Tree; QUEUES],
+    forest: WideForest<(Span, u64)>,
+    trees: [WideTree; QUEUES],
     tasks: PerTask<Task>,
     profiles: Vec<Profile>,
     waiting: usize,
@@ -178,6 +178,8 @@ struct Task {
     since: Time,
     /// Average of past bursts that the host did not know.
     average: Span,
+    /// The number with which it was last queued.
+    number: u64,
     domain: DomainId,
     /// The queue it is in or was taken from.
     queue: u8,
@@ -241,8 +243,8 @@ impl Policy for MRsf {
             roles,
             offline: 0,
             restricted: 0,
-            forest: Forest::default(),
-            trees: [Tree::default(); QUEUES],
+            forest: WideForest::new(QUEUES),
+            trees: [WideTree::default(); QUEUES],
             tasks: PerTask::new(),
             profiles: Vec::new(),
             waiting: 0,
@@ -307,8 +309,11 @@ impl MRsf {
     #[inline]
     fn find(&self, queues: u8, fits: impl Fn(usize, TaskId) -> bool) -> Option<TaskId> {
         for queue in ORDER[self.turn].map(usize::from) {
+            if queues >> queue & 1 == 0 {
+                continue;
+            }
             let tree = &self.trees[queue];
-            let Some(first) = tree.first().filter(|_| queues >> queue & 1 != 0) else { continue };
+            let Some(first) = self.forest.first(tree) else { continue };
             if fits(queue, first) {
                 return Some(first);
             }
@@ -331,8 +336,8 @@ impl MRsf {
         let task = &mut self.tasks[id];
         let queue = usize::from(task.queue);
         let left = if self.sorted >> queue & 1 != 0 { task.left() } else { Span::ZERO };
-        let number = if queue == UNDEALT { u64::from(id.0) } else { number };
-        self.forest.insert(&mut self.trees[queue], id, (left, number), ());
+        task.number = if queue == UNDEALT { u64::from(id.0) } else { number };
+        self.forest.insert(&mut self.trees[queue], id, (left, task.number));
         self.waiting += 1;
         if self.params.aging != Span::MAX && (Q2..=Q3).contains(&queue) {
             task.since = now;
@@ -487,6 +492,7 @@ impl RunQueue for MRsf {
             slice_left: self.slices[0],
             since: Time::ZERO,
             average: self.params.initial,
+            number: 0,
             domain: params.domain,
             queue: UNDEALT as u8,
             part: 0,
@@ -540,7 +546,7 @@ impl RunQueue for MRsf {
         }
         match entry.why {
             Why::Put(Off::NotRun | Off::Preempted) | Why::Resumed | Why::Moved => {
-                self.insert(at.now, id, self.forest.key(id).1);
+                self.insert(at.now, id, self.tasks[id].number);
             }
             Why::New | Why::Woken | Why::Put(_) => self.insert_last(at.now, id),
         }
@@ -596,11 +602,8 @@ impl RunQueue for MRsf {
     }
 
     fn spare(&self, _: &At<'_>, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
-        let all =
-            self.trees.iter().rev().flat_map(|tree| {
-                core::iter::successors(tree.last(), |&task| self.forest.prev(task))
-            });
-        all.into_iter().find(|&task| fits(task))
+        let mut all = self.trees.iter().rev().flat_map(|tree| self.forest.iter_back(tree));
+        all.find(|&task| fits(task))
     }
 
     const HAS_TIMERS: bool = true;
