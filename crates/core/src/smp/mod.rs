@@ -19,8 +19,8 @@ use crate::machine::Machine;
 use crate::neighbours::Neighbours;
 use crate::params::{ParamError, TaskParams};
 use crate::per_task::PerTask;
-use crate::promise::Promises;
 use crate::policy::Policy;
+use crate::promise::Promises;
 use crate::time::{Span, Time};
 use crate::{Arrival, Cx, Enqueue, Off, Pick, Scheduler};
 

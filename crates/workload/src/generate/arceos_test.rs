@@ -19,10 +19,10 @@
 //! - The task that creates the others is left out where it only waits for all to be done.
 //! - How long an iteration takes is a parameter, because it is a matter of the machine.
 
-use super::{Generator, Maker, SettingError, Settings, check, check_period, MAX_TASKS};
+use super::{Generator, MAX_TASKS, Maker, SettingError, Settings, check, check_period};
 use crate::kinds::{
-    Calibrated, Each, Kind, LoadSpec, Needs, ONE_OR_EACH, Picoseconds, Reader, Refusal, Words, keys,
-    words,
+    Calibrated, Each, Kind, LoadSpec, Needs, ONE_OR_EACH, Picoseconds, Reader, Refusal, Words,
+    keys, words,
 };
 use crate::per_task::PerTask;
 use crate::{Load, Measured, Op, Outside, Program};
@@ -174,7 +174,8 @@ impl ArceosTestKeys {
         let known = self.case.tasks();
         let lists = [("groups", &self.groups), ("iterations", &self.iterations)];
         let lists = lists.map(|(key, list)| (key, list.as_ref().map(|Each(list)| &list[..])));
-        let long = lists.iter().filter_map(|(key, list)| Some((key, list.filter(|l| l.len() > 1)?)));
+        let long =
+            lists.iter().filter_map(|(key, list)| Some((key, list.filter(|l| l.len() > 1)?)));
         let threads = match (self.threads, long.clone().next()) {
             (Some(threads), _) => threads as usize,
             (None, Some((_, list))) => list.len(),

@@ -1,7 +1,7 @@
 //! A closed batch: tasks that are all there at once.
 
 use super::open::{Gap, Stream};
-use super::{Generator, SettingError, Settings, check, check_run, MAX_BATCH};
+use super::{Generator, MAX_BATCH, SettingError, Settings, check, check_run};
 use crate::Load;
 use crate::dist::Dist;
 use crate::kinds::{Needs, keys};

@@ -1,6 +1,9 @@
 //! A closed loop: a fixed number of clients that wait for their answers.
 
-use super::{Generator, Maker, SettingError, Settings, check, check_count, check_run, check_until, run, MAX_SOURCES, MAX_TASKS};
+use super::{
+    Generator, MAX_SOURCES, MAX_TASKS, Maker, SettingError, Settings, check, check_count,
+    check_run, check_until, run,
+};
 use crate::dist::Dist;
 use crate::kinds::{Needs, keys};
 use crate::per_task::{OneRun, PerTask};

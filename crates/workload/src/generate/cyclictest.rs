@@ -13,7 +13,9 @@
 //! priority; looking at the clock takes no time; the main thread, which prints and looks every
 //! 10 ms whether it is over, is not there. Times are in ns, as with the tool's `-N`.
 
-use super::{Generator, Maker, SettingError, Settings, check, check_count, check_period, MAX_TASKS};
+use super::{
+    Generator, MAX_TASKS, Maker, SettingError, Settings, check, check_count, check_period,
+};
 use crate::kinds::{Needs, keys};
 use crate::per_task::PerTask;
 use crate::{Load, Measured, Op, Outside};

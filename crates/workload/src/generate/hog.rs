@@ -1,6 +1,8 @@
 //! Tasks that use all the CPU time they get.
 
-use super::{Agenda, Generator, Maker, SettingError, Settings, check, check_period, check_until, MAX_SOURCES};
+use super::{
+    Agenda, Generator, MAX_SOURCES, Maker, SettingError, Settings, check, check_period, check_until,
+};
 use crate::dist::Dist;
 use crate::kinds::{Needs, keys};
 use crate::per_task::PerTask;

@@ -1,6 +1,9 @@
 //! Interactive tasks.
 
-use super::{Agenda, Generator, Maker, SettingError, Settings, check, check_run, check_until, run, MAX_SOURCES};
+use super::{
+    Agenda, Generator, MAX_SOURCES, Maker, SettingError, Settings, check, check_run, check_until,
+    run,
+};
 use crate::dist::Dist;
 use crate::kinds::{Needs, keys};
 use crate::per_task::PerTask;

@@ -1,6 +1,9 @@
 //! An open load: tasks arrive whatever has become of those before them.
 
-use super::{Generator, Maker, SettingError, Settings, check, check_count, check_run, check_until, run, MAX_TASKS};
+use super::{
+    Generator, MAX_TASKS, Maker, SettingError, Settings, check, check_count, check_run,
+    check_until, run,
+};
 use crate::dist::{Dist, exp_quantile, to_span};
 use crate::kinds::{Kind, LoadSpec, Needs, Place, Reader, Refusal, keys};
 use crate::per_task::OneRun;

@@ -1,6 +1,6 @@
 //! Parallel programs.
 
-use super::{Generator, Maker, SettingError, Settings, check, check_run, MAX_SOURCES, MAX_TASKS};
+use super::{Generator, MAX_SOURCES, MAX_TASKS, Maker, SettingError, Settings, check, check_run};
 use crate::dist::Dist;
 use crate::kinds::{Needs, keys};
 use crate::per_task::PerTask;

@@ -1,6 +1,9 @@
 //! Periodic tasks.
 
-use super::{Agenda, Generator, Maker, SettingError, Settings, check, check_count, check_period, check_run, check_until, run, MAX_SOURCES, MAX_TASKS};
+use super::{
+    Agenda, Generator, MAX_SOURCES, MAX_TASKS, Maker, SettingError, Settings, check, check_count,
+    check_period, check_run, check_until, run,
+};
 use crate::dist::Dist;
 use crate::kinds::{Needs, keys};
 use crate::per_task::PerTask;

@@ -1,6 +1,8 @@
 //! A virtual machine that pings another one.
 
-use super::{Generator, Maker, SettingError, Settings, check_count, check_period, check_run, MAX_TASKS};
+use super::{
+    Generator, MAX_TASKS, Maker, SettingError, Settings, check_count, check_period, check_run,
+};
 use crate::dist::Dist;
 use crate::kinds::{Kind, LoadSpec, Needs, Pings, Reader, Refusal, keys};
 use crate::per_task::PerTask;
@@ -78,11 +80,7 @@ impl Generator for Ping {
     }
 
     fn needs(&self) -> Needs {
-        Needs {
-            wakeups_between_tasks: true,
-            messages_between_vms: true,
-            ..self.settings.needs()
-        }
+        Needs { wakeups_between_tasks: true, messages_between_vms: true, ..self.settings.needs() }
     }
 
     fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {
@@ -126,11 +124,7 @@ impl Generator for Echo {
     }
 
     fn needs(&self) -> Needs {
-        Needs {
-            wakeups_between_tasks: true,
-            messages_between_vms: true,
-            ..self.settings.needs()
-        }
+        Needs { wakeups_between_tasks: true, messages_between_vms: true, ..self.settings.needs() }
     }
 
     fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {

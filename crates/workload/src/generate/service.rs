@@ -1,6 +1,9 @@
 //! Requests from outside and tasks that serve them.
 
-use super::{Generator, Maker, SettingError, Settings, check, check_count, check_run, check_until, MAX_SOURCES, MAX_TASKS};
+use super::{
+    Generator, MAX_SOURCES, MAX_TASKS, Maker, SettingError, Settings, check, check_count,
+    check_run, check_until,
+};
 use crate::dist::Dist;
 use crate::kinds::{Kind, LoadSpec, Needs, Place, Reader, Refusal, keys};
 use crate::per_task::PerTask;

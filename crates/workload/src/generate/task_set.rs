@@ -1,7 +1,10 @@
 //! Random sets of periodic tasks with a given load.
 
 use super::periodic::{Jobs, Limits, Timing};
-use super::{Generator, Maker, SettingError, Settings, check, check_count, check_period, check_until, MAX_SOURCES, MAX_TASKS};
+use super::{
+    Generator, MAX_SOURCES, MAX_TASKS, Maker, SettingError, Settings, check, check_count,
+    check_period, check_until,
+};
 use crate::Load;
 use crate::dist::{Dist, to_span};
 use crate::kinds::{Needs, keys};

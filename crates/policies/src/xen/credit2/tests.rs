@@ -8,7 +8,9 @@ use alloc::vec::Vec;
 use super::{Credit2, Credit2Params};
 use anysched_core::params::Params;
 use anysched_core::registry::Policy;
-use anysched_core::{CpuId, CpuSet, DomainId, Machine, Off, Scheduler, Span, TaskId, TaskParams, Time};
+use anysched_core::{
+    CpuId, CpuSet, DomainId, Machine, Off, Scheduler, Span, TaskId, TaskParams, Time,
+};
 use anysched_oracle::drive::{Drive, in_domain as of, ms, us};
 use anysched_oracle::rig;
 
