@@ -179,9 +179,9 @@ const CPUS: [u32; 4] = [1, 16, 256, 1024];
 fn many_cpus(page: &mut String) -> Result<(), Failed> {
     page.push_str(
         "\n## Many CPUs\n\nM dispatches/s, and against 16 CPUs: 20 tasks for each CPU run for 1 ms \
-         and sleep for 20 ms on average, timers are exact. A dispatch is a wake-up that looks for a \
-         CPU, a pick and a block. 32 CPUs are a package; from some hundred CPUs on, the tasks are \
-         more than the caches hold, which is what `fcfs`, with a list for all CPUs, shows.\n\n\
+         and sleep for 20 ms on average, timers are exact. A dispatch is a wake-up that looks for \
+         a CPU, a pick and a block. 32 CPUs are a package; from some hundred CPUs on, the tasks \
+         are more than the caches hold, which is what `fcfs`, with a list for all CPUs, shows.\n\n\
          | policy | 1 CPU | 16 CPUs | 256 CPUs | 1024 CPUs |\n|---|--:|--:|--:|--:|\n",
     );
     for name in ["fcfs", "cfs", "eevdf", "gfs", "bfs"] {

@@ -110,7 +110,7 @@ fn is_test(file: &str) -> bool {
     file.contains("/tests/") || file.ends_with("/tests.rs")
 }
 
-/// Whether an argument names the file, its folder or a paper, or a file that it may read lies there.
+/// Whether an argument names the file, its folder or paper, or an experiment that it lies beside.
 fn is_named(file: &str, arg: &str) -> bool {
     let folder = |path: &str| Path::new(path).parent().map(Path::to_path_buf).unwrap_or_default();
     if file == arg || file.starts_with(&format!("experiments/{arg}/")) {

@@ -293,8 +293,9 @@ pub trait Scheduler {
     fn probe(&self, _task: TaskId, _sink: &mut dyn FnMut(&'static str, i64)) {}
 
     /// Names and values of the policy's own counters, for measurements: each name is a column
-    /// `policy.NAME` of results. Per-CPU counters share one name and come in CPU order. Names depend
-    /// on neither the machine nor the settings; those of times end with `_ns`, and none with `_cv`.
+    /// `policy.NAME` of results. Per-CPU counters share one name and come in CPU order. Names
+    /// depend on neither the machine nor the settings; those of times end with `_ns`, and none with
+    /// `_cv`.
     fn tally(&self, _sink: &mut dyn FnMut(&'static str, u64)) {}
 
     /// Names and values of parameters for a later run of the same program, learned from this run so

@@ -99,7 +99,7 @@ metrics! {
         }],
             "First arrival, if a task has arrived.";
         last_completion: Time [Tasks by |last, other| *last = (*last).max(*other)],
-            "The last time at which a task stopped running; of no meaning before the first arrival.";
+            "When a task last stopped running; of no meaning before the first arrival.";
     }
 }
 

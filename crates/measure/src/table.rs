@@ -59,8 +59,8 @@ pub(crate) enum Scope {
 /// Declares a structure of metrics and, of the same lines, its columns and how two are added.
 ///
 /// - `distributions`: `field of Scope [* factor] => name, unit, what;`
-/// - `numbers`: `field: Type of Scope` for a [`Total`](crate::Total), `{ |metrics| value }` for what
-///   is derived, then the same `=> name, unit, what;`
+/// - `numbers`: `field: Type of Scope` for a [`Total`](crate::Total), `{ |metrics| value }` for
+///   what is derived, then the same `=> name, unit, what;`
 /// - `inputs`: totals without a column, which others are derived from.
 /// - `kept`: anything else, with the function that adds another's.
 ///

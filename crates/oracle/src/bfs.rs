@@ -1,8 +1,9 @@
 //! BFS as its source computes it: one plain list, loops over all CPUs, ranks as sums of bits, and
 //! deadlines of tasks that stick elsewhere shifted left, 300 s after boot.
 //!
-//! A CPU must pick as soon as its task has left. It deviates where the policy does: a kicked CPU is idle no more and counts as running what it
-//! was kicked for; if it takes another task, its place is filled.
+//! A CPU must pick as soon as its task has left. It deviates where the policy does: a kicked CPU is
+//! idle no more and counts as running what it was kicked for; if it takes another task, its place
+//! is filled.
 
 use crate::Oracle;
 use anysched_core::params::NICE_WEIGHTS;

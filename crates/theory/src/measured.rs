@@ -198,8 +198,8 @@ fn column(text: &[u8]) -> Result<Vec<Span>, (u64, String)> {
             if named.is_none() && record.len() > 1 {
                 let names: Vec<&str> = record.iter().take(8).collect();
                 let why = format!(
-                    "no column is called {SERVICE} among {}; rename the one with the times, or keep \
-                     only that one",
+                    "no column is called {SERVICE} among {}; rename the one with the times, or \
+                     keep only that one",
                     names.join(", ")
                 );
                 return Err((line, why));
@@ -304,8 +304,8 @@ mod tests {
             ("0\n0\n", "f: all 2 times are 0; measure with a finer clock"),
             (
                 "1\n\n1.5\n",
-                "f:3: \"1.5\" is not a time: a time needs a unit, for example \"3ms\"; a plain number \
-                 is whole ns",
+                "f:3: \"1.5\" is not a time: a time needs a unit, for example \"3ms\"; a plain \
+                 number is whole ns",
             ),
             (
                 "a,b\n1,2\n",

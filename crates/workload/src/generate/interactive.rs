@@ -14,8 +14,8 @@ use anysched_core::{Span, TaskId, Time};
 keys! {
     /// Tasks that run and sleep in turn until the end.
     ///
-    /// Each wake-up begins a job, so that the time from wake-up to the next sleep is a response time
-    /// and the deadline, if there is one, counts from the wake-up.
+    /// Each wake-up begins a job, so that the time from wake-up to the next sleep is a response
+    /// time and the deadline, if there is one, counts from the wake-up.
     pub struct Interactive {
         ..settings: Settings;
         /// How many tasks there are.

@@ -9,8 +9,8 @@ use crate::{Barrier, Load, Lock, Op, Outside, Sizes};
 use anysched_core::{Span, TaskId, Time};
 
 keys! {
-    /// Tasks that compute and meet at a barrier, round by round, as the programs of the NAS parallel
-    /// benchmarks do (EP: one round); in each round every task may need a lock.
+    /// Tasks that compute and meet at a barrier, round by round, as the programs of the NAS
+    /// parallel benchmarks do (EP: one round); in each round every task may need a lock.
     pub struct Parallel {
         ..settings: Settings;
         /// How many tasks there are.

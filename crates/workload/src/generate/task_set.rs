@@ -33,7 +33,8 @@ keys! {
         period_step: Span = "1ns", eg "1ms";
         /// When a task arrives, which is its first release before jitter; drawn for each task.
         offset: Dist = "0ns", eg "uniform(0ns, 10ms)";
-        /// The most by which a release is late, drawn uniformly for each job; at most the shortest period.
+        /// The most by which a release is late, drawn uniformly for each job; at most the
+        /// shortest period.
         jitter: Span = "0ns", eg "1ms";
         /// Jobs of each task.
         jobs: Option<u64> = none "no limit", eg "100", in 0..=MAX_TASKS;
