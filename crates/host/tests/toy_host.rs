@@ -35,7 +35,6 @@ static TOY: HostInfo = HostInfo {
     },
     costs: Some("none at all"),
     schedulers: &[],
-    calibrated: &["fcfs"],
     programs: &[],
     server: None,
     open: |_| Box::new(Toy),
