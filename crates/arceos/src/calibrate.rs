@@ -1,16 +1,13 @@
 //! What scheduling costs in ArceOS, measured by its program `calibrate`.
 
 use crate::Outcome as Said;
-use crate::host::ArceOs;
+use crate::host::{ArceOs, HOST};
 use anysched_core::registry::Settings;
 use anysched_core::{Machine, Span};
 use anysched_host::{
     Calibration, Figure, HostError, MeasuredCosts, Setup, Subject, as_text, rehearsed,
 };
-use anysched_policies::policy;
-
-/// What every image can tell the others: what a switch takes, which is not a matter of the policy.
-const REFERENCE: &str = "fcfs";
+use anysched_policies::{POLICIES, policy};
 
 /// The tick of policies that have none of their own: that of ArceOS.
 const TICK: Span = Span::from_ms(10);
@@ -45,11 +42,12 @@ struct Measured {
 pub(crate) fn calibrate(host: &ArceOs, subjects: &[Subject]) -> Result<Calibration, HostError> {
     let all: Vec<Measured> =
         subjects.iter().map(|subject| measure(host, subject)).collect::<Result<_, _>>()?;
+    let reference = reference()?;
     let of_reference;
-    let reference = match all.iter().find(|one| one.label == REFERENCE) {
+    let reference = match all.iter().find(|one| one.label == reference) {
         Some(one) => &one.plain,
         None => {
-            let (label, name) = (REFERENCE.into(), REFERENCE.into());
+            let (label, name) = (reference.into(), reference.into());
             of_reference = measure(host, &Subject { label, name, settings: Vec::new() })?;
             &of_reference.plain
         }
@@ -63,6 +61,14 @@ pub(crate) fn calibrate(host: &ArceOs, subjects: &[Subject]) -> Result<Calibrati
         costs,
         notes: NOTES,
     })
+}
+
+/// The scheduler whose image tells the others what a switch takes, which is not a matter of the
+/// policy.
+fn reference() -> Result<&'static str, HostError> {
+    let missing =
+        || HostError("no policy has a rule of ArceOS's own to measure switches by".into());
+    HOST.native(POLICIES).first().map(|info| info.name).ok_or_else(missing)
 }
 
 fn measure(host: &ArceOs, subject: &Subject) -> Result<Measured, HostError> {
@@ -158,6 +164,13 @@ impl Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn switches_are_measured_by_the_first_of_the_kernels_own_rules() {
+        let info = policy(reference().unwrap()).unwrap();
+        let native = info.native.iter().find(|native| native.host == HOST.name).unwrap();
+        assert_eq!(native.scheduler, HOST.schedulers.first().copied());
+    }
 
     fn said(values: &[(&str, u64)]) -> Said {
         let values = values.iter().map(|(name, number)| (name.to_string(), *number)).collect();

@@ -31,8 +31,6 @@ pub static HOST: HostInfo = HostInfo {
     },
     costs: Some("the kernel's own"),
     schedulers: &["stock-fifo", "stock-rr", "stock-cfs"],
-    // ArceOS's own policies as ours, and PBG.
-    calibrated: &["fcfs", "rr", "cfs-arceos", "sjf-ewma", "mlfq-arceos", "pbg"],
     programs: &[
         program("equal", "Tasks of the same length compute in groups and yield between them"),
         program("unequal", "Tasks of different length compute in groups until they are counted"),
@@ -324,6 +322,14 @@ impl ArceOs {
 mod tests {
     use super::*;
     use crate::TaskOutcome;
+    use anysched_policies::POLICIES;
+
+    /// First those that stand for its own schedulers, then those of its branches.
+    #[test]
+    fn policies_with_rules_of_the_kernel_are_in_its_order() {
+        let names: Vec<&str> = HOST.native(POLICIES).iter().map(|info| info.name).collect();
+        assert_eq!(names, ["fcfs", "rr", "cfs-arceos", "sjf-ewma", "mlfq-arceos", "pbg"]);
+    }
 
     /// The names of the metrics of a run of two tasks, from 0 to 9 and to 7 ns.
     fn measured(services: [Option<u64>; 2], values: &[(&str, u64)]) -> Vec<String> {

@@ -6,7 +6,7 @@ use crate::choose;
 use crate::output::{self, Failure};
 use anysched_host::{Calibration, Figure, HostInfo, MeasuredCosts, Options, Subject};
 use anysched_lab::Experiment;
-use anysched_policies::policy;
+use anysched_policies::{POLICIES, policy};
 use std::fmt::Write;
 
 pub fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
@@ -37,7 +37,7 @@ fn subjects(args: &CalibrateArgs) -> Result<Vec<Subject>, Failure> {
     }
     let own = args.host.schedulers;
     let names: Vec<&str> = match args.policy.is_empty() {
-        true => args.host.calibrated.iter().chain(own).copied().collect(),
+        true => own_rules(args.host).into_iter().chain(own.iter().copied()).collect(),
         false => args.policy.iter().map(String::as_str).collect(),
     };
     let known = |name: &str| policy(name).is_some() || own.contains(&name);
@@ -47,6 +47,14 @@ fn subjects(args: &CalibrateArgs) -> Result<Vec<Subject>, Failure> {
     let subject =
         |name: &str| Subject { label: name.into(), name: name.into(), settings: Vec::new() };
     Ok(names.into_iter().map(subject).collect())
+}
+
+/// The policies that are measured unless others are named: those whose rule the host has itself,
+/// or all if it has none.
+fn own_rules(host: &HostInfo) -> Vec<&'static str> {
+    let native = host.native(POLICIES);
+    let chosen = if native.is_empty() { POLICIES.iter().collect() } else { native };
+    chosen.into_iter().map(|info| info.name).collect()
 }
 
 /// What an iteration of the loops takes, in words.

@@ -1,11 +1,12 @@
-//! `anysched topology`: a machine's CPUs, what they share, and the groups that `gfs` forms.
+//! `anysched topology`: a machine's CPUs, what they share, and the groups that a policy forms.
 
 use crate::args::{PlainFormat, TopologyArgs};
 use crate::output::{self, Failure};
 use anysched_core::machine::Level;
-use anysched_core::params::{ParamError, Value as _};
+use anysched_core::params::ParamError;
+use anysched_core::registry::Groupings;
 use anysched_core::{CpuId, CpuSet, Machine};
-use anysched_policies::linux::gfs::Grouping;
+use anysched_policies::POLICIES;
 use anysched_topology::{self as topology, Topology};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -15,13 +16,16 @@ pub fn topology(args: &TopologyArgs) -> Result<(), Failure> {
     for warning in &found.warnings {
         eprintln!("anysched: {}: {warning}", args.spec);
     }
-    let groupings = groupings(&found.machine, args.grouping.as_deref())?;
+    // One policy of the list forms groups.
+    let mut by_groups = POLICIES.iter().filter_map(|policy| Some((policy.name, policy.groupings?)));
+    let (policy, ways) = by_groups.next().ok_or("no policy forms groups of CPUs".to_string())?;
+    let groupings = groupings(&ways, &found.machine, args.grouping.as_deref())?;
     match args.format {
         PlainFormat::Json => output::print(&format!("{:#}\n", describe(args, &found, &groupings))),
         PlainFormat::Table => {
             let mut text = format!("{}\n", topology::totals(&found.machine));
             text += &tree(&found, args.full);
-            text += "\ngroups of the policy gfs:\n";
+            let _ = writeln!(text, "\ngroups of the policy {policy}:");
             text += &list(&groupings, args.full);
             text += "\nin an experiment:\n";
             text += &line(&args.spec, &found.machine);
@@ -34,10 +38,14 @@ pub fn topology(args: &TopologyArgs) -> Result<(), Failure> {
 type Groups = (String, Vec<Vec<CpuId>>);
 
 /// The groups by each named rule, or those of a list.
-fn groupings(machine: &Machine, list: Option<&str>) -> Result<Vec<Groups>, Failure> {
+fn groupings(
+    ways: &Groupings,
+    machine: &Machine,
+    list: Option<&str>,
+) -> Result<Vec<Groups>, Failure> {
     let names = match list {
         Some(list) => vec![list],
-        None => vec!["auto", "core", "llc", "package", "node", "single"],
+        None => (ways.names)(),
     };
     let members = |set: &CpuSet| machine.cpu_ids().filter(|&cpu| set.contains(cpu)).collect();
     let groups = |name: &str| {
@@ -45,8 +53,7 @@ fn groupings(machine: &Machine, list: Option<&str>) -> Result<Vec<Groups>, Failu
             let last = machine.cpus() - 1;
             Failure::from(format!("--grouping \"{name}\": {why}; the machine has CPUs 0 to {last}"))
         };
-        let grouping = Grouping::parse(name).map_err(|why| refused(why.to_string()))?;
-        let sets = grouping.groups(machine).map_err(|error| match error {
+        let sets = (ways.of)(machine, name).map_err(|error| match error {
             ParamError::Invalid { why, .. } => refused(why.to_string()),
             other => refused(other.to_string()),
         })?;

@@ -625,3 +625,23 @@ fn ctrl_c_prints_what_is_complete() {
         assert_eq!(row["seeds"], 20_000, "only complete rows are printed");
     }
 }
+
+/// Policies name hosts, which they do not know: a misspelt one would leave a row out.
+#[test]
+fn policies_name_hosts_and_schedulers_that_there_are() {
+    let hosts: Value =
+        serde_json::from_str(&Folder::new().stdout(&["hosts", "--format", "json"])).unwrap();
+    let hosts = hosts.as_array().unwrap();
+    let mut seen = 0;
+    for policy in POLICIES {
+        for native in policy.native {
+            let host = hosts.iter().find(|host| host["name"] == native.host);
+            let host = host.unwrap_or_else(|| panic!("{}: {native:?}", policy.name));
+            let schedulers = host["schedulers"].as_array().unwrap();
+            let is_there = native.scheduler.is_none_or(|own| schedulers.iter().any(|s| s == own));
+            assert!(is_there, "{}: {native:?}", policy.name);
+            seen += 1;
+        }
+    }
+    assert!(seen > 0, "no policy has a host's own rule");
+}

@@ -61,6 +61,7 @@ pub mod registry;
 pub mod scaling;
 pub mod smp;
 pub mod time;
+pub mod tuning;
 pub mod uni;
 
 use alloc::boxed::Box;

@@ -1,7 +1,30 @@
 //! What every policy declares about itself.
 
-use crate::Machine;
+use alloc::vec::Vec;
+
 use crate::params::{ParamError, Params};
+use crate::tuning::{Baseline, Space};
+use crate::{CpuSet, Machine};
+
+/// A kernel that has a policy's rule itself, so that the two can be compared there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Native {
+    /// The name of the host.
+    pub host: &'static str,
+    /// The host's own scheduler that follows the rule, if it can be chosen there.
+    pub scheduler: Option<&'static str>,
+}
+
+/// How a policy divides the CPUs of a machine into groups.
+#[derive(Clone, Copy, Debug)]
+pub struct Groupings {
+    /// The names of its ways to do so.
+    pub names: fn() -> Vec<&'static str>,
+    /// The groups of a machine by one of these names, or by a list of CPUs for each group.
+    ///
+    /// Errors: no such name; the list does not divide the machine.
+    pub of: fn(&Machine, &str) -> Result<Vec<CpuSet>, ParamError>,
+}
 
 /// What every policy declares about itself, and how it is built.
 pub trait Policy: Sized {
@@ -14,6 +37,16 @@ pub trait Policy: Sized {
     const CLAIRVOYANT: bool = false;
     /// See [`PolicyInfo::seed`](crate::registry::PolicyInfo::seed).
     const SEED: Option<&'static str> = None;
+    /// See [`PolicyInfo::native`](crate::registry::PolicyInfo::native).
+    const NATIVE: &'static [Native] = &[];
+    /// See [`PolicyInfo::is_default_guest`](crate::registry::PolicyInfo::is_default_guest).
+    const IS_DEFAULT_GUEST: bool = false;
+    /// See [`PolicyInfo::groupings`](crate::registry::PolicyInfo::groupings).
+    const GROUPINGS: Option<Groupings> = None;
+    /// See [`PolicyInfo::spaces`](crate::registry::PolicyInfo::spaces).
+    const SPACES: &'static [Space] = &[];
+    /// See [`PolicyInfo::baseline`](crate::registry::PolicyInfo::baseline).
+    const BASELINE: Option<Baseline> = None;
 
     /// Whether it reads [`Arrival::burst`](crate::Arrival::burst) with these parameters.
     fn is_clairvoyant(_: &Self::Params) -> bool {

@@ -7,10 +7,11 @@ use alloc::vec::Vec;
 
 use crate::params::{ParamError, ParamInfo, Params};
 use crate::smp::{Layout, RunQueue, Smp, SmpParams, Steal};
+use crate::tuning::{Baseline, Space};
 use crate::uni::Uni;
 use crate::{Machine, Scheduler};
 
-pub use crate::policy::Policy;
+pub use crate::policy::{Groupings, Native, Policy};
 
 /// A policy's entry in the list.
 #[derive(Debug)]
@@ -26,6 +27,16 @@ pub struct PolicyInfo {
     /// The parameter that seeds its random numbers, if it draws any. A host that repeats runs sets
     /// it to the seed of the run unless it is given.
     pub seed: Option<&'static str>,
+    /// The kernels that have its rule themselves.
+    pub native: &'static [Native],
+    /// Whether virtual machines run it unless told otherwise. One policy of a list is that.
+    pub is_default_guest: bool,
+    /// How it divides the CPUs of a machine, if it does and lets users see how.
+    pub groupings: Option<Groupings>,
+    /// Which of its parameters can be searched, and how.
+    pub spaces: &'static [Space],
+    /// What it stands for beside tuned policies, if anything.
+    pub baseline: Option<Baseline>,
     /// Its parameters with their defaults.
     pub params: fn() -> Vec<ParamInfo>,
     /// Its nature with parameters given as text.
@@ -234,6 +245,11 @@ macro_rules! policies {
             source: <$type as $crate::registry::Policy>::SOURCE,
             clairvoyant: <$type as $crate::registry::Policy>::CLAIRVOYANT,
             seed: <$type as $crate::registry::Policy>::SEED,
+            native: <$type as $crate::registry::Policy>::NATIVE,
+            is_default_guest: <$type as $crate::registry::Policy>::IS_DEFAULT_GUEST,
+            groupings: <$type as $crate::registry::Policy>::GROUPINGS,
+            spaces: <$type as $crate::registry::Policy>::SPACES,
+            baseline: <$type as $crate::registry::Policy>::BASELINE,
             params: $crate::policies!(@params $kind, $type),
             nature: $crate::policies!(@nature $kind, $type),
             rehearsal: $crate::policies!(@rehearsal $kind, $type),

@@ -27,6 +27,7 @@ pub use vm::{Vm, Wire};
 
 use anysched_clients::Load as ClientLoad;
 use anysched_core::Span;
+use anysched_core::registry::PolicyInfo;
 use std::fmt;
 
 /// An entry of the list of hosts.
@@ -43,8 +44,6 @@ pub struct HostInfo {
     pub costs: Option<&'static str>,
     /// Schedulers that it has besides our policies; each is a row of every table.
     pub schedulers: &'static [&'static str],
-    /// The policies whose costs are of interest there unless others are named.
-    pub calibrated: &'static [&'static str],
     /// The programs that it can boot.
     pub programs: &'static [ProgramInfo],
     /// The program that serves requests of clients, one of `programs`, if there is one.
@@ -137,6 +136,20 @@ pub trait Host: Sync {
 }
 
 impl HostInfo {
+    /// The policies whose rule this host has itself ([`PolicyInfo::native`]): in the order of
+    /// [`schedulers`](HostInfo::schedulers) those that correspond to one, then the others in the
+    /// order of `list`.
+    pub fn native(&self, list: &'static [PolicyInfo]) -> Vec<&'static PolicyInfo> {
+        let place = |info: &'static PolicyInfo| {
+            let native = info.native.iter().find(|native| native.host == self.name)?;
+            let own = self.schedulers.iter().position(|own| native.scheduler == Some(*own));
+            Some((own.unwrap_or(usize::MAX), info))
+        };
+        let mut found: Vec<(usize, &PolicyInfo)> = list.iter().filter_map(place).collect();
+        found.sort_by_key(|(place, _)| *place);
+        found.into_iter().map(|(_, info)| info).collect()
+    }
+
     /// That the host cannot do what `what` says.
     pub fn cannot(&self, what: &str) -> HostError {
         HostError(format!("{} cannot {what}", self.name))

@@ -18,7 +18,6 @@ static NAMES: HostInfo = HostInfo {
     capabilities: Capabilities { duration: false, vms: false, ..Capabilities::all(2) },
     costs: Some("none"),
     schedulers: &["own-1", "own-long"],
-    calibrated: &[],
     programs: &[],
     server: None,
     open: |_| Box::new(ByName),

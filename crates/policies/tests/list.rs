@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anysched_core::Machine;
+use anysched_core::registry::PolicyInfo;
+use anysched_core::tuning::Role;
+use anysched_core::{CpuSet, Machine, Span};
 use anysched_policies::POLICIES;
 
 #[test]
@@ -86,6 +88,133 @@ fn no_policy_imports_another() {
     }
     assert!(files >= POLICIES.len(), "{files} files are too few to show anything");
     assert!(wrong.is_empty(), "move what is shared to core or to a base:\n{}", wrong.join("\n"));
+}
+
+/// What only one policy can be, exactly one is.
+#[test]
+fn places_for_one_policy_are_taken_by_one() {
+    let count = |has: fn(&PolicyInfo) -> usize| POLICIES.iter().map(has).sum::<usize>();
+    assert_eq!(count(|policy| usize::from(policy.is_default_guest)), 1, "`IS_DEFAULT_GUEST`");
+    assert_eq!(count(|policy| usize::from(policy.groupings.is_some())), 1, "`GROUPINGS`");
+    let rivals = |policy: &PolicyInfo| policy.spaces.iter().filter(|space| space.is_rival).count();
+    assert_eq!(count(rivals), 1, "`is_rival` in `SPACES`");
+    let optima = |policy: &PolicyInfo| {
+        policy.baseline.iter().filter(|baseline| baseline.role == Role::Optimum).count()
+    };
+    assert_eq!(count(optima), 1, "`Role::Optimum` in `BASELINE`");
+}
+
+/// Every position of a search, and every baseline, is a parameter set that the policy accepts.
+#[test]
+fn whatever_a_search_tries_can_be_built() {
+    let machine = Machine::flat(1).unwrap();
+    let build = |policy: &PolicyInfo, values: &[(&str, String)]| {
+        let values: Vec<(&str, &str)> =
+            values.iter().map(|(name, text)| (*name, &**text)).collect();
+        assert!((policy.build)(&machine, &values).is_ok(), "{}: {values:?}", policy.name);
+    };
+    for mean in [Span(1), Span::from_us(1), Span::from_ms(10), Span::from_s(1_000_000)] {
+        for policy in POLICIES {
+            policy.baseline.iter().for_each(|baseline| build(policy, &(baseline.values)(mean)));
+            for space in policy.spaces {
+                let corner = |end: fn(&[i32; 2]) -> i32| -> Vec<i32> {
+                    space.axes.iter().map(|axis| end(&[axis.low, axis.high])).collect()
+                };
+                let corners = [corner(|ends| ends[0]), corner(|ends| ends[1])];
+                let widest = space.axes.iter().map(|axis| axis.coarse.len()).max().unwrap();
+                let coarse = (0..widest).map(|number| -> Vec<i32> {
+                    let at = |coarse: &[i32]| coarse[number % coarse.len()];
+                    space.axes.iter().map(|axis| at(axis.coarse)).collect()
+                });
+                for position in corners.into_iter().chain(coarse) {
+                    build(policy, &(space.values)(&position, mean));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn groupings_divide_every_machine() {
+    let all = |machine: &Machine| CpuSet::of(machine.cpu_ids());
+    for policy in POLICIES {
+        let Some(groupings) = policy.groupings else { continue };
+        for machine in ["1", "3", "2 packages x 4 cores x 2 threads", "2 nodes x 2 packages x 3"] {
+            let machine = Machine::parse(machine).unwrap();
+            for name in (groupings.names)() {
+                let groups = (groupings.of)(&machine, name).unwrap();
+                let cpus = machine
+                    .cpu_ids()
+                    .filter(|&cpu| groups.iter().filter(|group| group.contains(cpu)).count() == 1);
+                assert_eq!(CpuSet::of(cpus), all(&machine), "{} {name}", policy.name);
+            }
+            assert!((groupings.of)(&machine, "no-such").is_err(), "{}", policy.name);
+        }
+    }
+}
+
+/// Quoted words outside the list that are no policies: the end of the file, the word, what it is.
+const OTHER_MEANINGS: [(&str, &str, &str); 10] = [
+    ("arceos/src/image.rs", "rr", "a feature of ArceOS's axsched"),
+    ("arceos/src/image.rs", "cfs", "a feature of ArceOS's axsched"),
+    ("cli/src/model.rs", "sjf", "a closed form of the theory, as a key in JSON"),
+    ("cli/src/model.rs", "fcfs", "a closed form of the theory, as a key in JSON"),
+    ("cli/src/periodic.rs", "dm", "a test of schedulability, as a key in JSON"),
+    ("cli/src/periodic.rs", "edf", "a test of schedulability, as a key in JSON"),
+    ("core/src/recorder/read.rs", "priority", "a field of logs: a task's fixed priority"),
+    ("workload/src/model.rs", "priority", "a key of models: a task's fixed priority"),
+    ("workload/src/import/rtapp/mod.rs", "priority", "a key of rt-app's JSON"),
+    ("oracle/src/credit.rs", "credit", "a number that policies with credit report"),
+];
+
+/// What other code has to know of a policy is data of `PolicyInfo`.
+#[test]
+fn no_other_crate_names_a_policy() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut files = 0;
+    let mut wrong = Vec::new();
+    let mut unused: Vec<_> = OTHER_MEANINGS.iter().collect();
+    for file in rust_files(crates) {
+        let path = file.strip_prefix(crates).unwrap().to_str().unwrap().replace('\\', "/");
+        let mut parts = path.split('/');
+        let is_code = parts.next() != Some("policies") && parts.next() == Some("src");
+        if !is_code || path.split('/').any(|part| part.starts_with("tests")) {
+            continue;
+        }
+        files += 1;
+        let text = fs::read_to_string(&file).unwrap();
+        for (number, name) in policies_named_in(&text) {
+            let is_this =
+                |(end, word, _): &(&str, &str, &str)| path.ends_with(end) && *word == name;
+            if OTHER_MEANINGS.iter().any(is_this) {
+                unused.retain(|other| !is_this(other));
+            } else {
+                wrong.push(format!("{path}:{number}: \"{name}\""));
+            }
+        }
+    }
+    assert!(files > 100, "{files} files are too few to show anything");
+    assert!(wrong.is_empty(), "make it data of `PolicyInfo`:\n{}", wrong.join("\n"));
+    assert!(unused.is_empty(), "no longer there, take it out of the list: {unused:?}");
+}
+
+#[test]
+fn names_of_policies_are_found_in_code_only() {
+    let text = "let a = \"rr\";\n// \"rr\"\nlet b = (\"fcfs\", \"no-policy\", \"rrr\");\n\
+                #[cfg(test)]\nmod tests {\n    let c = \"rr\";\n}\n";
+    assert_eq!(policies_named_in(text), [(1, "rr"), (3, "fcfs")]);
+}
+
+/// Numbers of lines outside comments and the tests at the end, with the policies quoted there.
+fn policies_named_in(text: &str) -> Vec<(usize, &'static str)> {
+    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let lines = code.lines().zip(1..).filter(|(line, _)| !line.trim_start().starts_with("//"));
+    let mut found = Vec::new();
+    for (line, number) in lines {
+        let is_quoted = |policy: &&PolicyInfo| line.contains(&format!("\"{}\"", policy.name));
+        found.extend(POLICIES.iter().filter(is_quoted).map(|policy| (number, policy.name)));
+    }
+    found
 }
 
 fn rust_files(folder: &Path) -> Vec<PathBuf> {

@@ -21,7 +21,6 @@ pub static HOST: HostInfo = HostInfo {
     capabilities: Capabilities::all(MAX_CPUS),
     costs: None,
     schedulers: &[],
-    calibrated: &[],
     programs: &[],
     server: None,
     open,

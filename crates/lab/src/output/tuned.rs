@@ -5,14 +5,10 @@ use super::marks::{self, marked};
 use super::numbers::Format;
 use super::table::wrap;
 use crate::results::stats::Estimate;
-use crate::tune::{Objective, Tuned, TunedRow};
+use crate::tune::{Objective, Tuned, TunedRow, space};
 use std::fmt::Write;
 
-/// The policy that is optimal for the mean on one CPU, and the one to beat without knowledge.
-const OPTIMUM: &str = "srpt";
-const BLIND: &str = "mlfq";
-
-const HEADS: [&str; 5] = ["policy", "mean", "% over srpt", "p99", "% over srpt"];
+const COLUMNS: usize = 5;
 
 /// Tuned policies as plain text, 80 columns wide.
 pub fn tuned_table(tuned: &Tuned) -> String {
@@ -22,7 +18,7 @@ pub fn tuned_table(tuned: &Tuned) -> String {
     let mut lines = vec![heads(tuned).to_vec()];
     lines.extend(tuned.rows.iter().map(|row| cells(tuned, row).to_vec()));
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
-    let widths: Vec<usize> = (0..HEADS.len()).map(|column| width(column).unwrap_or(0)).collect();
+    let widths: Vec<usize> = (0..COLUMNS).map(|column| width(column).unwrap_or(0)).collect();
     for line in &lines {
         let mut shown = format!("{:width$}", line[0], width = widths[0]);
         for (cell, width) in line.iter().zip(&widths).skip(1) {
@@ -60,7 +56,7 @@ pub fn tuned_markdown(tuned: &Tuned) -> String {
 /// Tuned policies for programs: what was asked for, `rows`, and whether all are there. A row has
 /// `policy`, `label`, `settings`, `clairvoyant`, `rehearsed`, `search_runs` (`null`: not tuned)
 /// and, for `turnaround_ns_mean` and `turnaround_ns_p99`, `mean`, `ci95` and the paired difference
-/// from `srpt` and from `mlfq` in percent.
+/// from the optimum (`srpt`) and from the policy to beat without knowledge (`mlfq`) in percent.
 pub fn tuned_json(tuned: &Tuned) -> String {
     let asked = &tuned.tuning;
     let rows = tuned.rows.iter().map(|row| row_value(tuned, row)).collect();
@@ -82,26 +78,28 @@ fn row_value(tuned: &Tuned, row: &TunedRow) -> Value {
     let runs = row.search_runs.map_or(Value::Null, |runs| Value::Whole(runs as u64));
     let mut entries = vec![
         ("policy", text(row.policy.name)),
-        ("label", text(row.label)),
+        ("label", text(&row.label)),
         ("settings", object(settings)),
         ("clairvoyant", Value::Flag(row.nature.clairvoyant)),
         ("rehearsed", Value::Flag(row.nature.rehearsed)),
         ("search_runs", runs),
     ];
+    let (optimum, rival) = (space::optimum(), space::rival());
+    let percent_over = |label: &str| format!("percent_over_{label}");
     for (name, objective) in
         ["turnaround_ns_mean", "turnaround_ns_p99"].into_iter().zip(Objective::ALL)
     {
-        let against = |label| {
+        let against = |label: &str| {
             let other = tuned.row(label).filter(|other| other.label != row.label)?;
             row.against(other, objective)
         };
         entries.push((
             name,
             object([
-                ("mean", maybe(row.turnaround(objective).map(|it| it.mean))),
-                ("ci95", maybe(row.turnaround(objective).and_then(|it| it.ci95))),
-                ("percent_over_srpt", difference_value(against(OPTIMUM))),
-                ("percent_over_mlfq", difference_value(against(BLIND))),
+                ("mean".to_string(), maybe(row.turnaround(objective).map(|it| it.mean))),
+                ("ci95".to_string(), maybe(row.turnaround(objective).and_then(|it| it.ci95))),
+                (percent_over(&optimum), difference_value(against(&optimum))),
+                (percent_over(&rival), difference_value(against(&rival))),
             ]),
         ));
     }
@@ -134,16 +132,15 @@ fn format_of(tuned: &Tuned, objective: Objective) -> Format {
     Format::of_times(&values.map(|estimate| estimate.mean).collect::<Vec<_>>())
 }
 
-fn heads(tuned: &Tuned) -> [String; 5] {
+fn heads(tuned: &Tuned) -> [String; COLUMNS] {
     let unit =
         |objective| format!("{}, {}", Objective::name(objective), format_of(tuned, objective).unit);
-    let mut heads = HEADS.map(str::to_string);
-    (heads[1], heads[3]) = (unit(Objective::Mean), unit(Objective::P99));
-    heads
+    let over = format!("% over {}", space::optimum());
+    ["policy".to_string(), unit(Objective::Mean), over.clone(), unit(Objective::P99), over]
 }
 
-fn cells(tuned: &Tuned, row: &TunedRow) -> [String; 5] {
-    let name = marked(row.label, row.nature);
+fn cells(tuned: &Tuned, row: &TunedRow) -> [String; COLUMNS] {
+    let name = marked(&row.label, row.nature);
     let [mean, p99] = Objective::ALL.map(|objective| {
         let format = format_of(tuned, objective);
         let own = row.turnaround(objective).map_or_else(String::new, |it| {
@@ -151,7 +148,7 @@ fn cells(tuned: &Tuned, row: &TunedRow) -> [String; 5] {
                 it.ci95.map_or_else(String::new, |ci95| format!(" ± {}", format.number(ci95)));
             format.number(it.mean) + &error
         });
-        let optimum = tuned.row(OPTIMUM).filter(|other| other.label != row.label);
+        let optimum = tuned.row(&space::optimum()).filter(|other| other.label != row.label);
         let over = optimum.and_then(|other| row.against(other, objective));
         (own, over.map_or_else(String::new, percent))
     });
@@ -166,12 +163,13 @@ fn percent(difference: Estimate) -> String {
 
 fn notes(page: &mut String, tuned: &Tuned) {
     page.push('\n');
-    if let Some(blind) = tuned.row(BLIND) {
+    let rival = space::rival();
+    if let Some(blind) = tuned.row(&rival) {
         let tuned_blind = |row: &&TunedRow| row.search_runs.is_some() && !row.nature.clairvoyant;
-        for row in tuned.rows.iter().filter(tuned_blind).filter(|row| row.label != BLIND) {
+        for row in tuned.rows.iter().filter(tuned_blind).filter(|row| row.label != rival) {
             let [mean, p99] = Objective::ALL
                 .map(|objective| row.against(blind, objective).map_or_else(String::new, percent));
-            let words = format!("{} against {BLIND}: mean {mean} %, p99 {p99} %", row.label);
+            let words = format!("{} against {rival}: mean {mean} %, p99 {p99} %", row.label);
             let _ = writeln!(page, "{words}");
         }
     }

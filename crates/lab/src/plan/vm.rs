@@ -12,6 +12,7 @@ use crate::spec::tree::{Entry, Node, Table, Value};
 use anysched_core::registry;
 use anysched_core::{CpuId, CpuSet, DomainId, DomainParams, MAX_CPUS, Span, TaskParams, Time};
 use anysched_host::{Setup, Vm, Wire};
+use anysched_policies::POLICIES;
 use anysched_workload::kinds::Needs;
 use anysched_workload::rng;
 use anysched_workload::{Channel, Port};
@@ -221,9 +222,10 @@ fn read_kind(node: &Node, cpus: usize, files: &mut Files) -> Result<(Kind, Loads
             .help("rows and claims call it by its name: `name = \"web\"`"));
     }
     let setup = read_machine(&fields, files)?;
-    let policy = match fields.get("policy") {
-        Some(node) => sweep::read_policies(node)?,
-        None => sweep::read_policies(&Node::of_text("cfs", &node.at))?,
+    let default = POLICIES.iter().find(|info| info.is_default_guest);
+    let policy = match (fields.get("policy"), default) {
+        (None, Some(default)) => sweep::read_policies(&Node::of_text(default.name, &node.at))?,
+        _ => sweep::read_policies(fields.need("policy", "\"NAME\"")?)?,
     };
     let [mut policy] = <[PolicyEntry; 1]>::try_from(policy).map_err(|policies| {
         let message = format!("a virtual machine has one scheduler, not {}", policies.len());

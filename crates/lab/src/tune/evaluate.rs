@@ -6,7 +6,7 @@ use crate::plan::rehearsal::{seeded, text, with};
 use crate::plan::run::{Progress, RunError};
 use crate::plan::workers::Workers;
 use anysched_core::registry;
-use anysched_core::{Machine, Time};
+use anysched_core::{Machine, Span, Time};
 use anysched_host::{By, Host, Order, Outcome, Setup, Work};
 use anysched_workload::generate::{Arrivals, Batch, Generator, Open, SettingError, Settings};
 use anysched_workload::rng::derive;
@@ -41,7 +41,7 @@ pub(super) enum Purpose {
 pub(super) struct Bench {
     setup: Setup,
     load: Box<dyn Generator>,
-    mean: f64,
+    mean: Span,
     seeds: usize,
     seed: u64,
 }
@@ -65,12 +65,12 @@ impl Bench {
         let wrong = |SettingError { key, value, why }| TuneError::Setting { key, value, why };
         load.validate(tuning.cpus).map_err(wrong)?;
         let setup = Setup::new(machine.with_tick(None));
-        let mean = tuning.service.mean();
+        let mean = Span(libm::round(tuning.service.mean()) as u64);
         Ok(Bench { setup, load, mean, seeds: tuning.seeds as usize, seed: tuning.seed })
     }
 
-    /// Mean CPU time of the tasks, in ns.
-    pub(super) fn mean(&self) -> f64 {
+    /// Mean CPU time of the tasks.
+    pub(super) fn mean(&self) -> Span {
         self.mean
     }
 

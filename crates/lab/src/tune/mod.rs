@@ -1,11 +1,8 @@
 //! The parameters of a policy that suit a load best, and how far it is then from the best policy
 //! there is. [`Grid`] searches given values for an experiment file; the rest is about single loads.
 //!
-//! *Searched*: for `m-rsf` the slices of its first two levels, each up to none, which takes away
-//! the levels below; with the CPU times from the host, from the past of each task (`ewma`) and
-//! from that of all tasks (`profile`). For `mlfq`, without boosts, the number of levels (1 to 8),
-//! the slice of the first, the ratio of each slice to the one above, and whether tasks of the last
-//! level take turns or run to their end. [`space`] has the bounds.
+//! *Searched*: the parameters that policies say can be ([`PolicyInfo::spaces`]), in the bounds that
+//! stand there.
 //!
 //! *Objective*: the [`Objective`] of a run, averaged over seeds. Each parameter set gets the same
 //! tasks for the same seed, so that two are compared by their paired differences.
@@ -15,9 +12,11 @@
 //! good as the best one, the simplest is refined parameter by parameter, in at most
 //! [`space::MOVES`] moves for each of two steps. [`space::budget`] bounds the runs.
 //!
-//! *Result*: a row for each tuned policy, and for `srpt`, `sjf`, `fcfs`, `rr` and an untuned
-//! `m-rsf`, measured with as many other seeds, so that what a search owes to its seeds does not
-//! count.
+//! *Result*: a row for each tuned policy, and for each that is a [`Baseline`], measured with as
+//! many other seeds, so that what a search owes to its seeds does not count.
+//!
+//! [`PolicyInfo::spaces`]: anysched_core::registry::PolicyInfo::spaces
+//! [`Baseline`]: anysched_core::tuning::Baseline
 
 mod evaluate;
 mod grid;
@@ -35,7 +34,7 @@ use crate::plan::workers::Workers;
 use anysched_workload::dist::Dist;
 use evaluate::{Bench, Purpose, Scores};
 use search::Search;
-use space::{Candidate, SPACES, Space};
+use space::{Candidate, Space};
 use std::cell::Cell;
 use std::fmt;
 
@@ -136,7 +135,7 @@ impl Tuning {
     pub fn tune(&self, options: &RunOptions<'_>) -> Result<Tuned, TuneError> {
         let bench = Bench::new(self)?;
         let spaces = self.spaces()?;
-        let baselines = space::baselines(self.service.mean());
+        let baselines = space::baselines(bench.mean());
         let seeds = self.seeds as usize;
         let budgets = spaces.iter().map(|space| space::budget(space, seeds) + seeds);
         let counter = Counter {
@@ -147,34 +146,34 @@ impl Tuning {
         let workers = Workers { jobs: options.jobs, cancel: options.cancel };
         let mut tuned = Tuned { tuning: self.clone(), rows: Vec::new(), complete: false };
         for (label, candidate) in baselines {
-            let Some(scores) = compare(&bench, workers, &counter, label, &candidate)? else {
+            let Some(scores) = compare(&bench, workers, &counter, &label, &candidate)? else {
                 return Ok(tuned);
             };
             tuned.rows.push(TunedRow::new(label, candidate, None, scores));
         }
-        for space in spaces {
-            let start = counter.before.get();
-            let search = Search::new(space, self.objective, &bench, workers, &counter);
+        for space in &spaces {
+            let (label, start) = (space.label(), counter.before.get());
+            let search = Search::new(*space, self.objective, &bench, workers, &counter);
             let Some((candidate, runs)) = search.run()? else { return Ok(tuned) };
             counter.before.set(start + space::budget(space, seeds));
-            let Some(scores) = compare(&bench, workers, &counter, space.label, &candidate)? else {
+            let Some(scores) = compare(&bench, workers, &counter, &label, &candidate)? else {
                 return Ok(tuned);
             };
-            tuned.rows.push(TunedRow::new(space.label, candidate, Some(runs), scores));
+            tuned.rows.push(TunedRow::new(label, candidate, Some(runs), scores));
         }
         tuned.complete = true;
         Ok(tuned)
     }
 
-    fn spaces(&self) -> Result<Vec<&'static Space>, TuneError> {
+    fn spaces(&self) -> Result<Vec<Space>, TuneError> {
         for name in &self.policies {
             if !space::policies().contains(&name.as_str()) {
                 let why = format!("only {} can be tuned", space::policies().join(" and "));
                 return Err(TuneError::Setting { key: "policy", value: name.clone(), why });
             }
         }
-        let wanted = |space: &&Space| self.policies.iter().any(|name| name == space.policy);
-        Ok(SPACES.iter().filter(wanted).collect())
+        let wanted = |space: &Space| self.policies.iter().any(|name| name == space.policy.name);
+        Ok(space::spaces().into_iter().filter(wanted).collect())
     }
 }
 

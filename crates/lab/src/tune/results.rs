@@ -22,7 +22,7 @@ pub struct Tuned {
 #[derive(Clone, Debug)]
 pub struct TunedRow {
     /// What it is called here.
-    pub label: &'static str,
+    pub label: String,
     /// Its line in the registry.
     pub policy: &'static PolicyInfo,
     /// Its parameters where they differ from the defaults, or were searched.
@@ -36,7 +36,7 @@ pub struct TunedRow {
 
 impl TunedRow {
     pub(super) fn new(
-        label: &'static str,
+        label: String,
         candidate: Candidate,
         search_runs: Option<usize>,
         scores: Scores,

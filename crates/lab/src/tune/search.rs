@@ -5,6 +5,7 @@ use super::space::{Candidate, MOVES, Space, first_round, survivors};
 use super::{Counter, Objective, TuneError};
 use crate::plan::workers::Workers;
 use crate::results::stats::Estimate;
+use anysched_core::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A parameter set that is worse by no more than this part, and by no more than a standard error,
@@ -12,12 +13,12 @@ use std::collections::{BTreeMap, BTreeSet};
 const ALIKE: f64 = 0.005;
 
 pub(super) struct Search<'a> {
-    space: &'static Space,
+    space: Space,
     objective: Objective,
     bench: &'a Bench,
     workers: Workers<'a>,
     counter: &'a Counter<'a>,
-    mean: f64,
+    mean: Span,
     /// By what the parameter set is in words: positions may mean the same.
     tried: BTreeMap<String, Tried>,
 }
@@ -29,7 +30,7 @@ struct Tried {
 
 impl<'a> Search<'a> {
     pub(super) fn new(
-        space: &'static Space,
+        space: Space,
         objective: Objective,
         bench: &'a Bench,
         workers: Workers<'a>,
@@ -98,7 +99,7 @@ impl<'a> Search<'a> {
     fn evaluate(&mut self, positions: &[Vec<i32>], seeds: usize) -> Result<bool, TuneError> {
         let mut keys = Vec::new();
         for position in positions {
-            let Some(candidate) = self.space.candidate(position, self.mean) else { continue };
+            let candidate = self.space.candidate(position, self.mean);
             let key = candidate.shown();
             let tried = Tried { candidate, scores: Vec::new() };
             let has = self.tried.entry(key.clone()).or_insert(tried).scores.len();
@@ -111,8 +112,8 @@ impl<'a> Search<'a> {
             let seed = |index| self.bench.seed(Purpose::Search, index);
             wanted.extend((*has..seeds).map(|index| (&self.tried[key].candidate, seed(index))));
         }
-        let label = self.space.label;
-        let Some(scores) = self.bench.run(self.workers, self.counter, label, &wanted)? else {
+        let label = self.space.label();
+        let Some(scores) = self.bench.run(self.workers, self.counter, &label, &wanted)? else {
             return Ok(false);
         };
         let mut scores = scores.into_iter();
@@ -125,8 +126,7 @@ impl<'a> Search<'a> {
     }
 
     fn key(&self, position: &[i32]) -> String {
-        let candidate = self.space.candidate(position, self.mean);
-        candidate.map_or_else(String::new, |candidate| candidate.shown())
+        self.space.candidate(position, self.mean).shown()
     }
 
     fn values(&self, position: &[i32]) -> Vec<f64> {

@@ -1,9 +1,10 @@
 //! What a search must find, and what must change nothing.
 
 use super::evaluate::{Bench, Purpose};
-use super::space::{SPACES, Space};
+use super::space::{Space, spaces};
 use super::*;
 use crate::plan::run::Progress;
+use anysched_core::Span;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -96,7 +97,7 @@ fn other_candidates_change_no_numbers() {
     let options = options(2, &cancel, &|_| {});
     let workers = Workers { jobs: 2, cancel: &cancel };
     let counter = Counter { options: &options, total: 0, before: Cell::new(0) };
-    let [few, many] = [[0, 0], [20, 4]].map(|at| SPACES[0].candidate(&at, 10e6).unwrap());
+    let [few, many] = [[0, 0], [20, 4]].map(|at| spaces()[0].candidate(&at, Span::from_ms(10)));
     let seeds = [0, 1, 2].map(|index| bench.seed(Purpose::Search, index));
     let run = |wanted: Vec<_>| bench.run(workers, &counter, "", &wanted).unwrap().unwrap();
     let alone = run(seeds.iter().map(|&seed| (&few, seed)).collect());
@@ -136,8 +137,8 @@ fn searches_keep_their_budget_and_progress_ends_at_its_total() {
     let (done, total) = seen[seen.len() - 1];
     assert_eq!(done, total);
     for row in tuned.rows {
-        let space = SPACES.iter().find(|space| space.label == row.label);
-        let budget = space.map(|space: &Space| space::budget(space, 8));
+        let space = spaces().into_iter().find(|space| space.label() == row.label);
+        let budget = space.map(|space: Space| space::budget(&space, 8));
         assert!(row.search_runs <= budget, "{}: {:?} of {budget:?}", row.label, row.search_runs);
     }
 }
@@ -174,7 +175,7 @@ fn settings_of_no_use_are_named() {
     assert_eq!(why, "seeds 1: at least 2, to tell luck from worth");
     let why = refused(|tuning| tuning.cpus = 0);
     assert_eq!(why, "cpus 0: from 1 to 1024");
-    let why = refused(|tuning| tuning.service = Dist::constant(anysched_core::Span::ZERO));
+    let why = refused(|tuning| tuning.service = Dist::constant(Span::ZERO));
     assert!(why.starts_with("service 0: "), "{why}");
 }
 
@@ -183,9 +184,9 @@ fn settings_of_no_use_are_named() {
 #[test]
 fn without_a_past_m_rsf_is_a_feedback_queue() {
     let bench = Bench::new(&tuning("hyperexp(10ms, cv2=8)", Arriving::Load(0.9))).unwrap();
-    let own = SPACES[2].candidate(&[6, 12], 10e6).unwrap();
+    let own = spaces()[2].candidate(&[6, 12], Span::from_ms(10));
     assert_eq!(own.shown(), "q1 = 28.3ms, q2 = 80ms, estimate = ewma");
-    let mut queue = SPACES[3].candidate(&[3, 0, 6, 3], 10e6).unwrap();
+    let mut queue = spaces()[3].candidate(&[3, 0, 6, 3], Span::from_ms(10));
     assert_eq!(queue.shown(), "boost = 0, slices = 28.3ms,80ms,none");
     let preempting = queue.clone();
     queue.settings.push(("preemptive", "no".to_string()));

@@ -11,9 +11,10 @@ use alloc::vec::Vec;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Links, List};
-use anysched_core::registry::Policy;
+use anysched_core::registry::{Native, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Why};
 use anysched_core::time::Span;
+use anysched_core::tuning::{Baseline, Role};
 use anysched_core::{Machine, Off, params};
 
 params! {
@@ -31,6 +32,8 @@ pub struct Fcfs {
 impl Policy for Fcfs {
     type Params = FcfsParams;
     const SOURCE: &'static str = "textbook; ArceOS axsched 0.3.1 fifo.rs";
+    const NATIVE: &'static [Native] = &[Native { host: "arceos", scheduler: Some("stock-fifo") }];
+    const BASELINE: Option<Baseline> = Some(Baseline::new(Role::Blind));
 
     fn build(_: &Machine, queues: usize, _: &FcfsParams) -> Result<Fcfs, ParamError> {
         Ok(Fcfs { links: Links::default(), queues: alloc::vec![List::default(); queues] })

@@ -14,6 +14,7 @@
 //! A runqueue that wants a task is given the first of the lowest level.
 //! Cost: O(1); a boost is O(tasks).
 
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use anysched_core::ids::{CpuId, TaskId};
@@ -22,6 +23,7 @@ use anysched_core::queue::Levels;
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Why};
 use anysched_core::time::{Span, Time};
+use anysched_core::tuning::{Axis, Space, Values, quarter_octaves};
 use anysched_core::{Machine, Off, PerTask, params};
 
 params! {
@@ -67,6 +69,8 @@ struct Task {
 impl Policy for Mlfq {
     type Params = MlfqParams;
     const SOURCE: &'static str = "Operating Systems: Three Easy Pieces, chapter 8";
+    const SPACES: &'static [Space] =
+        &[Space { variant: "", is_rival: true, axes: &AXES, values: tuned }];
 
     fn build(_: &Machine, queues: usize, params: &MlfqParams) -> Result<Mlfq, ParamError> {
         let levels = levels(params)?;
@@ -81,6 +85,26 @@ impl Policy for Mlfq {
             tasks: PerTask::new(),
         })
     }
+}
+
+/// Levels; whether tasks of the last take turns (1); the first slice in quarters of octaves of the
+/// mean CPU time, from 1/64 to 64; the ratio of the slices in halves of octaves, from 1 to 8.
+const AXES: [Axis; 4] = [
+    Axis { low: 1, high: 8, coarse: &[1, 2, 3, 5, 8], steps: [1, 1] },
+    Axis { low: 0, high: 1, coarse: &[0, 1], steps: [1, 0] },
+    Axis { low: -24, high: 24, coarse: &[16, 8, 4, 0, -4, -8, -16], steps: [2, 1] },
+    Axis { low: 0, high: 6, coarse: &[0, 2, 4], steps: [1, 1] },
+];
+
+/// The parameters at a position on [`AXES`], without boosts.
+fn tuned(position: &[i32], mean: Span) -> Values {
+    let [levels, turns, first, ratio] = *position else { return Values::new() };
+    let slice = |level: i32| match level + 1 == levels && turns == 0 {
+        true => Span::MAX,
+        false => quarter_octaves(mean, first + 2 * level * ratio),
+    };
+    let slices: Vec<String> = (0..levels).map(|level| slice(level).to_string()).collect();
+    alloc::vec![("boost", "0".to_string()), ("slices", slices.join(","))]
 }
 
 /// Slice and allotment of each level.

@@ -10,14 +10,16 @@
 //! A runqueue that wants a task is given the head.
 //! Cost: O(1).
 
+use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Links, List};
-use anysched_core::registry::Policy;
+use anysched_core::registry::{Native, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Why};
 use anysched_core::time::Span;
+use anysched_core::tuning::{Baseline, Role, three_digits};
 use anysched_core::{Machine, Off, params};
 
 params! {
@@ -45,6 +47,12 @@ pub struct RoundRobin {
 impl Policy for RoundRobin {
     type Params = RoundRobinParams;
     const SOURCE: &'static str = "textbook; ArceOS axsched 0.3.1 round_robin.rs";
+    const NATIVE: &'static [Native] = &[Native { host: "arceos", scheduler: Some("stock-rr") }];
+    /// A tenth of the mean CPU time is short enough to come near processor sharing.
+    const BASELINE: Option<Baseline> = Some(Baseline {
+        values: |mean| alloc::vec![("quantum", three_digits(Span(mean.0 / 10)).to_string())],
+        ..Baseline::new(Role::Sharing)
+    });
 
     fn build(_: &Machine, queues: usize, params: &Self::Params) -> Result<Self, ParamError> {
         if params.quantum == Span::ZERO {

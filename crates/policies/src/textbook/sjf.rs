@@ -19,6 +19,7 @@ use anysched_core::queue::{WideForest, WideTree};
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Why};
 use anysched_core::time::Span;
+use anysched_core::tuning::{Baseline, Role};
 use anysched_core::{Ewma, Machine, Off, PerTask, choice, params};
 
 choice! {
@@ -96,6 +97,8 @@ impl<const PREEMPTIVE: bool> Policy for ShortestFirst<PREEMPTIVE> {
     const SOURCE: &'static str =
         if PREEMPTIVE { "L. Schrage, Operations Research 16(3), 1968" } else { "textbook" };
     const CLAIRVOYANT: bool = true;
+    const BASELINE: Option<Baseline> =
+        Some(Baseline::new(if PREEMPTIVE { Role::Optimum } else { Role::NonPreemptive }));
 
     fn build(_: &Machine, queues: usize, params: &Self::Params) -> Result<Self, ParamError> {
         Ok(ShortestFirst {

@@ -32,7 +32,7 @@ pub use profile::{Key, Profile, Record};
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams, Value};
 use anysched_core::queue::{Forest, Links, List, Tree};
-use anysched_core::registry::Policy;
+use anysched_core::registry::{Native, Policy};
 use anysched_core::smp::{At, Entry, NOBODY, Removal, RunQueue, SmpParams, Why};
 use anysched_core::time::Span;
 use anysched_core::{Machine, Off, PerTask, choice, params};
@@ -227,6 +227,7 @@ pub struct Pbg {
 impl Policy for Pbg {
     type Params = PbgParams;
     const SOURCE: &'static str = "Qin Ruoyu, PBG; pbg.rs (chestnut-Q/arceos-X a25a361)";
+    const NATIVE: &'static [Native] = &[Native { host: "arceos", scheduler: None }];
     const SEED: Option<&'static str> = Some("noise_seed");
 
     fn is_clairvoyant(params: &PbgParams) -> bool {

@@ -176,6 +176,7 @@ fn to_virtual(time: Span, weight: u32) -> i64 {
 impl Policy for Cfs {
     type Params = CfsParams;
     const SOURCE: &'static str = "Linux 2.6.23 to 6.5 kernel/sched/fair.c";
+    const IS_DEFAULT_GUEST: bool = true;
 
     fn build(machine: &Machine, queues: usize, params: &CfsParams) -> Result<Cfs, ParamError> {
         let mut params = params.clone();

@@ -63,6 +63,19 @@ impl Value for Grouping {
 }
 
 impl Grouping {
+    /// The names of all ways but a list.
+    pub fn names() -> Vec<&'static str> {
+        WORDS.iter().map(|(word, _)| *word).collect()
+    }
+
+    /// The [`groups`](Grouping::groups) of `machine` by a grouping as text.
+    ///
+    /// Errors: it is none, or as [`groups`](Grouping::groups).
+    pub fn divide(machine: &Machine, text: &str) -> Result<Vec<CpuSet>, ParamError> {
+        let invalid = |why| ParamError::Invalid { name: "grouping", why };
+        Grouping::parse(text).map_err(invalid)?.groups(machine)
+    }
+
     /// The groups of `machine`, in the order of their first CPUs or of the list.
     ///
     /// Errors: sets of a list overlap, leave out a CPU or name one that the machine has not.

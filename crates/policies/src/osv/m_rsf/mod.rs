@@ -26,6 +26,8 @@
 //!
 //! Cost: O(log n); the end of a slice with `spill` O(log n) per task that it moves.
 
+mod tune;
+
 #[cfg(test)]
 mod tests;
 
@@ -37,6 +39,7 @@ use anysched_core::queue::{Links, List, WideForest, WideTree};
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Whereabouts, Why};
 use anysched_core::time::{Span, Time};
+use anysched_core::tuning::{Baseline, Space};
 use anysched_core::{Ewma, Machine, Off, PerTask, choice, params};
 
 choice! {
@@ -207,6 +210,8 @@ struct Profile {
 impl Policy for MRsf {
     type Params = MRsfParams;
     const SOURCE: &'static str = "Dong, Yang and Li, M-RSF for OSv, 2024";
+    const SPACES: &'static [Space] = &tune::SPACES;
+    const BASELINE: Option<Baseline> = Some(tune::UNTUNED);
     const CLAIRVOYANT: bool = true;
 
     fn is_clairvoyant(params: &MRsfParams) -> bool {
