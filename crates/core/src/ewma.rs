@@ -1,4 +1,4 @@
-//! Averages that forget.
+//! Exponentially weighted moving averages.
 
 use crate::time::Span;
 
@@ -16,8 +16,8 @@ impl Ewma {
     /// The weight in ArceOS, 1/16.
     pub const ARCEOS: Ewma = Ewma { num: 1, log2_den: 4 };
 
-    /// The average after `sample`. It lies between the two, because rounding towards −∞ takes a
-    /// step down at most as far as the sample and one up less far.
+    /// The average after `sample`. It lies between the two: rounding towards −∞ takes a step down
+    /// no further than the sample, and a step up less far.
     #[inline]
     pub fn after(self, average: Span, sample: Span) -> Span {
         let step = (i128::from(sample.0) - i128::from(average.0)) * i128::from(self.num);

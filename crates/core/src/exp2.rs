@@ -42,7 +42,7 @@ fn high(a: u64, b: u64) -> u64 {
     ((u128::from(a) * u128::from(b)) >> 64) as u64
 }
 
-/// The product of two numbers of 63 fractional bits, at most the largest.
+/// The product of two numbers with 63 fractional bits, saturating.
 #[inline]
 fn product(a: u64, b: u64) -> u64 {
     let wide = (u128::from(a) * u128::from(b) + (1 << 62)) >> 63;
@@ -67,8 +67,8 @@ pub fn power(x: u64) -> u64 {
     product(result, series)
 }
 
-/// log₂ of a mantissa taken as 1 to 2, with 64 fractional bits. Six bits by roots, the rest from
-/// ln m = 2 artanh((m − 1) / (m + 1)), whose fifth term is below 2^-69.
+/// log₂ of a mantissa read as a number from 1 to 2, with 64 fractional bits. Six bits by roots, the
+/// rest from ln m = 2 artanh((m − 1) / (m + 1)), whose fifth term is below 2^-69.
 #[inline]
 pub fn logarithm(mantissa: u64) -> u64 {
     let mut rest = mantissa;
@@ -95,8 +95,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// 2^2x = (2^x)² up to 2^-59 makes 2^x itself right up to 2^-59: if e is the largest
-        /// error, it is at most half of (e + 2^-59).
+        /// If 2^2x = (2^x)² holds up to 2^-59, then 2^x itself is right up to 2^-59: the largest
+        /// error e is at most half of (e + 2^-59).
         #[test]
         fn powers_square(x in any::<u64>()) {
             let root = u128::from(power(x));

@@ -24,8 +24,8 @@ pub struct TaskParams {
     pub budget: Option<Span>,
     /// Time from a release to its deadline.
     pub relative_deadline: Option<Span>,
-    /// Which task of its program it is, for policies that know tasks from an earlier run. Tasks
-    /// that do the same may have the same key.
+    /// Identifies the task within its program, for policies that know tasks from an earlier run.
+    /// Tasks that do the same may share a key.
     pub key: Option<u32>,
 }
 
@@ -93,15 +93,15 @@ pub struct ParamInfo {
     pub default: String,
 }
 
-/// A policy's parameters, set by name from text: experiment files, command lines of programs
-/// and of kernels all use this one way. Made by [`params!`](crate::params!).
+/// A policy's parameters, set by name from text: the one mechanism for experiment files and for
+/// command lines of programs and kernels. Made by [`params!`](crate::params!).
 pub trait Params: Default + Clone + fmt::Debug {
-    /// Sets `name` to the value that `text` stands for.
+    /// Sets `name` to the value that `text` denotes.
     ///
     /// Errors: there is no such parameter, or the text is not one of its values.
     fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError>;
 
-    /// All parameters; what `self` holds is listed as their defaults.
+    /// All parameters; the values in `self` are listed as their defaults.
     fn list(&self) -> Vec<ParamInfo>;
 }
 
@@ -117,16 +117,16 @@ pub enum ParamError {
     Value {
         /// The parameter.
         name: String,
-        /// What was given.
+        /// The text that was given.
         value: String,
-        /// What is wrong with it, or what would be right.
+        /// What is wrong with it, or what is expected.
         why: &'static str,
     },
     /// The value cannot be used, alone or with the others.
     Invalid {
         /// The parameter.
         name: &'static str,
-        /// What would be right.
+        /// What is expected.
         why: &'static str,
     },
 }
@@ -149,8 +149,8 @@ pub trait Value: Sized {
     const KIND: &'static str;
     /// Reads the text form. Errors: says what is wrong with it.
     fn parse(text: &str) -> Result<Self, &'static str>;
-    /// As [`Value::parse`], for the parameter `name`. For types of long texts, so that the error
-    /// names the part that is wrong.
+    /// As [`Value::parse`], for the parameter `name`. Types with long texts override it so that the
+    /// error names the faulty part.
     fn read(name: &str, text: &str) -> Result<Self, ParamError> {
         Self::parse(text).map_err(|why| ParamError::Value {
             name: name.into(),
@@ -325,7 +325,7 @@ macro_rules! choice {
     };
 }
 
-/// The text form of a value; named for [`choice!`](crate::choice!).
+/// The text form of a value, under a name that [`choice!`](crate::choice!) can use.
 pub type Text = String;
 
 #[cfg(test)]

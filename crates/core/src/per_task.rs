@@ -7,8 +7,8 @@ use crate::ids::TaskId;
 
 /// A value per task, indexed by [`TaskId`]. Grows when a task is attached; nothing else allocates.
 ///
-/// Task numbers are dense and reused, so this is an array. Indexing panics for a number beyond
-/// those that it has grown to.
+/// Task numbers are dense and reused, so this is an array. Indexing panics beyond the numbers that
+/// it has grown to.
 #[derive(Clone, Debug)]
 pub struct PerTask<T> {
     values: Vec<T>,
@@ -26,8 +26,8 @@ impl<T> PerTask<T> {
         PerTask { values: Vec::new() }
     }
 
-    /// Makes room for `task` and all lower numbers; `absent` makes the values of numbers that were
-    /// not there. Values that were keep as they are. May allocate.
+    /// Makes room for `task` and all lower numbers; `absent` makes the values of new numbers,
+    /// existing ones keep theirs. May allocate.
     #[inline]
     pub fn grow(&mut self, task: TaskId, absent: impl FnMut(TaskId) -> T) {
         let known = self.values.len();
@@ -36,8 +36,8 @@ impl<T> PerTask<T> {
         }
     }
 
-    /// Makes room for `task` and sets its value. Lower numbers that were not there get the same,
-    /// until they are set. May allocate.
+    /// Makes room for `task` and sets its value. Missing lower numbers get the same value until
+    /// they are set. May allocate.
     #[inline]
     pub fn set(&mut self, task: TaskId, value: T)
     where

@@ -1,10 +1,10 @@
-//! Promises: which CPU will pick because of which waiting task.
+//! Promises: which CPU will pick on account of which waiting task.
 //!
-//! No CPU may stay idle beside a waiting task that it could take (rule 3 of the
-//! [contract](crate)). A scheduler keeps to that if each such task is *promised* to a CPU of its
-//! own that runs nothing and is about to pick: one that was kicked for it, or the one that has just
-//! put it back and picks next anyway. A CPU may still take another task than the one promised to
-//! it; it then hands its promise on, first to the CPU to which the task it took was promised.
+//! No CPU may stay idle beside a waiting task that it could take (rule 3 of the [contract](crate)).
+//! A scheduler ensures that by *promising* each such task to a CPU of its own that runs nothing and
+//! is about to pick: one that was kicked for it, or the one that just put it back and picks next
+//! anyway. A CPU may still take another task than the one promised to it; it then hands its promise
+//! on, first to the CPU that the task it took was promised to.
 
 use alloc::vec::Vec;
 
@@ -14,10 +14,11 @@ use crate::queue::NONE;
 
 const NO_CPU: u16 = u16::MAX;
 
-/// Who is promised to whom: at most one task to a CPU, at most one CPU to a task. All operations
-/// O(1).
+/// Which tasks are promised to which CPUs: at most one task per CPU, at most one CPU per task. All
+/// operations O(1).
 ///
-/// A promise holds while both sides name each other, so that either can be withdrawn by one write.
+/// A promise holds while both sides name each other, so a single write withdraws it from either
+/// side.
 #[derive(Clone, Debug)]
 pub struct Promises {
     /// Per CPU, the task on whose account it will pick; [`NONE`] if there is none.
@@ -26,12 +27,12 @@ pub struct Promises {
     cpus: PerTask<u16>,
 }
 
-/// A task to which a CPU was promised that has picked another one.
+/// A task whose promised CPU has picked another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PassedOver {
     /// The task.
     pub task: TaskId,
-    /// The CPU that was promised to the one that was picked, and can serve this one instead.
+    /// The CPU that the task it picked was promised to, which can serve this one instead.
     pub freed: Option<CpuId>,
 }
 
@@ -41,40 +42,40 @@ impl Promises {
         Promises { tasks: alloc::vec![NONE; cpus], cpus: PerTask::new() }
     }
 
-    /// Makes room for `task`, to which no CPU is promised. Allocates; every other operation does
-    /// not.
+    /// Makes room for `task`, promised to no CPU. Allocates; every other operation does not.
     pub fn attach(&mut self, task: TaskId) {
         self.cpus.set(task, NO_CPU);
     }
 
-    /// `cpu`, which runs nothing, will pick because of `task`. Replaces earlier promises of both.
+    /// `cpu`, which runs nothing, will pick on account of `task`. Replaces earlier promises of
+    /// both.
     #[inline]
     pub fn promise(&mut self, task: TaskId, cpu: CpuId) {
         self.tasks[cpu.index()] = task.0;
         self.cpus[task] = cpu.0;
     }
 
-    /// The CPU promised to `task`.
+    /// The CPU that `task` is promised to.
     #[inline]
     pub fn cpu(&self, task: TaskId) -> Option<CpuId> {
         let cpu = self.cpus[task];
         (cpu != NO_CPU && self.tasks[usize::from(cpu)] == task.0).then_some(CpuId(cpu))
     }
 
-    /// Whether `cpu` is promised to any task.
+    /// Whether any task is promised to `cpu`.
     #[inline]
     pub fn is_promised(&self, cpu: CpuId) -> bool {
         let task = self.tasks[cpu.index()];
         task != NONE && self.cpus[TaskId(task)] == cpu.0
     }
 
-    /// No CPU will pick because of `task`.
+    /// Withdraws the promise of `task`.
     #[inline]
     pub fn withdraw(&mut self, task: TaskId) {
         self.cpus[task] = NO_CPU;
     }
 
-    /// The same. Returns the CPU that would have.
+    /// The same. Returns the CPU that it was promised to.
     #[inline]
     pub fn release(&mut self, task: TaskId) -> Option<CpuId> {
         let cpu = self.cpu(task);
@@ -82,8 +83,8 @@ impl Promises {
         cpu
     }
 
-    /// `cpu` has picked `taken`, or goes away. Returns the task that counted on it, if that was
-    /// another one; the caller sees to it that a CPU picks because of that, if it still waits.
+    /// `cpu` has picked `taken` or goes away. Returns the task that counted on it, if that is
+    /// another one; the caller makes sure that a CPU picks on its account, if it still waits.
     #[inline]
     pub fn settle(&mut self, cpu: CpuId, taken: Option<TaskId>) -> Option<PassedOver> {
         let task = core::mem::replace(&mut self.tasks[cpu.index()], NONE);

@@ -4,7 +4,7 @@ use crate::choice;
 use crate::time::Span;
 
 choice! {
-    /// How times of a policy grow with the number of CPUs n, of which at most 8 count, as in Linux
+    /// How a policy's times grow with the number of CPUs n, of which at most 8 count, as in Linux
     /// (`sysctl_sched_tunable_scaling`).
     pub enum Scaling {
         /// Times 1 + ⌊log2 n⌋.

@@ -43,7 +43,7 @@ struct Task {
 struct Cpu {
     current: Option<usize>,
     since: u64,
-    /// Of what it runs or was kicked for.
+    /// That of what it runs or was kicked for.
     deadline: u64,
     idle: bool,
     need_resched: bool,
@@ -73,12 +73,12 @@ pub struct Bfs {
     list: Vec<usize>,
     tasks: Vec<Task>,
     cpus: Vec<Cpu>,
-    /// Which task each kicked CPU that runs nothing was kicked for.
+    /// The task for which each kicked CPU that runs nothing was kicked.
     kicked_for: Vec<(usize, usize)>,
     kicks: Vec<bool>,
 }
 
-/// How far the deadline of a task of this nice value lies ahead: 1 slice for -20, a tenth more with
+/// How far ahead the deadline of a task of this nice value lies: 1 slice for −20, a tenth more with
 /// each.
 fn difference(nice: i8) -> u64 {
     (-20..nice).fold(128, |ratio, _| ratio * 11 / 10) * SLICE / 128
@@ -154,7 +154,7 @@ impl Bfs {
     /// Whether an idle CPU could be kicked for `task`.
     fn kick_best_idle(&mut self, task: usize, near: usize) -> bool {
         if self.options.scaling && self.tasks[task].sticky {
-            // Any other CPU would not take it.
+            // No other CPU would take it.
             let own = self.tasks[task].cpu;
             if !self.cpus[own].idle || !self.allowed(task, own) {
                 return false;
@@ -239,7 +239,7 @@ impl Bfs {
         }
     }
 
-    /// Whether a CPU was kicked for `task` that may run it.
+    /// Whether a CPU that may run `task` was kicked for it.
     fn is_awaited(&self, task: usize) -> bool {
         let mut kicked = self.kicked_for.iter().filter(|entry| entry.0 == task);
         kicked.any(|entry| self.allowed(task, entry.1))
@@ -337,7 +337,7 @@ impl Bfs {
         best.1
     }
 
-    /// Takes off what `cpu` runs, which then is in `state`.
+    /// Takes off what `cpu` runs, which is in `state` from then on.
     fn take_off(&mut self, cpu: usize, state: State) {
         self.charge(cpu);
         let told = std::mem::take(&mut self.cpus[cpu].need_resched);
@@ -406,7 +406,7 @@ fn allowed(params: &TaskParams) -> u16 {
 }
 
 impl Bfs {
-    /// Follows a call at the time of `cx`, and kicks what it kicks.
+    /// Follows a call at the time of `cx`, and makes the kicks that it causes.
     fn at<R>(&mut self, cx: &mut Cx<'_>, call: impl FnOnce(&mut Bfs) -> R) -> R {
         self.now = cx.now.0;
         let answer = call(self);

@@ -1,5 +1,5 @@
-//! Plays random but legal calls to a policy and to a naive implementation of its rules beside it,
-//! which must answer alike. The first difference is shown with the calls that led to it.
+//! Plays random but legal calls to a policy and to a naive implementation of its rules beside it.
+//! Both must answer alike; the first difference is shown with the calls that led to it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::{self, Write};
@@ -12,7 +12,7 @@ use anysched_core::{
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestError, TestRunner};
 
-/// A naive implementation of a policy's rules. What it shows by [`Scheduler::probe`] the policy
+/// A naive implementation of a policy's rules. Whatever it shows by [`Scheduler::probe`] the policy
 /// has to show too.
 pub trait Oracle: Scheduler {
     /// Whether it says which CPUs are kicked; if not, the policy's kicks count for both.
@@ -22,10 +22,10 @@ pub trait Oracle: Scheduler {
     const TIMERS: bool = true;
 
     /// Whether it says how many tasks wait ([`Work::queued`](anysched_core::Work::queued)) after
-    /// tasks became ready, were taken out or picked.
+    /// tasks became ready, were taken out or were picked.
     const QUEUED: bool = false;
 
-    /// Whether the policy's slice is the one that it finds itself.
+    /// Whether the policy's slice must be the one that it computes itself.
     fn is_same_slice(&self, policy: Span, own: Span) -> bool {
         policy == own
     }
@@ -36,7 +36,7 @@ pub trait Oracle: Scheduler {
     }
 }
 
-/// When CPUs pick whose task has left.
+/// When CPUs whose task has left pick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Picks {
     /// Before anything else.
@@ -67,10 +67,11 @@ pub struct Scope {
     pub tasks: u32,
     /// Tasks are attached and made ready before anything else.
     pub attached: bool,
-    /// How many domains there are, at least 1; each task is of one, and their weights and caps are
-    /// random if there are several.
+    /// How many domains there are, at least 1; each task belongs to one, and if there are several,
+    /// their weights and caps are random.
     pub domains: u16,
-    /// Why tasks stop other than at the end of a slice; as often as each is listed.
+    /// Why tasks stop other than at the end of a slice; each reason is as likely as it is listed
+    /// often.
     pub offs: &'static [Off],
     /// Domains have caps.
     pub caps: bool,
@@ -78,7 +79,7 @@ pub struct Scope {
     pub nice: bool,
     /// Their weights change.
     pub renices: bool,
-    /// Which tasks are bound to CPUs, and bound to others.
+    /// Which tasks are bound to CPUs, and later to others.
     pub pins: Pins,
     /// Ready tasks are taken out, for a moment or until they wake.
     pub dequeues: bool,
@@ -90,13 +91,13 @@ pub struct Scope {
     pub hotplug: bool,
     /// Some wakers are about to sleep.
     pub syncs: bool,
-    /// How many of three tasks are made ready by what runs on a CPU, the others by timers and
+    /// How many in three tasks are made ready by what runs on a CPU, the others by timers and
     /// devices.
     pub wakers: u8,
-    /// What a task is said to use between becoming ready and blocking, in ns below this; 0 if
-    /// nothing is said.
+    /// Bound on the CPU time that a task is said to use between becoming ready and blocking, in ns;
+    /// 0 if nothing is said.
     pub burst: u64,
-    /// When CPUs pick whose task has left.
+    /// When CPUs whose task has left pick.
     pub picks: Picks,
     /// Kicks are answered at once.
     pub prompt: bool,
@@ -131,12 +132,12 @@ impl Scope {
     }
 }
 
-/// Random numbers of which the host makes what is possible at the time.
+/// Random numbers from which the host makes whatever is possible at the time.
 #[derive(Clone)]
 pub struct Moves(Vec<Move>);
 
 impl fmt::Debug for Moves {
-    /// The calls that come of them say more.
+    /// The resulting calls say more.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} moves", self.0.len())
     }
@@ -148,7 +149,7 @@ struct Move {
     task: u32,
     cpu: u16,
     number: u64,
-    /// Time that passes before, in ns.
+    /// Time that passes before it, in ns.
     pass: u64,
 }
 
@@ -160,11 +161,11 @@ pub fn moves(pass: impl Strategy<Value = u64>, most: usize) -> impl Strategy<Val
     prop::collection::vec(one, 1..most).prop_map(Moves)
 }
 
-/// What happened in some comparisons: calls, picks, and what the oracles counted
+/// What happened in a number of comparisons: calls, picks, and what the oracles counted
 /// ([`Scheduler::tally`]).
 pub type Seen = BTreeMap<&'static str, u64>;
 
-/// Runs `test` with `cases` values of `strategy` and sums up what was seen. Panics with the
+/// Runs `test` with `cases` values of `strategy` and adds up what was seen. Panics with the
 /// smallest value for which it fails.
 pub fn compare_all<T: fmt::Debug>(
     cases: u32,
@@ -191,7 +192,7 @@ pub fn compare_all<T: fmt::Debug>(
 
 /// Plays `moves` to `policy` and `oracle`, both built for `machine`.
 ///
-/// Errors: the first difference, or that the oracle is unsure.
+/// Errors: the first difference, or the oracle is unsure.
 pub fn compare<P: Scheduler, O: Oracle>(
     machine: &Machine,
     policy: P,
@@ -243,7 +244,7 @@ struct Record {
     kicks: CpuMask,
 }
 
-/// How many times something may be due in one instant.
+/// How many things may fall due in one instant.
 const STUCK: u32 = 1_000;
 
 /// How many calls before a difference are shown.
@@ -295,7 +296,7 @@ impl<P: Scheduler, O: Oracle> Twins<P, O> {
         }
     }
 
-    /// Domains and tasks that are there from the start, with the moves' numbers.
+    /// Domains and tasks that are there from the start, drawn from the moves' numbers.
     fn begin(&mut self, moves: &[Move]) -> Outcome {
         let mut moves = moves.iter().cycle().copied();
         if self.scope.domains > 1 {
@@ -321,7 +322,7 @@ impl<P: Scheduler, O: Oracle> Twins<P, O> {
         self.call(Call::SetDomain { domain: DomainId(domain), params }).map(drop)
     }
 
-    /// Makes a call to both and compares what they answer and show.
+    /// Makes a call to both and compares their answers and what they show.
     fn call(&mut self, call: Call<'static>) -> Result<Option<Pick>, TestCaseError> {
         let (mut kicks, mut expected_kicks) = (CpuMask::EMPTY, CpuMask::EMPTY);
         let mut cx = Cx::new(self.now, &mut kicks);
@@ -351,7 +352,7 @@ impl<P: Scheduler, O: Oracle> Twins<P, O> {
         if !same_pick {
             return self.differ(format_args!("picked {pick:?} instead of {expected:?}"));
         }
-        // To kick a CPU again that has not answered yet says nothing.
+        // Kicking a CPU again that has not answered yet means nothing.
         let news = |kicks: &CpuMask| -> Vec<CpuId> {
             kicks.iter().filter(|&cpu| !self.kicks.contains(cpu)).collect()
         };
@@ -395,7 +396,7 @@ impl<P: Scheduler, O: Oracle> Twins<P, O> {
         Ok(())
     }
 
-    /// The error that tells of a difference, with the calls that led to it.
+    /// The error that reports a difference, with the calls that led to it.
     fn differ<R>(&self, what: fmt::Arguments<'_>) -> Result<R, TestCaseError> {
         let mut text = format!("after call {}, the policy {what}:", self.calls);
         for Record { now, call, pick, kicks } in &self.history {
@@ -439,7 +440,7 @@ impl<P: Scheduler, O: Oracle> Twins<P, O> {
         self.answer(if self.scope.prompt { usize::MAX } else { 0 })
     }
 
-    /// Lets `ns` pass, in which timers, ticks and ends of slices are exact.
+    /// Lets `ns` pass; timers, ticks and ends of slices come at their exact times.
     fn pass(&mut self, ns: u64) -> Outcome {
         if ns > 0 && self.scope.picks == Picks::SameInstant {
             while let Some(cpu) = self.choosing.take_lowest() {
@@ -465,7 +466,7 @@ impl<P: Scheduler, O: Oracle> Twins<P, O> {
         Ok(())
     }
 
-    /// What is due at this instant.
+    /// Handles what is due at this instant.
     fn happen(&mut self) -> Outcome {
         if self.policy.next_timer().is_some_and(|due| due <= self.now) {
             self.call(Call::Timer)?;
@@ -548,7 +549,7 @@ impl<P: Scheduler, O: Oracle> Twins<P, O> {
         if full || !self.has_cpu(&set, usize::MAX) { CpuSet::All } else { set }
     }
 
-    /// Whether `set` has a CPU in use other than `but`.
+    /// Whether `set` has a CPU in use apart from `but`.
     fn has_cpu(&self, set: &CpuSet, but: usize) -> bool {
         let mut usable = self.cpus.iter().enumerate().filter(|(_, on)| on.online);
         usable.any(|(cpu, _)| cpu != but && set.contains(CpuId(cpu as u16)))
@@ -585,7 +586,7 @@ impl<P: Scheduler, O: Oracle> Twins<P, O> {
         self.call(Call::Detach { task: TaskId(task) }).map(drop)
     }
 
-    /// What `cpu` runs stops as `why`, and the CPU picks if it is to at once.
+    /// What `cpu` runs stops for the reason `why`, and the CPU picks if it must at once.
     fn leave(&mut self, cpu: usize, why: Off) -> Outcome {
         if self.cpus[cpu].task.is_none() {
             return Ok(());
@@ -658,7 +659,7 @@ impl<P: Scheduler, O: Oracle> Twins<P, O> {
     }
 }
 
-/// Few different values, so that keys are equal now and then.
+/// Few distinct values, so that keys are equal now and then.
 fn nice(number: u64) -> i8 {
     match number % 5 {
         0..3 => 0,

@@ -1,5 +1,5 @@
-//! Xen's Credit for PCPUs that are all alike and always in use: lists that are searched, credits
-//! as what was given less what was used.
+//! Xen's Credit for identical PCPUs that are always in use: lists that are searched, credits as
+//! what was given less what was used.
 
 use crate::Oracle;
 use anysched_core::{
@@ -45,7 +45,7 @@ impl Vcpu {
 struct Pcpu {
     queue: Vec<usize>,
     idle: bool,
-    /// Who runs there or has been put aside, and why that.
+    /// What runs there or has been put aside, and why.
     current: Option<usize>,
     put: Option<Off>,
     ran: u64,
@@ -193,7 +193,7 @@ impl Credit {
         self.vcpus[task].home = cycle(home, free).or(fewest).unwrap();
     }
 
-    /// Where all PCPUs are alike, only a busy or forbidden one is left.
+    /// Where all PCPUs are alike, only one that is busy or not allowed is left.
     fn place(&self, task: usize) -> usize {
         let home = self.vcpus[task].home;
         let stays = self.may(task, home);
@@ -398,7 +398,7 @@ impl Scheduler for Credit {
             self.vcpus[task].migrating = true;
             cx.kick(CpuId(home as u16));
         } else if self.queued_on(task).is_some() {
-            // One that yielded and was moved before it was queued again keeps its mark.
+            // One that yielded and was moved before being queued again keeps its mark.
             let yielded = self.vcpus[task].yielded;
             self.take_out(task);
             self.vcpus[task].yielded = yielded;

@@ -1,6 +1,6 @@
-//! Credit2 for vCPUs that never block on one CPU: a list, fractions of credit, no trees.
+//! Credit2 for vCPUs that never block, on one CPU: a list, fractions of credit, no trees.
 //!
-//! Each vCPU is of the domain of its number. The CPU must pick as soon as a turn has ended.
+//! Each vCPU is in the domain of its number. The CPU must pick as soon as a turn has ended.
 
 use crate::Oracle;
 use anysched_core::{

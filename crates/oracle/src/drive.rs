@@ -19,7 +19,7 @@ pub const fn us(n: u64) -> Span {
     Span::from_us(n)
 }
 
-/// All at 0, sizes in ms: the closed batch of the golden vectors.
+/// All arrive at 0, sizes in ms: the closed batch of the golden vectors.
 pub const CLOSED: &[(u64, u64)] = &[(0, 7), (0, 2), (0, 5), (0, 1), (0, 9), (0, 3)];
 /// (arrival, size) in ms: the open arrivals of the golden vectors.
 pub const OPEN: &[(u64, u64)] = &[(0, 6), (1, 3), (2, 8), (5, 1), (6, 2)];
@@ -57,10 +57,10 @@ pub fn probe(policy: &(impl Scheduler + ?Sized), task: u32, name: &str) -> i64 {
     found.unwrap_or_else(|| panic!("the policy shows no {name} of task {task}"))
 }
 
-/// A policy, the time it believes in, and what its CPUs run.
+/// A policy, the present time, and what its CPUs run.
 ///
-/// Does what it is told and nothing by itself. Names are the ones of [`Scheduler`]'s methods where
-/// it only passes calls on; a task is named by its number, a CPU by its own.
+/// Does what it is told and nothing by itself. Where it only passes calls on, its methods are named
+/// like those of [`Scheduler`]; a task is named by its number, a CPU by its own.
 #[derive(Debug)]
 pub struct Drive<S> {
     /// The policy.
@@ -80,7 +80,7 @@ pub struct Drive<S> {
 #[derive(Clone, Copy, Debug)]
 struct Running {
     task: u32,
-    /// When it was picked or last charged.
+    /// When its task was picked or last charged.
     since: Time,
     /// When its slice ends.
     ends: Time,
@@ -100,7 +100,7 @@ impl<P: Policy + Scheduler> Drive<P> {
         Drive::scheduler_on(&Machine::parse(machine).unwrap(), settings)
     }
 
-    /// The same on a machine that has been read.
+    /// The same on a machine that has already been read.
     pub fn scheduler_on(machine: &Machine, settings: &[(&str, &str)]) -> Drive<P> {
         let mut params = P::Params::default();
         settings.iter().for_each(|(name, value)| params.set(name, value).unwrap());
@@ -147,8 +147,8 @@ impl<S: Scheduler> Drive<S> {
         self.now += Span::from_us(us);
     }
 
-    /// Lets time pass until `us` microseconds, running the timer when it is due and answering
-    /// what it kicks.
+    /// Lets time pass until `us` microseconds, running the timer whenever it is due and answering
+    /// the kicks that it causes.
     pub fn pass_until(&mut self, us: u64) {
         let until = Time::ZERO + Span::from_us(us);
         while let Some(due) = self.policy.next_timer().filter(|&due| due <= until) {
@@ -164,7 +164,7 @@ impl<S: Scheduler> Drive<S> {
         self.call(|policy, cx| policy.attach(cx, TaskId(task), params));
     }
 
-    /// Attaches `task` and makes it ready, created outside; `burst` is what it will use.
+    /// Attaches `task` and makes it ready, created from outside; `burst` is what it will use.
     pub fn create(&mut self, task: u32, burst: Option<Span>) {
         self.create_with(task, burst, &TaskParams::default());
     }
@@ -176,7 +176,7 @@ impl<S: Scheduler> Drive<S> {
         self.call(|policy, cx| policy.enqueue(cx, TaskId(task), arrival));
     }
 
-    /// The same, created by what runs on `from`, or outside.
+    /// The same, created by what runs on `from`, or from outside.
     pub fn create_from(&mut self, task: u32, params: &TaskParams, from: Option<u16>) {
         self.attach(task, params);
         self.ready(task, Enqueue::New, from);
@@ -205,7 +205,7 @@ impl<S: Scheduler> Drive<S> {
         self.call(|policy, cx| policy.enqueue(cx, TaskId(task), arrival));
     }
 
-    /// `task` is not ready any more.
+    /// `task` is no longer ready.
     pub fn dequeue(&mut self, task: u32) {
         self.call(|policy, cx| policy.dequeue(cx, TaskId(task)));
     }
@@ -227,18 +227,18 @@ impl<S: Scheduler> Drive<S> {
         self.call(|policy, cx| policy.set_domain(cx, DomainId(domain), &params));
     }
 
-    /// Takes `cpu` into use or out of it; what runs there is left alone.
+    /// Puts `cpu` into use or takes it out; what runs there is left alone.
     pub fn set_online(&mut self, cpu: u16, online: bool) {
         self.call(|policy, cx| policy.set_online(cx, CpuId(cpu), online));
     }
 
-    /// Runs the timer when it is next due, and goes to that time.
+    /// Goes to the time at which the timer is next due, and runs it.
     pub fn timer(&mut self) {
         self.now = self.policy.next_timer().expect("the policy wants a timer");
         self.call(|policy, cx| policy.timer(cx));
     }
 
-    /// The task and the slice that `cpu` is given; its kick is answered by that.
+    /// The task and the slice that `cpu` is given, which answers its kick.
     pub fn pick(&mut self, cpu: u16) -> Option<(u32, Span)> {
         self.kicks.remove(CpuId(cpu));
         let pick = self.call(|policy, cx| policy.pick_next(cx, CpuId(cpu)))?;
@@ -267,13 +267,13 @@ impl<S: Scheduler> Drive<S> {
         task
     }
 
-    /// What `cpu` runs leaves it as `why`, and `cpu` picks again.
+    /// What `cpu` runs leaves it for the reason `why`, and `cpu` picks again.
     pub fn next(&mut self, cpu: u16, why: Off) -> Option<u32> {
         self.off(cpu, why);
         self.pick_task(cpu)
     }
 
-    /// Picks on CPU 0 and lets the task run for `ran`, to be put back as `why`.
+    /// Picks on CPU 0 and lets the task run for `ran`, to be put back for the reason `why`.
     pub fn run(&mut self, ran: Span, why: Off) -> u32 {
         let (task, _) = self.pick(0).expect("a task is ready");
         self.now += ran;
@@ -281,15 +281,16 @@ impl<S: Scheduler> Drive<S> {
         task
     }
 
-    /// Lets `ran` pass on CPU 0, which runs `task`, and ticks; whether that alone is to pick again.
+    /// Lets `ran` pass on CPU 0, which runs `task`, and ticks. Returns whether the tick asks for a
+    /// pick.
     pub fn tick(&mut self, task: u32, ran: Span) -> bool {
         self.now += ran;
         self.charge_tick(0, task, ran);
         self.kicked() == [0]
     }
 
-    /// A tick on `cpu`, which charges its task for the time since it was last charged; whether
-    /// that CPU alone is to pick again.
+    /// A tick on `cpu`, which charges its task for the time since it was last charged. Returns
+    /// whether the tick asks that CPU to pick.
     pub fn tick_on(&mut self, cpu: u16) -> bool {
         let Running { task, since, .. } = self.runs[usize::from(cpu)].expect("a task runs there");
         self.charge_tick(cpu, task, self.now - since);
@@ -311,15 +312,15 @@ impl<S: Scheduler> Drive<S> {
         self.used[index] += ran;
     }
 
-    /// All the time that `task` has been on a CPU, its present turn included.
+    /// All the time that `task` has been on a CPU, including the present turn.
     pub fn used(&self, task: u32) -> Span {
         let runs = self.runs.iter().flatten().filter(|run| run.task == task);
         let charged = self.used.get(task as usize).copied().unwrap_or_default();
         runs.fold(charged, |used, run| used + (self.now - run.since))
     }
 
-    /// Lets time pass until `until` with exact timers: in each instant the policy's timer, slices
-    /// that end, kicks.
+    /// Lets time pass until `until` with exact timers: in each instant the policy's timer, ends of
+    /// slices, kicks.
     pub fn go(&mut self, until: Time) {
         self.settle();
         loop {
@@ -340,7 +341,7 @@ impl<S: Scheduler> Drive<S> {
         self.now = until;
     }
 
-    /// Answers kicks, the lowest CPU first, until there are none.
+    /// Answers kicks, the lowest CPU first, until none are left.
     pub fn settle(&mut self) {
         while let Some(cpu) = self.kicks.take_lowest() {
             if self.running(cpu.0).is_some() {
@@ -350,7 +351,7 @@ impl<S: Scheduler> Drive<S> {
         }
     }
 
-    /// Lets slices of CPU 0 end until `until`; who ran for how long in turn.
+    /// Runs CPU 0 slice by slice until `until`; who ran in turn, and for how long.
     pub fn slices(&mut self, until: Time) -> Vec<(u32, Span)> {
         let mut slices: Vec<(u32, Span)> = Vec::new();
         while self.now < until {
@@ -366,7 +367,7 @@ impl<S: Scheduler> Drive<S> {
         slices
     }
 
-    /// The CPUs kicked and not answered, which counts as answering them.
+    /// The CPUs kicked and not answered; they then count as answered.
     pub fn kicked(&mut self) -> Vec<u16> {
         kicked(&mut self.kicks)
     }
@@ -397,8 +398,8 @@ impl<S: Scheduler> Drive<S> {
     }
 }
 
-/// Makes `$rig` a [`Drive`] of one policy to which its tests add what is special about it: what it
-/// defines itself comes before what the driver has under the same name.
+/// Makes `$rig` a [`Drive`] of one policy, to which its tests add what is special about it: what it
+/// defines itself takes precedence over what the driver has under the same name.
 #[macro_export]
 macro_rules! rig {
     ($(#[$doc:meta])* $visible:vis struct $rig:ident $(<$of:ident>)? ($drive:ty);) => {
@@ -444,7 +445,7 @@ struct Run {
     slice_end: Time,
 }
 
-/// Plays tasks of (arrival, size) in ms, in order of arrival, by the rule `Q` on CPU 0. At each
+/// Plays tasks of (arrival, size) in ms, in order of arrival, under the rule `Q` on CPU 0. At each
 /// instant: completion, arrivals, timer, tick, end of slice, pick.
 pub fn play<Q: RunQueue>(settings: &[(&str, &str)], tasks: &[(u64, u64)]) -> Played {
     let mut drive = Drive::<Smp<Q>>::rule("1", settings);

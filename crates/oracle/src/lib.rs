@@ -2,14 +2,14 @@
 //!
 //! - [`drive`] drives any [`Scheduler`](anysched_core::Scheduler) call by call, or plays a list of
 //!   tasks with exact timers: for values worked out by hand.
-//! - [`compare`] plays random but legal calls to a policy and to an [`Oracle`] beside it, and tells
-//!   the first difference with its history.
-//! - [`random`] is a host that does everything a host may do, for what holds for all policies;
-//!   [`rehearsal`] teaches those that need a first run under it.
+//! - [`compare`] plays random but legal calls to a policy and to an [`Oracle`] beside it, and
+//!   reports the first difference with its history.
+//! - [`random`] is a host that does everything a host may do, for properties that all policies
+//!   share; [`rehearsal`] teaches those that need a first run under it.
 //!
 //! The other modules are oracles: a policy's rules written down once more, with lists that are
-//! searched from end to end and nothing kept that can be computed. They take over no code and no
-//! tables from the policies, and know of their parameters only what a test tells them.
+//! searched from end to end and nothing stored that can be computed. They share no code and no
+//! tables with the policies, and know only the parameters that a test passes them.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -27,7 +27,7 @@ struct Guest {
     slice: Option<u64>,
     number: usize,
     since: u64,
-    /// How many tasks had been queued before it was.
+    /// How many tasks had been queued before it.
     before: usize,
     /// By CPU.
     allowed: Vec<bool>,
@@ -134,7 +134,7 @@ impl MRsf {
         }
     }
 
-    /// The task waits now, behind what has been queued before if it is `last`.
+    /// The task waits from now on, behind what was queued before if it is `last`.
     fn queue(&mut self, task: usize, last: bool) {
         self.queued += 1;
         let guest = &mut self.tasks[task];
@@ -151,7 +151,7 @@ impl MRsf {
         self.queue(task, true);
     }
 
-    /// A task enters that is not put back.
+    /// A task enters that is not being put back.
     fn enter(&mut self, task: usize, burst: Option<u64>) {
         if self.now > self.entered {
             self.deal();
@@ -221,7 +221,7 @@ impl MRsf {
         low.map(|task| task.since + aging).min()
     }
 
-    /// The task that `cpu` has to pick.
+    /// The task that `cpu` must pick.
     fn choose(&self, cpu: usize) -> Option<usize> {
         let alive = |task: &&Guest| matches!(task.state, State::Ready | State::Running(_));
         let served = |&task: &usize| {

@@ -53,7 +53,7 @@ impl Osv {
     /// With no thread yet.
     pub fn new() -> Osv {
         let cpu = Cpu {
-            // The idle thread has its head start too.
+            // The idle thread has a head start too.
             c: (-THYST / TAU).exp(),
             since: 0,
             current: None,
@@ -65,7 +65,7 @@ impl Osv {
         Osv { cpus: vec![cpu; CPUS], threads: Vec::new(), close: false }
     }
 
-    /// The idle thread is no thread here: only c changes.
+    /// The idle thread does not count as a thread here: only c changes.
     fn ran_for(&mut self, cpu: usize, thread: Option<usize>, time: f64) {
         let old = self.cpus[cpu].c;
         let new = old * (time / TAU).exp();

@@ -1,11 +1,12 @@
-//! PBG as its source does it: every pick looks at all planned tasks and compares their times anew.
+//! PBG as its source implements it: every pick looks at all planned tasks and compares their times
+//! anew.
 
 use std::cmp::Ordering;
 
 use crate::Oracle;
 use anysched_core::{Arrival, CpuId, Cx, Enqueue, Off, Pick, Scheduler, Span, TaskId, TaskParams};
 
-/// By what tasks are ordered.
+/// What tasks are ordered by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Time in all.
@@ -14,7 +15,7 @@ pub enum Order {
     MeanTime,
 }
 
-/// What becomes of a planned task that yields and has dispatches left.
+/// What happens to a planned task that yields and has dispatches left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnYield {
     /// It goes on.
@@ -50,7 +51,7 @@ pub struct Pbg {
     order: Order,
     on_yield: OnYield,
     lifo: bool,
-    /// Of each task by creation, its time and how many dispatches it has; none if it is unknown.
+    /// For each task by creation, its time and how many dispatches it has; none if it is unknown.
     records: Vec<(u64, u64)>,
     created: usize,
     jobs: Vec<Job>,

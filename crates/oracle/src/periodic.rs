@@ -1,12 +1,11 @@
-//! Plays periodic tasks on one CPU, a millisecond at a time. For tests of policies that go by
-//! deadlines.
+//! Plays periodic tasks on one CPU, a millisecond at a time, for tests of deadline-based policies.
 
 use crate::drive::{Drive, ms, times};
 use anysched_core::{
     Arrival, CpuId, Enqueue, Off, RunQueue, Scheduler, Smp, Span, TaskId, TaskParams,
 };
 
-/// A task that is first released at 0; all in ms.
+/// A task that is first released at 0; all times in ms.
 #[derive(Clone, Copy)]
 pub struct Task {
     period: u64,
@@ -19,7 +18,7 @@ pub const fn task(period: u64, run: u64, relative_deadline: u64) -> Task {
     Task { period, run, relative_deadline }
 }
 
-/// A job that was not done in time.
+/// A job that missed its deadline.
 #[derive(Debug, PartialEq)]
 pub struct Job {
     /// Its task.
@@ -28,26 +27,26 @@ pub struct Job {
     pub due: u64,
 }
 
-/// What came of it.
+/// The outcome.
 pub struct Played {
-    /// A character for each ms: the number of the task that ran, or a point.
+    /// A character per ms: the number of the task that ran, or a dot.
     pub ran: String,
-    /// In the order in which they were done, then those that are late in the end.
+    /// In the order in which they were done, then those still unfinished and late at the end.
     pub missed: Vec<Job>,
 }
 
 /// Where a task is in its jobs.
 #[derive(Clone, Copy, Default)]
 struct Progress {
-    /// Jobs that are done.
+    /// How many jobs are done.
     done: u64,
-    /// What the current job has run, in ms.
+    /// How long the current job has run, in ms.
     ran: u64,
     ready: bool,
 }
 
-/// A task goes on with its next job if that has been released when a job is done, of which the
-/// policy is not told, and blocks if not.
+/// A task whose job is done goes on with the next one if that has been released, which the policy
+/// is not told; otherwise it blocks.
 pub fn play<Q: RunQueue>(tasks: &[Task], until: u64) -> Played {
     let mut drive = Drive::<Smp<Q>>::rule("1", &[]);
     let mut progress = vec![Progress::default(); tasks.len()];

@@ -1,5 +1,5 @@
-//! A small host that keeps to the contract: a few CPUs, tasks that run, block, wake, yield, end
-//! and are moved about at random, kicks that come late. Everything follows from one seed.
+//! A small host that keeps to the contract: a few CPUs; tasks that run, block, wake, yield, end and
+//! are moved about at random; late kicks. Everything follows from one seed.
 
 use anysched_core::{
     Arrival, CpuId, CpuMask, CpuSet, Cx, DomainId, DomainParams, Enqueue, Machine, Off, Scheduler,
@@ -10,7 +10,7 @@ use anysched_core::{
 pub struct XorShift(u64);
 
 impl XorShift {
-    /// The sequence of `seed`.
+    /// The sequence that starts from `seed`.
     pub fn new(seed: u64) -> XorShift {
         XorShift(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -41,7 +41,7 @@ impl XorShift {
 pub struct Load {
     /// How many there are.
     pub tasks: u32,
-    /// Mean CPU time between two blockings.
+    /// Mean CPU time before a task blocks.
     pub burst: Span,
     /// Mean time blocked.
     pub pause: Span,
@@ -132,7 +132,7 @@ impl<S: Scheduler> Host<S> {
         }
     }
 
-    /// Goes on to the next event, or to some time before it.
+    /// Moves on to the next event, or to some time before it.
     pub fn step(&mut self) {
         self.steps += 1;
         assert!(self.steps < 1_000 * (self.picks + 10), "the host gets nowhere");
@@ -149,8 +149,8 @@ impl<S: Scheduler> Host<S> {
         self.answer_kicks();
     }
 
-    /// Lets every task run until it blocks, for as long as any does so. Returns how many tasks are
-    /// still ready in the end.
+    /// Lets every task run until it blocks, as long as any does so. Returns how many tasks are
+    /// still ready at the end.
     pub fn drain(&mut self) -> usize {
         self.draining = true;
         for _ in 0..100_000 {
@@ -341,7 +341,7 @@ impl<S: Scheduler> Host<S> {
         if self.has_cpu(&set, None) { set } else { CpuSet::All }
     }
 
-    /// Whether `set` has a CPU in use other than `but`.
+    /// Whether `set` has a CPU in use apart from `but`.
     fn has_cpu(&self, set: &CpuSet, but: Option<usize>) -> bool {
         let mut usable = self.cpus.iter().enumerate().filter(|(_, on)| on.online);
         usable.any(|(cpu, _)| Some(cpu) != but && set.contains(CpuId(cpu as u16)))
@@ -374,8 +374,8 @@ impl<S: Scheduler> Host<S> {
         }
     }
 
-    /// `put_prev` and `pick_next`; sometimes the task that lost is not saved yet and has to be
-    /// taken out for a moment (rule 9).
+    /// `put_prev` and `pick_next`; sometimes the losing task is not saved yet and has to be taken
+    /// out for a moment (rule 9).
     fn reschedule(&mut self, cpu: usize) {
         let prev = self.cpus[cpu].running;
         let ran = self.measure(cpu);

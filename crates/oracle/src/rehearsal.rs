@@ -21,7 +21,7 @@ pub fn rehearsed(
     changed(settings, &text(&learned(&*host.policy)))
 }
 
-/// Settings as policies are built from them.
+/// Settings in the form from which policies are built.
 pub fn text(settings: &Settings) -> Vec<(&str, &str)> {
     settings.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect()
 }

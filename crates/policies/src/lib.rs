@@ -1,8 +1,8 @@
 //! The policies, one file each: the rule in a sentence, its source, its order key, where it
 //! deviates from its source and why, its cost; then parameters, rule and unit tests.
 //!
-//! [`POLICIES`] lists them all. Everything that needs to know which there are walks it: command
-//! lines, experiment files, documentation, tests.
+//! [`POLICIES`] lists them all. Everything that needs the list walks it: command lines, experiment
+//! files, documentation, tests.
 
 #![no_std]
 #![forbid(unsafe_code)]

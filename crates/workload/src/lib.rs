@@ -1,8 +1,8 @@
 //! Load models: what tasks there are and what each of them does.
 //!
-//! A [`Load`] is asked by the simulator, one operation at a time, so that endless and random
-//! loads need no memory. Generators (closed batch, Poisson, closed loop, periodic, interactive)
-//! and imported [`model::Model`]s (recordings, rt-app files) are loads; [`mix::Mix`] joins several.
+//! The simulator asks a [`Load`] for one operation at a time, so endless and random loads need no
+//! memory. Generators (closed batch, Poisson, closed loop, periodic, interactive) and imported
+//! [`model::Model`]s (recordings, rt-app files) are loads; [`mix::Mix`] joins several.
 
 #![forbid(unsafe_code)]
 
@@ -26,13 +26,13 @@ pub use kinds::{KINDS, KeyInfo, KindInfo, Needs};
 use anysched_core::{CpuSet, DomainId, Span, TaskId, Time};
 use std::sync::Arc;
 
-/// A stored-signal counter on which tasks wait: `0 .. Sizes::channels`.
+/// A counter of stored signals on which tasks wait: `0 .. Sizes::channels`.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
 pub struct Channel(pub u32);
 
-/// A sleeping mutex with first-come hand-over: `0 .. Sizes::locks`.
+/// A sleeping mutex, handed over first come, first served: `0 .. Sizes::locks`.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
@@ -44,49 +44,51 @@ pub struct Lock(pub u32);
 )]
 pub struct Barrier(pub u32);
 
-/// A way out of the machine; whoever runs the machine says where it leads.
+/// A way out of the machine; whoever runs the machine decides where it leads.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
 pub struct Port(pub u32);
 
-/// The next thing a task does. All but [`Op::Run`] take no time of their own; a task does them
-/// when it is on a CPU.
+/// The next thing a task does. All but [`Op::Run`] take no time of their own; a task does them when
+/// it is on a CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
     /// Uses this much CPU time of the fastest CPU. Zero is allowed.
     Run(Span),
-    /// Blocks by choice for this long from now. Zero does nothing.
+    /// Sleeps for this long from now. Zero does nothing.
     Sleep(Span),
     /// Ends the current job and begins the next, which is released at `at`: blocks until then if
     /// that is in the future. The job's response time counts from `at`.
     Release {
         /// When the next job may begin.
         at: Time,
-        /// When it has to be done.
+        /// When it must be done.
         deadline: Option<Time>,
     },
-    /// Takes a stored signal, or blocks until one comes. If the signal is a message, the task has
-    /// it from then on, in place of one that it had before; any other is a message sent just now.
+    /// Takes a stored signal, or blocks until one comes. If the signal is a message, the task holds
+    /// it from then on, in place of any earlier one; any other signal counts as a message sent just
+    /// then.
     Wait(Channel),
-    /// Wakes the first task that waits, or stores the signal.
+    /// Wakes the first waiting task, or stores the signal.
     Signal(Channel),
-    /// Wakes the first task that waits, if there is one.
+    /// Wakes the first waiting task, if there is one.
     Notify(Channel),
-    /// Wakes every task that waits.
+    /// Wakes every waiting task.
     Broadcast(Channel),
     /// Takes the lock, or blocks until it is handed over.
     Lock(Lock),
     /// Takes the lock, or uses the CPU until it is handed over, as kernels' spin locks do.
     Spin(Lock),
-    /// Gives the lock to the first task that waits for it. Not holding it does nothing.
+    /// Gives the lock to the first task that waits for it. Does nothing if the task does not hold
+    /// it.
     Unlock(Lock),
-    /// Blocks until as many tasks as [`Sizes::barriers`] says have come here.
+    /// Blocks until as many tasks as [`Sizes::barriers`] says have arrived.
     Meet(Barrier),
-    /// Sends the message that the task has out of the machine, or a new one if it has none.
+    /// Sends the message that the task holds out of the machine, or a new one if it holds none.
     Send(Port),
-    /// Answers the message that the task has, if it has one: the message's round trip ends when
-    /// the answer has spent this long on the way.
+    /// Answers the message that the task holds, if any: the message's round trip ends when the
+    /// answer has spent this long on the way.
     Reply(Span),
     /// Gives up the CPU but stays ready.
     Yield,
@@ -94,7 +96,7 @@ pub enum Op {
     SetNice(i8),
     /// Changes the CPUs it may run on.
     SetAffinity(CpuSet),
-    /// Creates the task that this number means to the load; see [`Load::spawn`].
+    /// Creates the task that this number denotes in the load; see [`Load::spawn`].
     Spawn(u32),
     /// Hands over what a simulated benchmark has measured. Not in files of models.
     Measure(Measured),
@@ -116,7 +118,7 @@ pub enum Measured {
     Wakeup(Span),
     /// From the beginning of a request to its end.
     Request(Span),
-    /// Requests of all its threads in a second.
+    /// Requests of all its threads per second.
     Rate(u64),
     /// Deadlines.
     Deadlines {
@@ -125,14 +127,14 @@ pub enum Measured {
         /// How many were missed.
         missed: u32,
     },
-    /// What it wanted to compute, in a unit of its own.
+    /// How much it wanted to compute, in a unit of its own.
     Work {
-        /// What it did.
+        /// How much it did.
         done: u32,
-        /// What it left out or was late with.
+        /// How much it left out or was late with.
         missed: u32,
     },
-    /// How long the whole of it took.
+    /// How long it took as a whole.
     Elapsed(Span),
     /// One of its tasks has done all its work.
     Finished {
@@ -174,7 +176,7 @@ pub struct NewTask {
     pub priority: i32,
     /// Time between its releases, if it is periodic.
     pub period: Option<Span>,
-    /// CPU time per period, if it is reserved.
+    /// CPU time reserved per period, if any.
     pub budget: Option<Span>,
     /// Time from a release to its deadline.
     pub relative_deadline: Option<Span>,
@@ -191,7 +193,7 @@ pub enum Outside {
     Arrival(NewTask),
     /// A device or a timer signals.
     Signal(Channel),
-    /// A message comes that was sent before.
+    /// A message arrives that was sent before.
     Message {
         /// Where.
         channel: Channel,
@@ -222,26 +224,26 @@ pub struct Program {
 
 /// What tasks there are and what each of them does.
 ///
-/// The simulator numbers tasks as they arrive and uses the number of a task again after it has
-/// exited. A load is deterministic: all randomness comes from the seed it was made with, and
-/// what it answers depends only on the calls so far.
+/// The simulator numbers tasks as they arrive and reuses the number of a task after it has exited.
+/// A load is deterministic: all randomness comes from the seed it was made with, and its answers
+/// depend only on the calls so far.
 pub trait Load {
     /// How many objects it uses; the same throughout.
     fn sizes(&self) -> Sizes {
         Sizes::default()
     }
 
-    /// The program that does the same in kernels, if there is one made for it; otherwise hosts
-    /// have the load's own steps done, if they can.
+    /// The program that does the same in kernels, if one was made for it; otherwise hosts perform
+    /// the load's own steps, if they can.
     fn program(&self) -> Option<Program> {
         None
     }
 
-    /// When [`Load::outside`] has something next; [`Time::NEVER`]: nothing as far as known.
-    /// Only [`Load::outside`] and [`Load::exited`] change it.
+    /// When [`Load::outside`] next has something; [`Time::NEVER`]: nothing as far as known. Only
+    /// [`Load::outside`] and [`Load::exited`] change it.
     fn peek(&self) -> Time;
 
-    /// Takes what is next from outside. Called when [`Load::peek`] has come.
+    /// Takes what comes next from outside. Called when the time of [`Load::peek`] has come.
     fn outside(&mut self) -> Outside;
 
     /// The task that [`Op::Spawn`]`(what)` creates; [`Load::start`] follows with its number.
@@ -249,19 +251,19 @@ pub trait Load {
         panic!("this load spawns nothing, not even {what}")
     }
 
-    /// The task that has just arrived or been spawned got the number `task`.
+    /// The task that has just arrived or been spawned has the number `task`.
     fn start(&mut self, task: TaskId, now: Time);
 
     /// What `task` does next, now that it has done what was asked for before.
     fn step(&mut self, task: TaskId, now: Time) -> Op;
 
-    /// CPU time until `task` blocks or exits, given that what it does now takes `run`. The oracle
-    /// of clairvoyant policies; loads whose tasks yield or signal between runs look ahead.
+    /// CPU time until `task` blocks or exits, given that what it does now takes `run`. This is the
+    /// oracle of clairvoyant policies; loads whose tasks yield or signal between runs look ahead.
     fn burst(&self, _task: TaskId, run: Span) -> Span {
         run
     }
 
-    /// `task` has done [`Op::Exit`]; its number may come again.
+    /// `task` has done [`Op::Exit`]; its number may be reused.
     fn exited(&mut self, _task: TaskId, _now: Time) {}
 }
 
@@ -299,7 +301,7 @@ impl<L: Load + ?Sized> Load for Box<L> {
 mod tests {
     use super::*;
 
-    /// Tasks and what they wait for are counted by the million.
+    /// There are millions of tasks and of what they wait for.
     #[test]
     fn what_is_measured_makes_no_operation_larger() {
         assert_eq!(size_of::<Op>(), size_of::<(Time, Option<Time>)>());

@@ -6,14 +6,14 @@ use anysched_core::{Span, TaskId, Time};
 
 /// Several loads that run at the same time and know nothing of each other.
 ///
-/// Each keeps its own channels, locks and barriers: their numbers are moved behind those of the
-/// loads before it. Of what happens at the same time, the load that was given first comes first.
+/// Each keeps its own channels, locks and barriers: their numbers are shifted past those of the
+/// loads before it. Of what happens at the same time, the load given first comes first.
 pub struct Mix {
     parts: Vec<Part>,
     sizes: Sizes,
     /// The part that has something next from outside, and when.
     next: (Time, usize),
-    /// The part whose task has been created last.
+    /// The part whose task was created last.
     starting: usize,
     part_of: PerTask<usize>,
 }
@@ -23,13 +23,13 @@ struct Part {
     channels: u32,
     locks: u32,
     barriers: u32,
-    /// What its [`Load::peek`] said after it was called last.
+    /// What its [`Load::peek`] said after the last call that may change it.
     next: Time,
 }
 
 impl Mix {
-    /// The loads as one. Their objects and what they spawn have to be few enough for the numbers
-    /// of all together to fit in 32 bits.
+    /// The loads as one. Their objects and what they spawn must be few enough for the numbers of
+    /// all together to fit in 32 bits.
     pub fn new(loads: Vec<Box<dyn Load>>) -> Mix {
         let mut sizes = Sizes::default();
         let part = |load: Box<dyn Load>| {
@@ -59,7 +59,7 @@ impl Mix {
         self.next = nexts.min().unwrap_or((Time::NEVER, 0));
     }
 
-    /// Asks a part again that may have changed its mind.
+    /// Asks a part again whose answer may have changed.
     fn refresh(&mut self, number: usize) {
         let part = &mut self.parts[number];
         let next = part.load.peek();
@@ -149,8 +149,8 @@ mod tests {
         ModelTask { arrives: arrives.map(Time), script, ..ModelTask::default() }
     }
 
-    /// A task that spawns another one and waits for its signal and for one from outside; it
-    /// touches all its objects.
+    /// A task that spawns another one and waits for its signal and for one from outside; it uses
+    /// all its objects.
     fn model(at: u64, run: u64, channels: u32) -> Box<dyn Load> {
         let channel = Channel(channels - 1);
         let first = vec![

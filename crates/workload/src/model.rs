@@ -1,6 +1,6 @@
-//! Explicit models: every task with the list of what it does. Importers make them.
+//! Explicit models: every task with the list of what it does. Importers produce them.
 //!
-//! A model is kept in a JSON file, one script, task or signal a line:
+//! A model is stored in a JSON file, with one script, task or signal per line:
 //!
 //! ```json
 //! {"anysched-model":1,"cpus":2,"channels":1,
@@ -14,7 +14,7 @@
 //! [500000,0]]}
 //! ```
 //!
-//! Times are in nanoseconds. What has its default is left out: see [`Model::read`].
+//! Times are in nanoseconds. Defaults are left out: see [`Model::read`].
 
 use crate::import::{self, ImportError, excerpt};
 use crate::nearest::nearest;
@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// A complete, explicit load.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
-    /// Its tasks; the index is what [`Op::Spawn`] means here.
+    /// Its tasks; here [`Op::Spawn`] means an index into these.
     pub tasks: Vec<ModelTask>,
     /// Signals from timers and devices, by time.
     pub signals: Vec<(Time, Channel)>,
@@ -37,7 +37,7 @@ pub struct Model {
     pub sizes: Sizes,
     /// CPUs of the machine it was recorded on, if it was.
     pub cpus: Option<u32>,
-    /// When the source ends the load, whatever its tasks still do then.
+    /// When the source ends the load, whatever its tasks are still doing.
     pub until: Option<Time>,
     /// What the source said that the model leaves out, one line each.
     pub warnings: Vec<String>,
@@ -54,19 +54,19 @@ pub struct ModelTask {
     pub script: Arc<Script>,
 }
 
-/// A list of operations, of which the last part may be repeated.
+/// A list of operations, of which the tail may be repeated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
-    /// What is done; [`Op::Exit`] follows the last one. Both times of an [`Op::Release`] count
-    /// from the task's previous release, at first from its arrival, so that they can be
-    /// repeated: `at` is the period.
+    /// The operations; [`Op::Exit`] follows the last one. Both times of an [`Op::Release`] count
+    /// from the task's previous release, at first from its arrival, so that they can be repeated:
+    /// `at` is the period.
     pub ops: Vec<Op>,
     /// Where a repetition begins.
     pub repeat_from: usize,
-    /// How often the part from `repeat_from` is done; at least 1, `u64::MAX` is for ever.
+    /// How many times the part from `repeat_from` is done; at least 1, `u64::MAX` means forever.
     pub rounds: u64,
-    /// Whether a release that is found to be past counts as made when it is found, so that those
-    /// after it move too; otherwise they keep their grid.
+    /// Whether a release that is found to be past counts as made when it is found, so that later
+    /// ones move too; otherwise they keep their grid.
     pub slips: bool,
 }
 
@@ -118,7 +118,7 @@ impl Model {
         writeln!(out, "}}")
     }
 
-    /// The different scripts in the order of their first tasks, and the number of each task's.
+    /// The distinct scripts in the order of their first tasks, and the number of each task's.
     fn scripts(&self) -> (Vec<&Arc<Script>>, Vec<usize>) {
         let mut scripts = Vec::new();
         let mut known = BTreeMap::new();
@@ -134,13 +134,13 @@ impl Model {
 
     /// Reads what [`Model::write`] writes, as text or compressed with gzip.
     ///
-    /// A task has `script` and may have `name`, `arrives` (otherwise another one spawns it),
+    /// A task has `script` and may have `name`, `arrives` (if absent, another task spawns it),
     /// `nice` (0), `priority` (0), `affinity` ("all"), `domain` (0), `period`, `budget`,
     /// `relative_deadline`, `deadline` and `key`. A script has `ops` and may have `repeat_from`
     /// (0), `rounds` (1) and `slips` (false).
     ///
-    /// Errors: the text is not JSON or not such a model, with line and column; a script that is
-    /// not there, more than 16 777 216 channels or locks, or what [`Model::validate`] refuses.
+    /// Errors: the text is not JSON or not such a model, with line and column; a script that does
+    /// not exist, more than 16 777 216 channels or locks, or what [`Model::validate`] refuses.
     pub fn read(input: impl Read) -> Result<Model, ImportError> {
         let mut input = import::open(input)?;
         let mut beginning = Vec::new();
@@ -158,13 +158,13 @@ impl Model {
         file.into_model()
     }
 
-    /// Whether a text that begins so is a model.
+    /// Whether a text that begins like this is a model.
     pub(crate) fn begins(text: &str) -> bool {
         text.contains(KEY)
     }
 }
 
-/// What `serde_json` says, in words for those who wrote the file.
+/// What `serde_json` says, in words for the author of the file.
 fn in_words(what: &str) -> String {
     const EXPECTED: [(&str, &str); 6] = [
         ("u64", "a whole number from 0 to 18446744073709551615"),
@@ -190,12 +190,12 @@ fn in_words(what: &str) -> String {
     what.to_string()
 }
 
-/// The JSON of a value that has no maps with other keys than strings.
+/// The JSON of a value whose maps have only string keys.
 fn text<T: serde::Serialize + ?Sized>(value: &T) -> io::Result<String> {
     serde_json::to_string(value).map_err(io::Error::from)
 }
 
-/// Writes `,"key":[…]`, one item a line; nothing if there are none.
+/// Writes `,"key":[…]`, one item per line; nothing if there are none.
 fn write_list<W: Write, I: Iterator>(
     out: &mut W,
     key: &str,
@@ -296,7 +296,7 @@ fn write_task(out: &mut impl Write, task: &ModelTask, script: usize) -> io::Resu
     out.write_all(b"}")
 }
 
-/// What tells a model from other JSON, within its first bytes.
+/// What distinguishes a model from other JSON, within its first bytes.
 const KEY: &str = "anysched-model";
 const MAX_BEGINNING: u64 = 1 << 10;
 
@@ -323,7 +323,7 @@ struct File {
     signals: Vec<(u64, u32)>,
 }
 
-/// Checked while it is read, so that a newer file is not refused for its new keys.
+/// Checked while reading, so that a newer file is not refused for its new keys.
 struct Version;
 
 impl<'de> Deserialize<'de> for Version {
@@ -642,7 +642,7 @@ mod tests {
         assert!(Arc::ptr_eq(&back.tasks[0].script, &back.tasks[2].script));
     }
 
-    /// A model with two channels, two locks, two barriers and four tasks has all it may name.
+    /// A model with two channels, two locks, two barriers and four tasks may name all of them.
     fn op() -> impl Strategy<Value = Op> {
         let two = 0..2u32;
         prop_oneof![
@@ -682,7 +682,7 @@ mod tests {
         let rounds = prop_oneof![1..5u64, Just(u64::MAX)];
         (prop::collection::vec(op(), 0..6), 0..6usize, rounds, any::<bool>()).prop_map(
             |(mut ops, from, rounds, slips)| {
-                // So that no repetition is without an end, and no chain of creations.
+                // So that no repetition and no chain of creations is endless.
                 ops.insert(0, Op::Run(Span(1)));
                 ops.push(Op::Sleep(Span(1)));
                 let repeat_from = from.min(ops.len() - 1);

@@ -1,7 +1,7 @@
 //! What a misspelt name was probably meant to be.
 
-/// The one of `names` that `wrong` is most likely a misspelling of, if one is near enough: at
-/// most one letter in three has to be inserted, removed or replaced.
+/// The one of `names` that `wrong` most likely misspells, if one is near enough: at most one letter
+/// in three has to be inserted, removed or replaced.
 pub fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wrong = wrong.to_lowercase();
     let near = |name: &&str| {

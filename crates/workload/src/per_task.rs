@@ -33,7 +33,7 @@ impl<T> IndexMut<TaskId> for PerTask<T> {
     }
 }
 
-/// Tasks that run once and exit: the run that is still to be asked for.
+/// Tasks that run once and exit: the run still to be asked for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OneRun(PerTask<Option<Span>>);
 

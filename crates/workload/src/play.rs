@@ -1,4 +1,4 @@
-//! Plays loads on a machine with a CPU for every task, to see what they do.
+//! Plays loads on a machine with a CPU for each task, to see what they do.
 
 use crate::{Load, NewTask, Op, Outside};
 use anysched_core::{Span, TaskId, Time};
@@ -19,9 +19,9 @@ pub(crate) struct Did {
 pub(crate) struct Played {
     pub(crate) new: Vec<(Time, NewTask)>,
     pub(crate) did: Vec<Did>,
-    /// The most tasks that lived at the same time.
+    /// The most tasks alive at the same time.
     pub(crate) most: usize,
-    /// What [`Load::burst`] said after each run was asked for: serial number and time.
+    /// What [`Load::burst`] said each time a run was asked for: serial number and time.
     pub(crate) bursts: Vec<(usize, Span)>,
 }
 
@@ -53,7 +53,7 @@ struct Player<L> {
     played: Played,
     wakes: BinaryHeap<Reverse<(Time, u64, u32)>>,
     pushed: u64,
-    /// Per task number, which task it is; free numbers are used again, the last one first.
+    /// Per task number, which task it is; free numbers are reused, the last one first.
     serials: Vec<usize>,
     free: Vec<u32>,
     /// Stored signals and waiting tasks of each channel.

@@ -2,7 +2,7 @@
 //!
 //! Xoshiro256++ (Blackman and Vigna 2021), whose state SplitMix64 fills from a 64-bit seed. Each
 //! purpose draws from a stream of its own, so that one more draw for one purpose changes nothing
-//! elsewhere, and two policies that are given the same seed are given the same tasks.
+//! elsewhere, and two policies given the same seed are given the same tasks.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
@@ -12,12 +12,12 @@ use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 pub struct Rng(Xoshiro256PlusPlus);
 
 impl Rng {
-    /// The stream that `seed` stands for.
+    /// The stream that `seed` starts.
     pub fn from_seed(seed: u64) -> Rng {
         Rng(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// The stream for one purpose of whatever has been given `seed`.
+    /// The stream for one purpose of something that was given `seed`.
     pub fn stream(seed: u64, purpose: &str) -> Rng {
         Rng::from_seed(derive(seed, purpose))
     }
@@ -44,8 +44,8 @@ impl Rng {
     pub fn below(&mut self, n: u64) -> u64 {
         let mut wide = u128::from(self.bits()) * u128::from(n);
         if (wide as u64) < n {
-            // The lowest 2^64 mod n products of each value would make it too frequent
-            // (Lemire 2019).
+            // The lowest 2^64 mod n products of each value would make it too frequent (Lemire
+            // 2019).
             let surplus = n.wrapping_neg() % n;
             while (wide as u64) < surplus {
                 wide = u128::from(self.bits()) * u128::from(n);
@@ -55,10 +55,10 @@ impl Rng {
     }
 }
 
-/// A seed for one part of whatever has been given `seed`: a workload of an experiment, a run of a
+/// A seed for one part of something that was given `seed`: a workload of an experiment, a run of a
 /// sweep. Different parts get unrelated seeds.
 pub fn derive(seed: u64, part: &str) -> u64 {
-    // FNV-1a tells the names apart, the mixing spreads that over all bits.
+    // FNV-1a tells the names apart; the mixing spreads the difference over all bits.
     let fnv = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     let name = part.bytes().fold(0xcbf2_9ce4_8422_2325, fnv);
     mix(mix(seed) ^ name)
@@ -120,7 +120,8 @@ mod tests {
         }
         // Binomial(70 000, 1/7): five standard deviations are 463.
         assert!(counts.iter().all(|&count| count.abs_diff(10_000) < 463), "{counts:?}");
-        // 2^64 is 4/3 of this n: without refusing draws every third number came twice as often.
+        // 2^64 is 4/3 of this n: without rejecting draws, every third number would come twice as
+        // often.
         let thirds = (0..30_000).filter(|_| rng.below(3 << 62).is_multiple_of(3)).count();
         // Binomial(30 000, 1/3): five standard deviations are 409.
         assert!(thirds.abs_diff(10_000) < 409, "{thirds}");

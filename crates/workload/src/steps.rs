@@ -1,7 +1,7 @@
 //! Loads as [scripts](anysched_wire::script), for hosts that cannot ask a [`Load`] while its tasks
 //! run.
 //!
-//! Only what tasks do by themselves can be listed; nothing of it may depend on when it is done.
+//! Only what tasks do by themselves can be listed, and none of it may depend on when it is done.
 
 use crate::{Load, Op, Outside};
 use anysched_core::{TaskId, Time};
@@ -14,14 +14,14 @@ const MOST: usize = 1 << 20;
 /// Why a load cannot be listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepsError {
-    /// A task does something with others, or changes itself.
+    /// A task interacts with others, or changes itself.
     Interacts {
         /// The operation.
         op: String,
     },
     /// Something other than tasks comes from outside.
     Signals,
-    /// It has too many tasks or steps, perhaps without end.
+    /// It has too many tasks or steps, perhaps endlessly many.
     TooMany,
 }
 
@@ -47,7 +47,7 @@ impl std::error::Error for StepsError {}
 
 /// What `load` does, as a script.
 ///
-/// Errors: it does what cannot be listed, or too much.
+/// Errors: it does something that cannot be listed, or too much.
 pub fn script(mut load: Box<dyn Load>) -> Result<Script, StepsError> {
     let mut script = Script::default();
     for serial in 0.. {
@@ -96,7 +96,7 @@ fn steps_of(load: &mut dyn Load, task: TaskId, arrival: Time) -> Result<Vec<Step
     Err(StepsError::TooMany)
 }
 
-/// `steps`, with those that are done again and again only once.
+/// `steps`, with repeated ones only once.
 fn folded(steps: &[Step]) -> Vec<Step> {
     let mut folded = Vec::new();
     let mut rest = steps;

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The first line names the columns, in any order. `arrival_ns` and `service_ns` are required.
-//! `affinity` is the kernel's list form or `all`; `deadline_ns` is absolute, like `arrival_ns`.
+//! `affinity` is in the kernel's list form or `all`; `deadline_ns` is absolute, like `arrival_ns`.
 //! An empty field means the default. Lines that begin with `#` are comments.
 
 use crate::model::{Model, ModelTask, Script};
@@ -36,11 +36,11 @@ pub struct Row {
     pub nice: i8,
     /// The CPUs it may run on.
     pub affinity: CpuSet,
-    /// When it has to be done; not before it arrives.
+    /// When it must be done; not before it arrives.
     pub deadline: Option<Time>,
 }
 
-/// Tasks in the order in which they arrive.
+/// Tasks in order of arrival.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskList {
     rows: Vec<Row>,
@@ -51,7 +51,7 @@ pub struct TaskList {
 pub struct CsvError {
     /// The file.
     pub file: String,
-    /// The line, from 1; 0 if it is about no one line.
+    /// The line, from 1; 0 if it is about no particular line.
     pub line: u64,
     /// What is wrong and what would be right.
     pub what: String,
@@ -190,7 +190,7 @@ impl Row {
     }
 }
 
-/// The line of a record, from 1. Its position, as `csv` has it, is before the comments and empty
+/// The line of a record, from 1. The position that `csv` reports is before the comments and empty
 /// lines that it skipped.
 pub fn line_at(text: &[u8], position: Option<&csv::Position>) -> u64 {
     let start = position.map_or(0, |position| position.byte() as usize).min(text.len());
@@ -219,8 +219,7 @@ pub fn clipped(field: &str) -> &str {
     field.char_indices().nth(40).map_or(field, |(end, _)| &field[..end])
 }
 
-/// Where each of `columns` is in a record below `header`. The first `needed` of them have to be
-/// there.
+/// Where each of `columns` is in a record below `header`. The first `needed` of them are required.
 ///
 /// Errors: a column that is unknown, missing or given twice.
 pub fn places<const N: usize>(

@@ -1,11 +1,11 @@
-//! Queues of several levels.
+//! Multi-level queues.
 
 use alloc::vec::Vec;
 
 use super::{Links, List};
 use crate::ids::TaskId;
 
-/// Runqueues of a list per level each; level 0 is the highest.
+/// Runqueues with a list per level; level 0 is the highest.
 #[derive(Debug)]
 pub struct Levels {
     links: Links,
@@ -15,13 +15,13 @@ pub struct Levels {
 #[derive(Clone, Debug)]
 struct Queue {
     lists: Vec<List>,
-    /// The levels whose lists are not empty, one bit each.
+    /// The non-empty levels, one bit each.
     occupied: u64,
     len: usize,
 }
 
 impl Levels {
-    /// The most levels: one bit each says which are occupied.
+    /// The most levels: a bit for each says which are occupied.
     pub const MOST: usize = 64;
 
     /// `queues` runqueues of `levels` levels, at most [`Levels::MOST`].
@@ -120,7 +120,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The lists of two runqueues behave as deques, whatever is asked of them.
+        /// The lists of two runqueues behave as deques under any sequence of operations.
         #[test]
         fn levels_behave_as_deques(
             steps in prop::collection::vec((0..8u8, 0..2usize, 0..4usize, 0..12u32), 0..300)

@@ -6,8 +6,8 @@ use super::NONE;
 use crate::ids::TaskId;
 use crate::per_task::PerTask;
 
-/// The links of all tasks of a policy: each task is in at most one [`List`] at a time. Beside them
-/// is what else the policy keeps of a task, `T`.
+/// The links of all tasks of a policy, each of which is in at most one [`List`] at a time, and what
+/// else the policy keeps of each task, `T`.
 #[derive(Clone, Debug, Default)]
 pub struct Links<T = ()> {
     nodes: PerTask<Link<T>>,
@@ -15,7 +15,7 @@ pub struct Links<T = ()> {
 
 #[derive(Clone, Copy, Debug)]
 struct Link<T> {
-    /// Nothing that is known, of the head: a head that goes need not tell the next one.
+    /// Undefined for the head: popping does not update its successor.
     prev: u32,
     next: u32,
     data: T,
@@ -41,10 +41,10 @@ impl<T> IndexMut<TaskId> for Links<T> {
 #[derive(Clone, Copy, Debug)]
 pub struct List {
     head: u32,
-    /// Nothing that is known, if there is no head.
+    /// Undefined without a head.
     tail: u32,
-    /// How many tasks have come and gone, which is less to wait for than one number that both
-    /// change.
+    /// How many tasks have been added and removed. Two counters make a shorter dependency chain
+    /// than a single length that both operations change.
     came: u32,
     went: u32,
 }

@@ -1,8 +1,8 @@
 //! Containers for ready tasks, linked by index.
 //!
-//! All per-task links live in one arena that grows when a task is attached; a queue is a handful
-//! of indices. Many queues share one arena, moving a task between them touches no allocator, and
-//! removing a task needs only its id.
+//! All per-task links live in one arena that grows when a task is attached; a queue is a handful of
+//! indices. Many queues share an arena, moving a task between them never allocates, and removing a
+//! task needs only its id.
 
 mod levels;
 mod list;

@@ -1,9 +1,9 @@
 //! Ordered trees of tasks: treaps with parent links.
 //!
-//! Keys are (policy's key, arrival number) or the like, so order is total and ties are settled
-//! by arrival. The smallest and the largest key are cached: taking the first and adding at
-//! either end cost O(1) expected, anything else O(log n). A node's rank is a hash of the task's
-//! number, so the shape, like everything else here, is the same in every run.
+//! Keys are (policy's key, arrival number) or similar, so the order is total and ties go by
+//! arrival. The smallest and the largest key are cached: taking the first and adding at either end
+//! cost O(1) expected, everything else O(log n). A node's rank is a hash of the task's number, so
+//! the shape of a tree is the same in every run.
 
 use core::cmp::Ordering;
 
@@ -11,8 +11,8 @@ use super::NONE;
 use crate::ids::TaskId;
 use crate::per_task::PerTask;
 
-/// A value kept per task of which each subtree knows the combination, for searches by something
-/// other than the key (EEVDF: the least vruntime among later deadlines).
+/// A per-task value whose combination is kept for each subtree, for searches by something other
+/// than the key (EEVDF: the least vruntime among later deadlines).
 pub trait Summary: Copy {
     /// Whether there is anything to combine; false skips all upkeep.
     const NEEDED: bool;
@@ -156,7 +156,7 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
         some(self.nodes[task].right)
     }
 
-    /// Adds `task`, which must be in no tree; behind equal keys.
+    /// Adds `task`, which must be in no tree, behind equal keys.
     pub fn insert(&mut self, tree: &mut Tree, task: TaskId, key: K, own: S) {
         let node = task.0;
         let Node { rank, .. } = self.nodes[task];
@@ -229,7 +229,7 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
     #[inline]
     pub fn pop_first(&mut self, tree: &mut Tree) -> Option<TaskId> {
         let first = tree.first()?;
-        // With nothing to its left, what is to its right takes its place.
+        // It has no left child, so its right child takes its place.
         let Node { right, parent, .. } = self.nodes[first];
         if right != NONE {
             self.nodes[TaskId(right)].parent = parent;
@@ -383,7 +383,7 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
         }
     }
 
-    /// Where `key` lies relative to the key of `task`.
+    /// How `key` compares with the key of `task`.
     pub fn compare(&self, key: K, task: TaskId) -> Ordering {
         key.cmp(&self.nodes[task].key)
     }

@@ -1,36 +1,35 @@
 //! Pulling by CPUs that run out of work, and Linux's periodic balancing.
 //!
-//! Both look at the levels of the machine from the nearest. A level's group of CPUs is a *domain*
-//! made of the groups of the level below; the narrowest domain is a core, made of its CPUs.
+//! Both walk the levels of the machine from the nearest. A level's group of CPUs is a *domain* made
+//! of the groups of the level below; the narrowest domain is a core, made of its CPUs.
 //!
 //! **Pulling** (Linux `newidle_balance`): a CPU with nothing to run takes one task from the
 //! busiest runqueue of the nearest domain where one waits for it. Linux leaves cache-hot tasks
 //! where they are even if the CPU then idles; here they are taken when there is nothing else,
 //! because no CPU may idle beside a task that it could run.
 //!
-//! **Balancing** (Linux `load_balance` up to 6.5): for each group of each domain, at intervals,
-//! one of its CPUs (the first idle one, else the first) compares the group with the busiest other
-//! group of the domain, of equals the next one round, and pulls. Numbers per level are in
-//! [`Tuning`].
+//! **Balancing** (Linux `load_balance` up to 6.5): at intervals, one CPU of each group of each
+//! domain (the first idle one, else the first) compares its group with the busiest other group of
+//! the domain, the next one round among equals, and pulls. [`Tuning`] has the numbers per level.
 //!
-//! - Balanced: no other group has waiting tasks, or the busiest has at most `imbalance_percent`
-//!   of the own load for its capacity, or the own load is at least the mean.
-//! - Otherwise weight is moved until the busiest group or the own one is at the mean, which is at
-//!   most half of the difference: from the busiest runqueue that has a task for this CPU, the one
-//!   that the rule would rather lose first, at most [`MOST_MOVED`]. Not: tasks that run or are
-//!   about to, cache-hot ones (unless this failed more than `nice_tries` times in a row; threads
-//!   of a core share all caches), and tasks of more weight than is to be moved. As in Linux that
-//!   bound doubles with each failure, here for the first task only, so that three tasks on two
-//!   CPUs take turns at sharing one. An idle CPU takes the first task whatever it weighs.
+//! - Balanced: no other group has waiting tasks, or the busiest has at most `imbalance_percent` of
+//!   this group's load per capacity, or this group's load is at least the mean.
+//! - Otherwise weight is moved until the busiest group or this one reaches the mean, and at most
+//!   half of the difference: from the busiest runqueue that has a task for this CPU, in the order
+//!   in which the rule prefers to lose tasks, at most [`MOST_MOVED`] of them. Not moved: tasks that
+//!   run or are about to, cache-hot ones (unless this failed more than `nice_tries` times in a row;
+//!   threads of a core share all caches), and tasks that weigh more than is to be moved. As in
+//!   Linux that bound doubles with each failure, here for the first task only, so that three tasks
+//!   on two CPUs take turns at sharing one. An idle CPU takes the first task whatever it weighs.
 //! - The interval doubles while the group is balanced and falls back when it is not; it is
 //!   `busy_factor` times longer while the CPU is busy.
 //!
-//! Deviations: intervals belong to groups, not to CPUs, as only one CPU of a group balances; they
-//! are counted on a grid of 1 ms whenever the host calls; load is the sum of weights, not an
+//! Deviations: intervals belong to groups, not to CPUs, because only one CPU of a group balances;
+//! they are counted on a grid of 1 ms whenever the host calls; load is the sum of weights, not an
 //! average over time; running tasks are never moved (no active balancing).
 //!
-//! Cost: a pull looks at each runqueue with waiting tasks once, and at tasks that it may not take
-//! one by one. Balancing looks at each CPU of the domain.
+//! Cost: a pull looks once at each runqueue with waiting tasks, and one by one at tasks that it may
+//! not take. Balancing looks at each CPU of the domain.
 
 use alloc::vec::Vec;
 use core::cell::Cell;
@@ -56,7 +55,7 @@ struct Tuning {
     most_ms: u64,
     /// The interval is this many times longer for a busy CPU.
     busy_factor: u64,
-    /// The busiest group must have more than this percentage of the own load.
+    /// The busiest group must exceed this percentage of this group's load.
     imbalance_percent: u64,
     /// After more failures than this, cache-hot tasks are moved too.
     nice_tries: u32,
@@ -72,7 +71,7 @@ const fn tuning(level: Level) -> Tuning {
     Tuning { least_ms, most_ms, busy_factor, imbalance_percent, nice_tries }
 }
 
-/// The level of the groups of which the domains of `level` are made; `None`: single CPUs.
+/// The level whose groups make up the domains of `level`; `None`: single CPUs.
 const fn below(level: Level) -> Option<Level> {
     match level {
         Level::Core => None,
@@ -86,13 +85,13 @@ const fn below(level: Level) -> Option<Level> {
 /// When each group balances next.
 #[derive(Debug)]
 pub(super) struct Balancer {
-    /// The earliest of all turns, or the time at which something began to wait again if that is
-    /// later; `NEVER` without periodic balancing.
+    /// The earliest of all turns, or the time at which a task began to wait again if that is later;
+    /// `NEVER` without periodic balancing.
     next: Time,
     turns: Vec<Turn>,
     /// Per level and CPU, the turn of the CPU's group; [`NO_TURN`] if it has none.
     turn_of: [Vec<u16>; 5],
-    /// Where a pull notes the runqueues to look at, so that it need not allocate.
+    /// Scratch space for a pull's candidate runqueues, so that it need not allocate.
     victims: Vec<Victim>,
 }
 
@@ -108,7 +107,7 @@ struct Turn {
     last: Time,
     due: Time,
     interval: Span,
-    /// How often in a row it found nothing to move although the groups were not balanced.
+    /// How many times in a row it found nothing to move although the groups were unbalanced.
     failures: u32,
 }
 
@@ -135,7 +134,7 @@ struct Group {
 }
 
 impl Group {
-    /// Load for capacity, 1024 for one task of nice 0 per CPU.
+    /// Load per capacity, 1024 for one task of nice 0 per CPU.
     fn mean(&self) -> u64 {
         (self.load * 1024).checked_div(self.capacity).unwrap_or(0)
     }
@@ -147,7 +146,7 @@ impl Balancer {
         let mut turn_of = [const { Vec::new() }; 5];
         if params.balance == Balance::Linux && queues > 1 {
             for level in Level::ALL {
-                // Runqueues of this level or wider are not divided by its domains.
+                // A runqueue that spans groups of a domain leaves nothing to balance between them.
                 if params.layout.level() > below(level) {
                     continue;
                 }
@@ -173,8 +172,8 @@ impl Balancer {
         Balancer { next, turns, turn_of, victims: Vec::with_capacity(queues) }
     }
 
-    /// Something waits again, after nothing did: balancing that was due meanwhile is due at the
-    /// next point of the grid.
+    /// A task waits again, after none did: balancing that fell due meanwhile is due at the next
+    /// point of the grid.
     #[inline]
     pub(super) fn resume(&mut self, now: Time) {
         if self.next <= now {
@@ -183,7 +182,7 @@ impl Balancer {
     }
 }
 
-/// The last point of the grid.
+/// The latest point of the grid up to `now`.
 fn grid(now: Time) -> Time {
     Time(now.0 - now.0 % JIFFY.0)
 }
@@ -197,7 +196,7 @@ fn group_of<'a>(machine: &'a Machine, level: Level, cpu: &'a CpuId) -> &'a [CpuI
 }
 
 impl<Q: RunQueue> Smp<Q> {
-    /// The weight of what waits and runs on `queue`.
+    /// The weight of the tasks that wait or run on `queue`.
     fn queue_load(&self, queue: usize) -> u64 {
         let mut load = self.rule.load(queue);
         if !Q::LOAD_COUNTS_RUNNING {
@@ -213,12 +212,12 @@ impl<Q: RunQueue> Smp<Q> {
         cpus.map(|cpu| u64::from(self.machine.cpu(cpu).capacity)).sum()
     }
 
-    /// The load of `queue` for its capacity: 1024 for one task of nice 0 per CPU.
+    /// The load of `queue` per capacity: 1024 for one task of nice 0 per CPU.
     pub(super) fn relative_load(&self, queue: usize) -> u64 {
         self.group_load(&[self.members(queue)[0].cpu]).mean()
     }
 
-    /// The load of the runqueues of `cpus`, which serve them alone.
+    /// The load of the runqueues of `cpus`, which no other CPU serves.
     fn group_load(&self, cpus: &[CpuId]) -> Group {
         let mut group = Group::default();
         for &cpu in cpus {
@@ -254,8 +253,8 @@ impl<Q: RunQueue> Smp<Q> {
         task.is_some()
     }
 
-    /// The task that `cpu`, which serves `own`, takes: of the nearest runqueue that has one, one
-    /// that is not cache-hot; if none has, the first cache-hot one. `victims` is room to work in.
+    /// The task that `cpu`, which serves `own`, takes: one that is not cache-hot from the nearest
+    /// runqueue that has one, else the first cache-hot one. `victims` is scratch space.
     fn find_nearest_spare(
         &self,
         cx: &mut Cx<'_>,
@@ -278,8 +277,8 @@ impl<Q: RunQueue> Smp<Q> {
         hot
     }
 
-    /// The runqueues with waiting tasks that share `level` with `cpu`, which serves `own`, and
-    /// nothing nearer.
+    /// The runqueues with waiting tasks that share `level`, but no nearer level, with `cpu`, which
+    /// serves `own`.
     fn victims(&self, own: usize, cpu: CpuId, level: Level) -> impl Iterator<Item = Victim> + '_ {
         let victim = move |queue: CpuId| {
             let distance = self.machine.distance(cpu, self.members(queue.index())[0].cpu);
@@ -291,8 +290,8 @@ impl<Q: RunQueue> Smp<Q> {
             let load = || Reverse(self.relative_load(queue.index()));
             wanted.then(|| Victim { distance, load: load(), queue: queue.0 })
         };
-        // A runqueue has the number of its CPU if there is one for each: only those near need to be
-        // looked at.
+        // With one runqueue per CPU, a runqueue has the number of its CPU: only near ones need a
+        // look.
         let per_cpu = self.params.layout.level().is_none();
         let around =
             if per_cpu { self.neighbours.of(&self.machine, level, cpu) } else { &self.waiting };
@@ -380,8 +379,8 @@ impl<Q: RunQueue> Smp<Q> {
         on.then_some(self.balancer.next)
     }
 
-    /// `cpu` found nothing to run: its groups balance at the interval of an idle CPU. Where it
-    /// can pull from everywhere there is nothing to gain.
+    /// `cpu` found nothing to run: its groups balance at the interval of an idle CPU. If it can
+    /// pull from everywhere, that gains nothing.
     #[inline]
     pub(super) fn hurry(&mut self, cx: &mut Cx<'_>, cpu: CpuId) {
         let balancer = &mut self.balancer;
@@ -451,7 +450,7 @@ impl<Q: RunQueue> Smp<Q> {
         let machine = &self.machine;
         let (mut own, mut all) = (Group::default(), Group::default());
         let mut busiest: Option<(u64, CpuId, Group)> = None;
-        // From the own group round, so that not all groups prefer the same one of equals.
+        // Starts after this group, so that groups do not all prefer the same one among equals.
         let domain = machine.sharing(level, leader);
         let (before, from_own) = domain.split_at(domain.partition_point(|&cpu| cpu < leader));
         for other in from_own.iter().chain(before) {
@@ -472,7 +471,7 @@ impl<Q: RunQueue> Smp<Q> {
         if most * 100 <= own.mean() * tuning(level).imbalance_percent {
             return Outcome::Balanced;
         }
-        // Down to the mean there, up to the mean here, whichever is less.
+        // Down to the mean there or up to the mean here, whichever is less.
         let surplus = most.saturating_sub(all.mean()) * group.capacity;
         let deficit = all.mean().saturating_sub(own.mean()) * own.capacity;
         match surplus.min(deficit) / 1024 {

@@ -31,14 +31,14 @@ impl Layout {
 }
 
 choice! {
-    /// In which runqueue a task is placed that becomes ready, if there are several.
+    /// The runqueue in which a task that becomes ready is placed, if there are several.
     pub enum Place {
-        /// Where it last ran; a new one where its creator runs.
+        /// Where it last ran; a new task where its creator runs.
         Creator = "creator",
-        /// New tasks in turn over all runqueues; then where it last ran.
+        /// New tasks in turn over all runqueues; others where they last ran.
         RoundRobin = "round-robin",
-        /// The runqueue with the fewest tasks per CPU, running ones included; among equals where
-        /// it last ran, then the lowest.
+        /// The runqueue with the fewest tasks per CPU, running ones included; among equals the one
+        /// where the task last ran, then the lowest.
         LeastLoaded = "least-loaded",
         /// As Linux does: a new task in the least loaded group, level by level; a waking one near
         /// its waker or where it last ran, on an idle CPU of that cache if there is one.
@@ -47,7 +47,7 @@ choice! {
 }
 
 choice! {
-    /// What a CPU with nothing to run may pull from other runqueues.
+    /// From which other runqueues a CPU with nothing to run may pull.
     pub enum Steal {
         /// Nothing.
         Never = "never",
@@ -73,7 +73,7 @@ impl Steal {
 }
 
 choice! {
-    /// Balancing in the background.
+    /// Background balancing.
     pub enum Balance {
         /// None.
         Never = "never",
@@ -83,15 +83,15 @@ choice! {
 }
 
 params! {
-    /// Parameters of [`Smp`](super::Smp), which every policy that is an ordering rule has too.
+    /// Parameters of [`Smp`](super::Smp), which every policy that is an ordering rule has as well.
     pub struct SmpParams {
         /// Which CPUs share a runqueue.
         layout: Layout = Layout::Global,
-        /// Where a task is placed that becomes ready, if there are several runqueues.
+        /// Where a task that becomes ready is placed, if there are several runqueues.
         place: Place = Place::LeastLoaded,
-        /// What a CPU with nothing to run may pull from other runqueues.
+        /// From which other runqueues a CPU with nothing to run may pull.
         steal: Steal = Steal::Machine,
-        /// Balancing between runqueues in the background.
+        /// Background balancing between runqueues.
         balance: Balance = Balance::Never,
         /// A task that ran within this time is moved only when nothing else can be (Linux
         /// sched_migration_cost).

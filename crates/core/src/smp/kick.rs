@@ -1,7 +1,7 @@
 //! Kicks: which CPU is told that a task is ready.
 //!
-//! CPUs that run out of work leave tasks alone that are [promised](crate::promise) to others, as
-//! Linux leaves a runqueue alone that has a single task and is about to run it.
+//! CPUs that run out of work leave alone tasks that are [promised](crate::promise) to others, as
+//! Linux leaves alone a runqueue whose CPU is about to run its only task.
 
 use super::{At, NOBODY, RunQueue, Slot, Smp, State, at};
 use crate::ids::{CpuId, TaskId};
@@ -9,14 +9,14 @@ use crate::promise::PassedOver;
 use crate::{Cx, Off};
 
 impl<Q: RunQueue> Smp<Q> {
-    /// Notes that `cpu`, which runs nothing and will pick, does so because of `task`.
+    /// Notes that `cpu`, which runs nothing and is about to pick, does so on account of `task`.
     fn promise(&mut self, task: TaskId, cpu: CpuId) {
         let slot = self.slot(cpu);
         self.cpus[slot].told = true;
         self.promises.promise(task, cpu);
     }
 
-    /// Kicks `cpu` once until it picks again.
+    /// Kicks `cpu`, at most once until it picks again.
     #[inline]
     pub(super) fn tell(&mut self, cx: &mut Cx<'_>, cpu: CpuId) {
         let slot = self.slot(cpu);
@@ -25,7 +25,7 @@ impl<Q: RunQueue> Smp<Q> {
         cx.kick(cpu);
     }
 
-    /// Kicks all idle CPUs: each finds out for itself whether there is something for it.
+    /// Kicks all idle CPUs: each finds out for itself whether there is a task for it.
     #[cold]
     pub(super) fn kick_all_idle(&mut self, cx: &mut Cx<'_>) {
         while let Some(cpu) = self.idle.lowest() {
@@ -33,8 +33,8 @@ impl<Q: RunQueue> Smp<Q> {
         }
     }
 
-    /// After `task` entered `queue`: kicks an idle CPU that may run it, nearest to `near`.
-    /// Returns whether there was one.
+    /// After `task` entered `queue`: kicks the idle CPU nearest to `near` that may run it. Returns
+    /// whether there was one.
     #[inline]
     pub(super) fn kick_idle(
         &mut self,
@@ -83,8 +83,8 @@ impl<Q: RunQueue> Smp<Q> {
         }
     }
 
-    /// After `task` was put back into `queue` by `cpu`: `cpu` itself picks next, so that another
-    /// CPU is needed only if this one was going to pick anyhow, or cannot run the task.
+    /// After `cpu` put `task` back into `queue`: `cpu` itself picks next, so another CPU is needed
+    /// only if `cpu` was going to pick anyway or cannot run the task.
     #[inline]
     pub(super) fn keep_or_kick(
         &mut self,
@@ -105,7 +105,7 @@ impl<Q: RunQueue> Smp<Q> {
         cx.kick_if_undone(cpu, why);
     }
 
-    /// `cpu` has picked `taken`, or goes away. If it was to pick because of another task and that
+    /// `cpu` has picked `taken` or goes away. If it was to pick on account of another task that
     /// still waits, another CPU takes its place: the one that was to run `taken`, else an idle one.
     #[inline]
     pub(super) fn hand_on(&mut self, cx: &mut Cx<'_>, cpu: CpuId, taken: Option<TaskId>) {
@@ -129,7 +129,7 @@ impl<Q: RunQueue> Smp<Q> {
         }
     }
 
-    /// Whether the CPU that was told of `task` may still run it.
+    /// Whether the CPU that was kicked for `task` may still run it.
     pub(super) fn is_promised_allowed(&self, task: TaskId) -> bool {
         self.promises.cpu(task).is_some_and(|cpu| self.tasks[task].affinity.contains(cpu))
     }

@@ -1,7 +1,7 @@
 //! From an ordering rule to a scheduler for many CPUs.
 //!
-//! A policy that is an ordering rule implements [`RunQueue`]. [`Smp`] adds what is the same for
-//! all of them: which CPUs share a runqueue, where a task is placed that becomes ready, whom it
+//! A policy that is an ordering rule implements [`RunQueue`]. [`Smp`] adds what all of them have in
+//! common: which CPUs share a runqueue, where a task that becomes ready is placed, whom it
 //! preempts, what an idle CPU pulls and what is balanced in the background.
 
 mod balance;
@@ -24,7 +24,7 @@ use crate::promise::Promises;
 use crate::time::{Span, Time};
 use crate::{Arrival, Cx, Enqueue, Off, Pick, Scheduler};
 
-/// Where and when a rule is asked.
+/// When, and about which runqueue, a rule is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct At<'a> {
     /// The time of the call.
@@ -64,15 +64,15 @@ impl Running {
         self.cpu
     }
 
-    /// When the task was picked or last charged, whichever is later. Until the next charge its
-    /// use of the CPU can only be estimated, as the time since then.
+    /// When the task was picked or last charged, whichever is later. Until the next charge, the CPU
+    /// time that it uses can only be estimated as the time since then.
     #[inline]
     pub fn since(&self) -> Time {
         self.since
     }
 }
 
-/// "No task" where the number of a task would stand.
+/// Stands for "no task" in place of a task's number.
 pub const NOBODY: u32 = u32::MAX;
 
 /// How a task enters a runqueue.
@@ -106,7 +106,7 @@ pub enum Why {
 /// Why a queued task leaves a runqueue without running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// It is not ready any more, or only soon again.
+    /// It is no longer ready, perhaps only for a moment.
     Dequeue,
     /// It goes to another runqueue.
     Move,
@@ -125,46 +125,45 @@ pub enum Whereabouts {
 
 /// An ordering rule over one or more runqueues that share an arena of tasks.
 ///
-/// A task is in at most one runqueue. A running task is not queued, but a rule may go on
-/// counting it; it learns of every change: `pop` (queued → running), `push` with [`Why::Put`]
+/// A task is in at most one runqueue. A running task is not queued, but a rule may keep counting
+/// it, because it learns of every change: `pop` (queued → running), `push` with [`Why::Put`]
 /// (running → queued), `leave` (running → blocked).
 pub trait RunQueue: Policy {
     /// Whether a task that becomes ready may interrupt a running one; if not,
     /// [`RunQueue::preempts`] is never asked.
     const PREEMPTS: bool = false;
 
-    /// The layout, placement and balancing that this policy has unless told otherwise.
+    /// The default layout, placement and balancing of this policy.
     fn smp() -> SmpParams;
 
-    /// Whether layout, placement and balancing may be set; if not, the policy is defined with
-    /// those of [`RunQueue::smp`].
+    /// Whether layout, placement and balancing may be set; if not, those of [`RunQueue::smp`] are
+    /// part of the policy's definition.
     const HAS_LAYOUTS: bool = true;
 
     /// Whether CPUs have roles: whether [`RunQueue::serves`] is ever false.
     const HAS_ROLES: bool = false;
 
-    /// Whether `cpu` may run `task`, which waits in its runqueue, as far as the rule is concerned;
-    /// `pop` goes by it.
+    /// Whether the rule lets `cpu` run `task`, which waits in its runqueue; `pop` respects it.
     fn serves(&self, _cpu: CpuId, _task: TaskId) -> bool {
         true
     }
 
-    /// Whether since it was asked last a waiting task has come to be served by CPUs that did not
-    /// serve it before; idle CPUs are kicked then.
+    /// Whether, since the last call, a waiting task became eligible on more CPUs; idle CPUs are
+    /// then kicked.
     fn has_opened(&mut self) -> bool {
         false
     }
 
-    /// `cpu` comes into use or goes out of it; all are in use at first. For rules with roles.
+    /// `cpu` is put into use or taken out of it; all are in use at first. For rules with roles.
     fn set_online(&mut self, _cpu: CpuId, _online: bool) {}
 
-    /// Makes room for `task` and resets what is known of it. May allocate.
+    /// Makes room for `task` and resets its state. May allocate.
     fn attach(&mut self, task: TaskId, params: &TaskParams);
 
     /// Forgets `task`, which is in no runqueue.
     fn detach(&mut self, _task: TaskId) {}
 
-    /// The parameters of `task` change; `at.queue` means something unless it is away.
+    /// The parameters of `task` change; `at.queue` is meaningless while it is away.
     fn update(&mut self, _at: &At<'_>, _is: Whereabouts, _task: TaskId, _params: &TaskParams) {}
 
     /// `task` enters the runqueue.
@@ -179,8 +178,8 @@ pub trait RunQueue: Policy {
     /// `task`, which runs here, has used `ran` of CPU time since it was picked or last charged.
     fn charge(&mut self, _at: &At<'_>, _task: TaskId, _ran: Span) {}
 
-    /// The charge for the time up to when `task` stops, for the reason `why`: rules whose account
-    /// begins anew then have nothing to note.
+    /// The charge for the time up to when `task` stops, for the reason `why`. A rule whose
+    /// accounting then starts afresh has nothing to record.
     #[inline]
     fn settle(&mut self, at: &At<'_>, task: TaskId, ran: Span, _why: Off) {
         self.charge(at, task, ran);
@@ -197,17 +196,17 @@ pub trait RunQueue: Policy {
     fn slice(&mut self, at: &At<'_>, task: TaskId) -> Span;
 
     /// The host's tick while `task`, which has been charged, runs here. Returns whether its CPU
-    /// shall pick again.
+    /// should pick again.
     fn tick(&mut self, _at: &At<'_>, _task: TaskId) -> bool {
         false
     }
 
-    /// The tick by which the policy is defined, if it is ([`Scheduler::tick_period`]).
+    /// The tick by which the policy is defined, if any ([`Scheduler::tick_period`]).
     fn tick_period(&self) -> Option<Span> {
         None
     }
 
-    /// Whether `task`, just pushed, shall interrupt what `running` runs: `Some(margin)` if so.
+    /// Whether `task`, just pushed, should interrupt what `running` runs: `Some(margin)` if so.
     /// Among several CPUs the one with the largest margin is interrupted, the lowest of equals.
     fn preempts(&mut self, _at: &At<'_>, _task: TaskId, _running: &Running) -> Option<u64> {
         None
@@ -230,8 +229,8 @@ pub trait RunQueue: Policy {
     /// Whether [`RunQueue::load`] counts running tasks.
     const LOAD_COUNTS_RUNNING: bool = false;
 
-    /// The waiting task to hand over when another runqueue wants one: the first that `fits`, in
-    /// the order in which the rule would rather lose them.
+    /// The waiting task to hand over when another runqueue wants one: the first that `fits`, in the
+    /// order in which the rule prefers to lose them.
     fn spare(&self, at: &At<'_>, fits: impl Fn(TaskId) -> bool) -> Option<TaskId>;
 
     /// Whether [`RunQueue::timer`] is ever due.
@@ -242,7 +241,7 @@ pub trait RunQueue: Policy {
         None
     }
 
-    /// Runs what was due.
+    /// Handles what is due.
     fn timer(&mut self, _now: Time) {}
 
     /// See [`Scheduler::probe`].
@@ -258,7 +257,7 @@ pub(crate) fn due<Q: RunQueue>(rule: &Q) -> Option<Time> {
     if Q::HAS_TIMERS { rule.next_timer() } else { None }
 }
 
-/// A [`Scheduler`] for all CPUs of a machine from the rule `Q`.
+/// Makes the rule `Q` a [`Scheduler`] for all CPUs of a machine.
 #[derive(Debug)]
 pub struct Smp<Q> {
     rule: Q,
@@ -270,12 +269,12 @@ pub struct Smp<Q> {
     slot_of: Vec<u16>,
     /// What each CPU is doing, CPUs of one runqueue next to each other.
     cpus: Vec<Running>,
-    /// Per runqueue, where its CPUs begin in `cpus`; one more entry ends the last.
+    /// Per runqueue, where its CPUs begin in `cpus`; one extra entry ends the last.
     first_slot: Vec<u16>,
-    /// CPUs that run nothing and will not pick unless they are kicked.
+    /// CPUs that run nothing and will not pick unless kicked.
     idle: CpuMask,
     online: CpuMask,
-    /// CPUs that run nothing but will pick, and the tasks on whose account; see [`kick`].
+    /// CPUs that run nothing but will pick, and on account of which tasks; see [`kick`].
     promises: Promises,
     /// Runqueues with waiting tasks, by number; kept only when there are several.
     waiting: CpuMask,
@@ -290,7 +289,7 @@ pub struct Smp<Q> {
     loads: loads::Loads,
 }
 
-/// What is known of a task whatever the rule.
+/// What is kept of each task, whatever the rule.
 #[derive(Clone, Debug)]
 struct Slot {
     affinity: CpuSet,
@@ -315,7 +314,7 @@ impl Default for Slot {
     }
 }
 
-/// What is known of a task's state beside the rule.
+/// A task's state apart from the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Blocked,
@@ -335,7 +334,7 @@ impl State {
     }
 }
 
-/// `At` borrows only what a rule may see, so that the rule itself can be borrowed beside it.
+/// `At` borrows only what a rule may see, so that the rule itself can be borrowed as well.
 macro_rules! at {
     ($self:ident, $now:expr, $queue:expr) => {{
         let queue = usize::from($queue);
@@ -346,9 +345,9 @@ macro_rules! at {
 use at;
 
 impl<Q: RunQueue> Smp<Q> {
-    /// The scheduler of `machine` with the rule's and the layout's parameters.
+    /// The scheduler of `machine` with the parameters of the rule and the layout.
     ///
-    /// Errors: a parameter is not usable.
+    /// Errors: a parameter is unusable.
     pub fn new(
         machine: &Machine,
         params: &Q::Params,
@@ -424,7 +423,7 @@ impl<Q: RunQueue> Smp<Q> {
         cpus.filter(|&cpu| self.online.contains(cpu))
     }
 
-    /// Notes for the host's cost model what a call touched, and for stealing which queues wait.
+    /// Records what a call touched for the host's cost model, and which queues wait for stealing.
     #[inline(always)]
     fn touched(&mut self, cx: &mut Cx<'_>, queue: usize) {
         self.answer_opened(cx);
@@ -444,7 +443,7 @@ impl<Q: RunQueue> Smp<Q> {
         }
     }
 
-    /// Kicks the idle CPUs if waiting tasks have come to be served by other CPUs than before.
+    /// Kicks the idle CPUs if waiting tasks became eligible on more CPUs.
     #[inline(always)]
     fn answer_opened(&mut self, cx: &mut Cx<'_>) {
         if Q::HAS_ROLES && self.rule.has_opened() {
@@ -467,8 +466,8 @@ impl<Q: RunQueue> Smp<Q> {
         }
     }
 
-    /// Moves `task`, which waits where it may not run, to a runqueue where it may. It last ran on
-    /// `cpu`.
+    /// Moves `task`, which waits where it may not run, to a runqueue where it may. `cpu` is where
+    /// it last ran.
     #[cold]
     fn rehome(&mut self, cx: &mut Cx<'_>, task: TaskId, cpu: CpuId) {
         let to = self.choose_queue(task, None, cpu);
@@ -476,7 +475,7 @@ impl<Q: RunQueue> Smp<Q> {
         self.enter(cx, task, to, cpu, &Entry::because(Why::Moved));
     }
 
-    /// Takes `task`, which waits, out of its runqueue so that it can enter another.
+    /// Takes the waiting `task` out of its runqueue so that it can enter another.
     fn take_out(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         let from = usize::from(self.tasks[task].queue);
         self.rule.remove(&at!(self, cx.now, from), task, Removal::Move);
@@ -531,7 +530,7 @@ impl Entry {
         Entry { why, by, burst: arrival.burst, deadline: arrival.deadline }
     }
 
-    /// An entry about which nothing else is known.
+    /// An entry of which only the reason is known.
     #[inline]
     pub fn because(why: Why) -> Entry {
         Entry { why, by: None, burst: None, deadline: None }
@@ -681,7 +680,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
             self.expel(cx, task, queue, cpu, why);
         }
         if online && !self.cpus[slot].told {
-            // The host is going to pick for this CPU, so it is idle only if that finds nothing.
+            // The host is about to pick for this CPU, so it is idle only if that finds nothing.
             let waiting = self.rule.len(queue) > 0 || !self.waiting.is_empty();
             if waiting {
                 self.cpus[slot].told = true;

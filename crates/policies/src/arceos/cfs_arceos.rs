@@ -7,14 +7,14 @@
 //! minimum with 0 ticks. A tick counts one for the task it finds running, however little of it
 //! that task ran; if others wait, the task is taken off when its vruntime exceeds the stored
 //! minimum. It is queued by its vruntime whatever the reason.
-//! The stored minimum begins at 0 and becomes the front's vruntime when a task is added or taken
-//! out, and only then; running and being put back leave it. As an added task is itself at the
-//! minimum, only taking out a waiting one ever raises it. Without that it stays at 0: every tick
-//! takes off whatever runs if another task waits, and whoever wakes is ahead of all that have run.
-//! Deviations: the source keeps the ticks of a task that it adds again, which are in its vruntime
+//! The stored minimum starts at 0 and becomes the front's vruntime when a task is added or taken
+//! out, and only then; running and being put back leave it alone. As an added task is itself at the
+//! minimum, only taking out a waiting one ever raises it. Otherwise it stays at 0: every tick takes
+//! off whatever runs if another task waits, and a task that wakes is ahead of all that have run.
+//! Deviations: the source keeps the ticks of a task that it adds again, which count in its vruntime
 //! but not in the key it is queued by; here both are the minimum. Taking out the last waiting task
-//! keeps the minimum; the source then begins at 0 again. A task that returns after it was taken
-//! out for a moment keeps its vruntime; taking it out has refreshed the minimum all the same.
+//! keeps the minimum; the source then starts at 0 again. A task that returns after being taken out
+//! for a moment keeps its vruntime; taking it out has refreshed the minimum all the same.
 //! A runqueue that wants a task is given the last in the order.
 //! Cost: O(log n).
 
@@ -31,7 +31,7 @@ use anysched_core::{Machine, Off, PerTask, params};
 params! {
     /// Parameters of `cfs-arceos`.
     pub struct CfsArceosParams {
-        /// Tick of the host by which everything is counted.
+        /// Host tick in which everything is counted.
         tick: Span = Span::from_ms(10),
     }
 }
@@ -123,7 +123,7 @@ impl RunQueue for CfsArceos {
         }
     }
 
-    // Into `yield_and_pick`, where why it comes is known.
+    // Inlined into `yield_and_pick`, where the reason is known.
     #[inline(always)]
     fn push(&mut self, at: &At<'_>, id: TaskId, entry: &Entry) {
         let added = matches!(entry.why, Why::New | Why::Woken | Why::Moved);
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(drive.probe(0, "vruntime_ticks"), 3);
         assert_eq!(order(&mut drive, 1), [1]);
         assert_eq!((drive.probe(1, "vruntime_ticks"), drive.probe(1, "ticks")), (1, 4));
-        // A new niceness keeps the vruntime and weighs only what follows.
+        // A new niceness keeps the vruntime and weights only what follows.
         drive.call(|smp, cx| smp.update(cx, TaskId(1), &TaskParams::nice(5)));
         assert_eq!((drive.probe(1, "vruntime_ticks"), drive.probe(1, "ticks")), (1, 0));
         assert_eq!(order(&mut drive, 1), [1]);

@@ -1,6 +1,6 @@
-//! Multilevel feedback queue of ArceOS: as [`mlfq`](super::mlfq), but counted in ticks of the
-//! host, with the slice doubling from level to level, and a task sinks only when it is still
-//! running at the last tick of its slice.
+//! Multilevel feedback queue of ArceOS: as [`mlfq`](super::mlfq), but counted in ticks of the host,
+//! with a slice that doubles from level to level; a task sinks only if it is still running at the
+//! last tick of its slice.
 //!
 //! Source: ArceOS branch `schedule_benchmark`, `scheduler/src/mlfq.rs` (131131yhx/arceos 901dfaf).
 //! Order key: (level, place in the level's list). Every tick takes one from what is left of the
@@ -31,11 +31,11 @@ params! {
     pub struct MlfqArceosParams {
         /// Number of levels, 1 to 64.
         levels: u32 = 8,
-        /// Tick of the host by which everything is counted.
+        /// Host tick in which everything is counted.
         tick: Span = Span::from_ms(10),
         /// Slice of the top level, a whole number of ticks.
         base: Span = Span::from_ms(10),
-        /// How many times the slice of the level above each lower level has.
+        /// Factor by which the slice grows from each level to the next lower one.
         growth: u32 = 2,
         /// Ticks of running tasks after which all return to the top level; 0 never resets.
         reset_ticks: u32 = 100_000,
@@ -66,7 +66,7 @@ struct Task {
     level: usize,
     /// What is left of its slice, in ticks.
     remain: u32,
-    /// Was preempted: its place is at the head.
+    /// Was preempted, so it belongs at the head.
     interrupted: bool,
 }
 

@@ -4,7 +4,7 @@
 //! Source: ArceOS branch `schedule_benchmark`, `scheduler/src/sjf.rs` (131131yhx/arceos 901dfaf).
 //! Order key: (expected, arrival number), where putting a task back that ran for `ran` does
 //! `expected += ((ran − expected) · alpha_num) >> alpha_log2_den`, rounding towards −∞. A task is
-//! given its number when it is created and each time it wakes; it keeps it when it yields, so of
+//! given its number when it is created and each time it wakes, and keeps it when it yields, so of
 //! tasks that expect the same, the one that arrived first is picked again and again. Blocking and
 //! ending teach the estimate nothing. Starvation is possible and intended.
 //! Deviation: in the source equality of keys ignores the number, though their order does not.

@@ -1,10 +1,10 @@
-//! Strawman: a runqueue per CPU, every other one first come, first served, the others round
-//! robin, and each task stays in the one that its number falls to.
+//! Strawman: a runqueue per CPU, alternately first come, first served and round robin, and each
+//! task stays in the one that its number falls to.
 //!
 //! Source: what the M-RSF paper (Dong, Yang and Li 2024) says of OSv's scheduler, which it calls
 //! multi-queue multi-server (MQMS), taken literally: several queues, each with a policy of its own
 //! such as FCFS and RR, and no task ever changes its queue. OSv does nothing of the kind; what it
-//! does is `osv`. This is here to see what comparisons with the words are worth.
+//! does is `osv`. This policy is here to show what comparisons with that description are worth.
 //! Order key: arrival number; the n-th new task goes to runqueue n mod CPUs. Runqueues with even
 //! numbers let a task run until it leaves; in the others an expired task goes to the tail. A task
 //! that is not allowed on its CPU goes to the shortest runqueue where it is.

@@ -4,10 +4,10 @@
 //!
 //! Source: J. Y.-T. Leung and J. Whitehead, On the complexity of fixed-priority scheduling of
 //! periodic, real-time tasks, Performance Evaluation 2(4), 1982.
-//! Order key: (relative deadline, order of release). A task without a relative deadline has its
-//! period for one (which makes this the rate-monotonic order of Liu and Layland), and one without
-//! either the time from the release of its job to the deadline that the host names. Tasks without
-//! any deadline come last, in order of release. Of several CPUs, the one whose task has the longest
+//! Order key: (relative deadline, order of release). A task without a relative deadline uses its
+//! period (which makes this the rate-monotonic order of Liu and Layland), and one without either
+//! uses the time from the release of its job to the deadline that the host names. Tasks without any
+//! deadline come last, in order of release. Of several CPUs, the one whose task has the longest
 //! relative deadline is interrupted. Equals do not interrupt; a task that yields goes behind its
 //! equals.
 //! A runqueue that wants a task is given the last in the order.
@@ -35,13 +35,13 @@ pub struct Dm {
     forest: Forest<(Span, u64)>,
     queues: Vec<Tree>,
     tasks: PerTask<Task>,
-    /// Jobs released, and yields: what equals go by.
+    /// Counts released jobs and yields, for the order among equals.
     releases: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Task {
-    /// As its parameters have it.
+    /// As its parameters say.
     given: Option<Span>,
     /// [`Span::MAX`] if it has no deadline.
     relative_deadline: Span,
@@ -218,7 +218,7 @@ mod tests {
         job(&mut drive, 0, None, &params(None, None));
         job(&mut drive, 1, None, &params(None, None));
         job(&mut drive, 2, Some(75), &params(None, None));
-        // The absolute deadline says nothing where there is a relative one.
+        // The absolute deadline is ignored where there is a relative one.
         job(&mut drive, 3, Some(51), &params(Some(30), None));
         job(&mut drive, 4, Some(99), &params(Some(40), Some(20)));
         assert_eq!(order(&mut drive), [4, 2, 3, 0, 1]);

@@ -4,20 +4,21 @@
 //! Source: C. L. Liu and J. W. Layland, Scheduling algorithms for multiprogramming in a
 //! hard-real-time environment, J. ACM 20(1), 1973 (their deadline driven algorithm); M. L.
 //! Dertouzos, Control robotics: the procedural control of physical processes, IFIP 1974.
-//! Order key: (absolute deadline, order of release). The deadline is what the host says of the job
-//! ([`Arrival::deadline`](anysched_core::Arrival::deadline)), else its release plus the relative
-//! deadline of the task, else its release plus the period. Jobs without any deadline come last, in
-//! order of release. Of several CPUs, the one whose job has the latest deadline is interrupted.
+//! Order key: (absolute deadline, order of release). The deadline is the one that the host names
+//! for the job ([`Arrival::deadline`](anysched_core::Arrival::deadline)), else its release plus the
+//! relative deadline of the task, else its release plus the period. Jobs without any deadline come
+//! last, in order of release. Of several CPUs, the one whose job has the latest deadline is
+//! interrupted.
 //! Equals do not interrupt; a job that yields goes behind its equals.
 //! A runqueue that wants a task is given the last in the order.
 //!
 //! Deviations:
 //! - The paper has one CPU. Here CPUs share the order (global EDF, which may miss deadlines at a
 //!   utilisation little above 1 however many CPUs there are), or have one each (`layout`).
-//! - Hosts do not report a job that begins while its task is still running, because the job before
-//!   was done just then or late. A task with a period and a budget is taken to begin its next job
-//!   when the current one has used the budget and the next is due; the deadline moves by a period.
-//!   Without both, or if a late job needs less than the budget, the old deadline stays.
+//! - Hosts do not report a job that begins while its task is still running, because the previous
+//!   job ended just then or late. A task with a period and a budget is assumed to begin its next
+//!   job when the current one has used its budget and the next is due; the deadline then moves by a
+//!   period. Without both, or if a late job needs less than its budget, the old deadline stays.
 //! - A task that blocks within a job is still in that job when it wakes if the host names the same
 //!   deadline; otherwise waking up begins a job.
 //!
@@ -44,13 +45,13 @@ pub struct Edf {
     forest: Forest<(Time, u64)>,
     queues: Vec<Tree>,
     tasks: PerTask<Task>,
-    /// Jobs released, and yields: what equals go by.
+    /// Counts released jobs and yields, for the order among equals.
     releases: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Task {
-    /// From the release of a job to its deadline, unless the host says otherwise.
+    /// From the release of a job to its deadline, unless the host names another.
     relative_deadline: Option<Span>,
     cycle: Option<Cycle>,
     /// When the current job was released.
@@ -63,7 +64,7 @@ struct Task {
     number: u64,
 }
 
-/// What tells that a task has gone on to its next job.
+/// What shows that a task has moved on to its next job.
 #[derive(Clone, Copy, Debug)]
 struct Cycle {
     period: Span,
@@ -86,7 +87,8 @@ impl Task {
         self.cycle = cycle.map(|(period, budget)| Cycle { period, budget });
     }
 
-    /// The task becomes ready at `now` for a job with this deadline. Whether it is another job.
+    /// The task becomes ready at `now` for a job with this deadline. Returns whether it is a new
+    /// job.
     fn arrive(&mut self, now: Time, deadline: Option<Time>) -> bool {
         if deadline == Some(self.deadline) {
             return false;
@@ -101,7 +103,8 @@ impl Task {
         true
     }
 
-    /// Goes on to the next job if the current one must be done and the next is due. Whether it did.
+    /// Moves on to the next job if the current one must be done and the next is due. Returns
+    /// whether it did.
     fn begins_next_job(&mut self, now: Time) -> bool {
         let Some(Cycle { period, budget }) = self.cycle else { return false };
         let begins = self.used >= budget && self.release + period <= now;
@@ -176,7 +179,7 @@ impl RunQueue for Edf {
         self.tasks[task].used += ran;
     }
 
-    /// Up to when the job has used its budget, so that the next one is seen to begin.
+    /// The time until the job has used its budget, so that the start of the next one is noticed.
     #[inline]
     fn slice(&mut self, _: &At<'_>, task: TaskId) -> Span {
         let task = &self.tasks[task];
@@ -227,7 +230,7 @@ mod tests {
     }
 
     /// Liu and Layland's periods of 3, 4 and 5 with run times of 1, 1 and 2, of which a fixed order
-    /// lets the last have only 1: 59/60 of the CPU.
+    /// leaves the last only 1: 59/60 of the CPU.
     #[test]
     fn the_third_task_of_liu_and_layland_has_two_of_five() {
         let played = play::<Edf>(&[task(3, 1, 3), task(4, 1, 4), task(5, 2, 5)], 60);

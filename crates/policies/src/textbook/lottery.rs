@@ -6,18 +6,19 @@
 //! A task has as many tickets as its weight. Of n waiting tasks, one with t of T tickets wins with
 //! probability t / T; it runs for a quantum, or until it blocks or yields. One that ran for only a
 //! fraction f of its quantum then has t / f tickets until its next quantum begins (*compensation
-//! tickets*), or else it would win as often as others and get less. Nothing preempts.
+//! tickets*); otherwise it would win as often as others and get less. Nothing preempts.
 //! A runqueue that wants a task is given the last that entered.
 //!
 //! Deviations:
 //! - Currencies and transfers of tickets are left out: tasks have no groups and no servers here.
-//! - Compensation is at most 65,536-fold, and none for a turn of no time at all.
-//! - The paper's generator is Park and Miller's, of 31 bits. With that many tickets these would be
-//!   too few, so this is SplitMix64 (Steele, Lea and Flood 2014).
+//! - Compensation is at most 65,536-fold, and a turn of no time gets none.
+//! - The paper's generator is Park and Miller's, of 31 bits, too few for this many tickets; this
+//!   one is SplitMix64 (Steele, Lea and Flood 2014).
 //! - The quantum is 10 ms, with which the paper expects fairness in less than a second; its
 //!   prototype had 100 ms.
-//! - The paper has one CPU. Here CPUs that share a runqueue draw in turn from those who wait. A
-//!   task cannot run on two, so one with more tickets than a CPU is worth gets less than its share.
+//! - The paper has one CPU. Here CPUs that share a runqueue draw in turn from the waiting tasks. A
+//!   task cannot run on two CPUs, so one with more tickets than a CPU is worth gets less than its
+//!   share.
 //!
 //! Cost: O(log n); O(n) if the winner may not run on the CPU.
 
@@ -36,7 +37,7 @@ params! {
     pub struct LotteryParams {
         /// Time between draws, up to 10s.
         quantum: Span = Span::from_ms(10),
-        /// Whether a task that left a part of its quantum has more tickets in the next draws.
+        /// Whether a task that left part of its quantum unused has more tickets in the next draws.
         compensation: bool = true,
         /// Seed of the draws.
         seed: u64 = 0,
@@ -45,7 +46,7 @@ params! {
 
 const LONGEST_QUANTUM: Span = Span::from_s(10);
 
-/// By how much tickets may be multiplied in compensation.
+/// The largest factor by which compensation multiplies tickets.
 const MOST_COMPENSATION: u64 = 1 << 16;
 
 /// See the [module documentation](self).
@@ -76,7 +77,7 @@ struct Task {
     weight: u32,
     /// What it has used of its quantum since it was picked.
     used: Span,
-    /// What it used of the one before, if it is to be compensated for the rest.
+    /// What it used of the previous quantum, if it is to be compensated for the rest.
     part: Option<Span>,
 }
 
@@ -99,7 +100,7 @@ impl SplitMix64 {
 }
 
 impl Lottery {
-    /// The tickets of `task`, those in compensation included.
+    /// The tickets of `task`, compensation included.
     fn tickets(&self, task: TaskId) -> Tickets {
         let Task { weight, part, .. } = self.tasks[task];
         let weight = Span(u64::from(weight.max(1)));
@@ -114,7 +115,7 @@ impl Lottery {
         self.forest.insert(&mut self.queues[queue], task, self.entries, tickets);
     }
 
-    /// Who has the ticket of this number, counted from 0 in the order of entry.
+    /// The holder of the ticket with this number, counted from 0 in the order of entry.
     fn holder(&self, queue: usize, mut ticket: u64) -> Option<TaskId> {
         let sum = |subtree: Option<TaskId>| subtree.map_or(0, |task| self.forest.summary(task).0);
         let mut at = self.queues[queue].root()?;
@@ -143,7 +144,7 @@ impl Lottery {
         self.holder(queue, ticket)
     }
 
-    /// Draws among those that fit.
+    /// Draws among the tasks that fit.
     #[cold]
     fn draw_fitting(&mut self, queue: usize, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         let tree = &self.queues[queue];
@@ -284,7 +285,7 @@ mod tests {
         drive
     }
 
-    /// How often each of the tasks wins in `draws` draws, running for whole quanta.
+    /// How often each task wins in `draws` draws, running for whole quanta.
     fn wins<const N: usize>(seed: u64, weights: [u32; N], draws: u32) -> [u32; N] {
         let mut drive = with(&[("seed", &format!("{seed}"))], &weights);
         let mut wins = [0; N];

@@ -62,7 +62,7 @@ struct Task {
     level: usize,
     slice_left: Span,
     allotment_left: Span,
-    /// Was preempted with some of its slice left: its place is at the head.
+    /// Was preempted with some of its slice left, so it belongs at the head.
     interrupted: bool,
 }
 
@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(drive.pick(0), Some((2, ms(20))));
     }
 
-    /// Runs `task`, which is the next, through the slices of its first `levels` levels.
+    /// Runs `task`, which is next, through the slices of its first `levels` levels.
     fn sink(drive: &mut Drive<Smp<Mlfq>>, task: u32, levels: usize) {
         drive.create(task, None);
         for _ in 0..levels {
@@ -339,7 +339,7 @@ mod tests {
         }
     }
 
-    /// 9 of 10 ms, then a wake-up: 1 ms is left of the allotment, and its use ends the stay.
+    /// 9 of 10 ms, then a wake-up: 1 ms is left of the allotment, and using it ends the stay.
     #[test]
     fn blocking_and_yielding_renew_nothing() {
         for why in [Off::Blocked, Off::Yielded] {
@@ -389,7 +389,7 @@ mod tests {
     }
 
     /// At the boost 0 is blocked on the lowest level, 1 and 2 wait there, 4 waits on the middle
-    /// one, and 3 runs on it since 5 ms: only what it runs from now on counts.
+    /// one, and 3 has been running on that for 5 ms: only what it runs from here on counts.
     #[test]
     fn a_boost_raises_queued_blocked_and_running_tasks() {
         let settings = [("slices", "10ms,20ms,none"), ("boost", "300ms")];

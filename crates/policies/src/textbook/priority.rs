@@ -4,14 +4,15 @@
 //! Source: IEEE Std 1003.1-2017 (POSIX), 2.8.4 Process Scheduling, policies `SCHED_FIFO` (without
 //! `quantum`) and `SCHED_RR`.
 //! Order key: (−[`TaskParams::priority`], place in the list of that priority); larger priorities
-//! are more urgent. To the tail of its list goes a task that becomes ready, yields, has used up its
-//! quantum, or is given another priority; to the head, one that is preempted. A quantum lasts until
-//! it is used up, through any number of preemptions; a task that wakes or yields has a new one.
+//! are more urgent. A task goes to the tail of its list when it becomes ready, yields, has used up
+//! its quantum or is given another priority; to the head when it is preempted. A quantum lasts
+//! until it is used up, through any number of preemptions; a task that wakes or yields has a new
+//! one.
 //! Of several CPUs, the one whose task is the least urgent is interrupted. Equals do not interrupt.
 //! A runqueue that wants a task is given the last in the order.
 //!
 //! Deviations:
-//! - POSIX has one list of each priority for the system, and the `layout` decides here.
+//! - POSIX has one list per priority for the whole system; here the `layout` decides.
 //! - A running task that is made less urgent than a waiting one goes on until the host's next tick,
 //!   the end of its quantum, or the next decision.
 //!
@@ -44,7 +45,7 @@ pub struct Priority {
     forest: Forest<Key>,
     queues: Vec<Tree>,
     tasks: PerTask<Task>,
-    /// How often a task has gone to a tail, and to a head.
+    /// How many times a task has gone to a tail, and to a head.
     tails: i64,
     heads: i64,
 }
@@ -57,7 +58,7 @@ struct Task {
     priority: i32,
     /// What is left of its quantum.
     left: Span,
-    /// It was made less urgent while it ran, and has not been compared with those that wait.
+    /// It was made less urgent while it ran, and has not been compared with waiting tasks since.
     lowered: bool,
 }
 

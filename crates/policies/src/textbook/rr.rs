@@ -81,7 +81,8 @@ impl RunQueue for RoundRobin {
         self.links[task] = self.quantum;
     }
 
-    // Into `put_prev`, where why it comes is known: a yield takes a quarter fewer instructions.
+    // Inlined into `put_prev`, where the reason is known: a yield takes a quarter fewer
+    // instructions.
     #[inline(always)]
     fn push(&mut self, at: &At<'_>, task: TaskId, entry: &Entry) {
         let queue = &mut self.queues[at.queue];
@@ -89,7 +90,7 @@ impl RunQueue for RoundRobin {
         let keeps_turn = match entry.why {
             Why::Put(Off::NotRun) => true,
             Why::Put(Off::Preempted) => *left > Span::ZERO,
-            // Of tasks that were put back, only preempted ones have less than all of it.
+            // Among tasks that were put back, only preempted ones have less than a full quantum.
             Why::Resumed => *left < self.quantum,
             _ => false,
         };
@@ -123,7 +124,7 @@ impl RunQueue for RoundRobin {
 
     #[inline]
     fn settle(&mut self, at: &At<'_>, task: TaskId, ran: Span, why: Off) {
-        // Whose turn is over is given a whole quantum anyway.
+        // A task whose turn is over gets a whole quantum anyway.
         if !matches!(why, Off::Yielded | Off::Expired) {
             self.charge(at, task, ran);
         }
@@ -176,8 +177,8 @@ mod tests {
         play::<RoundRobin>(&[("quantum", "2ms")], OPEN).assert(OPEN, &[16, 9, 20, 10, 12], 11);
     }
 
-    /// ArceOS: a quantum of 5 ticks of 10 ms. Task 1 ends in the middle of a tick, and its rest
-    /// of the tick is counted for task 0, which is found running.
+    /// ArceOS: a quantum of 5 ticks of 10 ms. Task 1 ends in the middle of a tick, and the rest of
+    /// that tick is charged to task 0, which is found running.
     #[test]
     fn ticks_count_for_whom_they_find() {
         let settings = [("quantum", "50ms"), ("tick", "10ms")];

@@ -4,9 +4,9 @@
 //! Source: C. A. Waldspurger and W. E. Weihl, Stride scheduling: deterministic proportional-share
 //! resource management, MIT/LCS/TM-528, 1995; the dynamic form.
 //! A task has as many tickets t as its weight, and a stride of s = stride₁/t. A quantum of which it
-//! uses the fraction f moves its pass by f·s. Order key: (pass, number), where a task has a new
-//! number when it becomes ready or yields. Of any two tasks that stay ready, none is ever more than
-//! a quantum ahead of its share.
+//! uses the fraction f moves its pass by f·s. Order key: (pass, number), where a task gets a new
+//! number when it becomes ready or yields. Of any two tasks that stay ready, neither is ever more
+//! than a quantum ahead of its share.
 //! Each runqueue has a global pass, which moves by stride₁/T per quantum of CPU time, T being the
 //! tickets of the tasks that are ready or run. A task that blocks remembers how far its pass is
 //! ahead of the global one (*remain*), and is as far ahead when it wakes; a new one begins a stride
@@ -15,10 +15,10 @@
 //!
 //! Deviations:
 //! - stride₁ is 2^52, not 2^20, so that weights and parts of a quantum are exact enough.
-//! - The global pass goes by CPU time of all CPUs of the runqueue, not by the clock.
+//! - The global pass advances with the CPU time of all CPUs of the runqueue, not with the clock.
 //! - The paper has one CPU, and so has each runqueue unless `layout` says otherwise. Where CPUs
-//!   share one, a task with more tickets than a CPU is worth cannot use them: its pass falls behind
-//!   without bound, and it keeps that claim (Chandra, Adler, Goyal and Shenoy, OSDI 2000).
+//!   share one, a task with more tickets than a CPU is worth cannot use them all: its pass falls
+//!   behind without bound, and it keeps that claim (Chandra, Adler, Goyal and Shenoy, OSDI 2000).
 //! - The quantum is 10 ms.
 //! - Transfers of tickets and the hierarchical variant are left out.
 //!
@@ -47,7 +47,7 @@ const LONGEST_QUANTUM: Span = Span::from_s(10);
 /// The stride of a single ticket.
 const STRIDE1: i128 = 1 << 52;
 
-/// What passes are shown in: the paper's stride₁ of 2^20.
+/// The unit in which passes are shown: the paper's stride₁ of 2^20.
 const SHOWN: i128 = STRIDE1 >> 20;
 
 /// See the [module documentation](self).
@@ -80,7 +80,7 @@ struct Task {
     remain: i128,
     /// Its place among those of the same pass.
     number: u64,
-    /// CPU time that the global pass has moved by and that has not been charged yet.
+    /// CPU time by which the global pass has moved and which has not been charged yet.
     counted: Span,
 }
 
@@ -316,8 +316,8 @@ mod tests {
         assert_eq!(drive.probe(2, "stride"), 1 << 20);
     }
 
-    /// After any number of quanta, what one of two tasks has had differs from its share of what the
-    /// two have had by at most one quantum.
+    /// After any number of quanta, what one of two tasks has had differs from its share of their
+    /// total by at most one quantum.
     #[test]
     fn no_two_tasks_are_more_than_a_quantum_off_their_shares() {
         let weights = [7, 3, 1024, 1, 15, 88_761, 335, 3, 200];
@@ -334,8 +334,8 @@ mod tests {
         assert!(had.iter().filter(|&&quanta| quanta > 100).count() >= 3, "{had:?}");
     }
 
-    /// One task with 100 tickets and 100 with one: it has 100 quanta in a row, where 50 are its
-    /// share, which the paper's hierarchical variant is for.
+    /// One task with 100 tickets and 100 with one: it gets 100 quanta in a row although 50 are its
+    /// share, which the paper's hierarchical variant is meant to cure.
     #[test]
     fn many_tasks_let_one_go_far_ahead_of_the_average() {
         let mut weights = [1; 101];

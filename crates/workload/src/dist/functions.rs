@@ -59,8 +59,8 @@ impl Dist {
         }
     }
 
-    /// One of these times, all equally likely; `name` stands for them in texts. `None` if there
-    /// are none.
+    /// One of these times, all equally likely; `name` stands for them in text. `None` if there are
+    /// none.
     pub fn of_values(values: Vec<Span>, name: &str) -> Option<Dist> {
         let values = values.into_iter().map(|value| value.0).collect();
         Empirical::new(name.to_string(), values).map(|sample| Dist(Kind::Empirical(sample.into())))
@@ -73,7 +73,7 @@ impl Dist {
         Some(match &self.0 {
             Kind::Exp { mean } if x >= 0.0 => exponential(mean.0 as f64),
             Kind::Hyperexp { phases, .. } if x >= 0.0 => {
-                // The greatest is taken out of the sum, so that one term of it is 1.
+                // The greatest is factored out of the sum, so that one term of it is 1.
                 let logs = phases.iter().map(|p| log(p.probability) + exponential(p.mean));
                 let most = logs.clone().fold(f64::NEG_INFINITY, f64::max);
                 most + log(logs.map(|term| exp(term - most)).sum())
@@ -93,8 +93,8 @@ impl Dist {
         })
     }
 
-    /// The mean of the lengths cut at `x` ns, E\[min(S, x)\]: what a task gets, on average, if it
-    /// may use at most `x`. It is the integral of 1 − F from 0 to `x`.
+    /// The mean of the lengths capped at `x` ns, E\[min(S, x)\]: what a task gets, on average, if
+    /// it may use at most `x`. It is the integral of 1 − F from 0 to `x`.
     pub fn limited_mean(&self, x: f64) -> f64 {
         if x <= 0.0 {
             return 0.0;
@@ -136,7 +136,7 @@ impl Dist {
         }
     }
 
-    /// The distribution's functions, for people.
+    /// The distribution's functions, for human readers.
     pub fn formulas(&self) -> Formulas {
         let (density, cdf, inverse) = match &self.0 {
             Kind::Constant(span) => point(*span),

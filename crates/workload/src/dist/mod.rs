@@ -1,4 +1,4 @@
-//! Distributions of lengths of time.
+//! Distributions of durations.
 //!
 //! | text | distribution |
 //! |---|---|
@@ -29,7 +29,7 @@ use libm::{exp, expm1, log, pow, sqrt};
 use std::fmt;
 use std::sync::Arc;
 
-/// A distribution of lengths of time; see the [module documentation](self). Cheap to clone.
+/// A distribution of durations; see the [module documentation](self). Cheap to clone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dist(Kind);
 
@@ -57,7 +57,7 @@ enum Kind {
         high: Span,
         kept: f64,
     },
-    /// `by` is the mean and squared coefficient of variation, if it was given by these.
+    /// `by` is the mean and squared coefficient of variation, if it was given by those.
     Hyperexp {
         phases: Arc<[Phase]>,
         by: Option<(Span, f64)>,

@@ -32,7 +32,7 @@ pub(super) fn quantile(p: f64) -> f64 {
     if q < 0.0 { -z } else { z }
 }
 
-/// Coefficients of numerator and denominator, the constant terms first.
+/// Coefficients of numerator and denominator, constant terms first.
 type Ratio = [[f64; 8]; 2];
 
 fn ratio([numerator, denominator]: &Ratio, x: f64) -> f64 {

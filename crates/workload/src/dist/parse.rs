@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 const NAMES: [&str; 6] = ["uniform", "exp", "lognormal", "pareto", "hyperexp", "empirical"];
 
-/// One of each of [`NAMES`].
+/// An example of each of [`NAMES`].
 const EXAMPLES: [&str; NAMES.len()] = [
     "uniform(1ms, 5ms)",
     "exp(10ms)",
@@ -23,11 +23,11 @@ const EXAMPLES: [&str; NAMES.len()] = [
 const MAX_CV2: f64 = 1e9;
 
 impl Dist {
-    /// Reads one of the forms that the [module documentation](super) lists. Files are looked for
-    /// in `base_dir` unless their path is absolute.
+    /// Reads one of the forms that the [module documentation](super) lists. Files are looked up in
+    /// `base_dir` unless their path is absolute.
     ///
-    /// Errors: not one of these forms, parameters outside their range, or a file that cannot be
-    /// read or holds something other than times. Never panics.
+    /// Errors: not one of these forms, parameters out of range, or a file that cannot be read or
+    /// contains something other than times. Never panics.
     pub fn parse(text: &str, base_dir: &Path) -> Result<Dist, DistError> {
         let text = text.trim();
         let dist = kind(text, base_dir).map(Dist).and_then(|dist| {
@@ -183,8 +183,8 @@ fn phases(inside: &str) -> Result<Kind, String> {
     Ok(Kind::Hyperexp { phases: phases.into(), by: None })
 }
 
-/// Reads one time per line, a plain number being ns. Blank lines and lines that begin with `#`
-/// are skipped, and so is a first line that begins with a letter, the name of the column.
+/// Reads one time per line, a plain number being ns. Blank lines and lines that begin with `#` are
+/// skipped, as is a first line that begins with a letter, the name of the column.
 fn empirical(file: &str, base_dir: &Path) -> Result<Kind, String> {
     if file.is_empty() {
         return Err("the name of the file is missing".to_string());

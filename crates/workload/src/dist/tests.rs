@@ -125,7 +125,7 @@ fn log_density_is_the_logarithm_of_the_density() {
         }
         assert_eq!(dist.log_density(-1.0), Some(f64::NEG_INFINITY), "{text}");
     }
-    // e^-1000 is no float.
+    // e^-1000 underflows.
     close(dist("exp(1ns)").log_density(1000.0).unwrap(), -1000.0, 1e-15);
     close(dist("hyperexp(0.5: 1ns, 0.5: 1ns)").log_density(1000.0).unwrap(), -1000.0, 1e-15);
     assert_eq!(dist("7us").log_density(7e3), None);

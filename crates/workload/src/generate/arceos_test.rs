@@ -1,23 +1,22 @@
-//! The scheduler tests of ArceOS, simulated: tasks compute a group of iterations, yield, and do it
-//! again.
+//! The scheduler tests of ArceOS, simulated: tasks compute a group of iterations, yield, and
+//! repeat.
 //!
 //! Source: `apps/task/sched_{fairness_equal,fairness_unequal,yield_speed,realtime,occupy}` of
 //! github.com/chestnut-Q/arceos-X, branch `scheduler` (a25a361), and of 131131yhx/arceos, branch
 //! `schedule_benchmark` (901dfaf), from where they come. What matters to a scheduler:
-//! - A task yields after each of its groups, the last one too. Only when it runs again it looks at
-//!   the clock and is done, a whole round later under a FIFO.
+//! - A task yields after each of its groups, including the last. Only when it runs again does it
+//!   look at the clock and finish, a whole round later under a FIFO.
 //! - The time that the tests print (the *leave time*) counts from the first instruction of the
-//!   task, not from its creation: who waits for a first turn has that for nothing. Here both are
-//!   measured.
-//! - In `unequal` nobody is ever done. The task that has created the others sleeps for 5 s, and
-//!   reads how many groups each has done when it runs again, which it waits for like any other.
+//!   task, not from its creation: waiting for a first turn costs nothing. Here both are measured.
+//! - In `unequal` no task ever finishes. The task that created the others sleeps for 5 s and reads
+//!   how many groups each has done when it runs again, for which it waits like any other.
 //! - `realtime` and `occupy` create their tasks from the last to the first, the long one first.
 //!   Two of `occupy` have nothing to do.
 //!
 //! Where it differs:
-//! - Tasks that are done end; in the tests they wait for each other and then end.
+//! - Finished tasks end; in the tests they wait for each other and then end.
 //! - The task that creates the others is left out where it only waits for all to be done.
-//! - How long an iteration takes is a parameter, because it is a matter of the machine.
+//! - How long an iteration takes is a parameter, because it depends on the machine.
 
 use super::{Generator, MAX_TASKS, Maker, SettingError, Settings, check, check_period};
 use crate::kinds::{
@@ -32,7 +31,7 @@ use std::collections::VecDeque;
 /// Tasks that compute and yield.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArceosTest {
-    /// Which test it is, or is made from.
+    /// Which test it is, or is derived from.
     pub case: ArceosCase,
     /// Of the tasks.
     pub settings: Settings,
@@ -41,7 +40,7 @@ pub struct ArceosTest {
     /// CPU time of an iteration in ps; above 0. A task's groups take as many whole ns as their
     /// iterations together.
     pub iteration_ps: u64,
-    /// When groups are counted and all end, by a task that is created before the others;
+    /// When groups are counted and all tasks end, by a task that is created before the others;
     /// `None`: each ends when its groups are done. Above 0.
     pub duration: Option<Span>,
 }
@@ -49,13 +48,13 @@ pub struct ArceosTest {
 /// What a task does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Groups {
-    /// How many groups, each with a yield behind it.
+    /// How many groups, each followed by a yield.
     pub groups: u64,
     /// Iterations of a group.
     pub iterations: u64,
 }
 
-/// The tests, with the sizes that their code has.
+/// The tests, with the sizes in their code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArceosCase {
     /// Four tasks with the same groups, longer than a tick.
@@ -102,8 +101,8 @@ impl ArceosCase {
         (self == ArceosCase::Unequal).then_some(Span::from_s(5))
     }
 
-    /// CPU time of an iteration in ps that the published times lead to: of a division, or of the
-    /// shift in `unequal`.
+    /// CPU time of an iteration in ps that follows from the published times: of a division, or of
+    /// the shift in `unequal`.
     pub fn iteration_ps(self) -> u64 {
         if self == ArceosCase::Unequal { 930 } else { 2280 }
     }
@@ -121,12 +120,12 @@ keys! {
     /// The keys of [`ArceosTest`].
     pub struct ArceosTestKeys {
         ..settings: Settings;
-        /// Which test it is, or is made from.
+        /// Which test it is, or is derived from.
         case: ArceosCase = needed, eg "equal";
-        /// How many tasks compute; more than the test has do what its last one does.
+        /// How many tasks compute; those beyond the test's own do what its last one does.
         threads: Option<u32> = none "as many as in a list, or as in the test", eg "4",
             in 0..=MAX_THREADS;
-        /// Groups of each task, with a yield behind each group.
+        /// Groups of each task, each followed by a yield.
         groups: Option<Each> = none "as in the test", eg "25", in 0..=MAX_TASKS;
         /// Iterations of a group.
         iterations: Option<Each> = none "as in the test", eg "100, 200", in 0..=MAX_TASKS;
@@ -168,8 +167,8 @@ impl Kind for ArceosTestKeys {
 }
 
 impl ArceosTestKeys {
-    /// What the tasks do. Without a number of threads, there are as many as in a list, or as in
-    /// the test.
+    /// What the tasks do. Unless a number of threads is given, there are as many as in a list, or
+    /// as in the test.
     fn groups(&self) -> Result<Vec<Groups>, Refusal> {
         let known = self.case.tasks();
         let lists = [("groups", &self.groups), ("iterations", &self.iterations)];
@@ -248,7 +247,7 @@ struct ArceosTestLoad {
     plan: ArceosTest,
     /// How many tasks have arrived, without the one that counts.
     arrived: usize,
-    /// Groups that each task has done, and has run again since.
+    /// Groups that each task has done, having run again since.
     done: Vec<u64>,
     /// The groups have been counted.
     over: bool,
@@ -299,7 +298,7 @@ impl ArceosTestLoad {
         self.plan.duration.is_some()
     }
 
-    /// What each of the tasks has done.
+    /// How much each of the tasks has done.
     fn counts(&self) -> VecDeque<Measured> {
         let plan = self.plan.tasks.iter().zip(&self.done).enumerate();
         plan.map(|(number, (task, &done))| Measured::Groups {
@@ -420,7 +419,7 @@ impl Load for ArceosTestLoad {
         }
     }
 
-    /// All that is left: those who yield do not block.
+    /// All that is left: tasks that yield do not block.
     fn burst(&self, task: TaskId, run: Span) -> Span {
         let Some(Task::Worker(worker)) = &self.tasks[task] else { return run };
         let (task, done) = (self.plan.tasks[worker.number], self.done[worker.number]);

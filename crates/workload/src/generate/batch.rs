@@ -1,4 +1,4 @@
-//! A closed batch: tasks that are all there at once.
+//! A closed batch: tasks that all arrive at once.
 
 use super::open::{Gap, Stream};
 use super::{Generator, MAX_BATCH, SettingError, Settings, check, check_run};

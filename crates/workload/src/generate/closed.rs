@@ -14,11 +14,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 keys! {
-    /// Clients that think, make a request and think again when it is done. Each request is a task
+    /// Clients that think, make a request, and think again when it is done. Each request is a task
     /// that arrives, runs once and exits.
     pub struct Closed {
         ..settings: Settings;
-        /// How many clients there are; all begin to think at the start.
+        /// How many clients there are; all start by thinking.
         clients: u32 = needed, eg "40", in 0..=MAX_SOURCES;
         /// How many requests there are in all.
         requests: Option<u64> = none "no limit", eg "1000", in 0..=MAX_TASKS;
@@ -73,7 +73,7 @@ impl Generator for Closed {
     }
 }
 
-/// Each client draws for itself, so that the order in which requests are done changes nothing.
+/// Each client draws for itself, so the order in which requests finish changes nothing.
 struct Client {
     think: Rng,
     service: Rng,
@@ -89,7 +89,7 @@ struct ClosedLoad {
     /// Requests that have not been made yet.
     left: u64,
     until: Time,
-    /// The client whose request has arrived last.
+    /// The client whose request arrived last.
     asking: u32,
     client_of: PerTask<u32>,
     tasks: OneRun,

@@ -1,17 +1,17 @@
-//! The benchmark of timers cyclictest, simulated.
+//! The timer benchmark cyclictest, simulated.
 //!
 //! Source: cyclictest of rt-tests 0.84 (github.com/jlelli/rt-tests, 857cdd5),
 //! `src/cyclictest/cyclictest.c`: `timerthread`, `main`.
 //!
-//! Each thread sleeps until a time, `next`, and looks at the clock: latency is by how much it is
-//! late. Then `next` advances by the thread's interval, and on over those that have passed, as the
+//! Each thread sleeps until a time, `next`, and looks at the clock: the latency is how late it is.
+//! Then `next` advances by the thread's interval, and further over those that have passed, as the
 //! tool's default timer does with its overruns and its later versions with a loop. The interval of
-//! a thread is longer than that of the one before by the distance. Once one thread has done its
-//! loops, or its duration has passed, all end after the cycle that they are in.
+//! a thread is longer than that of the previous one by the distance. Once one thread has done its
+//! loops, or its duration has passed, all end after their current cycle.
 //!
-//! Where it differs: threads have the policy's ordinary class, as the tool's have without a
-//! priority; looking at the clock takes no time; the main thread, which prints and looks every
-//! 10 ms whether it is over, is not there. Times are in ns, as with the tool's `-N`.
+//! Differences: threads have the policy's ordinary class, as the tool's have without a priority;
+//! looking at the clock takes no time; the main thread, which prints and checks every 10 ms whether
+//! it is over, is left out. Times are in ns, as with the tool's `-N`.
 
 use super::{
     Generator, MAX_TASKS, Maker, SettingError, Settings, check, check_count, check_period,
@@ -76,7 +76,7 @@ struct CyclictestLoad {
     maker: Maker,
     plan: Cyclictest,
     arrived: u32,
-    /// A thread has come to its end.
+    /// A thread has reached its end.
     over: bool,
     threads: PerTask<Thread>,
 }

@@ -1,22 +1,21 @@
-//! The benchmark of pipes and wake-ups hackbench, simulated.
+//! The pipe and wake-up benchmark hackbench, simulated.
 //!
 //! Source: hackbench of rt-tests 0.84 (github.com/jlelli/rt-tests, 857cdd5),
 //! `src/hackbench/hackbench.c`: `main`, `group`, `ready`, `sender`, `receiver`.
 //!
-//! In each group there are as many senders as receivers, and a pipe to each receiver. The main
-//! task creates the receivers and then the senders of one group after another and waits until each
-//! of them has said that it is ready. Then it opens the gate for all of them. Each sender sends
-//! `loops` times a message to every receiver of its group; a receiver takes what all of its senders
-//! send. What is measured is the time from the opening of the gate until the main task has seen the
-//! last one exit.
+//! Each group has as many senders as receivers, and a pipe to each receiver. The main task creates
+//! the receivers and then the senders of one group after another and waits until each of them has
+//! reported that it is ready. Then it opens the gate for all of them. Each sender sends `loops`
+//! messages to every receiver of its group; a receiver takes what all of its senders send. The
+//! result is the time from the opening of the gate until the main task has seen the last one exit.
 //!
 //! A receiver waits while its pipe is empty, a sender while it is full. Linux keeps a message of
-//! 100 bytes within a page, so that a pipe of 16 pages holds 16 · 40 = 640 of them (`pipe_write`).
+//! 100 bytes within a page, so a pipe of 16 pages holds 16 · 40 = 640 of them (`pipe_write`).
 //!
-//! Where it differs: the size of a message is only the CPU time that it takes to send and to
-//! receive it. With each message that is received, a sender is woken that waits for the room;
-//! Linux wakes when a page is free. The tool's socket pairs, which it uses without `--pipe`, hold
-//! other numbers of messages. Creating tasks takes no time.
+//! Differences: the size of a message only shows in the CPU time that it takes to send and to
+//! receive it. Each message received wakes a sender that waits for room; Linux wakes one when a
+//! page is free. The tool's socket pairs, which it uses without `--pipe`, hold other numbers of
+//! messages. Creating tasks takes no time.
 
 use super::{Generator, Maker, SettingError, Settings, check};
 use crate::kinds::{Needs, keys};
@@ -43,7 +42,7 @@ keys! {
     }
 }
 
-/// More tasks than that are no benchmark.
+/// More tasks than this make no benchmark.
 const MAX_TASKS: u64 = 1 << 20;
 
 impl Generator for Hackbench {
@@ -110,7 +109,7 @@ struct HackbenchLoad {
 
 #[derive(Clone, Copy)]
 struct Pipe {
-    /// For how many messages there is room that no sender has been given.
+    /// For how many messages there is room that has not been given to a sender.
     room: u32,
     /// How many senders wait.
     senders: u32,
@@ -184,7 +183,7 @@ impl HackbenchLoad {
             Main::Create(made) if made < workers => (Main::Create(made + 1), Op::Spawn(made)),
             Main::Create(_) => (Main::Gather(1), Op::Wait(READY)),
             Main::Gather(ready) if ready < workers => (Main::Gather(ready + 1), Op::Wait(READY)),
-            // Woken by the last, it is not on a CPU yet.
+            // Woken by the last one, it is not on a CPU yet.
             Main::Gather(_) => (Main::Open, Op::Run(Span::ZERO)),
             Main::Open => {
                 self.open = true;

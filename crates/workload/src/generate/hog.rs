@@ -19,12 +19,12 @@ keys! {
         offset: Dist = "0ns", eg "uniform(0ns, 10ms)";
         /// When they end.
         until: Option<Time> = none "no limit", eg "10s";
-        /// CPU time between two looks at the clock, so the most that a task uses after `until`.
+        /// CPU time between two looks at the clock, which bounds what a task uses after `until`.
         check: Span = "1ms", eg "100us";
     }
 }
 
-/// CPU time that stands for "for ever": 104 days, 2^53 ns, with room for arithmetic.
+/// CPU time that stands for "forever": 104 days, 2^53 ns, with room for arithmetic.
 pub(crate) const FOR_EVER: Span = Span(1 << 53);
 
 impl Generator for Hog {

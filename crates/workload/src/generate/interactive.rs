@@ -80,7 +80,7 @@ struct InteractiveLoad {
     sleep: Dist,
     until: Time,
     deadline: Option<Span>,
-    /// The task that has arrived last, by its number in this load.
+    /// The task that arrived last, by its number in this load.
     arriving: u32,
     /// Number in this load, and whether the task runs.
     tasks: PerTask<(u32, bool)>,

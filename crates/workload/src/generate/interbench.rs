@@ -1,26 +1,26 @@
-//! The benchmark of interactivity Interbench, simulated.
+//! The interactivity benchmark Interbench, simulated.
 //!
 //! Source: Interbench 0.31 (github.com/ckolivas/interbench, e612a65), `interbench.c`:
 //! `periodic_schedule`, the `emulate_*` functions, `timekeeping_thread`, `bench`.
 //!
 //! One task runs in the presence of background load. It computes, sleeps until its deadline and
 //! looks at the clock:
-//! - Latency is by how much it is late. If a whole interval has passed besides, it computes
-//!   nothing, and the frames it missed are skipped. If it comes to the end of its work late,
-//!   frames are skipped too. Each frame that is missed adds an interval to the latency.
+//! - Latency is how late it is. If a whole interval has passed as well, it computes nothing, and
+//!   the frames it missed are skipped. If it finishes its work late, frames are skipped too. Each
+//!   missed frame adds an interval to the latency.
 //! - Audio computes 2.5 ms in 50 ms, Video 6.666 ms in 16.666 ms.
 //! - X computes for i = 0, 1, …, 100 ms and sleeps until its deadline, which has then advanced by
-//!   100 − i ms; only then it advances by i ms more, so that the next wake-up is early by i ms and
+//!   100 − i ms; only then does it advance by i ms more, so the next wake-up is early by i ms and
 //!   latency below that is not seen. (That is what [`Measured::Wakeup`] is for.)
-//! - Gaming computes 100 ms again and again and is late by what that takes longer.
+//! - Gaming computes 100 ms again and again and is late by however much longer that takes.
 //!
 //! Where it differs:
-//! - The tool's timer thread has a real-time priority and tells by how much it overslept, which is
-//!   deducted. Here it is an exact timer without CPU time, and oversleep is 0. So is that of
-//!   Audio, Video and X as background load, which in the tool is an ordinary thread.
+//! - The tool's timer thread has a real-time priority and reports by how much it overslept, which
+//!   is deducted. Here it is an exact timer without CPU time, and oversleep is 0. The same goes for
+//!   the timer of Audio, Video and X as background load, which in the tool is an ordinary thread.
 //! - Times are in ns; the tool reads the clock in whole us.
-//! - Ring, Read, Write, Compile and Memload are left out, which are about semaphores, files and
-//!   memory.
+//! - Ring, Read, Write, Compile and Memload, which are about semaphores, files and memory, are left
+//!   out.
 
 use super::{Generator, Maker, SettingError, Settings, check, check_period};
 use crate::kinds::{Kind, LoadSpec, Needs, Reader, Refusal, keys, words};
@@ -40,7 +40,7 @@ pub struct Interbench {
     pub against: Background,
     /// Nice value of the background load, −20 ..= 19.
     pub load_nice: i8,
-    /// How long the background load runs before the task begins; the tool's is 1 s.
+    /// How long the background load runs before the task begins; 1 s in the tool.
     pub pause: Span,
     /// How long the task is measured; above 0. The tool's is 30 s, rounded up to whole 10 s.
     pub duration: Span,
@@ -81,9 +81,10 @@ keys! {
     /// The keys of [`Interbench`].
     pub struct InterbenchKeys {
         ..settings: Settings;
-        /// What the task does that is measured.
+        /// What the measured task does.
         task: Task = "x", eg "video";
-        /// What runs beside it: tasks that never sleep, nothing, or a task like those.
+        /// What runs beside it: tasks that never sleep, nothing, or one of the tasks that are
+        /// measured.
         against: Against = "burn", eg "gaming";
         /// How many tasks of `burn` there are.
         burners: u32 = "4", eg "8";
@@ -165,7 +166,7 @@ impl Kind for InterbenchKeys {
 
 const GAMING: Span = Span::from_ms(100);
 
-/// CPU time between two looks at the clock of those who never sleep.
+/// CPU time between two looks at the clock, of tasks that never sleep.
 const LOOK: Span = Span::from_ms(1);
 
 impl Emulation {
@@ -185,7 +186,7 @@ impl Emulation {
         if self == Emulation::X { Span::from_ms(frame) } else { Span::ZERO }
     }
 
-    /// How many frames are different.
+    /// How many distinct frames there are.
     fn frames(self) -> u64 {
         if self == Emulation::X { 101 } else { 1 }
     }
@@ -283,8 +284,8 @@ struct Thread {
     todo: VecDeque<Op>,
 }
 
-/// What a task does next. What is said at its wake-up, when it is not on a CPU yet, is to run for
-/// no time at all; then it looks at the clock.
+/// What a task does next. At its wake-up, when it is not on a CPU yet, that is to run for no time
+/// at all; then it looks at the clock.
 #[derive(Clone, Copy)]
 enum Step {
     Arrive,
@@ -332,7 +333,7 @@ impl Thread {
         u32::try_from(frames).unwrap_or(u32::MAX)
     }
 
-    /// Begins a frame, or skips those that it is too late for.
+    /// Begins a frame, or skips those it is too late for.
     fn begin(&mut self, now: Time) {
         let (run, interval) = self.emulation.frame(self.frame);
         if self.emulation == Emulation::Gaming {
@@ -461,7 +462,7 @@ impl Load for InterbenchLoad {
         }
     }
 
-    /// Of one that has just woken, the frame that it comes to if it is not late.
+    /// For a task that has just woken, the frame that it comes to if it is not late.
     fn burst(&self, task: TaskId, run: Span) -> Span {
         match &self.threads[task] {
             None => super::FOR_EVER,

@@ -2,7 +2,7 @@
 //!
 //! A [`Generator`] is a set of parameters; [`Generator::build`] makes the load. What a task does
 //! depends on the seed and on which task of the load it is, never on when it was run, so two
-//! policies that are given the same seed are given the same tasks.
+//! policies given the same seed are given the same tasks.
 
 #[cfg(test)]
 mod tests;
@@ -93,7 +93,7 @@ keys! {
     /// What all tasks of a generated load have in common.
     #[derive(Default)]
     pub struct Settings {
-        /// The name of the only task, or `name-0`, `name-1` and so on of many.
+        /// The name of the only task; several are called `name-0`, `name-1` and so on.
         name: Option<String> = none "none", eg "worker";
         /// Their nice value.
         nice: i8 = "0", eg "-5", in -20..=19;
@@ -105,8 +105,8 @@ keys! {
         domain: DomainId = "0", eg "1";
         /// Time from the arrival or release of a job to its deadline.
         deadline: Option<Span> = none "none; of periodic tasks, the period", eg "20ms";
-        /// By what policies that learn from an earlier run know the tasks again; those with the
-        /// same key count as one that runs several times.
+        /// The key by which policies that learn from an earlier run recognise the tasks; those with
+        /// the same key count as one that runs several times.
         key: Option<u32> = none "the order of creation", eg "7";
     }
 }
@@ -150,7 +150,7 @@ fn check(
     Err(SettingError { key, value: value.to_string(), why: why.to_string() })
 }
 
-/// An error if runs drawn from `dist` would all be empty.
+/// An error if all runs drawn from `dist` would be empty.
 fn check_run(key: &'static str, dist: &Dist) -> Result<(), SettingError> {
     check(dist.mean() > 0.0, key, dist, "a task uses CPU time, for example \"10ms\"")
 }
@@ -177,7 +177,7 @@ fn shown(time: Option<Time>) -> Span {
 }
 
 impl Settings {
-    /// What tasks need from a host that do nothing with others.
+    /// What tasks that do not interact need from a host.
     fn needs(&self) -> Needs {
         Needs::deadlines(self.deadline.is_some())
     }
@@ -233,7 +233,7 @@ impl Maker {
         }
     }
 
-    /// Out of line, so that tasks without names are made at the cost of a few stores.
+    /// Out of line, so that making tasks without names costs only a few stores.
     #[cold]
     fn name(&self, number: u64) -> Option<Arc<str>> {
         let name = self.settings.name.as_deref()?;
@@ -241,10 +241,10 @@ impl Maker {
     }
 }
 
-/// When the tasks of a load arrive that are known from the start.
+/// The arrivals of those tasks of a load that are known from the start.
 #[derive(Clone, Debug)]
 struct Agenda {
-    /// Times and which task of the load it is, in order.
+    /// Times, and which task of the load each is for, in order.
     arrivals: Vec<(Time, u32)>,
     next: usize,
 }

@@ -1,4 +1,4 @@
-//! An open load: tasks arrive whatever has become of those before them.
+//! An open load: tasks arrive whatever became of those before them.
 
 use super::{
     Generator, MAX_TASKS, Maker, SettingError, Settings, check, check_count, check_run,
@@ -22,7 +22,7 @@ pub struct Open {
     pub service: Dist,
     /// How many there are, at least 1; `None`: until `until`, or endless.
     pub tasks: Option<u64>,
-    /// From when they come.
+    /// When arrivals start.
     pub start: Time,
     /// None arrives at this time or later.
     pub until: Option<Time>,
@@ -31,9 +31,9 @@ pub struct Open {
 /// How often tasks arrive.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Arrivals {
-    /// A Poisson process that keeps this part of all CPUs busy; above 0, overloaded from 1 on.
+    /// A Poisson process that keeps this fraction of all CPUs busy; above 0, overload from 1 up.
     Load(f64),
-    /// A Poisson process of so many tasks per second; above 0.
+    /// A Poisson process of this many tasks per second; above 0.
     Rate(f64),
     /// Gaps drawn from this distribution; its mean is above 0.
     Gaps(Dist),
@@ -47,13 +47,13 @@ keys! {
         tasks: Option<u64> = none "no limit", eg "2000", in 0..=MAX_TASKS;
         /// CPU time of a task; at least 1 ns.
         service: Dist = needed, eg "exp(10ms)";
-        /// The part of all CPUs that a Poisson process of tasks keeps busy; overload from 1 on.
+        /// The fraction of all CPUs that a Poisson process of tasks keeps busy; overload from 1 up.
         load: Option<f64> = or "`rate` or `interarrival`", eg "0.9";
-        /// How often tasks of a Poisson process arrive.
+        /// Rate at which tasks of a Poisson process arrive.
         rate: Option<f64> = or "`load` or `interarrival`", eg "100", unit "tasks per second";
         /// Time between two arrivals.
         interarrival: Option<Dist> = or "`load` or `rate`", eg "exp(1ms)";
-        /// From when they come; the first comes one time between arrivals later.
+        /// When arrivals start; the first task arrives one time between arrivals later.
         start: Time = "0ns", eg "1s";
         /// No task arrives at this time or later.
         until: Option<Time> = none "no limit", eg "10s";
@@ -182,7 +182,7 @@ impl Stream {
         }
     }
 
-    /// From `start`, at most so many tasks, and none at `until` or later.
+    /// From `start`, at most this many tasks, and none at `until` or later.
     pub(super) fn limited(
         mut self,
         start: Time,

@@ -19,9 +19,9 @@ keys! {
         run: Dist = needed, eg "exp(10ms)";
         /// How many rounds there are.
         rounds: u64 = "1", eg "100", in 1..=MAX_TASKS;
-        /// CPU time with the lock, in each round; with 0 there is no lock.
+        /// CPU time while holding the lock, in each round; with 0 there is no lock.
         locked: Span = "0ns", eg "100us";
-        /// Those who wait for the lock use the CPU, instead of sleeping.
+        /// Whether tasks that wait for the lock use the CPU instead of sleeping.
         spin: bool = "false", eg "true";
     }
 }

@@ -12,10 +12,10 @@ use crate::{Load, Op, Outside};
 use anysched_core::{Span, TaskId, Time};
 
 keys! {
-    /// Tasks that are released once per period, as long as they last.
+    /// Tasks that are released once per period for as long as they last.
     ///
     /// The n-th job of a task is released at offset + n · period + jitter. A job that is not done
-    /// when the next one is released delays it; no job is left out.
+    /// when the next one is released delays it; no job is skipped.
     ///
     /// The deadline counts from the release of each job; without one it is the period.
     pub struct Periodic {
@@ -26,15 +26,15 @@ keys! {
         period: Span = needed, eg "10ms";
         /// CPU time of a job; at least 1 ns.
         run: Dist = needed, eg "2ms";
-        /// CPU time per period that is reserved.
+        /// CPU time reserved per period.
         budget: Option<Span> = none "that of a job, if it is constant", eg "3ms";
-        /// When a task arrives, which is its first release before jitter; drawn for each task.
+        /// When a task arrives: its first release before jitter, drawn for each task.
         offset: Dist = "0ns", eg "uniform(0ns, 10ms)";
-        /// The most by which a release is late, drawn uniformly for each job; at most the period.
+        /// Maximum delay of a release, drawn uniformly for each job; at most the period.
         jitter: Span = "0ns", eg "1ms";
-        /// Jobs of each task.
+        /// How many jobs each task has.
         jobs: Option<u64> = none "no limit", eg "100", in 0..=MAX_TASKS;
-        /// No job is due to be released at this time or later, before jitter.
+        /// No release is due at this time or later, before jitter.
         until: Option<Time> = none "no limit", eg "10s";
     }
 }
@@ -101,7 +101,7 @@ pub(super) struct Jobs {
     jitter: Span,
     jobs: u64,
     until: Time,
-    /// The task that has arrived last, by its number in this load.
+    /// The task that arrived last, by its number in this load.
     arriving: u32,
     tasks: PerTask<Job>,
 }

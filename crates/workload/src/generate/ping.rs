@@ -24,7 +24,7 @@ pub struct Ping {
     pub work: Dist,
     /// How many messages there are; `None`: endless.
     pub pings: Option<u64>,
-    /// The way to whom is pinged; answers come on channel 0.
+    /// The way to the machine that is pinged; answers come on channel 0.
     pub port: Port,
 }
 
@@ -108,7 +108,7 @@ pub struct Echo {
     pub settings: Settings,
     /// CPU time for an answer; at least 1 ns.
     pub work: Dist,
-    /// The way back to who pings; messages come on channel 0.
+    /// The way back to the machine that pings; messages come on channel 0.
     pub port: Port,
 }
 
@@ -119,7 +119,7 @@ impl Generator for Echo {
     }
 
     fn endless(&self) -> bool {
-        // It waits, which keeps no run going.
+        // It waits, which does not keep the run going.
         false
     }
 

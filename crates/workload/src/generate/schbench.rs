@@ -1,23 +1,23 @@
-//! The benchmark of wake-ups and requests schbench, simulated.
+//! The wake-up and request benchmark schbench, simulated.
 //!
 //! Source: schbench 24e32b8 (github.com/masoncl/schbench), `schbench.c`: `run_msg_thread`,
 //! `xlist_wake_all`, `msg_and_wait`, `worker_thread`, `sleep_for_runtime`.
 //!
-//! A worker puts itself on the list of its message thread, wakes that if nobody has, and waits.
-//! A message thread takes the whole list, the last on it first, looks at the clock once and wakes
-//! them all. From that look to the worker's next instruction is the wake-up latency. Then the
-//! worker does a request: it sleeps, which stands for the network, and computes. The main task
-//! counts the requests once a second and, when the time is over, tells all to end: workers that
-//! wait are woken and do one more request.
+//! A worker puts itself on the list of its message thread, wakes that thread if no other worker
+//! has, and waits. A message thread takes the whole list, the latest entry first, looks at the
+//! clock once and wakes them all. The wake-up latency is the time from that look to the worker's
+//! next instruction. Then the worker does a request: it sleeps, which stands for the network, and
+//! computes. The main task counts the requests once a second and, when the time is over, tells all
+//! to end: waiting workers are woken and do one more request.
 //!
-//! What is computed are 5 products of matrices that fill 256 KiB, 104 rows each. The page of the
-//! tool (`README.md`, calibration run) measures 17 ms for it, which is the default.
+//! The computation is 5 products of matrices that fill 256 KiB, 104 rows each. The tool's page
+//! (`README.md`, calibration run) measures 17 ms for it, which is the default.
 //!
-//! Where it differs: computing is without the lock of the CPU that the tool takes for it, as with
-//! its `-L`: that makes those wait who come to a CPU on which another worker was interrupted. Pipes
-//! (`-p`) and fixed rates (`-R`, `-A`) are left out. Sending messages takes no CPU time. As in the
-//! tool, a wake-up latency below 1 us is not counted; otherwise times are in ns. The time need not
-//! be whole seconds; the last count is then over less.
+//! Differences: the computation does not take the CPU's lock that the tool takes for it, as with
+//! its `-L`; that lock delays workers that come to a CPU on which another worker was interrupted.
+//! Pipes (`-p`) and fixed rates (`-R`, `-A`) are left out. Sending messages takes no CPU time. As
+//! in the tool, a wake-up latency below 1 us is not counted; otherwise times are in ns. The time
+//! need not be whole seconds; the last count then covers less.
 
 use super::{Generator, Maker, SettingError, Settings, check, check_period};
 use crate::kinds::{Needs, keys};
@@ -33,7 +33,7 @@ keys! {
         message_threads: u32 = "1", eg "2";
         /// Workers of each message thread.
         workers: Option<u32> = none "CPUs by message threads, rounded up", eg "4";
-        /// The sleep of a request.
+        /// How long a request sleeps.
         sleep: Span = "100us", eg "1ms";
         /// CPU time of a request; at least 1 ns.
         work: Span = "17ms", eg "5ms";
@@ -42,10 +42,10 @@ keys! {
     }
 }
 
-/// More tasks than that are no benchmark.
+/// More tasks than this make no benchmark.
 const MAX_TASKS: u64 = 1 << 20;
 
-/// Latencies below that are not counted.
+/// Latencies below this are not counted.
 const CLOCK: Span = Span::from_us(1);
 
 impl Schbench {
@@ -115,7 +115,7 @@ struct SchbenchLoad {
 /// A message thread and its workers.
 #[derive(Clone)]
 struct Team {
-    /// Workers that wait, by number; the last one came last.
+    /// Waiting workers, by number; the last one came last.
     waiting: Vec<u32>,
     /// The message thread has been woken, or will not wait.
     posted: bool,
@@ -167,7 +167,7 @@ enum Message {
     /// Woken: it runs for no time, and then looks at the clock.
     Wake,
     Take,
-    /// Some that it has taken may have yet to be woken.
+    /// Some that it has taken may still have to be woken.
     Post,
 }
 
@@ -204,7 +204,7 @@ impl SchbenchLoad {
         (Main::Exit, Op::Measure(Measured::Elapsed(self.plan.duration)))
     }
 
-    /// The first count is at the start, of nothing in no time, which counts as none.
+    /// The first count is at the start: nothing in no time, which counts as none.
     fn main(&mut self, step: Main, now: Time) -> (Main, Op) {
         const SECOND: Span = Span::from_s(1);
         match step {
@@ -246,7 +246,7 @@ impl SchbenchLoad {
                 }
                 self.message(team, Message::Post, now)
             }
-            // Nobody comes to wait while others are woken, which takes no time.
+            // No worker comes to wait while others are woken, which takes no time.
             Message::Post => match state.waiting.pop() {
                 Some(worker) => (Message::Post, Op::Signal(self.of_worker(worker))),
                 None if self.stopping => (Message::Post, Op::Exit),

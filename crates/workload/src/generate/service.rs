@@ -11,9 +11,9 @@ use crate::rng::Rng;
 use crate::{Channel, Load, Op, Outside, Sizes};
 use anysched_core::{Span, TaskId, Time};
 
-/// A service: clients elsewhere send requests, whatever has become of those before; tasks that are
-/// there from the start take them, work on them and answer. The time from sending a request to
-/// having its answer is its round trip.
+/// A service: clients elsewhere send requests, whatever became of those before; tasks that are
+/// there from the start take them, work on them and answer. The round trip is the time from sending
+/// a request to having its answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Service {
     /// Of the tasks that serve.
@@ -39,7 +39,7 @@ keys! {
         ..settings: Settings;
         /// How many tasks serve.
         servers: u32 = "1", eg "4", in 1..=MAX_SOURCES;
-        /// How often requests of a Poisson process are sent.
+        /// Rate at which requests of a Poisson process are sent.
         rate: Option<f64> = or "`interarrival`", eg "100", unit "requests per second";
         /// Time between two requests.
         interarrival: Option<Dist> = or "`rate`", eg "exp(10ms)";
@@ -101,7 +101,7 @@ impl Generator for Service {
     }
 
     fn endless(&self) -> bool {
-        // The servers wait for more, which ends nothing but keeps no run going.
+        // The servers wait for more, which ends nothing and does not keep the run going.
         self.requests.is_none() && self.until.is_none()
     }
 

@@ -13,7 +13,7 @@ use anysched_core::{Span, Time};
 use libm::{exp, expm1, log, log1p};
 
 keys! {
-    /// Periodic tasks with random utilisations of a given sum and random periods.
+    /// Periodic tasks with random periods, and random utilisations of a given sum.
     ///
     /// The periods are log-uniform: as many tasks have periods of 1 to 10 ms as of 10 to 100 ms
     /// (Emberson, Stafford and Davis 2010). Each job runs for utilisation · period, rounded to the
@@ -24,21 +24,21 @@ keys! {
         ..settings: Settings;
         /// How many tasks there are.
         tasks: u32 = needed, eg "20", in 0..=MAX_SOURCES;
-        /// The sum of their utilisations as a part of all CPUs; no task needs more than one CPU.
+        /// The sum of their utilisations as a fraction of all CPUs; no task needs more than one
+        /// CPU.
         load: f64 = needed, eg "0.8";
         /// The shortest and the longest period.
         periods: (Span, Span) = needed, eg "1ms, 100ms";
         /// Periods are rounded to multiples of this, which keeps their common multiple small; at
         /// most the shortest period.
         period_step: Span = "1ns", eg "1ms";
-        /// When a task arrives, which is its first release before jitter; drawn for each task.
+        /// When a task arrives: its first release before jitter, drawn for each task.
         offset: Dist = "0ns", eg "uniform(0ns, 10ms)";
-        /// The most by which a release is late, drawn uniformly for each job; at most the
-        /// shortest period.
+        /// Maximum delay of a release, drawn uniformly for each job; at most the shortest period.
         jitter: Span = "0ns", eg "1ms";
-        /// Jobs of each task.
+        /// How many jobs each task has.
         jobs: Option<u64> = none "no limit", eg "100", in 0..=MAX_TASKS;
-        /// No job is due to be released at this time or later, before jitter.
+        /// No release is due at this time or later, before jitter.
         until: Option<Time> = none "no limit", eg "10s";
     }
 }
@@ -108,14 +108,14 @@ impl Generator for TaskSet {
     }
 }
 
-/// `n` utilisations of at most 1 that sum to `total`, which is in 0 ..= n: uniformly distributed
+/// `n` utilisations of at most 1 that sum to `total`, which is in 0 ..= n; uniformly distributed
 /// over all such sets.
 ///
-/// This is the distribution of UUniFast (Bini and Buttazzo 2005) and, above 1, of
-/// UUniFast-Discard (Davis and Burns 2009). UUniFast-Discard hardly ever ends once `total` is a
-/// large part of `n`. Instead, n − 1 values are drawn from the exponential density c·e^(−rate·u)
-/// on 0 ..= 1 whose mean is total / n; the last value is what they lack. Given their sum all sets
-/// have the same density but for the last value's factor, e^(−rate·u), with which the set is
+/// This is the distribution of UUniFast (Bini and Buttazzo 2005) and, above 1, of UUniFast-Discard
+/// (Davis and Burns 2009). UUniFast-Discard hardly ever ends once `total` is a large part of `n`.
+/// Instead, n − 1 values are drawn from the exponential density c·e^(−rate·u) on 0 ..= 1 whose mean
+/// is total / n; the last value makes up the sum. Given their sum, all sets have the same density
+/// but for the last value's factor, e^(−rate·u), which is the probability with which the set is
 /// accepted: about one in sqrt(2πn).
 pub fn utilisations(n: usize, total: f64, rng: &mut Rng) -> Vec<f64> {
     let n_real = n as f64;
@@ -140,8 +140,8 @@ pub fn utilisations(n: usize, total: f64, rng: &mut Rng) -> Vec<f64> {
     }
 }
 
-/// The rate above 0 with which the density c·e^(−rate·u) on 0 ..= 1 has this mean, which is in
-/// 0 ..= ½. It need not be exact: it decides how often a set is refused, not which ones.
+/// The rate above 0 with which the density c·e^(−rate·u) on 0 ..= 1 has this mean, which is in 0
+/// ..= ½. It need not be exact: it decides how often a set is rejected, not which ones.
 fn rate_for_mean(mean: f64) -> f64 {
     let (mut low, mut high) = (1e-6, 1.0 / mean);
     for _ in 0..60 {

@@ -139,7 +139,7 @@ fn parallel() -> Parallel {
     }
 }
 
-/// The first operations of the only task of a load, whatever becomes of each.
+/// The first operations of the only task of a load, whatever the outcome of each.
 fn ops(generator: &impl Generator, seed: u64, count: usize) -> Vec<Op> {
     let mut load = generator.build(seed, 1).unwrap();
     assert!(matches!(load.outside(), Outside::Arrival(_)));
@@ -229,7 +229,7 @@ fn open_arrivals_keep_their_limits() {
     assert_eq!(long.new.len(), 99_999);
 }
 
-/// However slowly tasks run, whoever uses their numbers again: they are the same tasks.
+/// However slowly tasks run, and whoever reuses their numbers: they are the same tasks.
 #[test]
 fn tasks_do_not_depend_on_how_they_are_run() {
     fn runs(generator: &impl Generator, slowdown: u64) -> (Vec<u64>, Vec<u64>) {
@@ -462,7 +462,7 @@ fn pings_are_sent_on_their_grid_and_answers_taken() {
     assert_eq!(ops(&ping, 1, 13), [cycle(3), cycle(13), vec![Op::Exit]].concat());
     let played = played(&ping, 1);
     assert_eq!((played.new.len(), played.arrivals()), (1, vec![0]));
-    // Nobody answers here.
+    // Nothing answers here.
     let sent: Vec<u64> = played.of(0).iter().map(|(at, _)| *at).collect();
     assert_eq!(sent, [0, 3 * MS, 5 * MS, 5 * MS]);
     assert!(!ping.endless() && Ping { pings: None, ..ping }.endless());
@@ -472,7 +472,7 @@ fn pings_are_sent_on_their_grid_and_answers_taken() {
 fn an_echo_answers_every_message() {
     let answer = [Op::Wait(Channel(0)), run_of(1), Op::Send(Port(6))];
     assert_eq!(ops(&echo(), 1, 9), [&answer[..], &answer, &answer].concat());
-    // It waits for more, which keeps no run going.
+    // It waits for more, which does not keep the run going.
     assert!(!echo().endless());
     assert_eq!(played(&echo(), 1).of(0), [(0, Op::Wait(Channel(0)))]);
 }

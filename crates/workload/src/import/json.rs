@@ -1,6 +1,5 @@
-//! JSON as people write it by hand for rt-app: with comments, keys that are repeated and whose
-//! order counts, commas behind the last member, and keys without a value. Keeps where each value
-//! stands, for errors.
+//! JSON as people write it by hand for rt-app: with comments, repeated keys whose order counts,
+//! trailing commas, and keys without a value. Keeps the position of each value, for errors.
 
 use super::{ImportError, excerpt};
 
@@ -18,7 +17,7 @@ pub(super) enum Kind {
     Null,
     Bool(bool),
     Whole(i64),
-    /// A number that is no `i64`, as it is written.
+    /// A number that is not an `i64`, as it is written.
     Number(String),
     Text(String),
     List(Vec<Value>),
@@ -50,7 +49,7 @@ impl Value {
     }
 }
 
-/// Maps and lists within each other beyond this are refused.
+/// Maps and lists nested deeper than this are refused.
 const MAX_DEPTH: usize = 64;
 
 /// An error about what stands at byte `at` of `text`. Columns count characters.
@@ -58,7 +57,7 @@ pub(super) fn error_at(text: &str, at: usize, what: impl Into<String>) -> Import
     let before = &text.as_bytes()[..at.min(text.len())];
     let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
     let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
-    // Bytes 10xxxxxx go on with a character.
+    // Bytes 10xxxxxx continue a character.
     let column = before[start..].iter().filter(|&&byte| byte & 0xc0 != 0x80).count() + 1;
     ImportError::at(line as u64, column as u64, what)
 }
@@ -234,7 +233,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The character that follows a backslash stands for.
+    /// The character that an escape after a backslash stands for.
     fn escaped(&mut self) -> Result<char, ImportError> {
         let backslash = self.at - 1;
         let wrong = |parser: &Self| parser.error(backslash, "no such escape in JSON");

@@ -1,7 +1,7 @@
 //! Importers: recordings, rt-app files and job logs become [`Model`](crate::model::Model)s.
 //!
-//! All take any reader, plain or compressed with gzip (seen by its first two bytes), and none of
-//! them opens a file: the caller knows its name and adds it to the errors. Input is not trusted:
+//! All take any reader, plain or compressed with gzip (recognised by its first two bytes), and none
+//! of them opens a file: the caller knows its name and adds it to the errors. Input is not trusted:
 //! arbitrary bytes give a model or an [`ImportError`].
 
 mod json;
@@ -59,21 +59,21 @@ importers! {
 pub struct ImporterInfo {
     /// Its name.
     pub name: &'static str,
-    /// What else it is called, the kind of load that reads it among them.
+    /// Its other names, including the kind of load that reads it.
     pub aliases: &'static [&'static str],
-    /// What it is, in a line.
+    /// What it is, in one line.
     pub summary: &'static str,
     /// How the names of such files usually end.
     pub endings: &'static [&'static str],
     /// The keys of the kind of load: `file`, and how it is read.
     pub options: &'static [KeyInfo],
-    /// Whether a text that begins so is probably of this format; of several, the first.
+    /// Whether a text that begins like this is probably in this format; the first such format wins.
     pub begins: fn(&str) -> bool,
     /// Reads a file, called `name` in errors, plain or compressed with gzip.
     ///
-    /// Errors: what it refuses; an option that it does not have or a value that is none.
+    /// Errors: the file is refused; an unknown option or an invalid value of one.
     pub read: ReadFormat,
-    /// Reads only how long tasks run, if that can be told from such a file.
+    /// Reads only how long tasks run, if such a file says that.
     pub times: Option<ReadTimes>,
 }
 
@@ -111,7 +111,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// In a line, for the file that is called `name`.
+    /// On one line, for the file called `name`.
     pub fn of(&self, name: impl fmt::Display) -> String {
         match self {
             ReadError::Input(error) => format!("{name}: {error}"),
@@ -127,7 +127,7 @@ impl From<ImportError> for ReadError {
     }
 }
 
-/// An importer: the keys of its kind of load, and how files are read as these say.
+/// An importer: the keys of its kind of load, and how files are read under them.
 pub trait Importer: Keys + fmt::Debug {
     /// What the format is called where files are imported.
     const FORMAT: &'static str;
@@ -144,7 +144,7 @@ pub trait Importer: Keys + fmt::Debug {
 
     /// Reads a file, called `name` in errors, plain or compressed with gzip.
     ///
-    /// Errors: what it refuses.
+    /// Errors: the file is refused.
     fn import(&self, input: &mut dyn Read, name: &str) -> Result<Imported, ReadError>;
 }
 
@@ -166,7 +166,7 @@ fn import<I: Importer>(
 /// Why an input was refused, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportError {
-    /// The line, from 1; 0 if it is about no one line.
+    /// The line, from 1; 0 if it is about no particular line.
     pub line: u64,
     /// The column, from 1; 0 if it is about the whole line.
     pub column: u64,

@@ -1,9 +1,9 @@
 //! Job logs of parallel machines in the Standard Workload Format, version 2
 //! (<https://www.cs.huji.ac.il/labs/parallel/workload/swf.html>).
 //!
-//! One job a line, 18 numbers, −1 where one is not known; `;` begins the header and comments.
-//! A job becomes tasks that arrive when it was submitted and run as long as it ran. How long it
-//! waited in the log's queue was the recorded scheduler's doing and is left out.
+//! One job per line, 18 numbers, −1 where one is unknown; `;` begins the header and comments. A job
+//! becomes tasks that arrive when it was submitted and run as long as it ran. How long it waited in
+//! the log's queue was the recorded scheduler's doing and is left out.
 //!
 //! | fields | used |
 //! |---|---|
@@ -23,7 +23,7 @@ use anysched_core::{Span, Time};
 use std::io::Read;
 use std::sync::Arc;
 
-/// What becomes of a job on several processors.
+/// What a job on several processors becomes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Processors {
     /// As many tasks, each with the job's run time. They are not bound to run at once.
@@ -43,7 +43,7 @@ keys! {
     pub struct Swf {
         /// The log, plain or compressed with gzip.
         file: FileName = needed, eg "jobs.swf";
-        /// What becomes of a job on several processors: a task on each, or one task.
+        /// What a job on several processors becomes: a task on each, or one task.
         processors: Processors = "task-each", eg "one-task";
     }
 }
@@ -91,8 +91,8 @@ const FIELDS: usize = 18;
 ///
 /// Jobs without a run time, a submit time or processors are skipped, and counted in a warning.
 ///
-/// Errors, with the line: not 18 fields, one that is no number or too large, or more than
-/// 2 097 152 tasks.
+/// Errors, with the line: not 18 fields, a field that is not a number or too large, or more than 2
+/// 097 152 tasks.
 pub fn read(input: impl Read, processors: Processors) -> Result<Model, ImportError> {
     let mut lines = Lines::of(input)?;
     let mut reader = Reader { processors, ..Reader::default() };
@@ -223,8 +223,8 @@ impl Reader {
 
 const PLAIN: &str = "seconds are written as digits, with a decimal point if need be";
 
-/// A field in seconds; `None`: not known. Errors: not written plainly, finer than a nanosecond or
-/// too long.
+/// A field in seconds; `None`: unknown. Errors: not written plainly, finer than a nanosecond or too
+/// long.
 fn seconds(fields: &[&str; FIELDS], index: usize) -> Result<Option<Span>, String> {
     let field = fields[index];
     if field.starts_with('-') {
@@ -235,7 +235,7 @@ fn seconds(fields: &[&str; FIELDS], index: usize) -> Result<Option<Span>, String
     span.map(Some).map_err(|why| format!("field {} is `{}`: {why}", index + 1, excerpt(field)))
 }
 
-/// How many processors a field says; 0: not known.
+/// How many processors a field names; 0: unknown.
 fn processors(fields: &[&str; FIELDS], index: usize) -> Result<usize, String> {
     let field = fields[index];
     if field.starts_with('-') {

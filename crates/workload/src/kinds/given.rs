@@ -1,5 +1,5 @@
-//! Values as a file gives them, and why one is refused. Whoever reads the file knows its syntax
-//! and its places; here are only types.
+//! Values as a file gives them, and why one is refused. The reader of the file knows its syntax and
+//! places; here are only types.
 
 use crate::nearest::nearest;
 use anysched_core::{CpuSet, Span};
@@ -51,7 +51,7 @@ pub struct Refusal {
     pub place: Place,
     /// What is wrong.
     pub message: String,
-    /// A word or two to stand at the place.
+    /// A word or two to show at the place.
     pub label: Option<String>,
     /// What would be right.
     pub help: Option<String>,
@@ -68,18 +68,18 @@ impl Refusal {
         Refusal::new(Place::Value(key.to_string()), message)
     }
 
-    /// `key` is not what was `wanted`.
+    /// `key` is not the `wanted` kind of value.
     fn wrong(given: &Given<'_>, key: &str, wanted: &str) -> Refusal {
         Refusal::value(key, format!("`{key}` is {wanted}, not {}", given.shown()))
     }
 
-    /// With a word or two to stand at the place.
+    /// Adds a word or two to show at the place.
     pub fn label(mut self, label: impl Into<String>) -> Refusal {
         self.label = Some(label.into());
         self
     }
 
-    /// With what would be right.
+    /// Adds what would be right.
     pub fn help(mut self, help: impl Into<String>) -> Refusal {
         self.help = Some(help.into());
         self
@@ -92,7 +92,7 @@ impl Refusal {
     }
 }
 
-/// In one line.
+/// On one line.
 impl Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
@@ -102,7 +102,7 @@ impl Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// A hint at the names that there are: the nearest one if one is near.
+/// A hint at the names that exist: the nearest one if one is near.
 pub fn hint<'a>(wrong: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
     let all = || names.clone().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     match nearest(wrong, names.clone()) {
@@ -111,7 +111,7 @@ pub fn hint<'a>(wrong: &str, names: impl Iterator<Item = &'a str> + Clone) -> St
     }
 }
 
-/// As it is written in a file, but for tables.
+/// As it is written in a file, except for tables.
 impl Display for Given<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -129,7 +129,7 @@ impl Display for Given<'_> {
 }
 
 impl<'a> Given<'a> {
-    /// What it is, for messages: a short value itself, otherwise its type.
+    /// What it is, for messages: a short value itself, a longer one by type.
     pub fn shown(&self) -> String {
         match self {
             Given::List(list) if list.is_empty() => "an empty list".to_string(),
@@ -186,7 +186,7 @@ impl<'a> Given<'a> {
                 let found = T::try_from(*number).ok().filter(|number| range.contains(number));
                 found.ok_or_else(|| out_of_range(number))
             }
-            // Settings of command lines pass on as text what TOML has no number for.
+            // Settings of command lines pass numbers that TOML cannot express as text.
             Given::Text(text) if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) => {
                 Err(match text.parse::<i64>() {
                     Ok(_) => Refusal::wrong(self, key, "a whole number")
@@ -218,7 +218,7 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// A set of CPUs as text, or the number of one, as the value of `key`.
+    /// A set of CPUs as text, or the number of a single one, as the value of `key`.
     ///
     /// Errors: it is something else.
     pub fn cpus(&self, key: &str) -> Result<CpuSet, Refusal> {
@@ -231,6 +231,6 @@ impl<'a> Given<'a> {
     }
 }
 
-/// Integers that keys may have.
+/// Integer types that keys may have.
 pub trait Whole: TryFrom<i64> + PartialOrd + Display + Copy {}
 impl<T: TryFrom<i64> + PartialOrd + Display + Copy> Whole for T {}

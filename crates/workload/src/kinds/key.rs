@@ -1,5 +1,5 @@
 //! The keys of loads: what each is called, what it takes, and how it is read. The macro `keys!`
-//! declares them, so that what is read and what is documented is one thing.
+//! declares them, so that what is read cannot differ from what is documented.
 
 use super::given::{Given, Place, Refusal, hint};
 use super::reader::Reader;
@@ -14,33 +14,33 @@ pub struct KeyInfo {
     pub name: &'static str,
     /// What it takes.
     pub takes: KeyType,
-    /// What its number counts, if the name does not tell; empty otherwise.
+    /// What its number counts, if the name does not say; empty otherwise.
     pub unit: &'static str,
-    /// What holds without it.
+    /// What applies if it is left out.
     pub default: Fallback,
-    /// A value, written as [`KeyType::literal`] reads it.
+    /// A value, written the way [`KeyType::literal`] reads it.
     pub example: &'static str,
-    /// What it does, in a line.
+    /// What it does, in one line.
     pub help: &'static str,
-    /// Where costs that were measured in a kernel have its value.
+    /// Where costs measured in a kernel contain its value.
     pub calibrated: Option<Calibrated>,
 }
 
-/// What holds without a key.
+/// What applies if a key is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fallback {
-    /// Nothing: it has to be there.
+    /// Nothing: the key is required.
     Needed,
-    /// As if it had this value, written as [`KeyType::literal`] reads it.
+    /// This value, written the way [`KeyType::literal`] reads it.
     Value(&'static str),
     /// What these words say.
     Words(&'static str),
-    /// One of the other keys that these words name, without which there has to be this one.
+    /// One of the other keys that these words name; without any of them this one is required.
     Or(&'static str),
 }
 
-/// The value of a key that is left out, where `calibrate` has measured it: in the table of the
-/// key's name, by the value of another key.
+/// The value of a key that is left out, where `calibrate` has measured it: in the table named like
+/// the key, selected by the value of another key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calibrated {
     /// The other key.
@@ -50,7 +50,7 @@ pub struct Calibrated {
 }
 
 impl Calibrated {
-    /// The name of what was measured where the other key is `value`.
+    /// The name of what was measured if the other key is `value`.
     pub fn name(&self, value: &str) -> Option<&'static str> {
         self.names.iter().find(|(known, _)| *known == value).map(|(_, name)| *name)
     }
@@ -67,7 +67,7 @@ pub enum KeyType {
     Flag,
     /// A number.
     Real,
-    /// A whole number of a range.
+    /// A whole number within a range.
     Whole {
         /// The least one.
         least: i64,
@@ -83,9 +83,9 @@ pub enum KeyType {
     },
     /// A time.
     Time,
-    /// A time that may have parts of a nanosecond, down to a picosecond.
+    /// A time with fractions of a nanosecond, down to a picosecond.
     FineTime,
-    /// The shortest and the longest of times.
+    /// The shortest and the longest time.
     TwoTimes,
     /// A [`Dist`], or a time.
     Distribution,
@@ -96,7 +96,7 @@ pub enum KeyType {
 }
 
 impl KeyType {
-    /// The same type with whole numbers of this range.
+    /// The same type restricted to whole numbers of this range.
     pub(crate) const fn within(self, range: std::ops::RangeInclusive<i64>) -> KeyType {
         let (least, most) = (*range.start(), *range.end());
         match self {
@@ -106,8 +106,8 @@ impl KeyType {
         }
     }
 
-    /// The value that `text` stands for in defaults, examples and settings of command lines: as it
-    /// is written in a file, but without quotes, and lists without brackets.
+    /// The value that `text` stands for in defaults, examples and settings of command lines: as
+    /// written in a file, but without quotes, and lists without brackets.
     pub fn literal<'a>(&self, text: &'a str) -> Given<'a> {
         let whole = |text: &'a str| text.parse().map_or(Given::Text(text), Given::Whole);
         match self {
@@ -149,7 +149,7 @@ impl Display for KeyType {
     }
 }
 
-/// Limits that only keep memory in bounds are left out.
+/// Limits that only bound memory are left out.
 fn write_range(f: &mut fmt::Formatter<'_>, least: i64, most: i64) -> fmt::Result {
     match (least, most) {
         (_, 0..=65_535) => write!(f, "{least} to {most}"),
@@ -164,7 +164,7 @@ impl KeyInfo {
         format!("{} = {}", self.name, self.takes.literal(self.example))
     }
 
-    /// What it takes, with the unit.
+    /// What it takes, with its unit.
     pub fn values(&self) -> String {
         let mut text = self.takes.to_string();
         if !self.unit.is_empty() {
@@ -173,7 +173,7 @@ impl KeyInfo {
         text
     }
 
-    /// What holds without it, in words; `needed` if it has to be there.
+    /// What applies if it is left out, in words; `needed` if it is required.
     pub fn without(&self) -> &'static str {
         match self.default {
             Fallback::Needed => "needed",
@@ -184,17 +184,17 @@ impl KeyInfo {
 
 /// A type that a key can have.
 pub trait Value: Sized {
-    /// What it takes if nothing else is said.
+    /// What it takes unless the key says otherwise.
     const TAKES: KeyType;
 
     /// Reads the value of `key`.
     ///
-    /// Errors: it is none, with its place.
+    /// Errors: it is not a value of this type, with its place.
     fn read(given: &Given<'_>, key: &KeyInfo, reader: &mut Reader<'_>) -> Result<Self, Refusal>;
 
-    /// What holds where `key` is not there.
+    /// What applies if `key` is left out.
     ///
-    /// Errors: it has to be there.
+    /// Errors: it is required.
     fn absent(key: &KeyInfo, reader: &mut Reader<'_>) -> Result<Self, Refusal> {
         match key.default {
             Fallback::Value(text) => Self::read(&key.takes.literal(text), key, reader),
@@ -318,7 +318,7 @@ value!(Each, KeyType::WholeOrList { least: 0, most: i64::MAX }, |given, key, _| 
 });
 value!(Picoseconds, KeyType::FineTime, |given, key, _| {
     let text = given.text(key.name)?;
-    // What is a nanosecond elsewhere may have three digits behind the point.
+    // Where times are in ns elsewhere, three digits after the point are allowed here.
     let thousandfold = [("ps", "ns"), ("ns", "us"), ("us", "ms")].into_iter();
     let mut read = thousandfold.filter_map(|(unit, next)| {
         let number = text.trim().strip_suffix(unit).filter(|n| !n.ends_with(['n', 'u', 'p']))?;
@@ -331,7 +331,7 @@ value!(Picoseconds, KeyType::FineTime, |given, key, _| {
     })
 });
 
-/// What a key with an [`Each`] takes.
+/// The type of a key with an [`Each`].
 pub(crate) const ONE_OR_EACH: &str = "one number for all, or a list with one for each";
 
 /// A type whose values are words.
@@ -341,7 +341,7 @@ pub trait Words: Copy + 'static {
     /// What they stand for, in the same order.
     const VALUES: &'static [Self];
 
-    /// The word for it.
+    /// The word for this value.
     fn word(self) -> &'static str
     where
         Self: PartialEq,
@@ -363,7 +363,7 @@ impl<T: Words> Value for T {
     }
 }
 
-/// Names the values of an enum in files of experiments.
+/// Names the values of an enum in experiment files.
 macro_rules! words {
     ($type:ident { $($value:expr => $word:literal),+ $(,)? }) => {
         impl $crate::kinds::Words for $type {

@@ -1,8 +1,8 @@
 //! The kinds of load that experiments can have, and how each is read.
 //!
 //! A kind is a file that declares its keys, and a line in the list of
-//! [`generate`](crate::generate) or [`import`](crate::import). Everything else that knows kinds
-//! goes by [`KINDS`].
+//! [`generate`](crate::generate) or [`import`](crate::import). Everything else that needs to know
+//! kinds uses [`KINDS`].
 
 mod given;
 mod key;
@@ -25,11 +25,11 @@ use crate::{generate, import};
 /// A kind of load.
 #[derive(Clone, Copy, Debug)]
 pub struct KindInfo {
-    /// What `kind` is.
+    /// The value of `kind`.
     pub name: &'static str,
-    /// What it may be instead.
+    /// Other values that `kind` may have for it.
     pub aliases: &'static [&'static str],
-    /// What it is, in a line.
+    /// What it is, in one line.
     pub summary: &'static str,
     /// The keys that only it has.
     pub own: &'static [KeyInfo],
@@ -45,7 +45,7 @@ pub struct KindInfo {
 pub type ReadKind = fn(&mut Reader<'_>) -> Result<LoadSpec, Refusal>;
 
 impl KindInfo {
-    /// The keys that it takes besides `kind`.
+    /// The keys that it takes in addition to `kind`.
     pub fn keys(&self) -> impl Iterator<Item = &'static KeyInfo> + Clone {
         self.own.iter().chain(self.shared)
     }
@@ -66,8 +66,7 @@ const fn join<const N: usize>(first: &[KindInfo], second: &[KindInfo]) -> [KindI
     all
 }
 
-/// The kind that is called `name`, or something like it: capitals, spaces and underscores do not
-/// matter.
+/// The kind called `name`, or something like it: case, spaces and underscores do not matter.
 pub fn kind(name: &str) -> Option<&'static KindInfo> {
     let name = canonical(name);
     KINDS.iter().find(|kind| kind.name == name || kind.aliases.contains(&name.as_str()))
@@ -77,7 +76,7 @@ fn canonical(name: &str) -> String {
     name.trim().to_lowercase().replace([' ', '_'], "-")
 }
 
-/// The line of a kind whose keys are `T`.
+/// The entry of a kind whose keys are `T`.
 pub(crate) const fn line_of<T: Kind>(
     name: &'static str,
     aliases: &'static [&'static str],

@@ -1,4 +1,4 @@
-//! What a load needs from a host, besides CPU time, sleeps, releases at given times and yields,
+//! What a load needs from a host, beyond CPU time, sleeps, releases at given times and yields,
 //! which every host has.
 
 use crate::model::Model;
@@ -18,12 +18,12 @@ macro_rules! needs {
             /// Everything.
             pub const ALL: Needs = Needs { $( $need: true, )+ };
 
-            /// What either needs.
+            /// What either of two needs.
             pub fn or(self, other: Needs) -> Needs {
                 Needs { $( $need: self.$need | other.$need, )+ }
             }
 
-            /// What a host does not have of it, in words.
+            /// What a host lacks of it, in words.
             pub fn lacking(self, host: Needs) -> impl Iterator<Item = &'static str> {
                 let all = [$( (self.$need && !host.$need, $words), )+];
                 all.into_iter().filter(|(lacks, _)| *lacks).map(|(_, words)| words)
@@ -37,7 +37,7 @@ needs! {
     wakeups_between_tasks = "tasks that wake each other";
     /// Tasks exclude each other: [`Op::Lock`], [`Op::Spin`], [`Op::Unlock`].
     locks = "locks";
-    /// Tasks wait for each other at a point: [`Op::Meet`].
+    /// Tasks wait for each other at a barrier: [`Op::Meet`].
     barriers = "barriers";
     /// Tasks create others: [`Op::Spawn`].
     spawning = "tasks that create others";
@@ -49,8 +49,8 @@ needs! {
     messages_from_outside = "messages from outside";
     /// Messages go to other virtual machines and come back: [`Op::Send`].
     messages_between_vms = "messages between virtual machines";
-    /// Tasks or their jobs have deadlines, for policies that go by them. Tasks do the same on a
-    /// host without them, but nothing tells whether they are in time.
+    /// Tasks or their jobs have deadlines, for deadline-based policies. On a host without them
+    /// tasks do the same, but nothing shows whether they are on time.
     deadlines = "deadlines";
 }
 
@@ -60,7 +60,7 @@ impl Needs {
         Needs { deadlines, ..Needs::NOTHING }
     }
 
-    /// Whether tasks do anything with each other, with themselves or with what is outside.
+    /// Whether tasks interact with each other, themselves or the outside.
     pub fn interaction(self) -> bool {
         Needs { deadlines: false, ..self } != Needs::NOTHING
     }

@@ -1,4 +1,4 @@
-//! Reading a load: its kind is looked up, its keys are read as the kind declares them.
+//! Reading a load: look up its kind, and read its keys as the kind declares them.
 
 use super::given::{Place, Refusal, Table, hint};
 use super::key::{KeyInfo, Value};
@@ -9,37 +9,37 @@ use crate::generate::{Generator, SettingError};
 use crate::import::{Imported, ReadError};
 use std::sync::Arc;
 
-/// The files that loads name. Whoever runs experiments knows where they are, and reads and
-/// remembers them.
+/// The files that loads name. Implemented by whoever runs experiments, who knows where they are,
+/// reads them and caches them.
 pub trait Files {
-    /// The distribution that `text` describes, perhaps with the name of a file.
+    /// The distribution that `text` describes; it may name a file.
     ///
-    /// Errors: it does not, or the file cannot be read.
+    /// Errors: it describes none, or the file cannot be read.
     fn dist(&mut self, text: &str) -> Result<Dist, Refusal>;
 
-    /// What `read` makes of the contents of the file `name`. `how` is what else that depends on:
-    /// a file that is read in the same way again need not be.
+    /// What `read` makes of the contents of the file `name`. `how` is whatever else the result
+    /// depends on: a file read again in the same way may come from the cache.
     ///
     /// Errors: the file cannot be read, `read` refuses it, or it has no tasks.
     fn import(&mut self, name: &str, how: &str, read: &ReadFile<'_>) -> Result<Source, Refusal>;
 
-    /// Notes what is left out of a load, once.
+    /// Notes, once, what is left out of a load.
     fn warn(&mut self, warning: String);
 }
 
 /// Makes a load of the contents of a file.
 pub type ReadFile<'a> = dyn Fn(&[u8]) -> Result<Imported, ReadError> + 'a;
 
-/// A load that is being read.
+/// A load while it is being read.
 pub struct Reader<'a> {
     table: &'a dyn Table,
-    /// What has these keys, in words.
+    /// What these keys belong to, in words.
     what: String,
     cpus: usize,
     files: &'a mut dyn Files,
 }
 
-/// Keys that are read together: those of a kind, or those that several kinds have.
+/// Keys that are read together: those of a kind, or those that several kinds share.
 pub trait Keys: Sized {
     /// Those that it declares itself.
     const OWN: &'static [KeyInfo];
@@ -48,16 +48,16 @@ pub trait Keys: Sized {
 
     /// Reads their values.
     ///
-    /// Errors: one that is needed is not there, or a value is wrong.
+    /// Errors: a required key is missing, or a value is wrong.
     fn read(reader: &mut Reader<'_>) -> Result<Self, Refusal>;
 }
 
-/// The keys of a kind of load, and what becomes of their values. Generators whose parameters are
+/// The keys of a kind of load, and what is made of their values. Generators whose parameters are
 /// the keys need nothing else.
 pub trait Kind: Keys {
     /// The load.
     ///
-    /// Errors: values that do not fit together, or to the machine.
+    /// Errors: values that do not fit each other or the machine.
     fn load(self, reader: &mut Reader<'_>) -> Result<LoadSpec, Refusal>;
 }
 
@@ -69,7 +69,7 @@ impl<G: Generator + Keys + 'static> Kind for G {
 
 /// Reads a load for a machine of `cpus` CPUs.
 ///
-/// Errors: no such kind, a key that the kind does not have, or a value that cannot be used.
+/// Errors: no such kind, a key that the kind does not have, or an unusable value.
 pub fn read(table: &dyn Table, cpus: usize, files: &mut dyn Files) -> Result<LoadSpec, Refusal> {
     let names = KINDS.iter().map(|kind| kind.name);
     let Some(given) = table.get("kind") else {
@@ -87,10 +87,10 @@ pub fn read(table: &dyn Table, cpus: usize, files: &mut dyn Files) -> Result<Loa
     (kind.read)(&mut reader)
 }
 
-/// Reads keys outside of an experiment: how a file of `format` is read. Those that have to be
-/// there are too.
+/// Reads keys outside of an experiment: how a file of `format` is read. Required keys are required
+/// here as well.
 ///
-/// Errors: a key that there is not, or a value that is none.
+/// Errors: an unknown key, or a value that it does not take.
 pub(crate) fn read_options<T: Keys>(table: &dyn Table, format: &str) -> Result<T, Refusal> {
     let what = format!("a file of format \"{format}\"");
     let mut reader = Reader { table, what, cpus: 1, files: &mut NoFiles };
@@ -98,7 +98,7 @@ pub(crate) fn read_options<T: Keys>(table: &dyn Table, format: &str) -> Result<T
     T::read(&mut reader)
 }
 
-/// Where no key names a file that could be read.
+/// For use where no key names a file that could be read.
 struct NoFiles;
 
 impl Files for NoFiles {
@@ -126,14 +126,14 @@ impl Reader<'_> {
         })
     }
 
-    /// `key` has to be there and is not.
+    /// `key` is required and missing.
     pub(super) fn lacks(&self, key: &KeyInfo) -> Refusal {
         Refusal::new(Place::Table, format!("{} has no `{}`", self.what, key.name))
             .label(format!("`{}` is missing", key.name))
             .help(format!("for example `{}`", key.line()))
     }
 
-    /// The value of `key`, or what holds without it.
+    /// The value of `key`, or what applies without it.
     pub(crate) fn key<T: Value>(&mut self, key: &KeyInfo) -> Result<T, Refusal> {
         match self.table.get(key.name) {
             Some(given) => T::read(&given, key, self),
@@ -141,12 +141,12 @@ impl Reader<'_> {
         }
     }
 
-    /// The distribution that `text` describes, the value of `key` or what stands for it.
+    /// The distribution that `text`, the value of `key` or its substitute, describes.
     pub(crate) fn dist(&mut self, text: &str, key: &str) -> Result<Dist, Refusal> {
         self.files.dist(text).map_err(|refusal| refusal.at(Place::Value(key.to_string())))
     }
 
-    /// Whether a setting is right.
+    /// Whether a setting is valid.
     pub(crate) fn check(&self, result: Result<(), SettingError>) -> Result<(), Refusal> {
         result.map_err(|SettingError { key, value, why }| {
             Refusal::value(key, format!("`{key}` = {value} is not possible")).help(why)
@@ -182,14 +182,14 @@ impl Reader<'_> {
     }
 }
 
-/// Declares the keys of a kind of load: a struct that is read from them. Of each key: what it
-/// does, its name and type, and behind `=`
-/// - `needed`, if it has to be there;
-/// - `"VALUE"`, its default,
-/// - `none "WORDS"`, what holds without it, or
-/// - `or "KEYS"`, if it or one of other keys has to be there; both for a type `Option`.
+/// Declares the keys of a kind of load: a struct that is read from them. Each key has a
+/// description, a name and a type, and behind `=`
+/// - `needed`, if it is required;
+/// - `"VALUE"`, its default;
+/// - `none "WORDS"`, what applies if it is left out; or
+/// - `or "KEYS"`, if it or one of other keys is required; the last two for a type `Option`.
 ///
-/// Then comes `eg "EXAMPLE"`, and if need be `in RANGE` of whole numbers, `unit "UNIT"`,
+/// Then comes `eg "EXAMPLE"` and, where they apply, `in RANGE` of whole numbers, `unit "UNIT"`,
 /// `calibrated CALIBRATED`. Values are written without the quotes of TOML, items of lists between
 /// commas. `..settings: Settings;` before all keys adds those of another such struct.
 macro_rules! keys {

@@ -1,4 +1,4 @@
-//! A load that has been read: what each run builds its own from.
+//! A load that has been read, from which each run builds its own.
 
 use super::needs::Needs;
 use crate::dist::Dist;
@@ -12,9 +12,9 @@ use std::sync::Arc;
 /// A load as a file describes it.
 #[derive(Clone, Debug)]
 pub struct LoadSpec {
-    /// What makes it.
+    /// What generates it.
     pub source: Source,
-    /// Whom it pings, if it does; `source` then has a port that leads nowhere yet.
+    /// The machine that it pings, if any; the port of `source` then leads nowhere yet.
     pub pings: Option<Pings>,
 }
 
@@ -25,7 +25,7 @@ pub struct Pings {
     pub to: String,
     /// How long a message takes, either way.
     pub hop: anysched_core::Span,
-    /// CPU time for an answer.
+    /// CPU time of an answer.
     pub(crate) answer: Dist,
     pub(crate) ping: Ping,
 }
@@ -43,7 +43,7 @@ impl Pings {
     }
 }
 
-/// What makes a load. What was read from files is shared by all runs.
+/// What generates a load. All runs share what was read from files.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// Parameters.
@@ -55,9 +55,9 @@ pub enum Source {
 }
 
 impl Source {
-    /// The load as the run with this seed has it, on a machine of `cpus` CPUs.
+    /// The load for the run with this seed, on a machine of `cpus` CPUs.
     ///
-    /// Errors: it cannot be run there.
+    /// Errors: it cannot run there.
     pub fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, String> {
         Ok(match self {
             Source::Generated(generator) => {
@@ -84,7 +84,7 @@ impl Source {
         }
     }
 
-    /// When its source ends it, whatever its tasks still do then.
+    /// When its source ends it, whatever its tasks are still doing.
     pub fn until(&self) -> Option<Time> {
         match self {
             Source::Model(model) => model.until,
@@ -104,11 +104,11 @@ impl Source {
         }
     }
 
-    /// How many of the tasks that a file has are at some time bound to none of `cpus` CPUs.
+    /// How many tasks of a file are at some point bound to none of `cpus` CPUs.
     pub(crate) fn bound_elsewhere(&self, cpus: usize) -> usize {
         let elsewhere = |set: &CpuSet| !(0..cpus).any(|cpu| set.contains(CpuId(cpu as u16)));
         match self {
-            // Refused instead.
+            // These are refused instead.
             Source::Generated(_) => 0,
             Source::Tasks(tasks) => {
                 tasks.rows().iter().filter(|row| elsewhere(&row.affinity)).count()

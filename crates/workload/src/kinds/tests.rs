@@ -1,4 +1,4 @@
-//! What every kind of load is held to.
+//! What every kind of load must satisfy.
 
 use super::{Fallback, Files, Given, KINDS, KeyInfo, KeyType, KindInfo, LoadSpec, Needs};
 use super::{Place, ReadFile, Refusal, Source, Table, kind, read};
@@ -12,7 +12,7 @@ use anysched_core::{Span, Time};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A load as keys and values written as [`KeyType::literal`] reads them.
+/// A load as keys and values written the way [`KeyType::literal`] reads them.
 #[derive(Clone)]
 struct Written {
     kind: &'static KindInfo,
@@ -35,7 +35,7 @@ impl Table for Written {
 }
 
 impl Written {
-    /// The examples of the keys that it needs.
+    /// The examples of its required keys.
     fn least(kind: &'static KindInfo) -> Written {
         let needed = kind.keys().filter(|key| key.default == Fallback::Needed);
         Written { kind, values: needed.map(|key| (key.name, key.example)).collect() }
@@ -48,7 +48,7 @@ impl Written {
         with
     }
 
-    /// Those from which every kind can be read: the least, or with one more key where a kind needs
+    /// Key sets from which every kind can be read: the minimum, or one more key where a kind needs
     /// any of several.
     fn enough(kind: &'static KindInfo) -> Written {
         let least = Written::least(kind);
@@ -126,7 +126,8 @@ fn examples_are_accepted_and_defaults_change_nothing() {
             let given = format!("{:?}", load(enough.with(key.name, text)));
             assert_eq!(given, without, "{}.{}", kind.name, key.name);
             let example = load(enough.with(key.name, key.example));
-            // How files are read is not seen in an empty one, nor `custom` where it is not chosen.
+            // An empty file does not show how files are read, nor does `custom` where it is not
+            // chosen.
             let unseen = !matches!(example.source, Source::Generated(_));
             let changes = format!("{example:?}") != without || key.name.starts_with("custom_");
             assert!(unseen || changes, "{}.{} does nothing", kind.name, key.name);
@@ -177,7 +178,7 @@ fn unknown_keys_and_lacking_ones_are_refused() {
     assert_eq!(sets.read().unwrap_err().place, Place::Item("periods".to_string(), 1));
 }
 
-/// What a load has shown that it needs when it ran by itself for a while.
+/// What a load turned out to need when it ran by itself for a while.
 fn seen(source: &Source) -> Needs {
     let played = play(source.build(1, 4).unwrap(), Time::ZERO + Span::from_ms(300), 1);
     assert!(!played.did.is_empty());

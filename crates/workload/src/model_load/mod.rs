@@ -26,15 +26,15 @@ impl fmt::Display for ModelError {
 
 impl std::error::Error for ModelError {}
 
-/// A part that is repeated more often than this has to take time.
+/// A part that is repeated more often than this must take time.
 const ENOUGH: u64 = 1_000_000;
 
 impl Model {
-    /// Checks that the model holds together and that time passes in it.
+    /// Checks that the model is consistent and that time passes in it.
     ///
-    /// Errors: an object or task that there is none of, a value outside its range, a part that is
-    /// repeated for ever (or more than a million times) without using time or waiting, or tasks
-    /// that spawn each other without end in no time.
+    /// Errors: an object or task that does not exist, a value out of range, a part that is repeated
+    /// forever (or more than a million times) without using time or waiting, or tasks that spawn
+    /// each other endlessly in no time.
     pub fn validate(&self) -> Result<(), ModelError> {
         Compiled::new(self).map(drop)
     }
@@ -65,22 +65,22 @@ impl Model {
     }
 }
 
-/// The different scripts of a model with what a look ahead needs.
+/// The distinct scripts of a model with what a look-ahead needs.
 struct Compiled {
     scripts: Vec<Ahead>,
     /// Which of them each task has.
     script_of: Vec<u32>,
 }
 
-/// A script and, for each operation, what comes from there on.
+/// A script and, for each operation, what follows from there.
 struct Ahead {
     script: Arc<Script>,
-    /// The CPU time from this operation on up to the next one that may block or ends the task,
-    /// and where that one is; in one round.
+    /// The CPU time from this operation to the next one that may block or that ends the task, and
+    /// where that one is; within one round.
     runs: Vec<(Span, u32)>,
 }
 
-/// Whether a task may block or end there. Not known of a release before it comes to it.
+/// Whether a task may block or end there. Unknown for a release until it is reached.
 fn stops(op: &Op) -> bool {
     match op {
         Op::Sleep(span) => *span > Span::ZERO,
@@ -89,7 +89,7 @@ fn stops(op: &Op) -> bool {
     }
 }
 
-/// Whether time has to pass where this is repeated: a release moves on by its period.
+/// Whether repeating this takes time: a release moves on by its period.
 fn takes_time(op: &Op, sizes: &Sizes) -> bool {
     match op {
         Op::Run(span) | Op::Sleep(span) => *span > Span::ZERO,
@@ -115,7 +115,7 @@ impl Ahead {
         Ahead { script: Arc::clone(script), runs }
     }
 
-    /// How often the repeated part is done after the first time.
+    /// How many times the repeated part is done after the first time.
     fn repeats(&self) -> u64 {
         let script = &*self.script;
         if script.repeat_from < script.ops.len() { script.rounds - 1 } else { 0 }
@@ -132,7 +132,7 @@ impl Compiled {
             check_index("channel", channel.0, model.sizes.channels as usize)
                 .map_err(|why| ModelError { place: format!("signal {number}"), why })?;
         }
-        // Ordered by address, but used for nothing but looking up.
+        // Ordered by address, but only used for lookups.
         let mut known = BTreeMap::new();
         let (mut scripts, mut script_of) = (Vec::new(), Vec::with_capacity(model.tasks.len()));
         for (number, task) in model.tasks.iter().enumerate() {
@@ -161,8 +161,8 @@ impl Compiled {
         Ok(compiled)
     }
 
-    /// Refuses tasks that spawn each other in a circle before any of them takes time: takes away
-    /// those that spawn none, then those that spawn none but these, and so on.
+    /// Refuses tasks that spawn each other in a circle before any of them takes time: removes those
+    /// that spawn none, then those that spawn none but these, and so on.
     fn check_spawning(&self, sizes: &Sizes) -> Result<(), ModelError> {
         let spawned = |task: usize| {
             let ops = &self.scripts[self.script_of[task] as usize].script.ops;
@@ -226,7 +226,7 @@ fn check_task(task: &ModelTask) -> Result<(), String> {
     check_affinity(&task.new.affinity)
 }
 
-/// What is wrong with a script, and with which operation.
+/// What is wrong with a script, and at which operation.
 fn check_script(model: &Model, script: &Script) -> Result<(), (Option<usize>, String)> {
     let sizes = &model.sizes;
     for (index, op) in script.ops.iter().enumerate() {
@@ -272,7 +272,7 @@ struct ModelLoad {
     next_arrival: usize,
     next_signal: usize,
     next: Time,
-    /// The task of the model that has been created last.
+    /// The task of the model that was created last.
     starting: u32,
     tasks: PerTask<Position>,
 }
@@ -285,8 +285,8 @@ struct Position {
     current: u32,
     /// The one after it.
     next: u32,
-    /// How often the repeated part will be done again. For ever is 2^64 − 2 times, which take 584
-    /// years even at 1 ns each.
+    /// How many more times the repeated part will be done. Forever is 2^64 − 2 times, which take
+    /// 584 years even at 1 ns each.
     repeats: u64,
     /// The last release.
     release: Time,
@@ -294,7 +294,7 @@ struct Position {
     now: Time,
 }
 
-/// Past releases that a look ahead goes through at most.
+/// The most past releases that a look-ahead goes through.
 const MOST_RELEASES: usize = 10_000;
 
 impl ModelLoad {
@@ -313,7 +313,7 @@ impl ModelLoad {
 }
 
 impl Position {
-    /// Goes on to the next operation. None: the script is over.
+    /// Moves on to the next operation. None: the script is over.
     #[inline]
     fn advance<'a>(&mut self, script: &'a Script) -> Option<&'a Op> {
         if self.next as usize == script.ops.len() {
@@ -347,7 +347,7 @@ impl Load for ModelLoad {
         self.next
     }
 
-    /// Of what comes at the same time, tasks arrive first.
+    /// Tasks arrive first among things that come at the same time.
     fn outside(&mut self) -> Outside {
         let outside = if self.next_arrival() <= self.next_signal() {
             self.starting = self.arrivals[self.next_arrival];
@@ -390,7 +390,7 @@ impl Load for ModelLoad {
         }
     }
 
-    /// Up to where it may block, if every release that is found past is gone through.
+    /// The time until it may block, if it goes through every release that is found past.
     fn burst(&self, task: TaskId, run: Span) -> Span {
         let mut at = self.tasks[task];
         let Ahead { script, runs } = &self.compiled.scripts[at.script as usize];

@@ -58,7 +58,7 @@ fn the_last_part_is_repeated() {
     assert_eq!(ops(&played(one(endless), 100), 0).len(), 51);
 }
 
-/// Releases count from the one before; a late one keeps the grid or moves it.
+/// Releases count from the previous one; a late one keeps the grid or moves it.
 #[test]
 fn releases_are_repeated() {
     let script =
@@ -152,14 +152,14 @@ fn a_burst_goes_on_into_the_next_round() {
 
 #[test]
 fn a_burst_goes_through_past_releases() {
-    // Released at 0, 10, 20, …; the first job ends at 25, so the next two follow at once. At
-    // most: 25 + 2 + 2 is before 30. The second job ends at 27, and is followed by the third.
+    // Released at 0, 10, 20, …; the first job ends at 25, so the next two follow at once. At most:
+    // 25 + 2 + 2 is before 30. The second job ends at 27, and the third follows.
     let script = repeated(vec![release(10), run(2)], 0, 4);
     let script = Script { ops: [vec![run(25)], script.ops].concat(), repeat_from: 1, ..script };
     assert_eq!(bursts(script.clone()), [29, 4, 2, 2, 2]);
     // If the grid moves, the second job counts as released at 25 and the third at 35.
     assert_eq!(bursts(Script { slips: true, ..script }), [27, 2, 2, 2, 2]);
-    // More releases are past than a look ahead goes through.
+    // More releases are past than a look-ahead goes through.
     let many = repeated(vec![release(1), run(2)], 0, FOREVER);
     let mut load = one(many).into_load().unwrap();
     load.outside();
@@ -169,7 +169,7 @@ fn a_burst_goes_through_past_releases() {
     assert_eq!(load.burst(TaskId(0), Span(2)), Span(2 * MOST_RELEASES as u64));
 }
 
-/// What has been asked for and not done yet may itself block.
+/// What has been asked for but not done yet may itself block.
 #[test]
 fn a_burst_begins_with_what_was_asked_for() {
     for (op, burst) in [
@@ -300,7 +300,7 @@ fn any_script() -> impl Strategy<Value = Script> {
 
 proptest! {
     /// Played alone, a task's burst is the CPU time from there to where it stops, if it runs as
-    /// fast as the look ahead supposes.
+    /// fast as the look-ahead assumes.
     #[test]
     fn bursts_come_true(script in any_script()) {
         let played = played(one(script), u64::MAX);

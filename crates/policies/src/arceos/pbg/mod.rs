@@ -8,10 +8,10 @@
 //! fallback queue behind all planned ones, first or last come first. A planned task that yields
 //! stays on its CPU, so that hosts need no switch; this is the exception of rule 10 of the
 //! contract. One that blocks stays in the plan. Nothing is ever interrupted.
-//! Deviations: the profile is measured; the source's programs write it down by hand. A dispatch
-//! is used up when it ends, by a yield, by blocking or by exit, so that one which the host undoes
-//! or interrupts counts once; the source counts picks. Blocked tasks are not picked, and tasks
-//! that have ended leave the plan; in the source they are and do not. `fallback` is FIFO unless
+//! Deviations: the profile is measured; the source's programs contain one written by hand. A
+//! dispatch is used up when it ends, by a yield, by blocking or by exit, so one that the host
+//! undoes or interrupts counts once; the source counts picks. Blocked tasks are not picked, and
+//! tasks that have ended leave the plan; in the source neither holds. `fallback` is FIFO unless
 //! told otherwise; the source's is LIFO. Other CPUs leave a yielder alone as long as they find
 //! anything else; the source has one CPU.
 //! Cost: O(1) for a yield that stays, its pick and the fallback queue; O(log n) for a planned task
@@ -44,13 +44,13 @@ choice! {
         Off = "off",
         /// To be learned: all tasks are in the fallback queue, and each dispatch is timed.
         Profile = "profile",
-        /// To go by. Without a profile there is none yet: it is learned.
+        /// To be followed. Without a profile, one is learned first.
         Plan = "plan",
     }
 }
 
 choice! {
-    /// By which time of a record planned tasks are ordered.
+    /// Which time of a record orders planned tasks.
     pub enum Order {
         /// That of all dispatches.
         TotalTime = "total_time",
@@ -62,19 +62,19 @@ choice! {
 choice! {
     /// Which task of the fallback queue is next.
     pub enum Fallback {
-        /// The first that came; who yields goes behind the others.
+        /// The first that came; a yielder goes behind the others.
         Fifo = "fifo",
-        /// The last that came, as in the source; who yields is last to come and goes on.
+        /// The last that came, as in the source; a yielder counts as last to come and goes on.
         Lifo = "lifo",
     }
 }
 
 choice! {
-    /// What becomes of a planned task that yields and has dispatches left.
+    /// What happens to a planned task that yields and has dispatches left.
     pub enum OnYield {
         /// It goes on.
         Stay = "stay",
-        /// The best of the other ready planned tasks is next, if there is one.
+        /// The best of the other ready planned tasks is next, if there are any.
         Next = "next",
         /// It goes behind all ready planned tasks, and behind those that become ready.
         Last = "last",
@@ -86,7 +86,7 @@ choice! {
 pub enum Source {
     /// An earlier run of the same load.
     Measured,
-    /// Somebody who knows.
+    /// Someone who knows.
     Given,
     /// As measured, but wrong: each time is multiplied by a lognormal factor with median 1, the
     /// logarithm of which has this standard deviation in millionths.
@@ -121,22 +121,22 @@ params! {
         /// `plan`: planned tasks first; without a profile, one is learned. `profile`: learn one.
         /// `off`: neither.
         mode: Mode = Mode::Plan,
-        /// Whether the profile comes from a run of the same load, is given by somebody who knows,
-        /// or is measured and then made wrong: each time multiplied by a lognormal factor with
-        /// median 1 and this σ, 0 to 10.
+        /// Whether the profile comes from a run of the same load, is given by someone who knows, or
+        /// is measured and then made wrong: each time multiplied by a lognormal factor with median
+        /// 1 and this σ, 0 to 10.
         profile_source: Source = Source::Measured,
         /// Records KEY=TIME/DISPATCHES, such as 0=12.5ms/100000: of the first task that is
         /// created, 12.5 ms in all and 100000 dispatches; k7 instead of 0 is the task with the
         /// key 7. Between records are commas, spaces or line ends; # begins a comment. `auto`:
         /// learned in a rehearsal.
         profile: Option<Profile> = None,
-        /// By which time planned tasks are ordered.
+        /// Which time of a record orders planned tasks.
         order: Order = Order::TotalTime,
         /// Order of the tasks that are not planned.
         fallback: Fallback = Fallback::Fifo,
         /// What a planned task that yields leaves its CPU to: itself, the best other, all others.
         on_yield: OnYield = OnYield::Stay,
-        /// With the key of a task, what its noise is drawn by.
+        /// Seed of the noise, which also depends on the key of the task.
         noise_seed: u64 = 0,
     }
 }
@@ -156,7 +156,7 @@ impl PbgParams {
 #[derive(Clone, Copy, Debug)]
 struct Planned {
     key: Key,
-    /// Place of its time among the times of all records; equal times have the same.
+    /// Rank of its time among the times of all records; equal times share a rank.
     rank: u32,
     dispatches: u64,
 }
@@ -188,7 +188,7 @@ struct Task {
     created: u32,
     /// Dispatches left; none if it is not planned.
     left: u64,
-    /// Number of the yield by which it went behind the others; 0: it did not.
+    /// Number of the yield that sent it behind the others; 0: none did.
     behind: u64,
     /// Of what has been learned.
     record: u32,
@@ -207,7 +207,7 @@ pub struct Pbg {
     forest: Forest<(u64, u32, u32)>,
     ready: Tree,
     /// Per CPU, the task that has yielded there since the last pick and goes on if it may. It waits
-    /// nowhere else, so that such a yield and its pick write nothing but this.
+    /// nowhere else, so such a yield and its pick write nothing but this.
     keeps: Vec<u32>,
     /// How many tasks CPUs keep.
     staying: usize,
@@ -220,7 +220,7 @@ pub struct Pbg {
     created: u32,
     yields: u64,
     learned: Vec<Learned>,
-    /// Of tasks with keys of their own, where they are in `learned`.
+    /// For tasks with keys of their own, where they are in `learned`.
     learned_by_key: BTreeMap<u32, u32>,
 }
 
@@ -274,7 +274,7 @@ impl Policy for Pbg {
     }
 }
 
-/// The records that have dispatches, by key, with the places of their times.
+/// The records that have dispatches, by key, with the ranks of their times.
 fn plan(profile: &Profile, params: &PbgParams) -> Vec<Planned> {
     let time = |record: &Record| match params.profile_source {
         Source::Noisy(sigma) => noise::apply(record.time, sigma, params.noise_seed, record.key),
@@ -304,7 +304,7 @@ fn plan(profile: &Profile, params: &PbgParams) -> Vec<Planned> {
 }
 
 impl Pbg {
-    /// Where what is learned of the tasks with this key goes.
+    /// Where what is learned of tasks with this key goes.
     fn record(&mut self, key: Key) -> u32 {
         let number = match key {
             Key::Own(own) => *self.learned_by_key.entry(own).or_insert(self.learned.len() as u32),
@@ -328,7 +328,7 @@ impl Pbg {
         }
     }
 
-    // Out of the way of those that stay.
+    // Out of line, for the sake of tasks that stay.
     #[inline(never)]
     fn insert(&mut self, id: TaskId) {
         let task = &mut self.tasks[id];
@@ -337,7 +337,7 @@ impl Pbg {
         self.forest.insert(&mut self.ready, id, key, ());
     }
 
-    /// `id` has yielded. Whether it is planned and has been given a place.
+    /// `id` has yielded. Returns whether it is planned and has been given a place.
     #[inline(always)]
     fn put_yielder(&mut self, id: TaskId) -> bool {
         if self.learns {
@@ -369,7 +369,7 @@ impl Pbg {
         true
     }
 
-    /// `id` waits among the planned ones, or with those that are not.
+    /// Queues `id` among the planned tasks, or with those that are not.
     #[inline(never)]
     fn queue(&mut self, id: TaskId, why: Why) {
         let task = &mut self.tasks[id];
@@ -481,7 +481,7 @@ impl RunQueue for Pbg {
         }
     }
 
-    // As much of it into `yield_and_pick` as it takes to stay.
+    // Inlines as much of it into `yield_and_pick` as staying takes.
     #[inline(always)]
     fn push(&mut self, _: &At<'_>, id: TaskId, entry: &Entry) {
         let stays = entry.why == Why::Put(Off::Yielded) && self.put_yielder(id);

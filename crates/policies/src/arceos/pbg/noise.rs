@@ -51,7 +51,7 @@ pub(super) fn show_sigma(millionths: u32) -> String {
     text.trim_end_matches('0').into()
 }
 
-/// `time` with the noise that `seed` and `key` draw; σ is in millionths.
+/// `time` with the noise that `seed` and `key` determine; σ is in millionths.
 pub(super) fn apply(time: Span, sigma: u32, seed: u64, key: Key) -> Span {
     scaled(time, exponent(sigma, normal(seed, key)))
 }
@@ -71,7 +71,7 @@ fn normal(seed: u64, key: Key) -> i64 {
         Key::Created(number) => u64::from(number),
         Key::Own(key) => 1 << 32 | u64::from(key),
     };
-    // Mixed before the seed joins, so that neighbouring seeds and keys do not meet.
+    // Mixed before the seed joins, so that neighbouring seeds and keys do not collide.
     state = split_mix(&mut state) ^ seed;
     let mut sum = 0;
     for _ in 0..12 {

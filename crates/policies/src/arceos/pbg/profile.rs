@@ -7,8 +7,8 @@ use core::fmt;
 use anysched_core::params::{ParamError, Value};
 use anysched_core::time::Span;
 
-/// By what a task is known again. The two ways do not mix: a task that has a key of its own is
-/// never known by its number, though it is counted.
+/// What identifies a task. The two ways do not mix: a task that has a key of its own is never known
+/// by its number, though it is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     /// How many tasks had been created before it in the run. In text `7`.
@@ -37,7 +37,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// With these records, the keys of which differ.
+    /// With these records, whose keys differ.
     pub(super) fn of(records: impl Iterator<Item = Record>) -> Profile {
         let mut records: Vec<Record> = records.collect();
         records.sort_unstable_by_key(|record| record.key);
@@ -61,7 +61,7 @@ impl Profile {
         for word in words {
             records.push((parse_record(word).map_err(|why| (word, why))?, word));
         }
-        // Stable, so that the later one of two with the same key is told.
+        // Stable, so that the later of two with the same key is reported.
         records.sort_by_key(|(record, _)| record.key);
         for pair in records.windows(2) {
             if pair[0].0.key == pair[1].0.key {

@@ -68,7 +68,7 @@ fn off_and_learning_are_the_fallback_queue() {
     }
     let off = [("mode", "off"), ("profile", FOUR)];
     assert_eq!(yielders(&mut drive(&off, 3), 5), [0, 1, 2, 0, 1]);
-    // Who yields is the last that came, and goes on.
+    // The yielder is the last that came, and goes on.
     let lifo = [("mode", "profile"), ("fallback", "lifo")];
     assert_eq!(yielders(&mut drive(&lifo, 3), 3), [2, 2, 2]);
     assert!(registry::learned(&drive(&off, 3).policy).is_empty());
@@ -103,7 +103,7 @@ fn who_has_used_up_its_dispatches_falls_back() {
     assert_eq!(yielders(&mut lifo, 5), [0, 0, 1, 1, 1]);
     assert_eq!([0, 1].map(|_| lifo.run(ms(1), Off::Exited)), [1, 0]);
     assert_eq!(lifo.run(ms(1), Off::Blocked), 2);
-    // Blocking uses a dispatch up as well, and who wakes without any falls back.
+    // Blocking uses up a dispatch as well, and a task that wakes without any falls back.
     let mut blocks = drive(&[profile], 3);
     assert_eq!(blocks.run(ms(1), Off::Blocked), 0);
     blocks.wake(0);
@@ -119,7 +119,7 @@ fn a_yielder_may_leave_its_cpu_to_others() {
     assert_eq!(yielders(&mut next, 5), [0, 1, 0, 1, 0]);
     let mut last = drive(&[profile, ("on_yield", "last")], 4);
     assert_eq!(yielders(&mut last, 7), [0, 1, 2, 0, 1, 2, 0]);
-    // Who becomes ready is before all who have yielded.
+    // A task that becomes ready is ahead of all that have yielded.
     assert_eq!(last.run(ms(1), Off::Blocked), 1);
     last.wake(1);
     assert_eq!(yielders(&mut last, 3), [1, 2, 0]);
@@ -173,7 +173,7 @@ fn own_keys_and_numbers_are_two_things() {
     // third of the run.
     let order: Vec<u32> = (0..4).map(|_| drive.run(ms(1), Off::Exited)).collect();
     assert_eq!(order, [3, 7, 2, 8]);
-    // A number of the host's that comes again is another task.
+    // A number that the host uses again is another task.
     drive.call(|smp, cx| anysched_core::Scheduler::detach(smp, cx, TaskId(3)));
     drive.create(3, None);
     assert_eq!(drive.probe(3, "dispatches_left"), 0);
@@ -190,7 +190,7 @@ fn other_cpus_leave_a_yielder_alone() {
     drive.put(1, 2, ms(1), Off::Blocked);
     assert_eq!(drive.pick(1).unwrap().0, 0, "but rather than nothing");
     assert_eq!(drive.pick(0), None);
-    // What a CPU keeps that goes away or may not run it any more is in the plan again.
+    // A task kept by a CPU that goes away, or that may no longer run it, is in the plan again.
     drive.put(1, 0, ms(1), Off::Yielded);
     drive.wake(1);
     drive.call(|smp, cx| anysched_core::Scheduler::set_online(smp, cx, CpuId(1), false));
@@ -227,7 +227,7 @@ fn a_profile_is_what_was_seen() {
     drive.put(0, 7, ms(1), Off::Exited);
     assert_eq!(drive.run(ms(3), Off::Yielded), 6);
     assert_eq!(learned(&drive), "0=8ms/2,3=2ms/2,k7=5ms/2", "one and a half dispatches");
-    // Who is taken out for good in the middle of a dispatch has ended it.
+    // A task that is taken out for good in the middle of a dispatch has ended it.
     drive.call(|smp, cx| {
         anysched_core::Scheduler::dequeue(smp, cx, TaskId(6));
         anysched_core::Scheduler::detach(smp, cx, TaskId(6));
@@ -267,7 +267,7 @@ fn play_program(settings: &[(&str, &str)]) -> (Vec<u32>, registry::Settings) {
     (picks, registry::learned(&*policy))
 }
 
-/// The first run is what a host makes that asks for a rehearsal.
+/// The first run is the one that a host makes when asked for a rehearsal.
 #[test]
 fn what_a_rehearsal_teaches_is_what_is_given() {
     let given = "0=12ms/4,1=9ms/1,2=4ms/3,3=5ms/2,4=10ms/5";

@@ -1,4 +1,4 @@
-//! Tasks that change their CPU.
+//! Tasks that change CPUs.
 
 use super::{Current, Osv};
 use anysched_core::ids::{CpuId, TaskId};
@@ -9,9 +9,8 @@ impl Osv {
     pub(super) fn hand_over(&mut self, cx: &mut Cx<'_>, task: TaskId, to: CpuId) {
         let from = self.tasks[task].cpu;
         if from != to {
-            // OSv converts with the clock of the moment here and with that of the last reschedule
-            // there, by the balancer at the latest. The head start that both then have cancels
-            // out.
+            // OSv converts with the current clock here and with that of the last reschedule there,
+            // by the balancer at the latest. The head start that both then have cancels out.
             let here = self.cpus[from.index()].clock_at(cx.now);
             let there = &self.cpus[to.index()];
             let there = there.clock_at(there.rescheduled.max(self.balanced));
@@ -58,8 +57,8 @@ impl Osv {
         sizes.min().unwrap_or((usize::MAX, CpuId(0)))
     }
 
-    /// The balancer of `cpu`: of its tasks that may run on `to`, gives the one with the largest R
-    /// away if the difference in size is large enough.
+    /// The balancer of `cpu`: of its tasks that may run on `to`, gives away the one with the
+    /// largest R if the difference in size is large enough.
     fn give_one_away(&mut self, cx: &mut Cx<'_>, cpu: usize, least: (usize, CpuId)) -> bool {
         let (size, to) = least;
         let on = &self.cpus[cpu];
@@ -69,7 +68,7 @@ impl Osv {
         };
         let (current, has_incoming) = (stint.task, !on.incoming.is_empty());
         if has_incoming {
-            // The balancer's coming is a reschedule.
+            // The balancer's arrival is a reschedule.
             self.take_in(cpu);
             cx.kick(CpuId(cpu as u16));
         }
@@ -89,7 +88,7 @@ impl Osv {
         true
     }
 
-    /// The current task of `cpu` is off it; where the balancer sends it, if it does.
+    /// The current task of `cpu` is off it; where the balancer sends it, if anywhere.
     pub(super) fn expect_no_more(&mut self, cpu: usize) -> Option<CpuId> {
         let Current::Task(stint) = &mut self.cpus[cpu].current else { return None };
         let to = stint.leaves_for.take()?;

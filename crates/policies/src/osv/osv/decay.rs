@@ -9,8 +9,8 @@
 use anysched_core::exp2::{self, LN_2, LOG2_E};
 use anysched_core::time::Span;
 
-/// A number that is not negative: `mantissa · 2^exponent`, rounded down to 64 bits. The highest
-/// bit of the mantissa is set unless the number is 0, so that the derived order is the numbers'.
+/// A non-negative number: `mantissa · 2^exponent`, rounded down to 64 bits. The highest bit of the
+/// mantissa is set unless the number is 0, so the derived order is numerical.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Real {
     exponent: i64,
@@ -43,7 +43,7 @@ impl Real {
         Real::new(u128::from(numerator), 0).over(Real::new(u128::from(denominator), 0))
     }
 
-    /// The two mantissas in one scale, and its exponent; `other` must not be the larger.
+    /// Both mantissas at one scale, and its exponent; `other` must not be the larger.
     #[inline]
     fn aligned(self, other: Real) -> (u128, u128, i64) {
         let distance = self.exponent.saturating_sub(other.exponent).min(127);
@@ -127,7 +127,7 @@ pub(super) struct Decay {
 /// The shortest and the longest τ that [`Decay`] takes.
 pub(super) const TAU: core::ops::RangeInclusive<Span> = Span::from_us(1)..=Span::from_s(3600);
 
-/// OSv stretches the times of its timer a little, so that they rather end late than early.
+/// OSv stretches the times of its timer a little, so that they end late rather than early.
 const OVERSHOOT_PERCENT: u128 = 101;
 
 impl Decay {
@@ -157,8 +157,8 @@ impl Decay {
         Real { exponent: (log2 >> 64) as i64 - 63, mantissa: exp2::power(log2 as u64) }
     }
 
-    /// How long from `time` until [`Decay::growth`] is `growth`, 1 % overestimated;
-    /// [`Span::ZERO`] if it is already, [`Span::MAX`] if that is beyond all measure.
+    /// The time from `time` until [`Decay::growth`] reaches `growth`, overestimated by 1 %;
+    /// [`Span::ZERO`] if it already has, [`Span::MAX`] if that is out of range.
     #[inline]
     pub fn time_until(&self, growth: Real, time: i64) -> Span {
         let doublings = growth.log2() - self.log2_of_growth(time);
@@ -210,8 +210,8 @@ mod tests {
             prop_assert!(a.minus(b).plus(b) <= a.plus(Real::ZERO).max(b));
         }
 
-        /// 2^2x = (2^x)² up to 2^-59 makes 2^x itself right up to 2^-59: if e is the largest
-        /// error, it is at most half of (e + 2^-59).
+        /// If 2^2x = (2^x)² holds up to 2^-59, then 2^x itself is right up to 2^-59: the largest
+        /// error e is at most half of (e + 2^-59).
         #[test]
         fn powers_of_two_square(x in any::<u64>()) {
             let power = |x: u64| Real { exponent: -63, mantissa: exp2::power(x) };

@@ -5,30 +5,31 @@
 //! Source: cloudius-systems/osv v0.57.0, `core/sched.cc` and `include/osv/sched.hh`. It is what
 //! the M-RSF paper (Dong, Yang and Li 2024) compares with and calls MQMS; what that paper says of
 //! it is `mqms-loose`.
-//! Order key: R, behind equals. A CPU's clock t advances with time, idle or not; a task of
-//! priority p that runs from a to b gains p (e^(b/τ) − e^(a/τ)), so that use weighs e^(−age/τ)
-//! relative to new use. p = 1024 / weight: half of it is twice the share.
+//! Order key: R, behind equals. A CPU's clock t advances with time, idle or not; a task of priority
+//! p that runs from a to b gains p (e^(b/τ) − e^(a/τ)), so that use weighs e^(−age/τ) relative to
+//! new use. p = 1024 / weight: half of it means twice the share.
 //! A running task counts as if its clock were `thyst` behind, which keeps it running, and a task
-//! that took the CPU from one that could go on pays `penalty` (the CPU's clock advances by it). It
-//! is asked again when its R is going to pass that of the first waiting task, with 1 % on top.
-//! A task that becomes ready goes to the CPU it last ran on, which takes it in when it next
-//! reschedules: at once if it is idle, if the waker runs there, or if nobody waits there.
+//! that takes the CPU from one that could go on pays `penalty` (the CPU's clock advances by it).
+//! The CPU decides again when the running task's R is about to pass that of the first waiting task,
+//! with 1 % on top.
+//! A task that becomes ready goes to the CPU it last ran on, which takes it in at its next
+//! reschedule: at once if it is idle, if the waker runs there, or if no task waits there.
 //!
 //! Deviations, all because a policy here has no threads or interrupts of its own:
-//! - The balancer takes no time and its coming ends no head start (in OSv it is a thread that
+//! - The balancer takes no time and its arrival ends no head start (in OSv it is a thread that
 //!   preempts for some µs every 100 ms). Its periods begin together, lowest CPU first.
-//! - What timers and devices wake counts as woken on its own CPU, where OSv runs its timers.
-//! - R is a number of 64 bits with a wide exponent, so that nothing is ever renormalised; OSv's
-//!   has 24 bits and forgets those who slept through two renormalisations (87 τ or more).
-//! - Time that a task did not have, although it was on the CPU, ages R but is not charged.
+//! - A task woken by timers and devices counts as woken on its own CPU, where OSv runs its timers.
+//! - R is a number of 64 bits with a wide exponent, so nothing is ever renormalised; OSv's has 24
+//!   bits and forgets tasks that slept through two renormalisations (87 τ or more).
+//! - Time on the CPU that a task did not get ages R but is not charged.
 //! - A timer that would be due at once ends the slice after 1 ns; OSv sets none and relies on the
 //!   balancer's interrupt.
-//! - Affinity may be any set. Tasks of a CPU that goes, or that may not run where they should,
+//! - Affinity may be any set. Tasks of a CPU that goes away, or that may not run where they should,
 //!   move to the allowed CPU with the smallest queue, the lowest of equals.
 //!
-//! Not work-conserving: an idle CPU never pulls. Of a queue's size, OSv counts the waiting idle
-//! thread and the one that its balancer displaces, so that a lone task moves to an idle CPU at
-//! every period.
+//! Not work-conserving: an idle CPU never pulls. OSv's size of a queue includes the waiting idle
+//! thread and the one that its balancer displaces, so a lone task moves to an idle CPU at every
+//! period.
 //! Cost: O(log n); balancing looks past tasks that may not move.
 
 mod balance;
@@ -63,9 +64,9 @@ params! {
         tau: Span = Span::from_ms(200),
         /// Head start of the running task; equals take turns of twice that.
         thyst: Span = Span::from_ms(5),
-        /// What a task is charged for taking the CPU from one that could go on; below thyst.
+        /// Charge for taking the CPU from a task that could go on; below thyst.
         penalty: Span = Span::from_us(10),
-        /// Time between two looks of each CPU for one that has less to do; 0 never looks.
+        /// Interval at which each CPU looks for one that has less to do; 0 never looks.
         lb_period: Span = Span::from_ms(100),
         /// The most tasks that a CPU gives away at a time; 1 in OSv.
         lb_batch: u32 = 1,
@@ -85,10 +86,10 @@ pub struct Osv {
     sent: Forest<u16>,
     cpus: Vec<Cpu>,
     tasks: PerTask<Task>,
-    /// Where the next task starts that is spread.
+    /// Where the next task to be spread starts.
     next_start: usize,
     next_balance: Time,
-    /// When the balancers last came.
+    /// When the balancers last ran.
     balanced: Time,
 }
 
@@ -127,7 +128,7 @@ struct Stint {
     ran: Span,
     /// p e^(clock/τ) where R was last charged.
     base: Real,
-    /// The balancer gives the task to this CPU as soon as it is off this one.
+    /// The balancer gives the task to this CPU as soon as it is off its present one.
     leaves_for: Option<CpuId>,
 }
 
@@ -214,7 +215,7 @@ impl Cpu {
         self.clock = self.clock.saturating_add_unsigned(span.0);
     }
 
-    /// The clock at `now`, as far as that is known before the CPU time since is reported.
+    /// The clock at `now`, as far as it is known before the CPU time since is reported.
     fn clock_at(&self, now: Time) -> i64 {
         self.clock.saturating_add_unsigned(now.since(self.rescheduled).0)
     }
@@ -236,8 +237,8 @@ impl Cpu {
         self.stint().filter(|_| self.put.is_none())
     }
 
-    /// The size of its queue as its OSv would see it: that of a busy CPU includes the idle thread,
-    /// and an idle one takes in at once what comes.
+    /// The size of its queue as OSv sees it: that of a busy CPU includes the idle thread, and an
+    /// idle one takes newcomers in at once.
     fn size(&self) -> usize {
         match self.running() {
             Some(_) => self.queue.len() + 1,
@@ -264,7 +265,7 @@ impl Osv {
         let on = &mut self.cpus[cpu];
         let passed = now.since(on.rescheduled);
         on.advance(match on.current {
-            // OSv takes a clock that stands still for one that is too coarse.
+            // OSv treats a clock that stands still as one that is too coarse.
             _ if passed == Span::ZERO => penalty,
             Current::Task(_) => on.ran,
             _ => passed,
@@ -279,7 +280,8 @@ impl Osv {
         r.plus(p.times(self.decay.growth(clock)).minus(stint.base))
     }
 
-    /// Takes the current task of `cpu`, which has been settled, off for good; it is on no queue.
+    /// Takes the current task of `cpu`, which has been settled, off for good; it is then on no
+    /// queue.
     fn end_stint(&mut self, cpu: usize, now: Time) -> Option<Stint> {
         let on = &mut self.cpus[cpu];
         on.put = None;
@@ -305,7 +307,7 @@ impl Osv {
         self.queued.insert(&mut self.cpus[cpu].queue, task, known.r, ());
     }
 
-    /// Takes `task` out of wherever it waits.
+    /// Removes `task` from wherever it waits.
     fn take_out(&mut self, task: TaskId, now: Time) {
         let known = &mut self.tasks[task];
         let cpu = known.cpu.index();
@@ -320,7 +322,7 @@ impl Osv {
         }
     }
 
-    /// Puts `task` before the door of its CPU and sees to it that somebody opens, where OSv does.
+    /// Hands `task` to its CPU and makes sure that the CPU takes it in when it would in OSv.
     fn send(&mut self, cx: &mut Cx<'_>, task: TaskId, from: CpuId) {
         let known = &mut self.tasks[task];
         known.place = Place::Incoming;
@@ -348,7 +350,7 @@ impl Osv {
         charged < self.queued.key(first).plus(stint.base)
     }
 
-    /// How long the current task of `cpu` is going to be ahead of all that wait there.
+    /// How long the current task of `cpu` will stay ahead of all that wait there.
     fn time_ahead(&self, cpu: usize) -> Span {
         let on = &self.cpus[cpu];
         let (Some(stint), Some(first)) = (on.stint(), on.queue.first()) else { return Span::MAX };
@@ -375,7 +377,7 @@ impl Osv {
         on.ran = Span::ZERO;
     }
 
-    /// What OSv does when the task that ran could go on; `why` it was taken off.
+    /// What OSv does when the running task could go on; `why` it was taken off.
     fn repick(&mut self, cpu: usize, now: Time, why: Off) -> Option<Pick> {
         let first = self.cpus[cpu].queue.first();
         let yields = why == Off::Yielded;
@@ -419,7 +421,7 @@ impl Osv {
         Some(Pick { task: next, slice: self.time_ahead(cpu) })
     }
 
-    /// Where `task` becomes ready unless it may not.
+    /// Where `task` becomes ready, if it may run there.
     fn wanted_cpu(&mut self, task: TaskId, arrival: &Arrival) -> CpuId {
         match (arrival.why, self.params.start_place) {
             (Enqueue::New, StartPlace::Creator) => arrival.from.unwrap_or(CpuId(0)),
@@ -500,7 +502,7 @@ impl Scheduler for Osv {
             return self.rehome(cx, task);
         }
         if matches!(arrival.why, Enqueue::Resumed { .. }) {
-            // It has never really left the queue.
+            // It never really left the queue.
             self.queue(cpu.index(), task);
             let on = &self.cpus[cpu.index()];
             if on.stint().is_none() && !on.is_choosing() {
@@ -580,7 +582,8 @@ impl Scheduler for Osv {
 }
 
 impl Osv {
-    /// The current task of `cpu` goes on with another priority; all before is charged at the old.
+    /// The current task of `cpu` goes on with another priority; all time before is charged at the
+    /// old one.
     fn reprice(&mut self, cpu: usize, p: Real) {
         let Some(stint) = self.cpus[cpu].stint() else { return };
         let (task, r) = (stint.task, self.r_at(stint, self.cpus[cpu].clock));

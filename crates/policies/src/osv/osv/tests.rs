@@ -99,7 +99,7 @@ fn a_newcomer_runs_for_ln_2_tau() {
     hogs(&mut drive, 1..2);
     assert_eq!(drive.kicked(), [0]);
     drive.call(|osv, cx| osv.put_prev(cx, CpuId(0), TaskId(0), ms(3000), Off::Preempted));
-    // The first is 1.01 (τ ln 2 + thyst − penalty), less what 3 s are short of for ever.
+    // The first is 1.01 (τ ln 2 + thyst − penalty), less what 3 s fall short of infinity.
     let expected = [
         (1, 145_055_599),
         (0, 11_337_767),

@@ -47,7 +47,7 @@ impl Rate {
 }
 
 impl Vfair {
-    /// Makes `domain` known if it is not yet.
+    /// Registers `domain` if it is unknown.
     pub(super) fn make_domain(&mut self, domain: DomainId) {
         let parked = List::default();
         let new = Domain { weight: DEFAULT_DOMAIN_WEIGHT, active: 0, cap: None, parked };
@@ -60,13 +60,13 @@ impl Vfair {
         Rate { active: active.max(1), weight }
     }
 
-    /// One vCPU more of `domain` is ready or running, or one less.
+    /// One more vCPU of `domain` is ready or running, or one fewer.
     pub(super) fn activate(&mut self, domain: DomainId, by: i32) {
         let active = &mut self.domains[usize::from(domain.0)].active;
         *active = active.saturating_add_signed(by);
     }
 
-    /// Whether `domain` may not run at present.
+    /// Whether `domain` may currently not run.
     pub(super) fn is_exhausted(&self, domain: DomainId) -> bool {
         self.domains[usize::from(domain.0)].cap.as_ref().is_some_and(|cap| cap.pool <= 0)
     }
@@ -91,7 +91,7 @@ impl Vfair {
         self.parked.push_back(&mut self.domains[usize::from(known.domain.0)].parked, task);
     }
 
-    /// `task`, which is parked, is so no longer.
+    /// `task` is no longer parked.
     pub(super) fn unlist(&mut self, task: TaskId) {
         let domain = self.task(task).domain;
         self.parked.remove(&mut self.domains[usize::from(domain.0)].parked, task);
@@ -144,7 +144,7 @@ impl Vfair {
         self.refill(cx);
     }
 
-    /// Moves `task` to another domain, which no vCPU of Xen does.
+    /// Moves `task` to another domain, which never happens in Xen.
     pub(super) fn change_domain(&mut self, cx: &mut Cx<'_>, task: TaskId, to: DomainId) {
         self.make_domain(to);
         let place = self.task(task).place;

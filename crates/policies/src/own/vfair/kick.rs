@@ -22,22 +22,22 @@ impl Vfair {
         cx.kick(cpu);
     }
 
-    /// `cpu`, which may have been idle when it was kicked, picks or goes.
+    /// `cpu`, which may have been idle when it was kicked, picks or goes out of use.
     pub(super) fn arrived(&mut self, cpu: CpuId) {
         if core::mem::take(&mut self.cpus[cpu.index()].coming) {
             self.coming -= 1;
         }
     }
 
-    /// Kicks an idle CPU for `task`, which waits, or the one that it takes.
+    /// Kicks an idle CPU for `task`, which waits, or the one on which it preempts.
     pub(super) fn announce(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         if !self.kick_idle(cx, task) {
             self.preempt(cx, task);
         }
     }
 
-    /// `cpu`, which has put `task` back, picks next. Another CPU is needed if this one has been
-    /// kicked for somebody else, or may not run `task`.
+    /// `cpu`, which has put `task` back, picks next. Another CPU is needed if `cpu` was kicked for
+    /// another vCPU, or may not run `task`.
     pub(super) fn stay_or_go(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId) {
         let on = &self.cpus[cpu.index()];
         if on.told || !on.online || !self.task(task).affinity.contains(cpu) {
@@ -45,7 +45,7 @@ impl Vfair {
         }
     }
 
-    /// Kicks idle CPUs for those that wait, unless enough have been.
+    /// Kicks idle CPUs for waiting vCPUs, unless enough have been kicked.
     pub(super) fn serve_idle(&mut self, cx: &mut Cx<'_>) {
         let mut at = self.waiting.first();
         let mut needed = self.waiting.len();
@@ -88,7 +88,7 @@ impl Vfair {
             .or_else(|| Level::ALL.iter().find_map(|level| near(level).find(fits)))
     }
 
-    /// Kicks the CPU that `task`, which waits, takes from a vCPU due later, if there is one.
+    /// Kicks the CPU on which `task`, which waits, preempts a vCPU due later, if there is one.
     fn preempt(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         let due = self.queued.key(task).due;
         let Task { left: asked, cpu: home, ref affinity, .. } = *self.task(task);
@@ -122,7 +122,7 @@ impl Vfair {
         }
     }
 
-    /// Tries again for the first woken vCPUs, as many as there are CPUs.
+    /// Retries for the first woken vCPUs, as many as there are CPUs.
     pub(super) fn preempt_again(&mut self, cx: &mut Cx<'_>) {
         let mut at = self.waiting.first();
         let mut tries = self.cpus.len();

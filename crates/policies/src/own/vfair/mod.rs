@@ -1,31 +1,31 @@
-//! Virtually fair, for virtual machines that answer: earliest virtual deadline first over all
-//! CPUs, where who has woken asks for as long as it usually runs, and who computes for as long as
-//! the measured cost of a switch allows.
+//! Virtually fair, for responsive virtual machines: earliest virtual deadline first over all CPUs,
+//! where a vCPU that has woken asks for as long as it usually runs, and one that computes for as
+//! long as the measured cost of a switch allows.
 //!
 //! The project's own. Its ideas come from start-time fair queueing (Goyal, Guo and Vin 1996),
 //! virtual deadlines (Stoica and Abdel-Wahab 1995), the credit of Credit2's sleepers and the
-//! guess of a burst from those before (textbook). A task is a vCPU.
+//! estimation of a burst from previous ones (textbook). A task is a vCPU.
 //!
 //! - Virtual time: a vCPU that runs for d ns gains d · 256 · a / W, where W is the weight of its
 //!   domain and a how many of that domain's vCPUs were ready or running when it was picked. The
 //!   clock is the latest virtual time at which any vCPU was picked.
 //! - Request: CPU time that a vCPU asks for at once. Woken: twice its usual burst (a quarter of
-//!   each new burst, three of the mean before), from `min_request` to the slice. When that is used
-//!   up, or the vCPU yields, it computes and asks for the slice:
-//!   `latency` · CPUs / vCPUs that are ready or running, at most `latency`; at least `min_slice`
-//!   and `switch_budget` times what a switch costs.
-//! - Cost of a switch: a moving mean (one eighth) of the time on a CPU that the host did not count
-//!   as CPU time, after each change of vCPU.
+//!   each new burst, three quarters of the previous mean), from `min_request` to the slice. When
+//!   that is used up, or the vCPU yields, it counts as computing and asks for the slice: `latency`
+//!   · CPUs / vCPUs that are ready or running, at most `latency`; at least `min_slice` and
+//!   `switch_budget` times the cost of a switch.
+//! - Cost of a switch: a moving mean (one eighth) of the time on a CPU, after each change of vCPU,
+//!   that the host did not count as CPU time.
 //! - Order key: the deadline, virtual time + what is left of the request, behind equals; on entry
 //!   no earlier than `lag` before the clock. One that yields goes behind all. All CPUs share one
-//!   queue, so that shares hold on all of them together.
+//!   queue, so shares hold across all of them.
 //! - Kicks: an idle CPU, the nearest with an idle core to where the vCPU last ran, else the
-//!   nearest. Else the CPU whose vCPU is due the latest and later than the woken one, its own with
-//!   `resist` ahead; not one that has been there for less than `guard` or two switches, and not a
-//!   woken one that needs at most twice as long as this one asks for. If only the guard is in the
-//!   way, it is tried again when that ends.
-//! - Cap: every `cap_period` a domain's pool gains its share, and has no more than that. Without,
-//!   its vCPUs are parked; what was overrun is a debt.
+//!   nearest. Else the CPU whose vCPU is due latest, and later than the woken one, with a
+//!   preference of `resist` for its own; not one whose vCPU has been there for less than `guard` or
+//!   two switches, and not a woken vCPU that needs at most twice as long as this one asks for. If
+//!   only the guard is in the way, it is tried again when that ends.
+//! - Cap: every `cap_period` a domain's pool gains its share, and never holds more. With the pool
+//!   empty, its vCPUs are parked; what was overrun is a debt.
 //!
 //! Work-conserving but for caps. Cost: O(log n) and O(CPUs) to wake; a pick looks past those that
 //! may not run there.
@@ -52,19 +52,19 @@ const MAX_SWITCH: Span = Span::from_ms(1);
 params! {
     /// Parameters of `vfair`.
     pub struct VfairParams {
-        /// In which time all that compute should have their turn; 100us to 1s.
+        /// Time within which all computing vCPUs should have a turn; 100us to 1s.
         latency: Span = Span::from_ms(4),
-        /// Least slice of one that computes; 10us to latency.
+        /// Least slice of a computing vCPU; 10us to latency.
         min_slice: Span = Span::from_us(500),
-        /// The slice is at least so many times what a switch was measured to cost.
+        /// The slice is at least this many times the measured cost of a switch.
         switch_budget: u32 = 128,
-        /// What a woken vCPU asks for at least; 10us to latency.
+        /// Least request of a woken vCPU; 10us to latency.
         min_request: Span = Span::from_us(200),
-        /// How long before the clock a deadline may be, in virtual time; at most 1s.
+        /// How far before the clock a deadline may lie, in virtual time; at most 1s.
         lag: Span = Span::from_ms(10),
-        /// How long a vCPU is on a CPU before a woken one may take that; at most 100ms.
+        /// How long a vCPU keeps its CPU before a woken one may take it; at most 100ms.
         guard: Span = Span::from_us(100),
-        /// How much later what runs elsewhere must be due to be preempted instead; at most 1s.
+        /// How much later another CPU's vCPU must be due to be preempted instead; at most 1s.
         resist: Span = Span::from_us(200),
         /// Time between two replenishments of a capped domain; 500us to 1h.
         cap_period: Span = Span::from_ms(10),
@@ -88,7 +88,7 @@ pub struct Vfair {
     switch_cost: Span,
     /// In use, without a vCPU and not kicked since they went idle.
     idle: CpuMask,
-    /// How many CPUs without a vCPU have been kicked and not picked since.
+    /// How many CPUs without a vCPU have been kicked and have not picked since.
     coming: usize,
     online: usize,
     running: usize,
@@ -107,7 +107,7 @@ struct Cpu {
     /// It was idle when it was kicked.
     coming: bool,
     current: Option<TaskId>,
-    /// Who ran last.
+    /// The vCPU that ran last.
     last: Option<TaskId>,
     picked: Time,
     /// CPU time since then.
@@ -124,7 +124,7 @@ struct Task {
     vtime: VTime,
     /// What is left of the request.
     left: Span,
-    /// It has woken and not used up its request.
+    /// It has woken and has not used up its request.
     fresh: bool,
     /// CPU time since it woke.
     burst: Span,
@@ -153,7 +153,7 @@ struct Key {
 }
 
 impl Ord for Key {
-    /// Total among ready vCPUs, whose deadlines lie within 2^63 of each other.
+    /// A total order among ready vCPUs, whose deadlines lie within 2^63 of each other.
     #[inline]
     fn cmp(&self, other: &Key) -> Ordering {
         self.due.minus(other.due).cmp(&0).then(self.arrival.cmp(&other.arrival))
@@ -243,7 +243,7 @@ impl Vfair {
         &self.tasks[task]
     }
 
-    /// The slice of a vCPU that computes, counting one that neither waits nor runs.
+    /// The slice of a computing vCPU, counting one that neither waits nor runs.
     fn slice(&self) -> Span {
         let rivals = (self.waiting.len() + self.running + 1) as u64;
         let turn = self.params.latency.scaled(self.online as u64, rivals).min(self.params.latency);
@@ -285,13 +285,13 @@ impl Vfair {
         self.spend(domain, ran);
     }
 
-    /// When `task` is due, by the rate that its domain has now.
+    /// When `task` is due, at the current rate of its domain.
     fn due(&self, task: TaskId) -> VTime {
         let known = self.task(task);
         known.vtime.plus(self.rate(known.domain).virtual_time(known.left))
     }
 
-    /// Puts `task`, which is ready, where it waits. Whether it may run.
+    /// Queues or parks `task`, which is ready. Returns whether it may run.
     fn insert(&mut self, task: TaskId) -> bool {
         if self.is_exhausted(self.task(task).domain) {
             self.park(task);
@@ -328,7 +328,7 @@ impl Vfair {
         }
     }
 
-    /// The vCPU that `cpu` runs next, which is taken out of the queue.
+    /// The vCPU that `cpu` runs next, which leaves the queue.
     fn take(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<TaskId> {
         let mut at = self.waiting.first();
         while let Some(task) = at {
@@ -497,7 +497,7 @@ impl Scheduler for Vfair {
                 self.stay_or_go(cx, cpu, task);
             }
             if why == Off::NotRun {
-                // Whether the host tries again by itself is not known.
+                // It is unknown whether the host tries again by itself.
                 self.tell(cx, cpu);
             }
         } else {

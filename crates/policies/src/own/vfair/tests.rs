@@ -99,7 +99,7 @@ fn slices_are_the_latency_divided() {
     let mut rig = Rig::new("1", &[]);
     for task in 0..4 {
         rig.create(task, task as u16);
-        // New ones have no bursts to go by: the least request.
+        // New ones have no past bursts: the least request.
         assert_eq!(rig.policy.policy().task(TaskId(task)).left, us(200));
     }
     let (first, slice) = rig.pick(0).unwrap();

@@ -14,9 +14,9 @@ struct Round {
     whole: u128,
     /// Weight of those that have not had their turn.
     left: u128,
-    /// Credits to hand out; what one domain may not have is added as if all could have it.
+    /// Credits to hand out; what one domain may not have is added as if it were available to all.
     pool: u128,
-    /// By how much the last balance was below zero.
+    /// How far the last balance was below zero.
     owed: u128,
     /// A domain could have used more.
     wanted: bool,
@@ -24,9 +24,9 @@ struct Round {
 
 /// What the vCPUs of a domain get.
 struct Share {
-    /// Credits for each.
+    /// Credits for each vCPU.
     fair: i64,
-    /// Of its cap, if it has one, the part of each.
+    /// Each vCPU's part of the domain's cap, if it has one.
     cap: Option<i64>,
 }
 
@@ -44,10 +44,10 @@ impl Vcpu {
 }
 
 impl Credit {
-    /// `task` earns from now on.
+    /// `task` starts to earn.
     pub(super) fn activate(&mut self, task: TaskId, now: Time) {
         if self.weight == 0 && self.next_account <= now {
-            // What accountings without anybody to account for would have done.
+            // What accountings without any active vCPU would have done.
             self.balance = 0;
             self.next_account = next_multiple(now, self.params.tslice);
         }
@@ -62,7 +62,7 @@ impl Credit {
         self.weight += domain.weight;
     }
 
-    /// `task` earns no more.
+    /// `task` stops earning.
     pub(super) fn deactivate(&mut self, task: TaskId) {
         let vcpu = &mut self.vcpus[task];
         if !core::mem::replace(&mut vcpu.active, false) {
@@ -128,7 +128,7 @@ impl Credit {
                 round.pool += part_of(fair - peak, round.whole, round.left);
             }
             if round.wanted {
-                // What it leaves came too late for some. Next time it comes before them.
+                // What it leaves comes too late for some: next time it goes before them.
                 self.domain_links.remove(&mut self.earning, id);
                 self.domain_links.push_front(&mut self.earning, id);
             }
@@ -137,7 +137,7 @@ impl Credit {
         Share { fair: fair.div_ceil(vcpus) as i64, cap }
     }
 
-    /// Pays the active vCPUs of `domain`. The sum of what they have then.
+    /// Pays the active vCPUs of `domain`. Returns the sum of what they then have.
     fn pay(&mut self, cx: &mut Cx<'_>, domain: DomainId, share: &Share) -> i64 {
         let most = self.per_slice;
         let mut sum = 0;

@@ -6,24 +6,24 @@
 //! Source: Xen 4.4.2, `xen/common/sched_credit.c`, `schedule.c`, and `domctl.c` for where a vCPU
 //! starts. With `boost_balance` and `dyn_slice` it is the improved Credit of She and Zhang (2017).
 //! Order key: (BOOST, UNDER, OVER), behind equals. Each PCPU has a runqueue.
-//! Credits: 10 per ms of CPU time, charged at ticks and when a vCPU leaves its CPU. Of all CPU time
-//! of a vCPU, every full 100 µs is a credit; what is left counts with what comes. Shares of a
-//! domain and of its vCPUs are rounded up to whole credits, caps too, and half of an odd credit
-//! towards zero.
+//! Credits: 10 per ms of CPU time, charged at ticks and when a vCPU leaves its CPU. Every full 100
+//! µs of a vCPU's CPU time costs a credit; the rest is carried over. Shares of a domain and of its
+//! vCPUs are rounded up to whole credits, and so are caps; half of an odd credit is rounded towards
+//! zero.
 //!
 //! Deviations from 4.4.2:
-//! - The time that a host measures for a task is what is charged, not the time that passed.
-//! - Xen leaves the rest of a credit in the vCPU's start time and counts it as residual too, so
-//!   that it charges a credit up to 100 µs early; in the long run it is the same.
-//! - A vCPU that is kept because of the ratelimit is kept for what is left of it, as since Xen 4.8;
+//! - The CPU time that the host measures is charged, not the time that passed.
+//! - Xen leaves the rest of a credit in the vCPU's start time and also counts it as residual, so it
+//!   charges a credit up to 100 µs early; in the long run it is the same.
+//! - A vCPU that is kept because of the ratelimit is kept for the rest of it, as since Xen 4.8;
 //!   before, for as long again.
-//! - A vCPU that is unparked is not boosted, as its source says and as it is since 4.13; 4.4 clears
-//!   the mark one statement too early.
+//! - A vCPU that is unparked is not boosted, as the source intends and as it is since 4.13; 4.4
+//!   clears the mark one statement too early.
 //! - A new vCPU is UNDER; in Xen it is created asleep, and its first wake boosts it.
-//! - Sums are of 128 bits; in Xen they overflow with large weights.
-//! - Locks are always free, so that stealing skips no busy PCPU. Node affinity is not modelled.
+//! - Sums have 128 bits; in Xen they overflow with large weights.
+//! - Locks are always free, so stealing skips no busy PCPU. Node affinity is not modelled.
 //!
-//! Not work-conserving: capped vCPUs are parked, a wake is told to one idle PCPU, which may find
+//! Not work-conserving: capped vCPUs are parked, a wake-up kicks one idle PCPU, which may find
 //! something else to take, and a PCPU that goes idle is offered nothing afterwards.
 //! Cost: O(n) for n vCPUs on a runqueue; stealing and placing O(PCPUs); accounting O(active vCPUs)
 //! once per `tslice`, and none while no vCPU is active.
@@ -48,25 +48,25 @@ params! {
     pub struct CreditParams {
         /// Slice of a vCPU and period of the accounting; whole milliseconds, 1ms to 1s.
         tslice: Span = Span::from_ms(30),
-        /// Least time that a vCPU runs once it does; 0 is none, else 100us to 500ms.
+        /// Minimum time that a vCPU runs once picked; 0 for none, else 100us to 500ms.
         ratelimit: Span = Span::from_ms(1),
         /// A vCPU that ran within this time is not stolen.
         migration_delay: Span = Span::ZERO,
-        /// A wake is told to one idle PCPU instead of all.
+        /// Whether a wake-up kicks one idle PCPU instead of all.
         tickle_one: bool = true,
-        /// A woken vCPU that finds another one boosted on its PCPU goes to a better one.
+        /// Whether a woken vCPU that finds another one boosted on its PCPU goes to a better one.
         boost_balance: bool = false,
-        /// BOOST ends after boost_phase, and few waiting vCPUs get longer slices.
+        /// Whether BOOST ends after boost_phase and slices are longer while few vCPUs wait.
         dyn_slice: bool = false,
-        /// With dyn_slice: from so many UNDER vCPUs on, slices are short.
+        /// With dyn_slice: the number of UNDER vCPUs from which slices are short.
         avg_length: u32 = 4,
         /// With dyn_slice: time in BOOST; at least ratelimit.
         boost_phase: Span = Span::from_ms(2),
-        /// With dyn_slice: slice in UNDER while fewer than avg_length are there.
+        /// With dyn_slice: slice in UNDER while there are fewer than avg_length.
         long_slice: Span = Span::from_ms(60),
         /// With dyn_slice: slice in UNDER otherwise, and after BOOST.
         short_slice: Span = Span::from_ms(30),
-        /// With dyn_slice: the vCPU that gets the slice counts too.
+        /// With dyn_slice: whether the vCPU that gets the slice counts too.
         qlen_includes_selected: bool = true,
     }
 }
@@ -97,7 +97,7 @@ pub struct Credit {
     weight: u64,
     /// Sum of the credits of the active vCPUs after the last accounting.
     balance: i64,
-    /// How often there was an accounting; runqueues are sorted anew after each.
+    /// How many accountings there were; runqueues are sorted anew after each.
     epoch: u64,
     next_account: Time,
 }
@@ -106,7 +106,7 @@ pub struct Credit {
 #[derive(Clone, Debug)]
 struct Pcpu {
     queue: List,
-    /// vCPUs whose processor it is.
+    /// How many vCPUs have it as their processor.
     homes: u32,
     /// BOOST vCPUs in the queue.
     boosted: u32,
@@ -114,9 +114,9 @@ struct Pcpu {
     next_tick: Time,
     /// The epoch for which its queue has been sorted.
     sorted: u64,
-    /// The idle PCPU that a wake from here was told to last.
+    /// The idle PCPU that a wake-up from here kicked last.
     last_tickled: CpuId,
-    /// Where the search for an idle PCPU near this one goes on.
+    /// Where the search for an idle PCPU near this one continues.
     idle_bias: CpuId,
     /// With `dyn_slice`: the slice that was computed here last.
     slice: Option<Span>,
@@ -144,7 +144,7 @@ struct Stint {
     put: Option<Off>,
 }
 
-/// What a vCPU is ahead of.
+/// Priority of a vCPU, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Pri {
     /// Of a PCPU that runs nothing.
@@ -178,7 +178,7 @@ struct Vcpu {
     place: Place,
     pri: Pri,
     credit: i64,
-    /// CPU time that has not made a credit yet.
+    /// CPU time that does not make a full credit yet.
     rest: Span,
     /// CPU time in BOOST since it woke.
     boosted: Span,
@@ -189,9 +189,9 @@ struct Vcpu {
     parked: bool,
     /// Has yielded since it was last queued.
     yielded: bool,
-    /// Is to be placed anew as soon as it is off its PCPU.
+    /// Is placed anew as soon as it is off its PCPU.
     migrating: bool,
-    /// With `dyn_slice`: has come since a slice was last computed.
+    /// With `dyn_slice`: has arrived since a slice was last computed.
     red: bool,
 }
 
@@ -199,7 +199,7 @@ struct Vcpu {
 struct Domain {
     /// 1 to 65535.
     weight: u64,
-    /// Percent of one PCPU; 0 is none.
+    /// Percent of one PCPU; 0: no cap.
     cap: u64,
     active: List,
     /// Where its newest vCPU started.
@@ -363,8 +363,8 @@ impl Credit {
             && stint.ran < self.params.ratelimit
     }
 
-    /// Queues the vCPU of `stint`, which has been put aside on `cpu`. Whether its time in BOOST is
-    /// over.
+    /// Queues the vCPU of `stint`, which has been put aside on `cpu`. Returns whether its time in
+    /// BOOST is over.
     fn put_back(&mut self, stint: &Stint) -> bool {
         let Stint { task, is_phase, put, .. } = *stint;
         let vcpu = &mut self.vcpus[task];
@@ -403,7 +403,8 @@ impl Credit {
         Pick { task, slice }
     }
 
-    /// The slice of `task`, which `cpu` has taken: computed when vCPUs have come since it was last.
+    /// The slice of `task`, which `cpu` has taken; computed anew if vCPUs have come since the last
+    /// time.
     fn slice_in_under(&mut self, cpu: CpuId, task: TaskId) -> Span {
         let is_red = core::mem::replace(&mut self.vcpus[task].red, false);
         let pcpu = &mut self.pcpus[cpu.index()];

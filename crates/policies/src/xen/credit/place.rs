@@ -16,8 +16,8 @@ impl Credit {
         self.pcpus[cpu.index()].homes += 1;
     }
 
-    /// Where a vCPU starts: the first one of a domain where the fewest are at home, the highest
-    /// PCPU of equals, of SMT siblings only the second; each further one on the next PCPU.
+    /// Where a vCPU starts: the first one of a domain where the fewest are at home, on the highest
+    /// PCPU of equals and only on the second of SMT siblings; each further one on the next PCPU.
     pub(super) fn first_processor(&self, params: &TaskParams) -> CpuId {
         let allowed = |cpu: &CpuId| self.online.contains(*cpu) && params.affinity.contains(*cpu);
         let all = || self.machine.cpu_ids().filter(allowed);
@@ -34,8 +34,8 @@ impl Credit {
         best.or_else(|| all().min_by_key(homes)).unwrap_or(CpuId(0))
     }
 
-    /// Where `task` would best be, and the PCPU from which that was found: where it is, unless
-    /// that is busy or an idle PCPU has more idle ones around it.
+    /// The best PCPU for `task`, and the one from which that was found: its own, unless that is
+    /// busy or an idle PCPU has more idle ones around it.
     pub(super) fn pick_cpu(&self, task: TaskId) -> (CpuId, Option<CpuId>) {
         let home = self.vcpus[task].processor;
         let allowed = |cpu: &CpuId| self.may_run(task, *cpu);
@@ -44,7 +44,7 @@ impl Credit {
         if !allowed(&home) {
             cpu = cycle(home, self.machine.cpu_ids().filter(allowed)).unwrap_or(home);
         } else if self.pcpus[home.index()].queue.is_empty() {
-            // Whoever runs there is this one or would be alone.
+            // Whatever runs there is this vCPU or the only other one.
             idlers.insert(home);
         }
         let mut rest = CpuMask::EMPTY;
@@ -90,7 +90,7 @@ impl Credit {
         self.wake(cx, task, by);
     }
 
-    /// Places `task`, whose affinity has changed, anew, or as soon as it is off its PCPU.
+    /// Places `task`, whose affinity has changed, anew: at once, or as soon as it is off its PCPU.
     pub(super) fn place_anew(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         let cpu = self.vcpus[task].processor;
         match self.vcpus[task].place {
@@ -158,7 +158,7 @@ impl Credit {
         self.pcpus[cpu.index()].stint().is_some_and(|stint| self.pri(stint.task) == Pri::Boost)
     }
 
-    /// 0 the same PCPU, 1 the same core, 2 the same package, 3 beyond.
+    /// 0: the same PCPU, 1: the same core, 2: the same package, 3: beyond.
     fn remoteness(&self, a: CpuId, b: CpuId) -> u8 {
         match self.machine.distance(a, b) {
             Distance::Same => 0,

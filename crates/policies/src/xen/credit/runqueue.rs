@@ -1,4 +1,5 @@
-//! The runqueues: order, what a PCPU takes, and who is told of a vCPU that becomes ready.
+//! The runqueues: order, what a PCPU takes, and which PCPUs are kicked for a vCPU that becomes
+//! ready.
 
 use super::{Credit, Current, Place, Pri, Vcpu};
 use anysched_core::Cx;
@@ -6,7 +7,7 @@ use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::machine::Level;
 use anysched_core::time::Span;
 
-/// The first of `cpus`, which ascend, after `cpu`; after the last one comes the first.
+/// The first of `cpus`, which ascend, after `cpu`, wrapping around.
 pub(super) fn cycle(cpu: CpuId, cpus: impl Iterator<Item = CpuId>) -> Option<CpuId> {
     let mut first = None;
     for next in cpus {
@@ -19,7 +20,7 @@ pub(super) fn cycle(cpu: CpuId, cpus: impl Iterator<Item = CpuId>) -> Option<Cpu
 }
 
 impl Credit {
-    /// Queues `task` on its PCPU: behind those of its priority, or `ahead` of them.
+    /// Queues `task` on its PCPU behind those of its priority, or with `ahead` before them.
     pub(super) fn insert(&mut self, task: TaskId, ahead: bool) {
         let vcpu = &mut self.vcpus[task];
         let (pri, yielded) = (vcpu.pri, vcpu.yielded);
@@ -48,7 +49,7 @@ impl Credit {
         pcpu.boosted -= u32::from(vcpu.pri == Pri::Boost);
     }
 
-    /// Changes the priority of `task` and, for now, not its place in the queue.
+    /// Changes the priority of `task` but, for now, not its place in the queue.
     pub(super) fn set_pri(&mut self, task: TaskId, pri: Pri) {
         let vcpu = &mut self.vcpus[task];
         let old = core::mem::replace(&mut vcpu.pri, pri);
@@ -59,7 +60,7 @@ impl Credit {
         }
     }
 
-    /// After an accounting, moves all with credits before all without; else each stays in order.
+    /// After an accounting, moves all with credits before all without; otherwise the order stays.
     pub(super) fn sort(&mut self, cpu: CpuId) {
         let pcpu = &mut self.pcpus[cpu.index()];
         if core::mem::replace(&mut pcpu.sorted, self.epoch) == self.epoch {
@@ -78,7 +79,8 @@ impl Credit {
         }
     }
 
-    /// Takes what `cpu` runs next off its queue or, if that has no credits, another's.
+    /// Takes what `cpu` runs next off its own queue or, if that has none with credits, off
+    /// another's.
     pub(super) fn choose(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<TaskId> {
         let head = self.pcpus[cpu.index()].queue.front();
         let pri = head.map_or(Pri::Idle, |task| self.pri(task));
@@ -100,7 +102,7 @@ impl Credit {
             for &peer in self.machine.members(Level::Node, node) {
                 let pcpu = &self.pcpus[peer.index()];
                 let usable = peer != cpu && self.online.contains(peer);
-                // An idle one is about to take what waits there.
+                // An idle PCPU is about to take what waits there.
                 if !usable || matches!(pcpu.current, Current::Idle) {
                     continue;
                 }
@@ -120,7 +122,7 @@ impl Credit {
         None
     }
 
-    /// Tells PCPUs of `new`, which has been queued on `cpu`; `by` is where that happened.
+    /// Kicks PCPUs for `new`, which has been queued on `cpu`; `by` is where that happened.
     pub(super) fn tickle(&mut self, cx: &mut Cx<'_>, cpu: CpuId, new: TaskId, by: CpuId) {
         let current = self.pcpus[cpu.index()].stint().map(|stint| stint.task);
         if matches!(self.pcpus[cpu.index()].current, Current::Idle) {
@@ -141,7 +143,7 @@ impl Credit {
             self.pcpus[by.index()].last_tickled = idler;
             cx.kick(idler);
         } else if let Some(current) = beaten {
-            // The idle ones are for the vCPU that has to make room.
+            // The idle ones are for the displaced vCPU.
             self.vcpus[current].migrating = true;
             cx.kick(cpu);
         }
@@ -161,7 +163,7 @@ impl Credit {
         self.make_ready(cx, task, by);
     }
 
-    /// Queues `task`, unless it is parked, and tells of it.
+    /// Queues `task`, unless it is parked, and kicks for it.
     pub(super) fn make_ready(&mut self, cx: &mut Cx<'_>, task: TaskId, by: CpuId) {
         if self.vcpus[task].parked {
             self.vcpus[task].place = Place::Parked;
@@ -171,7 +173,7 @@ impl Credit {
         self.tickle(cx, self.vcpus[task].processor, task, by);
     }
 
-    /// Takes `task` out of where it waits.
+    /// Removes `task` from wherever it waits.
     pub(super) fn take_out(&mut self, task: TaskId) {
         let Vcpu { processor, place, .. } = self.vcpus[task];
         match place {

@@ -13,7 +13,7 @@ use anysched_oracle::rig;
 const BOOST: i64 = 0;
 const UNDER: i64 = -1;
 const OVER: i64 = -2;
-/// What the improved Credit sets.
+/// The settings of the improved Credit.
 const IMPROVED: &[(&str, &str)] = &[("boost_balance", "true"), ("dyn_slice", "true")];
 
 rig! {
@@ -50,7 +50,7 @@ impl Rig {
         task
     }
 
-    /// Lets `ran` pass, during which CPU 0 runs its task, and puts it back.
+    /// Lets CPU 0 run its task for `ran`, and puts it back.
     fn run(&mut self, ran: Span, why: Off) {
         self.now += ran;
         self.put(0, ran, why);
@@ -69,9 +69,9 @@ impl Rig {
         self.probes(tasks, "pri")
     }
 
-    /// Lets CPU 0 run hogs until `until`, with exact timers; at one instant the accounting comes
-    /// first, then the tick, then the end of the slice. Who ran for how many ms; `u32::MAX` is
-    /// nobody.
+    /// Lets CPU 0 run hogs until `until`, with exact timers; within an instant the accounting comes
+    /// first, then the tick, then the end of the slice. Who ran for how many ms; `u32::MAX` means
+    /// none.
     fn play(&mut self, until: u64) -> Vec<(u32, u64)> {
         let mut slices: Vec<(u32, u64)> = Vec::new();
         let until = Time::ZERO + ms(until);
@@ -261,8 +261,8 @@ fn a_capped_domain_is_parked_for_what_it_used_too_much() {
     assert_eq!(drive.probe(0, "credit"), 0);
 }
 
-/// Tasks 0 and 1, each of the domain of its number and pinned, run on two CPUs to the first
-/// accounting, `first` being active first. Nothing else takes turns.
+/// Tasks 0 and 1, each pinned and in the domain of its number, run on two CPUs to the first
+/// accounting; `first` becomes active first. Nothing else takes turns.
 fn two_at_the_first_accounting(settings: &[(u16, u32, u32)], first: u16) -> Rig {
     let mut drive = Rig::new("2", &[]);
     for &(domain, weight, cap) in settings {
@@ -293,7 +293,7 @@ fn account(drive: &mut Rig, at: u64) {
 fn shares_are_rounded_up_and_bounded_by_what_a_domain_can_use() {
     // 600 credits · 256 / 512 = 300 each.
     assert_eq!(two_at_the_first_accounting(&[], 0).credits(0..2), [100, 100]);
-    // Of 600, domain 1 could have 480 but uses 300 at most. Domain 0 has its turn before: 120.
+    // Of 600, domain 1 could have 480 but uses 300 at most. Domain 0 has its turn first: 120.
     let weights = [(0, 256, 0), (1, 1024, 0)];
     assert_eq!(two_at_the_first_accounting(&weights, 1).credits(0..2), [-80, 100]);
     // In the other order it has 120 + 180 · 1280 / 256 · 256 / 1280 = 300.
@@ -305,15 +305,15 @@ fn shares_are_rounded_up_and_bounded_by_what_a_domain_can_use() {
 
 #[test]
 fn what_caps_leave_over_goes_to_others_one_accounting_later_at_the_latest() {
-    // Domain 1, capped, has its turn first: it takes 60 of 300 and leaves 240 · 512 / 256 to be
-    // shared by all as it were, of which domain 0 has half; that is more than it can use.
+    // Domain 1, capped, has its turn first: it takes 60 of 300 and leaves 240 · 512 / 256, as if
+    // for all to share, of which domain 0 has half; that is more than it can use.
     let weights = [(0, 256, 0), (1, 256, 20)];
     let drive = two_at_the_first_accounting(&weights, 0);
     assert_eq!(drive.credits(0..2), [100, -140]);
-    // Weight 1024 for the capped one: domain 0's turn comes first, 600 · 256 / 1280 = 120. Then
-    // the capped one is moved to the front, so that domain 0 has 120 + 420 the next time: 300 and
-    // half of what is owed. The balance was −200 + 120 − 200 + 60 = −220, so that 820 are handed
-    // out: 656 − 60 are left over, to which 164 are added, and domain 0 may have 300 + 44.
+    // Weight 1024 for the capped one: domain 0's turn comes first, 600 · 256 / 1280 = 120. Then the
+    // capped one is moved to the front, so domain 0 has 120 + 420 the next time: 300 and half of
+    // what is owed. The balance was −200 + 120 − 200 + 60 = −220, so 820 are handed out: 656 − 60
+    // are left over, 164 are added to that, and domain 0 may have 300 + 44.
     let weights = [(0, 256, 0), (1, 1024, 20)];
     let mut drive = two_at_the_first_accounting(&weights, 1);
     assert_eq!(drive.credits(0..2), [-80, -140]);
@@ -357,7 +357,7 @@ fn who_does_not_use_credits_stops_earning_them() {
     account(&mut drive, 60);
     assert_eq!(drive.credits(0..2), [200, 200]);
     assert_eq!([drive.probe(0, "active"), drive.probe(1, "active")], [0, 0]);
-    // Nobody to account for: no timer, and the balance that was left is forgotten.
+    // None to account for: no timer, and the balance that was left is forgotten.
     assert_eq!(drive.policy.next_timer(), None);
     drive.now = Time::ZERO + ms(1_005);
     drive.wake(0);
@@ -445,7 +445,7 @@ fn new_vcpus_are_spread() {
         let homes = (0..tasks.len() as u32).map(|task| drive.probe(task, "runqueue"));
         homes.collect::<Vec<_>>()
     };
-    // The first of a domain: the highest of those with the fewest.
+    // The first of a domain: the highest PCPU of those with the fewest.
     let each: [(u16, &[u16]); 5] = [(0, &[]), (1, &[]), (2, &[]), (3, &[]), (4, &[])];
     assert_eq!(homes("4", &each), [3, 2, 1, 0, 3]);
     assert_eq!(homes("2 cores x 2 threads", &each), [3, 1, 3, 1, 3]);
@@ -466,8 +466,8 @@ impl Rig {
         self.call(|credit, cx| credit.update(cx, TaskId(task), &params));
     }
 
-    /// A vCPU that sleeps, is at home on the idle `cpu` and may run anywhere. It has had less than
-    /// a credit's time.
+    /// A vCPU that sleeps, is at home on the idle `cpu` and may run anywhere. It has run for less
+    /// than a credit's time.
     fn settle(&mut self, task: u32, cpu: u16) {
         self.create(task, 0, &[cpu]);
         assert_eq!(self.pick(cpu).unwrap().0, task);
@@ -561,7 +561,7 @@ fn only_higher_priorities_are_stolen_and_only_without_credits() {
     assert_eq!(drive.pick(1).unwrap().0, 3);
     drive.put(1, Span::ZERO, Off::Blocked);
     assert_eq!(drive.pick(1).unwrap().0, 1);
-    // It has none: it takes from CPU 0, nothing that ran there lately if so set.
+    // It has none: it takes from CPU 0, but nothing that ran there recently if so set.
     drive.put(1, Span::ZERO, Off::Blocked);
     assert_eq!(drive.pick(1).unwrap().0, 2);
     drive.put(1, Span::ZERO, Off::Blocked);
@@ -613,7 +613,7 @@ fn ticks_move_a_vcpu_to_a_core_of_its_own() {
     assert_eq!(drive.pick(0), None);
     assert_eq!(drive.kicked(), [2]);
     assert_eq!(drive.pick(2).unwrap().0, 0);
-    // The other one has its core for itself now.
+    // The other one now has its core to itself.
     drive.tick(1, ms(20));
     drive.now += ms(10);
     drive.tick(1, ms(10));
@@ -627,7 +627,7 @@ fn vcpus_that_may_not_stay_are_placed_anew() {
     drive.occupy(1, 1);
     drive.create(2, 0, &[0]);
     drive.kicked();
-    // A waiting one, told to whom it may use.
+    // A waiting one: a PCPU that it may use is kicked.
     drive.update(2, 0, &[1, 2]);
     assert_eq!((drive.probe(2, "runqueue"), drive.kicked()), (2, [2].into()));
     drive.pick(2);
@@ -665,7 +665,7 @@ fn vcpus_leave_a_pcpu_that_goes() {
     drive.kicked();
     drive.put(0, ms(0), Off::Preempted);
     assert_eq!((drive.probe(0, "runqueue"), drive.pick(0)), (1, None));
-    // It earns no more: two PCPUs have 600.
+    // It no longer earns: two PCPUs have 600.
     for cpu in [1, 2] {
         drive.now = Time::ZERO + ms(10);
         drive.tick(cpu, ms(10));
@@ -718,7 +718,7 @@ fn boost_target(machine: &str, home: u16, boosted: &[u16], busy: &[u16], may: &[
 fn the_boosted_go_to_the_nearest_idle_pcpu() {
     let machine = "2 packages x 2 cores x 2 threads";
     let target = |boosted: &[u16], busy: &[u16]| boost_target(machine, 2, boosted, busy, &[]);
-    // At home nobody is boosted: it stays.
+    // None is boosted at home: it stays.
     assert_eq!(target(&[], &[]), 2);
     assert_eq!(target(&[], &[2]), 2);
     // The same core, the same package, any: the next after it.
@@ -779,11 +779,11 @@ fn boost_lasts_two_milliseconds_whatever_the_ticks() {
     drive.now = Time::ZERO + ms(10);
     drive.tick(0, Span::from_us(1_500));
     assert_eq!(drive.probe(0, "pri"), BOOST);
-    // What others interrupt does not make it longer.
+    // Interruptions by others do not make it longer.
     drive.put(0, Span::ZERO, Off::Preempted);
     assert_eq!(drive.pick(0), Some((0, Span::from_us(500))));
     drive.run(Span::from_us(500), Off::Expired);
-    // Nobody is boosted: it goes on at once.
+    // None is boosted: it goes on at once.
     assert_eq!(drive.pick(0), Some((0, ms(30))));
     assert_eq!(drive.probe(0, "pri"), UNDER);
     drive.run(ms(30), Off::Expired);
@@ -840,7 +840,7 @@ fn slices_are_long_while_few_wait() {
     assert_eq!([1, 2].map(|hogs| slice(hogs, others)), [7, 3].map(ms));
 }
 
-/// A slice is computed anew only when a vCPU has the CPU that came after the last time.
+/// A slice is computed anew only when a vCPU that came after the last time gets the CPU.
 #[test]
 fn slices_are_computed_when_one_that_came_since_is_taken() {
     let mut drive = Rig::new("1", &[("dyn_slice", "true")]);

@@ -15,7 +15,7 @@ pub(super) struct Domain {
     weight: u32,
     vcpus: u32,
     cap: Option<Cap>,
-    /// Ready vCPUs that wait for budget, the last that came first.
+    /// Ready vCPUs that wait for budget, the latest arrival first.
     parked: List,
 }
 
@@ -23,13 +23,13 @@ pub(super) struct Domain {
 struct Cap {
     /// CPU time in each period.
     total: i64,
-    /// What nobody has taken yet; below 0, a debt.
+    /// What is left to take; below 0, a debt.
     pool: i64,
     next: Time,
 }
 
 impl Credit2 {
-    /// The domain, made if it has not occurred yet.
+    /// The domain, which is made when it first occurs.
     fn domain(&mut self, domain: DomainId) -> &mut Domain {
         let index = usize::from(domain.0);
         if self.domains.len() <= index {
@@ -45,7 +45,7 @@ impl Credit2 {
         &mut self.domains[usize::from(domain.0)]
     }
 
-    /// `task`, which is in no runqueue, comes to its domain.
+    /// Adds `task`, which is in no runqueue, to its domain.
     pub(super) fn enter_domain(&mut self, task: TaskId) {
         let domain = self.domain(self.tasks[task].domain);
         domain.vcpus += 1;
@@ -58,8 +58,8 @@ impl Credit2 {
         self.domain_of(task).vcpus -= 1;
     }
 
-    /// Whether `task` may run, now that it has taken from its domain what it needs for that.
-    /// Otherwise it is parked.
+    /// Takes from its domain what `task` needs to run. Returns whether it may; otherwise it is
+    /// parked.
     pub(super) fn has_budget(&mut self, task: TaskId, now: Time) -> bool {
         let budget = self.task(task).budget;
         let Some(debt) = budget.filter(|&budget| budget <= 0) else { return true };
@@ -87,14 +87,14 @@ impl Credit2 {
         self.parked.push_front(parked, task);
     }
 
-    /// `task`, which is parked, is not ready any more.
+    /// `task`, which is parked, is no longer ready.
     pub(super) fn unlist(&mut self, task: TaskId) {
         let domain = self.tasks[task].domain;
         self.parked.remove(&mut self.domains[usize::from(domain.0)].parked, task);
     }
 
-    /// Gives what `task` has left, or its debt, to its domain. Whether there is something for
-    /// parked vCPUs then.
+    /// Gives what `task` has left, or its debt, back to its domain. Returns whether that leaves
+    /// something for parked vCPUs.
     pub(super) fn give_back(&mut self, task: TaskId) -> bool {
         let Some(budget) = self.task(task).budget.filter(|&budget| budget != 0) else {
             return false;
@@ -178,7 +178,7 @@ impl Credit2 {
         self.next_replenishment = caps.map(|cap| cap.next).min().unwrap_or(Time::NEVER);
     }
 
-    /// From now on `task` needs a budget, or none. What it has run before is charged without.
+    /// From now on `task` needs a budget, or none. What it ran before is charged without one.
     fn set_capped(&mut self, cx: &mut Cx<'_>, task: TaskId, capped: bool) {
         let cpu = self.task(task).cpu;
         if capped && self.running(cpu) == Some(task) {
@@ -188,7 +188,7 @@ impl Credit2 {
         self.tasks[task].budget = capped.then_some(0);
     }
 
-    /// Moves `task` to another domain, which no vCPU of Xen does.
+    /// Moves `task` to another domain, which never happens in Xen.
     pub(super) fn change_domain(&mut self, cx: &mut Cx<'_>, task: TaskId, to: DomainId) {
         let Task { place, cpu, queue, weight: old, domain: from, .. } = *self.task(task);
         if self.running(cpu) == Some(task) {

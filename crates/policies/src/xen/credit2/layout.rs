@@ -52,14 +52,14 @@ impl Runqueue {
         }
     }
 
-    /// The CPU after the one chosen last that a vCPU may run on.
+    /// The next CPU after the last choice that a vCPU may run on.
     fn next_cpu(&self, allowed: impl Fn(CpuId) -> bool) -> Option<CpuId> {
         self.find(CpuId(self.pick_bias.0 + 1), allowed)
     }
 }
 
 impl Credit2 {
-    /// Takes `cpu` into use as one of `count`.
+    /// Puts `cpu`, one of `count`, into use.
     pub(super) fn add_cpu(&mut self, cpu: CpuId, count: usize) {
         let queue = self.queue_for(cpu, count);
         let taken = &mut self.queues[queue];
@@ -76,8 +76,8 @@ impl Credit2 {
         }
     }
 
-    /// The runqueue for `cpu`: that of its siblings, else the one with the fewest CPUs near enough
-    /// that has room for it and its siblings, else a new one.
+    /// The runqueue for `cpu`: that of its siblings, else the one with the fewest CPUs that is near
+    /// enough and has room for it and its siblings, else a new one.
     fn queue_for(&self, cpu: CpuId, count: usize) -> usize {
         let most = self.params.max_cpus_runqueue as usize;
         let room = count / ((count - 1) / most + 1);
@@ -101,12 +101,12 @@ impl Credit2 {
                 best = Some(index);
             }
         }
-        // There are as many as CPUs.
+        // There are as many runqueues as CPUs.
         let unused = || self.queues.iter().position(|queue| queue.cpus.is_empty());
         best.or_else(unused).unwrap_or(0)
     }
 
-    /// The CPUs of a runqueue with all their siblings, wherever those are.
+    /// The CPUs of a runqueue, with all their siblings wherever those are.
     fn whole_cores(&self, queue: &Runqueue) -> usize {
         let mut last = None;
         let firsts = queue.cpus.iter().filter(|&&cpu| {
@@ -143,7 +143,7 @@ impl Credit2 {
         }
     }
 
-    /// The CPU where `task` is placed, which counts as the last choice of its runqueue.
+    /// Chooses the CPU where `task` is placed, which becomes the last choice of its runqueue.
     pub(super) fn choose_cpu(&mut self, task: TaskId) -> Option<CpuId> {
         let known = &mut self.tasks[task];
         let wanted = match core::mem::replace(&mut known.moving, Moving::No) {
@@ -160,7 +160,7 @@ impl Credit2 {
         self.queues[queue].next_cpu(|cpu| self.task(task).affinity.contains(cpu))
     }
 
-    /// The runqueue with the least load, that of `task` not counted, among those it may be in.
+    /// The runqueue with the least load, not counting that of `task`, among those it may be in.
     fn least_loaded(&self, task: TaskId) -> Option<usize> {
         let known = self.task(task);
         let allowed = |&cpu: &CpuId| known.affinity.contains(cpu);
@@ -212,7 +212,7 @@ impl Credit2 {
         self.weight_left(index, weight);
     }
 
-    /// A vCPU of this weight has left, or has another weight now.
+    /// A vCPU of this weight has left or changed its weight.
     pub(super) fn weight_left(&mut self, queue: usize, weight: u32) {
         if weight == self.queues[queue].max_weight {
             let members = self.members.iter(&self.queues[queue].members);

@@ -8,7 +8,7 @@ use anysched_core::ids::TaskId;
 use anysched_core::params::Value;
 use anysched_core::time::Time;
 
-/// Averages know time in units of 2^10 ns.
+/// Averages count time in units of 2^10 ns.
 const GRANULARITY_SHIFT: u32 = 10;
 
 /// A binary logarithm that may be negative.
@@ -53,7 +53,7 @@ impl Loads {
         Load { average: 1 << (self.precision - 1), updated: now.0 >> GRANULARITY_SHIFT }
     }
 
-    /// What `average`, as of `updated`, has become by `now` if the load was `load` since.
+    /// What `average`, as of `updated`, becomes by `now` if the load has been `load` since.
     fn decay(&self, average: i64, updated: u64, load: u32, now: u64) -> i64 {
         let target = i64::from(load) << self.precision;
         let passed = now.saturating_sub(updated);
@@ -65,7 +65,7 @@ impl Loads {
     }
 }
 
-/// The best move that has been found.
+/// The best move found so far.
 struct Best {
     /// What remains of the difference in load.
     difference: i64,
@@ -84,7 +84,7 @@ impl Credit2 {
         queue.load.updated = now;
     }
 
-    /// Changes how many vCPUs are ready or running in the runqueue of `task` by `change`.
+    /// Adds `change` to how many vCPUs are ready or running in the runqueue of `task`.
     fn change_active(&mut self, task: TaskId, change: i32, now: Time) {
         let queue = self.task(task).queue;
         self.decay(queue, now);
@@ -92,20 +92,21 @@ impl Credit2 {
         *active = active.saturating_add_signed(change);
     }
 
-    /// `task` becomes ready (1), is not ready any more (−1), or nothing changes (0).
+    /// `task` becomes ready (1), stops being ready (−1), or nothing changes (0).
     pub(super) fn change_load(&mut self, task: TaskId, change: i32, now: Time) {
         self.change_active(task, change, now);
         let counted = if change == 0 { self.counts(task) } else { change < 0 };
         self.decay_task(task, counted, now);
     }
 
-    /// Whether `task` is ready or running, as far as loads are concerned.
+    /// Whether `task` counts as ready or running for load.
     fn counts(&self, task: TaskId) -> bool {
         let known = self.task(task);
         known.moving == Moving::No && matches!(known.place, Place::Waiting | Place::OnCpu)
     }
 
-    /// Brings the average of `task` up to date, which was ready since it last was if it `counted`.
+    /// Brings the average of `task` up to date; `counted` says whether it was ready since the last
+    /// time.
     fn decay_task(&mut self, task: TaskId, counted: bool, now: Time) {
         let now = now.0 >> GRANULARITY_SHIFT;
         let Load { average, updated } = self.task(task).load;
@@ -149,7 +150,7 @@ impl Credit2 {
         }
     }
 
-    /// What to push from `here` to `other`, and to pull from there, for the least difference.
+    /// What to push from `here` to `other` and what to pull from there, for the least difference.
     fn best_swap(&mut self, cx: &mut Cx<'_>, here: usize, other: usize, difference: i64) -> Best {
         let mut best = Best { difference, push: None, pull: None };
         let mut pulls_decayed = false;
@@ -209,7 +210,7 @@ impl Credit2 {
 
     pub(super) fn migrate(&mut self, cx: &mut Cx<'_>, task: TaskId, to: usize) {
         let Task { place, cpu, .. } = *self.task(task);
-        // One that has just been parked is still there.
+        // A vCPU that has just been parked is still there.
         if place == Place::OnCpu || self.cpus[cpu.index()].current == Some(task) {
             self.tasks[task].moving = Moving::To(to);
             return self.poke(cx, cpu);

@@ -1,42 +1,44 @@
-//! Xen Credit2: the vCPU with the most credit runs, credit burns with time the slower the greater
-//! the domain's weight, and when nobody has any left all who share the runqueue get 10 ms more.
+//! Xen Credit2: the vCPU with the most credit runs. Credit burns with CPU time, the slower the
+//! greater the domain's weight, and when none has any left, all vCPUs of the runqueue get 10 ms
+//! more.
 //!
 //! Source: Xen 4.20.4 `xen/common/sched/credit2.c` (the default scheduler since 4.12), and what
 //! `core.c` beside it does to a vCPU that moves. A task is a vCPU, a runqueue (RQ) is shared by
 //! the CPUs of a socket. Times are ns; a name in capitals is a constant of the source.
 //!
-//! - Order key: −credit, behind equals. Credit starts at CREDIT_INIT, never falls below
-//!   CREDIT_MIN, and d ns on a CPU burn d · W / w, where w is the domain's weight (DEFAULT_WEIGHT)
-//!   and W the greatest among all vCPUs of the RQ; the remainder of the division is carried over.
+//! - Order key: −credit, behind equals. Credit starts at CREDIT_INIT and never falls below
+//!   CREDIT_MIN; d ns on a CPU burn d · W / w, where w is the domain's weight (DEFAULT_WEIGHT) and
+//!   W the greatest among all vCPUs of the RQ. The remainder of the division is carried over.
 //! - A CPU picks the first of the RQ that may run there, unless its own has at least as much
-//!   credit. Passed over is one that another CPU was kicked for and has not picked up yet, and one
-//!   that last ran on another CPU and has not `migrate_resist` more than the one that runs. Until
-//!   `ratelimit` after it was switched to, a vCPU that can go on does so. One that yields is
-//!   neither protected by that nor by its credit: the first of the RQ runs, resistance apart.
-//! - Then, if the pick and the first of the RQ have no credit above 0: reset, and balance.
-//!   Reset: credit of all vCPUs of the RQ, waiting or not, rises by CREDIT_INIT (by twice that if
-//!   the pick is at CREDIT_MIN), to CREDIT_INIT + CARRYOVER_MAX at most.
-//!   A pick from another CPU gains MIGRATE_COMPENSATION.
+//!   credit. A vCPU is passed over if another CPU was kicked for it and has not picked yet, or if
+//!   it last ran on another CPU and is not `migrate_resist` ahead of the running one. Until
+//!   `ratelimit` after it was switched to, a vCPU that can go on does so. Neither that nor its
+//!   credit protects one that yields: the first of the RQ runs, resistance apart.
+//! - Then, if neither the pick nor the first of the RQ has credit above 0: reset, and balance.
+//!   Reset: the credit of all vCPUs of the RQ, waiting or not, rises by CREDIT_INIT (by twice that
+//!   if the pick is at CREDIT_MIN), to CREDIT_INIT + CARRYOVER_MAX at most. A pick from another CPU
+//!   gains MIGRATE_COMPENSATION.
 //! - Slice: until its credit is that of the first of the RQ (or of the one it displaces, whichever
 //!   is more), if that is above 0, otherwise until it is 0; at most the budget; at least MIN_TIMER
-//!   and what is left of `ratelimit`; at most MAX_TIMER.
-//! - Kicks, when a vCPU enters the RQ: an idle CPU with an idle core (`smt_power_savings`: one
-//!   without), else an idle CPU not kicked yet; its own first, then upwards. Else its own CPU if
-//!   it has more credit than what runs there; else where it gains the most beyond
-//!   `migrate_resist`. What has run for less than `ratelimit` − TICKLE_TOLERANCE is left alone.
+//!   and the rest of `ratelimit`; at most MAX_TIMER.
+//! - Kicks, when a vCPU enters the RQ: an idle CPU of an idle core (with `smt_power_savings`, of a
+//!   busy one), else an idle CPU not kicked yet; its own first, then upwards. Else its own CPU if
+//!   it has more credit than what runs there; else the one where it gains the most beyond
+//!   `migrate_resist`. A vCPU that has run for less than `ratelimit` − TICKLE_TOLERANCE is left
+//!   alone.
 //! - Load of an RQ (vCPUs ready or running) and of a vCPU (0 or 1): after δ at load l, the average
-//!   moves by (l − average) · δ/window, windows of 2^`load_window_shift` ns, time in units of
-//!   2^10 ns, fixed point with `load_precision_shift` bits. A new vCPU counts one half. Beside it
-//!   an RQ keeps a copy to which vCPUs that come and go are added at once, for decisions.
-//! - Place of a new vCPU, or one that may not stay: the RQ with the least load without it; there
-//!   the next CPU in turn. Woken ones stay with their RQ.
-//! - Balance: with the RQ that differs the most in load, if it differs by 2^`balance_under`, or by
-//!   2^`balance_over` when the more loaded has no CPU to spare: push one, pull one or swap two, so
-//!   that the difference becomes least. Running ones are taken off their CPU to be moved.
-//! - Cap, in percent of a CPU for all of a domain: every `cap_period` its pool gains that share of
-//!   it, and has no more than that. To run, a vCPU takes an equal part for each vCPU of the
-//!   domain, MIN_TIMER at least, or all there is; what it does not use goes back, what it overruns
-//!   is a debt of the pool. With the pool empty it is parked until there is something.
+//!   moves by (l − average) · δ/window, windows of 2^`load_window_shift` ns, time in units of 2^10
+//!   ns, fixed point with `load_precision_shift` bits. A new vCPU counts one half. For decisions,
+//!   an RQ also keeps a copy to which vCPUs that come and go are added at once.
+//! - Place of a new vCPU, or one that may not stay: the RQ with the least load without it, and
+//!   there the next CPU in turn. A woken one stays with its RQ.
+//! - Balance: with the RQ whose load differs the most, if it differs by 2^`balance_under`, or by
+//!   2^`balance_over` when the more loaded one has no CPU to spare: push one, pull one or swap two,
+//!   whichever leaves the least difference. Running ones are taken off their CPU to be moved.
+//! - Cap, in percent of a CPU for a whole domain: every `cap_period` its pool gains that share of
+//!   it, and never holds more. To run, a vCPU takes an equal part for each vCPU of the domain, at
+//!   least MIN_TIMER, or all there is; what it does not use goes back, what it overruns is a debt
+//!   of the pool. With the pool empty it is parked until there is something.
 //!
 //! | constant | value |
 //! |---|---|
@@ -48,17 +50,17 @@
 //! | credit of an idle CPU | CREDIT_MIN − 1 ns |
 //!
 //! Deviations:
-//! - A CPU charges what the host says was used; where other CPUs look at it in between, by the
-//!   clock. (Xen: by the clock.)
+//! - A CPU charges what the host says was used; when other CPUs look at it in between, the clock
+//!   decides. (Xen: always the clock.)
 //! - An idle CPU does not resist. In Xen it does when credit is below −9.5 ms, and since each CPU
 //!   may leave the vCPU to the other, both could stay idle beside it.
 //! - A CPU whose vCPU has blocked counts as idle until it picks; in Xen that is one step.
-//! - Caps follow the number of vCPUs and hold for those that come later. A cap above 100 % for
-//!   each vCPU is an error in Xen. A vCPU that blocks with its budget overrun is not parked.
-//! - Left out: soft affinity, core scheduling, and locks that somebody else holds.
+//! - Caps follow the number of vCPUs and also hold for those that come later. A cap above 100 % per
+//!   vCPU is an error in Xen. A vCPU that blocks with its budget overrun is not parked.
+//! - Left out: soft affinity, core scheduling, and contended locks.
 //!
 //! Kept although it looks unintended: whether there is a CPU to spare is judged by this RQ and the
-//! last one of all, not by the one compared with; 17 CPUs make three RQs, of 8, 8 and 1.
+//! last one of all, not the one compared with; 17 CPUs make three RQs, of 8, 8 and 1.
 //! Nice levels are ignored: weights are those of domains.
 //!
 //! Not work-conserving: a CPU never looks into another RQ, parked vCPUs wait, and a vCPU that was
@@ -99,11 +101,11 @@ params! {
     pub struct Credit2Params {
         /// Which CPUs share a runqueue.
         runqueue: Runqueues = Runqueues::Socket,
-        /// The most CPUs that share one, their number permitting.
+        /// The most CPUs that share a runqueue; siblings always stay together.
         max_cpus_runqueue: u32 = 16,
         /// How long a vCPU runs before another may take its CPU; 0 or 100us to 500ms.
         ratelimit: Span = Span::from_ms(1),
-        /// Credit that a vCPU must be ahead of the running one to take it off another CPU.
+        /// Lead in credit that a vCPU needs over the running one of a CPU it did not last run on.
         migrate_resist: Span = Span::from_us(500),
         /// Time between two replenishments of a capped domain; 500us to 1h.
         cap_period: Span = Span::from_ms(10),
@@ -111,11 +113,12 @@ params! {
         load_window_shift: u32 = 30,
         /// Fractional bits of load averages; 4 to 20.
         load_precision_shift: u32 = 18,
-        /// Binary logarithm of the difference in load to balance while CPUs are to spare; −4 to 20.
+        /// Binary logarithm of the load difference that is balanced while CPUs are to spare; −4 to
+        /// 20.
         balance_under: Shift = Shift(0),
-        /// The same when none are.
+        /// The same when no CPU is to spare.
         balance_over: Shift = Shift(-3),
-        /// Whether vCPUs are woken on cores that are busy already.
+        /// Whether woken vCPUs prefer cores that are already busy.
         smt_power_savings: bool = false,
     }
 }
@@ -151,17 +154,17 @@ struct Cpu {
     put: Option<Off>,
 }
 
-/// The CPUs that share a queue, and the vCPUs that belong there.
+/// The CPUs that share a queue, and the vCPUs that belong to it.
 #[derive(Clone, Debug)]
 struct Runqueue {
-    /// In use, ascending. A runqueue without is no runqueue.
+    /// In use, ascending. Without any, this is not a runqueue.
     cpus: Vec<CpuId>,
     waiting: Tree,
-    /// All vCPUs, the first that came first.
+    /// All vCPUs, in order of arrival.
     members: List,
     max_weight: u32,
     load: Load,
-    /// The average with what moves are expected to change.
+    /// The average, with the expected effect of moves.
     expected: i64,
     /// How many vCPUs are ready or running.
     active: u32,
@@ -176,10 +179,10 @@ struct Task {
     affinity: CpuSet,
     domain: DomainId,
     weight: u32,
-    /// What the last division by the weight left over.
+    /// The remainder of the last division by the weight.
     residual: u64,
     credit: i64,
-    /// Unless the domain has no cap: what may be run before asking again; below 0, a debt.
+    /// If the domain has a cap: what may be run before asking again; below 0, a debt.
     budget: Option<i64>,
     place: Place,
     queue: usize,
@@ -191,7 +194,7 @@ struct Task {
     compensated: bool,
     /// When it was switched to.
     entered: Time,
-    /// Up to when its time has been charged.
+    /// Up to when it has been charged.
     charged: Time,
     /// What was charged by the clock and has not been reported yet.
     ahead: Span,
@@ -208,7 +211,7 @@ enum Place {
     OnCpu,
 }
 
-/// Whether a vCPU is to leave its CPU when that next picks.
+/// Whether a vCPU must leave its CPU at that CPU's next pick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moving {
     No,
@@ -313,7 +316,7 @@ impl Credit2 {
         let known = &mut self.tasks[task];
         let max_weight = u64::from(self.queues[known.queue].max_weight);
         let product = ran.0.checked_mul(max_weight).and_then(|n| n.checked_add(known.residual));
-        // What does not fit is more than all credit, whatever the weight.
+        // What does not fit exceeds all credit, whatever the weight.
         let (burned, residual) = product.map_or((u64::MAX, 0), |product| {
             let weight = u64::from(known.weight);
             (product / weight, product % weight)
@@ -398,7 +401,7 @@ impl Credit2 {
                 known.tickled.is_some_and(|by| by != cpu && self.cpus[by.index()].tickled);
             let resisted = known.cpu != cpu && known.credit < resist;
             let fits = known.affinity.contains(cpu) && !awaited && !resisted;
-            // Asking for budget takes it, so that this comes last.
+            // Asking for budget takes it, so this check comes last.
             if fits && self.has_budget(task, cx.now) {
                 return Some(task);
             }
@@ -420,7 +423,7 @@ impl Credit2 {
         known.moving != Moving::No || !belongs || !known.affinity.contains(known.cpu)
     }
 
-    /// `cpu` has no current vCPU any more.
+    /// `cpu` loses its current vCPU.
     fn clear(&mut self, cpu: CpuId) {
         let on = &mut self.cpus[cpu.index()];
         (on.current, on.put) = (None, None);
@@ -433,7 +436,7 @@ impl Credit2 {
         now.since(self.task(task).entered) < self.params.ratelimit
     }
 
-    /// Gives more credit to everybody if neither `next` nor those who wait have any.
+    /// Gives more credit to all if neither `next` nor any waiting vCPU has some.
     fn end_epoch(&mut self, cx: &mut Cx<'_>, cpu: CpuId, next: TaskId) {
         let queue = self.cpus[cpu.index()].queue;
         let first = self.queues[queue].waiting.first().map(|first| self.task(first).credit);
@@ -459,7 +462,7 @@ impl Credit2 {
             let known = &mut self.tasks[task];
             known.credit = (known.credit + by).min(CREDIT_MAX);
         }
-        // Nobody overtakes anybody, but those who have reached the top are equal from now on.
+        // The order stays, but those that have reached the maximum are equal from here on.
         let mut old = core::mem::take(&mut self.queues[queue].waiting);
         while let Some(task) = self.waiting.pop_first(&mut old) {
             self.insert(task);
@@ -506,7 +509,7 @@ impl Credit2 {
         }
     }
 
-    /// `next`, which is the current vCPU of `cpu` or waits, is going to run there.
+    /// `next`, which is current on `cpu` or waits, is about to run there.
     fn prepare(&mut self, cx: &mut Cx<'_>, cpu: CpuId, next: TaskId) {
         if self.cpus[cpu.index()].current == Some(next) {
             self.change_load(next, 0, cx.now);
@@ -532,7 +535,7 @@ impl Credit2 {
         cx.work.queued = self.queues[queue].waiting.len() as u32;
     }
 
-    /// Places a vCPU anew that may be where it is no longer, or whose affinity has changed.
+    /// Places anew a vCPU that may no longer be where it is, or whose affinity has changed.
     fn replace(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         let Task { place, cpu, .. } = *self.task(task);
         match place {
@@ -672,7 +675,8 @@ impl Scheduler for Credit2 {
         }
         let known = &mut self.tasks[task];
         if why == Off::NotRun && known.compensated {
-            // Otherwise a host that cannot start it on either of two CPUs would make it rich.
+            // Otherwise a host that fails to start it on either of two CPUs would keep adding
+            // credit.
             known.credit = (known.credit - MIGRATE_COMPENSATION).max(CREDIT_MIN);
         }
         self.clear(cpu);

@@ -1,4 +1,4 @@
-//! Values worked out by hand from the rules, and what holds after every call.
+//! Values worked out by hand from the rules, and invariants that hold after every call.
 
 mod rules;
 mod sound;
@@ -44,7 +44,7 @@ impl Rig {
         self.policy.tasks[TaskId(task)].credit = us * 1_000;
     }
 
-    /// Lets slices of CPU 0 end until `until`; who ran and for how many us.
+    /// Runs CPU 0 slice by slice until `until`; who ran and for how many us.
     fn slices(&mut self, until: Time) -> Vec<(u32, u64)> {
         let slices = self.0.slices(until).into_iter();
         slices.map(|(task, ran)| (task, ran.0 / 1_000)).collect()

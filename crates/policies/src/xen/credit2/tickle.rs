@@ -6,12 +6,12 @@ use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::machine::Level;
 use anysched_core::time::{Span, Time};
 
-/// How much earlier than `ratelimit` says a running vCPU may be preempted from elsewhere, since
-/// the CPU takes a while to come to it.
+/// A running vCPU may be preempted from elsewhere this much earlier than `ratelimit` says, because
+/// the CPU takes a while to react.
 const TICKLE_TOLERANCE: Span = Span::from_us(50);
 
 impl Runqueue {
-    /// The first of its CPUs that `fits`, from `start` upwards and round.
+    /// The first of its CPUs that `fits`, from `start` upwards and wrapping around.
     pub fn find(&self, start: CpuId, fits: impl Fn(CpuId) -> bool) -> Option<CpuId> {
         let (before, after) = self.cpus.split_at(self.cpus.partition_point(|&cpu| cpu < start));
         after.iter().chain(before).copied().find(|&cpu| fits(cpu))
@@ -28,7 +28,7 @@ impl Credit2 {
         }
     }
 
-    /// Kicks the CPU that is best for `task`, which waits, if there is one.
+    /// Kicks the best CPU for `task`, which waits, if there is one.
     pub(super) fn tickle(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         let idle = self.idle_cpu(self.task(task));
         if let Some(cpu) = idle.or_else(|| self.busy_cpu(task, cx.now)) {
@@ -69,7 +69,7 @@ impl Credit2 {
         })
     }
 
-    /// The CPU where `task` gains the most, its own before all others.
+    /// The CPU where `task` gains the most; its own comes before all others.
     fn busy_cpu(&mut self, task: TaskId, now: Time) -> Option<CpuId> {
         let home = self.task(task).cpu;
         if self.gain(task, home, now) > 0 {
@@ -87,7 +87,7 @@ impl Credit2 {
         best
     }
 
-    /// By how much credit `task` is ahead of what runs on `cpu`, if it may take its place.
+    /// By how much credit `task` is ahead of what runs on `cpu`, if it may displace that.
     fn gain(&mut self, task: TaskId, cpu: CpuId, now: Time) -> i64 {
         let on = &self.cpus[cpu.index()];
         let Some(current) = on.current.filter(|_| !on.idle && !on.tickled) else { return 0 };

@@ -1,27 +1,27 @@
-//! Xen RTDS: each vCPU has a budget of CPU time in each period, and of those with budget left the
-//! ones whose periods end first run, on all CPUs from one runqueue.
+//! Xen RTDS: each vCPU has a budget of CPU time in each period; of those with budget left, the ones
+//! whose periods end first run, on all CPUs from one runqueue.
 //!
 //! Source: Xen 4.20.4 `xen/common/sched/rt.c` (deferrable servers under global earliest deadline
 //! first). A task is a vCPU with the period and the budget of its `TaskParams`, or the policy's.
 //!
 //! - Order key: (level, deadline), behind equals. The deadline is the end of the current period;
-//!   periods are counted from the origin of time, whenever the vCPU came.
+//!   periods count from the origin of time, whenever the vCPU arrived.
 //! - Running uses up the budget, to the ns. Sleeping does not: a vCPU that wakes in the same period
-//!   has what it had left. At its deadline a ready vCPU begins a new period with all of its budget
-//!   at level 0, running or not; one that sleeps does when it wakes.
+//!   has what it had left. At its deadline a ready vCPU, running or not, begins a new period at
+//!   level 0 with its full budget; a sleeping one does when it wakes.
 //! - Without budget a vCPU waits for its deadline. With `extratime` it gets its budget anew at
-//!   once, one level further back: behind all that have not used up as many.
-//! - A CPU picks the first that may run there, unless its own precedes it; equals take its place.
+//!   once, one level further back: behind all that have used up fewer.
+//! - A CPU picks the first that may run there, unless its own precedes it; equals displace it.
 //! - Slice: the budget that is left.
-//! - Kicks, for a vCPU that becomes ready, is put back or gets a budget after it had none: the
-//!   first allowed CPU that is idle and has not been kicked, from its own upwards and round. Else
-//!   of the others the one that runs what is last in order, if the vCPU precedes that. When a
-//!   running vCPU begins a period and the first that waits precedes it then, that one kicks.
-//! - Two things that Xen does with extra time make deadlines be missed that need not be. A vCPU
-//!   that waits at a level above 0 kicks nobody when its new period puts it ahead of those that
-//!   run. And the ends of periods are events in order of (level, deadline) as of when the vCPU
-//!   woke or began its period, so that one that woke at a level above 0 begins the next one only
-//!   after all that were at level 0 then. `renewals = "prompt"` does neither.
+//! - Kicks, for a vCPU that becomes ready, is put back, or gets a budget after having none: the
+//!   first allowed CPU that is idle and has not been kicked, from its own upwards and wrapping
+//!   around. Else, of the others, the one whose vCPU is last in order, if the new one precedes it.
+//!   When a running vCPU begins a period and the first that waits then precedes it, that one kicks.
+//! - Two things that Xen does with extra time cause avoidable deadline misses. A vCPU that waits at
+//!   a level above 0 kicks no CPU when its new period puts it ahead of running ones. And the ends
+//!   of periods are events in order of (level, deadline) as of when the vCPU woke or began its
+//!   period, so one that woke at a level above 0 begins its next period only after all that were at
+//!   level 0 then. `renewals = "prompt"` does neither.
 //!
 //! | constant | value |
 //! |---|---|
@@ -30,13 +30,14 @@
 //! | `extratime` by default | on |
 //!
 //! Deviations:
-//! - Budget is charged as the host measures it, but never for more than has passed since the
-//!   period began. (Xen: by the clock.)
-//! - A vCPU without budget kicks nobody. In Xen it does when it is put back, to no effect but
+//! - Budget is charged as the host measures it, but never for more than the time since the period
+//!   began. (Xen: by the clock.)
+//! - A vCPU without budget kicks no CPU. In Xen it does when it is put back, with no effect but
 //!   that equals change places.
-//! - A running vCPU whose affinity changes goes on if it may. `extratime` is one for all vCPUs.
-//! - Levels end at 2^32 − 1, as they do since 4.22; before, they began again at 0.
-//! - A budget of more than its period is cut to it, which Xen refuses.
+//! - A running vCPU whose affinity changes goes on if it may. `extratime` is one setting for all
+//!   vCPUs.
+//! - Levels end at 2^32 − 1, as since 4.22; before, they started again at 0.
+//! - A budget above its period is cut to it; Xen refuses it.
 //!
 //! Weights, nice levels and domains are ignored. A yield only ends the turn: the same vCPU goes on
 //! unless another one has the same deadline.
@@ -63,13 +64,13 @@ const LEAST: Span = Span::from_us(10);
 params! {
     /// Parameters of `rtds`.
     pub struct RtdsParams {
-        /// Period of vCPUs that have none of their own; at least 10us.
+        /// Period of vCPUs without one of their own; at least 10us.
         period: Span = Span::from_ms(10),
-        /// Budget of vCPUs that have none of their own; at least 10us and at most the period.
+        /// Budget of vCPUs without one of their own; at least 10us and at most the period.
         budget: Span = Span::from_ms(4),
-        /// Whether vCPUs without budget run when nobody with budget does.
+        /// Whether vCPUs without budget run when none with budget does.
         extratime: bool = true,
-        /// Whether extra time delays new periods, as in Xen, or not.
+        /// Whether extra time delays new periods, as in Xen.
         renewals: Renewals = Renewals::Xen,
     }
 }
@@ -77,7 +78,7 @@ params! {
 choice! {
     /// When vCPUs that have used extra time get their budgets.
     pub enum Renewals {
-        /// After those that have not, and without preempting anybody.
+        /// After those that have not, and without preempting any.
         Xen = "xen",
         /// At their deadlines.
         Prompt = "prompt",
@@ -116,13 +117,13 @@ struct Task {
     affinity: CpuSet,
     period: Span,
     budget: Span,
-    /// Of the budget of this period, or of this level.
+    /// What is left of the budget of this period, or of this level.
     left: Span,
     deadline: Time,
     level: u32,
     place: Place,
     cpu: CpuId,
-    /// Up to when its time has been charged.
+    /// Up to when it has been charged.
     charged: Time,
     /// It may precede others now that the timer has given it a new budget.
     refilled: bool,
@@ -170,12 +171,12 @@ impl Policy for Rtds {
 }
 
 impl Task {
-    /// Less is more urgent.
+    /// Smaller is more urgent.
     fn urgency(&self) -> (u32, Time) {
         (self.level, self.deadline)
     }
 
-    /// Begins the period that `now`, which is not before the deadline, falls in.
+    /// Begins the period that contains `now`, which is not before the deadline.
     fn renew(&mut self, now: Time) {
         let ended = now.since(self.deadline).0 / self.period.0;
         self.deadline += Span(ended * self.period.0);
@@ -255,7 +256,7 @@ impl Rtds {
         }
     }
 
-    /// Kicks the CPU that is best for `task`, if it waits and there is one.
+    /// Kicks the best CPU for `task`, if it waits and there is one.
     fn tickle(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         let known = self.task(task);
         if known.place != Place::Waiting {
@@ -285,7 +286,7 @@ impl Rtds {
         self.tickle(cx, task);
     }
 
-    /// `task`, which is on no queue and no CPU, is not ready any more.
+    /// `task`, which is on no queue and no CPU, is no longer ready.
     fn rest(&mut self, task: TaskId) {
         self.tasks[task].place = Place::Blocked;
         self.periods.remove(&mut self.ends, task);
@@ -300,7 +301,8 @@ impl Rtds {
         cx.work.queued = self.queue.len() as u32;
     }
 
-    /// The vCPU that `cpu` runs next, which is still where it was, and whether it has it already.
+    /// The vCPU that `cpu` runs next, which is still where it was, and whether `cpu` has it
+    /// already.
     fn choose(&self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<TaskId> {
         let usable = |&task: &TaskId| self.task(task).affinity.contains(cpu);
         let mut waiting = self.waiting.iter(&self.queue).inspect(|_| cx.work.scanned += 1);
@@ -362,7 +364,7 @@ impl Scheduler for Rtds {
             self.clear(cpu);
             self.put_back(cx, aside);
         }
-        // Somebody relied on this CPU.
+        // Another vCPU counted on this CPU.
         let mut next = self.queue.first().filter(|_| was_tickled);
         while let Some(task) = next {
             next = self.waiting.next(task);

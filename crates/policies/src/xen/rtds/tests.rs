@@ -1,5 +1,5 @@
-//! Values worked out by hand from the rules, and what holds for random vCPUs: on one CPU nobody
-//! misses a deadline up to full use, and nobody gets more than the budget anywhere.
+//! Values worked out by hand from the rules, and invariants for random vCPUs: on one CPU none
+//! misses a deadline up to full utilisation, and nowhere does one get more than its budget.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -112,7 +112,7 @@ fn sleeping_keeps_the_budget_until_the_deadline() {
     rig.create(0, &TaskParams::default());
     rig.go(at(1));
     rig.off(0, Off::Blocked);
-    // Who sleeps is given nothing.
+    // A sleeper is given nothing.
     assert_eq!(rig.policy.next_timer(), None);
     rig.now = at(9);
     rig.wake(0);
@@ -185,7 +185,7 @@ fn idle_cpus_are_kicked_the_own_one_first_and_then_the_least_urgent() {
     assert_eq!(rig.kicked(), []);
     rig.create(4, &of(4, 30));
     assert_eq!(rig.kicked(), [2]);
-    // 2 has been kicked and not come yet: of the rest the deadline of 1 is the latest.
+    // 2 has been kicked and has not picked yet: of the rest, 1 has the latest deadline.
     rig.create(5, &of(4, 15));
     assert_eq!(rig.kicked(), [1]);
     let only_0 = TaskParams { affinity: CpuSet::of([CpuId(0)]), ..of(1, 10) };
@@ -224,7 +224,7 @@ fn levels_delay_new_periods_unless_prompt() {
     assert_eq!(next_end("prompt"), Some(at(10)));
 }
 
-/// 0 needs 1 ms of every 2, and 1 runs from 1 to 4 ms since nobody tells the CPU at 2 ms.
+/// 0 needs 1 ms of every 2, and 1 runs from 1 to 4 ms because nothing kicks the CPU at 2 ms.
 #[test]
 fn extra_time_of_xen_makes_deadlines_be_missed() {
     let used_by_4_ms = |renewals| {
@@ -260,7 +260,7 @@ fn a_cpu_that_goes_leaves_nobody_behind() {
     assert_eq!([rig.running(0), rig.running(1)], [Some(2), Some(0)]);
 }
 
-/// (budget, period) in units of 10 us, of one CPU's time at most.
+/// (budget, period) in units of 10 us, of at most one CPU's time.
 fn fitting_sets() -> impl Strategy<Value = Vec<(u64, u64)>> {
     prop::collection::vec((1..100u64, 1..400u64), 1..8).prop_map(|wanted| {
         let mut left = 1_000_000;
@@ -283,9 +283,9 @@ fn in_10_us(budget: u64, period: u64) -> TaskParams {
 }
 
 proptest! {
-    /// Earliest deadline first is optimal on one CPU: up to full use everybody has all of the
-    /// budget by each deadline, and without extra time no more; with it only if renewals are
-    /// prompt.
+    /// Earliest deadline first is optimal on one CPU: up to full utilisation every vCPU has all of
+    /// its budget by each deadline, and without extra time no more; with extra time only if
+    /// renewals are prompt.
     #[test]
     fn nobody_misses_a_deadline_up_to_full_use(set in fitting_sets(), extra in any::<bool>()) {
         let with_extra = [("renewals", "prompt")];
@@ -313,8 +313,8 @@ proptest! {
         }
     }
 
-    /// On three CPUs, whatever sleeps and whoever is interrupted: in no period anybody uses more
-    /// than the budget, and nobody who has some waits beside an idle CPU.
+    /// On three CPUs, whatever sleeps or is interrupted: no vCPU uses more than its budget in any
+    /// period, and none with budget left waits beside an idle CPU.
     #[test]
     fn nobody_uses_more_than_the_budget(
         set in prop::collection::vec((1..200u64, 1..400u64), 1..9),

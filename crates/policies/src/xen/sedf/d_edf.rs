@@ -2,10 +2,10 @@
 //! and back after ten slices in a row that were used up in time.
 //!
 //! Source: G. Thakor and A. Shah, "D_EDF: an efficient scheduling algorithm for real-time
-//! multiprocessor system", WICT 2011, as Tseng and Huang describe it, who compare SEDF_DM with it.
-//! Misses are counted where a scan of the runqueue finds a deadline to be past, and slices where
-//! they end, since a vCPU whose slice has ended is in no runqueue. Both are counted per CPU, over
-//! all of its vCPUs.
+//! multiprocessor system", WICT 2011, as described by Tseng and Huang, who compare SEDF_DM with it.
+//! Misses are counted where a scan of the runqueue finds a deadline past, and slices where they
+//! end, since a vCPU whose slice has ended is in no runqueue. Both are counted per CPU, over all
+//! its vCPUs.
 //! Order key: as `sedf` or as `dm-xen`, equals as they were when it changes.
 //! Cost: as `sedf` or `dm-xen`; O(n log n) for a change.
 
@@ -25,7 +25,7 @@ params! {
     }
 }
 
-/// The order by how many in a row missed or met their deadlines.
+/// The order by how many deadlines in a row were missed or met.
 #[derive(Clone, Debug)]
 pub struct InARow {
     params: DEdfParams,
@@ -105,7 +105,7 @@ mod tests {
         order.saw(true);
         order.saw(false);
         assert!(!order.decide());
-        // A slice that is not used up, or late, interrupts no row; one in time does.
+        // A slice that is late or not used up interrupts no row; one in time does.
         order.done(true, false);
         order.done(false, true);
         order.done(true, true);

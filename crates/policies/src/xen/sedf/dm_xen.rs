@@ -1,11 +1,12 @@
 //! Deadline-monotonic order in Xen's SEDF: among the vCPUs that have some of their slice left, the
 //! one with the smallest fixed key runs, by default the one with the smallest slice.
 //!
-//! Source: the DM that SEDF_DM changes to (Tseng and Huang, for Xen 4.2.1), by itself. The
+//! Source: the DM that SEDF_DM changes to (Tseng and Huang, for Xen 4.2.1), on its own. The
 //! textbook's rule, without slices, is [`dm`](crate::textbook::dm).
 //! Order key: `dm_key`, behind equals. The paper calls the slice the relative deadline. In SEDF
 //! the relative deadline is the period, which is the same for all in the paper's experiments.
-//! Everything else is `sedf`, but that a scan for missed deadlines looks at the whole runqueue.
+//! Everything else is as in `sedf`, except that a scan for missed deadlines covers the whole
+//! runqueue.
 //! Cost: O(n) with n vCPUs in the runqueue.
 
 use super::{DmKey, Joint, Order, Sedf};
@@ -15,7 +16,7 @@ use anysched_core::{Machine, ParamError, params};
 params! {
     /// Parameters of `dm-xen` alone.
     pub struct DmXenParams {
-        /// The key, the smallest first.
+        /// The fixed key; the smallest runs first.
         dm_key: DmKey = DmKey::Slice,
     }
 }

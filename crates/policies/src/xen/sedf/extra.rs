@@ -1,15 +1,15 @@
-//! Extra time: what nobody has a right to at the moment. Two queues per CPU, the lowest score
-//! first, behind equals: L0 for vCPUs that lost time by blocking for short, which are served
-//! first and leave it after one turn; L1 for all that may use extra time.
+//! Extra time: CPU time to which no vCPU has a right at the moment. Two queues per CPU, the lowest
+//! score first, behind equals: L0 for vCPUs that lost time to a short block, which are served first
+//! and leave it after one turn; L1 for all that may use extra time.
 //!
-//! A turn on L1 sets the score to 2^17 / extraweight, without an extraweight to the inverse of the
-//! utilisation in 1/1024, and subtracts what it was before from all other scores there: scores are
-//! virtual start times, and the turns come out in proportion to the weights.
+//! A turn on L1 sets the score to 2^17 / extraweight (without an extraweight, to the inverse of the
+//! utilisation in 1/1024) and subtracts the previous score from all others there: scores are
+//! virtual start times, and turns come out in proportion to the weights.
 
 use super::{Order, Sedf};
 use anysched_core::ids::TaskId;
 
-/// A turn of extra time, and the least that must be left until a period begins, in ns.
+/// A turn of extra time, and the least time that must be left until a period starts, in ns.
 pub(super) const EXTRA_QUANTUM: i64 = 500_000;
 
 /// Which queue for extra time.
@@ -22,7 +22,7 @@ pub(super) enum Level {
 }
 
 impl<O: Order> Sedf<O> {
-    /// Adds `task` by its score; `subtract` is taken off all others' first.
+    /// Adds `task` by its score, after deducting `subtract` from all others'.
     pub(super) fn join_extra(&mut self, task: TaskId, level: Level, subtract: i64) {
         let index = level as usize;
         let vcpu = &mut self.tasks[task.index()];

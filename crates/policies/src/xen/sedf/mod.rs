@@ -3,29 +3,29 @@
 //!
 //! Source: Xen 4.2.1 `xen/common/sched_sedf.c` (S. Diestelhorst 2004), placement also as in 4.4.2.
 //! A task is a vCPU: `TaskParams::period` is its period, `TaskParams::budget` its slice.
-//! Order key: end of the period, behind equals. A vCPU is in its CPU's *runqueue* from the begin
-//! of its period until the slice is used up, then in the *wait queue* until the next one begins.
-//! Only when the runqueue is empty, extra time is given (`extra`), 500 us at a time and never
-//! within 500 us of a begin. Nobody runs before its period only because the CPU is idle.
-//! A deadline that a scan of the runqueue finds to be past is missed: the vCPU gets a fresh slice
-//! in its current period, and what it has lost is lost.
+//! Order key: end of the period, behind equals. A vCPU is in its CPU's *runqueue* from the start of
+//! its period until the slice is used up, then in the *wait queue* until the next one starts. Only
+//! when the runqueue is empty is extra time given (`extra`), 500 us at a time and never within 500
+//! us of the start of a period. No vCPU runs before its period merely because the CPU is idle.
+//! A deadline that a scan of the runqueue finds past is missed: the vCPU gets a fresh slice in its
+//! current period, and what it has lost is lost.
 //!
-//! Waking up: before the period begins (it blocked in extra time) the vCPU waits on. Within the
-//! period (*short* block) it forfeits the rest of its slice, and has that much priority for extra
-//! time. After the period (*long* block) a new period begins at once.
+//! Waking up: before the period starts (it blocked in extra time) the vCPU keeps waiting. Within
+//! the period (*short* block) it forfeits the rest of its slice and gets that much priority for
+//! extra time. After the period (*long* block) a new period starts at once.
 //!
-//! `dm-xen`, `d-edf` and `sedf-dm` are the same with another order of the runqueue: see [`Order`].
+//! `dm-xen`, `d-edf` and `sedf-dm` differ only in the order of the runqueue: see [`Order`].
 //!
 //! Deviations:
-//! - A vCPU is charged the CPU time that the host measured; Xen charges what passed.
-//! - Xen gives a new vCPU no slice and lets the toolstack set one while it runs. Here it is known
-//!   when it first wakes; `start` says what that means.
+//! - A vCPU is charged the CPU time that the host measured; Xen charges the time that passed.
+//! - Xen gives a new vCPU no slice and lets the toolstack set one while it runs. Here the slice is
+//!   known when it first wakes; `start` says what that means.
 //! - A vCPU whose slice or period is changed is sorted in again. In Xen its place is stale.
 //! - Shares by weight follow every change of vCPUs and domains; Xen computes them when the
 //!   toolstack sets parameters.
 //! - Scores do not overflow at 32 bits.
-//! - `latency` shortens periods as Xen did until 3.x; 4.2 reads it, doubles periods back that were
-//!   shortened, and shortens none.
+//! - `latency` shortens periods as Xen did until 3.x; 4.2 reads it and doubles shortened periods
+//!   back, but shortens none.
 //!
 //! Not work-conserving by definition. No CPU takes another's vCPUs.
 //! Cost: O(log n); a scan that finds misses goes on to the next vCPU.
@@ -56,13 +56,13 @@ use anysched_core::registry::Policy;
 use anysched_core::time::{Span, Time};
 use anysched_core::{Arrival, Cx, Enqueue, Machine, Off, Pick, Scheduler};
 
-/// SEDF, or a relative of it whose runqueues are ordered by `O`. See the [module
-/// documentation](self). Instants are in ns as `i64`, because periods may begin before the origin.
+/// SEDF, or a relative of it in which `O` orders runqueues. See the [module documentation](self).
+/// Instants are in ns as `i64`, because periods may start before the origin.
 #[derive(Debug)]
 pub struct Sedf<O = Edf> {
     params: SedfParams,
     dm_key: DmKey,
-    /// Runqueues by key of the order, wait queues by begin of the period.
+    /// Runqueues by key of the order, wait queues by start of the period.
     guaranteed: Forest<i64>,
     extra: [Forest<i64>; 2],
     cpus: Vec<Pcpu<O>>,
@@ -70,7 +70,7 @@ pub struct Sedf<O = Edf> {
     domains: Vec<Domain>,
     /// Scans of runqueues so far.
     scans: u64,
-    /// The first of the CPUs' `due`.
+    /// The earliest of the CPUs' `due`.
     due: Time,
 }
 
@@ -88,9 +88,9 @@ struct Pcpu<O> {
     runq: Tree,
     waitq: Tree,
     extraq: [Tree; 2],
-    /// What has been subtracted from all scores of L1 since it was empty.
+    /// What has been subtracted from all scores of L1 since it was last empty.
     subtracted: i64,
-    /// When a period begins that nothing else makes it notice.
+    /// When a period starts that nothing else would make it notice.
     due: Time,
     order: O,
     switches: u32,
@@ -100,7 +100,7 @@ struct Pcpu<O> {
 #[derive(Clone, Copy, Debug)]
 struct Current {
     task: TaskId,
-    /// The queue for extra time that it was taken from; `None`: it runs by right.
+    /// The queue for extra time that it was taken from; `None`: it runs on its slice.
     extra: Option<Level>,
 }
 
@@ -110,11 +110,11 @@ struct Vcpu {
     attached: bool,
     affinity: CpuSet,
     domain: DomainId,
-    /// How many of its domain came before it.
+    /// How many vCPUs of its domain came before it.
     number: usize,
     cpu: CpuId,
     place: Place,
-    /// What it is to get, unless a long block has shortened that.
+    /// What it is entitled to, unless a long block has shortened that.
     full: Budget,
     now: Budget,
     relative_deadline: i64,
@@ -125,7 +125,7 @@ struct Vcpu {
     deadline: Option<i64>,
     used: i64,
     has_blocked: bool,
-    /// A short block has cost it time for which it has not been compensated.
+    /// A short block cost it time for which it has not been compensated.
     wants_penalty: bool,
     scores: [i64; 2],
     in_extraq: [bool; 2],
@@ -151,7 +151,7 @@ enum Place {
 #[derive(Clone, Debug)]
 struct Domain {
     weight: u32,
-    /// vCPUs it has had.
+    /// How many vCPUs it has had.
     vcpus: usize,
 }
 
@@ -178,7 +178,7 @@ const NEW_VCPU: Vcpu = Vcpu {
     late_in_scan: 0,
 };
 
-/// Time as a number that may be compared with begins of periods.
+/// Time as a number that can be compared with starts of periods.
 fn ns(time: Time) -> i64 {
     i64::try_from(time.0).unwrap_or(i64::MAX)
 }
@@ -192,7 +192,7 @@ impl Vcpu {
         self.deadline.unwrap_or(0)
     }
 
-    /// When its period begins.
+    /// When its period starts.
     fn begin(&self) -> i64 {
         self.deadline().saturating_sub(self.now.period)
     }
@@ -267,7 +267,7 @@ impl<O: Order> Sedf<O> {
         self.cpus[cpu.index()].online && self.tasks[task.index()].affinity.contains(cpu)
     }
 
-    /// The CPU for `task`, as Xen's `pick_cpu`; where it is if there is none.
+    /// The CPU for `task`, as in Xen's `pick_cpu`; its present one if there is none.
     fn place(&self, task: TaskId) -> CpuId {
         let allowed =
             || (0..self.cpus.len() as u16).map(CpuId).filter(|&cpu| self.may_run(task, cpu));
@@ -279,7 +279,7 @@ impl<O: Order> Sedf<O> {
         after.or(allowed().next()).unwrap_or(self.tasks[task.index()].cpu)
     }
 
-    /// By what the runqueue of its CPU orders `task`.
+    /// The key by which the runqueue of its CPU orders `task`.
     fn key(&self, task: TaskId) -> i64 {
         let vcpu = &self.tasks[task.index()];
         if !self.cpus[vcpu.cpu.index()].order.is_dm() {
@@ -305,7 +305,8 @@ impl<O: Order> Sedf<O> {
         self.guaranteed.insert(&mut self.cpus[vcpu.cpu.index()].waitq, task, vcpu.begin(), ());
     }
 
-    /// Queues `task` by whether its period has begun.
+    /// Queues `task` in the runqueue or the wait queue, depending on whether its period has
+    /// started.
     fn push(&mut self, task: TaskId, now: i64) {
         match self.tasks[task.index()].begin() > now {
             true => self.push_wait(task),
@@ -331,7 +332,7 @@ impl<O: Order> Sedf<O> {
         self.leave_extra(task, Level::Utilisation);
     }
 
-    /// `task`, which is in no queue, is able to run from now on.
+    /// `task`, which is in no queue, becomes able to run.
     fn wake(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         let now = ns(cx.now);
         if self.tasks[task.index()].deadline.is_none() {
@@ -387,7 +388,7 @@ impl<O: Order> Sedf<O> {
         }
     }
 
-    /// Whether the CPU of `task`, which has just woken up, is to decide again.
+    /// Whether the CPU of `task`, which has just woken up, must decide again.
     fn takes_over(&self, task: TaskId) -> bool {
         let vcpu = &self.tasks[task.index()];
         let on = &self.cpus[vcpu.cpu.index()];
@@ -405,7 +406,7 @@ impl<O: Order> Sedf<O> {
         }
     }
 
-    /// `task` stops running by right, after `ran` more of its slice.
+    /// `task` stops running on its slice, after `ran` more of it.
     fn end_guaranteed(&mut self, task: TaskId, now: i64, ran: i64, runnable: bool) {
         let vcpu = &mut self.tasks[task.index()];
         vcpu.used = vcpu.used.saturating_add(ran);
@@ -428,7 +429,8 @@ impl<O: Order> Sedf<O> {
         }
     }
 
-    /// Moves who is at the wrong place in the queues of `cpu`. Returns how many it looked at.
+    /// Moves vCPUs that are in the wrong place in the queues of `cpu`. Returns how many it looked
+    /// at.
     fn update_queues(&mut self, cpu: usize, now: i64) -> u32 {
         while let Some(first) = self.cpus[cpu].waitq.first() {
             if self.tasks[first.index()].begin() > now {
@@ -453,7 +455,7 @@ impl<O: Order> Sedf<O> {
             }
             let missed = vcpu.deadline() < now || vcpu.left() < 0;
             let on = &mut self.cpus[cpu];
-            // One that was late and has been sorted in further behind is not seen again.
+            // A late vCPU that has been sorted in further back is not seen again.
             if vcpu.late_in_scan != self.scans {
                 on.order.saw(missed);
             }
@@ -470,7 +472,7 @@ impl<O: Order> Sedf<O> {
         scanned
     }
 
-    /// Orders the runqueue of `cpu` anew, equals as before.
+    /// Reorders the runqueue of `cpu`, keeping equals in order.
     fn sort(&mut self, cpu: usize) {
         let mut old = core::mem::take(&mut self.cpus[cpu].runq);
         while let Some(task) = self.guaranteed.pop_first(&mut old) {
@@ -478,13 +480,13 @@ impl<O: Order> Sedf<O> {
         }
     }
 
-    /// What `cpu` runs next, how long, and the queue for extra time from which it comes.
+    /// What `cpu` runs next, for how long, and the queue for extra time that it comes from.
     fn choose(&self, cpu: usize, now: i64) -> (Option<Current>, i64) {
         let on = &self.cpus[cpu];
         let waits = on.waitq.first().map(|task| self.tasks[task.index()].begin() - now);
         if let Some(task) = on.runq.first() {
             let left = self.tasks[task.index()].left().max(1);
-            // One whose period begins now is noticed by the timer, at once.
+            // A vCPU whose period starts now is noticed by the timer, at once.
             let until = waits.filter(|&until| until > 0).unwrap_or(left);
             return (Some(Current { task, extra: None }), left.min(until));
         }
@@ -499,7 +501,7 @@ impl<O: Order> Sedf<O> {
         (current, EXTRA_QUANTUM.min(until))
     }
 
-    /// `cpu` may have to notice another begin of a period than before.
+    /// `cpu` may have to notice a different start of a period.
     fn watch(&mut self, cpu: usize) {
         let on = &mut self.cpus[cpu];
         let begin = match on.waitq.first() {
@@ -533,7 +535,7 @@ impl<O: Order> Sedf<O> {
         self.touched(cx, self.tasks[task.index()].cpu);
     }
 
-    /// Sees to it that `task` is where it may run, or will be when it is taken off.
+    /// Makes sure that `task` is where it may run, or will be when it is taken off.
     fn settle(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         let Vcpu { cpu, place, .. } = self.tasks[task.index()];
         if self.may_run(task, cpu) {
@@ -541,7 +543,7 @@ impl<O: Order> Sedf<O> {
         }
         let runs = self.cpus[cpu.index()].current.is_some_and(|current| current.task == task);
         match place {
-            // Of a CPU that goes, the host takes it off.
+            // If its CPU goes away, the host takes it off.
             _ if runs => cx.kick(cpu),
             Place::Away => self.tasks[task.index()].cpu = self.place(task),
             _ => self.rehome(cx, task),
@@ -602,7 +604,7 @@ impl<O: Order> Sedf<O> {
         &mut self.domains[index]
     }
 
-    /// Computes again what vCPUs get that have no slice of their own.
+    /// Recomputes what vCPUs without a slice of their own get.
     fn weigh(&mut self) {
         if self.params.weights == Weights::Off {
             return;
@@ -726,7 +728,7 @@ impl<O: Order> Scheduler for Sedf<O> {
         let cpu = self.tasks[task.index()].cpu;
         let resumes = matches!(arrival.why, Enqueue::Resumed { .. });
         if resumes && self.tasks[task.index()].deadline.is_some() {
-            // It has never really left its queues.
+            // It never really left its queues.
             if self.tasks[task.index()].wants_penalty {
                 self.join_extra(task, Level::Penalty, 0);
             }
@@ -785,7 +787,7 @@ impl<O: Order> Scheduler for Sedf<O> {
             }
         }
         if why == Off::NotRun && self.cpus[cpu.index()].online {
-            // Whether the host tries again by itself is not known.
+            // It is unknown whether the host tries again by itself.
             cx.kick(cpu);
         }
         if moves {

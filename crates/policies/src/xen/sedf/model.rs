@@ -1,5 +1,5 @@
-//! SEDF as Xen has it, with plain lists that are walked: vCPUs, queues, one CPU, one function that
-//! decides. Random sequences of events must be answered alike by the policy.
+//! SEDF as Xen implements it, with plain lists that are walked: vCPUs, queues, one CPU, one
+//! function that decides. The policy must answer random sequences of events in the same way.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -252,7 +252,7 @@ impl Model {
         let (running, time) = match self.run.first() {
             Some(&v) => {
                 let left = self.vcpus[v].slice - self.vcpus[v].used;
-                // Xen's timer would be over at once.
+                // Xen's timer would expire at once.
                 let until = if begin > now { begin - now } else { i64::MAX };
                 (Running::Right(v), left.max(1).min(until))
             }

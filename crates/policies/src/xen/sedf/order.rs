@@ -1,11 +1,11 @@
-//! By what runqueues are ordered, and when that changes.
+//! The order of runqueues, and when it changes.
 
 use core::fmt::Debug;
 
 use anysched_core::choice;
 
 choice! {
-    /// What deadline-monotonic order goes by, the smallest first.
+    /// The key of deadline-monotonic order, the smallest first.
     pub enum DmKey {
         /// The slice, which the paper on SEDF_DM takes for the relative deadline.
         Slice = "slice",
@@ -16,24 +16,24 @@ choice! {
     }
 }
 
-/// The order of a CPU's runqueue: by deadline (EDF) or by a fixed key (DM). It is told what
-/// happens and may change its mind when a CPU decides.
+/// The order of a CPU's runqueue: by deadline (EDF) or by a fixed key (DM). It is told what happens
+/// and may change whenever a CPU decides.
 pub trait Order: Clone + Debug {
-    /// Whether it is DM now.
+    /// Whether it is currently DM.
     fn is_dm(&self) -> bool;
 
-    /// Whether a scan of the runqueue goes on behind the first vCPU that is where it should be.
+    /// Whether a scan of the runqueue continues past the first vCPU that is in its right place.
     fn scans_all(&self) -> bool {
         self.is_dm()
     }
 
-    /// A scan came upon a vCPU, which has `missed` its deadline or not.
+    /// A scan has come upon a vCPU, which has `missed` its deadline or not.
     fn saw(&mut self, _missed: bool) {}
 
     /// A vCPU has used up the `whole` slice or blocked before, `on_time` for its deadline or not.
     fn done(&mut self, _on_time: bool, _whole: bool) {}
 
-    /// Whether the order is another one from now on. Called after each scan.
+    /// Whether the order changes now. Called after each scan.
     fn decide(&mut self) -> bool {
         false
     }

@@ -14,7 +14,7 @@ pub(super) const MAX_PERIOD: Span = Span::from_s(10);
 pub(super) const MIN_SLICE: Span = Span::from_us(5);
 /// The period of vCPUs that get slices by weight, in ns.
 pub(super) const WEIGHT_PERIOD: i64 = 100_000_000;
-/// What is kept free of slices by weight in each such period, in ns.
+/// What slices by weight leave free in each such period, in ns.
 pub(super) const WEIGHT_SAFETY: i64 = 5_000_000;
 
 choice! {
@@ -42,11 +42,11 @@ choice! {
 choice! {
     /// The first period of a vCPU that has a slice when it first wakes.
     pub enum Start {
-        /// Ends after a slice, and so began before.
+        /// Ends one slice from now, and so started in the past.
         Slice = "slice",
-        /// Begins after a slice, as Xen's code has it.
+        /// Starts one slice from now, as in Xen's code.
         Wait = "wait",
-        /// Begins now, as in Xen when the slice is set after the start.
+        /// Starts now, as in Xen when the slice is set after the start.
         Period = "period",
     }
 }
@@ -54,31 +54,33 @@ choice! {
 params! {
     /// Parameters of SEDF and its relatives.
     pub struct SedfParams {
-        /// Period of a task that has none of its own; 10us to 10s.
+        /// Period of a task without one of its own; 10us to 10s.
         period: Span = Span::from_ms(100),
-        /// Slice per period of a task that has no budget: 5us to the period; 0: extra time only.
+        /// Slice per period of a task without a budget: 5us to the period; 0: extra time only.
         slice: Span = Span::ZERO,
         /// What domain weights are for: nothing, slices of 100ms, or shares of extra time.
         weights: Weights = Weights::Off,
-        /// Whether tasks get extra time; without, each needs a slice.
+        /// Whether tasks get extra time; without it, each needs a slice.
         extra: bool = true,
         /// Share of extra time; 0: by slice / period, 1 for tasks without a slice.
         extraweight: u32 = 0,
-        /// After a long block, periods begin this short and double; 0: they do not.
+        /// Length of the first period after a long block, after which periods double; 0: not
+        /// shortened.
         latency: Span = Span::ZERO,
         /// The CPU of a task: the first it may use (Xen 4.2), or by its number (4.4).
         placement: Placement = Placement::First,
-        /// First period: ends after a slice; begins after one (literal Xen 4.2); or begins at once.
+        /// The first period ends a slice from now; starts then (literal Xen 4.2); or starts at
+        /// once.
         start: Start = Start::Slice,
     }
 }
 
-/// A policy's own parameters together with [`SedfParams`].
+/// A policy's own parameters, combined with [`SedfParams`].
 #[derive(Clone, Debug, Default)]
 pub struct Joint<P> {
     /// Its own.
     pub own: P,
-    /// Those of all relatives.
+    /// Those that all relatives share.
     pub shared: SedfParams,
 }
 
@@ -97,7 +99,7 @@ impl<P: Params> Params for Joint<P> {
     }
 }
 
-/// Errors: values out of range, or with which a task without a budget would never run.
+/// Errors: values out of range, or a task without a budget would never run.
 pub(super) fn check(params: &SedfParams) -> Result<(), ParamError> {
     let invalid = |name, why| Err(ParamError::Invalid { name, why });
     let SedfParams { period, slice, weights, extra, .. } = *params;

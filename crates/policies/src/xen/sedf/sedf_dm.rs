@@ -1,16 +1,16 @@
 //! SEDF_DM: Xen's SEDF that counts how many of the vCPUs it comes upon have missed their deadline,
-//! changes to deadline-monotonic order when these are too many of 256, and back when it finds none.
+//! changes to deadline-monotonic order when too many of 256 have, and back when none has.
 //!
 //! Source: Tseng and Huang, SEDF_DM for Xen 4.2.1.
 //! The paper has three rules: more than 6 % in its text, 6 % or more in its figure, and more than
 //! the count shifted right by 4 in its code, which is 17 of 256 (6.6 %). The last is the default;
 //! `rule = percent` is the first.
-//! Its text restarts both counts after every decision, which its code leaves out; they restart
-//! here. A vCPU is counted each time that a scan of the runqueue comes upon it, so that what is
-//! compared are neither vCPUs nor deadlines; `count = per-job` counts each slice once, when it has
-//! been used up, its deadline has been missed, or the vCPU blocks.
-//! A scan looks at the whole runqueue. Xen's ends with the first vCPU that is in time, behind which
-//! nobody is late if the order is EDF, but somebody may be if it is DM.
+//! Its text restarts both counts after every decision, which its code omits; here they restart. A
+//! vCPU is counted each time a scan of the runqueue comes upon it, so what is compared is neither
+//! vCPUs nor deadlines; `count = per-job` counts each slice once, when it has been used up, its
+//! deadline has been missed, or the vCPU blocks.
+//! A scan covers the whole runqueue. Xen's ends at the first vCPU that is on time: behind it none
+//! is late if the order is EDF, but some may be if it is DM.
 //! Order key: as `sedf` or as `dm-xen`, equals as they were when it changes.
 //! Cost: O(n) with n vCPUs in the runqueue; O(n log n) for a change.
 
@@ -19,7 +19,7 @@ use anysched_core::registry::Policy;
 use anysched_core::{Machine, ParamError, choice, params};
 
 choice! {
-    /// When missed deadlines are too many.
+    /// When too many deadlines have been missed.
     pub enum Overload {
         /// More than a 16th of the count, rounded down.
         Shift4 = "shift4",
@@ -31,7 +31,7 @@ choice! {
 choice! {
     /// What is counted.
     pub enum Count {
-        /// A vCPU each time that a scan comes upon it.
+        /// A vCPU each time a scan comes upon it.
         PerScan = "per-scan",
         /// Each slice once.
         PerJob = "per-job",
@@ -51,7 +51,7 @@ params! {
         back_percent: u32 = 0,
         /// What is counted: vCPUs that a scan comes upon, or slices.
         count: Count = Count::PerScan,
-        /// Whether a scan goes on behind the first vCPU that is in time.
+        /// Whether a scan continues past the first vCPU that is on time.
         full_scan: bool = true,
         /// The key while in DM.
         dm_key: DmKey = DmKey::Slice,
@@ -149,7 +149,7 @@ mod tests {
         ByShare { params, dm: false, total: 0, misses: 0 }
     }
 
-    /// Whether it changes after this many misses of `total`.
+    /// Whether the order changes after this many misses out of `total`.
     fn changes(order: &mut ByShare, misses: u32, total: u32) -> bool {
         (0..total).for_each(|nth| order.saw(nth < misses));
         order.decide()
@@ -172,7 +172,7 @@ mod tests {
         assert!(!changes(&mut order, 0, 255), "no misses, but not enough seen");
         assert!(changes(&mut order, 0, 1));
         assert!(!order.is_dm());
-        // A scan may go beyond.
+        // A scan may overshoot.
         assert!(!changes(&mut order, 16, 270));
         assert!(changes(&mut order, 17, 270));
     }

@@ -54,7 +54,7 @@ impl Drive {
         self.wake(task);
     }
 
-    /// The task that `cpu` is given and its slice in us.
+    /// The task that `cpu` is given, and its slice in us.
     fn pick(&mut self, cpu: u16) -> Option<(u32, u64)> {
         let pick = self.call(|policy, cx| policy.pick_next(cx, CpuId(cpu)));
         self.kicks.remove(CpuId(cpu));
@@ -79,7 +79,7 @@ impl Drive {
         drive::probe(&*self.policy, task, name)
     }
 
-    /// What CPU 0 runs up to `until` us if all tasks only compute: (from us, task), idle as 99.
+    /// What CPU 0 runs up to `until` us if no task blocks: (from us, task); 99 stands for idle.
     fn play(&mut self, until: u64) -> Vec<(u64, u32)> {
         let mut played: Vec<(u64, u32)> = Vec::new();
         while self.now < until * US {
@@ -131,7 +131,7 @@ fn the_earliest_deadline_runs_and_budgets_end() {
         Drive::new(1, "sedf", &[("extra", "off"), ("slice", "1ms"), ("start", "period")]);
     drive.start(0, &budget(10, 4));
     drive.start(1, &budget(20, 8));
-    // At 10 ms task 0 has a new period, which ends when that of 1 does: behind it.
+    // At 10 ms task 0 has a new period, which ends when 1's does: it is behind it.
     let expected = [(0, 0), (4_000, 1), (12_000, 0), (16_000, 99), (20_000, 0), (24_000, 1)];
     assert_eq!(drive.play(28_000), expected);
 }
@@ -174,7 +174,8 @@ fn dm_prefers_the_shortest_slice_and_the_longest_starves() {
     };
     let expected = [(0, 1), (30_000, 2), (70_000, 0), (100_000, 1), (130_000, 2), (170_000, 0)];
     assert_eq!(play(&[])[..6], expected);
-    // With equal periods, the period says nothing: as they came, and 2 is still there at 100.
+    // With equal periods, the period decides nothing: they run as they came, and 2 is still there
+    // at 100.
     assert_eq!(
         play(&[("dm_key", "period")])[..4],
         [(0, 0), (50_000, 1), (80_000, 2), (120_000, 0)]
@@ -223,7 +224,7 @@ fn a_long_block_starts_a_period() {
     drive.wake(0);
     assert_eq!(drive.pick(0), Some((0, 50_000)));
     assert_eq!(drive.probe(0, "deadline_ns"), 230_000_000);
-    // Exactly at the deadline is long too.
+    // Exactly at the deadline counts as long, too.
     let mut drive = blocked_at_10(&[]);
     drive.now = 100 * MS;
     drive.wake(0);
@@ -282,8 +283,8 @@ fn after_a_long_block_periods_are_short_and_double() {
             drive.put(0, 0, Off::NotRun);
         }
     }
-    // The next period is a doubled one and ends that much after the last deadline, so that it
-    // begins when the last one began or later: 140 + 20, 160 + 40, 200 + 80, 280 + 100.
+    // The next period is a doubled one and ends that much after the last deadline, so it begins
+    // when the last one did or later: 140 + 20, 160 + 40, 200 + 80, 280 + 100.
     let expected = [(130, 5, 10), (140, 10, 20), (160, 20, 40), (200, 40, 80), (280, 50, 100)];
     assert_eq!(seen, expected);
 }
@@ -332,7 +333,7 @@ fn a_woken_task_with_a_later_period_does_not_interrupt_a_slice() {
     // A short block: its next period begins at 100 ms, the slice of 1 ends at 60.
     drive.wake(0);
     assert_eq!(drive.kicked(), []);
-    // A new one with a later deadline that may run now makes the CPU decide, which goes on.
+    // A new one with a later deadline that may run makes the CPU decide again: its task goes on.
     drive.start(2, &budget(1_000, 10));
     assert_eq!(drive.kicked(), [0]);
     drive.put(1, 10 * MS, Off::Preempted);
@@ -390,7 +391,7 @@ fn slices_by_weight_share_what_slices_of_their_own_leave() {
     assert_eq!(slices(&drive), [11, 23, 30]);
     drive.call(|policy, cx| policy.detach(cx, TaskId(2)));
     assert_eq!(drive.probe(0, "slice_ns"), 31_666_666);
-    // Nothing left is as little as Xen lets anybody have.
+    // With nothing left it gets as little as Xen allows.
     drive.attach(2, &budget(50, 50));
     assert_eq!(drive.probe(0, "slice_ns"), 5_000);
 }
@@ -421,14 +422,14 @@ fn affinity_moves_a_task_as_if_it_had_slept() {
     assert_eq!(drive.pick(0), Some((0, 50_000)));
     drive.now = 20 * MS;
     let there = TaskParams { affinity: CpuSet::of([CpuId(1)]), ..TaskParams::default() };
-    // One that waits moves at once; within its period that is a short block.
+    // A waiting one moves at once; within its period that is a short block.
     drive.kicked();
     drive.call(|policy, cx| policy.update(cx, TaskId(1), &there));
     assert_eq!(drive.kicked(), [1]);
     assert_eq!([drive.probe(1, "runqueue"), drive.probe(1, "deadline_ns")], [1, 200_000_000]);
     assert_eq!(drive.pick(1), None);
     assert_eq!(drive.policy.next_timer(), Some(Time(100 * MS)));
-    // One that runs moves when it is taken off, and has blocked.
+    // A running one moves when it is taken off, and counts as blocked.
     drive.call(|policy, cx| policy.update(cx, TaskId(0), &there));
     assert_eq!(drive.kicked(), [0]);
     drive.put(0, 20 * MS, Off::Preempted);
@@ -441,7 +442,7 @@ fn affinity_moves_a_task_as_if_it_had_slept() {
     drive.call(|policy, cx| policy.update(cx, TaskId(2), &there));
     drive.put(2, 0, Off::Blocked);
     assert_eq!(drive.probe(2, "runqueue"), 1);
-    // An affinity that has its CPU moves nothing.
+    // An affinity that includes its CPU moves nothing.
     let both = TaskParams::default();
     drive.call(|policy, cx| policy.update(cx, TaskId(1), &both));
     assert_eq!(drive.probe(1, "runqueue"), 1);

@@ -9,9 +9,9 @@ pub(super) enum Line<'a> {
     Event(Head<'a>, Fields<'a>),
     /// An event that is not used.
     Unused(&'a str),
-    /// So many events were lost before it; `None`: nobody knows how many.
+    /// This many events were lost before it; `None`: an unknown number.
     Lost(Option<u64>),
-    /// The machine has so many CPUs.
+    /// The machine has this many CPUs.
     Cpus(u32),
     /// A comment or an empty line.
     Nothing,
@@ -53,7 +53,7 @@ pub(super) enum Fields<'a> {
     Migrate { pid: u32 },
 }
 
-/// Longer names do not occur, so that searching for their end is bounded.
+/// Longer names do not occur, so the search for their end is bounded.
 const MAX_COMM: usize = 64;
 
 /// Reads a line. Errors: a scheduler event that is not understood, and what was expected.
@@ -106,8 +106,8 @@ fn other(line: &str) -> Line<'_> {
 
 /// The head of an event line and its time as it is written.
 ///
-/// A name may hold anything, also what looks like a head; it is at most 15 bytes, which is too
-/// short for a whole one, so that the first that fits is the head.
+/// A name may hold anything, even what looks like a head; at 15 bytes at most it is too short for a
+/// whole one, so the first that fits is the head.
 fn find_head(line: &str) -> Option<(Head<'_>, &str)> {
     line.match_indices('[').find_map(|(at, _)| head_at(&line[..at], &line[at + 1..]))
 }

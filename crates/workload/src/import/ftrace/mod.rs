@@ -3,10 +3,10 @@
 //! [`Recording::read`] takes the events in; [`Recording::replay`] turns them into a
 //! [`Model`](crate::model::Model) and into the schedule as it was recorded.
 //!
-//! Used are `sched_switch`, `sched_waking`, `sched_wakeup`, `sched_wakeup_new`,
-//! `sched_process_fork`, `sched_process_exit` and `sched_migrate_task`, with the fields spelled
-//! out (`prev_comm=sh …`) or short (`sh:1642 [120] S ==> …`), with or without the column of
-//! flags. The first is necessary. To record, for example:
+//! It uses `sched_switch`, `sched_waking`, `sched_wakeup`, `sched_wakeup_new`,
+//! `sched_process_fork`, `sched_process_exit` and `sched_migrate_task`, with the fields spelled out
+//! (`prev_comm=sh …`) or short (`sh:1642 [120] S ==> …`), with or without the column of flags. Only
+//! the first is required. To record, for example:
 //!
 //! ```sh
 //! trace-cmd record -C mono -e sched:sched_switch -e sched:sched_waking \
@@ -41,18 +41,18 @@ pub struct Recording {
     notes: Notes,
 }
 
-/// What is worth a warning.
+/// What deserves a warning.
 #[derive(Clone, Debug, Default)]
 struct Notes {
     /// Events that are not used, and how many of each.
     unused: BTreeMap<String, u64>,
-    /// Lines that are no events: how many, and the first.
+    /// Lines that are not events: how many, and the first.
     unknown: u64,
     first_unknown: Option<(u64, String)>,
     /// How often events were lost, and how many where that is known.
     losses: u64,
     lost: u64,
-    /// Events that came before the one on the line above.
+    /// Events earlier than the one on the line above.
     early: u64,
 }
 
@@ -118,8 +118,8 @@ keys! {
     pub struct Trace {
         /// The recording, plain or compressed with gzip.
         file: FileName = needed, eg "recording.txt.gz";
-        /// Who wakes when a soft interrupt does: the running task, or timers and devices; or for
-        /// each woken task whichever its wake-ups speak for.
+        /// Who counts as the waker when a soft interrupt wakes: the running task; timers and
+        /// devices; or for each woken task whichever its wake-ups suggest.
         softirqs: Softirqs = "by-evidence", eg "task";
     }
 }
@@ -142,9 +142,9 @@ impl Importer for Trace {
     }
 }
 
-/// What tasks used of the CPU from a wake-up to a block or their end, however often they were
-/// preempted. What the end of the recording cuts is left out; what a task used before the
-/// recording began is not known and lacks in its first time.
+/// CPU time that tasks used from a wake-up to a block or their end, however often they were
+/// preempted. Times that the end of the recording cuts are left out; what a task used before the
+/// recording began is unknown and missing from its first time.
 fn times(input: &mut dyn Read, _: &str) -> Result<(Vec<Span>, Vec<String>), ReadError> {
     let replay = Recording::read(input)?.replay(Softirqs::ByEvidence);
     let all = replay.bursts.iter().flatten();
@@ -161,8 +161,8 @@ fn times(input: &mut dyn Read, _: &str) -> Result<(Vec<Span>, Vec<String>), Read
 impl Recording {
     /// Reads a text, plain or compressed with gzip, line by line.
     ///
-    /// Lines that are no events are counted; so are other events, by name. Both become warnings
-    /// of the model. Events are sorted by time if they are not.
+    /// Lines that are not events are counted; so are other events, by name. Both become warnings of
+    /// the model. Events are sorted by time if necessary.
     ///
     /// Errors: the input cannot be read, a scheduler event is not understood, a line is longer
     /// than 65 536 bytes, or there is no `sched_switch`.
@@ -248,7 +248,7 @@ impl Recording {
         self.events.iter().filter(|event| of(&event.kind)).count()
     }
 
-    /// How many CPUs the machine has: what the header says, at least as many as have events.
+    /// How many CPUs the machine has: as the header says, but at least as many as have events.
     pub fn cpus(&self) -> u32 {
         let highest = self.events.iter().map(|event| u32::from(event.cpu.0) + 1).max();
         self.cpus.min(anysched_core::MAX_CPUS as u32).max(highest.unwrap_or(0))

@@ -2,36 +2,36 @@
 //!
 //! # Bursts
 //!
-//! What a task uses of the CPU between two blocks is one burst, however often it was preempted:
-//! that was the recorded policy's doing, and another one will do it otherwise. A burst is cut
-//! where the task woke or created another one, so that this happens again when the task has got
-//! as far, not at the recorded time. Every block is an [`Op::Wait`] on the task's own channel, on
-//! which it can be woken once for each time that it was. A wake-up of a task that was not blocked
-//! changed nothing and is left out.
+//! The CPU time that a task uses between two blocks is one burst, however often it was preempted:
+//! that was the recorded policy's doing, and another one will preempt elsewhere. A burst is cut
+//! where the task woke or created another one, so that this happens when the task has got as far,
+//! not at the recorded time. Every block is an [`Op::Wait`] on the task's own channel, on which it
+//! can be woken once for each time that it was. A wake-up of a task that was not blocked changed
+//! nothing and is left out.
 //!
 //! # Who woke
 //!
-//! `sched_waking` tells, as it is recorded where the waker runs; without it, `sched_wakeup`, which
-//! the CPU of the woken task may record, then mostly while idle. The waker is the task which that
-//! CPU ran, unless it was idle or in an interrupt: such wake-ups come from outside, at the
-//! recorded time. [`Softirqs`] says what holds for soft interrupts. If the text has no column of
-//! flags, interrupts are not seen, and the task that was interrupted is taken for the waker.
+//! `sched_waking` tells, as it is recorded where the waker runs; without it, `sched_wakeup` does,
+//! which the CPU of the woken task may record, then mostly while idle. The waker is the task that
+//! this CPU ran, unless it was idle or in an interrupt: such wake-ups come from outside, at the
+//! recorded time. [`Softirqs`] says how soft interrupts are treated. If the text has no column of
+//! flags, interrupts are not seen, and the interrupted task is taken for the waker.
 //!
 //! # The ends of a recording
 //!
-//! A task whose first event is a wake-up was blocked at the start, one that is first seen leaving
-//! a CPU had that CPU since the start, and one that is first seen getting a CPU was ready at the
-//! start; but if that CPU has been idle meanwhile, the task cannot have been, and arrives then.
-//! A task that leaves a CPU in the first instant counts from its next event. A task that is blocked
-//! at the end waits for ever, and the last burst of one that is not is cut there.
+//! A task whose first event is a wake-up was blocked at the start, one first seen leaving a CPU had
+//! that CPU since the start, and one first seen getting a CPU was ready at the start; but if that
+//! CPU was idle in between, the task cannot have been ready, and arrives then. A task that leaves a
+//! CPU in the first instant counts from its next event. A task that is blocked at the end waits
+//! forever, and the last burst of one that is not is cut there.
 //!
 //! # What is missing
 //!
-//! On each CPU, a switch begins with the task that the one before ended with, and the head of
-//! every line names the task that runs. Where that does not fit, a switch has not been recorded:
-//! it is taken to be as early as it can have been, after the last event that showed the old task
-//! and after the last one that made the new one ready. A task that runs again without having been
-//! woken has been woken from outside at that moment.
+//! On each CPU, a switch begins with the task that the previous one ended with, and the head of
+//! every line names the running task. Where that does not fit, a switch was not recorded: it is
+//! assumed to be as early as possible, after the last event that showed the old task and after the
+//! last one that made the new one ready. A task that runs again without having been woken was woken
+//! from outside at that moment.
 
 use super::{Context, Event, Kind, Recording, State, Task};
 use crate::model::{Model, ModelTask, Script};
@@ -40,13 +40,13 @@ use anysched_core::{CpuId, CpuSet, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Who wakes when a soft interrupt does while a task runs.
+/// Who counts as the waker when a soft interrupt wakes while a task runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Softirqs {
-    /// For each woken task whichever its wake-ups by soft interrupts speak for. Timers and devices
-    /// also interrupt idle CPUs. If less than a tenth of at least ten did, the running tasks are
-    /// the cause: what one sends to another on the same machine is delivered by a soft interrupt
-    /// within its system call.
+    /// For each woken task, whichever its wake-ups by soft interrupts suggest. Timers and devices
+    /// also interrupt idle CPUs. If less than a tenth of at least ten wake-ups did, the running
+    /// tasks are the cause: what one sends to another on the same machine is delivered by a soft
+    /// interrupt within its system call.
     #[default]
     ByEvidence,
     /// The running task.
@@ -132,7 +132,7 @@ impl Recording {
     }
 }
 
-/// A task as far as its events have been seen.
+/// A task as far as its events have been read.
 struct Tracked {
     pid: u32,
     name: Option<u32>,
@@ -147,7 +147,7 @@ struct Tracked {
     stage: Stage,
     /// Since when it is in this stage; while it runs, up to when its use of the CPU is in `ops`.
     since: Time,
-    /// Recorded while it was not blocked; it counts if the task then was on its way to block.
+    /// Recorded while it was not blocked; it counts if the task was then about to block.
     early_wake: Option<Waker>,
     /// `sched_process_exit` has been seen.
     exiting: bool,
@@ -163,7 +163,7 @@ enum Stage {
     Ready,
     Running(CpuId),
     Blocked,
-    /// Blocked or ended; what comes will tell.
+    /// Blocked or ended; later events will tell.
     BlockedOrEnded,
     /// Another task ran in its place without a switch; it is ready or blocked.
     Lost,
@@ -200,7 +200,7 @@ struct Cpu {
     was_idle: bool,
 }
 
-/// How often the events did not fit.
+/// How many times events did not fit.
 #[derive(Default)]
 struct Misfits {
     switches: u64,
@@ -213,7 +213,7 @@ struct Replayer<'a> {
     woken_by_tasks_in_softirq: BTreeSet<u32>,
     cpus: Vec<Cpu>,
     tasks: Vec<Tracked>,
-    /// The latest task with this number.
+    /// The most recent task with this number.
     by_pid: BTreeMap<u32, usize>,
     /// Tasks that have been forked but not been seen since.
     forked: BTreeMap<u32, Waker>,
@@ -300,7 +300,7 @@ impl Replayer<'_> {
         self.cpus[cpu.index()].seen = now;
     }
 
-    /// Lets `cpu` switch to `pid` as early as that can have been.
+    /// Lets `cpu` switch to `pid` as early as possible.
     fn repair(&mut self, cpu: CpuId, pid: u32, now: Time) {
         let Cpu { current, seen, .. } = self.cpus[cpu.index()];
         self.misfits.switches += u64::from(current != Current::Unknown);
@@ -512,7 +512,7 @@ impl Replayer<'_> {
         task
     }
 
-    /// Who does what `event` says to `pid`.
+    /// Who performs what `event` does to `pid`.
     fn waker(&mut self, event: &Event, pid: u32, now: Time) -> Waker {
         let by_task = match event.context {
             Context::Unknown | Context::Task => true,
@@ -621,7 +621,7 @@ impl Recording {
         self.count(|kind| matches!(kind, Kind::WakeupNew(_) | Kind::Fork { .. }))
     }
 
-    /// What the text left out, and what it had that is not used.
+    /// What the text left out, and what it contains that is not used.
     fn warnings(&self) -> Vec<String> {
         let notes = &self.notes;
         let mut warnings = Vec::new();
@@ -720,7 +720,7 @@ impl Tracked {
     }
 }
 
-/// The same operations with consecutive runs joined and none of zero.
+/// The same operations with consecutive runs joined and empty ones removed.
 fn joined(ops: Vec<Op>) -> Vec<Op> {
     let mut joined: Vec<Op> = Vec::with_capacity(ops.len());
     for op in ops {

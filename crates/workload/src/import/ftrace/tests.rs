@@ -1,4 +1,4 @@
-//! Small recordings made by hand, and what they have to become.
+//! Small hand-made recordings, and what they must become.
 
 use super::*;
 use crate::Op;
@@ -71,7 +71,7 @@ fn show(model: &Model) -> Vec<String> {
     };
     let tasks = model.tasks.iter().enumerate().map(|(index, task)| {
         for op in &task.script.ops {
-            // Everybody waits on his own channel.
+            // Each waits on its own channel.
             assert!(!matches!(op, Op::Wait(channel) if channel.0 as usize != index));
         }
         let ops: Vec<String> = task.script.ops.iter().map(op).collect();
@@ -183,7 +183,8 @@ fn a_wake_up_counts_once_and_only_if_it_ended_a_block() {
 
 #[test]
 fn a_wake_up_may_begin_before_the_block_that_it_ends() {
-    // b was on its way to block when a woke it; the second time it was not, and nothing came of it.
+    // b was about to block when a woke it; the second time it was not, and the wake-up had no
+    // effect.
     check(
         &[
             switch(0, 0, IDLE, "R", A),
@@ -195,7 +196,7 @@ fn a_wake_up_may_begin_before_the_block_that_it_ends() {
             waking(10, 0, A, B),
             wakeup(11, 0, A, B),
             switch(12, 1, B, "S", IDLE),
-            // Nothing is left of the second: this time nobody is known to have woken b.
+            // Nothing is left of the second: this time it is unknown who woke b.
             switch(14, 1, IDLE, "R", B),
             switch(15, 1, B, "S", IDLE),
             switch(20, 0, A, "S", IDLE),

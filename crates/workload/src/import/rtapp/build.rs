@@ -20,7 +20,7 @@ impl Reader<'_> {
         let party = self.parties(&tasks);
         self.warn_of_timers(&tasks);
         let mut model = Model { until: self.duration.map(|d| Time::ZERO + d), ..Model::default() };
-        // Forked tasks come first, so that their numbers are known to those that fork them.
+        // Forked tasks come first, so that tasks that fork them know their numbers.
         model.tasks.resize_with(forks.len(), ModelTask::default);
         let mut ops = 0;
         for (index, task) in tasks.iter().enumerate() {
@@ -96,7 +96,7 @@ impl Reader<'_> {
                 parties[number] = parties[number].saturating_add(instances);
             }
         }
-        // Nobody comes to a barrier of tasks without instances, unless they are forked.
+        // No task comes to a barrier of tasks without instances, unless they are forked.
         parties.into_iter().map(|party| party.max(1)).collect()
     }
 
@@ -180,7 +180,7 @@ impl Reader<'_> {
         Ok(script)
     }
 
-    /// Bounds what is repeated for ever by how often it fits into the duration at best.
+    /// Bounds what is repeated forever by how often it fits into the duration at best.
     fn bound(&self, script: &mut Script) {
         let (Some(duration), u64::MAX) = (self.duration, script.rounds) else { return };
         let (mut busy, mut grid) = (Span::ZERO, Span::ZERO);

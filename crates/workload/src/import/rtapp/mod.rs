@@ -1,10 +1,10 @@
 //! Files of rt-app, a generator of synthetic loads on Linux
 //! (<https://github.com/scheduler-tools/rt-app>; the grammar and its meaning as of 2026).
 //!
-//! Files for its companion `workgen` are read too: with comments, keys that are repeated, commas
-//! at the end and keys without a value.
+//! Files for its companion `workgen` are read too: with comments, repeated keys, trailing commas
+//! and keys without a value.
 //!
-//! # What becomes of the events
+//! # What the events become
 //!
 //! Events are done in the order of the file. As for rt-app, a key is an event if it begins with
 //! the event's name: `run`, `run0` and `run_first` are all runs.
@@ -25,19 +25,19 @@
 //! | `fork` | [`Op::Spawn`] |
 //! | `mem`, `memrun`, `iorun` | nothing, with a warning |
 //!
-//! A `timer` in its `relative` mode, the default, begins its grid anew when it is late; in
-//! `absolute` mode it does not ([`slips`](crate::model::Script::slips)). A task whose only timer
-//! fires once a round is periodic, with the next firing as its deadline.
+//! A `timer` in its `relative` mode, the default, restarts its grid when it is late; in `absolute`
+//! mode it does not ([`slips`](crate::model::Script::slips)). A task whose only timer fires once
+//! per round is periodic, with the next firing as its deadline.
 //!
 //! `suspend` waits on the name of its own task, whatever its value says; but a value that names no
-//! task and that somebody resumes is what files for old versions wait on, and is used.
+//! task and that something resumes is what files for old versions wait on, and is used.
 //!
-//! # What becomes of the rest
+//! # What the rest becomes
 //!
 //! `instance`, `loop`, `delay`, `cpus`, `policy` and `priority` mean what they mean to rt-app.
 //! Real-time tasks have nice −20, and their priority for policies that use one; `SCHED_IDLE` has
-//! nice 19. `duration` becomes [`Model::until`], and endless loops are done as often as fits into
-//! it if nothing delays them. What has no meaning here is named in [`Model::warnings`].
+//! nice 19. `duration` becomes [`Model::until`], and endless loops are done as many times as fit
+//! into it if nothing delays them. What has no meaning here is named in [`Model::warnings`].
 
 mod build;
 #[cfg(test)]
@@ -55,7 +55,7 @@ use std::io::Read;
 
 /// Larger files are refused; the largest known ones have some 10 KiB.
 const MAX_TEXT: u64 = 16 << 20;
-/// The most operations that loops may make of a file.
+/// The most operations that the loops of a file may expand to.
 const MAX_OPS: u64 = 1 << 22;
 /// The most tasks that a file may start.
 const MAX_TASKS: u64 = 1 << 16;
@@ -87,8 +87,8 @@ impl Importer for RtApp {
 
 /// Reads a file, plain or compressed with gzip.
 ///
-/// Errors, with line and column: the text cannot be read, a key is unknown (with the nearest one
-/// that is known), a value is not of its kind or range, a `fork` names no task, or loops make more
+/// Errors, with line and column: the text cannot be read, a key is unknown (with the nearest known
+/// one), a value is of the wrong kind or out of range, a `fork` names no task, or loops make more
 /// than 4 194 304 operations or instances more than 65 536 tasks.
 pub fn read(input: impl Read) -> Result<Model, ImportError> {
     let mut bytes = Vec::new();
@@ -479,7 +479,7 @@ impl Reader<'_> {
         Ok(task)
     }
 
-    /// Reads what says how a task is scheduled at its start.
+    /// Reads how a task is scheduled at its start.
     fn scheduling(&mut self, task: &mut Task, members: &[Member]) -> Result<(), ImportError> {
         if let Some(policy) = members.iter().find(|member| member.key == "policy") {
             task.policy = self.policy(policy)?;

@@ -1,4 +1,4 @@
-//! Small files, and what they have to become.
+//! Small files, and what they must become.
 
 use super::*;
 use anysched_core::Time;

@@ -37,7 +37,7 @@ fn runqueues_have_at_most_16_cpus_and_keep_siblings_together() {
     assert_eq!(sizes("17", &[]), [8, 8, 1]);
     // 8 CPUs in threes make 3 runqueues of at most 2: a core each.
     assert_eq!(sizes("4 cores x 2 threads", &[("max_cpus_runqueue", "3")]), [2; 4]);
-    // A core of 4 does not fit, but siblings are not parted.
+    // A core of 4 does not fit, but siblings stay together.
     assert_eq!(sizes("2 cores x 4 threads", &[("max_cpus_runqueue", "2")]), [4, 4]);
 }
 
@@ -66,8 +66,8 @@ fn settings_out_of_range_are_refused() {
     assert!(Credit2::build(&machine, 1, &params).is_ok());
 }
 
-/// Weight 256 burns 2 credits a ns, 512 one. Slices: 1 ms at least when switched to; then until
-/// the other has as much, and 500 us more, since of equals the running one goes on.
+/// Weight 256 burns 2 credits per ns, weight 512 one. Slices: at least 1 ms when switched to; then
+/// until the other has as much, and 500 us more, since of equals the running one goes on.
 #[test]
 fn two_hogs_of_different_weight() {
     let mut rig = Rig::new("1", &[]);
@@ -78,8 +78,8 @@ fn two_hogs_of_different_weight() {
     expected.extend([(0, 1_000), (1, 2_000)].repeat(3));
     assert_eq!(rig.slices(Time(12_500_000)), expected);
     assert_eq!([rig.credit(0), rig.credit(1)], [2_000, 1_500]);
-    // 0 uses up the last of its credit and 1 too, in 1.5 ms; being equal to 0, it goes on, and as
-    // nobody has any, all get 10 ms.
+    // 0 uses up the last of its credit, and so does 1, in 1.5 ms; equal to 0, it goes on, and as
+    // none has any left, all get 10 ms.
     assert_eq!(rig.slices(Time(15_000_000)), [(0, 1_000), (1, 1_500)]);
     assert_eq!([rig.credit(0), rig.credit(1)], [0, 0]);
     assert_eq!(rig.pick(0), Some((1, us(500))));
@@ -124,7 +124,7 @@ fn no_reset_while_somebody_who_waits_has_credit() {
     rig.wake(0);
     rig.pick(0);
     rig.wake(1);
-    // CPU 1 has been kicked and has not come yet.
+    // CPU 1 has been kicked and has not picked yet.
     rig.run(0, ms(12), Off::Expired);
     assert_eq!(rig.pick(0), Some((0, us(500))));
     assert_eq!(rig.credit(0), -2_000);
@@ -162,15 +162,15 @@ fn the_greatest_weight_of_the_runqueue_sets_the_pace() {
     assert_eq!(most(&rig), [600, 256]);
     rig.call(|policy, cx| policy.detach(cx, TaskId(1)));
     assert_eq!(most(&rig), [100, 256]);
-    // A vCPU that changes its domain takes the weight along.
+    // A vCPU that changes its domain takes on that domain's weight.
     rig.call(|policy, cx| {
         policy.update(cx, TaskId(2), &TaskParams { domain: DomainId(1), ..only(&[1]) })
     });
     assert_eq!(most(&rig), [100, 100]);
 }
 
-/// One with more credit takes the CPU of one that has run for more than 950 us; until 1 ms have
-/// passed that one goes on, for 500 us at least.
+/// A vCPU with more credit takes the CPU of one that has run for more than 950 us; until 1 ms has
+/// passed the running one goes on, for at least 500 us.
 #[test]
 fn a_wakeup_preempts_after_the_ratelimit() {
     for (ran, kicked, picked) in
@@ -205,7 +205,7 @@ fn without_a_ratelimit_more_credit_preempts_at_once_and_as_much_does_not() {
     rig.wake(2);
     assert_eq!(rig.kicked(), [0]);
     rig.put(0, 0, Span(1), Off::Preempted);
-    // Nothing but MIN_TIMER holds then.
+    // Only MIN_TIMER applies then.
     assert_eq!(rig.pick(0), Some((1, us(500))));
 }
 
@@ -240,7 +240,7 @@ fn each_wakeup_kicks_another_idle_cpu_its_own_first() {
         kicked.extend(rig.kicked());
     }
     assert_eq!(kicked, [2, 1, 3, 0]);
-    // All have been kicked: nobody is left to be told.
+    // All have been kicked: none is left to kick.
     rig.create(4, 0);
     assert_eq!(rig.kicked(), []);
 }
@@ -256,7 +256,7 @@ fn the_cpu_where_most_is_gained_is_preempted_but_its_own_before_all() {
         }
         rig.now += ms(2);
         [7_000, 6_000, 5_000].into_iter().zip(0..).for_each(|(credit, task)| {
-            // 2 ms are burned when it is looked at.
+            // 2 ms have been burned by the time it is looked at.
             rig.set_credit(task, credit + 2_000);
         });
         rig.kicked();
@@ -327,7 +327,7 @@ fn a_yielder_lets_those_of_its_cpu_go_first() {
     assert_eq!(rig.pick(0), Some((1, ms(1))));
     rig.run(1, ms(1), Off::Expired);
     assert_eq!(rig.pick(0).unwrap().0, 0);
-    // With nobody else it goes on.
+    // Without any other vCPU it goes on.
     rig.call(|policy, cx| policy.dequeue(cx, TaskId(1)));
     rig.run(0, us(100), Off::Yielded);
     assert_eq!(rig.pick(0).unwrap().0, 0);
@@ -379,8 +379,8 @@ fn a_cap_is_a_budget_in_each_period() {
     rig.timer();
     assert_eq!((rig.now, rig.kicked()), (Time(10_000_000), alloc::vec![0]));
     assert_eq!(rig.pick(0), Some((0, ms(4))));
-    // What is left when it blocks goes back and is there when it wakes, but is not added to the
-    // next period's.
+    // What is left when it blocks goes back to the pool and is there when it wakes, but is not
+    // added to the next period's.
     rig.run(0, ms(1), Off::Blocked);
     assert_eq!(rig.probe(0, "budget_ns"), 0);
     rig.wake(0);
@@ -391,7 +391,7 @@ fn a_cap_is_a_budget_in_each_period() {
     assert_eq!(rig.pick(0), Some((0, ms(4))));
 }
 
-/// 5 % of 10 ms are less than the ratelimit, which is a debt then: 1 ms in 20 ms.
+/// 5 % of 10 ms is less than the ratelimit, so the rest is a debt: 1 ms in 20 ms.
 #[test]
 fn overrun_budgets_are_debts() {
     let mut rig = Rig::new("1", &[]);
@@ -417,7 +417,7 @@ fn vcpus_of_a_domain_share_its_budget() {
     assert_eq!(rig.pick(1).unwrap().0, 0);
     assert_eq!(rig.pick(0), Some((1, ms(3))));
     assert_eq!(rig.probe(0, "budget_ns"), 3_000_000);
-    // A third one finds nothing, until somebody gives back what he has left.
+    // A third one finds nothing until another gives back what it has left.
     rig.set_credit(0, 1_000);
     rig.attach(2, &only(&[0]));
     rig.now += ms(2);
@@ -430,7 +430,7 @@ fn vcpus_of_a_domain_share_its_budget() {
     rig.put(1, 0, ms(2), Off::Blocked);
     rig.now += ms(1);
     rig.put(0, 1, ms(1), Off::Expired);
-    // 1 ms came back, and who runs asks first, although vCPU 2 has more credit.
+    // 1 ms came back, and the running one asks first, although vCPU 2 has more credit.
     assert_eq!(rig.pick(0), Some((1, ms(1))));
     rig.run(1, us(900), Off::Blocked);
     assert_eq!(rig.pick(0), Some((2, ms(1))));
@@ -481,7 +481,7 @@ fn a_late_replenishment_makes_up_for_debts_but_saves_nothing() {
     assert_eq!(rig.pick(0), Some((0, ms(2))));
 }
 
-/// Half a window at load 1 is half of the way to 1; a whole one is all of it.
+/// Half a window at load 1 goes half of the way to 1, a whole one all of it.
 #[test]
 fn loads_decay_over_a_window() {
     let mut rig = Rig::new("1", &[]);
@@ -493,7 +493,7 @@ fn loads_decay_over_a_window() {
         let queue = &rig.policy.queues[0];
         [queue.load.average, queue.expected, rig.policy.tasks[TaskId(0)].load.average]
     };
-    // Half a vCPU was expected when it came.
+    // Half a vCPU of load was expected when it came.
     assert_eq!(loads(&mut rig), [0, 1 << 17, 1 << 17]);
     rig.now = Time(window / 2);
     assert_eq!(loads(&mut rig), [1 << 17, 3 << 16, 3 << 16]);
@@ -535,10 +535,10 @@ fn balance(loads: [i64; 2], members: &[(u16, i64)], settings: &[(&str, &str)]) -
 #[test]
 fn balancing_pushes_pulls_or_swaps_what_makes_loads_most_equal() {
     assert_eq!(balance([220, 100], &[(0, 100), (0, 60), (0, 30), (1, 10)], &[]), [0, 1, 0, 1]);
-    // 70 for 10 leaves 20 of 100, 70 alone 40.
+    // Swapping 70 for 10 leaves 20 of 100, moving 70 alone 40.
     assert_eq!(balance([200, 100], &[(0, 100), (0, 70), (0, 30), (1, 10)], &[]), [0, 1, 0, 0]);
     assert_eq!(balance([100, 220], &[(0, 10), (1, 100), (1, 60), (1, 30)], &[]), [0, 1, 0, 1]);
-    // 130 for 70 would do as well, but comes later.
+    // Swapping 130 for 70 would do as well, but comes later.
     assert_eq!(balance([220, 100], &[(0, 90), (0, 130), (1, 30), (1, 70)], &[]), [1, 0, 0, 1]);
 }
 
@@ -548,7 +548,7 @@ fn balancing_tolerates_small_differences() {
     let one = |loads, settings: &[(&str, &str)]| balance(loads, &[(0, 10)], settings)[0];
     assert_eq!(one([99, 0], &[]), 0);
     assert_eq!(one([99, 0], &[("balance_under", "-1")]), 1);
-    // Of the two only this runqueue is compared with its CPUs if it is the last; here the other is.
+    // If this runqueue is the last, it alone is compared with its CPUs; here the other one is last.
     assert_eq!(one([100, 0], &[]), 1);
     assert_eq!(one([200, 188], &[]), 0);
     assert_eq!(one([200, 187], &[]), 1);

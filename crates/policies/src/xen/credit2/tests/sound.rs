@@ -1,4 +1,4 @@
-//! What holds after every call, whatever the calls.
+//! Invariants that hold after every call, whatever the calls.
 
 use super::*;
 use crate::xen::credit2::{CREDIT_MAX, CREDIT_MIN, Place};
@@ -42,7 +42,7 @@ impl Host {
     fn put(&mut self, cpu: u16, part: u64, why: Off) {
         let Some(task) = self.runs(cpu) else { return };
         let ran = self.rig.now.since(self.rig.policy.tasks[TaskId(task)].charged);
-        // Hosts may count less than has passed.
+        // Hosts may count less time than has passed.
         self.rig.put(cpu, task, Span(ran.0 * part / 4), why);
         self.states[task as usize] = if why.runnable() { State::Ready } else { State::Blocked };
     }
@@ -62,7 +62,7 @@ impl Host {
             return;
         }
         if !online {
-            // The host widens what would be left without a CPU.
+            // The host widens an affinity that would leave it without a CPU.
             for task in 0..TASKS {
                 self.update(task, task, None);
             }
