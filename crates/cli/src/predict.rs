@@ -179,3 +179,49 @@ fn worst(all: &[Compared]) -> String {
         middle * 100.0
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anysched_lab::RunOptions;
+    use anysched_sim::Simulator;
+    use std::sync::atomic::AtomicBool;
+
+    /// Two tasks of 10 ms on the simulator, which can also stand in for a kernel.
+    fn results(context_switch: &str) -> Results {
+        let text = format!(
+            "question = \"?\"\npolicy = \"fcfs\"\n[machine]\ncpus = 1\n\
+             context_switch = \"{context_switch}\"\n[[workload]]\nkind = \"batch\"\ntasks = 2\n\
+             service = \"10ms\"\n"
+        );
+        let experiment = Experiment::parse(&text, "test.toml".as_ref()).unwrap();
+        let cancel = AtomicBool::new(false);
+        let options = RunOptions { host: &Simulator, jobs: 1, cancel: &cancel, progress: &|_| {} };
+        experiment.plan().unwrap().run(&options).unwrap()
+    }
+
+    #[test]
+    fn pairs_of_numbers_stand_under_one_name() {
+        let names = [
+            "turnaround_ns_mean",
+            "context_switches",
+            "unfinished",
+            "job_response_time_ns_p99",
+            "makespan_ns",
+        ];
+        let columns = names.map(|name| anysched_lab::column(name).unwrap()).to_vec();
+        let compared = Compared { kernel: results("1ms"), simulated: results("10us"), columns };
+        let expected = "\
+test
+
+         turnaround mean   context switches   unfinished   job response time p99
+policy        ms  off, %             off, %       off, %              ms  off, %
+fcfs       16.50    -9.0          2    +0.0    0       -               -       -
+
+              makespan
+policy      ms  off, %
+fcfs     22.00    -9.0
+";
+        assert_eq!(table(&compared), expected);
+    }
+}
