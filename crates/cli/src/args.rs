@@ -1,6 +1,6 @@
 //! Command-line arguments.
 
-use crate::bench::args::BenchCommand;
+use crate::bench_args::BenchCommand;
 use crate::hosts;
 use anysched_clients::Cost;
 use anysched_core::Span;
