@@ -1,6 +1,7 @@
 //! The project's own tasks: `cargo xtask <task>`.
 
 mod bench;
+mod circles;
 mod docs;
 mod fuzz;
 mod golden;

@@ -1,7 +1,11 @@
-//! What rustfmt and clippy do not check: widths, names, length of functions, words that do not
-//! belong here.
+//! What rustfmt and clippy do not check: widths, names, lengths of functions, circles of modules.
+//!
+//! Clippy's `too_many_lines` counts neither signatures nor comments nor blank lines, and does not
+//! see `hosts` and `fuzz`, which are workspaces of their own.
 
+use crate::circles;
 use crate::run::{Failed, command, output, root};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 const WIDTH: usize = 100;
@@ -11,7 +15,7 @@ const NAMES: [&str; 4] = ["utils", "helpers", "common", "misc"];
 /// Checks all files that git tracks or could add.
 pub fn check() -> Result<(), Failed> {
     let list = ["ls-files", "--cached", "--others", "--exclude-standard"];
-    let mut faults = String::new();
+    let (mut faults, mut sources) = (String::new(), BTreeMap::new());
     for path in output(&mut command("git", &list))?.lines() {
         let stem = path.rsplit('/').next().and_then(|name| name.split('.').next());
         if stem.is_some_and(|stem| NAMES.contains(&stem)) {
@@ -26,7 +30,9 @@ pub fn check() -> Result<(), Failed> {
             check_widths(path, &text, &mut faults);
             check_functions(path, &text, &mut faults);
         }
+        sources.insert(path.to_string(), text);
     }
+    circles::check(&sources, &mut faults);
     if faults.is_empty() { Ok(()) } else { Err(Failed(format!("\n{faults}"))) }
 }
 

@@ -1,6 +1,6 @@
 //! Command-line arguments.
 
-use crate::bench::args::BenchCommand;
+use crate::bench_args::BenchCommand;
 use crate::hosts;
 use anysched_clients::Cost;
 use anysched_core::Span;
@@ -120,6 +120,16 @@ pub struct RunArgs {
     /// run) if built in
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub files: RunFiles,
+    /// Number of runs in parallel [default: one per hardware thread]
+    #[arg(long, value_parser = whole::<u16>(1..=65_535), allow_negative_numbers = true)]
+    pub jobs: Option<u16>,
+}
+
+/// Files about the first run of each row.
+#[derive(clap::Args, Debug)]
+pub struct RunFiles {
     /// Also write a trace of the first run of each row: `.pftrace` for Perfetto, `.txt` for ftrace
     /// text; several rows get several files
     #[arg(long, value_name = "FILE")]
@@ -131,9 +141,6 @@ pub struct RunArgs {
     /// one), to run with it later: `--set KEY=@FILE`
     #[arg(long, value_name = "FILE")]
     pub learned: Option<PathBuf>,
-    /// Number of runs in parallel [default: one per hardware thread]
-    #[arg(long, value_parser = whole::<u16>(1..=65_535), allow_negative_numbers = true)]
-    pub jobs: Option<u16>,
 }
 
 /// Where experiments run.
@@ -331,15 +338,8 @@ pub struct BootArgs {
     /// Let idle time pass in real time; otherwise as with --icount
     #[arg(long, conflicts_with = "icount")]
     pub real_time: bool,
-    /// Also write a trace: `.pftrace` for Perfetto, `.txt` for ftrace text
-    #[arg(long, value_name = "FILE")]
-    pub trace: Option<PathBuf>,
-    /// Also record the policy's calls and answers, for `replay`
-    #[arg(long, value_name = "LOG")]
-    pub record: Option<PathBuf>,
-    /// Also write what the policy learned, for another boot with --set KEY=@FILE
-    #[arg(long, value_name = "FILE")]
-    pub learned: Option<PathBuf>,
+    #[command(flatten)]
+    pub files: RunFiles,
     /// How long the kernel may be silent before it is considered hung
     #[arg(long, default_value = "120s", value_name = "TIME", value_parser = Span::parse)]
     pub timeout: Span,

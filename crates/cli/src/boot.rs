@@ -1,7 +1,7 @@
 //! `anysched boot`: a kernel under a policy.
 
 use crate::args::{BootArgs, Format};
-use crate::output::{self, Failure, write_whole};
+use crate::output::{self, Failure};
 use crate::run::{TraceFormat, write_traced};
 use crate::serve;
 use anysched_core::Machine;
@@ -10,7 +10,8 @@ use anysched_host::{
     By, Clock, Demands, Host, Options, Order, Outcome, Program, Setup, Stage, Watch, Work, as_text,
     rehearsed,
 };
-use anysched_lab::{HostedRun, PolicyUsed, Results, output as formats};
+use anysched_lab::output::{self as formats, write_whole};
+use anysched_lab::{HostedRun, PolicyUsed, Results};
 use anysched_policies::policy;
 use anysched_workload::kinds::Needs;
 use std::io::Write;
@@ -54,10 +55,7 @@ pub fn boot(args: &BootArgs) -> Result<(), Failure> {
     if args.host.programs.iter().all(|program| program.name != args.app) {
         return Err(args.host.no_program(&args.app).into());
     }
-    let trace = args.trace.as_deref().map(TraceFormat::of).transpose()?;
-    for path in args.trace.iter().chain(&args.record).chain(&args.learned) {
-        output::require_place(path)?;
-    }
+    let format = args.files.require()?;
     let setup = setup(args)?;
     args.host.require(&Demands { setup: &setup, vms: false, needs: Needs::NOTHING })?;
     let rows = rows(args, &setup)?;
@@ -65,12 +63,12 @@ pub fn boot(args: &BootArgs) -> Result<(), Failure> {
     let mut runs = Vec::new();
     for row in &rows {
         let beside = |path: &PathBuf| beside(path, row.name, rows.len());
-        let trace = args.trace.as_ref().map(beside).zip(trace);
+        let trace = args.files.trace.as_ref().map(beside).zip(format);
         let outcome = run(args, &*host, row, &setup, trace)?;
-        if let Some(path) = &args.record {
+        if let Some(path) = &args.files.record {
             write_logs(&beside(path), &outcome)?;
         }
-        if let Some(path) = &args.learned {
+        if let Some(path) = &args.files.learned {
             write_learned(&beside(path), args, row.name, &outcome.learned)?;
         }
         say_values(args, row.name, &outcome);
@@ -101,7 +99,7 @@ fn run(
         host.run(Order { by, setup, work, vms, watch: watch.reborrow() })
     };
     let counts = |settings: &Settings| -> Result<Outcome, Failure> {
-        let (mut say, record) = (say, args.record.is_some());
+        let (mut say, record) = (say, args.files.record.is_some());
         match &trace {
             None => Ok(order(settings, Watch { trace: None, record, say: Some(&mut say) })?),
             Some((path, format)) => write_traced(path, *format, setup.machine.cpus(), |sink| {
@@ -188,7 +186,7 @@ pub fn rows(args: &BootArgs, setup: &Setup) -> Result<Vec<Row>, Failure> {
 
 fn row(args: &BootArgs, name: &str, setup: &Setup) -> Result<Row, Failure> {
     if let Some(name) = args.host.schedulers.iter().find(|own| **own == name) {
-        if args.record.is_some() || args.trace.is_some() {
+        if args.files.record.is_some() || args.files.trace.is_some() {
             return Err(format!("{name}: only policies can be recorded or traced").into());
         }
         return Ok(Row { name, info: None, settings: Vec::new() });
@@ -268,5 +266,6 @@ fn write_learned(
             writeln!(out, "{value}")?;
         }
         Ok(())
-    })
+    })?;
+    Ok(())
 }

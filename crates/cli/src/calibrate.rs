@@ -6,6 +6,7 @@ use crate::choose;
 use crate::output::{self, Failure};
 use anysched_host::{Calibration, Figure, HostInfo, MeasuredCosts, Options, Subject};
 use anysched_lab::Experiment;
+use anysched_lab::output::align;
 use anysched_policies::{POLICIES, policy};
 use std::fmt::Write;
 
@@ -86,29 +87,12 @@ fn head(figures: &[Figure]) -> Vec<[&'static str; 2]> {
 }
 
 fn table(host: &HostInfo, measured: &Calibration) -> String {
-    let (head, rows) = (head(&measured.figures), measured.costs.iter().map(cells));
-    let rows: Vec<Vec<String>> = rows.collect();
-    let length = |text: &str| text.chars().count();
-    let widths: Vec<usize> = (0..head.len())
-        .map(|column| {
-            let heads = head[column].iter().map(|head| length(head));
-            heads.chain(rows.iter().map(|row| length(&row[column]))).max().unwrap_or(0)
-        })
-        .collect();
+    let head = head(&measured.figures);
+    let line = |line: usize| head.iter().map(|head| head[line].to_string()).collect();
+    let mut lines: Vec<Vec<String>> = vec![line(0), line(1)];
+    lines.extend(measured.costs.iter().map(cells));
     let mut text = format!("What scheduling costs in {}\n\n", host.title);
-    let mut line = |cells: Vec<&str>| {
-        let mut line = format!("{:<width$}", cells[0], width = widths[0]);
-        for (cell, width) in cells.iter().zip(&widths).skip(1) {
-            let _ = write!(line, "  {cell:>width$}");
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    };
-    line(head.iter().map(|head| head[0]).collect());
-    line(head.iter().map(|head| head[1]).collect());
-    for row in &rows {
-        line(row.iter().map(String::as_str).collect());
-    }
+    text.push_str(&align::rows(&lines, 1));
     let _ = write!(text, "\n{}\n{}\n", measured.notes, loops(measured));
     text
 }

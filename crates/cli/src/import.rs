@@ -1,7 +1,8 @@
 //! `anysched import`.
 
 use crate::args::ImportArgs;
-use crate::output::{self, Failure, write_whole};
+use crate::output::{self, Failure};
+use anysched_lab::output::write_whole;
 use anysched_workload::import::{Imported, ImporterInfo};
 use anysched_workload::kinds::{Given, Table};
 use anysched_workload::model::Model;

@@ -7,6 +7,7 @@
 
 mod args;
 mod bench;
+mod bench_args;
 mod boot;
 mod calibrate;
 mod choose;

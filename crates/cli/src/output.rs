@@ -1,6 +1,7 @@
 //! What goes to the terminal and to files.
 
 use anysched_core::Span;
+use anysched_lab::output::folder;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -87,11 +88,6 @@ fn terminal_width() -> Option<u16> {
     terminal_size::terminal_size().map(|(width, _)| width.0)
 }
 
-/// The folder that a file is to be in.
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// Refuses an output file that cannot be written before long runs are made for it.
 pub fn require_place(path: &Path) -> Result<(), Failure> {
     let folder = folder(path);
@@ -123,39 +119,6 @@ pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
         name.push(extension);
     }
     path.with_file_name(name)
-}
-
-/// Writes a file under a temporary name beside it and renames it, so that there is never a part
-/// of one.
-pub fn write_whole(
-    path: &Path,
-    write: impl FnOnce(&mut io::BufWriter<&std::fs::File>) -> io::Result<()>,
-) -> Result<(), Failure> {
-    let failed = |error: io::Error| {
-        // What `tempfile` adds is the temporary name.
-        let cause = error.get_ref().and_then(|inner| inner.source());
-        let error = cause.map_or_else(|| error.to_string(), ToString::to_string);
-        Failure::from(format!("{} cannot be written: {error}", path.display()))
-    };
-    let file = tempfile::NamedTempFile::new_in(folder(path)).map_err(failed)?;
-    let mut out = io::BufWriter::with_capacity(1 << 20, file.as_file());
-    write(&mut out).and_then(|()| out.flush()).map_err(failed)?;
-    drop(out);
-    make_readable(file.as_file()).map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
-}
-
-/// Temporary files are private; results are as readable as other files.
-#[cfg(unix)]
-fn make_readable(file: &std::fs::File) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn make_readable(_: &std::fs::File) -> io::Result<()> {
-    Ok(())
 }
 
 /// A time of so many ns with four digits.

@@ -2,10 +2,11 @@
 
 use crate::args::{PlotArgs, PlotFormat};
 use crate::choose;
-use crate::output::{self, Failure, write_whole};
+use crate::output::{self, Failure};
 use crate::progress::with_bar;
 use crate::run::interrupted;
 use anysched_host::Options;
+use anysched_lab::output::write_whole;
 use std::io::Write;
 
 pub fn plot(args: &PlotArgs) -> Result<(), Failure> {

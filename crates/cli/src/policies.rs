@@ -3,6 +3,7 @@
 use crate::args::{ListFormat, PoliciesArgs};
 use crate::output::{self, Failure};
 use anysched_core::registry::PolicyInfo;
+use anysched_lab::output::align;
 use anysched_policies::POLICIES;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -51,11 +52,8 @@ fn marks(policies: &[&PolicyInfo]) -> impl Iterator<Item = (&'static str, &'stat
 
 fn list(policies: &[&PolicyInfo]) -> String {
     let name = |policy: &PolicyInfo| format!("{}{}", policy.name, mark(policy));
-    let width = policies.iter().map(|policy| name(policy).chars().count()).max().unwrap_or(0);
-    let mut text = String::new();
-    for policy in policies {
-        let _ = writeln!(text, "{:width$}  {}", name(policy), policy.summary);
-    }
+    let lines = policies.iter().map(|policy| [name(policy), policy.summary.to_string()]);
+    let mut text = align::rows(&lines.collect::<Vec<_>>(), 2);
     for (number, (mark, words)) in marks(policies).enumerate() {
         let _ = writeln!(text, "{}{mark} {words}", if number == 0 { "\n" } else { "" });
     }

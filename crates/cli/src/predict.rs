@@ -7,6 +7,7 @@ use crate::output::{self, Failure};
 use crate::progress::with_bar;
 use crate::run::interrupted;
 use anysched_host::{Host, Options};
+use anysched_lab::output::align::{self, Side};
 use anysched_lab::{Column, Experiment, Results};
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
@@ -119,46 +120,29 @@ fn name(column: Column) -> (String, bool) {
 
 fn table(compared: &Compared) -> String {
     let mut text = format!("{}\n", compared.title());
-    let labels: Vec<&str> =
-        compared.simulated.policies.iter().map(|policy| policy.label.as_str()).collect();
-    let first = labels.iter().map(|label| label.len()).max().unwrap_or(0).max("policy".len());
+    let label = |(_, policy): (usize, usize)| compared.simulated.policies[policy].label.clone();
+    let names = compared.rows().map(label).collect();
+    let names = align::Column::new(Side::Left, vec!["policy".to_string()], names);
     for columns in compared.columns.chunks(WIDE) {
-        let mut rows = vec![format!("{:first$}", ""), format!("{:<first$}", "policy")];
-        let cells = |row| columns.iter().map(move |&column| compared.cell(row, column));
-        let texts: Vec<Vec<[String; 2]>> = compared
-            .rows()
-            .map(|row| {
-                let times = columns.iter().map(|&column| name(column).1);
-                cells(row).zip(times).map(|(cell, is_time)| cell.texts(is_time)).collect()
-            })
-            .collect();
-        rows.extend(compared.rows().map(|(_, policy)| format!("{:<first$}", labels[policy])));
-        for (place, &column) in columns.iter().enumerate() {
-            let (name, is_time) = name(column);
-            let unit = if is_time { "ms" } else { "" };
-            let widest = |side: usize, head: &str| {
-                let all = texts.iter().map(|row| row[place][side].len());
-                all.chain([head.len()]).max().unwrap_or(0)
-            };
-            let (left, right) = (widest(0, unit), widest(1, "off, %"));
-            let width = (left + 2 + right).max(name.len());
-            let mut put = |row: usize, cell: String| {
-                let _ = write!(rows[row], "   {cell:>width$}");
-            };
-            put(0, name);
-            put(1, format!("{unit:>left$}  {:>right$}", "off, %"));
-            for (row, texts) in texts.iter().enumerate() {
-                let [number, off] = &texts[place];
-                put(row + 2, format!("{number:>left$}  {off:>right$}"));
-            }
-        }
+        let pairs: Vec<_> = columns.iter().map(|&column| pair(compared, column)).collect();
+        let columns: Vec<_> = std::iter::once(&names).chain(&pairs).collect();
         text.push('\n');
-        for row in rows {
-            text.push_str(row.trim_end());
-            text.push('\n');
-        }
+        text.push_str(&align::text(&align::lines(&columns, 3)));
     }
     text
+}
+
+/// The kernel's numbers and how far the simulation is off, beside each other under one name.
+fn pair(compared: &Compared, column: Column) -> align::Column {
+    let (name, is_time) = name(column);
+    let cells = compared.rows().map(|row| compared.cell(row, column).texts(is_time));
+    let (numbers, offs): (Vec<String>, Vec<String>) = cells.map(|[n, off]| (n, off)).unzip();
+    let unit = if is_time { "ms" } else { "" };
+    let [numbers, offs] = [(unit, numbers), ("off, %", offs)]
+        .map(|(head, cells)| align::Column::new(Side::Right, vec![head.to_string()], cells));
+    let mut lines = align::lines(&[&numbers, &offs], align::GAP).into_iter();
+    let head = vec![name, lines.next().unwrap_or_default()];
+    align::Column::new(Side::Right, head, lines.collect())
 }
 
 fn markdown(compared: &Compared) -> String {
@@ -194,4 +178,50 @@ fn worst(all: &[Compared]) -> String {
         worst * 100.0,
         middle * 100.0
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anysched_lab::RunOptions;
+    use anysched_sim::Simulator;
+    use std::sync::atomic::AtomicBool;
+
+    /// Two tasks of 10 ms on the simulator, which can also stand in for a kernel.
+    fn results(context_switch: &str) -> Results {
+        let text = format!(
+            "question = \"?\"\npolicy = \"fcfs\"\n[machine]\ncpus = 1\n\
+             context_switch = \"{context_switch}\"\n[[workload]]\nkind = \"batch\"\ntasks = 2\n\
+             service = \"10ms\"\n"
+        );
+        let experiment = Experiment::parse(&text, "test.toml".as_ref()).unwrap();
+        let cancel = AtomicBool::new(false);
+        let options = RunOptions { host: &Simulator, jobs: 1, cancel: &cancel, progress: &|_| {} };
+        experiment.plan().unwrap().run(&options).unwrap()
+    }
+
+    #[test]
+    fn pairs_of_numbers_stand_under_one_name() {
+        let names = [
+            "turnaround_ns_mean",
+            "context_switches",
+            "unfinished",
+            "job_response_time_ns_p99",
+            "makespan_ns",
+        ];
+        let columns = names.map(|name| anysched_lab::column(name).unwrap()).to_vec();
+        let compared = Compared { kernel: results("1ms"), simulated: results("10us"), columns };
+        let expected = "\
+test
+
+         turnaround mean   context switches   unfinished   job response time p99
+policy        ms  off, %             off, %       off, %              ms  off, %
+fcfs       16.50    -9.0          2    +0.0    0       -               -       -
+
+              makespan
+policy      ms  off, %
+fcfs     22.00    -9.0
+";
+        assert_eq!(table(&compared), expected);
+    }
 }

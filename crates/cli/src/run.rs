@@ -1,27 +1,25 @@
 //! `anysched run` and `anysched check`.
 
-use crate::args::{CheckArgs, Format, RunArgs};
+use crate::args::{CheckArgs, Format, RunArgs, RunFiles};
 use crate::choose;
-use crate::output::{self, Failure, write_whole};
+use crate::output::{self, Failure};
 use crate::progress::with_bar;
-use anysched_core::recorder::{LogError, LogReader};
+use anysched_core::recorder::LogReader;
 use anysched_core::{TaskId, Time};
 use anysched_host::{Host, HostInfo, Options, Watch};
-use anysched_lab::{Plan, Results, output as formats, output::Form};
+use anysched_lab::output::{self as formats, Form, write_whole};
+use anysched_lab::{Plan, Results};
 use anysched_trace::decisions;
 use anysched_trace::ftrace::FtraceWriter;
 use anysched_trace::perfetto::PerfettoWriter;
 use anysched_trace::{Event, Sink, TaskInfo};
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let plan = choose::plan(&choose::with_seeds(&args.selection, args.seeds)?)?;
-    let trace = args.trace.as_deref().map(TraceFormat::of).transpose()?;
-    for path in args.trace.iter().chain(&args.record).chain(&args.learned) {
-        output::require_place(path)?;
-    }
+    let format = args.files.require()?;
     if let Some(folder) = &args.out {
         output::require_folder(folder)?;
     }
@@ -29,7 +27,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let host = (args.host.host.open)(&Options::default());
     require(&plan, args.host.host)?;
     let results = with_bar(&*host, args.jobs, cancel, |options| plan.run(options))?;
-    if let (Some(path), Some(format)) = (&args.trace, trace) {
+    if let (Some(path), Some(format)) = (&args.files.trace, format) {
         for (group, policy) in policies_run(&plan, &results) {
             let path = path_of_run(path, &plan, group, policy);
             let cpus = plan.setup(group, policy).machine.cpus();
@@ -39,7 +37,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
             })?;
         }
     }
-    if let Some(path) = &args.record {
+    if let Some(path) = &args.files.record {
         for (group, policy) in policies_run(&plan, &results) {
             let path = path_of_run(path, &plan, group, policy);
             let watch = Watch { record: true, ..Watch::default() };
@@ -48,7 +46,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
             write_whole(&path, |out| out.write_all(log))?;
         }
     }
-    if let Some(path) = &args.learned {
+    if let Some(path) = &args.files.learned {
         let mut written = 0;
         for (group, policy) in policies_run(&plan, &results) {
             let path = path_of_run(path, &plan, group, policy);
@@ -104,6 +102,17 @@ pub fn interrupted(results: &Results) -> Failure {
     let (rows, all) = (results.rows.len(), results.policies.len() * results.groups.len());
     eprintln!("anysched: interrupted; {rows} of {all} rows are complete, the others are left out");
     Failure::Interrupted
+}
+
+impl RunFiles {
+    /// Refuses files that cannot be written, before anything runs; the format of the trace.
+    pub fn require(&self) -> Result<Option<TraceFormat>, Failure> {
+        let format = self.trace.as_deref().map(TraceFormat::of).transpose()?;
+        for path in self.trace.iter().chain(&self.record).chain(&self.learned) {
+            output::require_place(path)?;
+        }
+        Ok(format)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -170,6 +179,35 @@ impl<S: Sink> Sink for Ending<S> {
     }
 }
 
+/// A writer of one of the formats.
+enum TraceWriter<W: Write> {
+    Perfetto(PerfettoWriter<W>),
+    Ftrace(FtraceWriter<W>),
+}
+
+impl<W: Write> TraceWriter<W> {
+    fn new(format: TraceFormat, cpus: usize, out: W) -> TraceWriter<W> {
+        match format {
+            TraceFormat::Perfetto => TraceWriter::Perfetto(PerfettoWriter::new(out)),
+            TraceFormat::Ftrace => TraceWriter::Ftrace(FtraceWriter::new(out, cpus)),
+        }
+    }
+
+    fn sink(&mut self) -> &mut dyn Sink {
+        match self {
+            TraceWriter::Perfetto(writer) => writer,
+            TraceWriter::Ftrace(writer) => writer,
+        }
+    }
+
+    fn finish(self, end: Time) -> io::Result<()> {
+        match self {
+            TraceWriter::Perfetto(writer) => writer.finish(end).map(drop),
+            TraceWriter::Ftrace(writer) => writer.finish(end).map(drop),
+        }
+    }
+}
+
 /// Writes the trace of what `run` does.
 ///
 /// Errors: the file cannot be written, or those of `run`.
@@ -179,35 +217,11 @@ pub fn write_traced<R, E: Display>(
     cpus: usize,
     run: impl FnOnce(&mut dyn Sink) -> Result<R, E>,
 ) -> Result<R, Failure> {
-    let mut ran = None;
-    let written = write_whole(path, |out| match format {
-        TraceFormat::Perfetto => {
-            let mut sink = Ending { sink: PerfettoWriter::new(out), end: Time::ZERO };
-            ran = Some(run(&mut sink));
-            finished(&ran, || sink.sink.finish(sink.end).map(drop))
-        }
-        TraceFormat::Ftrace => {
-            let mut sink = Ending { sink: FtraceWriter::new(out, cpus), end: Time::ZERO };
-            ran = Some(run(&mut sink));
-            finished(&ran, || sink.sink.finish(sink.end).map(drop))
-        }
-    });
-    match ran {
-        Some(Err(error)) => Err(Failure::from(error)),
-        Some(Ok(result)) => written.map(|()| result),
-        None => Err(written.err().unwrap_or_else(|| "nothing was run".into())),
-    }
-}
-
-/// Finishes a trace, unless the run has failed: then no file is left.
-fn finished<R, E>(
-    ran: &Option<Result<R, E>>,
-    finish: impl FnOnce() -> std::io::Result<()>,
-) -> std::io::Result<()> {
-    match ran {
-        Some(Ok(_)) => finish(),
-        _ => Err(std::io::Error::other("the run failed")),
-    }
+    write_told(path, format, cpus, |sink| {
+        let mut sink = Ending { sink, end: Time::ZERO };
+        let result = run(&mut sink)?;
+        Ok::<_, E>((result, sink.end))
+    })
 }
 
 /// Writes the trace of a run from the log of its decisions.
@@ -218,26 +232,31 @@ pub fn write_events(
     name: impl Fn(u64) -> Option<String>,
 ) -> Result<(), Failure> {
     let cpus = LogReader::new(log).map_err(|error| error.to_string())?.header().machine.cpus();
-    let mut failed = None;
-    let mut fail = |error: LogError| {
-        failed = Some(error);
-        std::io::Error::other("the log cannot be read")
-    };
-    let written = write_whole(path, |out| match format {
-        TraceFormat::Perfetto => {
-            let told = decisions::tell(log, name, PerfettoWriter::new(out));
-            let (end, sink) = told.map_err(&mut fail)?;
-            sink.finish(end).map(drop)
-        }
-        TraceFormat::Ftrace => {
-            let told = decisions::tell(log, name, FtraceWriter::new(out, cpus));
-            let (end, sink) = told.map_err(&mut fail)?;
-            sink.finish(end).map(drop)
+    write_told(path, format, cpus, |sink| {
+        decisions::tell(log, name, sink).map(|(end, _)| ((), end))
+    })
+}
+
+/// Writes a trace of what `tell` reports, which returns also when that ended. If it fails, no file
+/// is left.
+fn write_told<R, E: Display>(
+    path: &Path,
+    format: TraceFormat,
+    cpus: usize,
+    tell: impl FnOnce(&mut dyn Sink) -> Result<(R, Time), E>,
+) -> Result<R, Failure> {
+    let mut told = None;
+    let written = write_whole(path, |out| {
+        let mut writer = TraceWriter::new(format, cpus, out);
+        match told.insert(tell(writer.sink())) {
+            Ok((_, end)) => writer.finish(*end),
+            Err(_) => Err(io::Error::other("the run failed")),
         }
     });
-    match failed {
-        Some(error) => Err(Failure::from(error)),
-        None => written,
+    match told {
+        Some(Err(error)) => Err(Failure::from(error)),
+        Some(Ok((result, _))) => Ok(written.map(|()| result)?),
+        None => Err(written.err().map_or_else(|| "nothing was run".into(), Failure::from)),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::output::{self, Failure, short_time};
 use anysched_clients::{Class, Cost, Load, Report, Spread};
 use anysched_core::Span;
 use anysched_host::{HostInfo, Order, Outcome, Program, Served, Watch, Work};
+use anysched_lab::output::{align, csv_lines};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Duration;
@@ -32,9 +33,9 @@ pub fn serve(args: &BootArgs) -> Result<(), Failure> {
     for (given, option) in [
         (args.icount, "--icount: clients live in real time"),
         (args.smp > 1, "--smp: the server is measured on one CPU"),
-        (args.trace.is_some(), "--trace: a trace is of programs that end by themselves"),
-        (args.record.is_some(), "--record: a record is of programs that end by themselves"),
-        (args.learned.is_some(), "--learned: nothing is learned of a server"),
+        (args.files.trace.is_some(), "--trace: a trace is of programs that end by themselves"),
+        (args.files.record.is_some(), "--record: a record is of programs that end by themselves"),
+        (args.files.learned.is_some(), "--learned: nothing is learned of a server"),
     ] {
         if given {
             return Err(Failure::from(format!("{option}; leave it out for --app {app}")));
@@ -148,7 +149,7 @@ fn table(host: &HostInfo, app: &str, load: &Load, served: &[ServedRow]) -> Strin
             ]);
         }
     }
-    write_lines(&mut text, &lines);
+    text.push_str(&align::rows(&lines, 2));
     text += "\nRound trips and \"here\" are by the clock of this computer, the others by the \
              server's.\n";
     if served.iter().any(|served| served.told) {
@@ -158,21 +159,6 @@ fn table(host: &HostInfo, app: &str, load: &Load, served: &[ServedRow]) -> Strin
         write_oddities(&mut text, policy, report, outcome);
     }
     text
-}
-
-/// The first two columns to the left, numbers to the right.
-fn write_lines<const N: usize>(text: &mut String, lines: &[[String; N]]) {
-    let length = |text: &String| text.chars().count();
-    let width = |column: usize| lines.iter().map(|line| length(&line[column])).max().unwrap_or(0);
-    let widths: [usize; N] = std::array::from_fn(width);
-    for line in lines {
-        let cells = line.iter().zip(widths).enumerate();
-        let cells = cells.map(|(column, (cell, width))| match column {
-            0 | 1 => format!("{cell:width$}"),
-            _ => format!("{cell:>width$}"),
-        });
-        let _ = writeln!(text, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
-    }
 }
 
 /// What should not happen, and how far the two clocks are from each other.
@@ -244,32 +230,32 @@ fn as_json(host: &HostInfo, app: &str, load: &Load, served: &[ServedRow]) -> Val
 }
 
 fn csv(served: &[ServedRow]) -> String {
-    let mut text =
-        "policy,clairvoyant,cost,sent,lost,requests_per_s,requests_per_server_s".to_string();
+    let head = "policy,clairvoyant,cost,sent,lost,requests_per_s,requests_per_server_s";
+    let mut head: Vec<String> = head.split(',').map(str::to_string).collect();
     for time in ["round_trip_ns", "queued_ns", "served_ns"] {
-        for stat in ["mean", "p50", "p95", "p99", "max"] {
-            let _ = write!(text, ",{time}_{stat}");
-        }
+        head.extend(["mean", "p50", "p95", "p99", "max"].map(|stat| format!("{time}_{stat}")));
     }
-    text.push('\n');
+    let mut lines = vec![head];
     for ServedRow { policy, told, report, .. } in served {
         for class in classes(report) {
             let Class { sent, lost, per_s, per_server_s, .. } = class;
-            let (cost, there) =
-                (cost(class), per_server_s.map_or(String::new(), |n| n.to_string()));
-            let _ = write!(text, "{policy},{told},{cost},{sent},{lost},{per_s},{there}");
+            let there = per_server_s.map_or(String::new(), |n| n.to_string());
+            let (policy, told, cost) = (policy.clone(), told.to_string(), cost(class));
+            let [sent, lost] = [sent, lost].map(u64::to_string);
+            let mut line = vec![policy, told, cost, sent, lost, per_s.to_string(), there];
             for spread in [&class.round_trip, &class.queued, &class.served] {
-                let _ = match spread {
+                line.extend(match spread {
                     Some(Spread { mean, p50, p95, p99, max }) => {
-                        write!(text, ",{mean},{p50},{p95},{p99},{max}")
+                        let [p50, p95, p99, max] = [p50, p95, p99, max].map(u64::to_string);
+                        [mean.to_string(), p50, p95, p99, max]
                     }
-                    None => write!(text, ",,,,,"),
-                };
+                    None => Default::default(),
+                });
             }
-            text.push('\n');
+            lines.push(line);
         }
     }
-    text
+    csv_lines(&lines)
 }
 
 #[cfg(test)]

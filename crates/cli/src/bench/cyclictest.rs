@@ -1,7 +1,7 @@
 //! The report of cyclictest, rt-tests 0.84 (`print_stat`).
 
-use super::args::CyclictestArgs;
 use super::{Shown, distribution, measure, print};
+use crate::bench_args::CyclictestArgs;
 use crate::output::Failure;
 use anysched_core::Span;
 use anysched_measure::{Metrics, ThreadLatency};

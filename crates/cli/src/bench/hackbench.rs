@@ -1,7 +1,7 @@
 //! The report of hackbench, rt-tests 0.84 (`main`).
 
-use super::args::HackbenchArgs;
 use super::{Shown, measure, print};
+use crate::bench_args::HackbenchArgs;
 use crate::output::Failure;
 use anysched_measure::Metrics;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! The report of Interbench 0.31 (`main`, `show_latencies`), with corrected values to its right.
 
-use super::args::InterbenchArgs;
 use super::text::{expand_tabs, three_digits};
 use super::{Shown, distribution, measure, print};
+use crate::bench_args::InterbenchArgs;
 use crate::output::Failure;
 use anysched_measure::Metrics;
 use serde_json::{Value, json};

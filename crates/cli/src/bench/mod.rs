@@ -1,19 +1,18 @@
 //! `anysched bench`: simulates benchmarks that exist as tools for Linux and prints their reports.
 
-pub mod args;
 mod cyclictest;
 mod hackbench;
 mod interbench;
 mod schbench;
 mod text;
 
+use crate::bench_args::{BenchArgs, BenchCommand, BenchFormat};
 use crate::choose;
 use crate::hosts;
 use crate::output::{self, Failure};
 use crate::progress::with_bar;
 use anysched_lab::Experiment;
 use anysched_measure::{Metrics, Summary};
-use args::{BenchArgs, BenchCommand, BenchFormat};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::Ordering;

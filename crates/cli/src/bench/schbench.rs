@@ -1,8 +1,8 @@
 //! The report of schbench (`show_latencies`, `main`), without the delays counted by the kernel.
 
-use super::args::SchbenchArgs;
 use super::text::expand_tabs;
 use super::{Shown, distribution, measure, print};
+use crate::bench_args::SchbenchArgs;
 use crate::output::Failure;
 use anysched_core::Span;
 use anysched_measure::{Metrics, Summary};

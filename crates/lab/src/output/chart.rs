@@ -9,7 +9,7 @@ mod svg;
 
 use super::marks::{self, marked};
 use super::numbers::Format;
-use super::table::{self, Printed};
+use super::table;
 use crate::results::stats::Estimate;
 use crate::results::{Group, Results};
 use crate::spec::columns::Column;
@@ -290,8 +290,7 @@ impl Chart {
         let mut text = String::new();
         let _ = writeln!(text, "{}", results.title.as_deref().unwrap_or(&results.experiment));
         table::wrap(&mut text, "", &results.question);
-        let mut names = vec![self.axis.clone()];
-        names.extend(drawing.values.iter().map(AxisValue::to_string));
+        let names = table::names(&self.axis, drawing.values.iter().map(AxisValue::to_string));
         for section in &drawing.sections {
             text.push('\n');
             let title = Some(&section.title).filter(|title| !title.is_empty());
@@ -303,9 +302,9 @@ impl Chart {
                 let policies = 0..results.policies.len();
                 let column = |policy| {
                     let line = drawing.line(section, policy, shown).into_iter();
-                    Printed::new(line, format, |_| vec![drawing.name(policy)])
+                    table::estimates(line, format, |_| vec![drawing.name(policy)])
                 };
-                let all: Vec<Printed> = policies.map(column).collect();
+                let all: Vec<_> = policies.map(column).collect();
                 table::write_blocks(&mut text, &names, &all);
             }
         }

@@ -1,6 +1,7 @@
 //! The results as CSV, one line per row.
 
 use crate::results::{Aggregate, Results, measured};
+use ::csv::WriterBuilder;
 use anysched_measure::Metric;
 
 /// The results as CSV (RFC 4180 with plain line ends), one line per row, aggregated over seeds.
@@ -21,7 +22,7 @@ pub fn csv(results: &Results) -> String {
     for metric in &metrics {
         header.extend(STATS.iter().map(|stat| format!("{metric}_{stat}")));
     }
-    let mut text = line(&header);
+    let mut lines = vec![header];
     for row in &results.rows {
         let policy = &results.policies[row.policy];
         let mut fields = vec![
@@ -41,9 +42,18 @@ pub fn csv(results: &Results) -> String {
                 None => fields.extend(STATS.map(|_| String::new())),
             }
         }
-        text += &line(&fields);
+        lines.push(fields);
     }
-    text
+    csv_lines(&lines)
+}
+
+/// Lines of fields as CSV (RFC 4180 with plain line ends): quoted where they must be.
+pub fn csv_lines(lines: &[Vec<String>]) -> String {
+    let mut writer = WriterBuilder::new().flexible(true).from_writer(Vec::new());
+    // Writing to memory does not fail, and text remains text.
+    let written = lines.iter().try_for_each(|line| writer.write_record(line));
+    debug_assert!(written.is_ok(), "{written:?}");
+    String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
 }
 
 const STATS: [&str; 8] = ["mean", "ci95", "sd", "min", "p50", "p95", "p99", "max"];
@@ -55,26 +65,16 @@ fn numbers(of: &Aggregate) -> [String; 8] {
     [mean, ci95, sd, min, p50, p95, p99, max]
 }
 
-fn line(fields: &[String]) -> String {
-    let quoted = |field: &String| {
-        if field.contains([',', '"', '\n', '\r']) {
-            format!("\"{}\"", field.replace('"', "\"\""))
-        } else {
-            field.clone()
-        }
-    };
-    let mut line = fields.iter().map(quoted).collect::<Vec<_>>().join(",");
-    line.push('\n');
-    line
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn fields_are_quoted_where_they_must_be() {
-        let fields = ["a", "b,c", "say \"hi\"", "two\nlines"].map(String::from);
-        assert_eq!(line(&fields), "a,\"b,c\",\"say \"\"hi\"\"\",\"two\nlines\"\n");
+        let fields = ["a", "b,c", "say \"hi\"", "two\nlines", "#", " x"].map(String::from);
+        assert_eq!(
+            csv_lines(&[fields.to_vec(), vec!["1".to_string()]]),
+            "a,\"b,c\",\"say \"\"hi\"\"\",\"two\nlines\",#, x\n1\n"
+        );
     }
 }

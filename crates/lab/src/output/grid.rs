@@ -1,11 +1,13 @@
 //! What a search over an experiment has found, as a table, as Markdown and as JSON.
 
-use super::json::{Value, axes_value, maybe, object, pretty, text};
+use super::json::{EstimateOut, pairs, pretty};
 use super::marks::{self, marked};
 use super::numbers::Format;
-use super::table::{self, Printed, head, name_in_full, wrap};
+use super::table::{self, estimates, head, name_in_full, wrap};
 use crate::results::stats::Estimate;
+use crate::spec::sweep::AxisValue;
 use crate::tune::{GridKind, GridLine, GridRow, GridTuned};
+use serde::Serialize;
 use std::fmt::Write;
 
 /// The best values of parameters as plain text: for each combination of axis values those found,
@@ -18,14 +20,13 @@ pub fn grid_table(tuned: &GridTuned) -> String {
     for row in &tuned.rows {
         page.push('\n');
         table::heading(&mut page, &row.group, tuned.seeds);
-        let mut names = vec!["policy".to_string()];
-        names.extend(row.lines.iter().map(name));
+        let names = table::names("policy", row.lines.iter().map(name));
         let metric = row.lines.iter().map(GridLine::estimate);
         let over = vec!["over the best".to_string(), format.unit.to_string()];
         let difference = row.lines.iter().map(|line| difference(row, line));
         let columns = [
-            Printed::new(metric, &format, |width| head(tuned.metric(), &format, width)),
-            Printed::new(difference, &format, |_| over),
+            estimates(metric, &format, |width| head(tuned.metric(), &format, width)),
+            estimates(difference, &format, |_| over),
         ];
         table::write_blocks(&mut page, &names, &columns);
         let _ = writeln!(page, "found in {} runs", row.search_runs);
@@ -73,49 +74,76 @@ pub fn grid_markdown(tuned: &GridTuned) -> String {
 /// metric's name ends with.
 pub fn grid_json(tuned: &GridTuned) -> String {
     let request = &tuned.request;
-    let values =
-        |values: &Vec<String>| Value::List(values.iter().map(|value| text(value)).collect());
-    let over = request.over.iter().map(|(name, tried)| (name.as_str(), values(tried)));
-    let rows = tuned.rows.iter().map(row_value).collect();
-    pretty(&object([
-        ("experiment", text(&tuned.experiment)),
-        ("policy", text(&request.policy)),
-        ("metric", text(&request.metric)),
-        ("larger", Value::Flag(request.larger)),
-        ("over", object(over)),
-        ("seeds", Value::Whole(u64::from(tuned.seeds))),
-        ("complete", Value::Flag(tuned.complete)),
-        ("rows", Value::List(rows)),
-    ]))
+    pretty(&Document {
+        experiment: &tuned.experiment,
+        policy: &request.policy,
+        metric: &request.metric,
+        larger: request.larger,
+        over: &request.over,
+        seeds: tuned.seeds,
+        complete: tuned.complete,
+        rows: tuned.rows.iter().map(RowOut::new).collect(),
+    })
 }
 
-fn row_value(row: &GridRow) -> Value {
-    let estimate = |estimate: Option<Estimate>| {
-        [
-            ("mean", maybe(estimate.map(|estimate| estimate.mean))),
-            ("ci95", maybe(estimate.and_then(|estimate| estimate.ci95))),
-        ]
-    };
-    let line = |line: &GridLine| {
-        let settings = line.settings.iter().map(|(name, value)| (name.as_str(), text(value)));
-        let mut entries = vec![
-            ("kind", text(kind(line.kind))),
-            ("policy", text(line.policy)),
-            ("label", text(&line.label)),
-            ("settings", object(settings)),
-            ("clairvoyant", Value::Flag(line.nature.clairvoyant)),
-            ("rehearsed", Value::Flag(line.nature.rehearsed)),
-        ];
-        entries.extend(estimate(line.estimate()));
-        let over_best = difference(row, line).map(|over| object(estimate(Some(over))));
-        entries.push(("over_best", over_best.unwrap_or(Value::Null)));
-        object(entries)
-    };
-    object([
-        ("axes", axes_value(&row.group.axes)),
-        ("search_runs", Value::Whole(row.search_runs as u64)),
-        ("lines", Value::List(row.lines.iter().map(line).collect())),
-    ])
+#[derive(Serialize)]
+struct Document<'a> {
+    experiment: &'a str,
+    policy: &'a str,
+    metric: &'a str,
+    larger: bool,
+    #[serde(serialize_with = "pairs")]
+    over: &'a [(String, Vec<String>)],
+    seeds: u32,
+    complete: bool,
+    rows: Vec<RowOut<'a>>,
+}
+
+#[derive(Serialize)]
+struct RowOut<'a> {
+    #[serde(serialize_with = "pairs")]
+    axes: &'a [(String, AxisValue)],
+    search_runs: usize,
+    lines: Vec<LineOut<'a>>,
+}
+
+impl RowOut<'_> {
+    fn new(row: &GridRow) -> RowOut<'_> {
+        RowOut {
+            axes: &row.group.axes,
+            search_runs: row.search_runs,
+            lines: row.lines.iter().map(|line| LineOut::new(row, line)).collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct LineOut<'a> {
+    kind: &'static str,
+    policy: &'a str,
+    label: &'a str,
+    #[serde(serialize_with = "pairs")]
+    settings: &'a [(String, String)],
+    clairvoyant: bool,
+    rehearsed: bool,
+    #[serde(flatten)]
+    value: EstimateOut,
+    over_best: Option<EstimateOut>,
+}
+
+impl LineOut<'_> {
+    fn new<'a>(row: &GridRow, line: &'a GridLine) -> LineOut<'a> {
+        LineOut {
+            kind: kind(line.kind),
+            policy: line.policy,
+            label: &line.label,
+            settings: &line.settings,
+            clairvoyant: line.nature.clairvoyant,
+            rehearsed: line.nature.rehearsed,
+            value: line.estimate().into(),
+            over_best: difference(row, line).map(|over| Some(over).into()),
+        }
+    }
 }
 
 fn kind(kind: GridKind) -> &'static str {

@@ -1,164 +1,245 @@
 //! The results as JSON.
 
+use crate::results::stats::Estimate;
 use crate::results::verdict::{Check, ClaimResult, Measure};
 use crate::results::{Aggregate, Results, Row};
 use crate::spec::sweep::AxisValue;
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::Serialize;
+use serde::ser::Serializer;
+use std::fmt::Display;
 
 /// The results as JSON: `experiment`, `question`, `spec_hash`, `host`, `seed`, `rows` and
 /// `claims`. A row has `policy`, `clairvoyant`, `rehearsed`, `axes`, `seeds` and `metrics`; each
 /// metric has `mean`, `ci95`, `sd`, `min`, `p50`, `p95`, `p99` and `max`, in the unit that its
 /// name ends with. What there is no data for is left out or `null`.
 pub fn json(results: &Results) -> String {
-    let rows = results.rows.iter().map(|row| row_value(results, row)).collect();
-    let claims = results.claims.iter().map(claim_value).collect();
-    let mut root = vec![
-        ("experiment", text(&results.experiment)),
-        ("question", text(&results.question)),
-        ("spec_hash", text(&results.spec_hash)),
-        ("host", text(results.host)),
-        ("seed", Value::Whole(results.seed)),
-        ("complete", Value::Flag(results.complete)),
-        ("rows", Value::List(rows)),
-        ("claims", Value::List(claims)),
-    ];
-    if let Some(title) = &results.title {
-        root.insert(1, ("title", text(title)));
-    }
-    pretty(&object(root))
+    pretty(&Document {
+        experiment: &results.experiment,
+        title: results.title.as_deref(),
+        question: &results.question,
+        spec_hash: &results.spec_hash,
+        host: results.host,
+        seed: results.seed,
+        complete: results.complete,
+        rows: results.rows.iter().map(|row| RowOut::new(results, row)).collect(),
+        claims: results.claims.iter().map(ClaimOut::new).collect(),
+    })
 }
 
-pub(super) fn pretty(value: &Value) -> String {
+pub(super) fn pretty(value: &impl Serialize) -> String {
     let mut json = serde_json::to_string_pretty(value).unwrap_or_default();
     json.push('\n');
     json
 }
 
-/// Like `serde_json::Value`, but keys keep their order.
-pub(super) enum Value {
-    Null,
-    Flag(bool),
-    Whole(u64),
-    Number(f64),
-    Text(String),
-    List(Vec<Value>),
-    Object(Vec<(String, Value)>),
-}
+/// A number of a metric: a whole one is written without a point, one that is none as `null`.
+#[derive(Clone, Copy)]
+pub(super) struct Number(pub(super) f64);
 
-impl Serialize for Value {
+impl Serialize for Number {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Value::Null => serializer.serialize_unit(),
-            Value::Flag(flag) => serializer.serialize_bool(*flag),
-            Value::Whole(number) => serializer.serialize_u64(*number),
-            // Up to 2^53 every whole number is exact, and it is written without a point.
-            Value::Number(number)
-                if *number == libm::trunc(*number) && libm::fabs(*number) <= 9e15 =>
-            {
-                serializer.serialize_i64(*number as i64)
-            }
-            // What is not a number becomes null.
-            Value::Number(number) => serializer.serialize_f64(*number),
-            Value::Text(text) => serializer.serialize_str(text),
-            Value::List(items) => items.serialize(serializer),
-            Value::Object(entries) => {
-                let mut map = serializer.serialize_map(Some(entries.len()))?;
-                for (key, value) in entries {
-                    map.serialize_entry(key, value)?;
-                }
-                map.end()
-            }
+        // Up to 2^53 every whole number is exact.
+        if self.0 == libm::trunc(self.0) && libm::fabs(self.0) <= 9e15 {
+            serializer.serialize_i64(self.0 as i64)
+        } else {
+            serializer.serialize_f64(self.0)
         }
     }
 }
 
-pub(super) fn object<K: Into<String>>(entries: impl IntoIterator<Item = (K, Value)>) -> Value {
-    Value::Object(entries.into_iter().map(|(key, value)| (key.into(), value)).collect())
+/// `mean` and `ci95`; `null` without data.
+#[derive(Serialize)]
+pub(super) struct EstimateOut {
+    mean: Option<Number>,
+    ci95: Option<Number>,
 }
 
-pub(super) fn text(text: &str) -> Value {
-    Value::Text(text.to_string())
+impl From<Option<Estimate>> for EstimateOut {
+    fn from(estimate: Option<Estimate>) -> EstimateOut {
+        EstimateOut {
+            mean: estimate.map(|estimate| Number(estimate.mean)),
+            ci95: estimate.and_then(|estimate| estimate.ci95).map(Number),
+        }
+    }
 }
 
-fn maybe_text(text: Option<&str>) -> Value {
-    text.map_or(Value::Null, self::text)
+/// An object whose keys stay in this order.
+pub(super) fn pairs<K: Display, V: Serialize, S: Serializer>(
+    pairs: &[(K, V)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(pairs.iter().map(|(key, value)| (key.to_string(), value)))
 }
 
-pub(super) fn maybe(value: Option<f64>) -> Value {
-    value.map_or(Value::Null, Value::Number)
+impl Serialize for AxisValue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            AxisValue::Text(text) => serializer.serialize_str(text),
+            AxisValue::Integer(number) => Number(*number as f64).serialize(serializer),
+            AxisValue::Real(number) => Number(*number).serialize(serializer),
+            AxisValue::Flag(flag) => serializer.serialize_bool(*flag),
+        }
+    }
 }
 
-pub(super) fn axes_value(axes: &[(String, AxisValue)]) -> Value {
-    let value = |value: &AxisValue| match value {
-        AxisValue::Text(text) => self::text(text),
-        AxisValue::Integer(number) => Value::Number(*number as f64),
-        AxisValue::Real(number) => Value::Number(*number),
-        AxisValue::Flag(flag) => Value::Flag(*flag),
-    };
-    object(axes.iter().map(|(axis, has)| (axis.as_str(), value(has))))
+#[derive(Serialize)]
+struct Document<'a> {
+    experiment: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+    question: &'a str,
+    spec_hash: &'a str,
+    host: &'a str,
+    seed: u64,
+    complete: bool,
+    rows: Vec<RowOut<'a>>,
+    claims: Vec<ClaimOut<'a>>,
 }
 
-fn row_value(results: &Results, row: &Row) -> Value {
-    let policy = &results.policies[row.policy];
-    let metrics = row.metrics().into_iter();
-    object([
-        ("policy", text(&policy.label)),
-        ("clairvoyant", Value::Flag(policy.nature.clairvoyant)),
-        ("rehearsed", Value::Flag(policy.nature.rehearsed)),
-        ("axes", axes_value(&results.groups[row.group].axes)),
-        ("seeds", Value::Whole(row.runs.len() as u64)),
-        ("metrics", object(metrics.map(|(name, _, of)| (name.to_string(), aggregate_value(&of))))),
-    ])
+#[derive(Serialize)]
+struct RowOut<'a> {
+    policy: &'a str,
+    clairvoyant: bool,
+    rehearsed: bool,
+    #[serde(serialize_with = "pairs")]
+    axes: &'a [(String, AxisValue)],
+    seeds: usize,
+    #[serde(serialize_with = "pairs")]
+    metrics: Vec<(String, AggregateOut)>,
 }
 
-fn aggregate_value(of: &Aggregate) -> Value {
-    object([
-        ("mean", Value::Number(of.mean)),
-        ("ci95", maybe(of.ci95)),
-        ("sd", Value::Number(of.sd)),
-        ("min", Value::Number(of.min)),
-        ("p50", Value::Number(of.p50)),
-        ("p95", Value::Number(of.p95)),
-        ("p99", Value::Number(of.p99)),
-        ("max", Value::Number(of.max)),
-    ])
+impl RowOut<'_> {
+    fn new<'a>(results: &'a Results, row: &Row) -> RowOut<'a> {
+        let policy = &results.policies[row.policy];
+        let metrics = row.metrics().into_iter();
+        RowOut {
+            policy: &policy.label,
+            clairvoyant: policy.nature.clairvoyant,
+            rehearsed: policy.nature.rehearsed,
+            axes: &results.groups[row.group].axes,
+            seeds: row.runs.len(),
+            metrics: metrics.map(|(name, _, of)| (name.to_string(), of.into())).collect(),
+        }
+    }
 }
 
-fn claim_value(claim: &ClaimResult) -> Value {
-    let verdict = claim.verdict.map(|verdict| verdict.words());
-    object([
-        ("id", text(&claim.id)),
-        ("text", text(&claim.text)),
-        ("paper", maybe_text(claim.paper.as_deref())),
-        ("reading", maybe_text(claim.reading.as_deref())),
-        ("because", maybe_text(claim.because.as_deref())),
-        ("expected", text(claim.expected.words())),
-        ("verdict", maybe_text(verdict)),
-        ("as_expected", Value::Flag(claim.is_as_expected())),
-        ("checks", Value::List(claim.checks.iter().map(check_value).collect())),
-        ("measures", Value::List(claim.measures.iter().map(measure_value).collect())),
-    ])
+#[derive(Serialize)]
+struct AggregateOut {
+    mean: Number,
+    ci95: Option<Number>,
+    sd: Number,
+    min: Number,
+    p50: Number,
+    p95: Number,
+    p99: Number,
+    max: Number,
 }
 
-fn check_value(check: &Check) -> Value {
-    object([
-        ("axes", axes_value(&check.axes)),
-        ("expression", text(&check.expression)),
-        ("left", Value::Number(check.left)),
-        ("right", Value::Number(check.right)),
-        ("difference", Value::Number(check.difference)),
-        ("two_standard_errors", maybe(check.margin)),
-        ("holds", check.holds.map_or(Value::Null, Value::Flag)),
-        ("note", maybe_text(check.note)),
-    ])
+impl From<Aggregate> for AggregateOut {
+    fn from(of: Aggregate) -> AggregateOut {
+        AggregateOut {
+            mean: Number(of.mean),
+            ci95: of.ci95.map(Number),
+            sd: Number(of.sd),
+            min: Number(of.min),
+            p50: Number(of.p50),
+            p95: Number(of.p95),
+            p99: Number(of.p99),
+            max: Number(of.max),
+        }
+    }
 }
 
-fn measure_value(measure: &Measure) -> Value {
-    object([
-        ("axes", axes_value(&measure.axes)),
-        ("expression", text(&measure.expression)),
-        ("mean", maybe(measure.value.map(|value| value.mean))),
-        ("ci95", maybe(measure.value.and_then(|value| value.ci95))),
-        ("unit", text(&measure.unit)),
-    ])
+#[derive(Serialize)]
+struct ClaimOut<'a> {
+    id: &'a str,
+    text: &'a str,
+    paper: Option<&'a str>,
+    reading: Option<&'a str>,
+    because: Option<&'a str>,
+    expected: &'static str,
+    verdict: Option<&'static str>,
+    as_expected: bool,
+    checks: Vec<CheckOut<'a>>,
+    measures: Vec<MeasureOut<'a>>,
+}
+
+impl ClaimOut<'_> {
+    fn new(claim: &ClaimResult) -> ClaimOut<'_> {
+        ClaimOut {
+            id: &claim.id,
+            text: &claim.text,
+            paper: claim.paper.as_deref(),
+            reading: claim.reading.as_deref(),
+            because: claim.because.as_deref(),
+            expected: claim.expected.words(),
+            verdict: claim.verdict.map(|verdict| verdict.words()),
+            as_expected: claim.is_as_expected(),
+            checks: claim.checks.iter().map(CheckOut::new).collect(),
+            measures: claim.measures.iter().map(MeasureOut::new).collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct CheckOut<'a> {
+    #[serde(serialize_with = "pairs")]
+    axes: &'a [(String, AxisValue)],
+    expression: &'a str,
+    left: Number,
+    right: Number,
+    difference: Number,
+    two_standard_errors: Option<Number>,
+    holds: Option<bool>,
+    note: Option<&'a str>,
+}
+
+impl CheckOut<'_> {
+    fn new(check: &Check) -> CheckOut<'_> {
+        CheckOut {
+            axes: &check.axes,
+            expression: &check.expression,
+            left: Number(check.left),
+            right: Number(check.right),
+            difference: Number(check.difference),
+            two_standard_errors: check.margin.map(Number),
+            holds: check.holds,
+            note: check.note,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct MeasureOut<'a> {
+    #[serde(serialize_with = "pairs")]
+    axes: &'a [(String, AxisValue)],
+    expression: &'a str,
+    #[serde(flatten)]
+    value: EstimateOut,
+    unit: &'a str,
+}
+
+impl MeasureOut<'_> {
+    fn new(measure: &Measure) -> MeasureOut<'_> {
+        MeasureOut {
+            axes: &measure.axes,
+            expression: &measure.expression,
+            value: measure.value.into(),
+            unit: &measure.unit,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_as_short_as_they_can_be() {
+        let numbers = [1.0, -0.0, -3.0, 0.5, 9e15, 1e16, f64::NAN, f64::INFINITY].map(Number);
+        assert_eq!(
+            serde_json::to_string(&numbers).unwrap(),
+            "[1,0,-3,0.5,9000000000000000,1e+16,null,null]"
+        );
+    }
 }

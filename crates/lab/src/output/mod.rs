@@ -1,8 +1,10 @@
 //! What is shown and written of results.
 
+pub mod align;
 mod chart;
 mod claims;
 mod csv;
+mod file;
 mod grid;
 mod json;
 mod marks;
@@ -14,7 +16,8 @@ mod tuned;
 
 pub use chart::Chart;
 pub use claims::{claims_markdown, claims_text};
-pub use csv::csv;
+pub use csv::{csv, csv_lines};
+pub use file::{Draft, folder, write_whole};
 pub use grid::{grid_json, grid_markdown, grid_table};
 pub use json::json;
 #[cfg(feature = "parquet")]
@@ -23,6 +26,7 @@ pub use table::table;
 pub use tuned::{tuned_json, tuned_markdown, tuned_table};
 
 use crate::results::Results;
+use file::about;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -78,7 +82,7 @@ impl Form {
 /// Errors: the directory or a file cannot be written; the message names it.
 pub fn write(results: &Results, directory: &Path, forms: &[Form]) -> io::Result<Vec<PathBuf>> {
     fs::create_dir_all(directory).map_err(|error| about(directory, error))?;
-    let mut staged = Vec::new();
+    let mut drafts = Vec::new();
     for form in forms {
         let bytes = match form {
             Form::Table => table(results).into_bytes(),
@@ -87,12 +91,9 @@ pub fn write(results: &Results, directory: &Path, forms: &[Form]) -> io::Result<
             Form::Parquet => parquet_bytes(results)?,
         };
         let path = directory.join(format!("{}.{}", results.experiment, form.extension()));
-        staged.push(Staged::write(&path, &bytes).map_err(|error| about(&path, error))?);
+        drafts.push(Draft::write(&path, |out| out.write_all(&bytes))?);
     }
-    for file in &staged {
-        fs::rename(&file.temporary, &file.path).map_err(|error| about(&file.path, error))?;
-    }
-    Ok(staged.iter().map(|file| file.path.clone()).collect())
+    drafts.into_iter().map(Draft::publish).collect()
 }
 
 #[cfg(feature = "parquet")]
@@ -103,37 +104,4 @@ fn parquet_bytes(results: &Results) -> io::Result<Vec<u8>> {
 #[cfg(not(feature = "parquet"))]
 fn parquet_bytes(_: &Results) -> io::Result<Vec<u8>> {
     Err(io::Error::other("this program was built without the feature `parquet`"))
-}
-
-fn about(path: &Path, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{} cannot be written: {error}", path.display()))
-}
-
-/// A whole file beside the path that it is for; gone when this is, unless it was renamed.
-struct Staged {
-    temporary: PathBuf,
-    path: PathBuf,
-}
-
-impl Staged {
-    /// Errors: it cannot be written, or the path is that of a directory.
-    fn write(path: &Path, bytes: &[u8]) -> io::Result<Staged> {
-        if path.is_dir() {
-            return Err(io::ErrorKind::IsADirectory.into());
-        }
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
-        let staged = Staged { temporary, path: path.to_path_buf() };
-        let mut file = fs::File::create(&staged.temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        Ok(staged)
-    }
-}
-
-impl Drop for Staged {
-    fn drop(&mut self) {
-        // It is not there if it was renamed or could not be made.
-        let _ = fs::remove_file(&self.temporary);
-    }
 }

@@ -1,5 +1,6 @@
 //! The results as plain text for a terminal: policies as lines, 80 columns wide.
 
+use super::align::{self, Side};
 use super::marks::{self, marked};
 use super::numbers::Format;
 use crate::results::stats::Estimate;
@@ -85,52 +86,39 @@ struct Tables<'a> {
     formats: Vec<Format>,
 }
 
-/// A column as it stands in a table.
-pub(super) struct Printed {
-    head: Vec<String>,
-    cells: Vec<String>,
-    width: usize,
-}
-
-impl Printed {
-    /// `mean ± error` of each line under `head`, which is told how wide the cells are.
-    pub(super) fn new(
-        estimates: impl Iterator<Item = Option<Estimate>>,
-        format: &Format,
-        head: impl FnOnce(usize) -> Vec<String>,
-    ) -> Printed {
-        let mut numbers = Vec::new();
-        for estimate in estimates {
-            numbers.push(estimate.map(|estimate| {
-                // Runs that do not depend on the seed have no error to speak of.
-                let error = estimate.ci95.filter(|&ci95| ci95 > 0.0);
-                let error = error.map(|ci95| format!("± {}", format.number(ci95)));
-                (format.number(estimate.mean), error.unwrap_or_default())
-            }));
-        }
-        let longest = numbers.iter().flatten().map(|(_, error)| error.chars().count()).max();
-        let pad = longest.unwrap_or(0);
-        let cell = |number: Option<(String, String)>| match number {
-            None => "-".to_string(),
-            Some((mean, _)) if pad == 0 => mean,
-            Some((mean, error)) => format!("{mean} {error:>pad$}"),
-        };
-        let cells: Vec<String> = numbers.into_iter().map(cell).collect();
-        let widest = cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
-        let head = head(widest);
-        let width = head.iter().map(|line| line.chars().count()).max().unwrap_or(0).max(widest);
-        Printed { head, cells, width }
+/// A column of numbers: `mean ± error` of each line under `head`, which is told how wide the cells
+/// are.
+pub(super) fn estimates(
+    estimates: impl Iterator<Item = Option<Estimate>>,
+    format: &Format,
+    head: impl FnOnce(usize) -> Vec<String>,
+) -> align::Column {
+    let mut numbers = Vec::new();
+    for estimate in estimates {
+        numbers.push(estimate.map(|estimate| {
+            // Runs that do not depend on the seed have no error to speak of.
+            let error = estimate.ci95.filter(|&ci95| ci95 > 0.0);
+            let error = error.map(|ci95| format!("± {}", format.number(ci95)));
+            (format.number(estimate.mean), error.unwrap_or_default())
+        }));
     }
+    let pad = align::width(numbers.iter().flatten().map(|(_, error)| error));
+    let cell = |number: Option<(String, String)>| match number {
+        None => "-".to_string(),
+        Some((mean, _)) if pad == 0 => mean,
+        Some((mean, error)) => format!("{mean} {error:>pad$}"),
+    };
+    let cells: Vec<String> = numbers.into_iter().map(cell).collect();
+    let head = head(align::width(&cells));
+    align::Column::new(Side::Right, head, cells)
 }
 
 impl Tables<'_> {
     fn group(&self, text: &mut String, group: usize) {
         text.push('\n');
         heading(text, &self.results.groups[group], self.results.seeds);
-        let mut names: Vec<String> = vec!["policy".to_string()];
-        for policy in &self.results.policies {
-            names.push(marked(&policy.label, policy.nature));
-        }
+        let policies = self.results.policies.iter();
+        let names = names("policy", policies.map(|policy| marked(&policy.label, policy.nature)));
         let has_data = |number: &usize| {
             (0..self.results.policies.len()).any(|policy| {
                 let row = self.results.row(group, policy);
@@ -139,18 +127,18 @@ impl Tables<'_> {
         };
         let asked_for = !self.results.shown.is_empty();
         let numbers = (0..self.shown.len()).filter(|number| asked_for || has_data(number));
-        let all: Vec<Printed> = numbers.map(|number| self.column(group, number)).collect();
+        let all: Vec<align::Column> = numbers.map(|number| self.column(group, number)).collect();
         if all.is_empty() {
             text.push_str("nothing was measured\n");
         }
         write_blocks(text, &names, &all);
     }
 
-    fn column(&self, group: usize, number: usize) -> Printed {
+    fn column(&self, group: usize, number: usize) -> align::Column {
         let (column, format) = (self.shown[number], &self.formats[number]);
         let policies = 0..self.results.policies.len();
-        let estimates = policies.map(|policy| self.results.row(group, policy)?.estimate(column));
-        Printed::new(estimates, format, |width| head(column, format, width))
+        let of = |policy| self.results.row(group, policy)?.estimate(column);
+        estimates(policies.map(of), format, |width| head(column, format, width))
     }
 }
 
@@ -181,17 +169,20 @@ pub(super) fn head(column: Column, format: &Format, width: usize) -> Vec<String>
     lines
 }
 
-/// The columns beside the names, below each other where they do not fit beside each other; the
-/// first name is that of the names.
-pub(super) fn write_blocks(text: &mut String, names: &[String], all: &[Printed]) {
-    let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+/// The column of names under what they name.
+pub(super) fn names(head: &str, names: impl Iterator<Item = String>) -> align::Column {
+    align::Column::new(Side::Left, vec![head.to_string()], names.collect())
+}
+
+/// The columns beside the names, below each other where they do not fit beside each other.
+pub(super) fn write_blocks(text: &mut String, names: &align::Column, all: &[align::Column]) {
     let mut left = all;
     while !left.is_empty() {
-        let mut width = name_width;
+        let mut width = names.width();
         let count = left
             .iter()
             .take_while(|column| {
-                width += 2 + column.width;
+                width += align::GAP + column.width();
                 width <= WIDTH
             })
             .count();
@@ -199,29 +190,9 @@ pub(super) fn write_blocks(text: &mut String, names: &[String], all: &[Printed])
         if left.len() < all.len() {
             text.push('\n');
         }
-        write_block(text, names, name_width, block);
+        let columns: Vec<_> = std::iter::once(names).chain(block).collect();
+        text.push_str(&align::text(&align::lines(&columns, align::GAP)));
         left = rest;
-    }
-}
-
-fn write_block(text: &mut String, names: &[String], name_width: usize, columns: &[Printed]) {
-    let head_lines = columns.iter().map(|column| column.head.len()).max().unwrap_or(1);
-    for line in 0..head_lines {
-        let last = line + 1 == head_lines;
-        let mut row = format!("{:name_width$}", if last { names[0].as_str() } else { "" });
-        for Printed { head, width, .. } in columns {
-            let above = head_lines - head.len();
-            let part = line.checked_sub(above).map_or("", |line| head[line].as_str());
-            let _ = write!(row, "  {part:>width$}");
-        }
-        let _ = writeln!(text, "{}", row.trim_end());
-    }
-    for (number, name) in names[1..].iter().enumerate() {
-        let mut row = format!("{name:name_width$}");
-        for Printed { cells, width, .. } in columns {
-            let _ = write!(row, "  {:>width$}", cells[number]);
-        }
-        let _ = writeln!(text, "{}", row.trim_end());
     }
 }
 

@@ -1,11 +1,14 @@
 //! Tuned policies as a table, as Markdown and as JSON.
 
-use super::json::{Value, maybe, object, pretty, text};
+use super::align;
+use super::json::{EstimateOut, pairs, pretty};
 use super::marks::{self, marked};
 use super::numbers::Format;
 use super::table::wrap;
 use crate::results::stats::Estimate;
 use crate::tune::{Objective, Tuned, TunedRow, space};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use std::fmt::Write;
 
 const COLUMNS: usize = 5;
@@ -15,17 +18,9 @@ pub fn tuned_table(tuned: &Tuned) -> String {
     let mut page = String::new();
     wrap(&mut page, "", &heading(tuned));
     page.push('\n');
-    let mut lines = vec![heads(tuned).to_vec()];
-    lines.extend(tuned.rows.iter().map(|row| cells(tuned, row).to_vec()));
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
-    let widths: Vec<usize> = (0..COLUMNS).map(|column| width(column).unwrap_or(0)).collect();
-    for line in &lines {
-        let mut shown = format!("{:width$}", line[0], width = widths[0]);
-        for (cell, width) in line.iter().zip(&widths).skip(1) {
-            let _ = write!(shown, "  {cell:>width$}");
-        }
-        let _ = writeln!(page, "{}", shown.trim_end());
-    }
+    let mut lines = vec![heads(tuned)];
+    lines.extend(tuned.rows.iter().map(|row| cells(tuned, row)));
+    page.push_str(&align::rows(&lines, 1));
     page.push_str("\nparameters\n");
     for row in tuned.rows.iter().filter(|row| !row.settings.is_empty()) {
         wrap(&mut page, "  ", &format!("{}: {}", row.label, row.parameters()));
@@ -59,56 +54,93 @@ pub fn tuned_markdown(tuned: &Tuned) -> String {
 /// from the optimum (`srpt`) and from the policy to beat without knowledge (`mlfq`) in percent.
 pub fn tuned_json(tuned: &Tuned) -> String {
     let asked = &tuned.tuning;
-    let rows = tuned.rows.iter().map(|row| row_value(tuned, row)).collect();
-    pretty(&object([
-        ("service", text(&asked.service.to_string())),
-        ("arriving", text(&asked.arriving.to_string())),
-        ("tasks", Value::Whole(asked.tasks)),
-        ("cpus", Value::Whole(asked.cpus as u64)),
-        ("objective", text(asked.objective.name())),
-        ("seed", Value::Whole(asked.seed)),
-        ("seeds", Value::Whole(u64::from(asked.seeds))),
-        ("complete", Value::Flag(tuned.complete)),
-        ("rows", Value::List(rows)),
-    ]))
+    pretty(&Document {
+        service: asked.service.to_string(),
+        arriving: asked.arriving.to_string(),
+        tasks: asked.tasks,
+        cpus: asked.cpus,
+        objective: asked.objective.name(),
+        seed: asked.seed,
+        seeds: asked.seeds,
+        complete: tuned.complete,
+        rows: tuned.rows.iter().map(|row| RowOut::new(tuned, row)).collect(),
+    })
 }
 
-fn row_value(tuned: &Tuned, row: &TunedRow) -> Value {
-    let settings = row.settings.iter().map(|(name, value)| (*name, text(value)));
-    let runs = row.search_runs.map_or(Value::Null, |runs| Value::Whole(runs as u64));
-    let mut entries = vec![
-        ("policy", text(row.policy.name)),
-        ("label", text(&row.label)),
-        ("settings", object(settings)),
-        ("clairvoyant", Value::Flag(row.nature.clairvoyant)),
-        ("rehearsed", Value::Flag(row.nature.rehearsed)),
-        ("search_runs", runs),
-    ];
-    let (optimum, rival) = (space::optimum(), space::rival());
-    let percent_over = |label: &str| format!("percent_over_{label}");
-    for (name, objective) in
-        ["turnaround_ns_mean", "turnaround_ns_p99"].into_iter().zip(Objective::ALL)
-    {
-        let against = |label: &str| {
-            let other = tuned.row(label).filter(|other| other.label != row.label)?;
-            row.against(other, objective)
-        };
-        entries.push((
-            name,
-            object([
-                ("mean".to_string(), maybe(row.turnaround(objective).map(|it| it.mean))),
-                ("ci95".to_string(), maybe(row.turnaround(objective).and_then(|it| it.ci95))),
-                (percent_over(&optimum), difference_value(against(&optimum))),
-                (percent_over(&rival), difference_value(against(&rival))),
-            ]),
-        ));
+#[derive(Serialize)]
+struct Document<'a> {
+    service: String,
+    arriving: String,
+    tasks: u64,
+    cpus: usize,
+    objective: &'static str,
+    seed: u64,
+    seeds: u32,
+    complete: bool,
+    rows: Vec<RowOut<'a>>,
+}
+
+#[derive(Serialize)]
+struct RowOut<'a> {
+    policy: &'static str,
+    label: &'a str,
+    #[serde(serialize_with = "pairs")]
+    settings: &'a [(&'static str, String)],
+    clairvoyant: bool,
+    rehearsed: bool,
+    search_runs: Option<usize>,
+    turnaround_ns_mean: TurnaroundOut,
+    turnaround_ns_p99: TurnaroundOut,
+}
+
+impl RowOut<'_> {
+    fn new<'a>(tuned: &Tuned, row: &'a TunedRow) -> RowOut<'a> {
+        RowOut {
+            policy: row.policy.name,
+            label: &row.label,
+            settings: &row.settings,
+            clairvoyant: row.nature.clairvoyant,
+            rehearsed: row.nature.rehearsed,
+            search_runs: row.search_runs,
+            turnaround_ns_mean: TurnaroundOut::new(tuned, row, Objective::Mean),
+            turnaround_ns_p99: TurnaroundOut::new(tuned, row, Objective::P99),
+        }
     }
-    object(entries)
 }
 
-fn difference_value(difference: Option<Estimate>) -> Value {
-    let Some(difference) = difference else { return Value::Null };
-    object([("mean", Value::Number(difference.mean)), ("ci95", maybe(difference.ci95))])
+#[derive(Serialize)]
+struct TurnaroundOut {
+    #[serde(flatten)]
+    value: EstimateOut,
+    #[serde(flatten)]
+    over: Over,
+}
+
+/// By how much it is over that of others, in percent, by their labels.
+struct Over([(String, Option<EstimateOut>); 2]);
+
+impl Serialize for Over {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (label, over) in &self.0 {
+            map.serialize_entry(&format!("percent_over_{label}"), over)?;
+        }
+        map.end()
+    }
+}
+
+impl TurnaroundOut {
+    fn new(tuned: &Tuned, row: &TunedRow, objective: Objective) -> TurnaroundOut {
+        let over = |label: String| {
+            let other = tuned.row(&label).filter(|other| other.label != row.label);
+            let difference = other.and_then(|other| row.against(other, objective));
+            (label, difference.map(|over| Some(over).into()))
+        };
+        TurnaroundOut {
+            value: row.turnaround(objective).into(),
+            over: Over([over(space::optimum()), over(space::rival())]),
+        }
+    }
 }
 
 fn heading(tuned: &Tuned) -> String {
