@@ -117,7 +117,7 @@ pub struct Outcome {
     pub learned: Settings,
     /// The decisions of each scheduler instance, if they were recorded: one, or one per CPU.
     pub logs: Vec<Vec<u8>>,
-    /// What a program measured besides, by name.
+    /// What else a program measured, by name.
     pub values: Vec<(String, u64)>,
 }
 

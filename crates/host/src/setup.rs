@@ -28,8 +28,8 @@ pub struct Costs {
     pub enqueue_base: Span,
     /// Times log2(tasks queued + 1), every enqueue.
     pub enqueue_log: Span,
-    /// A runqueue's lock is held this long by every enqueue and pick, and besides while a pick
-    /// looks at tasks one by one; CPUs queue for it in order. Zero: there is no lock.
+    /// A runqueue's lock is held this long by every enqueue and pick, and also while a pick looks
+    /// at tasks one by one; CPUs queue for it in order. Zero: there is no lock.
     pub lock_hold: Span,
     /// A CPU is kicked by another.
     pub ipi: Span,

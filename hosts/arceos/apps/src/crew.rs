@@ -87,7 +87,7 @@ struct Member {
 }
 
 impl<'a> Crew<'a> {
-    /// Nobody yet.
+    /// No task yet.
     pub fn new(kernel: &'a Kernel) -> Crew<'a> {
         let left = Arc::new(Left { tasks: AtomicU64::new(0), none: Signal::new() });
         let holds = argument("hold", 0) > 0;
