@@ -23,14 +23,14 @@ pub struct Calibration {
     pub figures: Vec<Figure>,
     /// One for each subject, in order.
     pub costs: Vec<MeasuredCosts>,
-    /// What readers of the figures have to know.
+    /// What readers of the figures need to know.
     pub notes: &'static str,
 }
 
 /// A column of the table of figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// Its heading, in two lines; a first that ends with a hyphen goes on in the second.
+    /// Its heading, in two lines; a first line that ends with a hyphen continues in the second.
     pub heading: [&'static str; 2],
 }
 
@@ -41,7 +41,7 @@ pub struct MeasuredCosts {
     pub label: String,
     /// Every pick.
     pub pick: Span,
-    /// What going to another task takes beyond a pick.
+    /// What switching to another task takes beyond a pick.
     pub context_switch: Span,
     /// What making a task ready takes.
     pub enqueue: Span,

@@ -4,10 +4,10 @@ use crate::{HostError, HostInfo, Setup, Watch};
 use anysched_core::Time;
 use anysched_workload::kinds::Needs;
 
-/// What a host can do. Plans are compared with it before anything runs.
+/// What a host can do. Plans are checked against it before anything runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// CPUs of a machine, at most.
+    /// The most CPUs of a machine.
     pub cpus: usize,
     /// Virtual machines.
     pub vms: bool,
@@ -24,7 +24,7 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// Everything, on `cpus` CPUs at most.
+    /// Everything, on at most `cpus` CPUs.
     pub const fn all(cpus: usize) -> Capabilities {
         Capabilities {
             cpus,

@@ -1,9 +1,9 @@
 //! What a host of scheduling policies is asked, and what it answers.
 //!
-//! A host runs tasks under a policy: a simulator, or a real kernel. It is one crate that implements
-//! [`Host`], its kernel's end if it has one, and one line in the command's list of hosts. From
-//! its [`HostInfo`] everything else follows: command lines, help, what experiments may ask of it
-//! and which errors say that it cannot.
+//! A host runs tasks under a policy: a simulator, or a real kernel. It consists of one crate that
+//! implements [`Host`], its kernel's end if it has one, and one line in the command's list of
+//! hosts. Everything else follows from its [`HostInfo`]: command lines, help, what experiments may
+//! ask of it and which errors say that it cannot.
 //!
 //! An answer holds only what the host measured. What it does not know is absent: never 0, never
 //! 100 %.
@@ -36,13 +36,13 @@ pub struct HostInfo {
     pub name: &'static str,
     /// Its name in headings.
     pub title: &'static str,
-    /// What it is, in a line.
+    /// What it is, in one line.
     pub summary: &'static str,
     /// What experiments may ask of it.
     pub capabilities: Capabilities,
-    /// What scheduling costs there, in words; `None`: what the experiment says.
+    /// What scheduling costs there, in words; `None`: whatever the experiment says.
     pub costs: Option<&'static str>,
-    /// Schedulers that it has besides our policies; each is a row of every table.
+    /// Schedulers that it has besides our policies; each becomes a row of every table.
     pub schedulers: &'static [&'static str],
     /// The programs that it can boot.
     pub programs: &'static [ProgramInfo],
@@ -57,7 +57,7 @@ pub struct HostInfo {
 pub struct ProgramInfo {
     /// Its name.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// What it does, in one line.
     pub summary: &'static str,
 }
 
@@ -67,7 +67,7 @@ impl fmt::Debug for HostInfo {
     }
 }
 
-/// How a host is to be run.
+/// How to run a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// How long a kernel may print nothing before it counts as hung; `None`: the host's default.
@@ -79,7 +79,7 @@ pub struct Options {
 /// How the time of an emulated machine passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// An instruction takes a nanosecond, and idle time is skipped: a run repeated takes the same
+    /// An instruction takes a nanosecond, and idle time is skipped: a repeated run takes the same
     /// time.
     Instructions,
     /// An instruction takes a nanosecond; while the machine is idle, time is real.
@@ -90,8 +90,8 @@ pub enum Clock {
 
 /// Runs tasks under policies.
 ///
-/// Only [`run`](Host::run) has to be implemented. What a host does not do besides is refused by
-/// the defaults, in words that name it.
+/// Only [`run`](Host::run) has to be implemented. By default, everything else is refused in words
+/// that name it.
 pub trait Host: Sync {
     /// Its entry in the list.
     fn info(&self) -> &'static HostInfo;
@@ -109,8 +109,8 @@ pub trait Host: Sync {
         }
     }
 
-    /// Builds what runs on this machine by this scheduler need, such as a kernel's image, so that
-    /// a fault of the build shows before the first run.
+    /// Builds what runs on this machine under this scheduler need, such as a kernel's image, so
+    /// that build errors show before the first run.
     ///
     /// Errors: it cannot be built.
     fn build(&self, by: &By<'_>, setup: &Setup) -> Result<(), HostError> {
@@ -150,12 +150,12 @@ impl HostInfo {
         found.into_iter().map(|(_, info)| info).collect()
     }
 
-    /// That the host cannot do what `what` says.
+    /// The error that the host cannot do what `what` says.
     pub fn cannot(&self, what: &str) -> HostError {
         HostError(format!("{} cannot {what}", self.name))
     }
 
-    /// That the host has no scheduler called `name`, with those that it has.
+    /// The error that the host has no scheduler called `name`, with those that it has.
     pub fn no_scheduler(&self, name: &str) -> HostError {
         HostError(match self.schedulers {
             [] => format!("{} has no scheduler `{name}`, nor any other of its own", self.name),
@@ -163,7 +163,7 @@ impl HostInfo {
         })
     }
 
-    /// That the host has no program called `name`, with those that it has.
+    /// The error that the host has no program called `name`, with those that it has.
     pub fn no_program(&self, name: &str) -> HostError {
         let programs: Vec<&str> = self.programs.iter().map(|program| program.name).collect();
         HostError(match programs[..] {

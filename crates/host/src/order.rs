@@ -1,4 +1,4 @@
-//! What a run is to be, and what came of it.
+//! What a run should be, and what came of it.
 
 use crate::{HostError, Setup, Vm};
 use anysched_clients::Report;
@@ -18,7 +18,7 @@ pub struct Order<'a> {
     pub work: Work,
     /// Virtual machines beside it.
     pub vms: Vec<Vm>,
-    /// What is to be seen of the run besides its metrics.
+    /// What to observe of the run besides its metrics.
     pub watch: Watch<'a>,
 }
 
@@ -73,14 +73,14 @@ pub struct Program {
     pub arguments: Vec<(String, String)>,
 }
 
-/// What is to be seen of a run besides its metrics.
+/// What to observe of a run besides its metrics.
 #[derive(Default)]
 pub struct Watch<'a> {
-    /// Takes the events.
+    /// Receives the events.
     pub trace: Option<&'a mut dyn Sink>,
     /// Whether the calls and answers of the policy are recorded.
     pub record: bool,
-    /// Takes what the host and its programs say for people, a line at a time.
+    /// Receives what the host and its programs say for people, a line at a time.
     pub say: Option<&'a mut dyn FnMut(&str)>,
 }
 
@@ -100,7 +100,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Passes a line on to whoever listens.
+    /// Passes a line on to the listener, if any.
     pub fn say(&mut self, line: &str) {
         if let Some(say) = &mut self.say {
             say(line);
@@ -115,9 +115,9 @@ pub struct Outcome {
     pub metrics: Metrics,
     /// What the policy has learned for a later run.
     pub learned: Settings,
-    /// If they were recorded, the decisions of each scheduler instance: one, or one per CPU.
+    /// The decisions of each scheduler instance, if they were recorded: one, or one per CPU.
     pub logs: Vec<Vec<u8>>,
-    /// What a program measured besides, by name.
+    /// What else a program measured, by name.
     pub values: Vec<(String, u64)>,
 }
 

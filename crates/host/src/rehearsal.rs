@@ -1,4 +1,4 @@
-//! Runs of policies that go by what an earlier run of the same program has shown.
+//! Runs of policies that use what an earlier run of the same program has shown.
 
 use crate::HostError;
 use anysched_core::registry::{PolicyInfo, Settings, changed};
@@ -12,10 +12,10 @@ pub enum Stage {
     Run,
 }
 
-/// Makes a run by a policy, after a rehearsal if it needs one with these settings. Returns what
+/// Makes a run under a policy, after a rehearsal if it needs one with these settings. Returns what
 /// came of the run, and what the rehearsal taught if there was one.
 ///
-/// Errors: the settings are wrong, or those of the runs.
+/// Errors: the settings are wrong, or a run fails.
 pub fn rehearsed<T, E: From<HostError>>(
     info: &PolicyInfo,
     settings: &Settings,
@@ -30,7 +30,7 @@ pub fn rehearsed<T, E: From<HostError>>(
     Ok((run(Stage::Run, &settings)?, Some(learned)))
 }
 
-/// Settings as policies are built from them.
+/// Settings in the form from which policies are built.
 pub fn as_text(settings: &Settings) -> Vec<(&str, &str)> {
     settings.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect()
 }

@@ -1,14 +1,14 @@
-//! What scheduling costs. All zero by default, so that a pure policy can be seen.
+//! What scheduling costs. All zero by default, so that a policy can be seen by itself.
 
 use anysched_core::machine::{Distance, Level};
 use anysched_core::{Machine, Span};
 
 /// Costs in CPU time, charged to the CPU that does the work, never to a task's service.
 ///
-/// Policies are told how long a task ran without them, unless they are `charged`.
+/// Policies are told how long a task ran without these costs, unless they are `charged`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Costs {
-    /// A CPU goes to another task than it ran last.
+    /// A CPU switches to another task than it ran last.
     pub context_switch: Span,
     /// A task runs on an SMT sibling of the CPU that it ran on before: they share all caches, but
     /// not what a CPU keeps of a task's context.
@@ -28,16 +28,16 @@ pub struct Costs {
     pub enqueue_base: Span,
     /// Times log2(tasks queued + 1), every enqueue.
     pub enqueue_log: Span,
-    /// A runqueue's lock is held this long by every enqueue and pick, and besides while a pick
-    /// looks at tasks one by one; CPUs queue for it in order. Zero: there is no lock.
+    /// A runqueue's lock is held this long by every enqueue and pick, and also while a pick looks
+    /// at tasks one by one; CPUs queue for it in order. Zero: there is no lock.
     pub lock_hold: Span,
     /// A CPU is kicked by another.
     pub ipi: Span,
     /// A tick.
     pub timer_irq: Span,
-    /// Policies are told that a task ran for what it cost to go to it and to interrupt it, too,
-    /// and slices have that in them: kernels that read the clock once between two tasks cannot
-    /// tell them apart.
+    /// Policies are told that a task also ran for the cost of switching to it and of interrupting
+    /// it, and slices include that: kernels that read the clock once between two tasks cannot tell
+    /// these apart.
     pub charged: bool,
 }
 
@@ -69,7 +69,7 @@ impl Costs {
     }
 }
 
-/// When CPUs are taken into use and out of it, and how fast they are together.
+/// When CPUs are put into use and taken out of it, and how fast they are together.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The machine.

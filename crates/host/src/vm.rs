@@ -1,4 +1,4 @@
-//! Virtual machines: machines whose CPUs are tasks of the one that they run on, the host.
+//! Virtual machines: machines whose CPUs are tasks of the machine that they run on, the host.
 
 use crate::Setup;
 use anysched_core::params::DEFAULT_DOMAIN_WEIGHT;
@@ -9,15 +9,15 @@ use anysched_workload::{Channel, Load};
 pub struct Vm {
     /// Its name.
     pub name: String,
-    /// Its domain on the host; one of its own, so that it is told apart.
+    /// Its domain on the host; shared with no other, so that it can be told apart.
     pub domain: DomainId,
     /// What the host gives the domain.
     pub share: DomainParams,
     /// What the host's policy may know of each of its CPUs, in their order; the domain is filled
     /// in.
     pub vcpus: Vec<TaskParams>,
-    /// The machine that it sees, with what scheduling costs in it. Its CPUs are there all the
-    /// time, so that `hotplug` and `until` mean nothing.
+    /// The machine that it sees, with what scheduling costs in it. Its CPUs are there all the time,
+    /// so `hotplug` and `until` mean nothing.
     pub setup: Setup,
     /// Its own scheduler, built for that machine.
     pub policy: Box<dyn Scheduler>,

@@ -1,4 +1,4 @@
-//! What simulated benchmarks measure of themselves, as their reports need it.
+//! What simulated benchmarks measure of themselves, in the form that their reports need.
 
 use crate::summary::Summary;
 use crate::table::{Kind, MetricInfo, Scope, metrics};
@@ -6,7 +6,7 @@ use anysched_core::Span;
 use anysched_workload::Measured;
 
 metrics! {
-    /// What the benchmarks of a run measured of themselves. There is data only where one ran.
+    /// What the benchmarks of a run measured of themselves. Empty unless one ran.
     Benchmark as BENCHMARK_METRICS;
 
     distributions {
@@ -82,7 +82,7 @@ pub static TASK_METRICS: &[MetricInfo] = &[
     },
 ];
 
-/// Adds items to those at the same position.
+/// Adds items at the same positions.
 fn merge_each<T: Clone + Default>(all: &mut Vec<T>, others: &[T], merge: fn(&mut T, &T)) {
     if all.len() < others.len() {
         all.resize(others.len(), T::default());
@@ -203,7 +203,7 @@ impl Benchmark {
         self.merge_those(other, &[Scope::Tasks]);
     }
 
-    /// Jain's index of what `value` is of the tasks that were counted, if it is not 0 for all.
+    /// Jain's index of `value` over the tasks that were counted, unless it is 0 for all.
     fn jain(&self, value: impl Fn((u32, Span)) -> f64) -> Option<f64> {
         let counted = self.tasks.iter().filter_map(|task| task.counted);
         let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);

@@ -2,8 +2,8 @@
 //!
 //! A metric is a line of a table: in `metrics.rs` if every run has it, in `benchmark.rs` if only
 //! those of some benchmarks do. The line names the field, the column and its unit, and says what it
-//! is; the structure, the columns and how two machines are added come from it. Besides, there is
-//! the place where it is recorded.
+//! is; the structure, the columns and the addition of two machines are generated from it. The only
+//! other place is where the metric is recorded.
 //!
 //! What was not measured is absent, never 0: see [`Total`].
 

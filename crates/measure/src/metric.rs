@@ -1,4 +1,4 @@
-//! Which metrics there are, by name, and what a run has shown of each.
+//! Which metrics exist, by name, and what a run has shown of each.
 
 use crate::benchmark::{BENCHMARK_METRICS, TASK_METRICS};
 use crate::metrics::{METRICS, Metrics};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// What policies count of themselves; `NAME` is what [`anysched_core::Scheduler::tally`] calls it.
-/// A name that ends with `_ns` is that of a time.
+/// A name that ends with `_ns` denotes a time.
 pub static TALLY_METRICS: &[MetricInfo] = &[
     MetricInfo {
         name: "policy.NAME",
@@ -28,7 +28,7 @@ pub static TALLY_METRICS: &[MetricInfo] = &[
 /// What tallies of policies begin with.
 const POLICY: &str = "policy.";
 
-/// All that there is to measure, in the order of columns.
+/// All metrics, in the order of columns.
 pub fn metric_infos() -> impl Iterator<Item = &'static MetricInfo> {
     [METRICS, BENCHMARK_METRICS, TASK_METRICS, TALLY_METRICS].into_iter().flatten()
 }
@@ -63,7 +63,7 @@ impl Metric {
         Metric(Id::Tally { name, variation: true })
     }
 
-    /// The metric of this name, where policies count what `tallies` lists.
+    /// The metric of this name, if policies count what `tallies` lists.
     pub fn named(name: &str, tallies: &[&'static str]) -> Option<Metric> {
         let position = |list: &[MetricInfo]| list.iter().position(|info| info.name == name);
         if let Some(position) = position(METRICS) {
@@ -94,12 +94,12 @@ impl Metric {
         }
     }
 
-    /// Whether there are many numbers a run.
+    /// Whether a run has many values of it.
     pub fn is_distribution(self) -> bool {
         self.info().kind == Kind::Distribution
     }
 
-    /// Whether it is every run that has it, and not only those of some benchmarks or policies.
+    /// Whether every run has it, not only those of some benchmarks or policies.
     pub fn is_general(self) -> bool {
         matches!(self.0, Id::General(_))
     }
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(shown(&metrics)[2..4], ["policy.waits 4.000", "policy.waits_cv 0.707"]);
     }
 
-    /// One of everything that a benchmark may say; tasks are those from `first` on.
+    /// One of everything that a benchmark may report; tasks are those from `first` on.
     fn say(benchmark: &mut Benchmark, first: u16, draw: &mut impl FnMut() -> u64) {
         for thread in 0..3 {
             let n = draw() as u32;
@@ -272,7 +272,8 @@ mod tests {
         }
     }
 
-    /// For every metric of the tables: what two machines did is what one did that did both.
+    /// For every metric of the tables: what two machines did counts as if one machine had done
+    /// both.
     #[test]
     fn merging_is_recording_all_in_one() {
         let mut random = Rng::from_seed(7);

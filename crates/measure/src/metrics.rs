@@ -7,7 +7,7 @@ use anysched_core::registry::Settings;
 use anysched_core::{DomainId, Span, Time};
 
 metrics! {
-    /// What was measured in a run. The default is that nothing was; a host sets what it measures.
+    /// What was measured in a run. By default nothing was; a host sets what it measures.
     ///
     /// Times are in ns; `slowdown` and `fairness` are recorded in millionths.
     Metrics as METRICS;
@@ -110,8 +110,8 @@ pub struct VmMetrics {
     pub name: String,
     /// Its domain.
     pub domain: DomainId,
-    /// What its own scheduler and tasks did. There, `busy`, `overhead`, `idle` and `stolen` are
-    /// all the time that its CPUs existed.
+    /// What its own scheduler and tasks did. There, `busy`, `overhead`, `idle` and `stolen` add up
+    /// to all the time that its CPUs existed.
     pub inside: Metrics,
     /// What its own scheduler has [learned](anysched_core::Scheduler::learned).
     pub learned: Settings,
@@ -122,7 +122,7 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
 }
 
 impl Metrics {
-    /// Of a host that measures everything, before anything has happened: all counts and times are
+    /// For a host that measures everything, before anything has happened: all counts and times are
     /// known to be 0.
     pub fn from_zero() -> Metrics {
         Metrics::zero()
@@ -133,7 +133,7 @@ impl Metrics {
         Some(self.last_completion.since(self.first_arrival?))
     }
 
-    /// All the time of its CPUs, of which a virtual machine may not have got all.
+    /// All the time of its CPUs, of which a virtual machine may have got only a part.
     fn capacity(&self) -> Option<Span> {
         Some(self.busy.get()? + self.overhead.get()? + self.idle.get()? + self.stolen.get()?)
     }
@@ -143,8 +143,8 @@ impl Metrics {
         self.merge_those(other, &[Scope::Tasks, Scope::Machine]);
     }
 
-    /// Adds what happened to tasks in virtual machines to what happened to tasks outside. What
-    /// CPUs did is not added: there it is time that they got from the CPUs outside.
+    /// Adds what happened to tasks in virtual machines to what happened to tasks outside. The work
+    /// of their CPUs is not added: it is time that they got from the CPUs outside.
     pub fn add_vms(&mut self) {
         let vms = std::mem::take(&mut self.vms);
         for VmMetrics { inside, .. } in &vms {

@@ -18,7 +18,7 @@ pub struct Summary {
     folded: Folded,
 }
 
-/// Numbers of which only what is needed is kept.
+/// Numbers that are kept only in aggregate.
 #[derive(Clone, Debug, Default)]
 struct Folded {
     count: u64,

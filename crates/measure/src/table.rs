@@ -1,4 +1,4 @@
-//! How a table of metrics is written, and what is made of it.
+//! How a table of metrics is written, and what is generated from it.
 
 use crate::summary::Summary;
 
@@ -19,7 +19,7 @@ pub struct MetricInfo {
 /// Where the values of a metric come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Many numbers a run, of which columns tell mean, percentiles and extremes.
+    /// Many numbers a run, of which columns give mean, percentiles and extremes.
     Distribution,
     /// A count or a time, added up over a run.
     Total,
@@ -47,16 +47,16 @@ impl<'a> Measured<'a> {
     }
 }
 
-/// Of what a metric is, which decides what it is added to.
+/// What a metric belongs to, which decides what it is added to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// Of tasks, wherever they run: those in virtual machines count for the host too.
     Tasks,
-    /// Of the CPUs of one machine. What virtual CPUs do is no work of the host's CPUs.
+    /// Of the CPUs of one machine. What virtual CPUs do is not work of the host's CPUs.
     Machine,
 }
 
-/// Declares a structure of metrics and, of the same lines, its columns and how two are added.
+/// Declares a structure of metrics and, from the same lines, its columns and how two are added.
 ///
 /// - `distributions`: `field of Scope [* factor] => name, unit, what;`
 /// - `numbers`: `field: Type of Scope` for a [`Total`](crate::Total), `{ |metrics| value }` for
@@ -114,7 +114,7 @@ macro_rules! metrics {
         ];
 
         impl $metrics {
-            /// Adds what of another is of one of the scopes `of`.
+            /// Adds what another has of the scopes `of`.
             fn merge_those(&mut self, other: &$metrics, of: &[$crate::table::Scope]) {
                 use $crate::table::Scope;
                 $(if of.contains(&Scope::$dist_scope) {

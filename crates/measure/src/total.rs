@@ -8,7 +8,7 @@ pub trait Amount: Copy + Default + AddAssign {
     /// In the unit of its column: events or ns.
     fn number(self) -> u64;
 
-    /// What is this much in the unit of its column.
+    /// The amount that is this number in the unit of its column.
     fn of_number(number: u64) -> Self;
 }
 
@@ -32,11 +32,11 @@ impl Amount for Span {
     }
 }
 
-/// A count, or a sum of times, over a whole run. The default is that it was not measured, which is
-/// not the same as 0.
+/// A count, or a sum of times, over a whole run. By default it was not measured, which is not the
+/// same as 0.
 ///
-/// A total is of everything that happened. One that lacks a part would be too small and look like
-/// any other, so that a sum of which a part was not measured counts as not measured.
+/// A total covers everything that happened. One that lacks a part would be too small and look like
+/// any other, so a sum of which a part was not measured counts as not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Total<T> {
     sum: T,

@@ -43,14 +43,14 @@ struct Task {
 struct Cpu {
     current: Option<usize>,
     since: u64,
-    /// That of what it runs or was kicked for.
+    /// The deadline of the task that it runs or was kicked for.
     deadline: u64,
     idle: bool,
     need_resched: bool,
     sticky_task: Option<usize>,
     last_tick: u64,
     dither: bool,
-    /// What it has put back, until it picks, unless another CPU was kicked for that.
+    /// The task that it has put back, until it picks, unless another CPU was kicked for that.
     left: Option<usize>,
 }
 

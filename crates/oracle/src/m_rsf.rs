@@ -20,7 +20,7 @@ enum State {
 struct Guest {
     state: State,
     level: usize,
-    /// Not dealt yet if there is none.
+    /// Absent until it is dealt one.
     part: Option<usize>,
     need: u64,
     used: u64,

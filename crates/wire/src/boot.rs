@@ -11,9 +11,9 @@
 //! | `program` *name* | once | the program |
 //! | `with` *name* *value* | | an argument of the program; the last of a name counts |
 //!
-//! A name is a word without white space, control characters and backslashes, of
-//! [`LONGEST_NAME`] bytes at most. A value is the rest of the line, [escaped](mod@crate::escape):
-//! it may be anything. The kernel [refuses](crate::result) to run a text with any other line.
+//! A name is a word without white space, control characters or backslashes, of [`LONGEST_NAME`]
+//! bytes at most. A value is the rest of the line, [escaped](mod@crate::escape): it may be
+//! anything. The kernel [refuses](crate::result) to run a text with any other line.
 
 use crate::text::{TextFormat, is_name, number};
 use crate::{At, WireError, escape};
@@ -62,7 +62,7 @@ impl Boot {
 
     /// The text.
     ///
-    /// Errors: a name is none, the tick is 0, the text is too long.
+    /// Errors: a name is invalid, the tick is 0, or the text is too long.
     pub fn write(&self) -> Result<String, WireError> {
         let Boot { policy, settings, tick, record, timed, program, arguments } = self;
         let mut text = FORMAT.begin();
@@ -89,8 +89,8 @@ impl Boot {
 
     /// Reads a text.
     ///
-    /// Errors: it is of another version, has a line that means nothing or stands there twice, names
-    /// no policy or no program, or is too long.
+    /// Errors: it is of another version, has a line that is meaningless or occurs twice, names no
+    /// policy or no program, or is too long.
     pub fn read(text: &[u8]) -> Result<Boot, WireError> {
         let (mut policy, mut program) = (None, None);
         let mut boot = Boot::default();
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// The text by hand, so that both ends could be built at different times.
+    /// The text spelled out by hand, so that both ends can be built at different times.
     const TEXT: &str = "anysched-boot 1\npolicy pbg\nset profile 0: 1 2; 3\\n4\nset phase \\-\n\
                         tick 1000000\nrecord\ntimed\nprogram yield\nwith scale 10\n\
                         with scale  2 \n";

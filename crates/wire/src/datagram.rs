@@ -9,8 +9,8 @@
 //!
 //! A server sends a hello back. Padding makes a datagram as long as the generator wants it; an
 //! answer is at least as long as its request. All times are in nanoseconds; `sent` is by the
-//! generator's clock and comes back as it was, the times in answers are by the server's. The mark
-//! has the version in it. What is none of these is refused, and counted.
+//! generator's clock and comes back unchanged, the times in answers are by the server's. The mark
+//! contains the version. Anything else is refused, and counted.
 
 /// What all datagrams begin with; the last character is the version.
 pub const MARK: [u8; 4] = *b"any1";
@@ -24,11 +24,11 @@ pub const SHORTEST: usize = ANSWER;
 /// The most CPU time that a request may ask for: a minute.
 pub const DEAREST: u64 = 60_000_000_000;
 
-/// The port of the first of a server's sockets; those of others follow.
+/// The port of a server's first socket; those of the others follow.
 pub const PORT: u16 = 5555;
 
 /// The clients that one socket of ArceOS can serve: it keeps this many datagrams, and drops those
-/// that come while it is full. A client that waits for its answer has one under way.
+/// that arrive while it is full. A client that waits for its answer has one in flight.
 pub const CLIENTS_PER_SOCKET: usize = 8;
 
 const ANSWER: usize = HEAD + 5 * 8;
@@ -37,7 +37,7 @@ const HEAD: usize = MARK.len() + 1;
 /// A datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Datagram {
-    /// Are you there? And the answer to it.
+    /// Are you there? Also the answer to it.
     Hello,
     /// Work to do.
     Request(Request),
@@ -74,8 +74,8 @@ pub struct Answer {
 }
 
 impl Datagram {
-    /// Reads a datagram. `None`: it is none of these, too short for what it says it is, or asks for
-    /// too much.
+    /// Reads a datagram. `None`: it is none of these, is too short for its kind, or asks for too
+    /// much.
     pub fn decode(bytes: &[u8]) -> Option<Datagram> {
         let (mark, rest) = bytes.split_first_chunk()?;
         let (kind, rest) = rest.split_first()?;
@@ -94,8 +94,8 @@ impl Datagram {
         }
     }
 
-    /// Writes the datagram and returns how many bytes it has without padding. What is behind them
-    /// stays as it was.
+    /// Writes the datagram and returns its length in bytes without padding. The bytes after that
+    /// stay as they were.
     pub fn encode(&self, into: &mut [u8; LONGEST]) -> usize {
         let (kind, numbers): (u8, &[u64]) = match self {
             Datagram::Hello => (b'h', &[]),
@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    /// The bytes by hand, so that both sides could be built at different times.
+    /// The bytes spelled out by hand, so that both sides can be built at different times.
     #[test]
     fn a_request_byte_by_byte() {
         let mut bytes = [0xff; LONGEST];

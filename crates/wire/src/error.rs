@@ -10,9 +10,9 @@ pub struct WireError {
     pub format: &'static str,
     /// The place in it.
     pub at: At,
-    /// What stands there, or the beginning of it.
+    /// What is there, or the beginning of it.
     pub value: String,
-    /// What is wrong with it, or wanted instead.
+    /// What is wrong with it, or what is expected instead.
     pub why: String,
 }
 
@@ -29,7 +29,7 @@ pub enum At {
     Field(&'static str),
 }
 
-/// Characters of a value that errors show.
+/// How many characters of a value errors show.
 const SHOWN: usize = 80;
 
 impl WireError {

@@ -3,7 +3,7 @@
 //! | written | is |
 //! |---|---|
 //! | `\\` | a backslash |
-//! | `\s` | a blank, where the text must be one word |
+//! | `\s` | a space, where the text must be one word |
 //! | `\n`, `\r`, `\t` | a line feed, a carriage return, a tab |
 //! | `\u{HEX}` | any other control character or white space |
 //! | `\-` | the empty text |
@@ -17,7 +17,7 @@ use core::fmt::{self, Write};
 #[derive(Clone, Copy, Debug)]
 pub struct Escaped<'a> {
     text: &'a str,
-    /// Blanks stand for themselves.
+    /// Spaces stand for themselves.
     keeps_blanks: bool,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// The text that was written as `escaped`. `None`: it is empty, or a backslash in it means nothing.
+/// The text that was written as `escaped`. `None`: it is empty, or has a meaningless backslash.
 pub fn unescape(escaped: &str) -> Option<String> {
     match escaped {
         "" => return None,

@@ -1,5 +1,4 @@
-//! What crosses the border between this computer and a kernel under test: one source for both
-//! ends.
+//! What passes between this computer and a kernel under test: one source for both ends.
 //!
 //! | module | from | to | by | what |
 //! |---|---|---|---|---|
@@ -9,9 +8,9 @@
 //! | [`log`] | kernel | here | QEMU's debug console | what policies were asked and answered |
 //! | [`datagram`] | here and kernel | the other | UDP | requests to a server and its answers |
 //!
-//! Each format states its version first: an image that was built from other sources is told apart
-//! from one that fails. Readers take what the writers write and refuse the rest, with its place and
-//! value ([`WireError`]); limits hold at both ends. Nothing panics on input.
+//! Each format states its version first, so that an image built from other sources can be told
+//! apart from one that fails. Readers take what the writers write and refuse everything else, with
+//! its place and value ([`WireError`]); limits hold at both ends. Nothing panics on input.
 //!
 //! Texts are UTF-8. Where a text may hold anything, it is written as [`mod@escape`] says.
 

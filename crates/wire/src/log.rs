@@ -1,4 +1,4 @@
-//! Logs of decisions of several CPUs on one channel of bytes, in chunks.
+//! Decision logs of several CPUs on one byte channel, in chunks.
 //!
 //! | bytes | are |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | *n* | bytes of that CPU's log, which follow those of its chunk before |
 //!
 //! Chunks of CPUs come in any order, one after the other to the end of the channel. What a log
-//! itself is, `anysched_core::recorder` says.
+//! itself is, `anysched_core::recorder` defines.
 
 use crate::{At, WireError};
 use alloc::format;
@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 /// What all chunks begin with; the last character is the version.
 pub const MARK: [u8; 4] = *b"log1";
 
-/// The most bytes of a chunk behind its head.
+/// The most bytes of a chunk after its head.
 pub const LONGEST: usize = 1 << 24;
 
 /// The I/O port of QEMU's device `isa-debugcon`, which is the channel.
@@ -29,7 +29,7 @@ pub const MOST_CPUS: usize = 256;
 
 const NAME: &str = "logs of decisions";
 
-/// Sends `bytes` of the log of `cpu` as chunks: to be called by one CPU at a time.
+/// Sends `bytes` of the log of `cpu` as chunks. Only one CPU may call this at a time.
 pub fn send(cpu: u8, bytes: &[u8], mut sink: impl FnMut(&[u8])) {
     for chunk in bytes.chunks(LONGEST) {
         let [a, b, c, d] = MARK;
@@ -40,9 +40,9 @@ pub fn send(cpu: u8, bytes: &[u8], mut sink: impl FnMut(&[u8])) {
     }
 }
 
-/// The log of each of `cpus` CPUs, of all that was sent.
+/// The log of each of `cpus` CPUs, from everything that was sent.
 ///
-/// Errors: a chunk is none, is of another CPU or is cut off.
+/// Errors: a chunk is malformed, is of another CPU or is cut off.
 pub fn receive(sent: &[u8], cpus: usize) -> Result<Vec<Vec<u8>>, WireError> {
     let mut logs = vec![Vec::new(); cpus.min(MOST_CPUS)];
     let mut rest = sent;

@@ -1,7 +1,7 @@
-//! What came of it: what a kernel says on its console, between prose for people.
+//! What came of it: what a kernel says on its console, among prose for people.
 //!
 //! A line of a message begins with `@`; all other lines are prose and mean nothing. The one
-//! exception is a panic of the kernel, which prints it in its own way.
+//! exception is a kernel panic, which the kernel prints in its own way.
 //!
 //! | line | how often | means |
 //! |---|---|---|
@@ -11,7 +11,7 @@
 //! | `@value` *name* *n* | | a measured number |
 //! | `@learned` *name* *text* | | what the policy has learned: a parameter for a later run |
 //! | `@refused` *why* | at most once, the last | what was asked for cannot be done |
-//! | `@end` | once, the last | the program has done all it was to do |
+//! | `@end` | once, the last | the program has done everything it had to do |
 //!
 //! The keys of a task, each once; the last two only where the kernel counts them:
 //!
@@ -21,11 +21,11 @@
 //! | `first` | when it ran first, likewise |
 //! | `finish` | when its work was done, likewise |
 //! | `groups` | parts of its work that it has done |
-//! | `slept` | time for which it slept as it was told to, in nanoseconds |
+//! | `slept` | time for which it slept as told, in nanoseconds |
 //! | `service` | CPU time that it used, in nanoseconds |
 //! | `dispatches` | how often it was picked |
 //!
-//! Names are words, and *text*, *why* and *program* the rest of the line, all
+//! Names are words; *text*, *why* and *program* are the rest of the line. All are
 //! [escaped](mod@crate::escape): they may be anything.
 
 use crate::text::{number, other_version};
@@ -48,7 +48,7 @@ const MARK: char = '@';
 pub enum Message {
     /// The program of this name begins.
     Started(String),
-    /// Clients can send to so many sockets.
+    /// Clients can send to this many sockets.
     Serving(u64),
     /// What became of a task.
     Task(Task),
@@ -85,7 +85,7 @@ pub struct Task {
     pub finish: u64,
     /// Parts of its work that it has done.
     pub groups: u64,
-    /// Time for which it slept as it was told to, in nanoseconds.
+    /// Time for which it slept as told, in nanoseconds.
     pub slept: u64,
     /// CPU time that it used, in nanoseconds, where the kernel counts it.
     pub service: Option<u64>,
@@ -128,7 +128,7 @@ impl Task {
 impl Message {
     /// Reads a line of the console, without its end. `None`: it is prose.
     ///
-    /// Errors: the message means nothing, or is of another version.
+    /// Errors: the message is meaningless, or of another version.
     pub fn read(line: &str) -> Result<Option<Message>, WireError> {
         let Some(message) = line.strip_prefix(MARK) else { return Ok(None) };
         let (word, rest) = message.split_once(' ').map_or((message, None), |(w, r)| (w, Some(r)));
@@ -183,7 +183,7 @@ enum Phase {
 impl Reader {
     /// Reads the next line, without its end. `None`: it is prose.
     ///
-    /// Errors: as for [`Message::read`]; it is a message for another time.
+    /// Errors: as for [`Message::read`]; the message comes at the wrong time.
     pub fn read(&mut self, line: &str) -> Result<Option<Message>, WireError> {
         let Some(message) = Message::read(line)? else { return Ok(None) };
         self.phase = match (self.phase, &message) {
@@ -206,7 +206,7 @@ impl Reader {
         Ok(Some(message))
     }
 
-    /// Whether the program has started and not said that it is done.
+    /// Whether the program has started and has not reported that it is done.
     pub fn is_running(&self) -> bool {
         self.phase == Phase::Running
     }
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
     use alloc::string::ToString;
 
-    /// The lines by hand, so that both ends could be built at different times.
+    /// The lines spelled out by hand, so that both ends can be built at different times.
     #[test]
     fn lines_by_hand() {
         let task = Task {

@@ -1,16 +1,16 @@
 //! What tasks do: a list of steps for each, which a kernel performs.
 //!
 //! The first line is `anysched-script 1`, the format and its version. Each other line is a task, in
-//! the order of their arrivals: its arrival, its name ([escaped](mod@crate::escape)) and a word for
-//! each step, with one blank between:
+//! order of arrival: its arrival, its name ([escaped](mod@crate::escape)) and a word for each step,
+//! separated by single spaces:
 //!
 //! | word | means |
 //! |---|---|
 //! | `c`*n* | computes for *n* ns |
 //! | `s`*n* | sleeps for *n* ns |
-//! | `u`*n* | sleeps until *n* ns from the start, if that is to come |
+//! | `u`*n* | sleeps until *n* ns from the start, unless that is past |
 //! | `y` | yields |
-//! | `r`*n* … `e` | does what is between *n* times, 1 at least |
+//! | `r`*n* … `e` | does what is between them *n* times, at least 1 |
 //!
 //! Arrivals count from the start, in nanoseconds. Limits:
 //!
@@ -18,7 +18,7 @@
 //! |---|---|
 //! | tasks | [`MOST_TASKS`], and at least 1 |
 //! | steps in all, as written | [`MOST_STEPS`] |
-//! | repetitions in each other | [`DEEPEST`] |
+//! | depth of nested repetitions | [`DEEPEST`] |
 //! | a time or span | [`LATEST`] |
 //! | the text | [`LONGEST`] |
 
@@ -36,14 +36,15 @@ pub const ITEM: &str = "opt/org.anysched/script";
 /// The most tasks.
 pub const MOST_TASKS: usize = 1 << 20;
 
-/// The most steps of all tasks together; repeated ones count once, and a repetition is one itself.
+/// The most steps of all tasks together; repeated ones count once, and a repetition itself counts
+/// as one.
 pub const MOST_STEPS: usize = 1 << 20;
 
-/// The most repetitions in each other.
+/// The deepest nesting of repetitions.
 pub const DEEPEST: usize = 8;
 
-/// The latest time and the longest span in nanoseconds, 115 days: in a thousand times as much,
-/// kernels can still count.
+/// The latest time and the longest span in nanoseconds, 115 days: kernels can still count a
+/// thousand times as much.
 pub const LATEST: u64 = 10_000_000_000_000_000;
 
 /// The most bytes of the text.
@@ -52,7 +53,7 @@ pub const LONGEST: usize = 16 << 20;
 const FORMAT: TextFormat =
     TextFormat { name: "script", magic: "anysched-script", version: 1, longest: LONGEST };
 
-/// The tasks, in the order of their arrivals.
+/// The tasks, in order of arrival.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
     /// The tasks.
@@ -62,7 +63,7 @@ pub struct Script {
 /// A task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// When it comes, in nanoseconds from the start.
+    /// When it arrives, in nanoseconds from the start.
     pub arrival: u64,
     /// Its name: any text.
     pub name: String,
@@ -77,16 +78,16 @@ pub enum Step {
     Compute(u64),
     /// Sleeps for a span.
     Sleep(u64),
-    /// Sleeps until a time from the start, if that is to come.
+    /// Sleeps until a time from the start, unless that is past.
     Until(u64),
     /// Yields.
     Yield,
-    /// Does some steps, 1 at least, this many times, 1 at least.
+    /// Does some steps, at least 1, this many times, at least 1.
     Repeat(u64, Vec<Step>),
 }
 
 impl Task {
-    /// CPU time that it uses in all, in nanoseconds; what is more than `u64` counts is not counted.
+    /// CPU time that it uses in all, in nanoseconds, saturating.
     pub fn work(&self) -> u64 {
         work(&self.steps)
     }
@@ -121,13 +122,13 @@ impl fmt::Display for Step {
 impl Script {
     /// The text.
     ///
-    /// Errors: a limit is exceeded, tasks are not in the order of their arrivals, a repetition does
+    /// Errors: a limit is exceeded, tasks are not in order of arrival, or a repetition does
     /// nothing.
     pub fn write(&self) -> Result<String, WireError> {
         let mut limits = Limits::default();
         let mut text = FORMAT.begin();
         for (index, task) in self.tasks.iter().enumerate() {
-            // The line it will be.
+            // The line that it will be on.
             let at = At::Line(index + 2);
             limits.arrival(task.arrival, at)?;
             limits.steps(&task.steps, 0, at)?;
@@ -143,7 +144,7 @@ impl Script {
 
     /// Reads a text.
     ///
-    /// Errors: as for [`Script::write`]; it is of another version, or a word means nothing.
+    /// Errors: as for [`Script::write`]; it is of another version, or a word is meaningless.
     pub fn read(text: &[u8]) -> Result<Script, WireError> {
         let mut limits = Limits::default();
         let mut tasks = Vec::new();
@@ -182,7 +183,7 @@ impl Limits {
     /// `step`, whose own steps, if it has any, have been checked, within `depth` repetitions.
     fn step(&mut self, step: &Step, depth: usize, at: At) -> Result<(), WireError> {
         self.steps += 1;
-        // What is too deep or empty is not shown, but only its head.
+        // Of a step that is too deep or empty, only the head is shown.
         let error =
             |head: &dyn fmt::Display, why: String| Err(FORMAT.error(at, &format!("{head}"), why));
         if self.steps > MOST_STEPS {
@@ -295,7 +296,7 @@ mod tests {
         Script { tasks: vec![Task { arrival: 0, name: "a".into(), steps: vec![step] }] }
     }
 
-    /// The text by hand, so that both ends could be built at different times.
+    /// The text spelled out by hand, so that both ends can be built at different times.
     #[test]
     fn a_text_by_hand() {
         let text = "anysched-script 1\n0 a\\sb r40 c20000 r2 y e e s3\n0 \\-\n7 c u9\n";

@@ -1,5 +1,5 @@
-//! What texts of lines have in common: a first line that names format and version, and an end of
-//! line behind every line, so that a text that is cut off is noticed.
+//! What formats of lines have in common: a first line that names format and version, and a line end
+//! after every line, so that a truncated text is noticed.
 
 use crate::{At, WireError};
 use alloc::format;
@@ -32,7 +32,7 @@ impl TextFormat {
         if text.len() <= self.longest { Ok(text) } else { Err(self.too_long(text.len())) }
     }
 
-    /// The lines behind the first, with their numbers.
+    /// The lines after the first, with their numbers.
     pub fn lines<'a>(
         &self,
         bytes: &'a [u8],
@@ -84,8 +84,8 @@ pub(crate) fn number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| is_number)
 }
 
-/// Whether `text` is a name that stands for itself: a word without white space, control characters
-/// and backslashes.
+/// Whether `text` is a name that needs no escaping: a word without white space, control characters
+/// or backslashes.
 pub(crate) fn is_name(text: &str) -> bool {
     let other = |char: char| char.is_whitespace() || char.is_control() || char == '\\';
     !text.is_empty() && !text.contains(other)

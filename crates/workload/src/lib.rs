@@ -301,7 +301,7 @@ impl<L: Load + ?Sized> Load for Box<L> {
 mod tests {
     use super::*;
 
-    /// There are millions of tasks and of what they wait for.
+    /// Tasks and the objects that they wait for number in the millions.
     #[test]
     fn what_is_measured_makes_no_operation_larger() {
         assert_eq!(size_of::<Op>(), size_of::<(Time, Option<Time>)>());

@@ -308,8 +308,9 @@ impl<Q: RunQueue> Smp<Q> {
         }
     }
 
-    /// Of the runqueues nearer to `cpu` by `level` than by any other, the task that it takes from
-    /// the busiest that has one; and the first cache-hot one. `victims` is room to work in.
+    /// From the runqueues that share `level`, but no nearer level, with `cpu`, the task that it
+    /// takes from the busiest that has one; and the first cache-hot one. `victims` is scratch
+    /// space.
     fn find_spare(
         &self,
         cx: &mut Cx<'_>,
@@ -318,7 +319,7 @@ impl<Q: RunQueue> Smp<Q> {
         level: Level,
         victims: &mut Vec<Victim>,
     ) -> (Option<TaskId>, Option<TaskId>) {
-        // Mostly the first will do: the others are put in order only if it does not.
+        // The first one usually suffices: the others are sorted only if it does not.
         let first = if self.loads.are_kept() {
             let distance = Distance::Shares(level);
             let busiest = self.loads.busiest(&self.machine, cpu, level);

@@ -1,9 +1,9 @@
-//! Which runqueues are busiest and which CPUs have the least to do, where every CPU has a runqueue
-//! of its own: known without looking at all of them.
+//! The busiest runqueues and the least loaded CPUs, where every CPU has a runqueue of its own,
+//! found without looking at all of them.
 //!
-//! A runqueue that changes is only noted; what is kept of it is brought up to date when it is
-//! asked for. The CPUs stand in an order in which those of each group of the machine are
-//! neighbours, groups and CPUs within a group by their lowest number.
+//! A change of a runqueue is only noted; what is kept of it is brought up to date on demand. The
+//! CPUs are ordered so that those of each group of the machine are neighbours, with groups and CPUs
+//! within a group by their lowest number.
 //!
 //! Cost: O(1) for a change, O(log CPUs) per changed runqueue for a search.
 
@@ -24,22 +24,22 @@ pub(super) struct Loads {
     place_of: Vec<u16>,
     /// Per level and group, the places of its CPUs.
     ranges: [Vec<Range<u16>>; 5],
-    /// Per place, the load of the runqueue if something waits there, and its number.
+    /// Per place, the load of the runqueue if a task waits there, and its number.
     busy: Tournament<Busy>,
     /// Runqueues whose entry in `busy` may be wrong.
     busy_stale: CpuMask,
     /// From the widest groups of the machine to single CPUs.
     tiers: Vec<Tier>,
-    /// Per CPU, the load that the tiers go by; `None`: it is out of use.
+    /// Per CPU, the load that the tiers are computed from; `None`: it is out of use.
     counted: Vec<Option<u64>>,
-    /// CPUs for which that may be wrong.
+    /// CPUs whose entry in that may be wrong.
     counted_stale: CpuMask,
 }
 
 /// A runqueue with waiting tasks: the busiest first, the lowest of equals.
 pub(super) type Busy = (Reverse<u64>, u16);
 
-/// A place where nothing waits.
+/// A place where no task waits.
 const NOTHING: Busy = (Reverse(0), u16::MAX);
 
 /// The groups of one level, in the order of their CPUs.
@@ -56,7 +56,7 @@ struct Tier {
 }
 
 impl Loads {
-    /// Nothing waits or runs. Without `wanted` nothing is kept.
+    /// No task waits or runs. Unless `wanted`, nothing is kept.
     pub(super) fn new(machine: &Machine, wanted: bool) -> Loads {
         let mut order: Vec<CpuId> = if wanted { machine.cpu_ids().collect() } else { Vec::new() };
         let first = |level, cpu| machine.sharing(level, cpu)[0];
@@ -98,14 +98,14 @@ impl Loads {
         }
     }
 
-    /// Something about the runqueue of `cpu` has changed.
+    /// The runqueue of `cpu` may have changed.
     #[inline]
     pub(super) fn note(&mut self, cpu: CpuId) {
         self.busy_stale.insert(cpu);
         self.counted_stale.insert(cpu);
     }
 
-    /// Something about all runqueues may have changed.
+    /// All runqueues may have changed.
     pub(super) fn note_all(&mut self) {
         let all = CpuMask::first(self.place_of.len());
         (self.busy_stale, self.counted_stale) = (all.clone(), all);
@@ -123,7 +123,7 @@ impl Loads {
         self.busy_stale.take_lowest()
     }
 
-    /// The load of the runqueue of `cpu` if something waits there.
+    /// The load of the runqueue of `cpu` if a task waits there.
     #[inline]
     pub(super) fn set_busy(&mut self, cpu: CpuId, load: Option<u64>) {
         let busy = load.map_or(NOTHING, |load| (Reverse(load), cpu.0));
@@ -133,7 +133,7 @@ impl Loads {
         }
     }
 
-    /// The first runqueue with waiting tasks that shares `level` with `cpu` and nothing nearer.
+    /// The first runqueue with waiting tasks that shares `level`, but no nearer level, with `cpu`.
     pub(super) fn busiest(&self, machine: &Machine, cpu: CpuId, level: Level) -> Option<Busy> {
         let range = |level: Level| {
             let range = &self.ranges[level as usize][usize::from(machine.cpu(cpu).group(level))];
@@ -175,7 +175,7 @@ impl Loads {
         }
     }
 
-    /// The CPU in use with the least load: the group of least mean load, level by level, then the
+    /// The least loaded CPU in use: the group with the least mean load, level by level, then the
     /// CPU; among equals that of `near`, then the lowest. `None`: no CPU is in use.
     pub(super) fn idlest(&self, near: CpuId) -> Option<CpuId> {
         let mut group = 0;
@@ -196,8 +196,8 @@ impl Loads {
 }
 
 impl Tier {
-    /// The groups of CPUs with the same `key`, which are neighbours in `order`, inside those of
-    /// the `wider` tier.
+    /// The groups of CPUs with the same `key`, which are neighbours in `order`, within those of the
+    /// `wider` tier.
     fn new(order: &[CpuId], wider: Option<&Tier>, key: impl Fn(CpuId) -> CpuId) -> Tier {
         let mut group_of = alloc::vec![0; order.len()];
         let mut inside: Vec<Range<u16>> = Vec::new();

@@ -1,4 +1,4 @@
-//! Placement: which runqueue a task enters, and which idle CPU is told of it.
+//! Placement: which runqueue a task enters, and which idle CPU is kicked for it.
 
 use super::At;
 use super::{Entry, Place, Removal, RunQueue, Smp, State, Why, at};
@@ -55,7 +55,7 @@ impl<Q: RunQueue> Smp<Q> {
         home
     }
 
-    /// Tasks that wait or run on `queue`.
+    /// How many tasks wait or run on `queue`.
     fn occupancy(&self, queue: usize) -> usize {
         let running = self.members(queue).iter().filter(|running| running.task().is_some());
         self.rule.len(queue) + running.count()
@@ -86,9 +86,9 @@ impl<Q: RunQueue> Smp<Q> {
         self.online.contains(cpu) && self.tasks[task].affinity.contains(cpu)
     }
 
-    /// As Linux `find_idlest_cpu` at fork: the group with the least load for its capacity, level
-    /// by level from the widest, then the CPU; among equals the group of `near`, then the lowest.
-    /// Only CPUs that `task` may use count. `None`: there is none.
+    /// As Linux `find_idlest_cpu` at fork: the group with the least load per capacity, level by
+    /// level from the widest, then the CPU; among equals the group of `near`, then the lowest. Only
+    /// CPUs that `task` may use count. `None`: there is no such CPU.
     fn place_new(&mut self, task: TaskId, near: CpuId) -> Option<CpuId> {
         if !self.loads.are_kept() || !self.tasks[task].affinity.is_all() {
             return self.find_idlest(task, near);
@@ -129,7 +129,7 @@ impl<Q: RunQueue> Smp<Q> {
         usable.min_by_key(|&cpu| (self.cpu_load(cpu), cpu != near, cpu))
     }
 
-    /// The mean load of those of `cpus` that `task` may use; `None` if it may use none.
+    /// The mean load of those `cpus` that `task` may use; `None` if it may use none.
     fn load_for(&self, task: TaskId, cpus: &[CpuId]) -> Option<u64> {
         let usable = cpus.iter().filter(|&&cpu| self.usable(task, cpu));
         let loads = usable.map(|&cpu| self.cpu_load(cpu));
@@ -137,16 +137,16 @@ impl<Q: RunQueue> Smp<Q> {
         (count > 0).then(|| sum / count)
     }
 
-    /// The load of the runqueue of `cpu` for its capacity, see [`Smp::relative_load`].
+    /// The load of the runqueue of `cpu` per capacity, see [`Smp::relative_load`].
     fn cpu_load(&self, cpu: CpuId) -> u64 {
         self.relative_load(usize::from(self.queue_of[cpu.index()]))
     }
 
     /// As Linux `select_task_rq_fair` at wake-up: the last CPU if it is idle, unless the waker is
     /// about to sleep. Else the target is the waker's CPU if it has no more tasks than the last one
-    /// (a waker about to sleep does not count), or the last one. Then an idle CPU: target, last if
-    /// it shares the target's cache, a fully idle core of that cache, any idle CPU there. `None`:
-    /// the task may not even use the target.
+    /// (not counting a waker about to sleep), or the last one. Then an idle CPU: the target, the
+    /// last one if it shares the target's cache, a fully idle core of that cache, any idle CPU
+    /// there. `None`: the task may not even use the target.
     fn place_woken(&self, task: TaskId, arrival: &Arrival, prev: CpuId) -> Option<CpuId> {
         let near = |a: CpuId, b: CpuId| self.machine.cpu(a).llc == self.machine.cpu(b).llc;
         let tasks = |cpu: CpuId| self.occupancy(usize::from(self.queue_of[cpu.index()]));

@@ -1,6 +1,6 @@
-//! Multilevel feedback queue of ArceOS: as [`mlfq`](super::mlfq), but counted in ticks of the host,
-//! with a slice that doubles from level to level; a task sinks only if it is still running at the
-//! last tick of its slice.
+//! Multilevel feedback queue of ArceOS: as [`mlfq`](crate::textbook::mlfq), but counted in ticks of
+//! the host, with a slice that doubles from level to level; a task sinks only if it is still
+//! running at the last tick of its slice.
 //!
 //! Source: ArceOS branch `schedule_benchmark`, `scheduler/src/mlfq.rs` (131131yhx/arceos 901dfaf).
 //! Order key: (level, place in the level's list). Every tick takes one from what is left of the

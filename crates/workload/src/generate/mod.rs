@@ -155,7 +155,7 @@ fn check_run(key: &'static str, dist: &Dist) -> Result<(), SettingError> {
     check(dist.mean() > 0.0, key, dist, "a task uses CPU time, for example \"10ms\"")
 }
 
-/// An error if `period` is none.
+/// An error if `period` is zero or endless.
 fn check_period(key: &'static str, period: Span) -> Result<(), SettingError> {
     let right = period > Span::ZERO && period < Span::MAX;
     check(right, key, period, "longer than 0, for example \"10ms\"")

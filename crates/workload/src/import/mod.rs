@@ -1,4 +1,4 @@
-//! Importers: recordings, rt-app files and job logs become [`Model`](crate::model::Model)s.
+//! Importers: recordings, rt-app files and job logs become [`Model`]s.
 //!
 //! All take any reader, plain or compressed with gzip (recognised by its first two bytes), and none
 //! of them opens a file: the caller knows its name and adds it to the errors. Input is not trusted:

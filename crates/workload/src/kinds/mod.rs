@@ -1,8 +1,7 @@
 //! The kinds of load that experiments can have, and how each is read.
 //!
 //! A kind is a file that declares its keys, and a line in the list of
-//! [`generate`](crate::generate) or [`import`](crate::import). Everything else that needs to know
-//! kinds uses [`KINDS`].
+//! [`generate`] or [`import`]. Everything else that needs to know kinds uses [`KINDS`].
 
 mod given;
 mod key;

@@ -1,5 +1,5 @@
-//! Tasks that the host describes by a [script](anysched_wire::script): when each comes and what it
-//! does.
+//! Tasks that the host describes by a [script](anysched_wire::script): when each arrives and what
+//! it does.
 
 use anysched_arceos_qemu::{item, refuse};
 use anysched_wire::script::{ITEM, Script, Step, Task as Scripted};
@@ -10,7 +10,7 @@ use crate::crew::{Crew, Notes, Task, now};
 use crate::work::Burner;
 use crate::{Kernel, sleep_until_start};
 
-/// What all tasks know.
+/// What all tasks share.
 #[derive(Clone, Copy)]
 struct Setting {
     burner: Burner,
@@ -66,7 +66,7 @@ pub fn batch(kernel: &Kernel) {
             (kernel.sleep_until)(start + arrival);
         }
         let came = now();
-        // Tasks of the same time are all there before one of them runs.
+        // Tasks that arrive together are all there before one of them runs.
         let _guard = NoPreempt::new();
         while let Some(scripted) = tasks.next_if(|task| task.arrival == arrival) {
             let work = scripted.work();

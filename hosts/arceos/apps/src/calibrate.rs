@@ -5,8 +5,9 @@
 //! - `yield_ps_N`: a yield, while N tasks do nothing else, and `yield_switches_N`: how many of a
 //!   thousand go to another task, where the kernel counts them;
 //! - `wakeup_ps`: one of two tasks wakes the other and waits until that wakes it;
-//! - `interrupt_ps`: an interrupt of the timer, of which there is one in 10 ms;
-//! - `start_ps`, `end_ps`: what a task takes from the one that starts it; its first turn and end.
+//! - `interrupt_ps`: a timer interrupt, of which there is one every 10 ms;
+//! - `start_ps`, `end_ps`: what starting a task takes from the task that starts it; its first turn
+//!   and end.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -22,7 +23,7 @@ use crate::crew::{Crew, Task, argument, now};
 use crate::signal::Signal;
 use crate::work::{divide, shift};
 
-/// A tick, and how often a timer interrupts that has nothing else to do, in nanoseconds.
+/// A tick, and the interval at which a timer with nothing else to do interrupts, in nanoseconds.
 const TICK: u64 = 10_000_000;
 
 fn say(name: &str, number: u64) {
@@ -125,7 +126,7 @@ fn starts(kernel: &Kernel) {
     say("end_ps", (ended - begun) * 1000 / TASKS);
 }
 
-/// Measures, and says what.
+/// Measures, and reports the results.
 pub fn calibrate(kernel: &Kernel) {
     let iteration = per_iteration(shift);
     say("divide_ps", per_iteration(divide));

@@ -1,15 +1,15 @@
 //! The scheduler tests of ArceOS that the PBG report measures: tasks that compute a group of
-//! iterations, yield, and do it again.
+//! iterations, yield, and repeat.
 //!
 //! Source: `apps/task/sched_{fairness_equal,fairness_unequal,yield_speed,realtime,occupy}` of
-//! github.com/chestnut-Q/arceos-X, branch `scheduler` (a25a361); their sizes are the defaults
-//! here. A task is done when it runs again after its last yield, as there. Where they are counted
-//! (`unequal`), the task that has created them sleeps, and reads how far each is when it runs
+//! github.com/chestnut-Q/arceos-X, branch `scheduler` (a25a361); their sizes are the defaults here.
+//! A task is done when it runs again after its last yield, as there. Where groups are counted
+//! (`unequal`), the task that created the others sleeps, and reads how far each is when it runs
 //! again.
 //!
 //! Arguments: `groups` and `iterations` (one number for all tasks, or one for each with commas
-//! between), `duration` (nanoseconds until they are counted and stop), and `scale`, by which a
-//! case is made smaller for quick runs.
+//! between), `duration` (nanoseconds until groups are counted and tasks stop), and `scale`, by
+//! which a case is made smaller for quick runs.
 
 use alloc::format;
 use alloc::sync::Arc;
@@ -64,7 +64,8 @@ const CASES: [Case; 5] = [
     },
 ];
 
-/// Where many short groups begin, which `scale` makes fewer instead of shorter.
+/// More groups than this, of fewer iterations than this, are many short ones: `scale` makes them
+/// fewer instead of shorter.
 const MANY: u64 = 1000;
 
 /// The numbers of an argument, if it is given.
@@ -78,7 +79,7 @@ fn numbers(name: &str) -> Option<Vec<u64>> {
 }
 
 impl Case {
-    /// Groups and iterations of each task, as the arguments change them.
+    /// Groups and iterations of each task, with the arguments applied.
     fn tasks(&self) -> Vec<(u64, u64)> {
         let (groups, iterations) = (numbers("groups"), numbers("iterations"));
         let length = |list: &Option<Vec<u64>>| list.as_ref().map_or(0, Vec::len);

@@ -1,4 +1,4 @@
-//! The tasks of a program and what is noted of each.
+//! The tasks of a program and what is recorded of each.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -38,7 +38,7 @@ pub struct Task {
     pub work: Option<u64>,
 }
 
-/// What is noted of a task while it runs.
+/// What is recorded of a task while it runs.
 #[derive(Debug, Default)]
 pub struct Notes {
     arrival: AtomicU64,
@@ -49,7 +49,7 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// It has been told to sleep for so many nanoseconds.
+    /// It has been told to sleep for this many nanoseconds.
     pub fn sleeps(&self, span: u64) {
         self.slept.store(self.slept.load(Relaxed) + span, Relaxed);
     }
@@ -65,13 +65,13 @@ pub struct Crew<'a> {
     kernel: &'a Kernel,
     members: Vec<Member>,
     left: Arc<Left>,
-    /// Handles are kept of tasks whose usage nobody counts, too.
+    /// Whether handles are kept even of tasks whose usage is not counted.
     holds: bool,
     /// How many groups each had done when they were counted.
     counted: Option<Vec<u64>>,
 }
 
-/// How many members have not ended. The program waits for the last and not for each: it would be
+/// How many members have not ended. The program waits for the last one, not for each: that would be
 /// one more task that the scheduler has to run whenever one ends.
 struct Left {
     tasks: AtomicU64,
@@ -81,13 +81,13 @@ struct Left {
 struct Member {
     task: Task,
     notes: Arc<Notes>,
-    /// For its usage. While somebody holds an ended task, the kernel's `gc` yields in a loop,
-    /// which under a fair scheduler of ArceOS's own is a part of the CPU.
+    /// For its usage. While an ended task is held, the kernel's `gc` yields in a loop, which takes
+    /// a share of the CPU under a fair scheduler of ArceOS's own.
     started: Option<AxTaskRef>,
 }
 
 impl<'a> Crew<'a> {
-    /// Nobody yet.
+    /// No task yet.
     pub fn new(kernel: &'a Kernel) -> Crew<'a> {
         let left = Arc::new(Left { tasks: AtomicU64::new(0), none: Signal::new() });
         let holds = argument("hold", 0) > 0;
@@ -99,7 +99,7 @@ impl<'a> Crew<'a> {
         self.start_late(task, now(), body);
     }
 
-    /// Starts a task that was to come at `arrival`.
+    /// Starts a task that was due at `arrival`.
     pub fn start_late(
         &mut self,
         task: Task,
@@ -123,7 +123,7 @@ impl<'a> Crew<'a> {
         self.members.push(Member { task, notes, started: keep.then_some(started) });
     }
 
-    /// Counts what each has done so far, for the results.
+    /// Counts what each task has done so far, for the results.
     pub fn count(&mut self) {
         let groups = self.members.iter().map(|member| member.notes.groups.load(Relaxed));
         self.counted = Some(groups.collect());
@@ -137,7 +137,7 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// Waits for all tasks and says what was noted.
+    /// Waits for all tasks and reports what was recorded.
     pub fn finish(self) {
         self.wait();
         for (number, Member { task, notes, started }) in self.members.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Programs that go wrong, so that it can be tested that the host notices.
+//! Programs that go wrong, to test that the host notices.
 
 use anysched_arceos_qemu::{boot, exit};
 

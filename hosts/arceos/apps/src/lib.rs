@@ -1,11 +1,11 @@
-//! Programs for ArceOS that put a scheduler to the test, whichever it is: the same code is built
-//! with a policy of anysched underneath and with ArceOS's own schedulers.
+//! Programs for ArceOS that test a scheduler, whichever it is: the same code is built with a policy
+//! of anysched underneath and with ArceOS's own schedulers.
 //!
-//! [`run`] runs the program that the host asked for and [says](say) what became of its tasks and
-//! what else it has measured. Whatever else is printed is for people.
+//! [`run`] runs the program that the host asked for and [reports](say) what became of its tasks and
+//! what else it has measured. Everything else that is printed is for people.
 //!
-//! An argument of all programs that start tasks: with `hold=1` handles of tasks are held until all
-//! have ended, as by programs that join each.
+//! All programs that start tasks take one argument in common: with `hold=1` handles of tasks are
+//! held until all have ended, as in programs that join each.
 
 #![no_std]
 
@@ -33,7 +33,7 @@ pub use crew::Task;
 
 use crew::now;
 
-/// What differs between kernels whose scheduler is a policy of anysched and others.
+/// What differs between kernels scheduled by a policy of anysched and others.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
     /// Starts a task that runs the given function.
@@ -42,9 +42,9 @@ pub struct Kernel {
     pub sleep_until: fn(u64),
     /// CPU time in nanoseconds and dispatches of a task, where they are counted.
     pub usage: fn(&AxTaskRef) -> Option<(u64, u32)>,
-    /// How often CPUs have gone to another task, where it is counted.
+    /// How many times CPUs have switched tasks, where that is counted.
     pub switches: fn() -> Option<u64>,
-    /// Says what the kernel has measured of itself.
+    /// Reports what the kernel has measured of itself.
     pub measured: fn(),
 }
 
@@ -56,8 +56,8 @@ pub fn say(message: &Message) {
     println!("{message}");
 }
 
-/// Sleeps until the next multiple of [`START`]: from there on, what happened before makes no
-/// difference, such as how long it took to read what the host says.
+/// Sleeps until the next multiple of [`START`], so that what happened before, such as how long
+/// reading the host's orders took, makes no difference from there on.
 fn sleep_until_start(kernel: &Kernel) {
     (kernel.sleep_until)((now() / START + 1) * START);
 }

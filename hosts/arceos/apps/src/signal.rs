@@ -1,9 +1,9 @@
 //! A task that waits until others have done something.
 //!
-//! ArceOS's own queues of waiting tasks (axtask's `WaitQueue`, which is event-listener without std)
-//! do not bear that the CPU is taken from a task in the middle of them: two tasks that wake each
-//! other hang under rr with slices of 1 ms, and under cfs, which preempts the waker, they take a
-//! slice for each hand-over. Here the lock keeps the CPU.
+//! ArceOS's own wait queues (axtask's `WaitQueue`, which is event-listener without std) cannot bear
+//! a task losing the CPU in the middle of an operation: two tasks that wake each other hang under
+//! rr with slices of 1 ms, and under cfs, which preempts the waker, they take a slice for each
+//! hand-over. Here the lock keeps the CPU.
 
 use core::future::poll_fn;
 use core::task::{Poll, Waker};
@@ -17,19 +17,19 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// Nobody waits.
+    /// No task waits.
     pub const fn new() -> Signal {
         Signal { waiting: SpinNoIrq::new(None) }
     }
 
-    /// Blocks the current task until `is_done`, which is asked again after each [`Signal::wake`].
+    /// Blocks the current task until `is_done`, which is checked again after each [`Signal::wake`].
     pub fn wait_until(&self, is_done: impl Fn() -> bool) {
         block_on(poll_fn(|cx| {
             if is_done() {
                 return Poll::Ready(());
             }
             *self.waiting.lock() = Some(cx.waker().clone());
-            // It may have been done, and nobody woken, in between.
+            // It may have been done in between, without anyone being woken.
             if is_done() { Poll::Ready(()) } else { Poll::Pending }
         }));
     }

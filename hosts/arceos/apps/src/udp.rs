@@ -1,12 +1,12 @@
 //! A server for datagrams: a request says how much CPU time it costs, the server uses that time
 //! and answers. `anysched_wire::datagram` says what the datagrams look like.
 //!
-//! The server knows from a request what it costs, and declares it to the scheduler when it starts
-//! the request's task: policies that go by size can, those that do not need not look.
+//! The server learns from a request what it costs, and declares that to the scheduler when it
+//! starts the request's task: size-based policies can use it, others need not look.
 //!
 //! The program's own task receives. ArceOS waits for its network by polling in a yield loop, in
-//! which a policy that picks the yielder again would stay for ever; so this one polls without
-//! waiting, takes all there is and sleeps for a short time. ArceOS's own schedulers see sleepers
+//! which a policy that picks the yielder again would stay forever; so this task polls without
+//! waiting, takes all there is and sleeps for a short time. ArceOS's own schedulers notice sleepers
 //! only at their ticks, and are given the yield loop that is usual there.
 //!
 //! Arguments:
@@ -31,12 +31,12 @@ use crate::crew::{Task, argument, now};
 use crate::work::Burner;
 use crate::{Kernel, say};
 
-/// Between two looks at the network, in nanoseconds. A look takes 6 to 7 µs, sleep and waking
+/// Time between two looks at the network, in nanoseconds. A look takes 6 to 7 µs, sleep and wake-up
 /// included: 3 % of the CPU under policies that let the receiver preempt, 12 % if it looked every
 /// 50 µs.
 const POLL: u64 = 200_000;
 
-/// An argument that is one of two words: whether it is the second. The first is the default.
+/// Whether an argument that is one of two words is the second. The first is the default.
 fn is_second(name: &str, [first, second]: [&str; 2]) -> bool {
     match boot().argument(name) {
         None => false,
@@ -56,12 +56,12 @@ struct Server {
     unsent: AtomicU64,
 }
 
-/// A request that has come.
+/// A request that has arrived.
 struct Job {
     request: Request,
     arrival: u64,
     from: SocketAddr,
-    /// Which of the sockets it came by.
+    /// The socket that it came by.
     socket: usize,
     /// How long the request was, in bytes.
     length: usize,
@@ -92,7 +92,7 @@ impl Server {
         self.send(Datagram::Answer(Answer { number, sent, arrival, start, end: now() }), job);
     }
 
-    /// Sends an answer to `job`, no shorter than that was.
+    /// Sends an answer to `job`, no shorter than the request was.
     fn send(&self, answer: Datagram, job: &Job) {
         let mut bytes = [0; LONGEST];
         let length = answer.encode(&mut bytes).max(job.length.min(LONGEST));
@@ -111,7 +111,7 @@ impl Server {
     }
 }
 
-/// Lets the network take what is to be sent, and give what has come.
+/// Lets the network take what is to be sent, and deliver what has arrived.
 fn flush() {
     // It cannot fail: the interface is there as long as the kernel.
     let _ = net::ax_poll_interfaces();
@@ -125,7 +125,7 @@ struct Received {
     quit: bool,
 }
 
-/// Takes all datagrams that have come.
+/// Takes all datagrams that have arrived.
 fn receive(server: &Server, received: &mut Received, perform: &mut dyn FnMut(Job)) {
     let mut bytes = [0; LONGEST];
     flush();
@@ -164,7 +164,7 @@ pub fn udp(kernel: &Kernel) {
             }
             let task = Task { name: String::new(), work: Some(job.request.cost) };
             let server = server.clone();
-            // Nobody waits for the task: its memory is freed when it ends.
+            // No task joins it: its memory is freed when it ends.
             drop((kernel.spawn)(&task, Box::new(move || server.perform(&job))));
         });
         if yields {

@@ -25,12 +25,12 @@ pub fn shift(iterations: u64) {
 /// Uses CPU time by the nanosecond, at the speed that it has measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Burner {
-    /// Picoseconds an iteration of [`shift`] takes.
+    /// How many picoseconds an iteration of [`shift`] takes.
     iteration: u64,
 }
 
 impl Burner {
-    /// Measures this CPU, which nothing else must use meanwhile.
+    /// Measures this CPU, which nothing else may use meanwhile.
     pub fn calibrated() -> Burner {
         const ITERATIONS: u64 = 200_000;
         let start = now();

@@ -1,8 +1,8 @@
 //! The time, and the one-shot timer of each CPU.
 //!
-//! axruntime sets the timer anew in its interrupt handler, one period of its own further each
-//! time, before it calls us. Images are built with a period that is long enough for the rest of
-//! the handler; here the timer is set again to when something is really due.
+//! Before it calls us, axruntime's interrupt handler sets the timer anew, each time one period of
+//! its own later. Images are built with a period that is long enough for the rest of the handler;
+//! here the timer is set again to when something is really due.
 
 use alloc::collections::BTreeSet;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -12,11 +12,11 @@ use kspin::SpinNoIrq;
 
 use crate::MAX_CPUS;
 
-/// Every CPU is interrupted at least this often, as with ArceOS's own 100 Hz, for timeouts of the
-/// kernel that nobody announces with [`interrupt_at`]. In nanoseconds.
+/// Every CPU is interrupted at least this often, as with ArceOS's own 100 Hz, for kernel timeouts
+/// that are not announced with [`interrupt_at`]. In nanoseconds.
 const BASE_PERIOD: u64 = 10_000_000;
 
-/// An idle CPU that an interrupt handler readied a task for may be about to halt: it is woken once
+/// An idle CPU for which an interrupt handler readied a task may be about to halt: it is woken once
 /// more after this many nanoseconds, enough to leave the handler.
 const HALT_RACE: u64 = 2_000;
 
@@ -26,14 +26,14 @@ static ARMED: [AtomicU64; MAX_CPUS] = [const { AtomicU64::new(0) }; MAX_CPUS];
 /// Whether each CPU is in its timer's handler, before `task_tick`.
 static INTERRUPTED: [AtomicBool; MAX_CPUS] = [const { AtomicBool::new(false) }; MAX_CPUS];
 
-/// When tasks of each CPU want to be woken.
+/// When tasks of each CPU want to wake up.
 static ALARMS: [SpinNoIrq<BTreeSet<u64>>; MAX_CPUS] =
     [const { SpinNoIrq::new(BTreeSet::new()) }; MAX_CPUS];
 
-/// How often each CPU went to another task than it ran last.
+/// How many times each CPU has switched to another task than it ran last.
 static SWITCHES: [AtomicU64; MAX_CPUS] = [const { AtomicU64::new(0) }; MAX_CPUS];
 
-/// How often CPUs have gone to another task than they ran last.
+/// How many times CPUs have switched to another task than they ran last.
 pub fn switches() -> u64 {
     SWITCHES.iter().map(|switches| switches.load(Relaxed)).sum()
 }
@@ -54,8 +54,8 @@ pub fn interrupt_at(deadline: u64) {
     Clock::of(cpu).arm_by(deadline);
 }
 
-/// To be called first in every timer interrupt: axtask wakes sleepers before it calls
-/// `task_tick`, which can then see to their kicks.
+/// Must be called first in every timer interrupt: axtask wakes sleepers before it calls
+/// `task_tick`, which can then handle their kicks.
 pub fn timer_interrupt_begins() {
     INTERRUPTED[axplat::percpu::this_cpu_id()].store(true, Relaxed);
 }
@@ -95,7 +95,7 @@ impl Clock {
         }
     }
 
-    /// Only the CPU itself counts: no need for a locked addition.
+    /// Only the CPU itself counts, so this needs no locked addition.
     #[inline]
     pub fn count_switch(&self) {
         self.switches.store(self.switches.load(Relaxed) + 1, Relaxed);
@@ -124,8 +124,8 @@ impl Clock {
 
 /// Interrupts `cpu`, another one or this one, as if its timer had fired.
 ///
-/// This one by its number too: `IpiTarget::Current` needs a register that only an x2APIC has, and
-/// x2apic 0.5.1 writes to no device at all (0xfee0_ffff) where there is none.
+/// This one by its number too: `IpiTarget::Current` needs a register that only an x2APIC has;
+/// without one, x2apic 0.5.1 writes to an address that belongs to no device (0xfee0_ffff).
 pub(crate) fn interrupt(cpu: usize) {
     let target = IpiTarget::Other { cpu_id: cpu };
     axplat::irq::send_ipi(axplat::time::irq_num(), target);

@@ -4,9 +4,8 @@
 //! `axtask` 0.3.0-preview.3 builds against it unchanged. Which policy runs, and with which
 //! parameters, is read at boot (`anysched_arceos_qemu::boot`).
 //!
-//! axtask has a runqueue per CPU and chooses itself on which one a task is put when it is spawned
-//! or woken; it tells its scheduler neither the time nor why a task stops. [`PolicyScheduler`]
-//! finds that out:
+//! axtask has a runqueue per CPU and itself chooses the one for a task that is spawned or woken; it
+//! tells its scheduler neither the time nor why a task stops. [`PolicyScheduler`] finds that out:
 //!
 //! | axtask calls | with | which is |
 //! |---|---|---|
@@ -18,13 +17,13 @@
 //! | `task_tick` | | `tick`, `timer`, the end of a slice: whichever is due |
 //! | `drop` of a task | | `detach`, at the scheduler's next call |
 //!
-//! Slices and the policy's timers end when they are due and not at the next tick: the one-shot
-//! timer is set to what comes first. A kick interrupts the CPU by its timer's vector, after which
-//! axtask asks `task_tick`.
+//! Slices and the policy's timers end when they are due, not at the next tick: the one-shot timer
+//! is set to whatever comes first. A kick interrupts the CPU through its timer's vector, after
+//! which axtask asks `task_tick`.
 //!
 //! Each CPU has a policy of its own, built for a machine of one CPU. A task that axtask moves is
-//! new to the policy it comes to. The kernel's `gc` task, which frees the stacks of tasks that have
-//! ended and yields in a loop until it can, is kept out of the policy.
+//! new to the policy of its new CPU. The kernel's `gc` task, which frees the stacks of tasks that
+//! have ended and yields in a loop until it can, is kept out of the policy.
 
 #![no_std]
 
@@ -68,10 +67,10 @@ pub trait BaseScheduler {
     /// `prev` is ready: it stopped running, or it has been woken.
     fn put_prev_task(&mut self, prev: Self::SchedItem, preempt: bool);
 
-    /// The timer interrupted `current`. Returns whether another task is to run.
+    /// The timer interrupted `current`. Returns whether another task should run.
     fn task_tick(&mut self, current: &Self::SchedItem) -> bool;
 
-    /// Sets the niceness of `task`, −20 to 19. Returns whether that is one.
+    /// Sets the niceness of `task`, −20 to 19. Returns whether the value is valid.
     fn set_priority(&mut self, task: &Self::SchedItem, prio: isize) -> bool;
 }
 

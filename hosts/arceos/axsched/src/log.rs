@@ -1,7 +1,7 @@
 //! Where the log of decisions goes: to the debug console, in chunks.
 //!
-//! CPUs fill chunks of their own, so that their logs do not mix; `anysched_wire::log` says what is
-//! sent of them.
+//! CPUs fill chunks of their own, so their logs do not mix; `anysched_wire::log` defines how they
+//! are sent.
 
 use alloc::vec::Vec;
 
@@ -36,7 +36,7 @@ impl LogSink for CpuLog {
     fn write(&mut self, bytes: &[u8]) {
         let mut chunk = CHUNKS[self.cpu].lock();
         if chunk.bytes.capacity() == 0 {
-            // Once, with room for the last record: later there must be no allocation.
+            // Allocates once, with room for the last record: later there must be no allocation.
             chunk.bytes.reserve(2 * CHUNK);
         }
         chunk.bytes.extend_from_slice(bytes);

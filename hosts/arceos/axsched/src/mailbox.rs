@@ -1,6 +1,6 @@
 //! What the scheduler of a CPU is told by code that does not hold its lock: tasks that have gone,
-//! and the question what its policy has learned. It looks after every interrupt and whenever a
-//! task blocks or ends.
+//! and the question of what its policy has learned. The scheduler looks after every interrupt and
+//! whenever a task blocks or ends.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{
@@ -16,7 +16,7 @@ use crate::MAX_CPUS;
 
 /// The mailbox of a CPU.
 pub(crate) struct Mailbox {
-    /// Something is there.
+    /// Something has arrived.
     full: AtomicBool,
     departed: SpinNoIrq<Vec<TaskId>>,
     asked: AtomicBool,
@@ -30,7 +30,7 @@ static MAILBOXES: [Mailbox; MAX_CPUS] = [const {
     }
 }; MAX_CPUS];
 
-/// `task`, which the policy of `cpu` knows, is no more.
+/// `task`, which the policy of `cpu` knows, no longer exists.
 pub(crate) fn departed(cpu: u32, task: TaskId) {
     let mailbox = &MAILBOXES[cpu as usize];
     mailbox.departed.lock().push(task);
@@ -40,8 +40,8 @@ pub(crate) fn departed(cpu: u32, task: TaskId) {
 /// What policies that were asked have learned.
 static LEARNED: SpinNoIrq<Settings> = SpinNoIrq::new(Settings::new());
 
-/// Asks the policy of this CPU what it has learned; [`learned`] knows when the current task has
-/// blocked and run again.
+/// Asks the policy of this CPU what it has learned; [`learned`] has the answer once the current
+/// task has blocked and run again.
 pub fn ask_what_was_learned() {
     let mailbox = &MAILBOXES[axplat::percpu::this_cpu_id()];
     mailbox.asked.store(true, Relaxed);
@@ -67,7 +67,7 @@ impl Mailbox {
 
     /// Takes the tasks that have gone since the last time.
     pub fn collect(&self) -> Vec<TaskId> {
-        // Cleared first: what comes in meanwhile sets it again.
+        // Cleared first: what arrives meanwhile sets it again.
         if !self.full.swap(false, Acquire) {
             return Vec::new();
         }

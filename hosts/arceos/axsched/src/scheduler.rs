@@ -25,32 +25,32 @@ use crate::{BaseScheduler, MAX_CPUS};
 /// The CPU of the policy's machine, which has one.
 const CPU: CpuId = CpuId(0);
 
-/// A task, by its address while somebody else is known to hold it.
+/// A task, by its address while something else is known to hold it.
 type TaskPointer<T, const S: usize> = *const PolicyTask<T, S>;
 
 /// The scheduler of one CPU. See the [crate documentation](crate).
 ///
-/// What a yield goes through, `put_prev_task` and `pick_next_task`, is kept short: it is one call
-/// of the policy and one reading of the clock, and whatever is rarely needed waits behind one flag.
+/// The path of a yield, `put_prev_task` and `pick_next_task`, is kept short: it is one call of the
+/// policy and one reading of the clock, and everything rarely needed is behind one flag.
 pub struct PolicyScheduler<T, const S: usize = 0> {
     policy: Box<dyn Scheduler>,
     has_timers: bool,
     running: Running<T, S>,
-    /// What runs was put back, for this reason: the policy hears of it with the pick that follows.
+    /// What runs was put back for this reason: the policy learns of it with the pick that follows.
     put: Option<Off>,
-    /// The next pick has more to look at than usual: an interrupt has come, `gc` has become ready,
-    /// or the CPU was idle.
+    /// The next pick has more to check than usual: an interrupt has come, `gc` has become ready, or
+    /// the CPU was idle.
     is_unusual: bool,
-    /// What the policy asks for during a call; seen to before the call's end.
+    /// What the policy asks for during a call; handled before the call ends.
     kicks: CpuMask,
     clock: Clock,
     mailbox: &'static Mailbox,
     /// By the policy's number of a task: its address while it is ready (an owned `Arc`) or running
     /// (which the kernel holds), otherwise null.
     tasks: Vec<TaskPointer<T, S>>,
-    /// Numbers of tasks that are no more.
+    /// Numbers of tasks that no longer exist.
     free: Vec<TaskId>,
-    /// The CPU, by the kernel's count.
+    /// The CPU's number in the kernel.
     cpu: usize,
     is_idle: bool,
     gc: Gc<T, S>,
@@ -58,10 +58,10 @@ pub struct PolicyScheduler<T, const S: usize = 0> {
     gc_task: TaskPointer<T, S>,
     /// The policy wants this CPU to pick.
     resched: bool,
-    /// The slice of what runs has ended; it is only still here because the kernel could not be
-    /// preempted.
+    /// The slice of the running task has ended; the task is still here only because the kernel
+    /// could not be preempted.
     expired: bool,
-    /// The period of the tick; 0: there is none.
+    /// The period of the tick; 0: no tick.
     tick: u64,
     next_tick: u64,
 }
@@ -88,7 +88,7 @@ impl<T, const S: usize> Running<T, S> {
         self.task.is_null()
     }
 
-    /// The task has run until `now`: for how long.
+    /// The task has run until `now`. Returns for how long.
     #[inline]
     fn charge(&self, now: u64) -> Span {
         let ran = now - self.since;
@@ -189,7 +189,7 @@ impl<T, const S: usize> PolicyScheduler<T, S> {
         }
     }
 
-    /// Whether the CPU that calls is the one that this schedules.
+    /// Whether the calling CPU is the one that this schedules.
     fn is_here(&self) -> bool {
         axplat::percpu::this_cpu_id() == self.cpu
     }
@@ -245,7 +245,7 @@ impl<T, const S: usize> PolicyScheduler<T, S> {
         self.enqueue(task);
     }
 
-    /// What ran has neither been put back nor is it going on: it waits for something, or ends.
+    /// What ran was not put back and does not go on: it waits for something, or ends.
     fn retire(&mut self, now: u64) {
         if self.running.is_nothing() {
             return;
@@ -260,7 +260,7 @@ impl<T, const S: usize> PolicyScheduler<T, S> {
         self.call(now, |policy, cx| policy.put_prev(cx, CPU, id, ran, why));
     }
 
-    /// What ran has stopped, because of `put` or to wait, and there is more to see to than a pick.
+    /// What ran has stopped, because of `put` or to wait, and there is more to do than a pick.
     /// Returns `gc` if that has waited too long.
     #[cold]
     #[inline(never)]
@@ -384,7 +384,7 @@ impl<T, const S: usize> BaseScheduler for PolicyScheduler<T, S> {
                 self.call(now, |policy, cx| policy.pick_next(cx, CPU)).into()
             }
         };
-        // All calls since the last pick have asked for what has just been done.
+        // All calls since the last pick asked for what has just been done.
         if !self.kicks.is_empty() {
             self.kicks.remove(CPU);
         }
@@ -438,7 +438,7 @@ impl<T, const S: usize> BaseScheduler for PolicyScheduler<T, S> {
                 self.call(now, |policy, cx| policy.tick(cx, CPU, id, ran));
             }
         } else {
-            // Not the policy's task: it must not keep those waiting.
+            // Not the policy's task: it must not keep the policy's tasks waiting.
             resched = true;
         }
         self.next_tick = self.tick_after(now);

@@ -1,4 +1,4 @@
-//! What is kept beside each of axtask's tasks.
+//! What is kept with each of axtask's tasks.
 
 use core::ops::Deref;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -17,11 +17,11 @@ pub struct Declared {
     pub work: Option<Span>,
 }
 
-/// Declared for the next task that each CPU creates.
+/// What was declared for the next task that each CPU creates.
 static NEXT: [SpinNoIrq<Option<Declared>>; MAX_CPUS] = [const { SpinNoIrq::new(None) }; MAX_CPUS];
 
-/// Says what the next task that this CPU creates is like. Preemption must be off from here until
-/// the task has been created.
+/// Declares what the next task that this CPU creates is like. Preemption must be off from here
+/// until the task has been created.
 pub fn declare_next(declared: Declared) {
     *NEXT[axplat::percpu::this_cpu_id()].lock() = Some(declared);
 }
@@ -29,10 +29,10 @@ pub fn declare_next(declared: Declared) {
 /// Not known to any policy.
 const NOWHERE: u32 = u32::MAX;
 
-/// A task of axtask with what its policy knows it by.
+/// A task of axtask, with what its policy knows it by.
 ///
-/// All fields that change are written under the lock of the runqueue that the task is in; they
-/// are atomics because tasks are shared.
+/// All fields that change are written under the lock of the task's runqueue; they are atomics
+/// because tasks are shared.
 #[derive(Debug)]
 pub struct PolicyTask<T, const S: usize = 0> {
     inner: T,
@@ -47,7 +47,7 @@ pub struct PolicyTask<T, const S: usize = 0> {
 }
 
 impl<T, const S: usize> PolicyTask<T, S> {
-    /// Wraps a task, which is what was declared for it.
+    /// Wraps a task, with what was declared for it.
     pub fn new(inner: T) -> Self {
         PolicyTask {
             inner,
@@ -83,7 +83,7 @@ impl<T, const S: usize> PolicyTask<T, S> {
         (id != NOWHERE).then_some(TaskId(id))
     }
 
-    /// Says that the task will end as soon as it stops, which axtask does not tell.
+    /// Notes that the task will end as soon as it stops, which axtask does not report.
     pub fn leaves(&self) {
         self.leaving.store(true, Relaxed);
     }
@@ -107,7 +107,7 @@ impl<T, const S: usize> PolicyTask<T, S> {
 
     #[inline]
     pub(crate) fn ran(&self, span: u64) {
-        // Only the CPU that runs the task writes: no need for a locked addition.
+        // Only the CPU that runs the task writes, so this needs no locked addition.
         self.service.store(self.service.load(Relaxed) + span, Relaxed);
     }
 

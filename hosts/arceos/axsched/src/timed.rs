@@ -1,6 +1,6 @@
-//! How long a policy's calls take, when the host asks for it: a clock around each.
+//! How long a policy's calls take, if the host asks for it: a clock around each.
 //!
-//! Who does not ask has nothing of it: the wrapper is put around the policy when it is built.
+//! It costs nothing otherwise: the wrapper is put around the policy only on request.
 
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,7 +15,7 @@ use crate::clock;
 enum Kind {
     Enqueue,
     Pick,
-    /// What runs goes on being ready.
+    /// What runs stays ready.
     Put,
     /// It does not.
     Leave,
@@ -76,8 +76,8 @@ impl Timed {
 
 scheduler_by_call!([] Timed);
 
-/// Of each kind of call: its name, how many there were so far, and the time they took in all, in
-/// nanoseconds. The time is as long as the calls only if the host asked for it.
+/// For each kind of call: its name, how many there were so far, and the time they took in all, in
+/// nanoseconds. The time covers the calls only if the host asked for it.
 pub fn calls() -> impl Iterator<Item = (&'static str, u64, u64)> {
     let sum = |(kind, name): (Kind, &'static str)| {
         let sum = &SUMS[kind as usize];

@@ -28,7 +28,7 @@ fn spawn(task: &Task, body: Box<dyn FnOnce() + Send>) -> AxTaskRef {
         body();
         axtask::current().leaves();
     };
-    // What is declared must meet this task and no other that the CPU might create meanwhile.
+    // The declaration must apply to this task, not to another that the CPU might create meanwhile.
     let _guard = NoPreempt::new();
     axsched::declare_next(declared);
     axtask::spawn_raw(body, task.name.clone(), STACK)

@@ -1,4 +1,4 @@
-//! What to run, as the host says it.
+//! What to run, as the host says.
 
 use anysched_wire::boot::{Boot, ITEM};
 use spin::Once;

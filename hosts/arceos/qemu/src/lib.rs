@@ -3,8 +3,7 @@
 //! - [`fw_cfg`]: named items that the host hands over, from which [`boot`] is read.
 //! - [`debugcon`]: bytes out, one instruction each: the log of decisions.
 //! - [`refuse`]: the message that what the host asks for cannot be done.
-//! - [`exit`]: an exit status, which ArceOS itself does not have (a panic there ends like a
-//!   success).
+//! - [`exit`]: an exit status, which ArceOS itself lacks (a panic there ends like a success).
 
 #![no_std]
 

@@ -174,7 +174,7 @@ fn only_a_cpu_that_others_wait_for_is_not_told_of_what_others_wake() {
     assert_eq!(drive.pick(0).unwrap().0, 1);
     drive.put(0, 1, ms(4), Off::Blocked);
     assert_eq!(drive.pick(0), Some((2, Span::MAX)));
-    // Nobody waits: an interrupt. Nobody is preempted, but the timer is set.
+    // None waits: an interrupt. None is preempted, but the timer is set.
     drive.wake(0, Some(1));
     assert_eq!(drive.kicked(), [0]);
     drive.put(0, 2, ms(1), Off::Preempted);

@@ -145,7 +145,7 @@ fn extra_time_is_what_budgets_leave() {
     rig.go(at(4) + Span(1));
     assert_eq!((rig.running(0), rig.probe(0, "level")), (Some(0), 0));
     rig.go(at(80));
-    // Nothing is left idle, and nobody has less than the budget.
+    // No CPU is left idle, and no vCPU has less than its budget.
     assert_eq!(rig.used(0) + rig.used(1), 80_000);
     assert!(rig.used(0) >= 20_000 && rig.used(1) >= 20_000);
 }
@@ -253,7 +253,7 @@ fn a_cpu_that_goes_leaves_nobody_behind() {
     rig.call(|policy, cx| policy.set_online(cx, CpuId(0), true));
     rig.settle();
     assert_eq!(rig.running(0), Some(1));
-    // A vCPU that may not run there any more goes elsewhere.
+    // A vCPU that may no longer run there goes elsewhere.
     let only_1 = TaskParams { affinity: CpuSet::of([CpuId(1)]), ..of(4, 20) };
     rig.call(|policy, cx| policy.update(cx, TaskId(1), &only_1));
     rig.settle();

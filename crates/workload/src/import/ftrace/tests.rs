@@ -161,7 +161,7 @@ fn a_wake_up_counts_once_and_only_if_it_ended_a_block() {
             switch(0, 0, IDLE, "R", A),
             waking(5, 0, A, B),
             about(6, 1, IDLE, "dNh2.", "sched_wakeup", B),
-            // Not blocked any more: these change nothing.
+            // No longer blocked: these change nothing.
             waking(7, 0, A, B),
             wakeup(8, 0, A, B),
             switch(9, 1, IDLE, "R", B),
