@@ -6,7 +6,7 @@
 //! the time it needed when it became ready instead. A task that yields or is preempted is queued
 //! anew by what it has left, behind equals; a yielder that is still the shortest goes on.
 //! Needs a host that knows how long tasks will run. Where it does not (kernels), the need is
-//! estimated by the average that [`sjf_ewma`](super::sjf_ewma) keeps, of what the task used
+//! estimated by the average that [`sjf-ewma`](crate::arceos::sjf_ewma) keeps, of what the task used
 //! between becoming ready and blocking or yielding; new tasks are expected to need nothing.
 //! A runqueue that wants a task is given the last in the order.
 //! Cost: O(log n).

@@ -4,7 +4,7 @@
 //! Source: BFS v0.427 by Con Kolivas for Linux 3.7, `kernel/sched/bfs.c` and
 //! `Documentation/scheduler/sched-BFS.txt`; also what GFS compares with and is built on (Cao, Gu
 //! and others 2015).
-//! Deadlines, slices and their end: see [`virtual_deadline`](super::virtual_deadline).
+//! Deadlines, slices and their end: see `virtual_deadline`.
 //!
 //! - Order key: deadline, then arrival in the list. A task that was preempted sticks to its CPU
 //!   until another one is preempted there or it is picked; other CPUs take it only if nothing
@@ -86,7 +86,7 @@ params! {
     }
 }
 
-/// Marks [`VirtualDeadlines`] as [`Bfs`].
+/// Marks `VirtualDeadlines` as [`Bfs`].
 #[derive(Clone, Copy, Debug)]
 pub struct OneQueue;
 

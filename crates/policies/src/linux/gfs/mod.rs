@@ -3,7 +3,7 @@
 //!
 //! Source: GFS, J. Cao, Y. Gu and others 2015, for Linux 3.6. Its code is not public; where the
 //! paper is silent, what was decided is marked †.
-//! Deadlines, slices and their end: see [`virtual_deadline`](super::virtual_deadline).
+//! Deadlines, slices and their end: see `virtual_deadline`.
 //!
 //! - Groups: the CPUs of a package if there are several, else the threads of a core
 //!   (`grouping = auto`). Each has a tree of waiting tasks ordered by (deadline, arrival number).
@@ -104,7 +104,7 @@ params! {
     }
 }
 
-/// Marks [`VirtualDeadlines`] as [`Gfs`].
+/// Marks `VirtualDeadlines` as [`Gfs`].
 #[derive(Clone, Copy, Debug)]
 pub struct GroupQueues;
 
