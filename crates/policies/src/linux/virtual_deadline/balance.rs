@@ -264,7 +264,12 @@ impl Balancer {
         self.since_last(group, step, idle).max(self.not_before)
     }
 
-    /// The same, but for [`Balancer::not_before`].
+    /// When the first of `groups` is due.
+    fn due_among(&self, groups: Range<usize>) -> Time {
+        self.dues.least_in(groups).max(self.not_before)
+    }
+
+    /// The same as [`Balancer::due`], but for [`Balancer::not_before`].
     fn since_last(&self, group: usize, step: usize, idle: bool) -> Time {
         let interval = self.steps[step].interval;
         if interval == Span::MAX {
@@ -313,23 +318,22 @@ impl<Of> VirtualDeadlines<Of> {
             return;
         }
         let all = self.groups.len();
-        let mut next = 0;
+        let (mut next, mut due) = (0, Time::NEVER);
         while self.balancer.not_before <= cx.now
             && let Some(group) = self.balancer.dues.first_below(next..all, cx.now + Span(1))
         {
+            let before = self.balancer.due_among(0..group);
             let idle = !self.groups[group].idle.is_empty();
             self.look_around(cx, group, idle);
+            if self.balancer.not_before > cx.now {
+                // What it took was all that waited, so that balancing begins anew. Groups that
+                // have been asked already keep their turns.
+                due = before;
+            }
             next = group + 1;
         }
-        let due = self.balancer.dues.least().max(self.balancer.not_before);
-        debug_assert_eq!(Some(due), self.earliest_due());
-        self.balancer.next = due;
-    }
-
-    /// When the first group is due.
-    fn earliest_due(&self) -> Option<Time> {
-        let idle = |group: usize| !self.groups[group].idle.is_empty();
-        (0..self.groups.len()).map(|group| self.balancer.due(group, 0, idle(group))).min()
+        let rest = if due == Time::NEVER { 0 } else { next - 1 };
+        self.balancer.next = due.min(self.balancer.due_among(rest..all));
     }
 
     /// `group` looks at the others, level by level as far as that is due. Returns whether it got

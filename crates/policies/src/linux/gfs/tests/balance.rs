@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{Gfs, set};
-use anysched_core::{Off, Scheduler, TaskParams};
+use anysched_core::{Off, Scheduler, TaskParams, Time};
 
 /// A group per CPU; all run something of deadline 6 ms that is never taken off.
 fn busy(machine: &str, settings: &[(&str, &str)]) -> Gfs {
@@ -67,6 +67,20 @@ fn idle_groups_look_sooner() {
     ];
     assert_eq!(steps, expected.map(|(ms, loads)| (ms, loads.to_vec())));
     assert_eq!(gfs.kicked(), [1, 2, 3, 4, 5, 6, 7]);
+}
+
+/// At 1 ms group 0 finds nothing to take and looks again 100 us later. Group 1 takes the only task
+/// that waits, so that nothing waits for a moment: from then on no group looks before 2 ms, but the
+/// turn of group 0 has been planned already.
+#[test]
+fn a_turn_that_is_planned_outlasts_a_moment_without_waiting_tasks() {
+    let settings = [("grouping", "core"), ("core_interval", "100us"), ("busy_factor", "1")];
+    let mut gfs = Gfs::new("3 cores", &settings);
+    gfs.start(0, 0, -20);
+    gfs.start(2, 1, -20);
+    pile(&mut gfs, 2, 10, 1);
+    assert_eq!((gfs.timer(), gfs.loads()), (1, Vec::from([1, 1, 1])));
+    assert_eq!(gfs.policy.next_timer(), Some(Time(1_100_000)));
 }
 
 #[test]
