@@ -363,8 +363,10 @@ fn the_kinds_of_load_are_listed_with_their_keys() {
     }
     assert!(list.lines().all(|line| line.len() <= 100 && line.trim_end() == line), "{list}");
     let page = folder.stdout(&["workloads", "swf", "--format", "markdown"]);
-    let row = "| `processors` | task-each \\| one-task | `task-each` | What becomes of a job";
-    assert!(page.contains(row), "{page}");
+    let swf = KINDS.iter().find(|kind| kind.name == "swf").unwrap();
+    let key = swf.keys().find(|key| key.name == "processors").unwrap();
+    let row = format!("| `processors` | task-each \\| one-task | `task-each` | {} |", key.help);
+    assert!(page.contains(&row), "{page}");
 }
 
 #[test]
