@@ -209,6 +209,17 @@ fn regenerate(
     Ok(new)
 }
 
+/// The words of a command; one in double quotes may have blanks.
+fn words(line: &str) -> Vec<&str> {
+    let quoted = line.split('"').enumerate();
+    quoted
+        .flat_map(|(part, text)| match part % 2 {
+            0 => text.split_whitespace().collect(),
+            _ => vec![text],
+        })
+        .collect()
+}
+
 /// Prints what commands print, or what they have printed before from the same inputs.
 struct Printer {
     inputs: Inputs,
@@ -217,7 +228,7 @@ struct Printer {
 
 impl Printer {
     fn print(&mut self, line: &str) -> Result<String, Failed> {
-        let words: Vec<&str> = line.split_whitespace().collect();
+        let words = words(line);
         match words[..] {
             ["anysched", ref args @ ..] => {
                 let inputs = self.inputs.of(args);
@@ -261,6 +272,14 @@ pub fn anysched(args: &[&str]) -> Result<String, Failed> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quoted_words_may_have_blanks() {
+        assert_eq!(
+            words("gantt a.toml --policy \"by period\" -x"),
+            ["gantt", "a.toml", "--policy", "by period", "-x"]
+        );
+    }
 
     #[test]
     fn only_what_is_generated_changes() {
