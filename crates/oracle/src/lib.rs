@@ -2,8 +2,8 @@
 //!
 //! - [`drive`] drives any [`Scheduler`](anysched_core::Scheduler) call by call, or plays a list of
 //!   tasks with exact timers: for values worked out by hand.
-//! - [`compare`] plays random but legal calls to a policy and to an [`Oracle`] beside it, and
-//!   reports the first difference with its history.
+//! - [`compare`](mod@compare) plays random but legal calls to a policy and to an [`Oracle`] beside
+//!   it, and reports the first difference with its history.
 //! - [`random`] is a host that does everything a host may do, for properties that all policies
 //!   share; [`rehearsal`] teaches those that need a first run under it.
 //!
