@@ -56,6 +56,7 @@ pub mod per_task;
 mod policy;
 pub mod promise;
 pub mod queue;
+pub mod random;
 pub mod recorder;
 pub mod registry;
 pub mod scaling;

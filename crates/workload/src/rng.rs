@@ -4,6 +4,7 @@
 //! purpose draws from a stream of its own, so that one more draw for one purpose changes nothing
 //! elsewhere, and two policies given the same seed are given the same tasks.
 
+use anysched_core::random::SplitMix64;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 
@@ -64,12 +65,9 @@ pub fn derive(seed: u64, part: &str) -> u64 {
     mix(mix(seed) ^ name)
 }
 
-/// One step of SplitMix64 (Steele, Lea and Flood 2014): a bijection without a visible pattern.
+/// One step of SplitMix64: other numbers for other seeds, without a visible pattern.
 fn mix(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    SplitMix64(seed).bits()
 }
 
 #[cfg(test)]

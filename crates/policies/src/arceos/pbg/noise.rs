@@ -9,6 +9,7 @@ use alloc::string::String;
 
 use super::Key;
 use anysched_core::exp2;
+use anysched_core::random::SplitMix64;
 use anysched_core::time::Span;
 
 /// The largest σ, in millionths.
@@ -56,26 +57,17 @@ pub(super) fn apply(time: Span, sigma: u32, seed: u64, key: Key) -> Span {
     scaled(time, exponent(sigma, normal(seed, key)))
 }
 
-/// The next number of Steele, Lea and Flood's SplitMix64.
-pub(super) fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = *state;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
-}
-
 /// A standard normal number, with [`FRACTION`] fractional bits.
 fn normal(seed: u64, key: Key) -> i64 {
-    let mut state = match key {
+    let key = match key {
         Key::Created(number) => u64::from(number),
         Key::Own(key) => 1 << 32 | u64::from(key),
     };
     // Mixed before the seed joins, so that neighbouring seeds and keys do not collide.
-    state = split_mix(&mut state) ^ seed;
+    let mut random = SplitMix64(SplitMix64(key).bits() ^ seed);
     let mut sum = 0;
     for _ in 0..12 {
-        let bits = split_mix(&mut state);
+        let bits = random.bits();
         sum += (0..4).map(|part| i64::from((bits >> (16 * part)) as u16)).sum::<i64>();
     }
     2 * sum - 48 * i64::from(u16::MAX)
