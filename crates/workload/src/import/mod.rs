@@ -259,6 +259,12 @@ impl<'a> Lines<'a> {
     }
 }
 
+/// The first line of a text that is neither empty nor a comment.
+fn first_line(text: &str) -> Option<&str> {
+    let mut lines = text.lines().map(|line| line.trim_start_matches('\u{feff}').trim());
+    lines.find(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
 /// A part of an input for an error message: short, and without control characters.
 pub(crate) fn excerpt(text: &str) -> String {
     const MOST: usize = 120;

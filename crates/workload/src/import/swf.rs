@@ -15,7 +15,7 @@
 //! | 17, 18 preceding job, think time | counted in a warning |
 //! | 3, 6, 7, 9, 10, 13 to 16 | not used |
 
-use super::{ImportError, Imported, Importer, Lines, ReadError, ReadTimes, excerpt};
+use super::{ImportError, Imported, Importer, Lines, ReadError, ReadTimes, excerpt, first_line};
 use crate::kinds::{FileName, keys, words};
 use crate::model::{Model, ModelTask, Script};
 use crate::{NewTask, Op};
@@ -58,9 +58,7 @@ impl Importer for Swf {
     }
 
     fn begins(text: &str) -> bool {
-        let mut lines = text.lines().map(|line| line.trim_start_matches('\u{feff}').trim());
-        let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
-        first.is_some_and(|line| {
+        first_line(text).is_some_and(|line| {
             line.starts_with(';') || line.split_ascii_whitespace().count() == FIELDS
         })
     }

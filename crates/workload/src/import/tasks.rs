@@ -1,6 +1,6 @@
 //! Lists of tasks; [`tasks_csv`](crate::tasks_csv) says what they are.
 
-use super::{Imported, Importer, ReadError, ReadTimes};
+use super::{Imported, Importer, ReadError, ReadTimes, first_line};
 use crate::kinds::{FileName, keys};
 use crate::tasks_csv::TaskList;
 use anysched_core::Span;
@@ -25,8 +25,7 @@ impl Importer for Tasks {
     }
 
     fn begins(text: &str) -> bool {
-        let mut lines = text.lines().map(|line| line.trim_start_matches('\u{feff}').trim());
-        let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
+        let first = first_line(text);
         let has = |name| first.is_some_and(|line| line.split(',').any(|f| f.trim() == name));
         has("arrival_ns") && has("service_ns")
     }
