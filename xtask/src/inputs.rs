@@ -44,12 +44,12 @@ impl Inputs {
             file == "Cargo.lock" || (file.starts_with("crates/") && code && !is_test(file))
         };
         let sources = files.iter().filter(|file| is_source(file) && !of_policy(file));
-        let sources: Vec<&String> = sources.collect();
-        let program = hash_of(sources.iter().map(|file| file.as_str()));
+        let program = hash_of(sources.clone().map(String::as_str));
+        let own = sources.filter(|file| !file.starts_with("crates/policies"));
+        let own: Vec<String> = own.map(|file| text(file)).collect();
         let quoted = |name: &&String| {
             let quoted = format!("\"{name}\"");
-            let own = sources.iter().filter(|file| !file.starts_with("crates/policies"));
-            own.into_iter().any(|file| text(file).contains(&quoted))
+            own.iter().any(|text| text.contains(&quoted))
         };
         let always = policies.keys().filter(quoted).cloned().collect();
         Ok(Inputs { files, policies, program, always })
@@ -106,8 +106,10 @@ fn is_of(below: &str, module: &str) -> bool {
     below.strip_prefix(module).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
 }
 
+/// Whether a file is of tests alone: the program is built without the oracles.
 fn is_test(file: &str) -> bool {
-    file.contains("/tests/") || file.ends_with("/tests.rs")
+    let oracle = file.starts_with("crates/oracle/");
+    oracle || file.contains("/tests/") || file.ends_with("/tests.rs")
 }
 
 /// Whether an argument names the file, its folder or paper, or an experiment that it lies beside.
@@ -181,8 +183,8 @@ impl Kept {
     pub fn put(&mut self, line: &str, inputs: u64, output: &str) -> Result<(), Failed> {
         let kept = serde_json::json!({ "inputs": inputs.to_string(), "output": output });
         self.outputs.insert(line.to_string(), kept);
-        let text = Value::Object(self.outputs.clone()).to_string();
-        std::fs::write(&self.path, text)
+        let text = serde_json::to_string(&self.outputs).map_err(std::io::Error::from);
+        text.and_then(|text| std::fs::write(&self.path, text))
             .map_err(|error| Failed(format!("{}: {error}", self.path.display())))
     }
 }
