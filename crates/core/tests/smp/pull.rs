@@ -115,11 +115,10 @@ fn a_cpu_that_is_too_far_to_pull_is_not_told() {
     }
 }
 
-#[test]
-fn what_ran_just_now_is_pulled_only_if_nothing_else_waits() {
-    let mut rig = creator::<Fcfs>("2 nodes x 2 cores", "machine");
+/// Task 10 has run on CPU 1 until 1ms and waits there since, task 20 waits on CPU 2.
+fn one_ran_until_1ms(machine: &str) -> Rig<Fcfs> {
+    let mut rig = creator::<Fcfs>(machine, "machine");
     all_busy(&mut rig, 4);
-    // Task 10 runs on CPU 1 until 1ms and waits there from then on.
     rig.create_with(10, 1, &pinned("1"));
     rig.next(1, Off::Blocked);
     assert_eq!(rig.running(1), Some(10));
@@ -128,6 +127,12 @@ fn what_ran_just_now_is_pulled_only_if_nothing_else_waits() {
     rig.next(1, Off::Yielded);
     rig.call(|smp, cx| smp.update(cx, TaskId(10), &TaskParams::default()));
     wait_on(&mut rig, 2, 20, 1);
+    rig
+}
+
+#[test]
+fn what_ran_just_now_is_pulled_only_if_nothing_else_waits() {
+    let mut rig = one_ran_until_1ms("2 nodes x 2 cores");
     // cache_hot is 0.5ms: 1 ns before, the task of the other node is taken first.
     rig.pass_until(1499);
     assert_eq!(drained(&mut rig), [20, 10]);
@@ -135,30 +140,14 @@ fn what_ran_just_now_is_pulled_only_if_nothing_else_waits() {
 
 #[test]
 fn what_ran_long_enough_ago_is_not_hot() {
-    let mut rig = creator::<Fcfs>("2 nodes x 2 cores", "machine");
-    all_busy(&mut rig, 4);
-    rig.create_with(10, 1, &pinned("1"));
-    rig.next(1, Off::Blocked);
-    rig.pass_until(1000);
-    rig.wake(1, 1, None);
-    rig.next(1, Off::Yielded);
-    rig.call(|smp, cx| smp.update(cx, TaskId(10), &TaskParams::default()));
-    wait_on(&mut rig, 2, 20, 1);
+    let mut rig = one_ran_until_1ms("2 nodes x 2 cores");
     rig.pass_until(1500);
     assert_eq!(drained(&mut rig), [10, 20]);
 }
 
 #[test]
 fn threads_of_a_core_share_caches() {
-    let mut rig = creator::<Fcfs>("2 cores x 2 threads", "machine");
-    all_busy(&mut rig, 4);
-    rig.create_with(10, 1, &pinned("1"));
-    rig.next(1, Off::Blocked);
-    rig.pass_until(1000);
-    rig.wake(1, 1, None);
-    rig.next(1, Off::Yielded);
-    rig.call(|smp, cx| smp.update(cx, TaskId(10), &TaskParams::default()));
-    wait_on(&mut rig, 2, 20, 1);
+    let mut rig = one_ran_until_1ms("2 cores x 2 threads");
     assert_eq!(drained(&mut rig), [10, 20]);
 }
 
