@@ -4,8 +4,7 @@
 use crate::plan::{Cell, PlannedGroup};
 use anysched_core::ParamError;
 use anysched_core::registry::{PolicyInfo, Settings, changed};
-pub(crate) use anysched_host::as_text as text;
-use anysched_host::{By, Host, HostError, Outcome, Watch};
+use anysched_host::{By, Host, HostError, Outcome, Watch, as_text};
 use anysched_workload::rng;
 
 /// A run to be made.
@@ -55,7 +54,7 @@ impl OneRun<'_> {
             settings.push(seeded(entry.info, &entry.settings(), seed));
             infos.push(entry.info);
         }
-        let firsts = infos.iter().zip(&settings).map(|(info, of)| (info.rehearsal)(&text(of)));
+        let firsts = infos.iter().zip(&settings).map(|(info, of)| (info.rehearsal)(&as_text(of)));
         let firsts = firsts.collect::<Result<Vec<_>, ParamError>>().map_err(|e| e.to_string())?;
         let needed = firsts.iter().any(Option::is_some);
         let first = firsts.into_iter().zip(&settings);
@@ -72,7 +71,7 @@ impl OneRun<'_> {
 
     /// Makes the run with these settings.
     fn make_with(self, settings: &AllSettings, mut watch: Watch<'_>) -> Result<Outcome, HostError> {
-        let by = By::Policy(self.cell.policy.info, text(&settings[0]));
+        let by = By::Policy(self.cell.policy.info, as_text(&settings[0]));
         self.planned.run(
             self.host,
             &self.cell.setup,
@@ -85,8 +84,8 @@ impl OneRun<'_> {
 }
 
 /// `settings` and what has been learned since.
-pub(crate) fn with(settings: &Settings, learned: &Settings) -> Settings {
-    changed(&text(settings), &text(learned))
+fn with(settings: &Settings, learned: &Settings) -> Settings {
+    changed(&as_text(settings), &as_text(learned))
 }
 
 /// `settings`, with the run's seed for a policy that draws random numbers unless it has its own.

@@ -2,7 +2,6 @@
 
 use crate::plan::load::{Loads, Pinged};
 use crate::plan::machine;
-use crate::plan::rehearsal::text;
 use crate::spec::error::Fault;
 use crate::spec::fields::{self, Fields};
 use crate::spec::files::Files;
@@ -11,7 +10,7 @@ use crate::spec::sweep::{self, PolicyEntry};
 use crate::spec::tree::{Entry, Node, Table, Value};
 use anysched_core::registry;
 use anysched_core::{CpuId, CpuSet, DomainId, DomainParams, MAX_CPUS, Span, TaskParams, Time};
-use anysched_host::{Setup, Vm, Wire};
+use anysched_host::{Setup, Vm, Wire, as_text};
 use anysched_policies::POLICIES;
 use anysched_workload::kinds::Needs;
 use anysched_workload::rng;
@@ -172,7 +171,7 @@ impl Vms {
             let seed = rng::derive(seed, &format!("vm.{}.{}", kind.name, machine.number));
             let (load, first_channels) = machine.loads.build_with_channels(seed)?;
             channels.push(first_channels);
-            let settings = text(&settings[domain]);
+            let settings = as_text(&settings[domain]);
             let policy = (kind.policy.info.build)(&kind.setup.machine, &settings);
             let policy = policy.map_err(|error| error.to_string())?;
             let setup = Setup::clone(&kind.setup);

@@ -2,12 +2,12 @@
 
 use super::space::Candidate;
 use super::{Arriving, Counter, Objective, TuneError, Tuning};
-use crate::plan::rehearsal::{seeded, text, with};
+use crate::plan::rehearsal::seeded;
 use crate::plan::run::{Progress, RunError};
 use crate::plan::workers::Workers;
 use anysched_core::registry;
 use anysched_core::{Machine, Span, Time};
-use anysched_host::{By, Host, Order, Outcome, Setup, Work};
+use anysched_host::{By, Host, HostError, Order, Outcome, Setup, Work, as_text, rehearsed};
 use anysched_workload::generate::{Arrivals, Batch, Generator, Open, SettingError, Settings};
 use anysched_workload::rng::derive;
 
@@ -113,17 +113,14 @@ impl Bench {
         let machine = &self.setup.machine;
         let given: Vec<(&str, &str)> =
             candidate.settings.iter().map(|(name, text)| (*name, text.as_str())).collect();
-        let run = |settings: &registry::Settings| {
+        let run = |_, settings: &registry::Settings| {
             let load = self.load.build(seed, machine.cpus()).map_err(|error| error.to_string())?;
-            let by = By::Policy(candidate.info, text(settings));
-            host.run(Order::new(by, &self.setup, Work::Load(load))).map_err(|error| error.0)
+            let by = By::Policy(candidate.info, as_text(settings));
+            host.run(Order::new(by, &self.setup, Work::Load(load)))
         };
-        let mut settings = seeded(candidate.info, &given, seed);
-        let rehearsal = (candidate.info.rehearsal)(&text(&settings));
-        if let Some(first) = rehearsal.map_err(|error| error.to_string())? {
-            settings = with(&settings, &run(&first)?.learned);
-        }
-        let Outcome { metrics, .. } = run(&settings)?;
+        let settings = seeded(candidate.info, &given, seed);
+        let made = rehearsed(candidate.info, &settings, run, |first| first.learned);
+        let (Outcome { metrics, .. }, _) = made.map_err(|why: HostError| why.0)?;
         let turnaround = &metrics.turnaround;
         let [p99] = turnaround.percentiles([99.0]).ok_or("no task ended")?;
         Ok(Score { mean: turnaround.mean(), p99: p99 as f64 })
