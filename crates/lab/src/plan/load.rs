@@ -1,6 +1,5 @@
 //! `[[workload]]`: what tasks there are. The kinds of load are those of [`kinds`].
 
-use crate::plan::Plan;
 use crate::spec::error::Fault;
 use crate::spec::files::Files;
 use crate::spec::tree::{Node, Table, Value};
@@ -167,15 +166,6 @@ impl Loads {
         let mix = Mix::new(loads);
         let channels = mix.first_channels();
         Ok((Box::new(mix), channels))
-    }
-}
-
-impl Plan {
-    /// What the loads of a group, by position, need from a host, those in virtual machines among
-    /// them. Hosts need not be able to do anything else for its runs.
-    pub fn needs(&self, group: usize) -> Needs {
-        let group = &self.groups[group];
-        group.loads.needs().or(group.vms.needs())
     }
 }
 

@@ -28,6 +28,7 @@ use crate::spec::tree::{Entry, Node};
 use anysched_core::registry::Settings;
 use anysched_core::{Span, Time};
 use anysched_host::{By, Demands, Host, HostError, HostInfo, Order, Outcome, Setup, Watch, Work};
+use anysched_workload::kinds::Needs;
 use std::sync::Arc;
 
 impl Experiment {
@@ -74,6 +75,8 @@ pub(crate) struct PlannedGroup {
     cells: Vec<Cell>,
     pub(crate) loads: Loads,
     pub(crate) vms: Vms,
+    /// What its loads need from a host, those in virtual machines among them.
+    needs: Needs,
     /// What of the group its seeds derive from.
     identity: Vec<String>,
 }
@@ -81,7 +84,7 @@ pub(crate) struct PlannedGroup {
 impl PlannedGroup {
     /// What the runs of this group on a machine ask of a host.
     fn demands<'a>(&self, setup: &'a Setup) -> Demands<'a> {
-        Demands { setup, vms: !self.vms.is_empty(), needs: self.loads.needs() }
+        Demands { setup, vms: !self.vms.is_empty(), needs: self.needs }
     }
 
     /// Has `host` make a run with this seed; `guests` are the settings of the schedulers of virtual
@@ -442,7 +445,8 @@ fn build_group(
         policy.build(&own.machine)?;
         cells.push(Cell { policy, setup: own });
     }
-    Ok(PlannedGroup { described, cells, loads, vms, identity })
+    let needs = loads.needs().or(vms.needs());
+    Ok(PlannedGroup { described, cells, loads, vms, needs, identity })
 }
 
 /// When a run ends at the latest.

@@ -60,11 +60,6 @@ impl Needs {
         Needs { deadlines, ..Needs::NOTHING }
     }
 
-    /// Whether tasks interact with each other, themselves or the outside.
-    pub fn interaction(self) -> bool {
-        Needs { deadlines: false, ..self } != Needs::NOTHING
-    }
-
     /// What a task needs to do `op`.
     pub fn of_op(op: &Op) -> Needs {
         let mut needs = Needs::NOTHING;
