@@ -4,10 +4,10 @@ use crate::calibrate;
 use crate::{Boot, BootError, Kernel, Outcome as Said};
 use anysched_clients::Load as ClientLoad;
 use anysched_core::registry::Settings;
-use anysched_core::{Machine, Span, Time};
+use anysched_core::{Machine, Span};
 use anysched_host::{
-    By, Calibration, Capabilities, Clock, Host, HostError, HostInfo, Options, Order, Outcome,
-    Program, ProgramInfo, Served, Setup, Subject, Work,
+    By, Calibration, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order,
+    Outcome, Program, ProgramInfo, Served, Setup, Subject, Work, cpus_in_words,
 };
 use anysched_measure::{Amount, Benchmark, Metrics, TaskProgress, Total};
 use anysched_trace::{Sink, decisions};
@@ -96,9 +96,7 @@ impl ArceOs {
     fn give(&self, boot: &mut Boot, work: Work) -> Result<Vec<u64>, HostError> {
         match work {
             Work::Program(Program { name, arguments }) => {
-                if HOST.programs.iter().all(|known| known.name != name) {
-                    return Err(HOST.no_program(&name));
-                }
+                HOST.require_program(&name)?;
                 boot.app = name;
                 boot.arguments = arguments;
                 Ok(Vec::new())
@@ -126,29 +124,13 @@ fn numbers(arguments: &Settings, name: &str) -> Vec<u64> {
     list.map_or(Vec::new(), |(_, text)| text.split(',').filter_map(|n| n.parse().ok()).collect())
 }
 
-/// The machine, if there can be an image for it.
-fn require_machine(setup: &Setup) -> Result<(), HostError> {
-    match setup.machine.cpus() {
-        cpus if cpus > MAX_CPUS => {
-            Err(HostError(format!("images are for at most {MAX_CPUS} CPUs, not {cpus}")))
-        }
-        _ if setup.until != Time::NEVER => {
-            Err(HostError("a program in ArceOS ends by itself: leave `duration` out".into()))
-        }
-        _ => Ok(()),
-    }
-}
-
 impl Host for ArceOs {
     fn info(&self) -> &'static HostInfo {
         &HOST
     }
 
     fn machine(&self, setup: &Setup) -> String {
-        let cpus = match setup.machine.cpus() {
-            1 => "1 CPU".to_string(),
-            cpus => format!("{cpus} CPUs"),
-        };
+        let cpus = cpus_in_words(setup.machine.cpus());
         let clock = match self.clock(&setup.machine) {
             Clock::Instructions => "an instruction is a nanosecond",
             Clock::Real => "an instruction is a nanosecond, idle time is real",
@@ -158,17 +140,14 @@ impl Host for ArceOs {
     }
 
     fn build(&self, by: &By<'_>, setup: &Setup) -> Result<(), HostError> {
-        require_machine(setup)?;
+        HOST.require(&Demands { setup, vms: false, needs: Needs::NOTHING })?;
         let boot = self.boot_of(by.name(), &[], setup);
         boot.image.build().map(drop).map_err(failed)
     }
 
     fn run(&self, order: Order<'_>) -> Result<Outcome, HostError> {
         let Order { by, setup, work, vms, mut watch } = order;
-        require_machine(setup)?;
-        if !vms.is_empty() {
-            return Err(HOST.cannot("run virtual machines"));
-        }
+        HOST.require(&Demands { setup, vms: !vms.is_empty(), needs: Needs::NOTHING })?;
         let mut boot = self.boot_of(by.name(), by.settings(), setup);
         let iterations = self.give(&mut boot, work)?;
         if boot.app == SERVER {
@@ -322,6 +301,7 @@ impl ArceOs {
 mod tests {
     use super::*;
     use crate::TaskOutcome;
+    use anysched_core::Time;
     use anysched_policies::POLICIES;
 
     /// First those that stand for its own schedulers, then those of its branches.

@@ -52,9 +52,7 @@ pub fn boot(args: &BootArgs) -> Result<(), Failure> {
         return serve::serve(args);
     }
     serve::require_no_load(args)?;
-    if args.host.programs.iter().all(|program| program.name != args.app) {
-        return Err(args.host.no_program(&args.app).into());
-    }
+    args.host.require_program(&args.app)?;
     let format = args.files.require()?;
     let setup = setup(args)?;
     args.host.require(&Demands { setup: &setup, vms: false, needs: Needs::NOTHING })?;

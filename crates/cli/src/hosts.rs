@@ -1,9 +1,8 @@
 //! The hosts that this command has, and `anysched hosts`.
 
-use crate::args::HostsArgs;
-use crate::args::PlainFormat;
+use crate::args::{HostsArgs, PlainFormat};
 use crate::output::{self, Failure};
-use anysched_host::{Capabilities, Host, HostInfo, Options};
+use anysched_host::{Capabilities, Host, HostInfo, Options, cpus_in_words};
 use anysched_workload::kinds::Needs;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
@@ -83,8 +82,7 @@ fn abilities(can: &Capabilities) -> [Vec<&'static str>; 2] {
 fn in_words(host: &HostInfo) -> String {
     let mut text = format!("{}: {}\n", host.name, host.summary);
     let [has, has_not] = abilities(&host.capabilities).map(|list| list.join(", "));
-    let cpus = host.capabilities.cpus;
-    let _ = writeln!(text, "  up to {cpus} CPU{}", if cpus == 1 { "" } else { "s" });
+    let _ = writeln!(text, "  up to {}", cpus_in_words(host.capabilities.cpus));
     let programs: Vec<&str> = host.programs.iter().map(|program| program.name).collect();
     for (what, list) in [
         ("has", has),

@@ -6,7 +6,7 @@ use crate::output::{self, Failure};
 use crate::progress::with_bar;
 use anysched_core::recorder::LogReader;
 use anysched_core::{TaskId, Time};
-use anysched_host::{Host, HostInfo, Options, Watch};
+use anysched_host::{Host, Options, Watch};
 use anysched_lab::output::{self as formats, Form, write_whole};
 use anysched_lab::{Plan, Results};
 use anysched_trace::decisions;
@@ -25,7 +25,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     let cancel = output::cancel_on_interrupt()?;
     let host = (args.host.host.open)(&Options::default());
-    require(&plan, args.host.host)?;
+    plan.require(args.host.host)?;
     let results = with_bar(&*host, args.jobs, cancel, |options| plan.run(options))?;
     if let (Some(path), Some(format)) = (&args.files.trace, format) {
         for (group, policy) in policies_run(&plan, &results) {
@@ -83,11 +83,6 @@ pub fn write_results(results: &Results, folder: &Path) -> Result<(), Failure> {
         );
     }
     Ok(())
-}
-
-/// Refuses a plan that the host cannot run, before anything runs.
-fn require(plan: &Plan, host: &HostInfo) -> Result<(), Failure> {
-    Ok(plan.require(host)?)
 }
 
 /// The rows of policies, without those of schedulers that the host has of its own.
@@ -286,7 +281,7 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     let experiment = choose::experiment(&args.selection)?;
     experiment.check().map_err(Failure::pointing)?;
     let plan = choose::plan(&experiment)?;
-    require(&plan, args.host.host)?;
+    plan.require(args.host.host)?;
     let mut text = format!("{}: {}\n", experiment.name(), experiment.question());
     for (number, group) in plan.groups().enumerate() {
         text.push_str(format!("group {number}: {}", group.title()).trim_end_matches([':', ' ']));

@@ -1,6 +1,6 @@
 //! What experiments may ask of a host.
 
-use crate::{HostError, HostInfo, Setup, Watch};
+use crate::{HostError, HostInfo, Setup, Watch, cpus_in_words};
 use anysched_core::Time;
 use anysched_workload::kinds::Needs;
 
@@ -58,7 +58,7 @@ impl HostInfo {
         let Demands { setup, vms, needs } = *demands;
         let cpus = setup.machine.cpus();
         if cpus > can.cpus {
-            let most = if can.cpus == 1 { "1 CPU".into() } else { format!("{} CPUs", can.cpus) };
+            let most = cpus_in_words(can.cpus);
             return Err(HostError(format!("{} has at most {most}, not {cpus}", self.name)));
         }
         let ends = setup.until != Time::NEVER;

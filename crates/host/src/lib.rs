@@ -103,10 +103,7 @@ pub trait Host: Sync {
 
     /// The machine that runs of `setup` have, in words.
     fn machine(&self, setup: &Setup) -> String {
-        match setup.machine.cpus() {
-            1 => "1 CPU".to_string(),
-            cpus => format!("{cpus} CPUs"),
-        }
+        cpus_in_words(setup.machine.cpus())
     }
 
     /// Builds what runs on this machine under this scheduler need, such as a kernel's image, so
@@ -163,6 +160,16 @@ impl HostInfo {
         })
     }
 
+    /// Checks that the host can boot the program called `name`.
+    ///
+    /// Errors: it cannot; those that it can boot.
+    pub fn require_program(&self, name: &str) -> Result<(), HostError> {
+        match self.programs.iter().any(|program| program.name == name) {
+            true => Ok(()),
+            false => Err(self.no_program(name)),
+        }
+    }
+
     /// The error that the host has no program called `name`, with those that it has.
     pub fn no_program(&self, name: &str) -> HostError {
         let programs: Vec<&str> = self.programs.iter().map(|program| program.name).collect();
@@ -171,6 +178,11 @@ impl HostInfo {
             _ => format!("{} has no program `{name}`, but {}", self.name, programs.join(", ")),
         })
     }
+}
+
+/// `1 CPU`, `2 CPUs`.
+pub fn cpus_in_words(cpus: usize) -> String {
+    format!("{cpus} CPU{}", if cpus == 1 { "" } else { "s" })
 }
 
 /// Why there is no answer, in words for a person.

@@ -7,6 +7,7 @@ use super::numbers::Format;
 use super::table::wrap;
 use crate::results::stats::Estimate;
 use crate::tune::{Objective, Tuned, TunedRow, space};
+use anysched_host::cpus_in_words;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use std::fmt::Write;
@@ -145,7 +146,7 @@ impl TurnaroundOut {
 
 fn heading(tuned: &Tuned) -> String {
     let asked = &tuned.tuning;
-    let cpus = if asked.cpus == 1 { "1 CPU".to_string() } else { format!("{} CPUs", asked.cpus) };
+    let cpus = cpus_in_words(asked.cpus);
     format!(
         "{}, {}, {} tasks, {cpus}; turnaround, tuned for its {} in {} runs with {} seeds, compared \
          with {} others",
