@@ -58,6 +58,7 @@ pub fn boot(args: &BootArgs) -> Result<(), Failure> {
     args.host.require(&Demands { setup: &setup, vms: false, needs: Needs::NOTHING })?;
     let rows = rows(args, &setup)?;
     let host = open(args);
+    rows.iter().try_for_each(|row| host.build(&row.by(&row.settings), &setup))?;
     let mut runs = Vec::new();
     for row in &rows {
         let beside = |path: &PathBuf| beside(path, row.name, rows.len());

@@ -9,7 +9,7 @@ use anysched_core::{
     Arrival, CpuId, CpuMask, Cx, Enqueue, Off, Scheduler, Span, TaskId, TaskParams, Time,
 };
 use anysched_host::{
-    By, Calibration, Capabilities, Host, HostError, HostInfo, MeasuredCosts, Order, Outcome,
+    By, Calibration, Capabilities, Host, HostError, HostInfo, MeasuredCosts, Order, Outcome, Setup,
     Subject, Work,
 };
 use anysched_measure::Metrics;
@@ -45,6 +45,13 @@ struct Toy;
 impl Host for Toy {
     fn info(&self) -> &'static HostInfo {
         &TOY
+    }
+
+    fn build(&self, _: &By<'_>, setup: &Setup) -> Result<(), HostError> {
+        match setup.machine.tick() {
+            Some(_) => Err(TOY.cannot("be built with a tick")),
+            None => Ok(()),
+        }
     }
 
     fn run(&self, order: Order<'_>) -> Result<Outcome, HostError> {
@@ -208,6 +215,7 @@ fn what_it_cannot_do_is_said(file: &str) {
     for (args, said) in [
         (&["run", file, "--host", "tyo"][..], "[possible values: sim, arceos, toy]"),
         (&["run", file, "--host", "toy", "--set", "duration=1s"], "toy cannot end a run"),
+        (&["run", file, "--host", "toy", "--set", "machine.tick=1ms"], "toy cannot be built"),
         (
             &["check", file, "--host", "toy", "--set", "machine.cpus=2"],
             "toy has at most 1 CPU, not 2",

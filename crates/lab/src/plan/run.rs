@@ -1,12 +1,12 @@
 //! Making the runs, on as many threads as wanted. What comes out does not depend on how many.
 
 use crate::plan::workers::Workers;
-use crate::plan::{Plan, PlannedGroup};
+use crate::plan::{Cell, Plan, PlannedGroup};
 use crate::results::{Group, PolicyUsed, Results, Row, Run};
 use crate::spec::columns;
 use crate::spec::scenario::{ALL, VM};
 use crate::spec::sweep::AxisValue;
-use anysched_host::{Host, Outcome, Watch};
+use anysched_host::{By, Host, Outcome, Setup, Watch};
 use anysched_measure::Metrics;
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -77,6 +77,7 @@ impl Plan {
         let host = options.host.info();
         let lanes = Lanes::of(self, options.host)?;
         let (policies, seeds) = (lanes.count(), self.seeds as usize);
+        lanes.build()?;
         let mut outcomes = lanes.run_all(options);
         let mut rows = Vec::with_capacity(self.groups.len() * policies);
         let (mut groups, mut planned) = (Vec::new(), Vec::new());
@@ -232,6 +233,23 @@ impl<'a> Lanes<'a> {
     fn used(&self) -> Vec<PolicyUsed> {
         let own = self.own.iter().map(|name| PolicyUsed::of_host(name));
         self.plan.policies_used().into_iter().chain(own).collect()
+    }
+
+    /// Has the host build what the runs need, so that its errors show before the first run.
+    fn build(&self) -> Result<(), RunError> {
+        let build = |group, label: &str, by: By<'_>, setup: &Setup| {
+            self.host.build(&by, setup).map_err(|why| self.plan.failed(group, label, 0, why))
+        };
+        for (number, PlannedGroup { cells, .. }) in self.plan.groups.iter().enumerate() {
+            for Cell { policy, setup } in cells {
+                let by = By::Policy(policy.info, policy.settings());
+                build(number, &policy.label, by, setup)?;
+            }
+            self.own
+                .iter()
+                .try_for_each(|own| build(number, own, By::Own(own), &cells[0].setup))?;
+        }
+        Ok(())
     }
 
     /// The outcomes in the order of rows and seeds; `None` where the run was not made.
