@@ -1,14 +1,13 @@
-//! Checks two things in the documentation: generated parts and links. Between `<!-- generated:
-//! COMMAND -->` and `<!-- end -->` stands exactly what the command prints, so that no number is
-//! older than the program. A command is `anysched ARGUMENTS`, or `cat FILE` for a file in the
-//! repository. A figure is a file beside the page: `<!-- figure: PATH.svg: COMMAND -->`, followed
-//! by `![…](PATH.svg)`, names the command that prints it. Every link that names a file must lead to
-//! one.
+//! Generated parts of the documentation. Between `<!-- generated: COMMAND -->` and `<!-- end -->`
+//! stands exactly what the command prints, so that no number is older than the program. A command
+//! is `anysched ARGUMENTS`, or `cat FILE` for a file in the repository. A figure is a file beside
+//! the page: `<!-- figure: PATH.svg: COMMAND -->`, followed by `![…](PATH.svg)`, names the command
+//! that prints it.
 
 use crate::inputs::{Inputs, Kept};
 use crate::run::{Failed, cargo, cargo_command, command, output, root, run};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 const BEGIN: &str = "<!-- generated: ";
@@ -33,16 +32,12 @@ pub fn write_named(names: &[&str]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Fails if a generated part differs from what its command prints, or if a link is dead.
+/// Fails if a generated part differs from what its command prints.
 pub fn check() -> Result<(), Failed> {
     let pages = generate(&[])?;
     let stale: Vec<String> = pages.iter().filter_map(first_difference).collect();
     if !stale.is_empty() {
         return Err(Failed(format!("not current: {}; type: cargo xtask docs", stale.join(", "))));
-    }
-    let dead: Vec<String> = pages.iter().flat_map(dead_links).collect();
-    if !dead.is_empty() {
-        return Err(Failed(format!("links to files that are not there: {}", dead.join(", "))));
     }
     Ok(())
 }
@@ -149,36 +144,6 @@ fn first_difference(Page { name, old, new }: &Page) -> Option<String> {
     }
     let line = old.lines().zip(new.lines()).position(|(old, new)| old != new);
     Some(format!("{name}:{}", line.map_or(0, |line| line + 1)))
-}
-
-/// The links of a page to files that do not exist: `path:line: target`.
-fn dead_links(page: &Page) -> Vec<String> {
-    if !page.name.ends_with(".md") {
-        return Vec::new();
-    }
-    let path = root().join(&page.name);
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let dead = links(&page.new).filter(|(_, target)| !folder.join(target).exists());
-    dead.map(|(line, target)| format!("{}:{line}: {target}", page.name)).collect()
-}
-
-/// The files that a page links to, outside fenced text: line number and path relative to the page.
-fn links(page: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut fenced = false;
-    let lines = (1..).zip(page.lines()).filter(move |(_, line)| {
-        let fence = line.starts_with("```");
-        fenced ^= fence;
-        !fenced && !fence
-    });
-    let targets = lines.flat_map(|(number, line)| {
-        let targets = line.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-        targets.map(move |target| (number, target))
-    });
-    targets.filter_map(|(number, target)| {
-        let file = target.split('#').next().unwrap_or(target);
-        let elsewhere = file.is_empty() || target.contains("://");
-        (!elsewhere).then_some((number, file))
-    })
 }
 
 fn regenerate(
@@ -312,14 +277,5 @@ mod tests {
         assert_eq!(first_difference(&stale).unwrap(), "a.svg:2");
         let missing = Page { old: String::new(), ..stale };
         assert!(first_difference(&missing).is_some());
-        assert!(dead_links(&missing).is_empty());
-    }
-
-    #[test]
-    fn links_to_files_are_found() {
-        let page = "[a](a.md) [b](https://b) [c](#c)\n```\n[d](d.md)\n```\n[e](../e.md#f)\n";
-        assert_eq!(links(page).collect::<Vec<_>>(), [(1, "a.md"), (5, "../e.md")]);
-        let page = Page { name: "README.md".into(), old: String::new(), new: page.into() };
-        assert_eq!(dead_links(&page), ["README.md:1: a.md", "README.md:5: ../e.md"]);
     }
 }

@@ -8,6 +8,7 @@ mod golden;
 mod hosts;
 mod inputs;
 mod kernels;
+mod links;
 mod run;
 mod setup;
 mod simso;

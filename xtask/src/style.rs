@@ -1,10 +1,11 @@
-//! What rustfmt and clippy do not check: widths, names, lengths of functions, circles of modules.
+//! What rustfmt and clippy do not check: widths, names, lengths of functions, circles of modules,
+//! dead links.
 //!
 //! Clippy's `too_many_lines` counts neither signatures nor comments nor blank lines, and does not
 //! see `hosts` and `fuzz`, which are workspaces of their own.
 
-use crate::circles;
 use crate::run::{Failed, command, output, root};
+use crate::{circles, links};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -21,10 +22,14 @@ pub fn check() -> Result<(), Failed> {
         if stem.is_some_and(|stem| NAMES.contains(&stem)) {
             let _ = writeln!(faults, "{path}: a name that explains itself can be found");
         }
-        if !path.ends_with(".rs") {
+        if !path.ends_with(".rs") && !path.ends_with(".md") {
             continue;
         }
         let Ok(text) = std::fs::read_to_string(root().join(path)) else { continue };
+        if path.ends_with(".md") {
+            links::check(path, &text, &mut faults);
+            continue;
+        }
         // Tests contain inputs that cannot be wrapped, and may be one long table.
         if !path.contains("/tests") {
             check_widths(path, &text, &mut faults);
