@@ -14,13 +14,8 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-mod agenda;
-mod cpu;
 mod engine;
 mod host;
-mod ops;
-mod sync;
-mod task;
 mod vm;
 
 pub use engine::{Sim, SimError, TaskResult};

@@ -1,37 +1,24 @@
 //! Virtual machines: machines whose CPUs are tasks of another machine, the host.
 //!
-//! Each is a [`Sim`] of its own, advanced by the host. One of its CPUs (a vCPU) is *entered* while
-//! its task runs on the host, *waiting* while that task is ready or still being switched to, and
-//! *halted* while the guest's scheduler has nothing for it; then the task is blocked. Work, slices
-//! and ticks of the guest advance only while the vCPU is entered. Interrupts, too, are handled by a
-//! vCPU: the end of a task's sleep by the one on which it fell asleep, arrivals from outside by the
-//! first. A halted vCPU is woken for it; a waiting one handles it when it is entered.
+//! Each is a [`Sim`] of its own, advanced by the host, and may hold virtual machines itself.
 
-mod guest;
 mod later;
 mod trace;
 
-pub(crate) use guest::Guest;
-
-use anysched_core::{
-    DomainId, DomainParams, Enqueue, Off, Scheduler, Span, TaskId, TaskParams, Time,
-};
-use anysched_trace::{Kind, Sink, TaskInfo};
-use anysched_workload::{Channel, Load, Port};
+use anysched_core::{DomainId, DomainParams, Scheduler, Span, TaskId, TaskParams, Time};
+use anysched_host::{Setup, Vm, Wire};
+use anysched_measure::{Summary, VmMetrics};
+use anysched_trace::{Sink, TaskInfo};
+use anysched_workload::{Channel, Load};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::agenda::{Class, CpuAgenda, Moment};
-use crate::engine::Sim;
-use crate::task::State;
-use anysched_host::{Setup, Vm, Wire};
-use anysched_measure::VmMetrics;
-use guest::Mode;
+use crate::engine::{Change, Class, CpuAgenda, Machines, Moment, Sim, SimError, Usage};
 use later::Later;
 use trace::{GuestTrace, Traced};
 
 /// The virtual machines of a host.
-pub(crate) struct Vms {
+struct Vms {
     machines: Vec<Hosted>,
     /// The next event of each.
     agenda: CpuAgenda,
@@ -58,8 +45,8 @@ struct Hosted {
     sim: GuestSim,
     /// It has been created and not yet destroyed.
     runs: bool,
-    /// Its totals when the current second began: time entered and time halted.
-    before: (Span, Span),
+    /// When the current second began.
+    before: Usage,
 }
 
 /// The host's task that represents a vCPU.
@@ -83,7 +70,7 @@ struct Message {
 const SECOND: Span = Span::from_ms(1000);
 
 impl Vms {
-    pub(crate) fn new(vms: Vec<Vm>, traced: bool) -> Vms {
+    fn new(vms: Vec<Vm>, traced: bool) -> Vms {
         let mut changes = Vec::new();
         for (number, vm) in vms.iter().enumerate() {
             changes.push((vm.start, true, number));
@@ -105,38 +92,10 @@ impl Vms {
         }
     }
 
-    /// The next event.
-    pub(crate) fn next(&self) -> Moment {
-        let mut next = self.agenda.first();
-        if let Some(&(time, ..)) = self.changes.get(self.changed) {
-            next = next.min(Moment::new(time, Class::Hotplug));
-        }
-        if let Some(Reverse(message)) = self.messages.peek() {
-            next = next.min(Moment::new(message.arrives, Class::Ready));
-        }
-        next
-    }
-
-    pub(crate) fn starts_or_stops(&self, now: Time) -> bool {
-        self.changes.get(self.changed).is_some_and(|&(time, ..)| time <= now)
-    }
-
-    /// The virtual machine, and the CPU in it, that `task` represents.
+    /// The virtual machine, and the CPU in it, that `task` is.
     fn place(&self, task: TaskId) -> (usize, usize) {
         let (vm, vcpu) = self.of_task[task.index()];
         (vm as usize, vcpu as usize)
-    }
-
-    /// The vCPU that `task` represents has waited for a CPU of the host.
-    pub(crate) fn note_wait(&mut self, task: TaskId, waited: u64) {
-        let (vm, _) = self.place(task);
-        self.machines[vm].sim.metrics.vcpu_wait.record(waited);
-    }
-
-    /// A virtual machine has something to do at once, or a different next event.
-    fn plan(&mut self, vm: usize) {
-        let next = self.machines[vm].sim.next_time();
-        self.agenda.set(vm, Moment::new(next, Class::Guest));
     }
 }
 
@@ -152,10 +111,8 @@ impl Hosted {
             Time::ZERO => vm.load,
             start => Box::new(Later { load: vm.load, by: start.since(Time::ZERO) }),
         };
-        let cpus = setup.machine.cpus();
         let trace = GuestTrace { listens: traced, items: Vec::new() };
-        let mut sim = Sim::with_sink(setup, vm.policy, load, trace).with_vms(vm.vms);
-        sim.guest = Some(Box::new(Guest::new(cpus)));
+        let sim = Sim::with_sink(setup, vm.policy, load, trace).with_vms(vm.vms).into_guest();
         Hosted {
             name: vm.name,
             domain: vm.domain,
@@ -164,264 +121,169 @@ impl Hosted {
             vcpus: vcpus.collect(),
             sim,
             runs: false,
-            before: (Span::ZERO, Span::ZERO),
+            before: Usage::default(),
         }
     }
 }
 
 impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
-    /// The task on `cpu` is a vCPU, which resumes now.
-    pub(crate) fn enter_guest(&mut self, cpu: usize, id: TaskId) {
-        self.tasks[id].left = Span::MAX;
-        self.schedule(cpu);
-        let speed = self.cpus[cpu].speed;
-        let Some(vms) = &mut self.vms else { return };
-        let (vm, vcpu) = vms.place(id);
-        vms.machines[vm].sim.enter(vcpu, self.now, speed);
-        vms.plan(vm);
-        self.pass_on_trace(vm);
+    /// The same run with virtual machines, whose CPUs are tasks beside those of the load.
+    pub fn with_vms(self, vms: Vec<Vm>) -> Sim<S, L, T> {
+        if vms.is_empty() {
+            return self;
+        }
+        let traced = self.listens();
+        self.with_machines(Box::new(Vms::new(vms, traced)))
+    }
+}
+
+impl Machines for Vms {
+    fn next(&self) -> Moment {
+        let mut next = self.agenda.first();
+        if let Some(&(time, ..)) = self.changes.get(self.changed) {
+            next = next.min(Moment::new(time, Class::Hotplug));
+        }
+        if let Some(Reverse(message)) = self.messages.peek() {
+            next = next.min(Moment::new(message.arrives, Class::Ready));
+        }
+        next
     }
 
-    /// The vCPU that `task` represents stops advancing.
-    pub(crate) fn leave_guest(&mut self, id: TaskId, why: Off) {
-        if std::mem::take(&mut self.tasks[id].left) == Span::ZERO {
-            return;
-        }
-        let Some(vms) = &mut self.vms else { return };
-        let (vm, vcpu) = vms.place(id);
-        vms.machines[vm].sim.leave(vcpu, self.now, why == Off::Blocked);
-        vms.plan(vm);
+    fn next_change(&mut self, now: Time) -> Option<Change> {
+        let &(_, starts, vm) = self.changes.get(self.changed).filter(|(time, ..)| *time <= now)?;
+        self.changed += 1;
+        Some(if starts { Change::Start(vm) } else { Change::Stop(vm) })
     }
 
-    /// The speed of `cpu` has changed.
-    pub(crate) fn change_guest_speed(&mut self, cpu: usize) {
-        let (task, speed) = (self.cpus[cpu].task, self.cpus[cpu].speed);
-        let Some(vms) = &mut self.vms else { return };
-        let Some(id) = task.filter(|&id| self.tasks[id].vcpu) else { return };
-        if self.tasks[id].left > Span::ZERO {
-            let (vm, vcpu) = vms.place(id);
-            let sim = &mut vms.machines[vm].sim;
-            sim.now = self.now;
-            sim.run_at(vcpu, speed);
-            vms.plan(vm);
-        }
+    fn start(&mut self, vm: usize, now: Time) -> (DomainId, DomainParams) {
+        let machine = &mut self.machines[vm];
+        machine.runs = true;
+        machine.sim.begin(now);
+        (machine.domain, machine.share)
     }
 
-    /// Advances the virtual machine whose event is next.
-    pub(crate) fn settle_guest(&mut self) {
-        let Some(vms) = &mut self.vms else { return };
-        let vm = vms.agenda.first_cpu();
-        vms.machines[vm].sim.settle(self.now);
-        self.follow_guest(vm);
+    fn bind(&mut self, vm: usize, vcpu: usize, task: TaskId) -> TaskParams {
+        if self.of_task.len() <= task.index() {
+            self.of_task.resize(task.index() + 1, (0, 0));
+        }
+        self.of_task[task.index()] = (vm as u32, vcpu as u32);
+        let host = &mut self.machines[vm].vcpus[vcpu];
+        host.task = task;
+        host.params.clone()
     }
 
-    /// Carries out what a virtual machine wants: wakes vCPUs, takes halted ones off their CPUs, and
-    /// sends its messages.
-    fn follow_guest(&mut self, vm: usize) {
-        self.pass_on_trace(vm);
-        let Some(vms) = &mut self.vms else { return };
-        let machine = &mut vms.machines[vm];
-        if let Some(error) = machine.sim.error.take() {
-            self.error = Some(error);
-            return;
-        }
-        if let Some(guest) = &mut machine.sim.guest {
-            for (port, sent) in guest.outbox.drain(..) {
-                let Some(wire) = machine.ports.get(port.0 as usize) else { continue };
-                vms.messages.push(Reverse(Message {
-                    arrives: self.now + wire.delay,
-                    number: vms.sent,
-                    vm: wire.vm,
-                    channel: wire.channel,
-                    sent,
-                }));
-                vms.sent += 1;
-            }
-        }
-        for vcpu in 0..machine.vcpus.len() {
-            self.follow_vcpu(vm, vcpu);
-        }
-        if let Some(vms) = &mut self.vms {
-            vms.plan(vm);
-        }
+    fn stop(&mut self, vm: usize, now: Time) {
+        let machine = &mut self.machines[vm];
+        machine.runs = false;
+        machine.sim.end(now);
+        self.agenda.set(vm, Moment::NEVER);
     }
 
-    fn follow_vcpu(&mut self, vm: usize, vcpu: usize) {
-        let Some(vms) = &mut self.vms else { return };
-        let machine = &mut vms.machines[vm];
-        let (id, wants) = (machine.vcpus[vcpu].task, machine.sim.wants(vcpu));
-        match self.tasks[id].state {
-            State::Blocked if wants => {
-                if let Some(guest) = &mut machine.sim.guest {
-                    guest.vcpus[vcpu].change(Mode::Waits, self.now);
-                }
-                if std::mem::replace(&mut machine.vcpus[vcpu].begun, true) {
-                    self.wake(id, None, self.now);
-                } else {
-                    let name = format!("{}/{vcpu}", machine.name);
-                    let serial = self.tasks[id].serial;
-                    let name = Some(name.as_str());
-                    self.sink.task(&TaskInfo { task: id, serial, name, nice: 0 });
-                    self.emit(Kind::Attach { task: id, by: None });
-                    self.enqueue(id, Enqueue::New, None);
-                }
-            }
-            State::Running if !wants && self.tasks[id].left > Span::ZERO => {
-                let cpu = usize::from(self.tasks[id].cpu);
-                self.count(cpu);
-                self.take_off(cpu, Off::Blocked);
-            }
-            _ => {}
-        }
+    fn describe(&self, vm: usize) -> (&str, Vec<TaskId>) {
+        let machine = &self.machines[vm];
+        (&machine.name, machine.vcpus.iter().map(|host| host.task).collect())
     }
 
-    fn pass_on_trace(&mut self, vm: usize) {
-        let Some(vms) = &mut self.vms else { return };
-        for item in vms.machines[vm].sim.sink.items.drain(..) {
+    fn waited(&mut self, task: TaskId, waited: Span) {
+        let (vm, _) = self.place(task);
+        self.machines[vm].sim.metrics().vcpu_wait.record(waited.0);
+    }
+
+    fn enter(&mut self, task: TaskId, now: Time, speed: u64) -> usize {
+        let (vm, vcpu) = self.place(task);
+        self.machines[vm].sim.enter(vcpu, now, speed);
+        self.plan(vm);
+        vm
+    }
+
+    fn leave(&mut self, task: TaskId, now: Time, halted: bool) {
+        let (vm, vcpu) = self.place(task);
+        self.machines[vm].sim.leave(vcpu, now, halted);
+        self.plan(vm);
+    }
+
+    fn set_speed(&mut self, task: TaskId, now: Time, speed: u64) {
+        let (vm, vcpu) = self.place(task);
+        self.machines[vm].sim.set_speed(vcpu, now, speed);
+        self.plan(vm);
+    }
+
+    fn settle(&mut self, now: Time) -> usize {
+        let vm = self.agenda.first_cpu();
+        self.machines[vm].sim.settle(now);
+        vm
+    }
+
+    fn post(&mut self, vm: usize, now: Time) -> Result<(), SimError> {
+        let machine = &mut self.machines[vm];
+        if let Some(error) = machine.sim.take_error() {
+            return Err(error);
+        }
+        for (port, sent) in machine.sim.sent() {
+            let Some(wire) = machine.ports.get(port.0 as usize) else { continue };
+            self.messages.push(Reverse(Message {
+                arrives: now + wire.delay,
+                number: self.sent,
+                vm: wire.vm,
+                channel: wire.channel,
+                sent,
+            }));
+            self.sent += 1;
+        }
+        Ok(())
+    }
+
+    fn pass_on_trace(&mut self, vm: usize, sink: &mut dyn Sink) {
+        for item in self.machines[vm].sim.sink().items.drain(..) {
             match item {
-                Traced::Event(event) => self.sink.vm_event(vm, &event),
+                Traced::Event(event) => sink.vm_event(vm, &event),
                 Traced::Task { task, serial, name, nice } => {
                     let name = name.as_deref();
-                    self.sink.vm_task(vm, &TaskInfo { task, serial, name, nice });
+                    sink.vm_task(vm, &TaskInfo { task, serial, name, nice });
                 }
             }
         }
     }
 
-    /// A task sends a message out of the machine.
-    pub(crate) fn send(&mut self, port: Port, sent: Time) {
-        if let Some(guest) = &mut self.guest {
-            guest.outbox.push((port, sent));
+    fn demand(&self, vm: usize, vcpu: usize) -> Option<(TaskId, bool)> {
+        let machine = &self.machines[vm];
+        Some((machine.vcpus.get(vcpu)?.task, machine.sim.wants(vcpu)))
+    }
+
+    fn await_entry(&mut self, vm: usize, vcpu: usize, now: Time) -> bool {
+        let machine = &mut self.machines[vm];
+        machine.sim.await_entry(vcpu, now);
+        std::mem::replace(&mut machine.vcpus[vcpu].begun, true)
+    }
+
+    fn plan(&mut self, vm: usize) {
+        let next = self.machines[vm].sim.next_time();
+        self.agenda.set(vm, Moment::new(next, Class::Guest));
+    }
+
+    fn deliver(&mut self, now: Time) {
+        let Some(Reverse(message)) = self.messages.pop() else { return };
+        let Some(machine) = self.machines.get_mut(message.vm) else { return };
+        if machine.runs {
+            machine.sim.receive(message.channel, message.sent, now);
+            self.plan(message.vm);
         }
     }
 
-    pub(crate) fn deliver_message(&mut self) {
-        let Some(vms) = &mut self.vms else { return };
-        let Some(Reverse(message)) = vms.messages.pop() else { return };
-        let Some(machine) = vms.machines.get_mut(message.vm) else { return };
-        if !machine.runs {
-            return;
-        }
-        if let Some(guest) = &mut machine.sim.guest {
-            guest.inbox.push_back((message.channel, message.sent, self.now));
-        }
-        machine.sim.now = self.now;
-        vms.plan(message.vm);
-    }
-
-    pub(crate) fn start_or_stop_vm(&mut self) {
-        let Some(vms) = &mut self.vms else { return };
-        let (_, starts, vm) = vms.changes[vms.changed];
-        vms.changed += 1;
-        if starts {
-            self.start_vm(vm);
-        } else {
-            self.stop_vm(vm);
-        }
-    }
-
-    fn start_vm(&mut self, vm: usize) {
-        let Some(vms) = &mut self.vms else { return };
-        let machine = &mut vms.machines[vm];
-        machine.runs = true;
-        machine.sim.begin(self.now);
-        let (domain, share, vcpus) = (machine.domain, machine.share, machine.vcpus.len());
-        self.call(|policy, cx| policy.set_domain(cx, domain, &share));
-        for vcpu in 0..vcpus {
-            self.start_vcpu(vm, vcpu);
-        }
-        self.tell_start(vm);
-        // Anything due at once wakes them.
-        self.follow_guest(vm);
-    }
-
-    fn tell_start(&mut self, vm: usize) {
-        if self.sink.listens()
-            && let Some(vms) = &self.vms
-        {
-            let machine = &vms.machines[vm];
-            let tasks: Vec<TaskId> = machine.vcpus.iter().map(|host| host.task).collect();
-            self.sink.vm(vm, &machine.name, &tasks);
-        }
-    }
-
-    fn start_vcpu(&mut self, vm: usize, vcpu: usize) {
-        if let Some((id, cpu)) = self.tasks.next_reused() {
-            self.tell_leaving(id, cpu);
-        }
-        let id = self.tasks.create(self.now);
-        let Some(vms) = &mut self.vms else { return };
-        if vms.of_task.len() <= id.index() {
-            vms.of_task.resize(id.index() + 1, (0, 0));
-        }
-        vms.of_task[id.index()] = (vm as u32, vcpu as u32);
-        let host = &mut vms.machines[vm].vcpus[vcpu];
-        host.task = id;
-        let mut params = host.params.clone();
-        params.affinity = self.setup_affinity(params.affinity);
-        self.call(|policy, cx| policy.attach(cx, id, &params));
-        let task = &mut self.tasks[id];
-        task.vcpu = true;
-        task.params = Some(Box::new(params));
-    }
-
-    fn stop_vm(&mut self, vm: usize) {
-        let Some(vms) = &mut self.vms else { return };
-        let tasks: Vec<TaskId> = vms.machines[vm].vcpus.iter().map(|host| host.task).collect();
-        for id in tasks {
-            self.stop_vcpu(id);
-        }
-        let Some(vms) = &mut self.vms else { return };
-        let machine = &mut vms.machines[vm];
-        machine.runs = false;
-        machine.sim.now = self.now;
-        machine.sim.finish();
-        vms.agenda.set(vm, Moment::NEVER);
-        self.sink.vm_end(vm, self.now);
-    }
-
-    fn stop_vcpu(&mut self, id: TaskId) {
-        let cpu = usize::from(self.tasks[id].cpu);
-        match self.tasks[id].state {
-            State::Running => {
-                self.count(cpu);
-                self.take_off(cpu, Off::Exited);
-            }
-            State::Ready => {
-                self.ready -= 1;
-                self.tell_leaving(id, self.tasks[id].last_cpu());
-                self.call(|policy, cx| policy.dequeue(cx, id));
-            }
-            _ => {}
-        }
-        if self.cpus[cpu].last == Some(id) {
-            self.cpus[cpu].last = None;
-        }
-        self.call(|policy, cx| policy.detach(cx, id));
-        self.tasks.release(id);
-    }
-
-    /// Judges the fairness of the seconds that end before `time`, the time of the next
-    /// event.
     #[inline]
-    pub(crate) fn close_seconds(&mut self, time: Time) {
-        let Some(vms) = &mut self.vms else { return };
-        while vms.second_ends <= time {
-            let end = vms.second_ends;
-            vms.second_ends += SECOND;
+    fn close_seconds(&mut self, time: Time, fairness: &mut Summary) {
+        while self.second_ends <= time {
+            let end = self.second_ends;
+            self.second_ends += SECOND;
             let (mut number, mut sum, mut squares) = (0u32, 0.0, 0.0);
-            for machine in vms.machines.iter_mut().filter(|machine| machine.runs) {
-                let Some(guest) = &machine.sim.guest else { continue };
-                let used = guest.used(end);
+            for machine in self.machines.iter_mut().filter(|machine| machine.runs) {
+                let used = machine.sim.usage(end);
                 let before = std::mem::replace(&mut machine.before, used);
                 // It was created in this second, or could have used less than it got.
-                let wanted_all = used.1 == before.1
-                    && guest.vcpus.iter().all(|vcpu| {
-                        vcpu.spent.iter().map(|span| span.0).sum::<u64>() + end.since(vcpu.since).0
-                            >= SECOND.0
-                    });
+                let wanted_all = used.halted == before.halted && used.age >= SECOND;
                 if wanted_all && machine.share.cap_percent == 0 {
-                    let share = (used.0.0 - before.0.0) as f64 / f64::from(machine.share.weight);
+                    let used = used.entered.0 - before.entered.0;
+                    let share = used as f64 / f64::from(machine.share.weight);
                     number += 1;
                     sum += share;
                     squares += share * share;
@@ -429,25 +291,21 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             }
             if number > 1 && squares > 0.0 {
                 let index = sum * sum / (f64::from(number) * squares);
-                self.metrics.fairness.record(libm::round(index * 1e6) as u64);
+                fairness.record(libm::round(index * 1e6) as u64);
             }
         }
     }
 
-    /// Ends the virtual machines that remain at the end of this run.
-    pub(crate) fn finish_vms(&mut self) {
-        self.finish_guest();
-        let Some(vms) = &mut self.vms else { return };
-        for machine in &mut vms.machines {
+    fn finish(&mut self, now: Time, take: &mut dyn FnMut(VmMetrics)) {
+        for machine in &mut self.machines {
             if std::mem::take(&mut machine.runs) {
-                machine.sim.now = self.now;
-                machine.sim.finish();
+                machine.sim.end(now);
             }
-            self.metrics.vms.push(VmMetrics {
+            take(VmMetrics {
                 name: machine.name.clone(),
                 domain: machine.domain,
-                inside: std::mem::take(&mut machine.sim.metrics),
-                learned: anysched_core::registry::learned(&*machine.sim.policy),
+                inside: std::mem::take(machine.sim.metrics()),
+                learned: anysched_core::registry::learned(&**machine.sim.policy()),
             });
         }
     }

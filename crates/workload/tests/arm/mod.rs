@@ -4,24 +4,14 @@
 #![allow(dead_code)] // each test uses a part of it
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// The text; `None`, with a line that says so, if it is not there.
-pub fn text() -> Option<String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folder = std::env::var_os("ANYSCHED_SHARED_DATA")
-        .map_or_else(|| root.join("../shared/data"), PathBuf::from);
-    let path = folder.join("ftrace-arm-6cpu.txt");
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Some(text),
-        Err(error) => {
-            // Not by `eprintln`, which the test runner hides.
-            let path = path.display();
-            let _ = writeln!(io::stderr(), "test skipped, because {path} cannot be read: {error}");
-            None
-        }
-    }
+/// The text, from the folder that `ANYSCHED_RECORDINGS` names.
+pub fn text() -> String {
+    let folder = std::env::var_os("ANYSCHED_RECORDINGS");
+    let folder = folder.expect("ANYSCHED_RECORDINGS names the folder of ftrace-arm-6cpu.txt");
+    let path = Path::new(&folder).join("ftrace-arm-6cpu.txt");
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// What the tasks did, by pid. Times are in ns.

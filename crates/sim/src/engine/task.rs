@@ -4,7 +4,7 @@ use anysched_core::{CpuId, Span, TaskId, TaskParams, Time};
 use anysched_workload::Op;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) enum State {
+pub(super) enum State {
     /// The number is not in use.
     #[default]
     Free,
@@ -17,44 +17,44 @@ pub(crate) enum State {
 /// block reads comes first and fills a cache line: with many tasks each line costs a miss.
 #[derive(Debug, Default)]
 #[repr(C, align(32))]
-pub(crate) struct Task {
+pub(super) struct Task {
     /// Work left of the current run, in ns of the fastest CPU.
-    pub(crate) left: Span,
+    pub(super) left: Span,
     /// Since when it has been ready, or blocked.
-    pub(crate) since: Time,
+    pub(super) since: Time,
     /// Work done so far.
-    pub(crate) service: Span,
-    pub(crate) state: State,
-    pub(crate) nice: i8,
+    pub(super) service: Span,
+    pub(super) state: State,
+    pub(super) nice: i8,
     /// The CPU it last ran on.
-    pub(crate) cpu: u16,
-    pub(crate) has_run: bool,
+    pub(super) cpu: u16,
+    pub(super) has_run: bool,
     /// It was woken and has not run since.
-    pub(crate) woken: bool,
+    pub(super) woken: bool,
     /// It spins until a lock is handed to it.
-    pub(crate) spins: bool,
+    pub(super) spins: bool,
     /// It is a CPU of a virtual machine.
-    pub(crate) vcpu: bool,
+    pub(super) vcpu: bool,
     /// Time blocked so far.
-    pub(crate) blocked: Span,
+    pub(super) blocked: Span,
     /// The operation to do next time it is on a CPU, if it was asked for ahead of time.
-    pub(crate) pending: Option<Box<Op>>,
+    pub(super) pending: Option<Box<Op>>,
     /// Its current job, for tasks that have jobs.
-    pub(crate) job: Job,
-    pub(crate) serial: u64,
-    pub(crate) arrival: Time,
-    pub(crate) first_run: Time,
+    pub(super) job: Job,
+    pub(super) serial: u64,
+    pub(super) arrival: Time,
+    pub(super) first_run: Time,
     /// Its parameters where they are not the defaults.
-    pub(crate) params: Option<Box<TaskParams>>,
+    pub(super) params: Option<Box<TaskParams>>,
 }
 
 /// A piece of work with a release time and perhaps a deadline.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Job {
+pub(super) struct Job {
     /// `NEVER`: there is none.
-    pub(crate) release: Time,
+    pub(super) release: Time,
     /// `NEVER`: it has none.
-    pub(crate) deadline: Time,
+    pub(super) deadline: Time,
 }
 
 impl Default for Job {
@@ -64,14 +64,14 @@ impl Default for Job {
 }
 
 impl Task {
-    pub(crate) fn last_cpu(&self) -> CpuId {
+    pub(super) fn last_cpu(&self) -> CpuId {
         CpuId(self.cpu)
     }
 }
 
 /// All tasks by number; numbers of exited tasks are reused, the last one first.
 #[derive(Debug, Default)]
-pub(crate) struct Tasks {
+pub(super) struct Tasks {
     slots: Vec<Task>,
     free: Vec<TaskId>,
     created: u64,
@@ -79,7 +79,7 @@ pub(crate) struct Tasks {
 
 impl Tasks {
     /// Assigns a number to a new task, which is blocked and arrived at `now`.
-    pub(crate) fn create(&mut self, now: Time) -> TaskId {
+    pub(super) fn create(&mut self, now: Time) -> TaskId {
         let id = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Task::default());
             TaskId(self.slots.len() as u32 - 1)
@@ -98,17 +98,17 @@ impl Tasks {
 
     /// The number that [`Tasks::create`] will use next, if it is a reused one, and the CPU that its
     /// last holder left.
-    pub(crate) fn next_reused(&self) -> Option<(TaskId, CpuId)> {
+    pub(super) fn next_reused(&self) -> Option<(TaskId, CpuId)> {
         let id = *self.free.last()?;
         Some((id, self[id].last_cpu()))
     }
 
-    pub(crate) fn release(&mut self, id: TaskId) {
+    pub(super) fn release(&mut self, id: TaskId) {
         self.slots[id.index()].state = State::Free;
         self.free.push(id);
     }
 
-    pub(crate) fn live(&self) -> impl Iterator<Item = (TaskId, &Task)> {
+    pub(super) fn live(&self) -> impl Iterator<Item = (TaskId, &Task)> {
         let ids = (0..).map(TaskId);
         ids.zip(&self.slots).filter(|(_, task)| task.state != State::Free)
     }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 /// A task waits at no more than one object, so all queues share one arena of links.
 #[derive(Debug, Default)]
-pub(crate) struct Objects {
+pub(super) struct Objects {
     links: Links,
     /// When the stored signals were sent, and who waits.
     channels: Vec<(VecDeque<Time>, List)>,
@@ -19,7 +19,7 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
-    pub(crate) fn new(sizes: &Sizes) -> Objects {
+    pub(super) fn new(sizes: &Sizes) -> Objects {
         Objects {
             links: Links::default(),
             channels: vec![Default::default(); sizes.channels as usize],
@@ -35,7 +35,7 @@ impl Objects {
     }
 
     /// When the stored signal that `task` takes was sent; without one, the task waits.
-    pub(crate) fn take(&mut self, channel: Channel, task: TaskId) -> Option<Time> {
+    pub(super) fn take(&mut self, channel: Channel, task: TaskId) -> Option<Time> {
         let (stored, list) = &mut self.channels[channel.0 as usize];
         if stored.is_empty() {
             Objects::wait(&mut self.links, list, task);
@@ -45,7 +45,7 @@ impl Objects {
 
     /// The first waiting task, to be woken; if there is none, the signal is stored with the time at
     /// which it was sent, if given.
-    pub(crate) fn signal(&mut self, channel: Channel, sent: Option<Time>) -> Option<TaskId> {
+    pub(super) fn signal(&mut self, channel: Channel, sent: Option<Time>) -> Option<TaskId> {
         let (stored, list) = &mut self.channels[channel.0 as usize];
         let woken = self.links.pop_front(list);
         if woken.is_none() {
@@ -55,7 +55,7 @@ impl Objects {
     }
 
     /// Gives `task` the message sent at `sent`, in place of the one it had.
-    pub(crate) fn give_message(&mut self, task: TaskId, sent: Time) {
+    pub(super) fn give_message(&mut self, task: TaskId, sent: Time) {
         if task.index() >= self.messages.len() {
             self.messages.resize(task.index() + 1, Time::NEVER);
         }
@@ -63,13 +63,13 @@ impl Objects {
     }
 
     /// Takes the message away from `task` and returns when it was sent.
-    pub(crate) fn take_message(&mut self, task: TaskId) -> Option<Time> {
+    pub(super) fn take_message(&mut self, task: TaskId) -> Option<Time> {
         let sent = std::mem::replace(self.messages.get_mut(task.index())?, Time::NEVER);
         (sent != Time::NEVER).then_some(sent)
     }
 
     /// Whether `task` got the lock; otherwise it waits. Locking again while holding it is allowed.
-    pub(crate) fn lock(&mut self, lock: Lock, task: TaskId) -> bool {
+    pub(super) fn lock(&mut self, lock: Lock, task: TaskId) -> bool {
         let (holder, list) = &mut self.locks[lock.0 as usize];
         match holder {
             None => *holder = Some(task),
@@ -84,7 +84,7 @@ impl Objects {
 
     /// Hands the lock, if `task` holds it, to the first task that waits for it, which is to be
     /// woken.
-    pub(crate) fn unlock(&mut self, lock: Lock, task: TaskId) -> Option<TaskId> {
+    pub(super) fn unlock(&mut self, lock: Lock, task: TaskId) -> Option<TaskId> {
         let (holder, list) = &mut self.locks[lock.0 as usize];
         if *holder != Some(task) {
             return None;
@@ -95,7 +95,7 @@ impl Objects {
 
     /// Whether `task` completes the barrier; otherwise it waits. On completion
     /// [`Objects::next_met`] yields the tasks that waited.
-    pub(crate) fn meet(&mut self, barrier: Barrier, task: TaskId) -> bool {
+    pub(super) fn meet(&mut self, barrier: Barrier, task: TaskId) -> bool {
         let (party, list) = &mut self.barriers[barrier.0 as usize];
         if list.len() + 1 >= *party as usize {
             return true;
@@ -104,7 +104,7 @@ impl Objects {
         false
     }
 
-    pub(crate) fn next_met(&mut self, barrier: Barrier) -> Option<TaskId> {
+    pub(super) fn next_met(&mut self, barrier: Barrier) -> Option<TaskId> {
         let (_, list) = &mut self.barriers[barrier.0 as usize];
         self.links.pop_front(list)
     }

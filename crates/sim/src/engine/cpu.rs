@@ -2,44 +2,44 @@
 
 use anysched_core::{CpuId, Off, Span, TaskId, Time};
 
-use crate::agenda::{Class, Moment};
+use super::agenda::{Class, Moment};
 
 #[derive(Debug)]
-pub(crate) struct Cpu {
-    pub(crate) id: CpuId,
-    pub(crate) online: bool,
+pub(super) struct Cpu {
+    pub(super) id: CpuId,
+    pub(super) online: bool,
     /// The running task.
-    pub(crate) task: Option<TaskId>,
+    pub(super) task: Option<TaskId>,
     /// The task whose state its caches and registers still hold.
-    pub(crate) last: Option<TaskId>,
+    pub(super) last: Option<TaskId>,
     /// The task taken off at this instant, until the next pick.
-    pub(crate) leaving: Option<(TaskId, Off)>,
+    pub(super) leaving: Option<(TaskId, Off)>,
     /// The trace has already been told that it left.
-    pub(crate) leaving_told: bool,
+    pub(super) leaving_told: bool,
     /// Since when the running task's CPU time has not been counted; in the future while the CPU is
     /// still switching to it.
-    pub(crate) from: Time,
+    pub(super) from: Time,
     /// CPU time counted but not yet reported to the policy.
-    pub(crate) untold: Span,
+    pub(super) untold: Span,
     /// CPU time until the slice ends.
-    pub(crate) slice: Span,
+    pub(super) slice: Span,
     /// Speed in 1/1024.
-    pub(crate) speed: u64,
+    pub(super) speed: u64,
     /// Work that the running task has done beyond whole ns, in 1/1024 ns, so that the work is the
     /// same however often its time is counted.
-    pub(crate) rest: u64,
-    pub(crate) next_tick: Time,
+    pub(super) rest: u64,
+    pub(super) next_tick: Time,
     /// When the CPU finishes work that nobody is charged for (interrupts while idle).
-    pub(crate) free_at: Time,
-    pub(crate) busy: Span,
-    pub(crate) overhead: Span,
-    pub(crate) idle: Span,
+    pub(super) free_at: Time,
+    pub(super) busy: Span,
+    pub(super) overhead: Span,
+    pub(super) idle: Span,
     /// When it last became idle; `NEVER` while it is busy.
-    pub(crate) idle_since: Time,
+    pub(super) idle_since: Time,
 }
 
 impl Cpu {
-    pub(crate) fn new(id: CpuId, capacity: u16) -> Cpu {
+    pub(super) fn new(id: CpuId, capacity: u16) -> Cpu {
         Cpu {
             id,
             online: true,
@@ -63,7 +63,7 @@ impl Cpu {
 
     /// Counts the CPU time up to `now`; returns it with the work done in it.
     #[inline]
-    pub(crate) fn count(&mut self, now: Time, left: Span) -> (Span, Span) {
+    pub(super) fn count(&mut self, now: Time, left: Span) -> (Span, Span) {
         let ran = now.since(self.from);
         if ran == Span::ZERO {
             return (Span::ZERO, Span::ZERO);
@@ -94,14 +94,14 @@ impl Cpu {
 
     /// Delays the running task by `cost`; its time must have been counted up to now.
     #[inline]
-    pub(crate) fn delay(&mut self, cost: Span) {
+    pub(super) fn delay(&mut self, cost: Span) {
         self.from += cost;
         self.overhead += cost;
     }
 
     /// Reports `cost` to the policy as if the task had run for it.
     #[inline]
-    pub(crate) fn charge(&mut self, cost: Span) {
+    pub(super) fn charge(&mut self, cost: Span) {
         self.untold += cost;
         if self.slice != Span::MAX {
             // Leaves part of the slice, so that tasks make progress.
@@ -111,7 +111,7 @@ impl Cpu {
 
     /// The next event on this CPU, given the work left in the current burst.
     #[inline]
-    pub(crate) fn next(&self, left: Span) -> Moment {
+    pub(super) fn next(&self, left: Span) -> Moment {
         let time = if self.speed == 1024 { left } else { self.slow_time(left) };
         let mut next = Moment::new(self.from + time, Class::BurstEnd);
         if self.slice < time {

@@ -6,8 +6,8 @@ use anysched_core::{CpuId, Off, Scheduler, Span, TaskId, Time};
 use anysched_trace::Sink;
 use anysched_workload::{Channel, Load, Op, Port};
 
-use crate::engine::Sim;
-use crate::task::{Job, State};
+use super::Sim;
+use super::task::{Job, State};
 
 /// What follows an operation.
 enum Then {
@@ -21,21 +21,21 @@ enum Then {
 
 impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     /// The task on `cpu` has finished its work: performs its next operations.
-    pub(crate) fn continue_task(&mut self, cpu: usize) {
+    pub(super) fn continue_task(&mut self, cpu: usize) {
         let Some(id) = self.cpus[cpu].task else { return };
         if self.tasks[id].left > Span::ZERO {
             return self.schedule(cpu);
         }
         if self.tasks[id].vcpu {
-            return self.enter_guest(cpu, id);
+            return self.resume_vcpu(cpu, id);
         }
         loop {
-            if self.fail_if_standing_still(id) {
+            if self.clock.count_operation(|| self.tasks[id].serial) {
                 return;
             }
             let op = match self.tasks[id].pending.take() {
                 Some(op) => *op,
-                None => self.load.step(id, self.now),
+                None => self.load.step(id, self.now()),
             };
             match self.perform(cpu, id, op) {
                 Then::GoOn => {}
@@ -54,7 +54,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     /// Wakes the first task that waits at `channel` and hands it the message, if there is one; if
     /// nobody waits, a message is kept. `waker` is the CPU whose task did it, `at` the time at
     /// which it did.
-    pub(crate) fn signal(
+    pub(super) fn signal(
         &mut self,
         channel: Channel,
         sent: Option<Time>,
@@ -69,14 +69,14 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
 
     /// `task` sends on the message that it has, or a new one.
     fn send_on(&mut self, id: TaskId, port: Port) {
-        let sent = self.objects.take_message(id).unwrap_or(self.now);
+        let sent = self.objects.take_message(id).unwrap_or(self.now());
         self.send(port, sent);
     }
 
     /// `task` answers the message that it has; the answer travels for `way`.
     fn reply(&mut self, id: TaskId, way: Span) {
         if let Some(sent) = self.objects.take_message(id) {
-            self.metrics.round_trip.record((self.now + way).since(sent).0);
+            self.account.metrics.round_trip.record((self.now() + way).since(sent).0);
         }
     }
 
@@ -92,7 +92,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         let spun = Span::MAX.saturating_sub(std::mem::take(&mut task.left));
         task.spins = false;
         task.service = task.service.saturating_sub(spun);
-        self.metrics.spun += spun;
+        self.account.metrics.spun += spun;
         if runs {
             self.schedule(cpu);
         }
@@ -108,15 +108,15 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             }
             Op::Sleep(Span::ZERO) => {}
             Op::Sleep(time) => {
-                self.sleepers.push(self.now + time, id);
+                self.agenda.sleepers.push(self.now() + time, id);
                 return Then::Leaves(Off::Blocked);
             }
             Op::Release { at, deadline } => {
                 self.close_job(id);
                 let deadline = deadline.unwrap_or(Time::NEVER);
                 self.tasks[id].job = Job { release: at, deadline };
-                if at > self.now {
-                    self.sleepers.push(at, id);
+                if at > self.now() {
+                    self.agenda.sleepers.push(at, id);
                     return Then::Leaves(Off::Blocked);
                 }
             }
@@ -124,12 +124,12 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                 Some(sent) => self.objects.give_message(id, sent),
                 None => return Then::Leaves(Off::Blocked),
             },
-            Op::Signal(channel) => self.signal(channel, Some(self.now), here, self.now),
-            Op::Notify(channel) => self.signal(channel, None, here, self.now),
+            Op::Signal(channel) => self.signal(channel, Some(self.now()), here, self.now()),
+            Op::Notify(channel) => self.signal(channel, None, here, self.now()),
             Op::Broadcast(channel) => {
                 while let Some(woken) = self.objects.signal(channel, None) {
-                    self.objects.give_message(woken, self.now);
-                    self.wake(woken, here, self.now);
+                    self.objects.give_message(woken, self.now());
+                    self.wake(woken, here, self.now());
                 }
             }
             Op::Send(port) => self.send_on(id, port),
@@ -149,7 +149,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             }
             Op::Unlock(lock) => match self.objects.unlock(lock, id) {
                 Some(next) if self.tasks[next].spins => self.end_spin(next),
-                Some(next) => self.wake(next, here, self.now),
+                Some(next) => self.wake(next, here, self.now()),
                 None => {}
             },
             Op::Meet(barrier) => {
@@ -157,7 +157,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                     return Then::Leaves(Off::Blocked);
                 }
                 while let Some(woken) = self.objects.next_met(barrier) {
-                    self.wake(woken, here, self.now);
+                    self.wake(woken, here, self.now());
                 }
             }
             Op::Yield => return Then::Leaves(Off::Yielded),
@@ -171,9 +171,9 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             }
             Op::Spawn(what) => {
                 let new = self.load.spawn(what);
-                self.create(new, here, self.now);
+                self.create(new, here, self.now());
             }
-            Op::Measure(measured) => self.metrics.benchmark.record(measured),
+            Op::Measure(measured) => self.account.metrics.benchmark.record(measured),
             Op::Exit => return Then::Leaves(Off::Exited),
         }
         Then::GoOn

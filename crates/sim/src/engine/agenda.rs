@@ -1,4 +1,4 @@
-//! The agenda: the next events.
+//! The agenda: what happens next.
 
 use anysched_core::{TaskId, Time};
 use std::hint::select_unpredictable;
@@ -237,6 +237,29 @@ impl Sleepers {
         let task = self.times.least_leaf();
         self.times.set(task, NOTHING);
         Some(TaskId(task as u32))
+    }
+}
+
+/// What happens next, but for the policy's timer and the events of machines inside this one.
+#[derive(Debug)]
+pub(super) struct Agenda {
+    pub(super) cpus: CpuAgenda,
+    pub(super) sleepers: Sleepers,
+    /// When the load's next event is due.
+    pub(super) outside: Time,
+    /// How many of the CPUs' arrivals and departures are past.
+    pub(super) hotplugged: usize,
+}
+
+impl Agenda {
+    pub(super) fn new(cpus: usize, outside: Time) -> Agenda {
+        let (cpus, sleepers) = (CpuAgenda::new(cpus), Sleepers::new());
+        Agenda { cpus, sleepers, outside, hotplugged: 0 }
+    }
+
+    /// Whether anything is still to come that makes a task ready.
+    pub(super) fn has_outside_or_sleepers(&self) -> bool {
+        self.outside < Time::NEVER || !self.sleepers.is_empty()
     }
 }
 

@@ -1,35 +1,40 @@
-//! The virtual machine's side: CPUs that are entered, waiting or halted, and interrupts.
+//! A machine that is virtual: its CPUs are entered, waiting or halted.
+//!
+//! Work, slices and ticks advance only while the CPU is entered. Interrupts, too, are handled by a
+//! CPU: the end of a task's sleep by the one on which it fell asleep, arrivals from outside by the
+//! first. A halted CPU has to be woken for it; a waiting one handles it when it is entered.
 
 use anysched_core::{CpuId, Off, Scheduler, Span, TaskId, Time};
+use anysched_measure::Metrics;
 use anysched_trace::Sink;
 use anysched_workload::{Channel, Load, Port};
 use std::collections::VecDeque;
 
-use crate::agenda::Moment;
-use crate::engine::Sim;
+use super::agenda::Moment;
+use super::{Sim, SimError};
 
-/// What a virtual machine knows of the host.
-pub(crate) struct Guest {
-    pub(super) vcpus: Vec<Vcpu>,
+/// What a virtual machine knows of the machine whose tasks its CPUs are.
+pub(super) struct Guest {
+    vcpus: Vec<Vcpu>,
     entered: usize,
     /// CPU 0 has been interrupted and not entered since.
     raised: bool,
     /// Channel, time sent, and time of arrival.
-    pub(super) inbox: VecDeque<(Channel, Time, Time)>,
-    pub(super) outbox: Vec<(Port, Time)>,
+    inbox: VecDeque<(Channel, Time, Time)>,
+    outbox: Vec<(Port, Time)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+enum Mode {
     Halted,
     Waits,
     Entered,
 }
 
 #[derive(Debug)]
-pub(super) struct Vcpu {
+struct Vcpu {
     mode: Mode,
-    pub(super) since: Time,
+    since: Time,
     /// It has to pick when it is next entered.
     kicked: bool,
     /// Tasks whose sleep has ended on it, and when; woken when it is next entered.
@@ -38,17 +43,17 @@ pub(super) struct Vcpu {
     delay: Span,
     next_tick: Time,
     /// The time it has spent in each mode, indexed by mode.
-    pub(super) spent: [Span; 3],
+    spent: [Span; 3],
 }
 
 impl Vcpu {
     /// The time it has spent in `mode` up to `now`.
-    pub(super) fn spent(&self, mode: Mode, now: Time) -> Span {
+    fn spent(&self, mode: Mode, now: Time) -> Span {
         let current = if self.mode == mode { now.since(self.since) } else { Span::ZERO };
         self.spent[mode as usize] + current
     }
 
-    pub(super) fn change(&mut self, mode: Mode, now: Time) {
+    fn change(&mut self, mode: Mode, now: Time) {
         self.spent[self.mode as usize] += now.since(self.since);
         self.since = now;
         self.mode = mode;
@@ -56,7 +61,7 @@ impl Vcpu {
 }
 
 impl Guest {
-    pub(super) fn new(cpus: usize) -> Guest {
+    fn new(cpus: usize) -> Guest {
         let vcpu = || Vcpu {
             mode: Mode::Halted,
             since: Time::NEVER,
@@ -79,44 +84,55 @@ impl Guest {
         self.vcpus[cpu].mode == Mode::Entered
     }
 
-    pub(crate) fn none_entered(&self) -> bool {
+    pub(super) fn none_entered(&self) -> bool {
         self.entered == 0
     }
 
     /// Whether the policy's timer is useful now: some CPU would run it, or one must be woken
     /// because tasks are ready.
-    pub(crate) fn takes_timer(&self, is_waited_for: bool) -> bool {
+    pub(super) fn takes_timer(&self, is_waited_for: bool) -> bool {
         self.entered > 0 || is_waited_for && !self.raised
     }
 
     /// Interrupts CPU 0.
-    pub(crate) fn raise(&mut self) {
+    pub(super) fn raise(&mut self) {
         self.raised = true;
     }
 
     /// When CPU 0 is to be interrupted for an arrival from outside; `load`: when the load's next
     /// one is due.
-    pub(crate) fn next_ready(&self, load: Time) -> Time {
+    pub(super) fn next_ready(&self, load: Time) -> Time {
         if self.raised && !self.is_entered(0) {
             return Time::NEVER;
         }
         if self.inbox.is_empty() { load } else { Time::ZERO }
     }
+}
 
-    /// Time entered and time halted up to `now`, over all CPUs.
-    pub(super) fn used(&self, now: Time) -> (Span, Span) {
-        let sum = |mode| self.vcpus.iter().map(|vcpu| vcpu.spent(mode, now).0).sum();
-        (Span(sum(Mode::Entered)), Span(sum(Mode::Halted)))
-    }
+/// How much of its CPUs a virtual machine has used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Time entered, over all CPUs.
+    pub(crate) entered: Span,
+    /// Time halted, over all CPUs.
+    pub(crate) halted: Span,
+    /// Time since it was created.
+    pub(crate) age: Span,
 }
 
 impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
+    /// The same machine, virtual.
+    pub(crate) fn into_guest(mut self) -> Sim<S, L, T> {
+        self.guest = Some(Box::new(Guest::new(self.cpus.len())));
+        self
+    }
+
     /// Handles what is due next, if the CPU that has to handle it is entered.
-    pub(crate) fn interrupt(&mut self) {
+    pub(super) fn interrupt(&mut self) {
         let Some(guest) = &mut self.guest else { return };
-        let sleeper = self.sleepers.next();
-        let outside = guest.next_ready(self.outside);
-        if outside <= sleeper && outside <= self.now {
+        let (now, sleeper) = (self.clock.now(), self.agenda.sleepers.next());
+        let outside = guest.next_ready(self.agenda.outside);
+        if outside <= sleeper && outside <= now {
             if !guest.is_entered(0) {
                 guest.raise();
             } else if let Some((channel, sent, at)) = guest.inbox.pop_front() {
@@ -124,13 +140,13 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             } else {
                 self.take_outside();
             }
-        } else if sleeper <= self.now {
-            let Some(task) = self.sleepers.pop() else { return };
+        } else if sleeper <= now {
+            let Some(task) = self.agenda.sleepers.pop() else { return };
             let cpu = usize::from(self.tasks[task].cpu);
             if guest.is_entered(cpu) {
-                self.wake(task, None, self.now);
+                self.wake(task, None, now);
             } else {
-                guest.vcpus[cpu].awake.push((task, self.now));
+                guest.vcpus[cpu].awake.push((task, now));
             }
         } else {
             self.deliver_message();
@@ -139,7 +155,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
 
     /// Whether the pick of `cpu` has to wait until it is entered.
     #[inline]
-    pub(crate) fn postpones_kick(&mut self, cpu: usize) -> bool {
+    pub(super) fn postpones_kick(&mut self, cpu: usize) -> bool {
         match &mut self.guest {
             Some(guest) if !guest.is_entered(cpu) => {
                 guest.vcpus[cpu].kicked = true;
@@ -150,7 +166,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     }
 
     /// Charges `cpu` while it is not entered: it pays when it next is.
-    pub(crate) fn charges_later(&mut self, cpu: CpuId, cost: Span) -> bool {
+    pub(super) fn charges_later(&mut self, cpu: CpuId, cost: Span) -> bool {
         match &mut self.guest {
             Some(guest) if !guest.is_entered(cpu.index()) => {
                 guest.vcpus[cpu.index()].delay += cost;
@@ -163,13 +179,13 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
 
     /// What `cpu` still had to spend, and now will not; `None`: it is entered, or not virtual.
     #[inline]
-    pub(crate) fn postponed_delay(&mut self, cpu: usize) -> Option<Span> {
+    pub(super) fn postponed_delay(&mut self, cpu: usize) -> Option<Span> {
         let vcpu = &mut self.guest.as_mut()?.vcpus[cpu];
         (vcpu.mode != Mode::Entered).then(|| std::mem::take(&mut vcpu.delay))
     }
 
     /// Whether `cpu` has anything to do.
-    pub(super) fn wants(&self, cpu: usize) -> bool {
+    pub(crate) fn wants(&self, cpu: usize) -> bool {
         let Some(guest) = &self.guest else { return false };
         let vcpu = &guest.vcpus[cpu];
         self.cpus[cpu].task.is_some()
@@ -180,8 +196,8 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     }
 
     /// The virtual machine is created, with all its CPUs halted.
-    pub(super) fn begin(&mut self, now: Time) {
-        self.now = now;
+    pub(crate) fn begin(&mut self, now: Time) {
+        self.clock.advance(now);
         for cpu in &mut self.cpus {
             (cpu.from, cpu.idle_since) = (Time::NEVER, now);
         }
@@ -190,8 +206,8 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     }
 
     /// The host starts to run `cpu`, at `speed` 1/1024.
-    pub(super) fn enter(&mut self, cpu: usize, now: Time, speed: u64) {
-        self.now = now;
+    pub(crate) fn enter(&mut self, cpu: usize, now: Time, speed: u64) {
+        self.clock.advance(now);
         let Some(guest) = &mut self.guest else { return };
         let vcpu = &mut guest.vcpus[cpu];
         vcpu.change(Mode::Entered, now);
@@ -223,8 +239,8 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     }
 
     /// The host stops running `cpu`: it has halted, or it waits.
-    pub(super) fn leave(&mut self, cpu: usize, now: Time, halted: bool) {
-        self.now = now;
+    pub(crate) fn leave(&mut self, cpu: usize, now: Time, halted: bool) {
+        self.clock.advance(now);
         self.count(cpu);
         let Some(guest) = &mut self.guest else { return };
         let vcpu = &mut guest.vcpus[cpu];
@@ -238,35 +254,128 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         (state.from, state.next_tick) = (Time::NEVER, Time::NEVER);
         vcpu.kicked |= self.kicks.contains(state.id);
         self.kicks.remove(state.id);
-        self.agenda.set(cpu, Moment::NEVER);
+        self.agenda.cpus.set(cpu, Moment::NEVER);
         if let Some(id) = state.task
             && self.tasks[id].vcpu
         {
-            self.leave_guest(id, Off::Preempted);
+            self.suspend_vcpu(id, Off::Preempted);
         }
     }
 
+    /// From now on the host runs `cpu` at `speed` 1/1024.
+    pub(crate) fn set_speed(&mut self, cpu: usize, now: Time, speed: u64) {
+        self.clock.advance(now);
+        self.run_at(cpu, speed);
+    }
+
     /// `cpu` runs at `speed` 1/1024 of its speed on a CPU of its own.
-    pub(super) fn run_at(&mut self, cpu: usize, speed: u64) {
+    fn run_at(&mut self, cpu: usize, speed: u64) {
         self.count(cpu);
         let state = &mut self.cpus[cpu];
         let capacity = u64::from(self.setup.machine.cpu(state.id).capacity);
         state.speed = (capacity * speed / 1024).max(1);
-        self.change_guest_speed(cpu);
+        self.change_vcpu_speed(cpu);
         self.schedule(cpu);
+    }
+
+    /// Handles all events up to and including `now`.
+    pub(crate) fn settle(&mut self, now: Time) {
+        self.clock.advance(now);
+        while !self.clock.has_failed() {
+            let next = self.next_moment(self.next_other());
+            if next.time() <= now {
+                self.handle(next);
+            } else if self.kicks.is_empty() {
+                break;
+            } else {
+                self.pick_kicked();
+            }
+        }
+    }
+
+    /// When the next event is due that happens by itself.
+    pub(crate) fn next_time(&self) -> Time {
+        let next = self.next_moment(self.next_other());
+        if self.kicks.is_empty() { next.time() } else { self.now().min(next.time()) }
+    }
+
+    /// A halted `cpu` has something to do: it waits to be entered.
+    pub(crate) fn await_entry(&mut self, cpu: usize, now: Time) {
+        if let Some(guest) = &mut self.guest {
+            guest.vcpus[cpu].change(Mode::Waits, now);
+        }
+    }
+
+    /// A message arrives from another machine.
+    pub(crate) fn receive(&mut self, channel: Channel, sent: Time, now: Time) {
+        self.clock.advance(now);
+        if let Some(guest) = &mut self.guest {
+            guest.inbox.push_back((channel, sent, now));
+        }
+    }
+
+    /// A task sends a message out of the machine.
+    pub(super) fn send(&mut self, port: Port, sent: Time) {
+        if let Some(guest) = &mut self.guest {
+            guest.outbox.push((port, sent));
+        }
+    }
+
+    /// Whether a trace is written.
+    pub(crate) fn listens(&self) -> bool {
+        self.sink.listens()
+    }
+
+    /// The messages sent since the last call: port, and when each set out.
+    pub(crate) fn sent(&mut self) -> impl Iterator<Item = (Port, Time)> {
+        self.guest.as_mut().into_iter().flat_map(|guest| guest.outbox.drain(..))
+    }
+
+    /// What the run fails for, once.
+    pub(crate) fn take_error(&mut self) -> Option<SimError> {
+        self.clock.take_error()
+    }
+
+    pub(crate) fn usage(&self, now: Time) -> Usage {
+        let Some(guest) = &self.guest else { return Usage::default() };
+        let sum = |mode| Span(guest.vcpus.iter().map(|vcpu| vcpu.spent(mode, now).0).sum());
+        let age = |vcpu: &Vcpu| {
+            vcpu.spent.iter().map(|span| span.0).sum::<u64>() + now.since(vcpu.since).0
+        };
+        let age = Span(guest.vcpus.iter().map(age).min().unwrap_or(0));
+        Usage { entered: sum(Mode::Entered), halted: sum(Mode::Halted), age }
+    }
+
+    pub(crate) fn sink(&mut self) -> &mut T {
+        &mut self.sink
+    }
+
+    pub(crate) fn metrics(&mut self) -> &mut Metrics {
+        &mut self.account.metrics
+    }
+
+    pub(crate) fn policy(&self) -> &S {
+        &self.policy
+    }
+
+    /// The machine is destroyed.
+    pub(crate) fn end(&mut self, now: Time) {
+        self.clock.advance(now);
+        self.finish();
     }
 
     /// Counts the CPUs' times up to now, for the last time.
     pub(super) fn finish_guest(&mut self) {
+        let now = self.now();
         let Some(guest) = &mut self.guest else { return };
         for (vcpu, state) in guest.vcpus.iter_mut().zip(&mut self.cpus) {
-            vcpu.change(vcpu.mode, self.now);
-            self.metrics.stolen += vcpu.spent[Mode::Waits as usize];
+            vcpu.change(vcpu.mode, now);
+            self.account.metrics.stolen += vcpu.spent[Mode::Waits as usize];
             state.idle += vcpu.spent[Mode::Halted as usize];
             if vcpu.mode != Mode::Entered {
                 // The rest of a delay is not spent.
-                state.from = self.now + vcpu.delay;
-                state.idle_since = self.now;
+                state.from = now + vcpu.delay;
+                state.idle_since = now;
             }
         }
     }
