@@ -244,8 +244,9 @@ impl<K: Ord + Copy + Default> WideForest<K> {
         }
         let place = if is_last { self.node(node).len() } else { self.node(node).rank(key) };
         if let Some(right) = self.add(tree, node, place, key, task.0) {
-            // The next one may have few.
+            // Two nodes have half of what one had, and their neighbours may have few.
             self.shrink(tree, right);
+            self.shrink(tree, node);
         }
     }
 
