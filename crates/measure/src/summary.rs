@@ -18,6 +18,19 @@ pub struct Summary {
     folded: Folded,
 }
 
+/// Mean, standard deviation and extremes of a [`Summary`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moments {
+    /// As [`Summary::mean`].
+    pub mean: f64,
+    /// As [`Summary::sd`].
+    pub sd: f64,
+    /// As [`Summary::min`].
+    pub min: u64,
+    /// As [`Summary::max`].
+    pub max: u64,
+}
+
 /// Numbers that are kept only in aggregate.
 #[derive(Clone, Debug, Default)]
 struct Folded {
@@ -69,6 +82,19 @@ impl Folded {
         for (mine, theirs) in self.histogram.iter_mut().zip(&other.histogram) {
             *mine += theirs;
         }
+    }
+
+    fn mean(&self) -> f64 {
+        self.sum as f64 / self.count as f64
+    }
+
+    fn sd(&self) -> f64 {
+        if self.count < 2 {
+            return if self.count == 1 { 0.0 } else { f64::NAN };
+        }
+        let n = self.count as f64;
+        let shift = self.sum as f64 / n - self.first as f64;
+        libm::sqrt(((self.squares - n * shift * shift) / (n - 1.0)).max(0.0))
     }
 
     fn add_to_histogram(&mut self, values: &[u64]) {
@@ -137,28 +163,29 @@ impl Summary {
 
     /// Their mean; NaN if there were none.
     pub fn mean(&self) -> f64 {
-        self.sum() as f64 / self.count() as f64
+        self.all().mean()
     }
 
     /// Their standard deviation with n − 1; 0 for a single number, NaN for none.
     pub fn sd(&self) -> f64 {
-        let all = self.all();
-        if all.count < 2 {
-            return if all.count == 1 { 0.0 } else { f64::NAN };
-        }
-        let n = all.count as f64;
-        let shift = all.sum as f64 / n - all.first as f64;
-        libm::sqrt(((all.squares - n * shift * shift) / (n - 1.0)).max(0.0))
+        self.all().sd()
     }
 
     /// The smallest, if there is one.
     pub fn min(&self) -> Option<u64> {
-        (self.count() > 0).then(|| self.all().min)
+        self.moments().map(|moments| moments.min)
     }
 
     /// The largest, if there is one.
     pub fn max(&self) -> Option<u64> {
-        (self.count() > 0).then(|| self.all().max)
+        self.moments().map(|moments| moments.max)
+    }
+
+    /// All of these at once, if there is a number.
+    pub fn moments(&self) -> Option<Moments> {
+        let all = self.all();
+        let Folded { min, max, .. } = all;
+        (all.count > 0).then(|| Moments { mean: all.mean(), sd: all.sd(), min, max })
     }
 
     /// How many numbers are at most `value`. Above [`EXACT_SAMPLES`], numbers are taken for the
@@ -178,9 +205,10 @@ impl Summary {
         let rank =
             |percent: f64| (libm::ceil(percent / 100.0 * count as f64) as u64).clamp(1, count);
         if self.folded.count == 0 {
-            let mut sorted = self.samples.clone();
-            sorted.sort_unstable();
-            return Some(percents.map(|percent| sorted[rank(percent) as usize - 1]));
+            return Some(nth(
+                &mut self.samples.clone(),
+                percents.map(|percent| rank(percent) as usize),
+            ));
         }
         let mut all = self.folded.clone();
         all.add(&self.samples);
@@ -195,6 +223,20 @@ impl Summary {
             found.map_or(all.max, lowest_of).clamp(all.min, all.max)
         }))
     }
+}
+
+/// The values of these ranks, from 1, as if `values` were sorted.
+fn nth<const N: usize>(values: &mut [u64], ranks: [usize; N]) -> [u64; N] {
+    let mut order: [usize; N] = core::array::from_fn(|place| place);
+    order.sort_unstable_by_key(|&place| ranks[place]);
+    let (mut rest, mut before, mut found) = (values, 0, [0; N]);
+    for place in order {
+        // What is before a rank is out of the way of higher ones.
+        let at = ranks[place] - 1 - before;
+        found[place] = *rest.select_nth_unstable(at).1;
+        (rest, before) = (&mut rest[at..], before + at);
+    }
+    found
 }
 
 /// The bucket of `value`: exact below 2^9, then 256 buckets per power of two.
@@ -213,6 +255,22 @@ fn lowest_of(bucket: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranks_are_found_as_in_a_sorted_list() {
+        let mut state = 1u64;
+        for n in 1..200 {
+            let mut next = || {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                (state >> 33) as usize
+            };
+            let mut values: Vec<u64> = (0..n).map(|_| next() as u64 % 50).collect();
+            let ranks = [(); 4].map(|()| next() % n + 1);
+            let found = nth(&mut values.clone(), ranks);
+            values.sort_unstable();
+            assert_eq!(found, ranks.map(|rank| values[rank - 1]));
+        }
+    }
 
     #[test]
     fn small_samples_are_exact() {

@@ -2,7 +2,7 @@
 
 use anysched_core::Machine;
 use anysched_core::registry::PolicyInfo;
-use anysched_measure::{Measured, Metric, Metrics, Summary};
+use anysched_measure::{Measured, Metric, Metrics, Moments, Summary};
 use anysched_policies::POLICIES;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -143,13 +143,13 @@ pub(crate) fn measure(metrics: &Metrics) -> Box<[(Column, f64)]> {
 
 /// In the order of [`Stat::ALL`].
 fn describe(summary: &Summary) -> [f64; 7] {
-    let [p50, p95, p99] = match summary.percentiles([50.0, 95.0, 99.0]) {
-        Some(percentiles) => percentiles.map(|value| value as f64),
-        None => return [f64::NAN; 7],
+    let percentiles = summary.percentiles([50.0, 95.0, 99.0]);
+    let (Some(moments), Some(percentiles)) = (summary.moments(), percentiles) else {
+        return [f64::NAN; 7];
     };
-    let extreme = |value: Option<u64>| value.map_or(f64::NAN, |value| value as f64);
-    let (min, max) = (extreme(summary.min()), extreme(summary.max()));
-    [summary.mean(), summary.sd(), min, p50, p95, p99, max]
+    let [p50, p95, p99] = percentiles.map(|value| value as f64);
+    let Moments { mean, sd, min, max } = moments;
+    [mean, sd, min as f64, p50, p95, p99, max as f64]
 }
 
 #[cfg(test)]

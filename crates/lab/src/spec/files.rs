@@ -10,6 +10,7 @@ use anysched_workload::dist::Dist;
 use anysched_workload::import::Imported;
 use anysched_workload::kinds::{self, Place, ReadFile, Refusal};
 use anysched_workload::model::Model;
+use anysched_workload::model_load::CheckedModel;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -146,7 +147,7 @@ impl kinds::Files for Files {
                     .help("each is a line below that of the columns"));
             }
             Imported::Tasks(tasks) => kinds::Source::Tasks(Arc::new(tasks)),
-            Imported::Model(model) => kinds::Source::Model(Arc::new(self.checked(model, name)?)),
+            Imported::Model(model) => kinds::Source::Model(self.checked(model, name)?),
         };
         self.loads.insert(key, source.clone());
         Ok(source)
@@ -161,11 +162,12 @@ impl kinds::Files for Files {
 
 impl Files {
     /// `model`, the warnings of which are noted, if it can be run.
-    fn checked(&mut self, mut model: Model, name: &str) -> Result<Model, Refusal> {
+    fn checked(&mut self, mut model: Model, name: &str) -> Result<CheckedModel, Refusal> {
         let wrong = |what: String| refused(format!("\"{name}\": {what}"));
-        model.validate().map_err(|error| wrong(error.to_string()))?;
         let warnings = std::mem::take(&mut model.warnings);
-        if model.tasks.iter().all(|task| task.arrives.is_none()) {
+        let arrives = model.tasks.iter().any(|task| task.arrives.is_some());
+        let model = model.checked().map_err(|error| wrong(error.to_string()))?;
+        if !arrives {
             return Err(wrong("no task arrives".to_string()).help(match warnings.is_empty() {
                 true => "a task of a model has a time in `arrives`".to_string(),
                 false => warnings.join("; "),

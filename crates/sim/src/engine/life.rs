@@ -1,8 +1,6 @@
 //! The lives of tasks: arrival, wake-ups, exit.
 
-use anysched_core::{
-    Arrival, CpuId, CpuSet, Enqueue, Scheduler, Span, TaskId, TaskParams, Time,
-};
+use anysched_core::{Arrival, CpuId, CpuSet, Enqueue, Scheduler, Span, TaskId, TaskParams, Time};
 use anysched_trace::{Kind, Sink, TaskInfo};
 use anysched_workload::{Load, NewTask, Op, Outside};
 

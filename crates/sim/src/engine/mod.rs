@@ -21,8 +21,8 @@ mod task;
 pub use account::TaskResult;
 pub(crate) use agenda::{Class, CpuAgenda, Moment};
 pub use clock::SimError;
-pub(crate) use guest::Usage;
 use guest::Guest;
+pub(crate) use guest::Usage;
 pub(crate) use layer::{Change, Machines};
 
 use anysched_core::{CpuMask, Cx, Off, Scheduler, Span, Time, Work};

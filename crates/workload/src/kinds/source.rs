@@ -3,7 +3,7 @@
 use super::needs::Needs;
 use crate::dist::Dist;
 use crate::generate::{Echo, Generator, Ping, Settings};
-use crate::model::Model;
+use crate::model_load::CheckedModel;
 use crate::tasks_csv::TaskList;
 use crate::{Load, Op, Port};
 use anysched_core::{CpuId, CpuSet, Time};
@@ -51,7 +51,7 @@ pub enum Source {
     /// A list of tasks.
     Tasks(Arc<TaskList>),
     /// A model.
-    Model(Arc<Model>),
+    Model(CheckedModel),
 }
 
 impl Source {
@@ -64,10 +64,7 @@ impl Source {
                 generator.build(seed, cpus).map_err(|error| error.to_string())?
             }
             Source::Tasks(tasks) => Box::new(TaskList::clone(tasks).into_load()),
-            Source::Model(model) => {
-                let load = Model::clone(model).into_load();
-                Box::new(load.map_err(|error| error.to_string())?)
-            }
+            Source::Model(model) => Box::new(model.load()),
         })
     }
 
@@ -77,6 +74,7 @@ impl Source {
             Source::Generated(generator) => generator.endless(),
             Source::Tasks(_) => false,
             Source::Model(model) => {
+                let model = model.model();
                 let mut scripts = model.tasks.iter().map(|task| &task.script);
                 let repeats = scripts.any(|s| s.rounds == u64::MAX && s.repeat_from < s.ops.len());
                 model.until.is_none() && repeats
@@ -87,7 +85,7 @@ impl Source {
     /// When its source ends it, whatever its tasks are still doing.
     pub fn until(&self) -> Option<Time> {
         match self {
-            Source::Model(model) => model.until,
+            Source::Model(model) => model.model().until,
             _ => None,
         }
     }
@@ -100,7 +98,7 @@ impl Source {
                 deadlines: tasks.rows().iter().any(|row| row.deadline.is_some()),
                 ..Needs::NOTHING
             },
-            Source::Model(model) => Needs::of_model(model),
+            Source::Model(model) => Needs::of_model(model.model()),
         }
     }
 
@@ -114,7 +112,7 @@ impl Source {
                 tasks.rows().iter().filter(|row| elsewhere(&row.affinity)).count()
             }
             Source::Model(model) => {
-                let tasks = model.tasks.iter().filter(|task| {
+                let tasks = model.model().tasks.iter().filter(|task| {
                     let later = task.script.ops.iter().filter_map(|op| match op {
                         Op::SetAffinity(affinity) => Some(affinity),
                         _ => None,

@@ -39,21 +39,50 @@ impl Model {
         Compiled::new(self).map(drop)
     }
 
-    /// The load that this model describes. [`Model::until`] is left to the host.
+    /// The same model, from which any number of loads can be made.
     ///
     /// Errors: those of [`Model::validate`].
-    pub fn into_load(self) -> Result<impl Load + use<>, ModelError> {
+    pub fn checked(mut self) -> Result<CheckedModel, ModelError> {
         let compiled = Compiled::new(&self)?;
         let arriving = |task: &u32| self.tasks[*task as usize].arrives;
         let mut arrivals: Vec<u32> = (0..self.tasks.len() as u32).collect();
         arrivals.retain(|task| arriving(task).is_some());
         arrivals.sort_by_key(arriving);
-        let mut model = self;
-        model.signals.sort_by_key(|&(at, _)| at);
+        self.signals.sort_by_key(|&(at, _)| at);
+        Ok(CheckedModel(Arc::new(Checked { model: self, compiled, arrivals })))
+    }
+
+    /// The load that this model describes. [`Model::until`] is left to the host.
+    ///
+    /// Errors: those of [`Model::validate`].
+    pub fn into_load(self) -> Result<impl Load + use<>, ModelError> {
+        Ok(self.checked()?.load())
+    }
+}
+
+/// A model that can be run. Its clones and loads share it.
+#[derive(Clone, Debug)]
+pub struct CheckedModel(Arc<Checked>);
+
+#[derive(Debug)]
+struct Checked {
+    /// Its signals are in time order.
+    model: Model,
+    compiled: Compiled,
+    /// Tasks by arrival.
+    arrivals: Vec<u32>,
+}
+
+impl CheckedModel {
+    /// The model, with its signals in time order.
+    pub fn model(&self) -> &Model {
+        &self.0.model
+    }
+
+    /// The load that it describes. [`Model::until`] is left to the host.
+    pub fn load(&self) -> impl Load + use<> {
         let mut load = ModelLoad {
-            model,
-            compiled,
-            arrivals,
+            of: Arc::clone(&self.0),
             next_arrival: 0,
             next_signal: 0,
             next: Time::NEVER,
@@ -61,11 +90,12 @@ impl Model {
             tasks: PerTask::default(),
         };
         load.find_next();
-        Ok(load)
+        load
     }
 }
 
 /// The distinct scripts of a model with what a look-ahead needs.
+#[derive(Debug)]
 struct Compiled {
     scripts: Vec<Ahead>,
     /// Which of them each task has.
@@ -73,6 +103,7 @@ struct Compiled {
 }
 
 /// A script and, for each operation, what follows from there.
+#[derive(Debug)]
 struct Ahead {
     script: Arc<Script>,
     /// The CPU time from this operation to the next one that may block or that ends the task, and
@@ -265,10 +296,7 @@ fn check_script(model: &Model, script: &Script) -> Result<(), (Option<usize>, St
 }
 
 struct ModelLoad {
-    model: Model,
-    compiled: Compiled,
-    /// Tasks by arrival.
-    arrivals: Vec<u32>,
+    of: Arc<Checked>,
     next_arrival: usize,
     next_signal: usize,
     next: Time,
@@ -303,12 +331,12 @@ impl ModelLoad {
     }
 
     fn next_arrival(&self) -> Time {
-        let task = self.arrivals.get(self.next_arrival);
-        task.and_then(|&task| self.model.tasks[task as usize].arrives).unwrap_or(Time::NEVER)
+        let task = self.of.arrivals.get(self.next_arrival);
+        task.and_then(|&task| self.of.model.tasks[task as usize].arrives).unwrap_or(Time::NEVER)
     }
 
     fn next_signal(&self) -> Time {
-        self.model.signals.get(self.next_signal).map_or(Time::NEVER, |&(at, _)| at)
+        self.of.model.signals.get(self.next_signal).map_or(Time::NEVER, |&(at, _)| at)
     }
 }
 
@@ -339,7 +367,7 @@ impl Position {
 
 impl Load for ModelLoad {
     fn sizes(&self) -> Sizes {
-        self.model.sizes.clone()
+        self.of.model.sizes.clone()
     }
 
     #[inline]
@@ -350,12 +378,12 @@ impl Load for ModelLoad {
     /// Tasks arrive first among things that come at the same time.
     fn outside(&mut self) -> Outside {
         let outside = if self.next_arrival() <= self.next_signal() {
-            self.starting = self.arrivals[self.next_arrival];
+            self.starting = self.of.arrivals[self.next_arrival];
             self.next_arrival += 1;
-            Outside::Arrival(self.model.tasks[self.starting as usize].new.clone())
+            Outside::Arrival(self.of.model.tasks[self.starting as usize].new.clone())
         } else {
             self.next_signal += 1;
-            Outside::Signal(self.model.signals[self.next_signal - 1].1)
+            Outside::Signal(self.of.model.signals[self.next_signal - 1].1)
         };
         self.find_next();
         outside
@@ -363,12 +391,12 @@ impl Load for ModelLoad {
 
     fn spawn(&mut self, what: u32) -> NewTask {
         self.starting = what;
-        self.model.tasks[what as usize].new.clone()
+        self.of.model.tasks[what as usize].new.clone()
     }
 
     fn start(&mut self, task: TaskId, now: Time) {
-        let script = self.compiled.script_of[self.starting as usize];
-        let repeats = self.compiled.scripts[script as usize].repeats();
+        let script = self.of.compiled.script_of[self.starting as usize];
+        let repeats = self.of.compiled.scripts[script as usize].repeats();
         let position = Position { script, repeats, release: now, now, ..Position::default() };
         self.tasks.set(task, position);
     }
@@ -376,7 +404,7 @@ impl Load for ModelLoad {
     #[inline]
     fn step(&mut self, task: TaskId, now: Time) -> Op {
         let position = &mut self.tasks[task];
-        let script = &self.compiled.scripts[position.script as usize].script;
+        let script = &self.of.compiled.scripts[position.script as usize].script;
         position.now = now;
         match position.advance(script) {
             None => Op::Exit,
@@ -393,7 +421,7 @@ impl Load for ModelLoad {
     /// The time until it may block, if it goes through every release that is found past.
     fn burst(&self, task: TaskId, run: Span) -> Span {
         let mut at = self.tasks[task];
-        let Ahead { script, runs } = &self.compiled.scripts[at.script as usize];
+        let Ahead { script, runs } = &self.of.compiled.scripts[at.script as usize];
         let mut total = run;
         match script.ops.get(at.current as usize) {
             Some(Op::Release { .. }) if at.release <= at.now => {}
