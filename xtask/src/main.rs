@@ -109,7 +109,15 @@ fn ci() -> Result<(), Failed> {
         setup::deny()
     })?;
     step("benchmarks compile", || {
-        cargo(&["bench", "--workspace", "--no-run", "--quiet", "--profile", "test"])
+        cargo(&[
+            "bench",
+            "--workspace",
+            "--all-features",
+            "--no-run",
+            "--quiet",
+            "--profile",
+            "test",
+        ])
     })
 }
 

@@ -42,7 +42,7 @@ fn boot(policy: &str, app: &str, arguments: &[(&str, &str)]) -> Boot {
     boot.arguments = arguments.iter().map(owned).collect();
     boot.tasks = (app == "batch").then(|| script(TASKS));
     boot.tick = Some(Span::from_ms(1));
-    boot.patience = Duration::from_secs(60);
+    boot.patience = Duration::from_secs(120);
     boot
 }
 

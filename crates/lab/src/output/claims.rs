@@ -1,5 +1,6 @@
 //! The claims of a paper, examined by several experiments, without the rows behind them.
 
+use super::numbers::Format;
 use super::table::{describe_check, describe_measure, place, wrap};
 use crate::results::Results;
 use crate::results::verdict::{Check, ClaimResult, Measure};
@@ -37,29 +38,68 @@ fn write_short(text: &mut String, claim: &ClaimResult) {
     }
 }
 
-/// For a page: a table with a line for each claim.
+/// For a page: a table with a line for each claim, and below it what takes more than a phrase.
 pub fn claims_markdown(all: &[Results]) -> String {
-    let mut text = String::from(
-        "| claim | the paper | here | verdict | reading, or why |\n|---|---|---|---|---|\n",
-    );
-    for claim in all.iter().flat_map(|results| &results.claims) {
+    let mut text = String::from("| claim | the paper | here | verdict |\n|---|---|---|---|\n");
+    let claims = || all.iter().flat_map(|results| &results.claims);
+    for claim in claims() {
         let cells = [
             format!("{}: {}", claim.id, claim.text),
             claim.paper.clone().unwrap_or_default(),
-            found(claim).join("<br>"),
+            in_a_phrase(claim),
             verdict(claim),
-            [&claim.reading, &claim.because]
-                .into_iter()
-                .flatten()
-                .cloned()
-                .collect::<Vec<_>>()
-                .join("; "),
         ];
         let cells = cells.map(|cell| cell.replace('|', "\\|"));
         let _ = writeln!(text, "| {} |", cells.join(" | "));
     }
     let _ = write!(text, "\n{}", counts(all));
+    let notes: String = claims().map(notes).collect();
+    if !notes.is_empty() {
+        let _ = write!(text, "\nReadings, reasons and each figure:\n\n{notes}");
+    }
     text
+}
+
+/// What was measured: a figure, or the range of several.
+fn in_a_phrase(claim: &ClaimResult) -> String {
+    let means = || claim.measures.iter().filter_map(|it| Some(it.value?.mean));
+    match claim.measures.as_slice() {
+        [] => found(claim).into_iter().next().unwrap_or_default(),
+        [measure] => describe_measure(measure),
+        [first, rest @ ..] if rest.iter().all(|it| it.unit == first.unit) => {
+            let range = [means().fold(f64::NAN, f64::min), means().fold(f64::NAN, f64::max)];
+            let format = Format::plain(&range);
+            let [low, high] = range.map(|mean| format.number(mean));
+            format!("{low} to {high} {}", first.unit).trim_end().to_string()
+        }
+        several => format!("{} figures", several.len()),
+    }
+}
+
+/// What a cell does not say of a claim, as items of a list; nothing if it says all.
+fn notes(claim: &ClaimResult) -> String {
+    let mut notes = String::new();
+    if let Some(reading) = &claim.reading {
+        let _ = writeln!(notes, "  - reading: {reading}");
+    }
+    if let Some(because) = &claim.because {
+        let _ = writeln!(notes, "  - why: {because}");
+    }
+    match claim.measures.as_slice() {
+        [measure] => {
+            let place = place(&measure.axes);
+            if let Some(place) = place.strip_suffix(": ") {
+                let _ = writeln!(notes, "  - at: {place}");
+            }
+        }
+        _ => {
+            let phrase = in_a_phrase(claim);
+            for figure in found(claim).iter().filter(|figure| **figure != phrase) {
+                let _ = writeln!(notes, "  - here: {figure}");
+            }
+        }
+    }
+    if notes.is_empty() { notes } else { format!("- {}\n{notes}", claim.id) }
 }
 
 /// What was measured, as the file asks for it; otherwise how many comparisons hold, and the first

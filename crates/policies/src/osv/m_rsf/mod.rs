@@ -170,7 +170,9 @@ pub struct MRsf {
     by_wait: [List; 2],
 }
 
+/// A cache line: of many waiting tasks, each costs one that is not in the caches.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Task {
     /// CPU time that it is expected to use until it blocks or ends, from when it became ready.
     need: Span,
@@ -312,7 +314,7 @@ impl MRsf {
 
     /// The first of `queues`, in the order in which they are served now, that `fits`.
     #[inline]
-    fn find(&self, queues: u8, fits: impl Fn(usize, TaskId) -> bool) -> Option<TaskId> {
+    fn find(&self, queues: u8, fits: impl Fn(usize, TaskId) -> bool) -> Option<(usize, TaskId)> {
         for queue in ORDER[self.turn].map(usize::from) {
             if queues >> queue & 1 == 0 {
                 continue;
@@ -320,11 +322,11 @@ impl MRsf {
             let tree = &self.trees[queue];
             let Some(first) = self.forest.first(tree) else { continue };
             if fits(queue, first) {
-                return Some(first);
+                return Some((queue, first));
             }
             let found = self.forest.iter(tree).skip(1).find(|&task| fits(queue, task));
-            if found.is_some() {
-                return found;
+            if let Some(found) = found {
+                return Some((queue, found));
             }
         }
         None
@@ -351,9 +353,14 @@ impl MRsf {
     }
 
     #[inline]
-    fn take_out(&mut self, id: TaskId) {
-        let queue = usize::from(self.tasks[id].queue);
-        self.forest.remove(&mut self.trees[queue], id);
+    fn take_out(&mut self, id: TaskId, queue: usize) {
+        let tree = &mut self.trees[queue];
+        // The first one is found without looking up where it is.
+        if self.forest.first(tree) == Some(id) {
+            self.forest.pop_first(tree);
+        } else {
+            self.forest.remove(tree, id);
+        }
         self.waiting -= 1;
         if self.ages() && (Q2..=Q3).contains(&queue) {
             self.links.remove(&mut self.by_wait[queue - Q2], id);
@@ -561,14 +568,13 @@ impl RunQueue for MRsf {
     fn pop(&mut self, _: &At<'_>, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         self.deal();
         let (role, open) = (self.role(cpu), self.open());
-        let id = if self.has_stand_ins() {
+        let (queue, id) = if self.has_stand_ins() {
             let serves = |queue, task| role >> queue & 1 != 0 || self.is_stranded(queue, task);
             self.find(open, |queue, task| fits(task) && serves(queue, task))
         } else {
             self.find(role & open, |_, task| fits(task))
         }?;
-        self.take_out(id);
-        let queue = usize::from(self.tasks[id].queue);
+        self.take_out(id, queue);
         if queue < PARTS {
             self.turn = (queue + 1) % PARTS;
         }
@@ -576,8 +582,9 @@ impl RunQueue for MRsf {
     }
 
     fn remove(&mut self, _: &At<'_>, id: TaskId, _: Removal) {
-        self.take_out(id);
-        self.leave_level(LEVEL[usize::from(self.tasks[id].queue)]);
+        let queue = usize::from(self.tasks[id].queue);
+        self.take_out(id, queue);
+        self.leave_level(LEVEL[queue]);
     }
 
     #[inline]
@@ -629,7 +636,7 @@ impl RunQueue for MRsf {
                 if since + self.params.aging > now {
                     break;
                 }
-                self.take_out(id);
+                self.take_out(id, queue);
                 self.change_queue(id, if queue == Q3 { Q2 } else { usize::from(part) });
                 self.insert_last(now, id);
                 self.opened = true;
