@@ -94,6 +94,8 @@ pub struct Scope {
     /// How many in three tasks are made ready by what runs on a CPU, the others by timers and
     /// devices.
     pub wakers: u8,
+    /// What else there is to say of a task, made from a random number.
+    pub describe: fn(u64, &mut TaskParams),
     /// Bound on the CPU time that a task is said to use between becoming ready and blocking, in ns;
     /// 0 if nothing is said.
     pub burst: u64,
@@ -124,6 +126,7 @@ impl Scope {
             hotplug: false,
             syncs: false,
             wakers: 0,
+            describe: |_, _| {},
             burst: 0,
             picks: Picks::Later,
             prompt: false,
@@ -537,6 +540,7 @@ impl<P: Scheduler, O: Oracle> Twins<P, O> {
         if self.scope.pins == Pins::Any && number >> 40 & 1 == 1 {
             params.affinity = self.affinity(number >> 41);
         }
+        (self.scope.describe)(number, &mut params);
         params
     }
 

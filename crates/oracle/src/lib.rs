@@ -25,6 +25,7 @@ pub mod pbg;
 pub mod periodic;
 pub mod random;
 pub mod rehearsal;
+pub mod sedf;
 
-pub use compare::{Oracle, Picks, Pins, Scope, Seen, compare, compare_all, moves};
+pub use compare::{Moves, Oracle, Picks, Pins, Scope, Seen, compare, compare_all, moves};
 pub use drive::Drive;

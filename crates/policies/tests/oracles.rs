@@ -1,11 +1,11 @@
 //! Policies decide as naive implementations of their rules do.
 
 use anysched_core::checked::Rules;
-use anysched_core::{Checked, Machine, Off, Scheduler, Span, Time};
+use anysched_core::{Checked, Machine, Off, Scheduler, Span, TaskParams, Time};
 use anysched_oracle::{
-    Picks, Pins, Scope, bfs, compare, compare_all, credit, credit2, m_rsf, moves,
+    Moves, Picks, Pins, Scope, Seen, bfs, compare, compare_all, credit, credit2, m_rsf, moves,
 };
-use anysched_oracle::{osv, pbg};
+use anysched_oracle::{osv, pbg, sedf};
 use anysched_policies::policy;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -240,4 +240,80 @@ fn pbg_decides_as_a_search_of_all_tasks() {
         let oracle = pbg::Pbg::new(cpus, order.1, on_yield.1, lifo, records);
         compare(&machine, checked("pbg", &machine, &settings), oracle, &scope, &moves)
     });
+}
+
+/// A period of 0.1 to 3.9 ms and a slice within it.
+fn periodic(number: u64, params: &mut TaskParams) {
+    let unit = Span::from_us(100).0;
+    let period = 1 + number % 39;
+    let slice = (1 + (number >> 16) % 39).min(period);
+    (params.period, params.budget) = (Some(Span(period * unit)), Some(Span(slice * unit)));
+}
+
+/// The same, but for some that only get extra time.
+fn best_effort(number: u64, params: &mut TaskParams) {
+    periodic(number, params);
+    if number >> 32 & 7 == 0 {
+        (params.period, params.budget) = (Some(Span::from_ms(10)), Some(Span::ZERO));
+    }
+}
+
+/// More than there is: of 1 to 4 ms, 0.3 to 1.5 each.
+fn overload(number: u64, params: &mut TaskParams) {
+    let unit = Span::from_us(100).0;
+    let period = 10 + number % 30;
+    let slice = (3 + (number >> 16) % 12).min(period);
+    (params.period, params.budget) = (Some(Span(period * unit)), Some(Span(slice * unit)));
+}
+
+const SEDF: [sedf::Kind; 4] =
+    [sedf::Kind::Sedf, sedf::Kind::DmXen, sedf::Kind::DEdf, sedf::Kind::SedfDm];
+
+fn compare_sedf(
+    kind: sedf::Kind,
+    aware: bool,
+    scope: Scope,
+    moves: &Moves,
+) -> Result<Seen, TestCaseError> {
+    let mut settings = vec![("extra", word(aware)), ("slice", "1ms")];
+    if kind == sedf::Kind::SedfDm {
+        settings.push(("window", "24"));
+    }
+    let machine = Machine::flat(1).unwrap();
+    let policy = build(kind.name(), &machine, &settings);
+    let scope = Scope { picks: Picks::AtOnce, prompt: true, ..scope };
+    compare(&machine, policy, sedf::Sedf::new(kind, aware, 24), &scope, moves)
+}
+
+#[test]
+fn sedf_decides_as_xen_does() {
+    // From nanoseconds to milliseconds.
+    let pass = (1..8_000_000u64, 0..3u32).prop_map(|(ns, finer)| ns / 50u64.pow(finer));
+    let strategy = (select(SEDF.as_slice()), any::<bool>(), moves(pass, 200));
+    compare_all(800, strategy, |(kind, aware, moves)| {
+        let scope = Scope {
+            attached: true,
+            offs: &[Off::Preempted, Off::Yielded, Off::Blocked, Off::Blocked],
+            dequeues: true,
+            describe: if aware { best_effort } else { periodic },
+            ..Scope::new(5)
+        };
+        compare_sedf(kind, aware, scope, &moves)
+    });
+}
+
+/// vCPUs that hardly sleep, so that orders change.
+#[test]
+fn sedf_changes_its_order_under_overload_as_its_rules_say() {
+    let strategy = (select(&SEDF[2..]), moves(1_000..40_000_000u64, 60));
+    let seen = compare_all(300, strategy, |(kind, moves)| {
+        let scope = Scope {
+            attached: true,
+            offs: &[Off::Preempted, Off::Blocked],
+            describe: overload,
+            ..Scope::new(5)
+        };
+        compare_sedf(kind, false, scope, &moves)
+    });
+    assert!(seen["switches"] > 300, "{seen:?}");
 }

@@ -33,8 +33,6 @@
 pub mod d_edf;
 pub mod dm_xen;
 mod extra;
-#[cfg(test)]
-mod model;
 mod order;
 mod params;
 pub mod sedf_dm;
