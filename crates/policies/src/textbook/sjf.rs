@@ -45,7 +45,7 @@ params! {
 #[derive(Debug)]
 pub struct ShortestFirst<const PREEMPTIVE: bool> {
     by: Key,
-    forest: WideForest<(Span, u64)>,
+    forest: WideForest,
     queues: Vec<WideTree>,
     tasks: PerTask<Task>,
     /// How often a task has been queued.
@@ -141,7 +141,7 @@ impl<const PREEMPTIVE: bool> RunQueue for ShortestFirst<PREEMPTIVE> {
                 task.number = self.entries;
             }
         }
-        let key = (task.key(self.by, Span::ZERO), task.number);
+        let key = (task.key(self.by, Span::ZERO).0, task.number);
         self.forest.insert(&mut self.queues[at.queue], id, key);
     }
 

@@ -35,7 +35,7 @@ use alloc::vec::Vec;
 
 use anysched_core::ids::{CpuId, CpuSet, DomainId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
-use anysched_core::queue::{Links, List, WideForest, WideTree};
+use anysched_core::queue::{Links, List, NONE, WideForest, WideTree};
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Whereabouts, Why};
 use anysched_core::time::{Span, Time};
@@ -149,8 +149,10 @@ pub struct MRsf {
     offline: u8,
     /// Attached tasks that may not run on all CPUs with a role.
     restricted: u32,
-    forest: WideForest<(Span, u64)>,
+    forest: WideForest,
     trees: [WideTree; QUEUES],
+    /// Per queue, up to where the tasks that come next have been read ahead.
+    read: [u32; QUEUES],
     tasks: PerTask<Task>,
     profiles: Vec<Profile>,
     waiting: usize,
@@ -252,6 +254,7 @@ impl Policy for MRsf {
             restricted: 0,
             forest: WideForest::new(QUEUES),
             trees: [WideTree::default(); QUEUES],
+            read: [NONE; QUEUES],
             tasks: PerTask::new(),
             profiles: Vec::new(),
             waiting: 0,
@@ -344,7 +347,7 @@ impl MRsf {
         let queue = usize::from(task.queue);
         let left = if self.sorted >> queue & 1 != 0 { task.left() } else { Span::ZERO };
         task.number = if queue == UNDEALT { u64::from(id.0) } else { number };
-        self.forest.insert(&mut self.trees[queue], id, (left, task.number));
+        self.forest.insert(&mut self.trees[queue], id, (left.0, task.number));
         self.waiting += 1;
         if self.params.aging != Span::MAX && (Q2..=Q3).contains(&queue) {
             task.since = now;
@@ -364,6 +367,16 @@ impl MRsf {
         self.waiting -= 1;
         if self.ages() && (Q2..=Q3).contains(&queue) {
             self.links.remove(&mut self.by_wait[queue - Q2], id);
+        }
+    }
+
+    /// Brings what is known of the tasks that `queue` serves next into the caches.
+    #[inline]
+    fn read_ahead(&mut self, queue: usize) {
+        let (place, tasks) = self.forest.first_together(&self.trees[queue]);
+        if core::mem::replace(&mut self.read[queue], place) != place {
+            let read = |&task: &u32| u64::from(self.tasks[TaskId(task)].queue);
+            core::hint::black_box(tasks.iter().map(read).sum::<u64>());
         }
     }
 
@@ -575,6 +588,7 @@ impl RunQueue for MRsf {
             self.find(role & open, |_, task| fits(task))
         }?;
         self.take_out(id, queue);
+        self.read_ahead(queue);
         if queue < PARTS {
             self.turn = (queue + 1) % PARTS;
         }
