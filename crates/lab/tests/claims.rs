@@ -179,3 +179,49 @@ Claims
 ";
     assert_eq!(claims, expected);
 }
+
+/// A cell holds a phrase; readings, reasons and each figure follow below the table.
+#[test]
+fn markdown_is_a_table_of_phrases_with_notes_below() {
+    let claims = "\
+[[claim]]
+id = \"1 a\"
+text = \"Turns | cost\"
+paper = \"20 %\"
+expect = \"fcfs.turnaround_ns_mean < `in turns`.turnaround_ns_mean\"
+measure = \"`in turns`.turnaround_ns_mean / 1000000\"
+unit = \"ms in turns\"
+reading = \"of all tasks\"
+[[claim]]
+id = \"1 b\"
+text = \"They are done\"
+expect = \"fcfs.tasks > 5\"
+verdict = \"does not hold\"
+because = \"three are three\"
+[[claim]]
+id = \"1 c\"
+text = \"Nothing is lost\"
+expect = \"fcfs.tasks > 0\"
+";
+    let text = output::claims_markdown(&[results("2ms", 2, claims)]);
+    let expected = "\
+| claim | the paper | here | verdict |
+|---|---|---|---|
+| 1 a: Turns \\| cost | 20 % | 5.000 to 9.500 ms in turns | holds only under the stated reading |
+| 1 b: They are done |  | 1 of 2 comparisons hold | does not hold |
+| 1 c: Nothing is lost |  | 2 of 2 comparisons hold | holds |
+
+3 claims. holds: 1; holds only under the stated reading: 1; does not hold: 1.
+
+Readings, reasons and each figure:
+
+- 1 a
+  - reading: of all tasks
+  - here: workload.0.tasks = 3: 5 ± 0 ms in turns
+  - here: workload.0.tasks = 6: 9.500 ± 0.000 ms in turns
+- 1 b
+  - why: three are three
+  - here: workload.0.tasks = 3: `fcfs.tasks > 5`: no: 3 against 5, difference -2, 2 s.e. 0
+";
+    assert_eq!(text, expected);
+}

@@ -70,7 +70,8 @@ fn in_a_phrase(claim: &ClaimResult) -> String {
             let range = [means().fold(f64::NAN, f64::min), means().fold(f64::NAN, f64::max)];
             let format = Format::plain(&range);
             let [low, high] = range.map(|mean| format.number(mean));
-            format!("{low} to {high} {}", first.unit).trim_end().to_string()
+            let range = if low == high { low } else { format!("{low} to {high}") };
+            format!("{range} {}", first.unit).trim_end().to_string()
         }
         several => format!("{} figures", several.len()),
     }
