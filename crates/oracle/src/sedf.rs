@@ -11,26 +11,14 @@ const US: i64 = 1_000;
 /// The four policies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// `sedf`.
+    /// By deadline.
     Sedf,
-    /// `dm-xen`.
+    /// By slice.
     DmXen,
-    /// `d-edf`.
+    /// By deadline until two misses in a row, then by slice until ten deadlines are met.
     DEdf,
-    /// `sedf-dm`.
+    /// By deadline or by slice, decided for each window of deadlines.
     SedfDm,
-}
-
-impl Kind {
-    /// The name of the policy.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Sedf => "sedf",
-            Kind::DmXen => "dm-xen",
-            Kind::DEdf => "d-edf",
-            Kind::SedfDm => "sedf-dm",
-        }
-    }
 }
 
 #[derive(Clone, Copy, Default)]

@@ -266,11 +266,15 @@ fn overload(number: u64, params: &mut TaskParams) {
     (params.period, params.budget) = (Some(Span(period * unit)), Some(Span(slice * unit)));
 }
 
-const SEDF: [sedf::Kind; 4] =
-    [sedf::Kind::Sedf, sedf::Kind::DmXen, sedf::Kind::DEdf, sedf::Kind::SedfDm];
+const SEDF: [(&str, sedf::Kind); 4] = [
+    ("sedf", sedf::Kind::Sedf),
+    ("dm-xen", sedf::Kind::DmXen),
+    ("d-edf", sedf::Kind::DEdf),
+    ("sedf-dm", sedf::Kind::SedfDm),
+];
 
 fn compare_sedf(
-    kind: sedf::Kind,
+    (name, kind): (&str, sedf::Kind),
     aware: bool,
     scope: Scope,
     moves: &Moves,
@@ -280,7 +284,7 @@ fn compare_sedf(
         settings.push(("window", "24"));
     }
     let machine = Machine::flat(1).unwrap();
-    let policy = build(kind.name(), &machine, &settings);
+    let policy = build(name, &machine, &settings);
     let scope = Scope { picks: Picks::AtOnce, prompt: true, ..scope };
     compare(&machine, policy, sedf::Sedf::new(kind, aware, 24), &scope, moves)
 }
