@@ -22,11 +22,12 @@ pub fn check() -> Result<(), Failed> {
         if stem.is_some_and(|stem| NAMES.contains(&stem)) {
             let _ = writeln!(faults, "{path}: a name that explains itself can be found");
         }
-        if !path.ends_with(".rs") && !path.ends_with(".md") {
+        let (is_source, is_page) = (path.ends_with(".rs"), path.ends_with(".md"));
+        if !is_source && !is_page {
             continue;
         }
         let Ok(text) = std::fs::read_to_string(root().join(path)) else { continue };
-        if path.ends_with(".md") {
+        if is_page {
             links::check(path, &text, &mut faults);
             continue;
         }

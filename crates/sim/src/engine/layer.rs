@@ -207,10 +207,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     }
 
     fn attach_vcpu(&mut self, vm: usize, vcpu: usize) {
-        if let Some((id, cpu)) = self.tasks.next_reused() {
-            self.tell_leaving(id, cpu);
-        }
-        let id = self.tasks.create(self.now());
+        let id = self.new_task(self.now());
         let Some(machines) = &mut self.machines else { return };
         let mut params = machines.bind(vm, vcpu, id);
         params.affinity = self.setup_affinity(params.affinity);

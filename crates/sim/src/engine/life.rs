@@ -37,12 +37,17 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
-    /// A task has arrived at `at`; `creator` is the CPU whose task created it.
-    pub(super) fn create(&mut self, new: NewTask, creator: Option<CpuId>, at: Time) {
+    /// A number for a task that arrives at `at`; the trace hears first that its last holder left.
+    pub(super) fn new_task(&mut self, at: Time) -> TaskId {
         if let Some((id, cpu)) = self.tasks.next_reused() {
             self.tell_leaving(id, cpu);
         }
-        let id = self.tasks.create(at);
+        self.tasks.create(at)
+    }
+
+    /// A task has arrived at `at`; `creator` is the CPU whose task created it.
+    pub(super) fn create(&mut self, new: NewTask, creator: Option<CpuId>, at: Time) {
+        let id = self.new_task(at);
         // A message to the last task with this number is not for this one.
         self.objects.take_message(id);
         let task = &mut self.tasks[id];
