@@ -6,6 +6,8 @@
 //! | [`script`] | here | kernel | another such item | tasks and what they do |
 //! | [`result`] | kernel | here | lines on the console | what came of it |
 //! | [`log`] | kernel | here | QEMU's debug console | what policies were asked and answered |
+//! | [`start`] | a program | a module of a running kernel | a file of that module | what to start |
+//! | [`status`] | such a module | a program | another such file | how it is doing |
 //! | [`datagram`] | here and kernel | the other | UDP | requests to a server and its answers |
 //!
 //! Each format states its version first, so that an image built from other sources can be told
@@ -27,6 +29,8 @@ pub mod escape;
 pub mod log;
 pub mod result;
 pub mod script;
+pub mod start;
+pub mod status;
 mod text;
 
 pub use error::{At, WireError};

@@ -1,0 +1,50 @@
+//! Linux's sched_ext on one side, a policy on the other: what the kernel says about tasks, in the
+//! order of the [contract](anysched_core).
+//!
+//! sched_ext moves tasks where policies know nothing of it: real-time tasks take a CPU for a
+//! moment, a task is taken out and put back when its priority changes, a picked task has gone by
+//! the time it should run. [`Adapter`] knows in which [`State`] each task is, and turns what the
+//! kernel says into calls that a policy may get. It is the same code in the kernel's module and in
+//! the agent in user space, and uses nothing of either.
+//!
+//! | operation of sched_ext | here | call of the policy |
+//! |---|---|---|
+//! | `init_task`, `exit_task` | [`attach`], [`detach`] | `attach`; `dequeue` or `put_prev(Exited)`, `detach` |
+//! | `enqueue` | [`enqueue`] | by state: New, Wakeup, Resumed; of a running task `put_prev` |
+//! | `dequeue` | [`dequeue`] | `dequeue`; of a picked task `put_prev(NotRun)` first |
+//! | `dispatch` | [`dispatch`] | `put_prev` of what runs, `pick_next`, `dequeue` of what another task replaces |
+//! | `running` | [`started`], [`runs_unasked`] | none; of a task that was not picked `dequeue` |
+//! | `quiescent`, for sleep | [`leaves`] | `put_prev(Blocked)` or `put_prev(Exited)` |
+//! | `yield`, `tick` | [`yields`], [`tick`] | at the next `put_prev`; `tick` |
+//! | `set_weight`, `set_cpumask` | [`update`] | `update` |
+//! | `cpu_online`, `cpu_offline` | [`set_online`] | `set_online`, after `update` of tasks left without a CPU |
+//! | `cgroup_init`, `cgroup_set_weight` | [`set_domain`] | `set_domain` |
+//!
+//! [`attach`]: Adapter::attach
+//! [`detach`]: Adapter::detach
+//! [`enqueue`]: Adapter::enqueue
+//! [`dequeue`]: Adapter::dequeue
+//! [`dispatch`]: Adapter::dispatch
+//! [`started`]: Adapter::started
+//! [`runs_unasked`]: Adapter::runs_unasked
+//! [`leaves`]: Adapter::leaves
+//! [`yields`]: Adapter::yields
+//! [`tick`]: Adapter::tick
+//! [`update`]: Adapter::update
+//! [`set_online`]: Adapter::set_online
+//! [`set_domain`]: Adapter::set_domain
+
+#![no_std]
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod adapter;
+mod count;
+mod hotplug;
+
+pub use adapter::{Adapter, Enqueued, Prev, State, Waking};
+pub use count::{Counts, Latencies};

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Hands what sched_ext says to the kfuncs of the module anysched (../module), which decide. */
+#include "scx.h"
+
+char _license[] SEC("license") = "GPL";
+
+s32 anysched_start(void) __ksym;
+s32 anysched_attach(struct task_struct *p) __ksym;
+s32 anysched_detach(struct task_struct *p) __ksym;
+s32 anysched_update(struct task_struct *p) __ksym;
+s32 anysched_select(struct task_struct *p, u64 wake_flags) __ksym;
+s32 anysched_enqueue(struct task_struct *p, u64 flags) __ksym;
+s32 anysched_dequeue(struct task_struct *p) __ksym;
+struct task_struct *anysched_dispatch(s32 cpu) __ksym;
+struct task_struct *anysched_dispatch_after(s32 cpu, struct task_struct *prev) __ksym;
+s32 anysched_running(struct task_struct *p) __ksym;
+s32 anysched_quiescent(struct task_struct *p) __ksym;
+s32 anysched_tick(struct task_struct *p) __ksym;
+s32 anysched_yield(struct task_struct *p) __ksym;
+s32 anysched_online(s32 cpu, bool online) __ksym;
+s32 anysched_why(char *text, u32 text__sz) __ksym;
+s32 anysched_ended(const char *text, u32 text__sz) __ksym;
+
+/* The policy has died: the machine goes back to the kernel's own scheduler, with the reason. */
+static __noinline void fail(void)
+{
+	static char format[] = "%s";
+	char text[256] = {};
+	unsigned long long data[1] = { (unsigned long)text };
+
+	if (anysched_why(text, sizeof(text)) > 0)
+		scx_bpf_error_bstr(format, data, sizeof(data));
+}
+#define CHECK(call) do { if ((call) < 0) fail(); } while (0)
+
+/* The policy places tasks, when they are enqueued. */
+s32 OPS(a_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	anysched_select(p, wake_flags);
+	return prev_cpu;
+}
+
+void OPS(a_enqueue, struct task_struct *p, u64 flags)
+{
+	s32 how = anysched_enqueue(p, flags);
+
+	if (how == 2)
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, 0, flags | SCX_ENQ_HEAD);
+	else if (how == 1)
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, flags | SCX_ENQ_HEAD | SCX_ENQ_PREEMPT);
+	else if (how < 0)
+		fail();
+}
+
+/* Also called for tasks that have been dispatched, which is of no interest, and for those that go to
+ * sleep, of which a_quiescent tells. */
+void OPS(a_dequeue, struct task_struct *p, u64 flags)
+{
+	if (flags >> 32)
+		CHECK(anysched_dequeue(p));
+}
+
+void OPS(a_dispatch, s32 cpu, struct task_struct *prev)
+{
+	struct task_struct *p = prev ? anysched_dispatch_after(cpu, prev) : anysched_dispatch(cpu);
+
+	if (!p)
+		return fail();
+	if (p->scx.slice == SCX_SLICE_INF)
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, 0, 0);
+	else
+		/* It may not go there: the kernel runs it where it is, once. */
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | scx_bpf_task_cpu(p), 0, SCX_ENQ_HEAD | SCX_ENQ_PREEMPT);
+}
+
+void OPS(a_running, struct task_struct *p) { CHECK(anysched_running(p)); }
+
+void OPS(a_quiescent, struct task_struct *p, u64 flags)
+{
+	if (flags & SCX_DEQ_SLEEP)
+		CHECK(anysched_quiescent(p));
+}
+
+void OPS(a_tick, struct task_struct *p) { CHECK(anysched_tick(p)); }
+
+/* Yielding to a certain task is no policy's business. */
+bool OPS(a_yield, struct task_struct *from, struct task_struct *to)
+{
+	if (!to)
+		CHECK(anysched_yield(from));
+	return 0;
+}
+
+void OPS(a_set_weight, struct task_struct *p, u32 weight) { CHECK(anysched_update(p)); }
+void OPS(a_set_cpumask, struct task_struct *p, const struct cpumask *mask) { CHECK(anysched_update(p)); }
+void OPS(a_disable, struct task_struct *p) { CHECK(anysched_quiescent(p)); }
+s32 OPS(a_init_task, struct task_struct *p, struct scx_init_task_args *args) { return anysched_attach(p); }
+void OPS(a_exit_task, struct task_struct *p, struct scx_exit_task_args *args) { CHECK(anysched_detach(p)); }
+void OPS_SLEEPABLE(a_cpu_online, s32 cpu) { CHECK(anysched_online(cpu, 1)); }
+void OPS_SLEEPABLE(a_cpu_offline, s32 cpu) { CHECK(anysched_online(cpu, 0)); }
+
+s32 OPS_SLEEPABLE(a_init)
+{
+	s32 err = anysched_start();
+
+	if (err)
+		fail();
+	return err;
+}
+
+void OPS_SLEEPABLE(a_exit, struct scx_exit_info *info)
+{
+	static char text[512];
+
+	text[0] = 0;
+	if (info->kind != SCX_EXIT_UNREG)
+		bpf_probe_read_kernel_str(text, sizeof(text), info->msg[0] ? info->msg : info->reason);
+	anysched_ended(text, sizeof(text));
+}
+
+SEC(".struct_ops.link")
+struct sched_ext_ops anysched = {
+	.select_cpu = (void *)a_select_cpu,
+	.enqueue = (void *)a_enqueue,
+	.dequeue = (void *)a_dequeue,
+	.dispatch = (void *)a_dispatch,
+	.running = (void *)a_running,
+	.quiescent = (void *)a_quiescent,
+	.tick = (void *)a_tick,
+	.yield = (void *)a_yield,
+	.set_weight = (void *)a_set_weight,
+	.set_cpumask = (void *)a_set_cpumask,
+	.disable = (void *)a_disable,
+	.init_task = (void *)a_init_task,
+	.exit_task = (void *)a_exit_task,
+	.cpu_online = (void *)a_cpu_online,
+	.cpu_offline = (void *)a_cpu_offline,
+	.init = (void *)a_init,
+	.exit = (void *)a_exit,
+	.flags = SCX_OPS_ENQ_LAST | SCX_OPS_ENQ_EXITING,
+	.timeout_ms = 5000,
+	.name = "anysched",
+};

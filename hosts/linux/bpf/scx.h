@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* As much of the kernel's types as our programs need: libbpf matches members by name, so that an
+ * object fits kernels whose structures differ. */
+#ifndef ANYSCHED_SCX_H
+#define ANYSCHED_SCX_H
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+typedef __s64 s64;
+typedef _Bool bool;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+/* The headers of libbpf take the types above from a generated file otherwise. */
+#define __VMLINUX_H__
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+/* Bodies, too: a structure that is only declared is no match for the kernel's. */
+struct sched_ext_entity {
+	u64 slice;
+};
+struct task_struct {
+	struct sched_ext_entity scx;
+};
+enum scx_exit_kind { SCX_EXIT_NONE, SCX_EXIT_UNREG = 64 };
+struct scx_exit_info {
+	enum scx_exit_kind kind;
+	const char *reason;
+	char *msg;
+};
+#pragma clang attribute pop
+struct cpumask;
+struct scx_init_task_args;
+struct scx_exit_task_args;
+
+struct sched_ext_ops {
+	s32 (*select_cpu)(struct task_struct *, s32, u64);
+	void (*enqueue)(struct task_struct *, u64);
+	void (*dequeue)(struct task_struct *, u64);
+	void (*dispatch)(s32, struct task_struct *);
+	void (*tick)(struct task_struct *);
+	void (*running)(struct task_struct *);
+	void (*stopping)(struct task_struct *, bool);
+	void (*quiescent)(struct task_struct *, u64);
+	bool (*yield)(struct task_struct *, struct task_struct *);
+	void (*set_weight)(struct task_struct *, u32);
+	void (*set_cpumask)(struct task_struct *, const struct cpumask *);
+	s32 (*init_task)(struct task_struct *, struct scx_init_task_args *);
+	void (*exit_task)(struct task_struct *, struct scx_exit_task_args *);
+	void (*disable)(struct task_struct *);
+	void (*cpu_online)(s32);
+	void (*cpu_offline)(s32);
+	s32 (*init)(void);
+	void (*exit)(struct scx_exit_info *);
+	u64 flags;
+	u32 timeout_ms;
+	char name[128];
+};
+
+#define SCX_DSQ_LOCAL 0x8000000000000002ULL
+#define SCX_DSQ_LOCAL_ON 0xC000000000000000ULL
+#define SCX_ENQ_WAKEUP 1ULL
+#define SCX_ENQ_HEAD (1ULL << 16)
+#define SCX_ENQ_PREEMPT (1ULL << 32)
+#define SCX_DEQ_SLEEP 1ULL
+#define SCX_SLICE_DFL 20000000ULL
+#define SCX_SLICE_INF (~0ULL)
+#define SCX_OPS_ENQ_LAST 2
+#define SCX_OPS_ENQ_EXITING 4
+
+void scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags) __ksym;
+void scx_bpf_error_bstr(char *fmt, unsigned long long *data, u32 data__sz) __ksym;
+s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym;
+
+#define OPS(name, args...) SEC("struct_ops/" #name) BPF_PROG(name, ##args)
+#define OPS_SLEEPABLE(name, args...) SEC("struct_ops.s/" #name) BPF_PROG(name, ##args)
+
+#endif

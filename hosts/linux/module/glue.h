@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the C side asks the policies' object, and what that calls here. The other side of each is in
+ * hosts/linux/policies: call.rs and kernel.rs. */
+#ifndef ANYSCHED_GLUE_H
+#define ANYSCHED_GLUE_H
+
+#include <linux/types.h>
+
+enum op {
+	OP_START,
+	OP_ATTACH,
+	OP_DETACH,
+	OP_UPDATE,
+	OP_ENQUEUE,
+	OP_DEQUEUE,
+	OP_DISPATCH,
+	OP_UNASKED,
+	OP_REFUSE,
+	OP_LEAVE,
+	OP_YIELD,
+	OP_TICK,
+	OP_TIMER,
+	OP_ONLINE,
+	OP_DOMAIN,
+	OP_STATUS,
+};
+
+enum call_flags {
+	CALL_WAKEUP = 1,	/* the task was blocked */
+	CALL_SYNC = 2,
+	CALL_SLEEP = 4,
+	CALL_DEAD = 8,
+	CALL_STARTED = 16,	/* what the policy believes to run has begun to run */
+	CALL_EXPIRED = 32,	/* its slice has ended */
+	CALL_KICKED = 64,	/* its CPU has been kicked */
+	CALL_RUNNABLE = 128,	/* what ran could go on */
+	CALL_ONLINE = 256,
+	CALL_RUNS = 512,	/* answer: the policy still believes that the task runs at home */
+};
+
+#define NO_TASK (~0u)
+#define NO_CPU (~0u)
+
+struct call {
+	u32 op;
+	u32 flags;
+	u32 cpu;		/* that it is about */
+	u32 home;		/* the CPU that the task was picked for, if it is there, or NO_CPU */
+	u32 task;		/* that it is about; of OP_DISPATCH and OP_ATTACH the answer */
+	u32 from;		/* the waker's CPU, plus 1 */
+	u64 now;		/* ns */
+	u64 runtime;		/* CPU time in ns of the task, or of what runs on the CPU */
+	u32 weight;		/* of a task its nice value + 20, 40 for SCHED_IDLE; of a domain its weight */
+	u32 domain;
+	u32 text_len;
+	const unsigned long *affinity;	/* NULL: all */
+	char *text;
+	u64 slice;		/* answer: ns */
+	u64 timer;		/* answer: when the policy's timer is due, ns */
+};
+
+/* Rust. Only anysched_try calls it: try.S. */
+void anysched_call(struct call *c);
+extern char anysched_message[512];
+
+/* anysched_call; -1 if it panicked, and then anysched_message says why. One caller at a time. */
+int anysched_try(struct call *c);
+void anysched_escape(void);
+
+/* For Rust. */
+extern u64 anysched_heap_size;
+extern char *anysched_heap;
+void anysched_kick(u32 cpu);
+void anysched_log_write(const char *bytes, u64 length);
+void anysched_log_record_ends(void);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* int anysched_try(struct call *): anysched_call, whose panic ends in anysched_escape, which returns
+ * from here with -1 instead. One caller at a time: the stack pointer is kept in one place. */
+#include <linux/linkage.h>
+#include <linux/objtool.h>
+#include <asm/nospec-branch.h>
+#include <asm/unwind_hints.h>
+
+	.bss
+	.balign 8
+saved:	.quad 0
+
+	.text
+SYM_FUNC_START(anysched_try)
+	push %rbp
+	push %rbx
+	push %r12
+	push %r13
+	push %r14
+	push %r15
+	sub $8, %rsp			/* calls are made with an aligned stack */
+	mov %rsp, saved(%rip)
+	call anysched_call
+	xor %eax, %eax
+	add $8, %rsp
+	pop %r15
+	pop %r14
+	pop %r13
+	pop %r12
+	pop %rbx
+	pop %rbp
+	RET
+SYM_FUNC_END(anysched_try)
+
+/* The frames of what panicked are left behind: the stack is again that of anysched_try. */
+SYM_CODE_START(anysched_escape)
+	UNWIND_HINT_UNDEFINED
+	mov saved(%rip), %rsp
+	mov $-1, %eax
+	add $8, %rsp
+	pop %r15
+	pop %r14
+	pop %r13
+	pop %r12
+	pop %rbx
+	pop %rbp
+	RET
+SYM_CODE_END(anysched_escape)

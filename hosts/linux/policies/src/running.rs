@@ -1,0 +1,181 @@
+//! A policy that has been started, and the calls that the C side makes.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use anysched_core::checked::Rules;
+use anysched_core::machine::Cpu;
+use anysched_core::params::weight_of_nice;
+use anysched_core::{
+    Checked, DomainId, DomainParams, Machine, Off, Recorder, Scheduler, Span, TaskId, TaskParams,
+    Time,
+};
+use anysched_scx::{Adapter, Enqueued, Prev, Waking};
+use anysched_wire::start::Start;
+
+use crate::call::{Call, Op};
+use crate::fault::Faulty;
+use crate::kernel;
+use crate::log::Buffer;
+use crate::panic::refuse;
+use crate::status;
+
+/// What has been started.
+pub struct Running {
+    pub name: String,
+    pub adapter: Adapter<Box<dyn Scheduler>>,
+    pub cpus: usize,
+}
+
+/// The machine that the text describes.
+fn machine(start: &Start) -> Machine {
+    let cpus = start.cpus.iter().map(|&[core, llc, package, node, capacity]| Cpu {
+        core,
+        llc,
+        package,
+        node,
+        capacity,
+    });
+    match Machine::new(cpus.collect()) {
+        Ok(machine) => machine.with_tick(start.tick.map(Span)),
+        Err(error) => refuse(format_args!("the machine: {error}")),
+    }
+}
+
+/// The policy that the text asks for, with what is to be wrapped around it.
+fn policy(start: &Start, machine: &Machine) -> Box<dyn Scheduler> {
+    let settings: Vec<(&str, &str)> =
+        start.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let name = &start.policy;
+    let Some(info) = anysched_policies::policy(name) else {
+        refuse(format_args!("there is no policy \"{name}\" in this module"));
+    };
+    let mut policy = match (info.build)(machine, &settings) {
+        Ok(policy) => policy,
+        Err(error) => refuse(format_args!("policy {name}: {error}")),
+    };
+    if let Some((kind, at)) = &start.fault {
+        policy = Box::new(Faulty::new(policy, kind, *at));
+    }
+    if start.checked {
+        let work_conserving = (info.nature)(&settings).is_ok_and(|nature| nature.work_conserving);
+        let rules = Rules { work_conserving, ..Rules::default() };
+        policy = Box::new(Checked::new(policy, machine, rules));
+    }
+    if start.record.is_some() {
+        policy = Box::new(Recorder::new(policy, machine, name, &settings, Buffer));
+    }
+    policy
+}
+
+impl Running {
+    /// Starts what `text` says.
+    pub fn start(text: &[u8], call: &mut Call) -> Running {
+        let start = match Start::read(text) {
+            Ok(start) => start,
+            Err(error) => refuse(format_args!("{error}")),
+        };
+        if start.cpus.len() != call.cpu as usize {
+            refuse(format_args!(
+                "the start text has {} CPUs, the kernel has {}",
+                start.cpus.len(),
+                call.cpu
+            ));
+        }
+        let machine = machine(&start);
+        let policy = policy(&start, &machine);
+        call.timer = policy.tick_period().map_or(0, |period| period.0);
+        let cpus = start.cpus.len();
+        Running { name: start.policy, adapter: Adapter::new(policy, &machine), cpus }
+    }
+
+    fn params(&self, call: &Call) -> TaskParams {
+        // SAFETY: the C side gives the mask of the task.
+        let affinity = unsafe { call.affinity(self.cpus) };
+        TaskParams {
+            // Of `SCHED_IDLE` as in kernel/sched/sched.h (WEIGHT_IDLEPRIO).
+            weight: if call.weight == 40 { 3 } else { weight_of_nice(call.weight as i8 - 20) },
+            affinity,
+            domain: DomainId(call.domain as u16),
+            ..TaskParams::default()
+        }
+    }
+
+    /// Makes a call, and passes on what the policy asks for.
+    pub fn handle(&mut self, call: &mut Call) {
+        let (now, task) = (Time(call.now), call.task());
+        let home = call.home();
+        if call.has(Call::STARTED)
+            && let Some(task) = home.and_then(|home| self.adapter.runs(home))
+        {
+            self.adapter.started(task);
+        }
+        let adapter = &mut self.adapter;
+        match Op::of(call.op) {
+            Op::Enqueue => self.enqueue(now, task, call),
+            Op::Dispatch => self.dispatch(now, call),
+            Op::Leave => {
+                let why = if call.has(Call::DEAD) { Off::Exited } else { Off::Blocked };
+                adapter.leaves(now, task, call.runtime, why);
+            }
+            Op::Dequeue => adapter.dequeue(now, task, call.has(Call::SLEEP)),
+            Op::Yield => adapter.yields(task),
+            Op::Tick => adapter.tick(now, task, call.runtime),
+            Op::Timer => adapter.timer(now),
+            Op::Unasked => adapter.runs_unasked(now, task, call.runtime, call.cpu()),
+            Op::Refuse => adapter.refuse(now, task),
+            Op::Attach => {
+                let params = self.params(call);
+                let task = self.adapter.attach(now, params);
+                call.answer(Some(task));
+            }
+            Op::Detach => adapter.detach(now, task, call.runtime),
+            Op::Update => {
+                let params = self.params(call);
+                self.adapter.update(now, task, params);
+            }
+            Op::Online => {
+                adapter.set_online(now, call.cpu(), call.has(Call::ONLINE), call.runtime);
+            }
+            Op::Domain => {
+                let params = DomainParams { weight: call.weight, cap_percent: 0 };
+                adapter.set_domain(now, DomainId(call.domain as u16), &params);
+            }
+            Op::Status => status::answer(self, call),
+            Op::Start => unreachable!("handled before"),
+        }
+        if home.is_some_and(|home| self.adapter.runs(home) == Some(task)) {
+            call.flags |= Call::RUNS;
+        }
+        call.timer = self.adapter.next_timer().map_or(u64::MAX, |due| due.0);
+        while let Some(cpu) = self.adapter.take_kick() {
+            kernel::anysched_kick(cpu.0.into());
+        }
+    }
+
+    fn enqueue(&mut self, now: Time, task: TaskId, call: &mut Call) {
+        let over = match (call.has(Call::EXPIRED), call.has(Call::KICKED)) {
+            (true, _) => Some(Off::Expired),
+            (false, true) => Some(Off::Preempted),
+            (false, false) => None,
+        };
+        let waking = Waking {
+            wakeup: call.has(Call::WAKEUP),
+            sync: call.has(Call::SYNC),
+            from: call.from(),
+            over,
+        };
+        let goes_on = self.adapter.enqueue(now, task, call.runtime, waking) == Enqueued::GoesOn;
+        call.slice = u64::from(goes_on);
+    }
+
+    fn dispatch(&mut self, now: Time, call: &mut Call) {
+        let why = if call.has(Call::EXPIRED) { Off::Expired } else { Off::Preempted };
+        let runnable = call.has(Call::RUNNABLE);
+        let prev = call.prev().map(|task| Prev { task, runnable, why });
+        let pick = self.adapter.dispatch(now, call.cpu(), prev, call.runtime);
+        call.slice = pick.map_or(0, |pick| pick.slice.0);
+        call.answer(pick.map(|pick| pick.task));
+    }
+}
