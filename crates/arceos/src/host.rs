@@ -9,7 +9,8 @@ use anysched_host::{
     By, Calibration, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order,
     Outcome, Program, ProgramInfo, Served, Setup, Subject, Work, cpus_in_words,
 };
-use anysched_measure::{Amount, Benchmark, Metrics, TaskProgress, Total};
+use anysched_measure::Benchmark;
+use anysched_qemu::measured;
 use anysched_trace::{Sink, decisions};
 use anysched_workload::kinds::Needs;
 use anysched_workload::{Load, Program as LoadProgram, steps};
@@ -159,7 +160,7 @@ impl Host for ArceOs {
         if let Some(trace) = &mut watch.trace {
             tell(&said, &mut **trace)?;
         }
-        let mut outcome = outcome(said);
+        let mut outcome = measured(said);
         if !watch.record {
             outcome.logs.clear();
         }
@@ -196,7 +197,7 @@ impl Host for ArceOs {
         let kernel = boot.image.build().map_err(failed)?;
         let served = boot.serve(&kernel, load, &mut |line| watch.say(line)).map_err(failed)?;
         let (report, said) = served;
-        Ok(Served { report, outcome: outcome(said) })
+        Ok(Served { report, outcome: measured(said) })
     }
 }
 
@@ -227,58 +228,6 @@ pub(crate) fn failed(error: BootError) -> HostError {
     HostError(error.to_string())
 }
 
-/// What a kernel said, as what it measured.
-pub(crate) fn outcome(said: Said) -> Outcome {
-    let metrics = metrics(&said);
-    let Said { values, learned, logs, .. } = said;
-    Outcome { metrics, learned, logs, values }
-}
-
-/// What the program and the kernel have printed. CPU time is known of a run if it is of all tasks.
-fn metrics(said: &Said) -> Metrics {
-    let mut metrics = Metrics {
-        tasks: Total::of(said.tasks.len() as u64),
-        completed: Total::of(said.tasks.len() as u64),
-        dispatches: sum(said.tasks.iter().map(|task| task.dispatches)),
-        busy: sum(said.tasks.iter().map(|task| task.service)),
-        context_switches: said.value("switches").map_or_else(Total::default, Total::of),
-        ..Metrics::default()
-    };
-    for task in &said.tasks {
-        let turnaround = task.finish.since(task.arrival);
-        metrics.turnaround.record(turnaround.0);
-        metrics.response_time.record(task.first.since(task.arrival).0);
-        if let Some(service) = task.service.filter(|_| metrics.busy.get().is_some()) {
-            let waited = turnaround.saturating_sub(service).saturating_sub(task.slept);
-            metrics.waiting_time.record(waited.0);
-            if service > Span::ZERO {
-                metrics.slowdown.record(turnaround.scaled(1_000_000, service.0).0);
-            }
-        }
-        let left = task.finish.since(task.first);
-        metrics.benchmark.leave_time.record(left.0);
-        metrics.benchmark.tasks.push(TaskProgress {
-            finished: Some(turnaround),
-            left: Some(left),
-            counted: Some((u32::try_from(task.groups).unwrap_or(u32::MAX), Span::ZERO)),
-        });
-        let first = metrics.first_arrival.map_or(task.arrival, |first| first.min(task.arrival));
-        metrics.first_arrival = Some(first);
-        metrics.last_completion = metrics.last_completion.max(task.finish);
-    }
-    metrics
-}
-
-/// The sum of what all tasks have told; not measured if one has not.
-fn sum<T: Amount>(parts: impl Iterator<Item = Option<T>>) -> Total<T> {
-    let mut sum = T::default();
-    for part in parts {
-        let Some(part) = part else { return Total::default() };
-        sum += part;
-    }
-    Total::of(sum)
-}
-
 /// Runs that measure what scheduling costs.
 impl ArceOs {
     /// Boots the program `calibrate` under a scheduler, with a clock around the policy's calls if
@@ -300,8 +249,6 @@ impl ArceOs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TaskOutcome;
-    use anysched_core::Time;
     use anysched_policies::POLICIES;
 
     /// First those that stand for its own schedulers, then those of its branches.
@@ -309,39 +256,5 @@ mod tests {
     fn policies_with_rules_of_the_kernel_are_in_its_order() {
         let names: Vec<&str> = HOST.native(POLICIES).iter().map(|info| info.name).collect();
         assert_eq!(names, ["fcfs", "rr", "cfs-arceos", "sjf-ewma", "mlfq-arceos", "pbg"]);
-    }
-
-    /// The names of the metrics of a run of two tasks, from 0 to 9 and to 7 ns.
-    fn measured(services: [Option<u64>; 2], values: &[(&str, u64)]) -> Vec<String> {
-        let task = |(service, finish): (Option<u64>, u64)| TaskOutcome {
-            finish: Time(finish),
-            service: service.map(Span),
-            dispatches: service,
-            ..TaskOutcome::default()
-        };
-        let said = Said {
-            tasks: services.into_iter().zip([9, 7]).map(task).collect(),
-            values: values.iter().map(|&(name, value)| (name.to_string(), value)).collect(),
-            ..Said::default()
-        };
-        metrics(&said).measured().iter().map(|(metric, _)| metric.to_string()).collect()
-    }
-
-    #[test]
-    fn only_what_a_kernel_tells_is_measured() {
-        let always = ["turnaround_ns", "response_time_ns", "makespan_ns", "tasks", "completed"];
-        let of_service = ["waiting_time_ns", "slowdown", "busy_ns", "dispatches"];
-        let never = ["utilisation", "preemptions", "migrations", "overhead_ns", "unfinished"];
-        for (services, is_known) in
-            [([Some(3), Some(4)], true), ([Some(3), None], false), ([None; 2], false)]
-        {
-            let names = measured(services, &[]);
-            let has = |name: &&str| names.iter().any(|known| known == name);
-            assert!(always.iter().all(has), "{names:?}");
-            assert!(of_service.iter().all(|name| has(name) == is_known), "{names:?}");
-            assert!(!never.iter().any(has) && !has(&"context_switches"), "{names:?}");
-        }
-        let names = measured([Some(3), Some(4)], &[("switches", 0)]);
-        assert!(names.contains(&"context_switches".to_string()), "said to be 0");
     }
 }

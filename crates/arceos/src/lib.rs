@@ -8,23 +8,20 @@
 #![deny(missing_docs)]
 
 mod calibrate;
-mod console;
 mod host;
 mod image;
 mod serve;
 
-pub use console::{Outcome, TaskOutcome};
 pub use host::{ArceOs, HOST};
 pub use image::{Image, Kernel};
 
-pub use anysched_qemu::BootError;
+pub use anysched_qemu::{BootError, Outcome, TaskOutcome};
 
 use anysched_core::Span;
 pub use anysched_host::Clock;
-use anysched_qemu::{self as qemu, Running};
+use anysched_qemu::{self as qemu, Console, Running};
 use anysched_wire::script::{self, Script};
 use anysched_wire::{boot, datagram, log};
-use console::Console;
 use std::path::Path;
 use std::time::Duration;
 

@@ -1,10 +1,9 @@
 //! The program `udp` under a load.
 
-use super::console::{Console, Event};
 use super::{Boot, Clock, Kernel, Outcome};
 use crate::BootError;
 use anysched_clients::{self as clients, Load, Report};
-use anysched_qemu::Running;
+use anysched_qemu::{Console, Event, Running};
 use anysched_wire::datagram::CLIENTS_PER_SOCKET;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;

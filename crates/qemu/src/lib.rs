@@ -1,11 +1,16 @@
-//! QEMU as a machine for kernels under test: start it, listen to it, end it.
+//! QEMU as a machine for kernels under test: start it, listen to it, end it, and make of what it
+//! said what it measured.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod console;
 mod error;
+mod measured;
 
+pub use console::{Console, Event, Outcome, TaskOutcome};
 pub use error::BootError;
+pub use measured::measured;
 
 use anysched_wire::result::EXIT_PORT;
 use std::io::{BufRead, BufReader};

@@ -1,11 +1,10 @@
 //! What the kernel prints, and what it means.
 //!
 //! What counts are [messages](anysched_wire::result). All else is prose for people, with one
-//! exception: a kernel that panics says so in its own words ([`PANIC`]).
+//! exception: Rust code that panics says so in its own words.
 
-use crate::BootError;
+use crate::{BootError, Heard, Running};
 use anysched_core::{Span, Time};
-use anysched_qemu::{Heard, Running};
 use anysched_wire::result::{self, Message, Reader};
 use std::time::Duration;
 
@@ -65,12 +64,13 @@ impl From<result::Task> for TaskOutcome {
     }
 }
 
-/// What stands before the place in the line by which ArceOS says that it panics.
+/// What stands before the place in the line by which Rust says that it panics.
 const PANIC: &str = "panicked at ";
 
 /// Reads a console.
 #[derive(Debug, Default)]
-pub(crate) struct Console {
+pub struct Console {
+    /// What the program has found out so far.
     pub outcome: Outcome,
     reader: Reader,
     /// The last line for people.
@@ -82,7 +82,7 @@ pub(crate) struct Console {
 
 /// What was heard of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+pub enum Event {
     /// A line, which has been read.
     Line,
     /// Nothing for as long as was asked.
