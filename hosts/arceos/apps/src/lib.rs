@@ -1,85 +1,44 @@
-//! Programs for ArceOS that test a scheduler, whichever it is: the same code is built with a policy
-//! of anysched underneath and with ArceOS's own schedulers.
+//! ArceOS as a kernel for [programs](anysched_programs) that test a scheduler, whichever it is, and
+//! programs that only ArceOS runs. The same code is built with a policy of anysched underneath and
+//! with ArceOS's own schedulers.
 //!
-//! [`run`] runs the program that the host asked for and [reports](say) what became of its tasks and
-//! what else it has measured. Everything else that is printed is for people.
-//!
-//! All programs that start tasks take one argument in common: with `hold=1` handles of tasks are
-//! held until all have ended, as in programs that join each.
+//! [`run`] runs the program that the host asked for and [reports](Message) what became of its tasks
+//! and what else it has measured. Everything else that is printed is for people.
 
 #![no_std]
 
 extern crate alloc;
 extern crate axstd as std;
 
-mod batch;
-mod calibrate;
-mod cases;
-mod crew;
 mod faults;
+mod kernel;
 mod signal;
 #[cfg(feature = "net")]
 mod udp;
-mod work;
 
-use alloc::boxed::Box;
-
-use anysched_arceos_qemu::{boot, refuse};
+use anysched_arceos_qemu::refuse;
+use anysched_programs::{Kernel, sleep_until_start};
 use anysched_wire::result::Message;
-use axtask::AxTaskRef;
-use std::println;
 
-pub use crew::Task;
-
-use crew::now;
-
-/// What differs between kernels scheduled by a policy of anysched and others.
-#[derive(Clone, Copy, Debug)]
-pub struct Kernel {
-    /// Starts a task that runs the given function.
-    pub spawn: fn(&Task, Box<dyn FnOnce() + Send>) -> AxTaskRef,
-    /// Blocks the current task until a time in nanoseconds since boot.
-    pub sleep_until: fn(u64),
-    /// CPU time in nanoseconds and dispatches of a task, where they are counted.
-    pub usage: fn(&AxTaskRef) -> Option<(u64, u32)>,
-    /// How many times CPUs have switched tasks, where that is counted.
-    pub switches: fn() -> Option<u64>,
-    /// Reports what the kernel has measured of itself.
-    pub measured: fn(),
-}
-
-/// Programs start at a multiple of this, in nanoseconds since boot: a tick of ArceOS.
-const START: u64 = 10_000_000;
-
-/// Says something to the host.
-pub fn say(message: &Message) {
-    println!("{message}");
-}
-
-/// Sleeps until the next multiple of [`START`], so that what happened before, such as how long
-/// reading the host's orders took, makes no difference from there on.
-fn sleep_until_start(kernel: &Kernel) {
-    (kernel.sleep_until)((now() / START + 1) * START);
-}
+pub use anysched_programs::{Task, Usage};
+pub use kernel::{ArceOs, Image};
 
 /// Runs the program that the host asked for.
-pub fn run(kernel: &Kernel) {
+pub fn run<I: Image>() {
     // The first yield makes the main task known to the scheduler, like any other.
     axtask::yield_now();
-    let boot = boot();
-    say(&Message::Started(boot.program.clone()));
-    sleep_until_start(kernel);
-    match boot.program.as_str() {
-        "batch" => batch::batch(kernel),
+    let program = ArceOs::<I>::boot().program.as_str();
+    ArceOs::<I>::say(&Message::Started(program.into()));
+    sleep_until_start::<ArceOs<I>>();
+    match program {
         "fault" => faults::fault(),
-        "calibrate" => calibrate::calibrate(kernel),
         #[cfg(feature = "net")]
-        "udp" => udp::udp(kernel),
+        "udp" => udp::udp::<ArceOs<I>>(),
         #[cfg(not(feature = "net"))]
         "udp" => refuse("this image has no network; build it with the feature `net` for \"udp\""),
-        case if cases::run(kernel, case) => {}
+        shared if anysched_programs::run::<ArceOs<I>>(shared) => {}
         other => refuse(format_args!("there is no program \"{other}\" in this image")),
     }
-    (kernel.measured)();
-    say(&Message::End);
+    I::measured();
+    ArceOs::<I>::say(&Message::End);
 }

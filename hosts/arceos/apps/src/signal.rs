@@ -8,36 +8,36 @@
 use core::future::poll_fn;
 use core::task::{Poll, Waker};
 
+use anysched_programs::Signal;
 use axtask::future::block_on;
 use kspin::SpinNoIrq;
 
 /// What one task at a time waits for.
-pub struct Signal {
-    waiting: SpinNoIrq<Option<Waker>>,
+pub struct Waiting {
+    waker: SpinNoIrq<Option<Waker>>,
 }
 
-impl Signal {
-    /// No task waits.
-    pub const fn new() -> Signal {
-        Signal { waiting: SpinNoIrq::new(None) }
+impl Default for Waiting {
+    fn default() -> Waiting {
+        Waiting { waker: SpinNoIrq::new(None) }
     }
+}
 
-    /// Blocks the current task until `is_done`, which is checked again after each [`Signal::wake`].
-    pub fn wait_until(&self, is_done: impl Fn() -> bool) {
+impl Signal for Waiting {
+    fn wait_until(&self, is_done: impl Fn() -> bool) {
         block_on(poll_fn(|cx| {
             if is_done() {
                 return Poll::Ready(());
             }
-            *self.waiting.lock() = Some(cx.waker().clone());
+            *self.waker.lock() = Some(cx.waker().clone());
             // It may have been done in between, without anyone being woken.
             if is_done() { Poll::Ready(()) } else { Poll::Pending }
         }));
     }
 
-    /// Wakes the task that waits.
-    pub fn wake(&self) {
-        let waiting = self.waiting.lock().take();
-        if let Some(waker) = waiting {
+    fn wake(&self) {
+        let waker = self.waker.lock().take();
+        if let Some(waker) = waker {
             waker.wake();
         }
     }

@@ -23,13 +23,10 @@ use core::net::{Ipv4Addr, SocketAddr};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anysched_arceos_qemu::{boot, refuse};
+use anysched_programs::{Burner, Kernel, Task, argument};
 use anysched_wire::datagram::{Answer, Datagram, LONGEST, PORT, Request};
 use anysched_wire::result::Message;
 use std::os::arceos::api::{AxError, net};
-
-use crate::crew::{Task, argument, now};
-use crate::work::Burner;
-use crate::{Kernel, say};
 
 /// Time between two looks at the network, in nanoseconds. A look takes 6 to 7 µs, sleep and wake-up
 /// included: 3 % of the CPU under policies that let the receiver preempt, 12 % if it looked every
@@ -38,7 +35,7 @@ const POLL: u64 = 200_000;
 
 /// Whether an argument that is one of two words is the second. The first is the default.
 fn is_second(name: &str, [first, second]: [&str; 2]) -> bool {
-    match boot().argument(name) {
+    match boot().argument::<K>(name) {
         None => false,
         Some(word) if word == first => false,
         Some(word) if word == second => true,
@@ -68,7 +65,7 @@ struct Job {
 }
 
 impl Server {
-    fn open() -> Server {
+    fn open<K: Kernel>() -> Server {
         let socket = |number: u64| {
             let socket = net::ax_udp_socket();
             let port = PORT + number as u16;
@@ -79,17 +76,17 @@ impl Server {
             }
             socket
         };
-        let sockets = (0..argument("sockets", 1).clamp(1, 64)).map(socket).collect();
-        Server { sockets, burner: Burner::calibrated(), unsent: AtomicU64::new(0) }
+        let sockets = (0..argument::<K>("sockets", 1).clamp(1, 64)).map(socket).collect();
+        Server { sockets, burner: Burner::calibrated::<K>(), unsent: AtomicU64::new(0) }
     }
 
     /// Does the work and answers.
-    fn perform(&self, job: &Job) {
+    fn perform<K: Kernel>(&self, job: &Job) {
         let Job { request, arrival, .. } = *job;
-        let start = now();
+        let start = K::now();
         self.burner.burn(request.cost);
         let Request { number, sent, .. } = request;
-        self.send(Datagram::Answer(Answer { number, sent, arrival, start, end: now() }), job);
+        self.send(Datagram::Answer(Answer { number, sent, arrival, start, end: K::now() }), job);
     }
 
     /// Sends an answer to `job`, no shorter than the request was.
@@ -126,12 +123,12 @@ struct Received {
 }
 
 /// Takes all datagrams that have arrived.
-fn receive(server: &Server, received: &mut Received, perform: &mut dyn FnMut(Job)) {
+fn receive<K: Kernel>(server: &Server, received: &mut Received, perform: &mut dyn FnMut(Job)) {
     let mut bytes = [0; LONGEST];
     flush();
     for socket in 0..server.sockets.len() {
         while let Ok((length, from)) = net::ax_udp_recv_from(&server.sockets[socket], &mut bytes) {
-            let arrival = now();
+            let arrival = K::now();
             let job = |request| Job { request, arrival, from, socket, length };
             match Datagram::decode(&bytes[..length.min(LONGEST)]) {
                 Some(Datagram::Request(request)) => {
@@ -150,27 +147,27 @@ fn receive(server: &Server, received: &mut Received, perform: &mut dyn FnMut(Job
 }
 
 /// Serves until it is told to quit.
-pub fn udp(kernel: &Kernel) {
+pub fn udp<K: Kernel>() {
     let (inline, yields) =
         (is_second("handler", ["task", "inline"]), is_second("wait", ["sleep", "yield"]));
-    let period = argument("poll", POLL);
-    let server = Arc::new(Server::open());
-    say(&Message::Serving(server.sockets.len() as u64));
+    let period = argument::<K>("poll", POLL);
+    let server = Arc::new(Server::open::<K>());
+    K::say(&Message::Serving(server.sockets.len() as u64));
     let mut received = Received::default();
     while !received.quit {
-        receive(&server, &mut received, &mut |job| {
+        receive::<K>(&server, &mut received, &mut |job| {
             if inline {
-                return server.perform(&job);
+                return server.perform::<K>(&job);
             }
             let task = Task { name: String::new(), work: Some(job.request.cost) };
             let server = server.clone();
             // No task joins it: its memory is freed when it ends.
-            drop((kernel.spawn)(&task, Box::new(move || server.perform(&job))));
+            drop(K::spawn(&task, Box::new(move || server.perform::<K>(&job))));
         });
         if yields {
-            axtask::yield_now();
+            K::yield_now();
         } else {
-            (kernel.sleep_until)(now() + period);
+            K::sleep_until(K::now() + period);
         }
     }
     for (name, number) in [
@@ -178,6 +175,6 @@ pub fn udp(kernel: &Kernel) {
         ("refused", received.refused),
         ("unsent", server.unsent.load(Relaxed)),
     ] {
-        say(&Message::Value { name: name.into(), number });
+        K::say(&Message::Value { name: name.into(), number });
     }
 }

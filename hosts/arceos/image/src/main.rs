@@ -5,15 +5,16 @@
 #![no_main]
 
 extern crate alloc;
-extern crate axstd as std;
+use axstd as _;
 
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use core::time::Duration;
 
-use anysched_arceos_apps::{Kernel, Task, run, say};
+use anysched_arceos_apps::{ArceOs, Image, Task, Usage, run};
 use anysched_core::Span;
+use anysched_programs::Kernel;
 use anysched_wire::result::Message;
 use axsched::Declared;
 use axtask::AxTaskRef;
@@ -22,50 +23,60 @@ use kernel_guard::NoPreempt;
 /// Enough for the programs, and little enough for thousands of tasks. In bytes.
 const STACK: usize = 16 << 10;
 
-fn spawn(task: &Task, body: Box<dyn FnOnce() + Send>) -> AxTaskRef {
-    let declared = Declared { work: task.work.map(Span), ..Declared::default() };
-    let body = move || {
-        body();
-        axtask::current().leaves();
-    };
-    // The declaration must apply to this task, not to another that the CPU might create meanwhile.
-    let _guard = NoPreempt::new();
-    axsched::declare_next(declared);
-    axtask::spawn_raw(body, task.name.clone(), STACK)
-}
+/// An image whose scheduler is a policy of anysched.
+struct Anysched;
 
-fn sleep_until(deadline: u64) {
-    axsched::interrupt_at(deadline);
-    axtask::sleep_until(Duration::from_nanos(deadline));
-}
+impl Image for Anysched {
+    const COUNTS: bool = true;
 
-fn usage(task: &AxTaskRef) -> Option<(u64, u32)> {
-    Some((task.service(), task.dispatches()))
-}
-
-fn switches() -> Option<u64> {
-    Some(axsched::switches())
-}
-
-fn measured() {
-    let value = |name: String, number| say(&Message::Value { name, number });
-    value("switches".into(), axsched::switches());
-    for (name, calls, time) in axsched::calls() {
-        value(format!("{name}_calls"), calls);
-        value(format!("{name}_ns"), time);
+    fn spawn(task: &Task, body: Box<dyn FnOnce() + Send>) -> AxTaskRef {
+        let declared = Declared { work: task.work.map(Span), ..Declared::default() };
+        let body = move || {
+            body();
+            axtask::current().leaves();
+        };
+        // The declaration must apply to this task, not to another that the CPU might create
+        // meanwhile.
+        let _guard = NoPreempt::new();
+        axsched::declare_next(declared);
+        axtask::spawn_raw(body, task.name.clone(), STACK)
     }
-    axsched::ask_what_was_learned();
-    // Blocked and woken again, so that the scheduler looks around.
-    sleep_until(axplat::time::monotonic_time_nanos() + 1_000);
-    for (name, value) in axsched::learned() {
-        say(&Message::Learned { name, value });
+
+    fn sleep_until(deadline: u64) {
+        axsched::interrupt_at(deadline);
+        axtask::sleep_until(Duration::from_nanos(deadline));
     }
-    axsched::finish_log();
+
+    fn usage(task: &AxTaskRef) -> Option<Usage> {
+        let dispatches = Some(task.dispatches().into());
+        Some(Usage { service: task.service(), dispatches })
+    }
+
+    fn switches() -> Option<u64> {
+        Some(axsched::switches())
+    }
+
+    fn measured() {
+        let value =
+            |name: String, number| ArceOs::<Anysched>::say(&Message::Value { name, number });
+        value("switches".into(), axsched::switches());
+        for (name, calls, time) in axsched::calls() {
+            value(format!("{name}_calls"), calls);
+            value(format!("{name}_ns"), time);
+        }
+        axsched::ask_what_was_learned();
+        // Blocked and woken again, so that the scheduler looks around.
+        Self::sleep_until(axplat::time::monotonic_time_nanos() + 1_000);
+        for (name, value) in axsched::learned() {
+            ArceOs::<Anysched>::say(&Message::Learned { name, value });
+        }
+        axsched::finish_log();
+    }
 }
 
 #[unsafe(no_mangle)]
 fn main() {
     axtask::register_timer_callback(|_| axsched::timer_interrupt_begins());
-    run(&Kernel { spawn, sleep_until, usage, switches, measured });
+    run::<Anysched>();
     anysched_arceos_qemu::exit(0);
 }

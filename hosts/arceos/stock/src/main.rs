@@ -9,32 +9,39 @@ use axstd as _;
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use anysched_arceos_apps::{Kernel, Task, run};
+use anysched_arceos_apps::{Image, Task, Usage, run};
 use axtask::AxTaskRef;
 
 /// As in the image with our policies. In bytes.
 const STACK: usize = 16 << 10;
 
-fn spawn(task: &Task, body: Box<dyn FnOnce() + Send>) -> AxTaskRef {
-    axtask::spawn_raw(body, task.name.clone(), STACK)
-}
+/// An image with a scheduler of ArceOS's own.
+struct Stock;
 
-fn sleep_until(deadline: u64) {
-    axtask::sleep_until(Duration::from_nanos(deadline));
-}
+impl Image for Stock {
+    const COUNTS: bool = false;
 
-fn usage(_: &AxTaskRef) -> Option<(u64, u32)> {
-    None
-}
+    fn spawn(task: &Task, body: Box<dyn FnOnce() + Send>) -> AxTaskRef {
+        axtask::spawn_raw(body, task.name.clone(), STACK)
+    }
 
-fn switches() -> Option<u64> {
-    None
-}
+    fn sleep_until(deadline: u64) {
+        axtask::sleep_until(Duration::from_nanos(deadline));
+    }
 
-fn measured() {}
+    fn usage(_: &AxTaskRef) -> Option<Usage> {
+        None
+    }
+
+    fn switches() -> Option<u64> {
+        None
+    }
+
+    fn measured() {}
+}
 
 #[unsafe(no_mangle)]
 fn main() {
-    run(&Kernel { spawn, sleep_until, usage, switches, measured });
+    run::<Stock>();
     anysched_arceos_qemu::exit(0);
 }

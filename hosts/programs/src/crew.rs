@@ -1,42 +1,14 @@
 //! The tasks of a program and what is recorded of each.
 
 use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 
-use anysched_arceos_qemu::{boot, refuse};
 use anysched_wire::result::{self, Message};
-use axtask::AxTaskRef;
 
-use crate::signal::Signal;
-use crate::{Kernel, say};
-
-/// Nanoseconds since boot.
-pub fn now() -> u64 {
-    axplat::time::monotonic_time_nanos()
-}
-
-/// An argument of the program, a whole number, with its default.
-///
-/// Refuses to run if it is not a number.
-pub fn argument(name: &str, default: u64) -> u64 {
-    let Some(text) = boot().argument(name) else { return default };
-    match text.parse() {
-        Ok(number) => number,
-        Err(_) => refuse(format_args!("`{name}` = \"{text}\": a whole number is wanted")),
-    }
-}
-
-/// A task, as a program describes it before it starts it.
-#[derive(Clone, Debug, Default)]
-pub struct Task {
-    /// What the results call it.
-    pub name: String,
-    /// CPU time it will use in all, in nanoseconds, if the program knows.
-    pub work: Option<u64>,
-}
+use crate::arguments::argument;
+use crate::{Kernel, Signal, Task};
 
 /// What is recorded of a task while it runs.
 #[derive(Debug, Default)]
@@ -61,10 +33,9 @@ impl Notes {
 }
 
 /// The tasks of a program, in the order in which they were started.
-pub struct Crew<'a> {
-    kernel: &'a Kernel,
-    members: Vec<Member>,
-    left: Arc<Left>,
+pub struct Crew<K: Kernel> {
+    members: Vec<Member<K::Handle>>,
+    left: Arc<Left<K::Signal>>,
     /// Whether handles are kept even of tasks whose usage is not counted.
     holds: bool,
     /// How many groups each had done when they were counted.
@@ -73,30 +44,36 @@ pub struct Crew<'a> {
 
 /// How many members have not ended. The program waits for the last one, not for each: that would be
 /// one more task that the scheduler has to run whenever one ends.
-struct Left {
+struct Left<S> {
     tasks: AtomicU64,
-    none: Signal,
+    none: S,
 }
 
-struct Member {
+struct Member<H> {
     task: Task,
     notes: Arc<Notes>,
-    /// For its usage. While an ended task is held, the kernel's `gc` yields in a loop, which takes
-    /// a share of the CPU under a fair scheduler of ArceOS's own.
-    started: Option<AxTaskRef>,
+    /// For its usage. While an ended task is held, ArceOS's `gc` yields in a loop, which takes a
+    /// share of the CPU under a fair scheduler of its own.
+    started: Option<H>,
 }
 
-impl<'a> Crew<'a> {
+impl<K: Kernel> Default for Crew<K> {
+    fn default() -> Crew<K> {
+        Crew::new()
+    }
+}
+
+impl<K: Kernel> Crew<K> {
     /// No task yet.
-    pub fn new(kernel: &'a Kernel) -> Crew<'a> {
-        let left = Arc::new(Left { tasks: AtomicU64::new(0), none: Signal::new() });
-        let holds = argument("hold", 0) > 0;
-        Crew { kernel, members: Vec::new(), left, holds, counted: None }
+    pub fn new() -> Crew<K> {
+        let left = Arc::new(Left { tasks: AtomicU64::new(0), none: K::Signal::default() });
+        let holds = argument::<K>("hold", 0) > 0;
+        Crew { members: Vec::new(), left, holds, counted: None }
     }
 
     /// Starts a task.
     pub fn start(&mut self, task: Task, body: impl FnOnce(&Notes) + Send + 'static) {
-        self.start_late(task, now(), body);
+        self.start_late(task, K::now(), body);
     }
 
     /// Starts a task that was due at `arrival`.
@@ -111,15 +88,15 @@ impl<'a> Crew<'a> {
         let (own, left) = (notes.clone(), self.left.clone());
         left.tasks.fetch_add(1, Relaxed);
         let body = move || {
-            own.first.store(now(), Relaxed);
+            own.first.store(K::now(), Relaxed);
             body(&own);
-            own.finish.store(now(), Relaxed);
+            own.finish.store(K::now(), Relaxed);
             if left.tasks.fetch_sub(1, AcqRel) == 1 {
                 left.none.wake();
             }
         };
-        let started = (self.kernel.spawn)(&task, Box::new(body));
-        let keep = self.holds || (self.kernel.usage)(&started).is_some();
+        let started = K::spawn(&task, Box::new(body));
+        let keep = self.holds || K::COUNTS;
         self.members.push(Member { task, notes, started: keep.then_some(started) });
     }
 
@@ -133,7 +110,7 @@ impl<'a> Crew<'a> {
     pub fn wait(&self) {
         self.left.none.wait_until(|| self.left.tasks.load(Acquire) == 0);
         for started in self.members.iter().filter_map(|member| member.started.as_ref()) {
-            started.join();
+            K::join(started);
         }
     }
 
@@ -145,16 +122,16 @@ impl<'a> Crew<'a> {
                 [&notes.arrival, &notes.first, &notes.finish, &notes.groups, &notes.slept]
                     .map(|note| note.load(Relaxed));
             let groups = self.counted.as_ref().map_or(groups, |counted| counted[number]);
-            let usage = started.as_ref().and_then(self.kernel.usage);
-            say(&Message::Task(result::Task {
+            let usage = started.as_ref().and_then(K::usage);
+            K::say(&Message::Task(result::Task {
                 name: task.name.clone(),
                 arrival,
                 first,
                 finish,
                 groups,
                 slept,
-                service: usage.map(|(service, _)| service),
-                dispatches: usage.map(|(_, dispatches)| dispatches.into()),
+                service: usage.map(|usage| usage.service),
+                dispatches: usage.and_then(|usage| usage.dispatches),
             }));
         }
     }

@@ -16,12 +16,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use anysched_arceos_qemu::{boot, refuse};
-use axtask::yield_now;
-
-use crate::Kernel;
-use crate::crew::{Crew, Task, argument, now};
+use crate::arguments::{argument, numbers};
+use crate::crew::Crew;
 use crate::work::{divide, shift};
+use crate::{Kernel, Task};
 
 /// A case: its tasks in the order in which they are created.
 struct Case {
@@ -68,20 +66,10 @@ const CASES: [Case; 5] = [
 /// fewer instead of shorter.
 const MANY: u64 = 1000;
 
-/// The numbers of an argument, if it is given.
-fn numbers(name: &str) -> Option<Vec<u64>> {
-    let text = boot().argument(name)?;
-    let numbers = text.split(',').map(|number| number.trim().parse().ok()).collect();
-    match numbers {
-        Some(numbers) => Some(numbers),
-        None => refuse(format_args!("`{name}` = \"{text}\": whole numbers with commas are wanted")),
-    }
-}
-
 impl Case {
     /// Groups and iterations of each task, with the arguments applied.
-    fn tasks(&self) -> Vec<(u64, u64)> {
-        let (groups, iterations) = (numbers("groups"), numbers("iterations"));
+    fn tasks<K: Kernel>(&self) -> Vec<(u64, u64)> {
+        let (groups, iterations) = (numbers::<K>("groups"), numbers::<K>("iterations"));
         let length = |list: &Option<Vec<u64>>| list.as_ref().map_or(0, Vec::len);
         let most = length(&groups).max(length(&iterations));
         let count = if most > 1 { most } else { self.tasks.len() };
@@ -90,7 +78,7 @@ impl Case {
             Some([all]) => *all,
             Some(list) => list[task.min(list.len() - 1)],
         };
-        let scale = argument("scale", 1).max(1);
+        let scale = argument::<K>("scale", 1).max(1);
         (0..count)
             .map(|task| {
                 let known = self.tasks[task.min(self.tasks.len() - 1)];
@@ -107,19 +95,19 @@ impl Case {
 }
 
 /// Runs the case of this name; `false` if there is none.
-pub fn run(kernel: &Kernel, name: &str) -> bool {
+pub fn run<K: Kernel>(name: &str) -> bool {
     let Some(case) = CASES.iter().find(|case| case.name == name) else { return false };
-    let duration = argument("duration", case.duration) / argument("scale", 1).max(1);
+    let duration = argument::<K>("duration", case.duration) / argument::<K>("scale", 1).max(1);
     let over = Arc::new(AtomicBool::new(false));
-    let start = now();
-    let mut crew = Crew::new(kernel);
-    for (number, (groups, iterations)) in case.tasks().into_iter().enumerate() {
+    let start = K::now();
+    let mut crew = Crew::<K>::new();
+    for (number, (groups, iterations)) in case.tasks::<K>().into_iter().enumerate() {
         let (work, over) = (case.work, over.clone());
         let task = Task { name: format!("{name}-{number}"), work: None };
         crew.start(task, move |notes| {
             for _ in 0..groups {
                 work(iterations);
-                yield_now();
+                K::yield_now();
                 notes.group_done();
                 if over.load(Relaxed) {
                     break;
@@ -128,7 +116,7 @@ pub fn run(kernel: &Kernel, name: &str) -> bool {
         });
     }
     if duration > 0 {
-        (kernel.sleep_until)(start + duration);
+        K::sleep_until(start + duration);
         crew.count();
         over.store(true, Relaxed);
     }

@@ -2,7 +2,7 @@
 
 use core::hint::black_box;
 
-use crate::crew::now;
+use crate::Kernel;
 
 /// Divides `iterations` times, as the groups of the PBG report's cases do.
 #[inline(never)]
@@ -30,12 +30,12 @@ pub struct Burner {
 }
 
 impl Burner {
-    /// Measures this CPU, which nothing else may use meanwhile.
-    pub fn calibrated() -> Burner {
+    /// Measures this CPU.
+    pub fn calibrated<K: Kernel>() -> Burner {
         const ITERATIONS: u64 = 200_000;
-        let start = now();
+        let start = K::cpu_time();
         shift(ITERATIONS);
-        Burner { iteration: ((now() - start) * 1000 / ITERATIONS).max(1) }
+        Burner { iteration: ((K::cpu_time() - start) * 1000 / ITERATIONS).max(1) }
     }
 
     /// Uses `nanoseconds` of CPU time.

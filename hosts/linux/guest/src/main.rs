@@ -1,0 +1,65 @@
+//! The first program (`/init`) of a Linux guest: it starts the policy that the host names, runs a
+//! program under it, says what came of that, and ends the machine.
+
+mod console;
+mod gate;
+mod kernel;
+mod machine;
+mod mounts;
+mod orders;
+mod ports;
+mod process;
+mod procfs;
+mod programs;
+mod quiet;
+mod report;
+mod scheduler;
+mod signal;
+mod statistics;
+mod usage;
+
+use anysched_programs::{Kernel, sleep_until_start};
+use anysched_wire::boot::Boot;
+use anysched_wire::result::Message;
+
+use kernel::Linux;
+use machine::refuse;
+use scheduler::Scheduler;
+
+fn main() {
+    mounts::mount_all();
+    console::open();
+    machine::end_on_panic();
+    // Sleeps end when they are to, and not up to 50 µs later: all that is started inherits this.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+    let boot = Linux::boot();
+    quiet::wait();
+    let scheduler = Scheduler::start(boot).unwrap_or_else(|why| refuse(why));
+    Linux::say(&Message::Started(boot.program.clone()));
+    let end = perform(boot, scheduler);
+    Linux::say(&end);
+    machine::end();
+}
+
+/// Runs the program; returns the last message.
+fn perform(boot: &Boot, scheduler: Scheduler) -> Message {
+    sleep_until_start::<Linux>();
+    let before = Linux::switches();
+    if !programs::run(&boot.program) {
+        refuse(format_args!("there is no program \"{}\" in this guest", boot.program));
+    }
+    let after = Linux::switches();
+    let death = scheduler.death();
+    let stopped = scheduler.stop();
+    if let (Some(before), Some(after)) = (before, after) {
+        report::value("switches", after - before);
+    }
+    report::learned();
+    if boot.record {
+        report::log();
+    }
+    match (death, stopped) {
+        (Some(why), _) | (None, Err(why)) => Message::Refused(why),
+        (None, Ok(())) => Message::End,
+    }
+}

@@ -1,0 +1,33 @@
+//! What to run, as the host says.
+
+use std::sync::OnceLock;
+
+use anysched_wire::boot::Boot;
+
+use crate::machine::refuse;
+
+const BOOT: &str = "/etc/anysched/boot";
+const SCRIPT: &str = "/etc/anysched/script";
+
+/// What the host says, read once. If it cannot be read, the guest refuses to run.
+pub fn boot() -> &'static Boot {
+    static TEXT: OnceLock<Boot> = OnceLock::new();
+    TEXT.get_or_init(|| match Boot::read(&read(BOOT)) {
+        Ok(boot) => boot,
+        Err(error) => refuse(error),
+    })
+}
+
+/// The text of the script, without which the guest refuses to run.
+pub fn script() -> Vec<u8> {
+    read(SCRIPT)
+}
+
+fn read(path: &str) -> Vec<u8> {
+    match std::fs::read(path) {
+        Ok(text) => text,
+        Err(error) => {
+            refuse(format_args!("{path}: {error}; the host puts it in the guest's files"))
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! I/O ports of QEMU's devices: the debug console, and the way to end the machine.
+
+use std::arch::asm;
+use std::io;
+
+use anysched_wire::log::PORT as DEBUG_CONSOLE;
+use anysched_wire::result::EXIT_PORT;
+
+/// The right of the current thread to use I/O ports.
+pub struct Ports(());
+
+impl Ports {
+    /// Asks the kernel for it.
+    pub fn open() -> io::Result<Ports> {
+        // SAFETY: it changes what this thread may do, and no memory.
+        match unsafe { libc::syscall(libc::SYS_iopl, 3) } {
+            0 => Ok(Ports(())),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Sends `bytes` by the debug console.
+    pub fn send(&self, bytes: &[u8]) {
+        // SAFETY: the instruction reads `bytes` and nothing else; the port belongs to isa-debugcon or
+        // to nobody. That this thread may use it, `open` has seen to.
+        unsafe {
+            asm!(
+                "rep outsb",
+                in("dx") DEBUG_CONSOLE,
+                inout("rcx") bytes.len() => _,
+                inout("rsi") bytes.as_ptr() => _,
+                options(readonly, nostack, preserves_flags)
+            );
+        }
+    }
+
+    /// Ends QEMU with status `2 · code + 1`. Returns if the device is not there.
+    pub fn exit(&self, code: u32) {
+        // SAFETY: the port belongs to isa-debug-exit or to nobody; writing to it touches no memory.
+        unsafe {
+            asm!("out dx, eax", in("dx") EXIT_PORT, in("eax") code, options(nomem, nostack, preserves_flags));
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Files of the kernel, read.
+
+/// CPU time of a task in nanoseconds, from the text of its `schedstat`: CPU time, time waited, picks.
+pub fn cpu_time(schedstat: &str) -> Option<u64> {
+    schedstat.split_whitespace().next()?.parse().ok()
+}
+
+/// How often a task was picked, from the text of its `schedstat`.
+pub fn dispatches(schedstat: &str) -> Option<u64> {
+    schedstat.split_whitespace().nth(2)?.parse().ok()
+}
+
+/// Context switches of all CPUs, from the text of `/proc/stat`.
+pub fn switches(stat: &str) -> Option<u64> {
+    stat.lines().find_map(|line| line.strip_prefix("ctxt "))?.trim().parse().ok()
+}
+
+/// The rest of each line of `text` that begins with this word.
+pub fn lines<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = &'a str> {
+    text.lines().filter_map(move |line| line.strip_prefix(word)?.strip_prefix(' '))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_a_kernel() {
+        assert_eq!(dispatches("52347061 1204733 317\n"), Some(317));
+        assert_eq!(dispatches("52347061 1204733\n"), None);
+        assert_eq!((cpu_time("52347061 1204733 317\n"), cpu_time("")), (Some(52_347_061), None));
+        let stat = "cpu  1 0 2 3 0 0 0 0 0 0\nintr 9 0\nctxt 30817\nbtime 1767225600\n";
+        assert_eq!((switches(stat), switches("btime 1\n")), (Some(30_817), None));
+        let status = "policy pbg\nlearned profile 1 2\nlearnedly x\ndead it panicked\nlearned y z";
+        assert_eq!(lines(status, "learned").collect::<Vec<_>>(), ["profile 1 2", "y z"]);
+        assert_eq!(lines(status, "dead").next(), Some("it panicked"));
+    }
+
+    #[test]
+    fn files_of_this_kernel() {
+        let read = |path| std::fs::read_to_string(path).unwrap();
+        assert!(switches(&read("/proc/stat")).unwrap() > 0);
+    }
+}

@@ -1,0 +1,19 @@
+//! The programs: those that all kernels run, and those for which there has to be a Linux.
+
+mod command;
+mod cost;
+mod latency;
+
+use crate::kernel::Linux;
+
+/// Runs the program of this name; `false` if there is none.
+pub fn run(name: &str) -> bool {
+    match name {
+        "cost" => cost::cost(),
+        "exec" => command::exec(),
+        "latency" => latency::latency(),
+        "shell" => command::shell(),
+        shared => return anysched_programs::run::<Linux>(shared),
+    }
+    true
+}

@@ -1,0 +1,53 @@
+//! What is said of the machine and the policy when the program has ended.
+
+use std::fs::File;
+use std::io::Read;
+
+use anysched_programs::Kernel;
+use anysched_wire::result::Message;
+use anysched_wire::{escape, log};
+
+use crate::kernel::Linux;
+use crate::machine::refuse;
+use crate::ports::Ports;
+use crate::{procfs, scheduler};
+
+const LOG: &str = "/proc/anysched/log";
+
+/// Bytes of the log that are read at a time.
+const CHUNK: usize = 1 << 20;
+
+/// Says a measured number.
+pub fn value(name: &str, number: u64) {
+    Linux::say(&Message::Value { name: name.into(), number });
+}
+
+/// Says what the policy has learned.
+pub fn learned() {
+    let Some(status) = scheduler::status() else { return };
+    for line in procfs::lines(&status, "learned") {
+        let (name, text) = line.split_once(' ').unwrap_or((line, ""));
+        let Some(value) = escape::unescape(text) else {
+            refuse(format_args!("{}: \"{line}\": the value is not escaped", scheduler::STATUS));
+        };
+        Linux::say(&Message::Learned { name: name.into(), value });
+    }
+}
+
+/// Sends the log of decisions. That there is none is for the host to notice.
+pub fn log() {
+    let Ok(mut file) = File::open(LOG) else { return };
+    let ports = match Ports::open() {
+        Ok(ports) => ports,
+        Err(error) => refuse(format_args!("the log cannot be sent: I/O ports: {error}")),
+    };
+    let mut bytes = vec![0; CHUNK];
+    loop {
+        match file.read(&mut bytes) {
+            Ok(0) => return,
+            // The module's CPUs share one log.
+            Ok(length) => log::send(0, &bytes[..length], |bytes| ports.send(bytes)),
+            Err(error) => refuse(format_args!("{LOG}: {error}")),
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Arguments of a program, as the host gives them.
+
+use alloc::vec::Vec;
+
+use crate::Kernel;
+
+/// An argument of the program, a whole number, with its default.
+///
+/// Refuses to run if it is not a number.
+pub fn argument<K: Kernel>(name: &str, default: u64) -> u64 {
+    let Some(text) = K::boot().argument(name) else { return default };
+    match text.parse() {
+        Ok(number) => number,
+        Err(_) => K::refuse(format_args!("`{name}` = \"{text}\": a whole number is wanted")),
+    }
+}
+
+/// The numbers of an argument, with commas between, if it is given.
+///
+/// Refuses to run if they are not numbers.
+pub fn numbers<K: Kernel>(name: &str) -> Option<Vec<u64>> {
+    let text = K::boot().argument(name)?;
+    let numbers = text.split(',').map(|number| number.trim().parse().ok()).collect();
+    match numbers {
+        Some(numbers) => Some(numbers),
+        None => {
+            K::refuse(format_args!("`{name}` = \"{text}\": whole numbers with commas are wanted"))
+        }
+    }
+}
