@@ -84,22 +84,6 @@ fn share_host_programs(sources: &Path, target: &Path) -> Result<(), BootError> {
     Ok(())
 }
 
-/// Whether the compiler can build for the target.
-fn require_target() -> Result<(), BootError> {
-    let asked =
-        Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]).output();
-    let directory = asked.ok().filter(|output| output.status.success());
-    let directory =
-        directory.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_string());
-    if directory.is_some_and(|directory| Path::new(&directory).is_dir()) {
-        return Ok(());
-    }
-    Err(BootError::Missing {
-        what: format!("the compiler has no libraries for {TARGET}"),
-        remedy: format!("add them with `rustup target add {TARGET}`"),
-    })
-}
-
 /// What this program has built, and where it is.
 static BUILT: Mutex<BTreeMap<Image, PathBuf>> = Mutex::new(BTreeMap::new());
 
@@ -122,7 +106,7 @@ impl Image {
 
     fn build_now(self) -> Result<PathBuf, BootError> {
         let sources = anysched_qemu::sources("arceos")?;
-        require_target()?;
+        anysched_qemu::require_target(TARGET)?;
         // Images that differ only in features have most of what they are built from in common.
         let kind = if self.kernel.is_stock() { "stock" } else { "anysched" };
         let target = sources.join("target").join(format!("{kind}-{}", self.cpus));

@@ -8,9 +8,13 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod archive;
+mod build;
 mod packages;
 mod root;
 
+pub use archive::Archive;
+pub use build::Image;
 pub use packages::{StockKernel, Suite};
 pub use root::Root;
 

@@ -1,8 +1,9 @@
 //! A directory as the root of programs, for those that need libraries newer than this computer's.
 
 use crate::BootError;
+use std::fmt;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf, absolute};
+use std::path::{Component, Path, PathBuf, absolute};
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -49,6 +50,40 @@ impl Root {
         &self.path
     }
 
+    /// Where on this computer the file is that is `path` inside: links are followed as inside.
+    ///
+    /// Errors: it is not there, or links lead in a circle.
+    pub fn resolve(&self, path: &str) -> Result<PathBuf, BootError> {
+        let fault = |error: &dyn fmt::Display| BootError::files(self.path.display(), error);
+        let mut left: Vec<PathBuf> = names(Path::new(path));
+        let mut found = self.path.clone();
+        let mut links = 0;
+        while let Some(name) = left.pop() {
+            if name == Path::new("..") {
+                if found != self.path {
+                    found.pop();
+                }
+                continue;
+            }
+            found.push(name);
+            let data =
+                found.symlink_metadata().map_err(|error| fault(&format!("{path}: {error}")))?;
+            if data.is_symlink() {
+                links += 1;
+                if links > MOST_LINKS {
+                    return Err(fault(&format!("{path}: too many links")));
+                }
+                let target = found.read_link().map_err(|error| fault(&error))?;
+                found.pop();
+                if target.is_absolute() {
+                    found.clone_from(&self.path);
+                }
+                left.extend(names(&target));
+            }
+        }
+        Ok(found)
+    }
+
     /// A command that runs `program`, named as inside, with this root. Directories of this computer
     /// are seen inside where `mounts` says; the working directory is `/`, and of the environment
     /// only `PATH` is set.
@@ -65,6 +100,17 @@ impl Root {
         command.args(["--", program]);
         Ok(command)
     }
+}
+
+/// As many as Linux follows.
+const MOST_LINKS: u32 = 40;
+
+/// The names that a path consists of, the last one first.
+fn names(path: &Path) -> Vec<PathBuf> {
+    let names = path
+        .components()
+        .filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir));
+    names.map(|part| PathBuf::from(part.as_os_str())).rev().collect()
 }
 
 /// What a user needs to change roots.
@@ -213,6 +259,26 @@ mod tests {
         let mounted = fs::read_to_string("/proc/self/mounts").unwrap();
         assert!(!mounted.contains(directory.path().to_str().unwrap()), "{mounted}");
         assert_eq!(fs::read_dir(directory.path().join("usr")).unwrap().count(), 0);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn links_are_followed_as_inside() {
+        use std::os::unix::fs::symlink;
+        let directory = empty_root();
+        let inside = |name: &str| directory.path().join(name);
+        fs::create_dir(inside("usr/lib")).unwrap();
+        fs::write(inside("usr/lib/real"), "").unwrap();
+        symlink("/lib/real", inside("usr/absolute")).unwrap();
+        symlink("../../../usr/absolute", inside("usr/lib/relative")).unwrap();
+        symlink("circle", inside("usr/circle")).unwrap();
+        let root = Root::new(directory.path());
+        for path in ["/usr/lib/real", "/lib/real", "usr/absolute", "/lib/relative"] {
+            assert_eq!(root.resolve(path).unwrap(), inside("usr/lib/real"), "{path}");
+        }
+        let error = |path: &str| root.resolve(path).unwrap_err().to_string();
+        assert!(error("/usr/circle").ends_with("/usr/circle: too many links"));
+        assert!(error("/etc/none").contains("/etc/none: "));
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! What needs Debian's packages, and so a network, minutes and a gigabyte.
+//! What needs Debian's packages, and so a network, some minutes and a gigabyte.
 
-use anysched_linux::{StockKernel, Suite};
+use anysched_linux::{Image, StockKernel, Suite};
 use std::path::PathBuf;
+use std::time::Instant;
 
 /// Kept in the directory of builds, so that only the first run fetches.
 fn cache() -> PathBuf {
@@ -39,4 +40,26 @@ fn a_stock_kernel_is_fetched_once() {
     assert_eq!(again, kernel);
     let error = StockKernel::find_in(&cache(), "2.4", &mut |_| ()).unwrap_err().to_string();
     assert!(error.ends_with("take one of 6.1, 6.12"), "{error}");
+}
+
+#[test]
+#[ignore = "fetches 200 MB of packages, and compiles for minutes"]
+fn an_image_is_built_once() {
+    let suite = Suite::find_in(&cache(), &mut |_| ()).unwrap();
+    let started = Instant::now();
+    let mut say = |line: &str| println!("{:6.1} s {line}", started.elapsed().as_secs_f64());
+    let image = Image::build(&suite, &mut say).unwrap();
+    let changed = |path: &std::path::Path| path.metadata().unwrap().modified().unwrap();
+    let before = changed(image.initramfs());
+    say("done");
+    let again = Image::build(&suite, &mut say).unwrap();
+    say("done again");
+    assert_eq!(again, image);
+    assert_eq!(changed(image.initramfs()), before, "it was built again");
+    for program in ["cyclictest", "hackbench", "rt-app", "stress-ng", "sysbench"] {
+        let archive = image.program(program).unwrap();
+        say(&format!("{program}: {} bytes", archive.metadata().unwrap().len()));
+    }
+    let error = image.program("nonesuch").unwrap_err().to_string();
+    assert!(error.contains("has no program nonesuch for guests"), "{error}");
 }

@@ -4,34 +4,20 @@
 #![deny(missing_docs)]
 
 mod error;
+mod sources;
 
 pub use error::BootError;
+pub use sources::{require_target, sources};
 
 use anysched_wire::result::EXIT_PORT;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 const PROGRAM: &str = "qemu-system-x86_64";
-
-/// The directory `hosts/HOST` of the project, where the kernel's end of a host is built: below the
-/// working directory or one above it, or else where this program was built.
-///
-/// Errors: there is none.
-pub fn sources(host: &str) -> Result<PathBuf, BootError> {
-    let here = std::env::current_dir().unwrap_or_default();
-    let built = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let relative = Path::new("hosts").join(host);
-    let mut candidates = here.ancestors().chain(built.ancestors());
-    let found = candidates.find(|path| path.join(&relative).is_dir());
-    found.map(|path| path.join(&relative)).ok_or_else(|| BootError::Missing {
-        what: format!("there is no {} here or above", relative.display()),
-        remedy: "call this in a copy of anysched's repository".into(),
-    })
-}
 
 /// What is missing and how to install it.
 fn missing() -> BootError {

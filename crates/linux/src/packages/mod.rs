@@ -115,6 +115,11 @@ impl Suite {
         Suite::found(cache).ok_or_else(|| none_fits(&mirror, &passed))
     }
 
+    /// The file that changes when the suite is fetched anew.
+    pub(crate) fn record(&self) -> PathBuf {
+        self.root.path().with_file_name(state::FILE)
+    }
+
     /// What was found before, if it is what would be looked for today.
     fn found(cache: &Path) -> Option<Suite> {
         SUITES.iter().find_map(|suites| {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// The file.
-const FILE: &str = "found";
+pub(super) const FILE: &str = "found";
 
 /// What it begins with; another version of it is fetched anew.
 const FIRST: &str = "anysched-packages 1";
