@@ -67,19 +67,6 @@ const TARGET: &str = "x86_64-unknown-none";
 /// The machine's address in the network of QEMU, and that of its gateway.
 const NETWORK: [(&str, &str); 2] = [("AX_IP", "10.0.2.15"), ("AX_GW", "10.0.2.2")];
 
-/// The directory `hosts/arceos` of the project: below the working directory or one above it, or
-/// else where this program was built.
-fn sources() -> Result<PathBuf, BootError> {
-    let here = std::env::current_dir().unwrap_or_default();
-    let built = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut candidates = here.ancestors().chain(built.ancestors());
-    let found = candidates.find(|path| path.join("hosts/arceos/Cargo.toml").is_file());
-    found.map(|path| path.join("hosts/arceos")).ok_or_else(|| BootError::Missing {
-        what: "there is no hosts/arceos here or above".into(),
-        remedy: "call this in a copy of anysched's repository".into(),
-    })
-}
-
 /// What runs on this computer while an image is built (macros, build scripts) is the same for all
 /// images: built once, the second image takes a third of the time of the first.
 fn share_host_programs(sources: &Path, target: &Path) -> Result<(), BootError> {
@@ -95,22 +82,6 @@ fn share_host_programs(sources: &Path, target: &Path) -> Result<(), BootError> {
         _ => {}
     }
     Ok(())
-}
-
-/// Whether the compiler can build for the target.
-fn require_target() -> Result<(), BootError> {
-    let asked =
-        Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]).output();
-    let directory = asked.ok().filter(|output| output.status.success());
-    let directory =
-        directory.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_string());
-    if directory.is_some_and(|directory| Path::new(&directory).is_dir()) {
-        return Ok(());
-    }
-    Err(BootError::Missing {
-        what: format!("the compiler has no libraries for {TARGET}"),
-        remedy: format!("add them with `rustup target add {TARGET}`"),
-    })
 }
 
 /// What this program has built, and where it is.
@@ -134,8 +105,8 @@ impl Image {
     }
 
     fn build_now(self) -> Result<PathBuf, BootError> {
-        let sources = sources()?;
-        require_target()?;
+        let sources = anysched_qemu::sources("arceos")?;
+        anysched_qemu::require_target(TARGET)?;
         // Images that differ only in features have most of what they are built from in common.
         let kind = if self.kernel.is_stock() { "stock" } else { "anysched" };
         let target = sources.join("target").join(format!("{kind}-{}", self.cpus));

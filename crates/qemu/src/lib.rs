@@ -7,10 +7,12 @@
 mod console;
 mod error;
 mod measured;
+mod sources;
 
 pub use console::{Console, Event, Outcome, TaskOutcome};
 pub use error::BootError;
 pub use measured::measured;
+pub use sources::{require_target, sources};
 
 use anysched_wire::result::EXIT_PORT;
 use std::io::{BufRead, BufReader};

@@ -26,6 +26,25 @@ pub struct Topology {
     pub warnings: Vec<String>,
 }
 
+impl Topology {
+    /// The CPUs that have the numbers 0 to `count` − 1. One that is not online sits in a core, a
+    /// last-level cache and a package of its own.
+    pub fn by_number(&self, count: usize) -> Vec<Cpu> {
+        let highest = |level| self.machine.groups(level) as u16;
+        let mut alone = [Level::Core, Level::Llc, Level::Package].map(highest);
+        let numbers = (0..count).map(|number| self.numbers.binary_search(&(number as u32)));
+        let cpu = |place: Result<usize, usize>| match place {
+            Ok(place) => *self.machine.cpu(CpuId(place as u16)),
+            Err(_) => {
+                let [core, llc, package] = alone;
+                alone = alone.map(|number| number + 1);
+                Cpu { core, llc, package, node: 0, capacity: 1024 }
+            }
+        };
+        numbers.map(cpu).collect()
+    }
+}
+
 /// Why a description of a machine was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
@@ -237,6 +256,19 @@ pub fn units<'a>(machine: &'a Machine, level: Level, cpus: &[CpuId]) -> Vec<&'a 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cpus_that_are_offline_are_alone() {
+        let machine = Machine::parse("2 packages x 1 core x 2 threads").unwrap();
+        let topology = Topology { machine, numbers: vec![0, 2, 3, 4], warnings: Vec::new() };
+        let cpu = |core, llc, package| Cpu { core, llc, package, node: 0, capacity: 1024 };
+        let found = topology.by_number(6);
+        // Packages are nodes of their own where nodes are not described.
+        let cores: Vec<u16> = found.iter().map(|cpu| cpu.core).collect();
+        assert_eq!(cores, [0, 2, 0, 1, 1, 3]);
+        assert_eq!((found[1], found[5]), (cpu(2, 2, 2), cpu(3, 3, 3)));
+        assert!(Machine::new(found).is_ok());
+    }
 
     #[test]
     fn the_name_tells_the_source() {

@@ -1,0 +1,139 @@
+//! The guest's first file system, and archives with programs for it.
+
+use super::step::{run, step};
+use super::{Build, Parts};
+use crate::{Archive, BootError, Root};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Directories in which the guest mounts and writes.
+const DIRECTORIES: [&str; 7] = ["/proc", "/sys", "/dev", "/tmp", "/run", "/etc/anysched", "/root"];
+
+const BUSYBOX: &str = "/usr/bin/busybox";
+const BPFTOOL: &str = "/usr/sbin/bpftool";
+
+/// Finds the libraries that a program needs.
+const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
+
+/// The file system that every boot has.
+pub(super) fn base(build: &Build<'_>, parts: &Parts) -> Result<PathBuf, BootError> {
+    let mut inputs = vec![build.suite.record(), parts.guest.clone(), parts.module.clone()];
+    inputs.extend(parts.bpf.iter().cloned());
+    let result = build.of_kernel("initramfs").join("base.cpio");
+    step(&result, BUSYBOX, &inputs, |new| {
+        let root = &build.suite.root;
+        let mut archive = Archive::default();
+        archive.add_program("/init", read(&parts.guest)?);
+        add_busybox(&mut archive, root)?;
+        for file in libraries(root, BPFTOOL)?.iter().map(String::as_str).chain([BPFTOOL]) {
+            archive.add_program(file, read(&root.resolve(file)?)?);
+        }
+        for file in parts.bpf.iter().chain([&parts.module]) {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            archive.add_file(&format!("/lib/anysched/{name}"), read(file)?);
+        }
+        for directory in DIRECTORIES {
+            archive.add_directory(directory);
+        }
+        write(new, &archive)
+    })?;
+    Ok(result)
+}
+
+/// An archive with a program of the suite and the libraries that the base does not have.
+pub(super) fn program(build: &Build<'_>, name: &str) -> Result<PathBuf, BootError> {
+    let path = format!("/usr/bin/{name}");
+    let root = &build.suite.root;
+    if !root.resolve(&path).is_ok_and(|found| found.is_file()) {
+        return Err(BootError::Missing {
+            what: format!("Debian {} has no program {name} for guests", build.suite.name),
+            remedy: "use another, or delete hosts/linux/target/packages to look for a newer suite"
+                .into(),
+        });
+    }
+    let result = build.of_kernel("initramfs").join(format!("{name}.cpio"));
+    step(&result, BPFTOOL, &[build.suite.record()], |new| {
+        let base = libraries(root, BPFTOOL)?;
+        let mut archive = Archive::default();
+        for file in libraries(root, &path)?.difference(&base).chain([&path]) {
+            archive.add_program(file, read(&root.resolve(file)?)?);
+        }
+        write(new, &archive)
+    })?;
+    Ok(result)
+}
+
+/// BusyBox under all names that it has a command for.
+fn add_busybox(archive: &mut Archive, root: &Root) -> Result<(), BootError> {
+    archive.add_program("/bin/busybox", read(&root.resolve(BUSYBOX)?)?);
+    let mut list = root.command(BUSYBOX, &[])?;
+    list.arg("--list");
+    for command in run(list, "busybox")?.lines().filter(|name| *name != "busybox") {
+        archive.add_link(&format!("/bin/{command}"), "busybox");
+    }
+    Ok(())
+}
+
+/// The libraries of a program and their loader, inside the root.
+fn libraries(root: &Root, program: &str) -> Result<BTreeSet<String>, BootError> {
+    let mut list = root.command(LOADER, &[])?;
+    list.args(["--list", program]);
+    listed(&run(list, program)?, program)
+}
+
+/// The files in what the loader lists: `NAME => FILE (ADDRESS)`, or `FILE (ADDRESS)` of the loader
+/// itself. What the kernel provides has no file.
+fn listed(lines: &str, program: &str) -> Result<BTreeSet<String>, BootError> {
+    let mut files = BTreeSet::new();
+    for line in lines.lines().map(str::trim) {
+        let (name, file) = line.split_once(" => ").unwrap_or(("", line));
+        if file == "not found" {
+            let said = format!("{program} needs {name}, which is in none of its packages");
+            return Err(BootError::Build { said });
+        }
+        let file = file.rsplit_once(" (").map_or(file, |(file, _)| file);
+        if file.starts_with('/') {
+            files.insert(file.to_string());
+        }
+    }
+    Ok(files)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, BootError> {
+    fs::read(path).map_err(|error| BootError::files(path.display(), error))
+}
+
+fn write(path: &Path, archive: &Archive) -> Result<(), BootError> {
+    fs::write(path, archive.bytes()?).map_err(|error| BootError::files(path.display(), error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the loader says of bpftool in forky, and of a program without a library.
+    const BPFTOOL_LISTED: &str = "\
+\tlinux-vdso.so.1 (0x00007f0b37ae6000)
+\tlibelf.so.1 => /lib/x86_64-linux-gnu/libelf.so.1 (0x00007f0b37a0f000)
+\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f0b3700a000)
+\t/lib64/ld-linux-x86-64.so.2 (0x00007f0b37ae8000)
+";
+
+    #[test]
+    fn libraries_and_the_loader_are_files() {
+        let files: Vec<String> = listed(BPFTOOL_LISTED, BPFTOOL).unwrap().into_iter().collect();
+        let expected = [
+            "/lib/x86_64-linux-gnu/libc.so.6",
+            "/lib/x86_64-linux-gnu/libelf.so.1",
+            "/lib64/ld-linux-x86-64.so.2",
+        ];
+        assert_eq!(files, expected);
+    }
+
+    #[test]
+    fn a_missing_library_is_named() {
+        let error = listed("\tlibblas.so.3 => not found\n", "/usr/bin/x").unwrap_err().to_string();
+        assert!(error.ends_with("/usr/bin/x needs libblas.so.3, which is in none of its packages"));
+    }
+}

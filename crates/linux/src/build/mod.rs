@@ -1,0 +1,124 @@
+//! Building what a boot needs: each step is skipped when nothing it depends on has changed.
+
+mod bpf;
+mod guest;
+mod initramfs;
+mod module;
+mod policies;
+mod step;
+
+use crate::{BootError, Suite};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What is built, of which sources.
+#[derive(Clone, Copy)]
+struct Build<'a> {
+    /// The directory `hosts/linux`.
+    sources: &'a Path,
+    /// Where everything is built.
+    target: &'a Path,
+    /// The kernel and what builds its module.
+    suite: &'a Suite,
+}
+
+impl Build<'_> {
+    /// A directory for what depends on the kernel.
+    fn of_kernel(&self, kind: &str) -> PathBuf {
+        self.target.join(kind).join(&self.suite.kernel)
+    }
+}
+
+/// What goes into the guest's first file system.
+struct Parts {
+    guest: PathBuf,
+    module: PathBuf,
+    bpf: Vec<PathBuf>,
+}
+
+/// What is booted: a kernel, and archives for its first file system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    sources: PathBuf,
+    target: PathBuf,
+    suite: Suite,
+    initramfs: PathBuf,
+}
+
+impl Image {
+    /// Builds what has changed since it was built last. What happens meanwhile goes to `say`.
+    ///
+    /// Errors: something is not installed, or what a compiler says.
+    pub fn build(suite: &Suite, say: &mut dyn FnMut(&str)) -> Result<Image, BootError> {
+        let sources = anysched_qemu::sources("linux")?;
+        let target = sources.join("target");
+        Image::build_in(&sources, &target, suite, say)
+    }
+
+    /// As [`Image::build`], of the sources in `sources` and with all that is built in `target`.
+    ///
+    /// Errors: as [`Image::build`].
+    pub fn build_in(
+        sources: &Path,
+        target: &Path,
+        suite: &Suite,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Image, BootError> {
+        let _lock = lock(target)?;
+        let build = Build { sources, target, suite };
+        say("building the policies");
+        let policies = policies::build(&build)?;
+        say("building the module");
+        let module = module::build(&build, &policies)?;
+        let bpf = bpf::build(&build)?;
+        say("building the guest");
+        let guest = guest::build(&build)?;
+        let initramfs = initramfs::base(&build, &Parts { guest, module, bpf })?;
+        let (sources, target) = (sources.into(), target.into());
+        Ok(Image { sources, target, suite: suite.clone(), initramfs })
+    }
+
+    /// The kernel's image.
+    pub fn vmlinuz(&self) -> &Path {
+        &self.suite.vmlinuz
+    }
+
+    /// The archive that every boot begins with.
+    pub fn initramfs(&self) -> &Path {
+        &self.initramfs
+    }
+
+    /// The archive that adds a program of the suite, like `cyclictest`, and its libraries.
+    ///
+    /// Errors: the suite does not have it.
+    pub fn program(&self, name: &str) -> Result<PathBuf, BootError> {
+        let _lock = lock(&self.target)?;
+        let build = Build { sources: &self.sources, target: &self.target, suite: &self.suite };
+        initramfs::program(&build, name)
+    }
+}
+
+/// Waits until nobody else builds here. The lock goes with the file, and with the process.
+fn lock(target: &Path) -> Result<File, BootError> {
+    let path = target.join("lock");
+    let fault = |error| BootError::files(path.display(), error);
+    fs::create_dir_all(target).map_err(fault)?;
+    let file = File::create(&path).map_err(fault)?;
+    file.lock().map_err(fault)?;
+    Ok(file)
+}
+
+/// A command that has cargo build a package of the host's workspace.
+fn cargo(build: &Build<'_>, package: &str, target: &str, directory: &Path) -> Command {
+    let mut command = Command::new("cargo");
+    command
+        .current_dir(build.sources)
+        .args(["build", "--release", "--locked", "--quiet", "--package", package])
+        .args(["--target", target, "--target-dir"])
+        .arg(directory)
+        // What cargo sets for the program that calls this is not meant for the guest.
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env_remove("RUSTFLAGS");
+    command
+}

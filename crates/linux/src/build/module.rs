@@ -1,0 +1,42 @@
+//! The module, built by kbuild from the kernel's headers.
+
+use super::Build;
+use super::step::{files, run, step};
+use crate::BootError;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Builds the module around `policies`.
+pub(super) fn build(build: &Build<'_>, policies: &Path) -> Result<PathBuf, BootError> {
+    let mut inputs = files(&build.sources.join("module"), "")?;
+    inputs.push(policies.into());
+    let directory = build.of_kernel("module");
+    let module = directory.join("anysched.ko");
+    step(&module, &build.suite.kernel, &inputs, |new| {
+        let work = directory.join("kbuild");
+        fs::create_dir_all(&work).map_err(|error| BootError::files(work.display(), error))?;
+        for input in &inputs {
+            copy_changed(input, &work.join(input.file_name().unwrap_or_default()))?;
+        }
+        let mounts = [(work.as_path(), "/work"), (directory.as_path(), "/out")];
+        let mut make = build.suite.root.command("make", &mounts)?;
+        make.args(["-s", "-C", &build.suite.headers, "M=/work", "modules"]);
+        run(make, "the kernel's make")?;
+        // What the kernel needs to know of types (BTF) is no debugging information to strip.
+        let mut strip = build.suite.root.command("strip", &mounts)?;
+        strip.args(["-g", "-o"]).arg(Path::new("/out").join(new.file_name().unwrap_or_default()));
+        strip.arg("/work/anysched.ko");
+        run(strip, "strip").map(drop)
+    })?;
+    Ok(module)
+}
+
+/// Copies a file unless the copy is the same: make goes by the time of change.
+fn copy_changed(from: &Path, to: &Path) -> Result<(), BootError> {
+    let fault = |path: &Path, error| BootError::files(path.display(), error);
+    let contents = fs::read(from).map_err(|error| fault(from, error))?;
+    if fs::read(to).is_ok_and(|found| found == contents) {
+        return Ok(());
+    }
+    fs::write(to, contents).map_err(|error| fault(to, error))
+}

@@ -1,0 +1,21 @@
+//! Linux under sched_ext: a stock Debian kernel whose scheduling class is a module with a policy of
+//! anysched in it.
+//!
+//! Nothing is installed on this computer. Kernel, headers, compilers and the guest's programs come
+//! from Debian's packages, unpacked into a directory of their own ([`Suite`]); programs from it run
+//! with that directory as their root ([`Root`]).
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod archive;
+mod build;
+mod packages;
+mod root;
+
+pub use archive::Archive;
+pub use build::Image;
+pub use packages::{StockKernel, Suite};
+pub use root::Root;
+
+pub use anysched_qemu::BootError;

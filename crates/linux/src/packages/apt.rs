@@ -1,0 +1,259 @@
+//! apt with lists, a cache and a state of its own: it sees another suite than this computer has, and
+//! installs nothing.
+
+use super::choice::{Offer, offers};
+use crate::BootError;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The keys that Debian's packages are signed with.
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// The variable that names the mirror.
+const VARIABLE: &str = "ANYSCHED_DEBIAN_MIRROR";
+
+/// The mirror, if neither the variable nor this computer's apt names one.
+const MIRROR: &str = "http://deb.debian.org/debian";
+
+/// Where packages come from, if what verifies them is there.
+///
+/// Errors: apt or the keyring is not installed; the variable has no address.
+pub(super) fn mirror() -> Result<String, BootError> {
+    if !Path::new(KEYRING).is_file() {
+        return Err(BootError::Missing {
+            what: format!("there is no {KEYRING}, with which Debian's packages are verified"),
+            remedy: "install it with `apt-get install debian-archive-keyring`".into(),
+        });
+    }
+    let mut command = Command::new("apt-get");
+    command.args(["indextargets", "--format", "$(LABEL) $(REPO_URI)", "Created-By: Packages"]);
+    let targets = match command.output() {
+        Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
+        Err(error) => return Err(not_started("apt-get", &error)),
+    };
+    named_mirror(std::env::var(VARIABLE).ok().as_deref(), &targets)
+}
+
+fn not_started(program: &str, error: &std::io::Error) -> BootError {
+    if error.kind() == ErrorKind::NotFound {
+        BootError::Missing {
+            what: format!("{program} is not installed, with which packages are fetched"),
+            remedy: "run this on Debian or Ubuntu, or in a container of one of them".into(),
+        }
+    } else {
+        BootError::files(program, error)
+    }
+}
+
+/// The mirror, given the variable and what this computer's apt reads.
+fn named_mirror(variable: Option<&str>, targets: &str) -> Result<String, BootError> {
+    let address = |text: &str| text.contains(":/") && !text.contains(char::is_whitespace);
+    if let Some(given) = variable {
+        if !address(given) {
+            return Err(BootError::Missing {
+                what: format!("{VARIABLE}=\"{given}\" is not the address of a mirror"),
+                remedy: format!("set it to one like {MIRROR}"),
+            });
+        }
+        return Ok(given.trim_end_matches('/').into());
+    }
+    // Without lists, apt does not know labels.
+    let labelled = targets.lines().find_map(|line| line.strip_prefix("Debian http"));
+    let unlabelled =
+        || targets.lines().filter_map(|line| line.trim().strip_prefix("http")).find(is_debian);
+    let found = labelled.or_else(unlabelled).map(|rest| format!("http{rest}"));
+    let found = found.filter(|found| address(found));
+    Ok(found.map_or_else(|| MIRROR.into(), |found| found.trim_end_matches('/').into()))
+}
+
+fn is_debian(address: &&str) -> bool {
+    address.trim_end_matches('/').ends_with("/debian")
+}
+
+/// An apt that sees `suites` and nothing else.
+pub(super) struct Apt {
+    directory: PathBuf,
+}
+
+impl Apt {
+    /// Keeps its files in `directory`.
+    ///
+    /// Errors: they cannot be written.
+    pub(super) fn new(directory: &Path, mirror: &str, suites: &[&str]) -> Result<Apt, BootError> {
+        let apt = Apt { directory: directory.into() };
+        let fault = |error| BootError::files(directory.display(), error);
+        for part in ["lists/partial", "archives/partial"] {
+            fs::create_dir_all(directory.join(part)).map_err(fault)?;
+        }
+        let source = |suite: &&str| {
+            format!("deb [arch=amd64 target=Packages signed-by={KEYRING}] {mirror} {suite} main\n")
+        };
+        let sources: String = suites.iter().map(source).collect();
+        fs::write(directory.join("sources.list"), sources).map_err(fault)?;
+        // No package is installed: dependencies are fetched, too.
+        fs::write(directory.join("status"), "").map_err(fault)?;
+        fs::write(apt.configuration(), configuration(directory)).map_err(fault)?;
+        Ok(apt)
+    }
+
+    fn configuration(&self) -> PathBuf {
+        self.directory.join("apt.conf")
+    }
+
+    /// Runs `apt-PROGRAM`. Errors: what apt says.
+    fn run(&self, program: &str, arguments: &[&str]) -> Result<String, String> {
+        let mut command = Command::new(format!("apt-{program}"));
+        // Read after this computer's own configuration, which may name a proxy.
+        command.arg("-c").arg(self.configuration()).args(arguments).env("LC_ALL", "C");
+        command.env_remove("APT_CONFIG");
+        let output = command.output().map_err(|error| format!("apt-{program}: {error}"))?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        Err(complaint(&output))
+    }
+
+    /// Fetches the lists of packages.
+    ///
+    /// Errors: what apt says.
+    pub(super) fn update(&self) -> Result<(), String> {
+        self.run("get", &["update", "-qq"]).map(drop)
+    }
+
+    /// The packages whose names begin with one of `prefixes` and end with `ending`.
+    ///
+    /// Errors: what apt says.
+    pub(super) fn offers(&self, prefixes: &[&str], ending: &str) -> Result<Vec<Offer>, String> {
+        let mut names = Vec::new();
+        for prefix in prefixes {
+            let listed = self.run("cache", &["pkgnames", prefix])?;
+            names.extend(listed.lines().filter(|name| name.ends_with(ending)).map(String::from));
+        }
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        self.versions(&names)
+    }
+
+    /// Those of `names` that can be fetched, in all their versions.
+    ///
+    /// Errors: what apt says.
+    pub(super) fn versions(&self, names: &[&str]) -> Result<Vec<Offer>, String> {
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let listed = self.run("cache", &[&["madison"], names].concat())?;
+        Ok(offers(&listed).collect())
+    }
+
+    /// Fetches packages and what they depend on. Those that an interrupted fetch has left are not
+    /// fetched again, or removed if the suite has others today.
+    ///
+    /// Errors: what apt says.
+    pub(super) fn fetch_with_dependencies(&self, names: &[&str]) -> Result<(), String> {
+        self.run("get", &["autoclean", "-qq"])?;
+        let options = ["install", "-qq", "-y", "--no-install-recommends", "--download-only"];
+        self.run("get", &[&options, names].concat()).map(drop)
+    }
+
+    /// Fetches one package, and nothing that it depends on.
+    ///
+    /// Errors: what apt says.
+    pub(super) fn fetch_alone(&self, name: &str) -> Result<(), String> {
+        let mut command = Command::new("apt-get");
+        command.arg("-c").arg(self.configuration()).args(["download", "-qq", name]);
+        command.env("LC_ALL", "C").env_remove("APT_CONFIG").current_dir(self.archives());
+        let output = command.output().map_err(|error| format!("apt-get: {error}"))?;
+        if output.status.success() { Ok(()) } else { Err(complaint(&output)) }
+    }
+
+    /// Where lists are after they have been fetched.
+    pub(super) fn lists(&self) -> PathBuf {
+        self.directory.join("lists")
+    }
+
+    /// Where packages are after they have been fetched.
+    pub(super) fn archives(&self) -> PathBuf {
+        self.directory.join("archives")
+    }
+}
+
+/// What apt complained about.
+fn complaint(output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let errors: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("E: ")).collect();
+    if errors.is_empty() { said.trim().to_string() } else { errors.join("; ") }
+}
+
+/// Directories of its own, and nothing done beside fetching: this computer's configuration may ask
+/// for catalogues to be renewed and caches to be emptied.
+fn configuration(directory: &Path) -> String {
+    let directory = directory.display();
+    format!(
+        "Dir::State \"{directory}\";\n\
+         Dir::State::lists \"{directory}/lists\";\n\
+         Dir::State::status \"{directory}/status\";\n\
+         Dir::State::extended_states \"{directory}/extended_states\";\n\
+         Dir::Cache \"{directory}\";\n\
+         Dir::Cache::archives \"{directory}/archives\";\n\
+         Dir::Etc::sourcelist \"{directory}/sources.list\";\n\
+         Dir::Etc::sourceparts \"/dev/null\";\n\
+         Dir::Etc::preferences \"/dev/null\";\n\
+         Dir::Etc::preferencesparts \"/dev/null\";\n\
+         Dir::Log \"{directory}\";\n\
+         APT::Architecture \"amd64\";\n\
+         APT::Sandbox::User \"root\";\n\
+         APT::Update::Error-Mode \"any\";\n\
+         APT::Keep-Downloaded-Packages \"true\";\n\
+         Acquire::Languages \"none\";\n\
+         Acquire::Retries \"3\";\n\
+         #clear APT::Update::Pre-Invoke;\n\
+         #clear APT::Update::Post-Invoke;\n\
+         #clear APT::Update::Post-Invoke-Success;\n\
+         #clear DPkg::Pre-Invoke;\n\
+         #clear DPkg::Post-Invoke;\n\
+         #clear DPkg::Pre-Install-Pkgs;\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From `apt-get indextargets` on Debian 12.
+    const TARGETS: &str = "\
+Debian-Security http://deb.debian.org/debian-security/
+Debian http://mirror.example/some/debian/
+Debian http://deb.debian.org/debian/
+";
+
+    #[test]
+    fn the_mirror_is_this_computers() {
+        assert_eq!(named_mirror(None, TARGETS).unwrap(), "http://mirror.example/some/debian");
+    }
+
+    #[test]
+    fn without_lists_the_address_tells() {
+        let targets = " http://deb.example/debian-security/\n http://deb.example/debian/\n";
+        assert_eq!(named_mirror(None, targets).unwrap(), "http://deb.example/debian");
+    }
+
+    #[test]
+    fn other_distributions_use_the_public_mirror() {
+        let ubuntu = "Ubuntu http://archive.ubuntu.com/ubuntu/\n";
+        assert_eq!(named_mirror(None, ubuntu).unwrap(), MIRROR);
+        assert_eq!(named_mirror(None, "").unwrap(), MIRROR);
+    }
+
+    #[test]
+    fn the_variable_overrides() {
+        let given = named_mirror(Some("https://near.example/debian/"), TARGETS).unwrap();
+        assert_eq!(given, "https://near.example/debian");
+        let error = named_mirror(Some("near.example debian"), TARGETS).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "ANYSCHED_DEBIAN_MIRROR=\"near.example debian\" is not the address of a mirror; set it \
+             to one like http://deb.debian.org/debian"
+        );
+    }
+}

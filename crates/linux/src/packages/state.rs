@@ -1,0 +1,87 @@
+//! What was found in a suite, kept beside it: a line for each thing, its name and its value.
+
+use crate::BootError;
+use std::fs;
+use std::path::Path;
+
+/// The file.
+pub(super) const FILE: &str = "found";
+
+/// What it begins with; another version of it is fetched anew.
+const FIRST: &str = "anysched-packages 1";
+
+/// Names and values, in the order in which they were added.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    entries: Vec<(String, String)>,
+}
+
+impl State {
+    /// Reads what was found in `directory`, if something was.
+    pub(super) fn read(directory: &Path) -> Option<State> {
+        State::parse(&fs::read_to_string(directory.join(FILE)).ok()?)
+    }
+
+    fn parse(text: &str) -> Option<State> {
+        let mut lines = text.lines();
+        lines.next().filter(|line| *line == FIRST)?;
+        let entries = lines.map(|line| {
+            let (name, value) = line.split_once(' ')?;
+            Some((name.to_string(), value.to_string()))
+        });
+        Some(State { entries: entries.collect::<Option<_>>()? })
+    }
+
+    /// Writes it into `directory`.
+    ///
+    /// Errors: it cannot be written.
+    pub(super) fn write(&self, directory: &Path) -> Result<(), BootError> {
+        let path = directory.join(FILE);
+        fs::write(&path, self.text()).map_err(|error| BootError::files(path.display(), error))
+    }
+
+    fn text(&self) -> String {
+        let lines = self.entries.iter().map(|(name, value)| format!("{name} {value}\n"));
+        format!("{FIRST}\n{}", lines.collect::<String>())
+    }
+
+    /// Adds a value, which is one line.
+    pub(super) fn add(&mut self, name: &str, value: &str) {
+        self.entries.push((name.into(), value.into()));
+    }
+
+    /// The first value of that name.
+    pub(super) fn one(&self, name: &str) -> Option<&str> {
+        self.all(name).first().copied()
+    }
+
+    /// All values of that name.
+    pub(super) fn all(&self, name: &str) -> Vec<&str> {
+        let named = self.entries.iter().filter(|(known, _)| known == name);
+        named.map(|(_, value)| value.as_str()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_reads_what_it_wrote() {
+        let mut state = State::default();
+        state.add("kernel", "7.3.4+deb13-cloud-amd64");
+        state.add("passed", "forky no kernel of 7.2 or later");
+        state.add("passed", "sid expired");
+        assert_eq!(State::parse(&state.text()), Some(state.clone()));
+        assert_eq!(state.all("passed").len(), 2);
+        assert_eq!(state.one("kernel"), Some("7.3.4+deb13-cloud-amd64"));
+        assert_eq!(state.one("headers"), None);
+    }
+
+    #[test]
+    fn what_another_version_wrote_is_not_read() {
+        assert_eq!(State::parse("anysched-packages 0\nkernel 7\n"), None);
+        assert_eq!(State::parse("anysched-packages 1\nkernel\n"), None);
+        assert_eq!(State::parse(""), None);
+    }
+}
