@@ -169,7 +169,8 @@ pub fn open(args: &BootArgs) -> Box<dyn Host> {
         (false, true) => Some(Clock::Instructions),
         (false, false) => None,
     };
-    (args.host.open)(&Options { silence: Some(args.timeout), clock })
+    let Options { kernel, checked, .. } = Options::default();
+    (args.host.open)(&Options { silence: Some(args.timeout), clock, kernel, checked })
 }
 
 /// The machine that is booted.

@@ -6,7 +6,7 @@ use anysched_host::HostInfo;
 use std::process::ExitCode;
 
 /// All hosts. The first is where runs are made unless another is named.
-static HOSTS: &[&HostInfo] = &[&anysched_sim::HOST, &anysched_arceos::HOST];
+static HOSTS: &[&HostInfo] = &[&anysched_sim::HOST, &anysched_arceos::HOST, &anysched_linux::HOST];
 
 fn main() -> ExitCode {
     anysched_cli::main(HOSTS)

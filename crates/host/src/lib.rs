@@ -29,6 +29,7 @@ use anysched_clients::Load as ClientLoad;
 use anysched_core::Span;
 use anysched_core::registry::PolicyInfo;
 use std::fmt;
+use std::path::PathBuf;
 
 /// An entry of the list of hosts.
 pub struct HostInfo {
@@ -74,6 +75,10 @@ pub struct Options {
     pub silence: Option<Span>,
     /// How the time of an emulated machine passes; `None`: as suits the number of its CPUs.
     pub clock: Option<Clock>,
+    /// The image of a kernel to boot instead of the host's own.
+    pub kernel: Option<PathBuf>,
+    /// Whether policy and host are held to their contract in a kernel, too.
+    pub checked: bool,
 }
 
 /// How the time of an emulated machine passes.

@@ -9,12 +9,16 @@
 #![deny(missing_docs)]
 
 mod archive;
+mod boot;
 mod build;
+mod host;
 mod packages;
 mod root;
 
 pub use archive::Archive;
+pub use boot::Boot;
 pub use build::Image;
+pub use host::{HOST, Linux};
 pub use packages::{StockKernel, Suite};
 pub use root::Root;
 

@@ -88,6 +88,17 @@ impl Start {
     /// Errors: it is of another version, has a line that is meaningless or occurs twice, names no
     /// policy or no CPU, or is too long.
     pub fn read(text: &[u8]) -> Result<Start, WireError> {
+        let start = Start::read_part(text)?;
+        if start.cpus.is_empty() {
+            return Err(missing("cpu"));
+        }
+        Ok(start)
+    }
+
+    /// Reads a text to which CPUs may have to be added.
+    ///
+    /// Errors: as [`Start::read`], but that CPUs are missing.
+    pub fn read_part(text: &[u8]) -> Result<Start, WireError> {
         let mut start = Start::default();
         let mut policy = None;
         for (number, line) in FORMAT.lines(text)? {
@@ -115,13 +126,13 @@ impl Start {
                 return Err(FORMAT.error(at, line, format!("\"{word}\" is there often enough")));
             }
         }
-        let missing = |word| FORMAT.error(At::Whole, "", format!("there is no line \"{word}\""));
         start.policy = policy.ok_or_else(|| missing("policy"))?.into();
-        if start.cpus.is_empty() {
-            return Err(missing("cpu"));
-        }
         Ok(start)
     }
+}
+
+fn missing(word: &str) -> WireError {
+    FORMAT.error(At::Whole, "", format!("there is no line \"{word}\""))
 }
 
 const WANTED: &str = "policy NAME, set NAME VALUE, tick NANOSECONDS, checked, record BYTES, fault \

@@ -3,10 +3,12 @@
 use std::sync::OnceLock;
 
 use anysched_wire::boot::Boot;
+use anysched_wire::start::Start;
 
 use crate::machine::refuse;
 
 const BOOT: &str = "/etc/anysched/boot";
+const START: &str = "/etc/anysched/start";
 const SCRIPT: &str = "/etc/anysched/script";
 
 /// What the host says, read once. If it cannot be read, the guest refuses to run.
@@ -16,6 +18,14 @@ pub fn boot() -> &'static Boot {
         Ok(boot) => boot,
         Err(error) => refuse(error),
     })
+}
+
+/// What the module is to start, without the CPUs. If it cannot be read, the guest refuses to run.
+pub fn start() -> Start {
+    match Start::read_part(&read(START)) {
+        Ok(start) => start,
+        Err(error) => refuse(error),
+    }
 }
 
 /// The text of the script, without which the guest refuses to run.

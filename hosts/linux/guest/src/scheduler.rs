@@ -6,14 +6,17 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use anysched_core::machine::Cpu;
 use anysched_wire::boot::Boot;
 
-use crate::procfs;
+use crate::{orders, procfs};
 
 /// What the module says of itself, as lines.
 pub const STATUS: &str = "/proc/anysched/status";
 
-const CONFIG: &str = "/proc/anysched/config";
+const START: &str = "/proc/anysched/start";
+/// The CPUs that there can be.
+const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
 const MODULE: &str = "/lib/anysched/anysched.ko";
 const STATE: &str = "/sys/kernel/sched_ext/state";
 const PINS: &str = "/sys/fs/bpf";
@@ -43,8 +46,8 @@ impl Scheduler {
             format!("/lib/anysched/{}.bpf.o", boot.policy)
         } else {
             load_module().map_err(|error| format!("{MODULE}: {error}"))?;
-            let configured = configure(boot);
-            configured.map_err(|error| with_status(format!("{CONFIG}: {error}")))?;
+            let configured = configure();
+            configured.map_err(|error| with_status(format!("{START}: {error}")))?;
             String::from("/lib/anysched/anysched.bpf.o")
         };
         register(&object).map_err(with_status)?;
@@ -86,9 +89,16 @@ pub fn status() -> Option<String> {
     fs::read(STATUS).ok().map(|text| String::from_utf8_lossy(&text).into_owned())
 }
 
-/// What the module reads to build the policy.
-fn configuration(boot: &Boot) -> Result<Vec<u8>, String> {
-    boot.write().map(String::into_bytes).map_err(|error| error.to_string())
+/// What the module reads to build the policy: what the host says, on the CPUs of this machine.
+fn configuration() -> Result<Vec<u8>, String> {
+    let topology = anysched_topology::host().map_err(|error| error.to_string())?;
+    let possible =
+        std::fs::read_to_string(POSSIBLE).map_err(|error| format!("{POSSIBLE}: {error}"))?;
+    let count = procfs::highest(&possible).ok_or_else(|| format!("{POSSIBLE}: {possible:?}"))? + 1;
+    let cpu = |cpu: Cpu| [cpu.core, cpu.llc, cpu.package, cpu.node, cpu.capacity];
+    let mut start = orders::start();
+    start.cpus = topology.by_number(count).into_iter().map(cpu).collect();
+    start.write().map(String::into_bytes).map_err(|error| error.to_string())
 }
 
 fn load_module() -> io::Result<()> {
@@ -97,9 +107,9 @@ fn load_module() -> io::Result<()> {
 }
 
 /// In one write: the module takes what it is given as the whole.
-fn configure(boot: &Boot) -> Result<(), String> {
-    let text = configuration(boot)?;
-    let file = OpenOptions::new().write(true).open(CONFIG);
+fn configure() -> Result<(), String> {
+    let text = configuration()?;
+    let file = OpenOptions::new().write(true).open(START);
     let written = file.and_then(|mut file| file.write(&text)).map_err(|error| error.to_string())?;
     if written == text.len() {
         return Ok(());

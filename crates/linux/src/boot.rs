@@ -1,0 +1,238 @@
+//! A boot of the guest: what it is given, and what it says.
+
+use crate::{Archive, BootError, Image};
+use anysched_core::machine::Level;
+use anysched_core::{CpuId, Machine};
+use anysched_host::Clock;
+use anysched_qemu::{self as qemu, Console, Outcome, Running};
+use anysched_wire::script::Script;
+use anysched_wire::{boot, log, start};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// A boot.
+#[derive(Clone, Debug)]
+pub struct Boot {
+    /// What the guest is to run, and under which scheduler.
+    pub orders: boot::Boot,
+    /// The tasks of the program `batch`.
+    pub tasks: Option<Script>,
+    /// Whether policy and host are held to their contract.
+    pub checked: bool,
+    /// How the policy goes wrong, and at which pick; for tests.
+    pub fault: Option<(String, u64)>,
+    /// The machine.
+    pub machine: Machine,
+    /// How time passes.
+    pub clock: Clock,
+    /// The image of another kernel.
+    pub kernel: Option<PathBuf>,
+    /// Programs of the suite that the guest needs.
+    pub programs: Vec<String>,
+    /// How long the kernel may be silent.
+    pub patience: Duration,
+}
+
+/// The kernel's console, which is not that of the guest.
+const CONSOLE: &str = "console";
+const LOG: &str = "log";
+const INITRD: &str = "initrd";
+
+/// Room for the log of decisions, in bytes.
+const LOG_BYTES: u64 = 256 << 20;
+
+/// Memory without the log's.
+const MEMORY: u64 = 1 << 30;
+
+/// What the kernel is told. Its own timer checks and ciphers' tests would take longer than a short
+/// program.
+const COMMAND_LINE: &str = "console=ttyS1 quiet panic=-1 rdinit=/init tsc=reliable no_timer_check \
+                            cryptomgr.notests nokaslr mitigations=auto";
+
+impl Boot {
+    /// Boots the image and waits for the program to end. What the program says for people goes to
+    /// `say` as it comes.
+    ///
+    /// Errors: the kernel panicked, hung, or ended too soon; the guest refused its orders.
+    pub fn run(&self, image: &Image, say: &mut dyn FnMut(&str)) -> Result<Outcome, BootError> {
+        let directory = tempfile::tempdir()
+            .map_err(|error| BootError::files("the directory for temporary files", error))?;
+        let directory = directory.path();
+        self.write_initrd(image, &directory.join(INITRD))?;
+        let mut running = Running::start(self.qemu(image, directory)?)?;
+        let mut console = Console::default();
+        let heard = console.listen(&mut running, self.patience, say);
+        drop(running);
+        heard.map_err(|error| with_console(error, &directory.join(CONSOLE)))?;
+        let mut outcome = console.outcome;
+        if self.orders.record {
+            let path = directory.join(LOG);
+            let sent = fs::read(&path).map_err(|error| BootError::files(path.display(), error))?;
+            outcome.logs = log::receive(&sent, 1)?;
+        }
+        Ok(outcome)
+    }
+
+    /// What the module is to start; the guest adds its CPUs.
+    fn start(&self) -> start::Start {
+        start::Start {
+            policy: self.orders.policy.clone(),
+            settings: self.orders.settings.clone(),
+            tick: self.orders.tick,
+            checked: self.checked,
+            record: self.orders.record.then_some(LOG_BYTES),
+            fault: self.fault.clone(),
+            cpus: Vec::new(),
+        }
+    }
+
+    /// The files of this boot, behind those of all boots.
+    fn write_initrd(&self, image: &Image, path: &Path) -> Result<(), BootError> {
+        let orders = self.orders.write()?;
+        let start = self.start().write()?;
+        let script = self.tasks.as_ref().map(Script::write).transpose()?;
+        let mut files =
+            vec![("/etc/anysched/boot", orders.as_bytes()), ("/etc/anysched/start", start.as_bytes())];
+        if let Some(script) = &script {
+            files.push(("/etc/anysched/script", script.as_bytes()));
+        }
+        let mut archives = vec![image.initramfs().to_path_buf()];
+        for program in &self.programs {
+            archives.push(image.program(program)?);
+        }
+        let fault = |error: io::Error| BootError::files(path.display(), error);
+        let mut file = File::create(path).map_err(fault)?;
+        for archive in &archives {
+            let mut archive = File::open(archive).map_err(fault)?;
+            io::copy(&mut archive, &mut file).map_err(fault)?;
+        }
+        let own = Archive::of_files(&files).bytes()?;
+        io::copy(&mut own.as_slice(), &mut file).map(drop).map_err(fault)
+    }
+
+    fn qemu(&self, image: &Image, directory: &Path) -> Result<Command, BootError> {
+        let kernel = self.kernel.as_deref().unwrap_or(image.vmlinuz());
+        let log = if self.orders.record { LOG_BYTES } else { 0 };
+        let mut machine = qemu::machine(kernel, &format!("{}M", (MEMORY + log) >> 20))?;
+        machine.args(["-cpu", "max", "-append", COMMAND_LINE]).arg("-initrd");
+        machine.arg(directory.join(INITRD));
+        machine.arg("-serial").arg(format!("file:{}", directory.join(CONSOLE).display()));
+        if self.orders.record {
+            let path = directory.join(LOG);
+            machine.arg("-chardev").arg(format!("file,id=log,path={}", path.display()));
+            let device = format!("isa-debugcon,iobase={:#x},chardev=log", log::PORT);
+            machine.args(["-device", &device]);
+        }
+        match self.clock {
+            Clock::Instructions => qemu::count_instructions(&mut machine),
+            Clock::Real => qemu::follow_real_time(&mut machine),
+            // QEMU's CPUs at the same time oops in the kernel's patching of its own code.
+            Clock::Parallel => drop(machine.args(["-accel", "tcg,thread=single"])),
+        }
+        machine.args(cpus(&self.machine)?);
+        qemu::boot_quickly(&mut machine);
+        Ok(machine)
+    }
+}
+
+/// QEMU's words for the CPUs of a machine.
+///
+/// Errors: packages, cores or nodes are of different sizes.
+fn cpus(machine: &Machine) -> Result<Vec<String>, BootError> {
+    let uneven = || BootError::Missing {
+        what: "QEMU has no machine whose packages or cores are of different sizes".into(),
+        remedy: "take a regular one, such as \"2 packages x 4 cores x 2 threads\"".into(),
+    };
+    let each = |level| {
+        let groups = machine.groups(level);
+        let size = machine.cpus() / groups;
+        let members = |group| machine.members(level, group as u16);
+        // CPUs of a group have to follow each other.
+        let is_even = |group: usize| {
+            let expected = (group * size..(group + 1) * size).map(|cpu| CpuId(cpu as u16));
+            members(group).iter().copied().eq(expected)
+        };
+        (0..groups).all(is_even).then_some(size).ok_or_else(uneven)
+    };
+    let (threads, package, node) = (each(Level::Core)?, each(Level::Package)?, each(Level::Node)?);
+    let (all, sockets) = (machine.cpus(), machine.groups(Level::Package));
+    let cores = package / threads;
+    let mut words = vec![
+        "-smp".to_string(),
+        format!("{all},sockets={sockets},cores={cores},threads={threads}"),
+    ];
+    if node < all {
+        let nodes = all / node;
+        let memory = (MEMORY >> 20) / nodes as u64;
+        for number in 0..nodes {
+            let (first, last) = (number * node, (number + 1) * node - 1);
+            words.extend([
+                "-object".to_string(),
+                format!("memory-backend-ram,id=memory{number},size={memory}M"),
+                "-numa".to_string(),
+                format!("node,nodeid={number},cpus={first}-{last},memdev=memory{number}"),
+            ]);
+        }
+    }
+    Ok(words)
+}
+
+/// Lines of the kernel's console that say why it went wrong.
+fn with_console(error: BootError, console: &Path) -> BootError {
+    let text = fs::read(console).map(|text| String::from_utf8_lossy(&text).into_owned());
+    let text = text.unwrap_or_default();
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let last = lines[lines.len().saturating_sub(SHOWN)..].join("\n");
+    match error {
+        BootError::Hung { silence, last: said } => {
+            BootError::Hung { silence, last: format!("{said}\"; its console: \"{last}") }
+        }
+        BootError::Unfinished { last: said, status } => {
+            BootError::Unfinished { last: format!("{said}\"; its console: \"{last}"), status }
+        }
+        other => other,
+    }
+}
+
+/// Lines of the console that errors show.
+const SHOWN: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(machine: &str) -> Result<String, BootError> {
+        cpus(&Machine::parse(machine).unwrap()).map(|words| words.join(" "))
+    }
+
+    #[test]
+    fn machines_in_qemus_words() {
+        assert_eq!(words("4 cpus").unwrap(), "-smp 4,sockets=1,cores=4,threads=1");
+        let words = words("2 nodes x 1 package x 2 cores x 2 threads").unwrap();
+        assert_eq!(
+            words,
+            "-smp 8,sockets=2,cores=2,threads=2 \
+             -object memory-backend-ram,id=memory0,size=512M \
+             -numa node,nodeid=0,cpus=0-3,memdev=memory0 \
+             -object memory-backend-ram,id=memory1,size=512M \
+             -numa node,nodeid=1,cpus=4-7,memdev=memory1"
+        );
+    }
+
+    #[test]
+    fn machines_that_qemu_does_not_have() {
+        let cpu = |core| anysched_core::machine::Cpu {
+            core,
+            llc: 0,
+            package: 0,
+            node: 0,
+            capacity: 1024,
+        };
+        let machine = Machine::new([0, 0, 1].map(cpu).to_vec()).unwrap();
+        let error = cpus(&machine).unwrap_err().to_string();
+        assert!(error.starts_with("QEMU has no machine whose"), "{error}");
+    }
+}

@@ -1,0 +1,226 @@
+//! Linux as a host: what it is asked to run, and what is read off it.
+
+use crate::boot::Boot;
+use crate::{BootError, Image, StockKernel, Suite};
+use anysched_core::{Machine, Span};
+use anysched_host::{
+    By, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order, Outcome, Program,
+    ProgramInfo, Setup, Work, cpus_in_words,
+};
+use anysched_measure::Benchmark;
+use anysched_qemu::{Outcome as Said, measured};
+use anysched_trace::{Sink, decisions};
+use anysched_wire::boot;
+use anysched_workload::kinds::Needs;
+use anysched_workload::{Load, Program as LoadProgram, steps};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// Linux's entry in the list of hosts.
+pub static HOST: HostInfo = HostInfo {
+    name: "linux",
+    title: "Linux",
+    summary: "A stock Debian kernel under sched_ext, booted in QEMU for each run",
+    capabilities: Capabilities {
+        cpus: MAX_CPUS,
+        vms: false,
+        duration: false,
+        hotplug: false,
+        unequal_cpus: false,
+        traces: true,
+        tasks: Needs::NOTHING,
+    },
+    costs: Some("the kernel's own"),
+    schedulers: &[NEWEST, CFS],
+    programs: &[
+        program("equal", "Tasks of the same length compute in groups and yield between them"),
+        program("unequal", "Tasks of different length compute in groups until they are counted"),
+        program("yield", "Tasks yield after each short group"),
+        program("realtime", "One task with long groups beside four with short ones"),
+        program("occupy", "One task seldom yields; two others yield all the time"),
+        program("latency", "A task that sleeps and wakes beside others that only compute"),
+        program("cost", "What a round trip through pipes and a yield take"),
+        program("shell", "A command of BusyBox's shell"),
+    ],
+    server: None,
+    open,
+};
+
+/// The kernel's own scheduler, as it is in the kernel that runs the policies.
+const NEWEST: &str = "stock-eevdf";
+/// That of the last kernels before it.
+const CFS: &str = "stock-cfs";
+/// The series of that kernel.
+const CFS_SERIES: &str = "6.1";
+
+/// CPUs of a machine, at most.
+const MAX_CPUS: usize = 64;
+
+/// The kernel's tick: Debian's kernels have 250 a second.
+const TICK: Span = Span::from_ms(4);
+
+/// How long a kernel may print nothing: programs print when they are done.
+const SILENCE: Duration = Duration::from_secs(600);
+
+const fn program(name: &'static str, summary: &'static str) -> ProgramInfo {
+    ProgramInfo { name, summary }
+}
+
+fn open(options: &Options) -> Box<dyn Host> {
+    Box::new(Linux::new(options))
+}
+
+/// Linux in QEMU.
+pub struct Linux {
+    silence: Duration,
+    clock: Option<Clock>,
+    kernel: Option<PathBuf>,
+    checked: bool,
+    image: OnceLock<Result<Image, BootError>>,
+}
+
+impl Linux {
+    /// With these options.
+    pub fn new(options: &Options) -> Linux {
+        let silence = options.silence.map_or(SILENCE, |span| Duration::from_nanos(span.0));
+        let Options { clock, kernel, checked, .. } = options.clone();
+        Linux { silence, clock, kernel, checked, image: OnceLock::new() }
+    }
+
+    /// The clock of a machine: several CPUs take turns and count no instructions unless they are
+    /// told to.
+    fn clock(&self, machine: &Machine) -> Clock {
+        let several = machine.cpus() > 1;
+        self.clock.unwrap_or(if several { Clock::Parallel } else { Clock::Instructions })
+    }
+
+    /// Fetches and builds what is booted, once.
+    fn image(&self) -> Result<&Image, HostError> {
+        let make = || {
+            let say = &mut |line: &str| eprintln!("linux: {line}");
+            Image::build(&Suite::find(say)?, say)
+        };
+        self.image.get_or_init(make).as_ref().map_err(|error| HostError(error.to_string()))
+    }
+
+    /// The boot of a scheduler on a machine, without a program.
+    fn boot_of(&self, by: &By<'_>, setup: &Setup) -> Result<Boot, HostError> {
+        let owned = |(name, text): &(&str, &str)| (name.to_string(), text.to_string());
+        let kernel = match by {
+            By::Own(name) if *name == CFS => {
+                let say = &mut |line: &str| eprintln!("linux: {line}");
+                Some(StockKernel::find(CFS_SERIES, say).map_err(failed)?.vmlinuz)
+            }
+            _ => self.kernel.clone(),
+        };
+        Ok(Boot {
+            orders: boot::Boot {
+                policy: by.name().into(),
+                settings: by.settings().iter().map(owned).collect(),
+                tick: Some(setup.machine.tick_or(TICK).0),
+                ..boot::Boot::default()
+            },
+            tasks: None,
+            checked: self.checked,
+            fault: None,
+            machine: setup.machine.clone(),
+            clock: self.clock(&setup.machine),
+            kernel,
+            programs: Vec::new(),
+            patience: self.silence,
+        })
+    }
+}
+
+/// Has `boot` do `work`. Returns how many iterations a group has, by task, if the work says.
+fn give(boot: &mut Boot, work: Work) -> Result<Vec<u64>, HostError> {
+    let orders = &mut boot.orders;
+    match work {
+        Work::Program(Program { name, arguments }) => {
+            HOST.require_program(&name)?;
+            orders.program = name;
+            orders.arguments = arguments;
+            Ok(Vec::new())
+        }
+        Work::Load(load) => give_load(boot, load),
+    }
+}
+
+/// Has `boot` run a load: as the program made for it, or step by step.
+fn give_load(boot: &mut Boot, load: Box<dyn Load>) -> Result<Vec<u64>, HostError> {
+    let orders = &mut boot.orders;
+    let Some(LoadProgram { name, arguments }) = load.program() else {
+        orders.program = "batch".into();
+        boot.tasks = Some(steps::script(load).map_err(|error| error.to_string())?);
+        return Ok(Vec::new());
+    };
+    orders.program = name.into();
+    orders.arguments = arguments.into_iter().map(|(name, text)| (name.to_string(), text)).collect();
+    let list = orders.argument("iterations").unwrap_or_default();
+    Ok(list.split(',').filter_map(|number| number.parse().ok()).collect())
+}
+
+impl Host for Linux {
+    fn info(&self) -> &'static HostInfo {
+        &HOST
+    }
+
+    fn machine(&self, setup: &Setup) -> String {
+        let cpus = cpus_in_words(setup.machine.cpus());
+        let clock = match self.clock(&setup.machine) {
+            Clock::Instructions => "an instruction is a nanosecond",
+            Clock::Real => "an instruction is a nanosecond, idle time is real",
+            Clock::Parallel => "CPUs take turns, times mean nothing",
+        };
+        format!("{cpus} in QEMU, {clock}")
+    }
+
+    fn build(&self, by: &By<'_>, setup: &Setup) -> Result<(), HostError> {
+        HOST.require(&Demands { setup, vms: false, needs: Needs::NOTHING })?;
+        self.image()?;
+        self.boot_of(by, setup).map(drop)
+    }
+
+    fn run(&self, order: Order<'_>) -> Result<Outcome, HostError> {
+        let Order { by, setup, work, vms, mut watch } = order;
+        HOST.require(&Demands { setup, vms: !vms.is_empty(), needs: Needs::NOTHING })?;
+        let mut boot = self.boot_of(&by, setup)?;
+        let iterations = give(&mut boot, work)?;
+        boot.orders.record = watch.record || watch.trace.is_some();
+        if boot.orders.record && matches!(by, By::Own(_)) {
+            let name = by.name();
+            return Err(HostError(format!("{name}: only policies can be recorded or traced")));
+        }
+        let said = boot.run(self.image()?, &mut |line| watch.say(line)).map_err(failed)?;
+        if let Some(trace) = &mut watch.trace {
+            tell(&said, &mut **trace)?;
+        }
+        let mut outcome = measured(said);
+        if !watch.record {
+            outcome.logs.clear();
+        }
+        if boot.tasks.is_some() {
+            // A list of tasks is no benchmark, whatever the program says of them.
+            outcome.metrics.benchmark = Benchmark::default();
+        }
+        // What a task has done, at a nanosecond an iteration: how tasks share is all that counts.
+        for (task, iterations) in outcome.metrics.benchmark.tasks.iter_mut().zip(iterations) {
+            let done = |(groups, _): (u32, Span)| (groups, Span(u64::from(groups) * iterations));
+            task.counted = task.counted.map(done);
+        }
+        Ok(outcome)
+    }
+}
+
+/// Tells the events of a run from its log.
+fn tell(said: &Said, sink: &mut dyn Sink) -> Result<(), HostError> {
+    let [log] = &said.logs[..] else {
+        return Err(HostError("the guest has sent no log".into()));
+    };
+    decisions::tell(log, |_| None, sink).map(drop).map_err(|error| HostError(error.to_string()))
+}
+
+fn failed(error: BootError) -> HostError {
+    HostError(error.to_string())
+}
