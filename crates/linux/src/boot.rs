@@ -94,8 +94,10 @@ impl Boot {
         let orders = self.orders.write()?;
         let start = self.start().write()?;
         let script = self.tasks.as_ref().map(Script::write).transpose()?;
-        let mut files =
-            vec![("/etc/anysched/boot", orders.as_bytes()), ("/etc/anysched/start", start.as_bytes())];
+        let mut files = vec![
+            ("/etc/anysched/boot", orders.as_bytes()),
+            ("/etc/anysched/start", start.as_bytes()),
+        ];
         if let Some(script) = &script {
             files.push(("/etc/anysched/script", script.as_bytes()));
         }
