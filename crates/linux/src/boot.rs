@@ -2,7 +2,7 @@
 
 use crate::{Archive, BootError, Image};
 use anysched_core::machine::Level;
-use anysched_core::{CpuId, Machine};
+use anysched_core::{CpuId, Machine, Span};
 use anysched_host::Clock;
 use anysched_qemu::{self as qemu, Console, Outcome, Running};
 use anysched_wire::script::Script;
@@ -47,12 +47,35 @@ const LOG_BYTES: u64 = 256 << 20;
 /// Memory without the log's.
 const MEMORY: u64 = 1 << 30;
 
+/// The kernel's tick: Debian's kernels have 250 a second.
+const TICK: Span = Span::from_ms(4);
+
 /// What the kernel is told. Its own timer checks and ciphers' tests would take longer than a short
 /// program.
 const COMMAND_LINE: &str = "console=ttyS1 quiet panic=-1 rdinit=/init tsc=reliable no_timer_check \
                             cryptomgr.notests nokaslr mitigations=auto";
 
 impl Boot {
+    /// A boot of `program` under `policy` on one CPU, its instructions counted.
+    pub fn new(policy: &str, program: &str) -> Boot {
+        Boot {
+            orders: boot::Boot {
+                policy: policy.into(),
+                tick: Some(TICK.0),
+                program: program.into(),
+                ..boot::Boot::default()
+            },
+            tasks: None,
+            checked: false,
+            fault: None,
+            machine: Machine::flat(1).unwrap_or_else(|error| unreachable!("{error}")),
+            clock: Clock::Instructions,
+            kernel: None,
+            programs: Vec::new(),
+            patience: Duration::from_secs(600),
+        }
+    }
+
     /// Boots the image and waits for the program to end. What the program says for people goes to
     /// `say` as it comes.
     ///

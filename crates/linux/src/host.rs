@@ -10,7 +10,6 @@ use anysched_host::{
 use anysched_measure::Benchmark;
 use anysched_qemu::{Outcome as Said, measured};
 use anysched_trace::{Sink, decisions};
-use anysched_wire::boot;
 use anysched_workload::kinds::Needs;
 use anysched_workload::{Load, Program as LoadProgram, steps};
 use std::path::PathBuf;
@@ -56,9 +55,6 @@ const CFS_SERIES: &str = "6.1";
 
 /// CPUs of a machine, at most.
 const MAX_CPUS: usize = 64;
-
-/// The kernel's tick: Debian's kernels have 250 a second.
-const TICK: Span = Span::from_ms(4);
 
 /// How long a kernel may print nothing: programs print when they are done.
 const SILENCE: Duration = Duration::from_secs(600);
@@ -114,21 +110,18 @@ impl Linux {
             }
             _ => self.kernel.clone(),
         };
+        let mut boot = Boot::new(by.name(), "");
+        boot.orders.settings = by.settings().iter().map(owned).collect();
+        if let Some(tick) = setup.machine.tick() {
+            boot.orders.tick = Some(tick.0);
+        }
         Ok(Boot {
-            orders: boot::Boot {
-                policy: by.name().into(),
-                settings: by.settings().iter().map(owned).collect(),
-                tick: Some(setup.machine.tick_or(TICK).0),
-                ..boot::Boot::default()
-            },
-            tasks: None,
             checked: self.checked,
-            fault: None,
             machine: setup.machine.clone(),
             clock: self.clock(&setup.machine),
             kernel,
-            programs: Vec::new(),
             patience: self.silence,
+            ..boot
         })
     }
 }

@@ -33,8 +33,8 @@ u64 anysched_heap_size;
 char *anysched_heap;
 
 static DEFINE_RAW_SPINLOCK(lock);
-/* There is a policy that can be called. */
-static bool alive;
+/* There is a policy that decides; what is in its memory makes sense, even if it decides no more. */
+static bool alive, intact;
 /* Why there is none any more has not been said. */
 static bool untold;
 static u64 last, policy_due = U64_MAX, tick_period;
@@ -135,7 +135,7 @@ static bool make(struct call *c)
 	u64 start, time;
 	bool ok;
 
-	if (!alive && c->op != OP_START)
+	if (!(c->op == OP_STATUS ? intact : alive || c->op == OP_START))
 		return false;
 	/* Clocks of CPUs may differ by little; a policy's time never goes back. */
 	last = c->now = max(last, clock());
@@ -146,8 +146,10 @@ static bool make(struct call *c)
 	anysched_statistics.calls++;
 	anysched_statistics.time += time;
 	anysched_statistics.longest = max(anysched_statistics.longest, time);
-	alive = ok;
+	if (c->op == OP_START)
+		alive = intact = ok;
 	if (!ok) {
+		alive = intact = false;
 		untold = true;
 		anysched_log_ends();
 		/* The next dispatch says why. */
