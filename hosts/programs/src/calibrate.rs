@@ -26,7 +26,7 @@ fn say<K: Kernel>(name: &str, number: u64) {
 }
 
 fn task(kind: &str, number: u64) -> Task {
-    Task { name: format!("{kind}-{number}"), work: None }
+    Task { name: format!("{kind}-{number}"), ..Task::default() }
 }
 
 /// `tasks` tasks do nothing but yield.
@@ -113,7 +113,7 @@ fn starts<K: Kernel>() {
                 left.1.wake();
             }
         });
-        K::spawn(&Task { name: String::from("short"), work: None }, body);
+        K::spawn(&Task { name: String::from("short"), ..Task::default() }, body);
     }
     let begun = K::now();
     left.1.wait_until(|| left.0.load(Acquire) == 0);

@@ -106,6 +106,10 @@ pub struct Task {
     pub name: String,
     /// CPU time it will use in all, in nanoseconds, if the program knows.
     pub work: Option<u64>,
+    /// Its niceness, -20 to 19, where the kernel knows that.
+    pub nice: i32,
+    /// The one CPU on which it may run, where the kernel knows that; all if there is none.
+    pub cpu: Option<usize>,
 }
 
 /// What a task has used.

@@ -14,7 +14,7 @@ use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 
 use crate::gate::{Gate, Shut};
 use crate::signal::Wakes;
-use crate::{machine, orders, procfs, usage};
+use crate::{attributes, machine, orders, procfs, usage};
 
 /// Enough for the programs, and little enough for thousands of tasks. In bytes.
 const STACK: usize = 64 << 10;
@@ -86,7 +86,9 @@ impl Kernel for Linux {
     fn spawn(task: &Task, body: Box<dyn FnOnce() + Send>) -> Handle {
         let used = Arc::new(OnceLock::new());
         let (gate, own) = (Gate::current(), used.clone());
+        let Task { nice, cpu, .. } = *task;
         let body = move || {
+            attributes::apply(nice, cpu);
             let has_waited = gate.is_some_and(|gate| gate.pass());
             let before = has_waited.then(usage::so_far);
             body();
