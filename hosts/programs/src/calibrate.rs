@@ -77,7 +77,7 @@ fn wakeups<K: Kernel>() {
 
 /// Picoseconds that an iteration of `work` takes when nothing interrupts it.
 fn per_iteration<K: Kernel>(work: fn(u64)) -> u64 {
-    const ITERATIONS: u64 = 20_000;
+    const ITERATIONS: u64 = 7_000;
     let least = |iterations| {
         let measured = (0..4).map(|_| {
             let start = K::now();

@@ -1,8 +1,8 @@
-//! Programs that put a scheduler to the test, whichever kernel it is in: the same code runs in every
-//! kernel that gives them what [`Kernel`] asks for.
+//! Programs that put a scheduler to the test, whichever kernel it is in: the same code runs in
+//! every kernel that gives them what [`Kernel`] asks for.
 //!
-//! [`run`] runs one of them, which [says](Kernel::say) what became of its tasks and what else it has
-//! measured.
+//! [`run`] runs one of them, which [says](Kernel::say) what became of its tasks and what else it
+//! has measured.
 //!
 //! All programs that start tasks take one argument in common: with `hold=1` handles of tasks are
 //! held until all have ended, as in programs that join each.

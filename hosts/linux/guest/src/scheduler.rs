@@ -99,8 +99,8 @@ fn kernel_says() -> String {
     let Ok(mut log) = log else { return "the kernel's log cannot be read".into() };
     let mut said = Vec::new();
     let mut record = [0; LONGEST_RECORD];
-    // A record at a time; behind the last there is nothing, for which a read would wait. Records that
-    // were overwritten meanwhile are an error once.
+    // A record at a time; behind the last there is nothing, for which a read would wait. Records
+    // that were overwritten meanwhile are an error once.
     loop {
         match log.read(&mut record) {
             Ok(length) => said.extend(procfs::sched_ext_says(&record[..length])),

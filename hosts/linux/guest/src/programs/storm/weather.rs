@@ -62,8 +62,8 @@ impl Storm {
         }
     }
 
-    /// Does something as long as the storm rages, with pauses of at most `gap` nanoseconds; `change`
-    /// returns how many changes it has made.
+    /// Does something as long as the storm rages, with pauses of at most `gap` nanoseconds;
+    /// `change` returns how many changes it has made.
     fn rage(
         &self,
         gap: u64,
