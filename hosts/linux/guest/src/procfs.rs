@@ -1,6 +1,7 @@
 //! Files of the kernel, read.
 
-/// CPU time of a task in nanoseconds, from the text of its `schedstat`: CPU time, time waited, picks.
+/// CPU time of a task in nanoseconds, from the text of its `schedstat`: CPU time, time waited,
+/// picks.
 pub fn cpu_time(schedstat: &str) -> Option<u64> {
     schedstat.split_whitespace().next()?.parse().ok()
 }

@@ -4,12 +4,12 @@
 //! For the last second the storm is over and all tasks are ordinary again, with niceness 0 and on
 //! all CPUs. Every task that is ready has to get CPU time in it.
 //!
-//! Arguments: `duration_ns`; `spinners` and `forkers`, how many tasks compute and fork; `hotplug`, 1
-//! for CPUs that come and go; `gap_ns`, the longest time between two changes of a kind (CPUs change
-//! at a tenth of that pace); `seed`.
+//! Arguments: `duration_ns`; `spinners` and `forkers`, how many tasks compute and fork; `hotplug`,
+//! 1 for CPUs that come and go; `gap_ns`, the longest time between two changes of a kind (CPUs
+//! change at a tenth of that pace); `seed`.
 //!
-//! Values: `forks`, `affinity_changes`, `nice_changes`, `policy_changes`, `hotplugs`: how many there
-//! were; `stalled`: tasks that were ready and got no CPU time in the last second.
+//! Values: `forks`, `affinity_changes`, `nice_changes`, `policy_changes`, `hotplugs`: how many
+//! there were; `stalled`: tasks that were ready and got no CPU time in the last second.
 
 mod weather;
 mod worker;

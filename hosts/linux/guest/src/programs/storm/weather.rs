@@ -14,7 +14,7 @@ use crate::attributes::{Class, set_class, set_cpus, set_nice};
 use crate::kernel::Linux;
 use crate::report::value;
 
-/// Between two changes of what CPUs are there is this many times the time between two other changes.
+/// CPUs come and go at the pace of other changes divided by this.
 const HOTPLUG_GAPS: u64 = 10;
 
 /// Above real-time tasks of the storm, which would keep it from ending what it has begun.
