@@ -17,6 +17,15 @@ pub fn test() -> Result<(), Failed> {
     kernels::check()
 }
 
+/// Checks what runs in the user space of kernels, as far as that can be done on this computer.
+pub fn test_programs() -> Result<(), Failed> {
+    let manifest = ["--manifest-path", "hosts/linux/Cargo.toml"];
+    let packages = ["--package", "anysched-programs", "--package", "anysched-linux-guest"];
+    let all = [&manifest[..], &packages[..], &["--quiet", "--locked", "--all-targets"]].concat();
+    cargo(&[&["clippy"][..], &all, &["--", "-D", "warnings"]].concat())?;
+    cargo(&[&["test"][..], &all].concat())
+}
+
 /// Adds the target to the toolchain if it is missing.
 fn require_target() -> Result<(), Failed> {
     let known = output(&mut command("rustc", &["--print", "target-libdir", "--target", TARGET]))?;

@@ -100,6 +100,7 @@ fn ci() -> Result<(), Failed> {
         ])
     })?;
     step("tests", test)?;
+    step("programs for kernels", hosts::test_programs)?;
     step("kernels", hosts::test)?;
     step("documentation", docs::build)?;
     step("generated documentation", docs::check)?;

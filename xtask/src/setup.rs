@@ -93,9 +93,10 @@ pub fn deny() -> Result<(), Failed> {
 }
 
 /// All workspaces, each with its configuration of cargo-deny.
-const WORKSPACES: [(&str, &str); 4] = [
+const WORKSPACES: [(&str, &str); 5] = [
     (".", "deny.toml"),
     ("fuzz", "deny.toml"),
     ("hosts/arceos", "hosts/arceos/deny.toml"),
+    ("hosts/linux", "deny.toml"),
     ("hosts/arceos/stock", "hosts/arceos/deny.toml"),
 ];

@@ -1,6 +1,7 @@
 //! Arguments of a program, as the host gives them.
 
 use alloc::vec::Vec;
+use core::str::FromStr;
 
 use crate::Kernel;
 
@@ -18,7 +19,7 @@ pub fn argument<K: Kernel>(name: &str, default: u64) -> u64 {
 /// The numbers of an argument, with commas between, if it is given.
 ///
 /// Refuses to run if they are not numbers.
-pub fn numbers<K: Kernel>(name: &str) -> Option<Vec<u64>> {
+pub fn numbers<K: Kernel, N: FromStr>(name: &str) -> Option<Vec<N>> {
     let text = K::boot().argument(name)?;
     let numbers = text.split(',').map(|number| number.trim().parse().ok()).collect();
     match numbers {

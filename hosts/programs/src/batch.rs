@@ -68,7 +68,7 @@ pub fn batch<K: Kernel>() {
             let work = scripted.work();
             let Scripted { name, steps, .. } = scripted;
             let setting = Setting { burner, start };
-            let task = Task { name, work: Some(work) };
+            let task = Task { name, work: Some(work), ..Task::default() };
             crew.start_late(task, came, move |notes| perform::<K>(&steps, &setting, notes));
         }
     }

@@ -9,7 +9,8 @@
 //!
 //! Arguments: `groups` and `iterations` (one number for all tasks, or one for each with commas
 //! between), `duration` (nanoseconds until groups are counted and tasks stop), and `scale`, by
-//! which a case is made smaller for quick runs.
+//! which a case is made smaller for quick runs. In kernels that know of it, `nice`, how nice tasks
+//! are, and `cpus`, the CPU to which each is bound, likewise one number or one for each.
 
 use alloc::format;
 use alloc::sync::Arc;
@@ -66,24 +67,25 @@ const CASES: [Case; 5] = [
 /// fewer instead of shorter.
 const MANY: u64 = 1000;
 
+/// The number for a task: its own, or the last or only one there is.
+fn of<N: Copy>(list: &Option<Vec<N>>, task: usize) -> Option<N> {
+    let list = list.as_deref()?;
+    list.get(task).or(list.last()).copied()
+}
+
 impl Case {
     /// Groups and iterations of each task, with the arguments applied.
     fn tasks<K: Kernel>(&self) -> Vec<(u64, u64)> {
-        let (groups, iterations) = (numbers::<K>("groups"), numbers::<K>("iterations"));
+        let (groups, iterations) = (numbers::<K, _>("groups"), numbers::<K, _>("iterations"));
         let length = |list: &Option<Vec<u64>>| list.as_ref().map_or(0, Vec::len);
         let most = length(&groups).max(length(&iterations));
         let count = if most > 1 { most } else { self.tasks.len() };
-        let of = |list: &Option<Vec<u64>>, task: usize, known: u64| match list.as_deref() {
-            None => known,
-            Some([all]) => *all,
-            Some(list) => list[task.min(list.len() - 1)],
-        };
         let scale = argument::<K>("scale", 1).max(1);
         (0..count)
             .map(|task| {
                 let known = self.tasks[task.min(self.tasks.len() - 1)];
-                let (groups, iterations) =
-                    (of(&groups, task, known.0), of(&iterations, task, known.1));
+                let groups = of(&groups, task).unwrap_or(known.0);
+                let iterations = of(&iterations, task).unwrap_or(known.1);
                 if groups > MANY && iterations < MANY {
                     (groups / scale, iterations)
                 } else {
@@ -98,12 +100,18 @@ impl Case {
 pub fn run<K: Kernel>(name: &str) -> bool {
     let Some(case) = CASES.iter().find(|case| case.name == name) else { return false };
     let duration = argument::<K>("duration", case.duration) / argument::<K>("scale", 1).max(1);
+    let (nice, cpus) = (numbers::<K, i32>("nice"), numbers::<K, usize>("cpus"));
     let over = Arc::new(AtomicBool::new(false));
     let start = K::now();
     let mut crew = Crew::<K>::new();
     for (number, (groups, iterations)) in case.tasks::<K>().into_iter().enumerate() {
         let (work, over) = (case.work, over.clone());
-        let task = Task { name: format!("{name}-{number}"), work: None };
+        let task = Task {
+            name: format!("{name}-{number}"),
+            nice: of(&nice, number).unwrap_or(0),
+            cpu: of(&cpus, number),
+            ..Task::default()
+        };
         crew.start(task, move |notes| {
             for _ in 0..groups {
                 work(iterations);

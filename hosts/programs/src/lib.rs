@@ -1,8 +1,8 @@
-//! Programs that put a scheduler to the test, whichever kernel it is in: the same code runs in every
-//! kernel that gives them what [`Kernel`] asks for.
+//! Programs that put a scheduler to the test, whichever kernel it is in: the same code runs in
+//! every kernel that gives them what [`Kernel`] asks for.
 //!
-//! [`run`] runs one of them, which [says](Kernel::say) what became of its tasks and what else it has
-//! measured.
+//! [`run`] runs one of them, which [says](Kernel::say) what became of its tasks and what else it
+//! has measured.
 //!
 //! All programs that start tasks take one argument in common: with `hold=1` handles of tasks are
 //! held until all have ended, as in programs that join each.
@@ -106,6 +106,10 @@ pub struct Task {
     pub name: String,
     /// CPU time it will use in all, in nanoseconds, if the program knows.
     pub work: Option<u64>,
+    /// Its niceness, -20 to 19, where the kernel knows that.
+    pub nice: i32,
+    /// The one CPU on which it may run, where the kernel knows that; all if there is none.
+    pub cpu: Option<usize>,
 }
 
 /// What a task has used.

@@ -80,6 +80,9 @@ impl<I: Image> Kernel for ArceOs<I> {
     }
 
     fn spawn(task: &Task, body: Box<dyn FnOnce() + Send>) -> AxTaskRef {
+        if task.nice != 0 || task.cpu.is_some() {
+            qemu::refuse("ArceOS has no niceness, and this image binds no task to a CPU");
+        }
         I::spawn(task, body)
     }
 

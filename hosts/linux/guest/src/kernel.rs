@@ -14,7 +14,8 @@ use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 
 use crate::gate::{Gate, Shut};
 use crate::signal::Wakes;
-use crate::{machine, orders, procfs, usage};
+use crate::usage::Begun;
+use crate::{attributes, machine, orders, procfs};
 
 /// Enough for the programs, and little enough for thousands of tasks. In bytes.
 const STACK: usize = 64 << 10;
@@ -86,12 +87,13 @@ impl Kernel for Linux {
     fn spawn(task: &Task, body: Box<dyn FnOnce() + Send>) -> Handle {
         let used = Arc::new(OnceLock::new());
         let (gate, own) = (Gate::current(), used.clone());
+        let Task { nice, cpu, .. } = *task;
         let body = move || {
+            attributes::apply(nice, cpu);
             let has_waited = gate.is_some_and(|gate| gate.pass());
-            let before = has_waited.then(usage::so_far);
+            let begun = Begun::now(has_waited);
             body();
-            let after = usage::so_far();
-            let _ = own.set(before.map_or(after, |before| usage::between(before, after)));
+            let _ = own.set(begun.used());
         };
         // Names of threads are C's.
         let name = task.name.replace('\0', "");

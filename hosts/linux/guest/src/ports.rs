@@ -21,8 +21,8 @@ impl Ports {
 
     /// Sends `bytes` by the debug console.
     pub fn send(&self, bytes: &[u8]) {
-        // SAFETY: the instruction reads `bytes` and nothing else; the port belongs to isa-debugcon or
-        // to nobody. That this thread may use it, `open` has seen to.
+        // SAFETY: the instruction reads `bytes` and nothing else; the port belongs to isa-debugcon
+        // or to nobody. That this thread may use it, `open` has seen to.
         unsafe {
             asm!(
                 "rep outsb",
@@ -38,7 +38,12 @@ impl Ports {
     pub fn exit(&self, code: u32) {
         // SAFETY: the port belongs to isa-debug-exit or to nobody; writing to it touches no memory.
         unsafe {
-            asm!("out dx, eax", in("dx") EXIT_PORT, in("eax") code, options(nomem, nostack, preserves_flags));
+            asm!(
+                "out dx, eax",
+                in("dx") EXIT_PORT,
+                in("eax") code,
+                options(nomem, nostack, preserves_flags)
+            );
         }
     }
 }

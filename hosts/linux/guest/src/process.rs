@@ -11,13 +11,14 @@ use crate::machine::refuse;
 pub struct Process(Pid);
 
 impl Process {
-    /// Starts a process that runs `body` and ends. The guest refuses to run if there can be no more.
+    /// Starts a process that runs `body` and ends. The guest refuses to run if there can be no
+    /// more.
     ///
     /// While this program has several threads, `body` may do system calls and nothing else: what
     /// other threads hold, such as the lock of the heap, stays held.
     pub fn start(body: impl FnOnce()) -> Process {
-        // SAFETY: the child runs `body` under the restriction above, and leaves without returning to
-        // what the parent has called.
+        // SAFETY: the child runs `body` under the restriction above, and leaves without returning
+        // to what the parent has called.
         match unsafe { libc::fork() } {
             0 => {
                 body();

@@ -1,6 +1,7 @@
 //! Files of the kernel, read.
 
-/// CPU time of a task in nanoseconds, from the text of its `schedstat`: CPU time, time waited, picks.
+/// CPU time of a task in nanoseconds, from the text of its `schedstat`: CPU time, time waited,
+/// picks.
 pub fn cpu_time(schedstat: &str) -> Option<u64> {
     schedstat.split_whitespace().next()?.parse().ok()
 }
@@ -8,6 +9,12 @@ pub fn cpu_time(schedstat: &str) -> Option<u64> {
 /// How often a task was picked, from the text of its `schedstat`.
 pub fn dispatches(schedstat: &str) -> Option<u64> {
     schedstat.split_whitespace().nth(2)?.parse().ok()
+}
+
+/// The state of a task, from the text of its `stat`: `R` if it is running or ready.
+pub fn state(stat: &str) -> Option<char> {
+    // Its name, in brackets, may be anything.
+    stat.rsplit_once(") ")?.1.chars().next()
 }
 
 /// Context switches of all CPUs, from the text of `/proc/stat`.
@@ -18,6 +25,15 @@ pub fn switches(stat: &str) -> Option<u64> {
 /// The highest number in a list such as `0-3,8`.
 pub fn highest(list: &str) -> Option<usize> {
     list.trim().rsplit([',', '-']).next()?.parse().ok()
+}
+
+/// What sched_ext says in a record of the kernel's log: numbers, a semicolon and the text; lines
+/// that begin with a space say where it comes from.
+pub fn sched_ext_says(record: &[u8]) -> Option<String> {
+    let record = String::from_utf8_lossy(record);
+    let (_, text) = record.split_once(';')?;
+    let said = text.lines().next()?.strip_prefix("sched_ext: ")?;
+    Some(said.into())
 }
 
 /// The rest of each line of `text` that begins with this word.
@@ -34,6 +50,7 @@ mod tests {
         assert_eq!(dispatches("52347061 1204733 317\n"), Some(317));
         assert_eq!(dispatches("52347061 1204733\n"), None);
         assert_eq!((cpu_time("52347061 1204733 317\n"), cpu_time("")), (Some(52_347_061), None));
+        assert_eq!((state("7 (a) S (b)) R 1 7"), state("")), (Some('R'), None));
         let stat = "cpu  1 0 2 3 0 0 0 0 0 0\nintr 9 0\nctxt 30817\nbtime 1767225600\n";
         assert_eq!((switches(stat), switches("btime 1\n")), (Some(30_817), None));
         let highest = ["0\n", "0-3\n", "0-3,8", ""].map(highest);
@@ -41,6 +58,15 @@ mod tests {
         let status = "policy pbg\nlearned profile 1 2\nlearnedly x\ndead it panicked\nlearned y z";
         assert_eq!(lines(status, "learned").collect::<Vec<_>>(), ["profile 1 2", "y z"]);
         assert_eq!(lines(status, "dead").next(), Some("it panicked"));
+    }
+
+    #[test]
+    fn records_of_the_log() {
+        let record = b"3,412,4080943,-;sched_ext: tiny: asked to die\n SUBSYSTEM=x\n";
+        assert_eq!(sched_ext_says(record).as_deref(), Some("tiny: asked to die"));
+        for other in [&b"6,1,2,-;smpboot: sched_ext: 4"[..], b"sched_ext: x", b""] {
+            assert_eq!(sched_ext_says(other), None);
+        }
     }
 
     #[test]

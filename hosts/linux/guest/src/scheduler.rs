@@ -1,7 +1,8 @@
 //! The policy of this boot: how it is started, watched and stopped.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -21,6 +22,9 @@ const MODULE: &str = "/lib/anysched/anysched.ko";
 const STATE: &str = "/sys/kernel/sched_ext/state";
 const PINS: &str = "/sys/fs/bpf";
 const BPFTOOL: &str = "/usr/sbin/bpftool";
+
+/// The most bytes of a record of the kernel's log.
+const LONGEST_RECORD: usize = 8192;
 
 /// For how long the kernel may take to change over.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -64,7 +68,7 @@ impl Scheduler {
         let why = procfs::lines(&status, "dead").next();
         Some(match why {
             Some(why) => why.into(),
-            None => format!("sched_ext is {}: the kernel's console says why", state()),
+            None => format!("sched_ext is {}: {}", state(), kernel_says()),
         })
     }
 
@@ -87,6 +91,23 @@ impl Scheduler {
 /// What the module says of itself, if it is loaded.
 pub fn status() -> Option<String> {
     fs::read(STATUS).ok().map(|text| String::from_utf8_lossy(&text).into_owned())
+}
+
+/// What the kernel has logged of sched_ext.
+fn kernel_says() -> String {
+    let log = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg");
+    let Ok(mut log) = log else { return "the kernel's log cannot be read".into() };
+    let mut said = Vec::new();
+    let mut record = [0; LONGEST_RECORD];
+    // A record at a time; behind the last there is nothing, for which a read would wait. Records
+    // that were overwritten meanwhile are an error once.
+    loop {
+        match log.read(&mut record) {
+            Ok(length) => said.extend(procfs::sched_ext_says(&record[..length])),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            Err(_) => return said.join("\n"),
+        }
+    }
 }
 
 /// What the module reads to build the policy: what the host says, on the CPUs of this machine.

@@ -1,8 +1,8 @@
 //! What going from one process to another costs.
 //!
-//! Argument: `n`, how often each is done. Values, in nanoseconds: `pipe_round_trip_ns`, a byte there
-//! and back by two pipes (two wake-ups and two switches on one CPU); `yield_among_two_ns`, a yield
-//! while another process does nothing but yield; `yield_alone_ns`.
+//! Argument: `n`, how often each is done. Values, in nanoseconds: `pipe_round_trip_ns`, a byte
+//! there and back by two pipes (two wake-ups and two switches on one CPU); `yield_among_two_ns`, a
+//! yield while another process does nothing but yield; `yield_alone_ns`.
 
 use std::os::fd::OwnedFd;
 

@@ -32,7 +32,7 @@ pub fn latency() {
     .map(|(name, default)| argument::<Linux>(name, default));
     if period == 0 || duration <= LEAD * period {
         refuse(format_args!(
-            "`period_ns` = {period}, `duration_ns` = {duration}: more than {LEAD} periods are wanted"
+            "`duration_ns` = {duration}: more than {LEAD} periods of {period} ns are wanted"
         ));
     }
     let burner = Burner::calibrated::<Linux>();

@@ -3,6 +3,7 @@
 mod command;
 mod cost;
 mod latency;
+mod storm;
 
 use crate::kernel::Linux;
 
@@ -13,6 +14,7 @@ pub fn run(name: &str) -> bool {
         "exec" => command::exec(),
         "latency" => latency::latency(),
         "shell" => command::shell(),
+        "storm" => storm::storm(),
         shared => return anysched_programs::run::<Linux>(shared),
     }
     true

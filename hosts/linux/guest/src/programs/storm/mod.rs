@@ -1,0 +1,134 @@
+//! What storms of system calls do to a policy: tasks that compute and tasks that fork, while others
+//! change on which CPUs, how nice and in which scheduling class they are, and CPUs come and go.
+//!
+//! For the last second the storm is over and all tasks are ordinary again, with niceness 0 and on
+//! all CPUs. Every task that is ready has to get CPU time in it.
+//!
+//! Arguments: `duration_ns`; `spinners` and `forkers`, how many tasks compute and fork; `hotplug`,
+//! 1 for CPUs that come and go; `gap_ns`, the longest time between two changes of a kind (CPUs
+//! change at a tenth of that pace); `seed`.
+//!
+//! Values: `forks`, `affinity_changes`, `nice_changes`, `policy_changes`, `hotplugs`: how many
+//! there were; `stalled`: tasks that were ready and got no CPU time in the last second.
+
+mod weather;
+mod worker;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use anysched_programs::{Kernel, argument};
+use rustix::thread::{Pid, sched_getaffinity};
+
+use crate::attributes::{Class, set_class, set_cpus, set_nice};
+use crate::kernel::Linux;
+use crate::machine::refuse;
+use crate::process::Process;
+use crate::report::value;
+use weather::{Storm, Weather};
+use worker::Worker;
+
+/// How long it is calm at the end, in nanoseconds.
+const CALM: u64 = 1_000_000_000;
+
+/// How long tasks may take to end when they are to, in nanoseconds.
+const PATIENCE: u64 = 10_000_000_000;
+
+/// Above all that the storm does, so that it ends even if no ordinary task runs any more.
+const SUPERVISOR: Class = Class::Fifo(10);
+
+/// Runs the program.
+pub fn storm() {
+    let [duration, spinners, forkers, hotplug, gap, seed] = [
+        ("duration_ns", 60_000_000_000),
+        ("spinners", 6),
+        ("forkers", 3),
+        ("hotplug", 0),
+        ("gap_ns", 10_000_000),
+        ("seed", 1),
+    ]
+    .map(|(name, default)| argument::<Linux>(name, default));
+    if duration <= CALM {
+        refuse(format_args!("`duration_ns` = {duration}: more than {CALM} is wanted"));
+    }
+    if spinners + forkers == 0 {
+        refuse("`spinners` = 0, `forkers` = 0: there is nothing for a storm to come over");
+    }
+    let start = Linux::now();
+    supervise(SUPERVISOR);
+    let cpus = cpus();
+    let storm = Arc::new(Storm::default());
+    let forks = Arc::new(AtomicU64::new(0));
+    let mut workers: Vec<Worker> = (0..spinners)
+        .map(|number| Worker::start(format!("spinner-{number}"), &storm, spin))
+        .collect();
+    workers.extend((0..forkers).map(|number| {
+        let forks = forks.clone();
+        Worker::start(format!("forker-{number}"), &storm, move |storm| fork(storm, &forks))
+    }));
+    let victims: Vec<Pid> = workers.iter().map(Worker::id).collect();
+    let weather = Weather { storm: &storm, victims: &victims, cpus: &cpus, gap: gap.max(1), seed };
+    let (classes, others) = weather.start(hotplug > 0);
+    Linux::sleep_until(start + duration - CALM);
+    storm.calms();
+    // It is above the policy, and ends; what it does last must not come after what follows.
+    classes.await_end(PATIENCE);
+    victims.iter().for_each(|victim| restore(*victim, &cpus));
+    workers.extend(others);
+    let stalled = stalled(&workers);
+    storm.ends();
+    workers.iter().for_each(|worker| worker.await_end(PATIENCE));
+    supervise(Class::Normal);
+    value("forks", forks.load(Relaxed));
+    storm.report();
+    value("stalled", stalled);
+}
+
+/// Puts the program's own task into a class.
+fn supervise(class: Class) {
+    if let Err(error) = set_class(None, class) {
+        refuse(format_args!("the program's own task cannot be {class:?}: {error}"));
+    }
+}
+
+/// Those that are online.
+fn cpus() -> Vec<usize> {
+    match sched_getaffinity(None) {
+        Ok(set) => (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect(),
+        Err(error) => refuse(format_args!("CPUs: {error}")),
+    }
+}
+
+/// Makes a task ordinary again.
+fn restore(task: Pid, cpus: &[usize]) {
+    let task = Some(task);
+    let restored = set_class(task, Class::Normal)
+        .and_then(|()| set_nice(task, 0))
+        .and_then(|()| set_cpus(task, cpus));
+    if let Err(error) = restored {
+        refuse(format_args!("a task of the storm cannot be restored: {error}"));
+    }
+}
+
+/// How many tasks are ready and get no CPU time while it is calm.
+fn stalled(workers: &[Worker]) -> u64 {
+    let before: Vec<_> = workers.iter().map(Worker::look).collect();
+    Linux::sleep_until(Linux::now() + CALM);
+    let pairs = workers.iter().map(Worker::look).zip(before);
+    pairs.filter(|(after, before)| after.is_ready && after.used == before.used).count() as u64
+}
+
+/// Computes until all is over.
+fn spin(storm: &Storm) {
+    while !storm.is_over() {
+        anysched_programs::shift(1000);
+    }
+}
+
+/// Starts processes that end at once, one after the other.
+fn fork(storm: &Storm, forks: &AtomicU64) {
+    while !storm.is_over() {
+        Process::start(|| ()).wait();
+        forks.fetch_add(1, Relaxed);
+    }
+}

@@ -1,0 +1,221 @@
+//! The programs on threads of this computer, whose scheduler is not looked at: that they do what they
+//! are asked to, and say what they have done.
+
+use std::fmt::Display;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::thread::{JoinHandle, sleep};
+use std::time::{Duration, Instant};
+
+use anysched_programs::{Kernel, Signal, Task, Usage, run};
+use anysched_wire::boot::Boot;
+use anysched_wire::result::{Message, Task as Outcome};
+
+/// Threads that are asked for, with what they ask for.
+struct Here;
+
+/// What the kernel is told, and what it is said.
+struct Orders {
+    boot: &'static Boot,
+    script: &'static str,
+    said: Vec<Message>,
+    started: Vec<Task>,
+}
+
+static ORDERS: Mutex<Option<Orders>> = Mutex::new(None);
+
+fn orders<T>(look: impl FnOnce(&mut Orders) -> T) -> T {
+    let mut orders = ORDERS.lock().unwrap_or_else(PoisonError::into_inner);
+    look(orders.as_mut().expect("a program runs"))
+}
+
+#[derive(Default)]
+struct Wakes {
+    lock: Mutex<()>,
+    woken: Condvar,
+}
+
+impl Signal for Wakes {
+    fn wait_until(&self, is_done: impl Fn() -> bool) {
+        let mut guard = self.lock.lock().unwrap();
+        while !is_done() {
+            guard = self.woken.wait(guard).unwrap();
+        }
+    }
+
+    fn wake(&self) {
+        drop(self.lock.lock().unwrap());
+        self.woken.notify_all();
+    }
+}
+
+/// A thread, of which it is told when it has ended.
+struct Handle {
+    ended: Receiver<()>,
+    _thread: JoinHandle<()>,
+}
+
+impl Kernel for Here {
+    type Handle = Handle;
+    type Signal = Wakes;
+    type Together = ();
+
+    const COUNTS: bool = true;
+
+    fn boot() -> &'static Boot {
+        orders(|orders| orders.boot)
+    }
+
+    fn script() -> Vec<u8> {
+        orders(|orders| orders.script.into())
+    }
+
+    fn say(message: &Message) {
+        orders(|orders| orders.said.push(message.clone()));
+    }
+
+    fn refuse(why: impl Display) -> ! {
+        panic!("refused: {why}")
+    }
+
+    fn now() -> u64 {
+        static BOOTED: OnceLock<Instant> = OnceLock::new();
+        BOOTED.get_or_init(Instant::now).elapsed().as_nanos() as u64
+    }
+
+    fn tick() -> u64 {
+        1_000_000
+    }
+
+    fn yield_now() {
+        std::thread::yield_now();
+    }
+
+    fn sleep_until(time: u64) {
+        sleep(Duration::from_nanos(time.saturating_sub(Here::now())));
+    }
+
+    fn spawn(task: &Task, body: Box<dyn FnOnce() + Send>) -> Handle {
+        orders(|orders| orders.started.push(task.clone()));
+        let (tell, ended): (SyncSender<()>, _) = sync_channel(1);
+        let body = move || {
+            body();
+            let _ = tell.send(());
+        };
+        Handle { ended, _thread: std::thread::spawn(body) }
+    }
+
+    fn join(task: &Handle) {
+        let _ = task.ended.recv();
+    }
+
+    fn usage(_: &Handle) -> Option<Usage> {
+        Some(Usage { service: 7, dispatches: None })
+    }
+
+    fn together() {}
+
+    fn switches() -> Option<u64> {
+        None
+    }
+}
+
+/// Runs a program to its end; one at a time, as a kernel does.
+fn perform(program: &str, arguments: &[(&str, &str)], script: &'static str) -> Orders {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
+    let arguments = arguments.iter().map(owned).collect();
+    let boot = Boot { program: program.into(), arguments, ..Boot::default() };
+    let boot: &'static Boot = Box::leak(Box::new(boot));
+    let fresh = Orders { boot, script, said: Vec::new(), started: Vec::new() };
+    *ORDERS.lock().unwrap_or_else(PoisonError::into_inner) = Some(fresh);
+    assert!(run::<Here>(program), "there is a program {program}");
+    ORDERS.lock().unwrap().take().unwrap()
+}
+
+fn outcomes(orders: &Orders) -> Vec<&Outcome> {
+    fn task(message: &Message) -> Option<&Outcome> {
+        match message {
+            Message::Task(task) => Some(task),
+            _ => None,
+        }
+    }
+    orders.said.iter().filter_map(task).collect()
+}
+
+#[test]
+fn a_batch_does_what_the_script_says() {
+    let script = "anysched-script 1\n0 a r3 c1000 y e s2000000\n0 b c500\n5000000 c u9000000 c1\n";
+    let orders = perform("batch", &[], script);
+    let work: Vec<_> = orders.started.iter().map(|task| task.work).collect();
+    assert_eq!(work, [Some(3000), Some(500), Some(1)]);
+    let outcomes = outcomes(&orders);
+    let names: Vec<_> = outcomes.iter().map(|task| (task.name.as_str(), task.groups)).collect();
+    assert_eq!(names, [("a", 3), ("b", 1), ("c", 1)]);
+    let [a, b, c] = outcomes[..] else { panic!("three tasks") };
+    assert!(a.arrival == b.arrival && c.arrival >= a.arrival + 5_000_000, "{outcomes:?}");
+    assert!(a.slept == 2_000_000 && a.finish >= a.first + 2_000_000, "{a:?}");
+    assert!(c.slept <= 4_000_000 && c.finish >= a.arrival + 9_000_000, "{c:?}");
+    assert_eq!((a.service, a.dispatches), (Some(7), None));
+}
+
+#[test]
+fn cases_follow_their_arguments() {
+    let arguments =
+        [("groups", "2,3"), ("iterations", "10"), ("nice", "0,-5"), ("cpus", "1"), ("scale", "1")];
+    let orders = perform("equal", &arguments, "");
+    let asked: Vec<_> = orders.started.iter().map(|task| (task.nice, task.cpu)).collect();
+    assert_eq!(asked, [(0, Some(1)), (-5, Some(1))]);
+    let outcomes = outcomes(&orders);
+    let done: Vec<_> = outcomes.iter().map(|task| (task.name.as_str(), task.groups)).collect();
+    assert_eq!(done, [("equal-0", 2), ("equal-1", 3)]);
+}
+
+#[test]
+fn a_case_that_lasts_is_counted_when_it_is_over() {
+    let arguments = [("groups", "1000000000"), ("iterations", "1000"), ("duration", "20000000")];
+    let orders = perform("unequal", &arguments, "");
+    let outcomes = outcomes(&orders);
+    assert_eq!(outcomes.len(), 4);
+    for task in outcomes {
+        assert!(task.groups > 0 && task.groups < 1_000_000_000, "{task:?}");
+    }
+}
+
+#[test]
+fn calibration_measures_what_its_host_reads() {
+    let arguments = [("yields", "640"), ("wakeups", "20")];
+    let orders = perform("calibrate", &arguments, "");
+    let name = |message: &Message| match message {
+        Message::Value { name, .. } => Some(name.clone()),
+        _ => None,
+    };
+    let names: Vec<_> = orders.said.iter().filter_map(name).collect();
+    assert_eq!(
+        names,
+        [
+            "divide_ps",
+            "shift_ps",
+            "interrupt_ps",
+            "start_ps",
+            "end_ps",
+            "wakeup_ps",
+            "yield_ps_1",
+            "yield_ps_4",
+            "yield_ps_64"
+        ]
+    );
+}
+
+#[test]
+#[should_panic = "refused: `groups` = \"2,x\": whole numbers with commas are wanted"]
+fn arguments_that_are_no_numbers_are_refused() {
+    perform("equal", &[("groups", "2,x")], "");
+}
+
+#[test]
+fn no_program_has_another_name() {
+    perform("equal", &[("groups", "1"), ("iterations", "1")], "");
+    assert!(!run::<Here>("equals"));
+}
