@@ -157,6 +157,12 @@ impl Apt {
         self.run("get", &[&options, names].concat()).map(drop)
     }
 
+    /// Whether packages could be installed beside each other.
+    pub(super) fn can_install(&self, names: &[&str]) -> bool {
+        let options = ["install", "-qq", "-y", "--no-install-recommends", "--simulate"];
+        self.run("get", &[&options, names].concat()).is_ok()
+    }
+
     /// Fetches one package, and nothing that it depends on.
     ///
     /// Errors: what apt says.
