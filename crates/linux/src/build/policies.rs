@@ -68,8 +68,8 @@ fn merge(build: &Build<'_>, sources: &Path, target: &Path, new: &Path) -> Result
     run(copy, "objcopy").map(drop)
 }
 
-/// The flags as cargo takes them. Messages of panics name files; those are the same wherever this is
-/// built.
+/// The flags as cargo takes them. Files are renamed, so that messages of panics do not depend on
+/// where this is built.
 fn flags(sources: &Path, library: &Path) -> String {
     let project = sources.ancestors().nth(2).unwrap_or(sources);
     let renamed = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());

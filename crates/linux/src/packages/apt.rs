@@ -1,5 +1,5 @@
-//! apt with lists, a cache and a state of its own: it sees another suite than this computer has, and
-//! installs nothing.
+//! apt with lists, a cache and a state of its own: it sees another suite than this computer has,
+//! and installs nothing.
 
 use super::choice::{Offer, offers};
 use crate::BootError;

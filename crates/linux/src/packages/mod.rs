@@ -79,10 +79,11 @@ pub struct StockKernel {
 }
 
 impl Suite {
-    /// The suite that was found before, or the first that fits: about 230 MB are fetched, which become
-    /// 780 MB on the disk. What happens meanwhile goes to `say`.
+    /// The suite that was found before, or the first that fits: about 230 MB are fetched, which
+    /// become 780 MB on the disk. What happens meanwhile goes to `say`.
     ///
-    /// Errors: apt is not installed, there is no room, or no suite fits; that error says why of each.
+    /// Errors: apt is not installed, there is no room, or no suite fits; that error says why of
+    /// each.
     pub fn find(say: &mut dyn FnMut(&str)) -> Result<Suite, BootError> {
         Suite::find_in(&cache()?, say)
     }
@@ -289,7 +290,8 @@ fn none_fits(mirror: &str, passed: &[(String, String)]) -> BootError {
     }
 }
 
-/// Fetches what is wanted of a suite. Until all of it is there, it is in a directory of another name.
+/// Fetches what is wanted of a suite. Until all of it is there, it is in a directory of another
+/// name.
 fn fetch_suite(
     cache: &Path,
     mirror: &str,
@@ -328,8 +330,8 @@ fn fetch_suite(
     Ok(finish(&new, &cache.join(suites[0]), &state)?)
 }
 
-/// Fetches what is needed, and the programs for guests that the suite has; returns those that it has
-/// not, or not in a state in which they could be installed beside the rest.
+/// Fetches what is needed, and the programs for guests that the suite has. Returns those that it
+/// does not have, or not in a state in which they could be installed beside the rest.
 fn fetch_packages(apt: &Apt, needed: &[&str]) -> Result<Vec<&'static str>, String> {
     let offers = apt.versions(&PROGRAMS)?;
     let is_there = |name: &&str| offers.iter().any(|offer| offer.name == **name);
@@ -504,7 +506,8 @@ mod tests {
         let passed = passed.map(|(suite, why)| (suite.to_string(), why.to_string()));
         assert_eq!(
             none_fits("http://host/debian", &passed).to_string(),
-            "no suite of Debian at http://host/debian has what is needed:\n  forky: it is too old.\n  \
+            "no suite of Debian at http://host/debian has what is needed:\n  \
+             forky: it is too old.\n  \
              sid: it is down; try another mirror with ANYSCHED_DEBIAN_MIRROR=http://HOST/debian"
         );
     }
