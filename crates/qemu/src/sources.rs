@@ -35,3 +35,24 @@ pub fn require_target(target: &str) -> Result<(), BootError> {
         remedy: format!("add them with `rustup target add {target}`"),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hosts_sources_are_found_from_anywhere_in_the_project() {
+        assert!(sources("arceos").unwrap().ends_with("hosts/arceos"));
+        let error = sources("nonesuch").unwrap_err().to_string();
+        assert!(
+            error.starts_with("there is no hosts/nonesuch here or above; call this"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_target_that_is_not_installed_comes_with_a_remedy() {
+        let error = require_target("x86_64-unknown-nonesuch").unwrap_err().to_string();
+        assert!(error.ends_with("`rustup target add x86_64-unknown-nonesuch`"), "{error}");
+    }
+}

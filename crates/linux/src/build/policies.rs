@@ -17,28 +17,36 @@ const EXPORTS: [&str; 2] = ["anysched_call", "anysched_message"];
 /// Code as the kernel wants it: where it is loaded, without what interrupts would overwrite, with
 /// indirect jumps and returns by thunks, and nothing for unwinding. Calls go by the PLT, which
 /// linking resolves; otherwise they would go by a table of offsets, which modules do not have.
-const FLAGS: &str = "-C relocation-model=static -C code-model=kernel -C no-redzone=yes \
-                     -C jump-tables=no -C force-unwind-tables=no -Z function-return=thunk-extern \
-                     -Z retpoline-external-thunk -Z indirect-branch-cs-prefix \
-                     -Z cf-protection=branch -Z plt=yes";
+const FLAGS: [&str; 10] = [
+    "-Crelocation-model=static",
+    "-Ccode-model=kernel",
+    "-Cno-redzone=yes",
+    "-Cjump-tables=no",
+    "-Cforce-unwind-tables=no",
+    "-Zfunction-return=thunk-extern",
+    "-Zretpoline-external-thunk",
+    "-Zindirect-branch-cs-prefix",
+    "-Zcf-protection=branch",
+    "-Zplt=yes",
+];
 
 /// Builds the object. Cargo knows by itself what has changed.
 pub(super) fn build(build: &Build<'_>) -> Result<PathBuf, BootError> {
-    require_sources_of_core()?;
+    let library = sources_of_library(&sysroot()?)?;
     let target = build.target.join("policies");
     let mut command = cargo(build, PACKAGE, TARGET, &target);
     // The libraries that come with the compiler are compiled for other settings.
     command
         .args(["-Z", "build-std=core,alloc", "-Z", "build-std-features=compiler-builtins-mem"])
         .env("RUSTC_BOOTSTRAP", "1")
-        .env("RUSTFLAGS", FLAGS);
+        .env("CARGO_ENCODED_RUSTFLAGS", flags(build.sources, &library));
     run(command, PACKAGE)?;
-    let library = target.join(TARGET).join("release/libanysched_linux_policies.a");
+    let archive = target.join(TARGET).join("release/libanysched_linux_policies.a");
     let sources = build.sources.join("policies");
     let script = sources.join("merge.lds");
     let object = target.join("policy.o_shipped");
     let settings = format!("{} {}", build.suite.kernel, EXPORTS.join(" "));
-    step(&object, &settings, &[library, script], |new| merge(build, &sources, &target, new))?;
+    step(&object, &settings, &[archive, script], |new| merge(build, &sources, &target, new))?;
     Ok(object)
 }
 
@@ -60,13 +68,32 @@ fn merge(build: &Build<'_>, sources: &Path, target: &Path, new: &Path) -> Result
     run(copy, "objcopy").map(drop)
 }
 
-/// Errors: the compiler came without the sources of its library.
-fn require_sources_of_core() -> Result<(), BootError> {
-    let asked = Command::new("rustc").args(["--print", "sysroot"]).output();
-    let asked = asked.map_err(|error| BootError::files("rustc", error))?;
-    let root = String::from_utf8_lossy(&asked.stdout).trim().to_string();
-    if Path::new(&root).join("lib/rustlib/src/rust/library/core/src/lib.rs").is_file() {
-        return Ok(());
+/// The flags as cargo takes them. Files are renamed, so that messages of panics do not depend on
+/// where this is built.
+fn flags(sources: &Path, library: &Path) -> String {
+    let project = sources.ancestors().nth(2).unwrap_or(sources);
+    let renamed = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
+    let packages = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let packages = packages.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
+    let packages = packages.unwrap_or_default();
+    let names = [(project, "anysched"), (library, "library"), (packages.as_path(), "cargo")];
+    let renamed = names.map(|(from, to)| renamed(from, to));
+    let all: Vec<&str> = FLAGS.into_iter().chain(renamed.iter().map(String::as_str)).collect();
+    all.join("\u{1f}")
+}
+
+/// Where the compiler is installed.
+fn sysroot() -> Result<PathBuf, BootError> {
+    let mut ask = Command::new("rustc");
+    ask.args(["--print", "sysroot"]);
+    Ok(PathBuf::from(run(ask, "rustc")?.trim()))
+}
+
+/// The sources of the compiler's library. Errors: it came without them.
+fn sources_of_library(sysroot: &Path) -> Result<PathBuf, BootError> {
+    let library = sysroot.join("lib/rustlib/src/rust/library");
+    if library.join("core/src/lib.rs").is_file() {
+        return Ok(library);
     }
     Err(BootError::Missing {
         what: "the compiler came without the sources of its library, which is built anew for the \
@@ -74,4 +101,29 @@ fn require_sources_of_core() -> Result<(), BootError> {
             .into(),
         remedy: "add them with `rustup component add rust-src`".into(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compiler_without_sources_comes_with_a_remedy() {
+        let sysroot = tempfile::tempdir().unwrap();
+        let error = sources_of_library(sysroot.path()).unwrap_err().to_string();
+        assert!(error.ends_with("`rustup component add rust-src`"), "{error}");
+        let core = sysroot.path().join("lib/rustlib/src/rust/library/core/src");
+        std::fs::create_dir_all(&core).unwrap();
+        std::fs::write(core.join("lib.rs"), "").unwrap();
+        assert!(sources_of_library(sysroot.path()).is_ok());
+    }
+
+    #[test]
+    fn flags_survive_spaces_in_paths() {
+        let flags = flags(Path::new("/a b/hosts/linux"), Path::new("/rust/library"));
+        let flags: Vec<&str> = flags.split('\u{1f}').collect();
+        assert!(flags.contains(&"-Zplt=yes"));
+        assert!(flags.contains(&"--remap-path-prefix=/a b=anysched"), "{flags:?}");
+        assert!(flags.contains(&"--remap-path-prefix=/rust/library=library"), "{flags:?}");
+    }
 }

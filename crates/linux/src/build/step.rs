@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::UNIX_EPOCH;
 
-/// Has `make` write the file that it is given, a new name for `result`, unless `result` is there and
-/// was made of the same `inputs` with the same `settings`. Whether inputs are the same is told by
-/// length and time of change.
+/// Has `make` write the file that it is given, a new name for `result`, unless `result` is there
+/// and was made of the same `inputs` with the same `settings`. Length and time of change tell
+/// whether inputs are the same.
 ///
 /// Errors: an input is missing, those of `make`, or the result cannot be put in its place.
 pub(super) fn step(

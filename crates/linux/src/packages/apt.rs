@@ -1,5 +1,5 @@
-//! apt with lists, a cache and a state of its own: it sees another suite than this computer has, and
-//! installs nothing.
+//! apt with lists, a cache and a state of its own: it sees another suite than this computer has,
+//! and installs nothing.
 
 use super::choice::{Offer, offers};
 use crate::BootError;
@@ -105,7 +105,8 @@ impl Apt {
     /// Runs `apt-PROGRAM`. Errors: what apt says.
     fn run(&self, program: &str, arguments: &[&str]) -> Result<String, String> {
         let mut command = Command::new(format!("apt-{program}"));
-        // Read after this computer's own configuration, which may name a proxy.
+        // Read after this computer's own configuration, which may name a proxy, or say what to do
+        // with lists that are too old.
         command.arg("-c").arg(self.configuration()).args(arguments).env("LC_ALL", "C");
         command.env_remove("APT_CONFIG");
         let output = command.output().map_err(|error| format!("apt-{program}: {error}"))?;
@@ -156,6 +157,12 @@ impl Apt {
         self.run("get", &[&options, names].concat()).map(drop)
     }
 
+    /// Whether packages could be installed beside each other.
+    pub(super) fn can_install(&self, names: &[&str]) -> bool {
+        let options = ["install", "-qq", "-y", "--no-install-recommends", "--simulate"];
+        self.run("get", &[&options, names].concat()).is_ok()
+    }
+
     /// Fetches one package, and nothing that it depends on.
     ///
     /// Errors: what apt says.
@@ -181,7 +188,9 @@ impl Apt {
 /// What apt complained about.
 fn complaint(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
-    let errors: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("E: ")).collect();
+    let errors = said.lines().filter_map(|line| line.strip_prefix("E: "));
+    // Which they are, the other lines say.
+    let errors: Vec<&str> = errors.filter(|line| !line.starts_with("Some index files")).collect();
     if errors.is_empty() { said.trim().to_string() } else { errors.join("; ") }
 }
 

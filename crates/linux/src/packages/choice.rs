@@ -99,8 +99,8 @@ pub(super) fn newest_of_series(offers: &[Offer], series: &str) -> Result<Kernel,
     kernel.ok_or_else(|| format!("there is no {}{series}.*{flavour}", IMAGES[1]))
 }
 
-/// Whether a name is that of a kernel of this flavour: metapackages have no version in their name, or
-/// only that of a series (`6.12`); those of other flavours have a word after it.
+/// Whether a name is that of a kernel of this flavour: metapackages have no version in their name,
+/// or only that of a series (`6.12`); those of other flavours have a word after it.
 fn full(name: &str, prefix: &str, flavour: &str) -> bool {
     let version = name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(flavour));
     version.is_some_and(|version| {

@@ -79,10 +79,11 @@ pub struct StockKernel {
 }
 
 impl Suite {
-    /// The suite that was found before, or the first that fits: it is fetched, which takes a minute
-    /// and about 220 MB. What happens meanwhile goes to `say`.
+    /// The suite that was found before, or the first that fits: about 230 MB are fetched, which
+    /// become 780 MB on the disk. What happens meanwhile goes to `say`.
     ///
-    /// Errors: apt is not installed, there is no room, or no suite fits; that error says why of each.
+    /// Errors: apt is not installed, there is no room, or no suite fits; that error says why of
+    /// each.
     pub fn find(say: &mut dyn FnMut(&str)) -> Result<Suite, BootError> {
         Suite::find_in(&cache()?, say)
     }
@@ -91,18 +92,41 @@ impl Suite {
     ///
     /// Errors: as [`Suite::find`].
     pub fn find_in(cache: &Path, say: &mut dyn FnMut(&str)) -> Result<Suite, BootError> {
-        if let Some(suite) = Suite::found(cache) {
+        Suite::first_of(cache, &SUITES, say)
+    }
+
+    /// As [`Suite::find_in`], but this suite and no other.
+    ///
+    /// Errors: as [`Suite::find`], or no suite of that name is known to have what is needed.
+    pub fn named(cache: &Path, name: &str, say: &mut dyn FnMut(&str)) -> Result<Suite, BootError> {
+        if let Some(suites) = SUITES.iter().find(|suites| suites[0] == name) {
+            return Suite::first_of(cache, &[suites], say);
+        }
+        let known: Vec<&str> = SUITES.iter().map(|suites| suites[0]).collect();
+        Err(BootError::Missing {
+            what: format!("\"{name}\" is not known as a suite of Debian's with sched_ext"),
+            remedy: format!("take one of {}", known.join(", ")),
+        })
+    }
+
+    fn first_of(
+        cache: &Path,
+        all: &[&[&'static str]],
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Suite, BootError> {
+        let found = || all.iter().find_map(|suites| Suite::found(cache, suites[0]));
+        if let Some(suite) = found() {
             return Ok(suite);
         }
         refuse_other_machines()?;
         let _lock = lock(cache, say)?;
         // Somebody else may have fetched it while this waited.
-        if let Some(suite) = Suite::found(cache) {
+        if let Some(suite) = found() {
             return Ok(suite);
         }
         let mirror = apt::mirror()?;
         let mut passed: Vec<(String, String)> = Vec::new();
-        for suites in SUITES {
+        for suites in all {
             match fetch_suite(cache, &mirror, suites, &passed, say) {
                 Ok(()) => break,
                 Err(Unfit::Suite(why)) => {
@@ -112,7 +136,7 @@ impl Suite {
                 Err(Unfit::Computer(error)) => return Err(error),
             }
         }
-        Suite::found(cache).ok_or_else(|| none_fits(&mirror, &passed))
+        found().ok_or_else(|| none_fits(&mirror, &passed))
     }
 
     /// The file that changes when the suite is fetched anew.
@@ -121,28 +145,26 @@ impl Suite {
     }
 
     /// What was found before, if it is what would be looked for today.
-    fn found(cache: &Path) -> Option<Suite> {
-        SUITES.iter().find_map(|suites| {
-            let directory = cache.join(suites[0]);
-            let state = State::read(&directory)?;
-            if state.all("wanted") != wanted() {
-                return None;
-            }
-            let pair = |line: &str| {
-                let (name, why) = line.split_once(' ')?;
-                Some((name.to_string(), why.to_string()))
-            };
-            let root = directory.join(ROOT);
-            Some(Suite {
-                name: suites[0].into(),
-                kernel: state.one("kernel")?.into(),
-                vmlinuz: root.join(state.one("vmlinuz")?),
-                headers: state.one("headers")?.into(),
-                root: Root::new(root),
-                missing: state.all("missing").iter().map(|name| name.to_string()).collect(),
-                passed: state.all("passed").into_iter().filter_map(pair).collect(),
-                fetched: state.one("fetched")?.parse().ok()?,
-            })
+    fn found(cache: &Path, name: &str) -> Option<Suite> {
+        let directory = cache.join(name);
+        let state = State::read(&directory)?;
+        if state.all("wanted") != wanted() {
+            return None;
+        }
+        let pair = |line: &str| {
+            let (name, why) = line.split_once(' ')?;
+            Some((name.to_string(), why.to_string()))
+        };
+        let root = directory.join(ROOT);
+        Some(Suite {
+            name: name.into(),
+            kernel: state.one("kernel")?.into(),
+            vmlinuz: root.join(state.one("vmlinuz")?),
+            headers: state.one("headers")?.into(),
+            root: Root::new(root),
+            missing: state.all("missing").iter().map(|name| name.to_string()).collect(),
+            passed: state.all("passed").into_iter().filter_map(pair).collect(),
+            fetched: state.one("fetched")?.parse().ok()?,
         })
     }
 }
@@ -261,14 +283,15 @@ fn none_fits(mirror: &str, passed: &[(String, String)]) -> BootError {
     let lines = passed.iter().map(|(suite, why)| format!("\n  {suite}: {why}"));
     BootError::Missing {
         what: format!(
-            "no suite of Debian at {mirror} has what is needed:{}\n",
-            lines.collect::<String>()
+            "no suite of Debian at {mirror} has what is needed:{}",
+            lines.collect::<String>().trim_end_matches('.')
         ),
         remedy: "try another mirror with ANYSCHED_DEBIAN_MIRROR=http://HOST/debian".into(),
     }
 }
 
-/// Fetches what is wanted of a suite. Until all of it is there, it is in a directory of another name.
+/// Fetches what is wanted of a suite. Until all of it is there, it is in a directory of another
+/// name.
 fn fetch_suite(
     cache: &Path,
     mirror: &str,
@@ -283,14 +306,10 @@ fn fetch_suite(
     let prefixes = [&["linux-headers-"], &choice::IMAGES[..]].concat();
     let offers = apt.offers(&prefixes, "-amd64").map_err(Unfit::Suite)?;
     let kernel = choice::newest(&offers, OLDEST).map_err(Unfit::Suite)?;
-    let programs = apt.versions(&PROGRAMS).map_err(Unfit::Suite)?;
-    let is_there = |name: &&str| programs.iter().any(|offer| offer.name == **name);
-    let (there, missing): (Vec<&str>, Vec<&str>) = PROGRAMS.into_iter().partition(is_there);
-
     say(&format!("fetching Linux {} and its tools", kernel.release));
     let headers = kernel.headers();
-    let named = [&[kernel.image.as_str(), headers.as_str()], &TOOLS[..], &there[..]].concat();
-    apt.fetch_with_dependencies(&named).map_err(Unfit::Suite)?;
+    let needed = [&[kernel.image.as_str(), headers.as_str()], &TOOLS[..]].concat();
+    let missing = fetch_packages(&apt, &needed).map_err(Unfit::Suite)?;
     let mut state = unpack(&new, &apt, say)?;
     let root = new.join(ROOT);
     unpack::link_alternatives(&root).map_err(|error| Unfit::Suite(error.to_string()))?;
@@ -309,6 +328,25 @@ fn fetch_suite(
         state.add("passed", &format!("{suite} {}", why.replace('\n', " ")));
     }
     Ok(finish(&new, &cache.join(suites[0]), &state)?)
+}
+
+/// Fetches what is needed, and the programs for guests that the suite has. Returns those that it
+/// does not have, or not in a state in which they could be installed beside the rest.
+fn fetch_packages(apt: &Apt, needed: &[&str]) -> Result<Vec<&'static str>, String> {
+    let offers = apt.versions(&PROGRAMS)?;
+    let is_there = |name: &&str| offers.iter().any(|offer| offer.name == **name);
+    let (there, mut missing): (Vec<_>, Vec<_>) = PROGRAMS.into_iter().partition(is_there);
+    let Err(why) = apt.fetch_with_dependencies(&[needed, &there].concat()) else {
+        return Ok(missing);
+    };
+    let fits = |name: &&str| apt.can_install(&[needed, &[name]].concat());
+    let (fitting, others): (Vec<_>, Vec<_>) = there.into_iter().partition(fits);
+    if others.is_empty() {
+        return Err(why);
+    }
+    missing.extend(others);
+    apt.fetch_with_dependencies(&[needed, &fitting].concat())?;
+    Ok(missing)
 }
 
 /// Fetches the image of a kernel.
@@ -398,4 +436,108 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, BootError> {
     }
     files.sort();
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A suite as [`fetch_suite`] leaves it.
+    fn fetched(cache: &Path, name: &str, wanted: &[&str]) {
+        let mut state = State::default();
+        for (name, value) in [
+            ("fetched", "229455833"),
+            ("kernel", "7.2.12+deb14-cloud-amd64"),
+            ("vmlinuz", "usr/lib/modules/7.2.12+deb14-cloud-amd64/vmlinuz"),
+            ("headers", "/usr/src/linux-headers-7.2.12+deb14-cloud-amd64"),
+            ("missing", "rt-app"),
+            ("passed", "forky there are no headers"),
+        ] {
+            state.add(name, value);
+        }
+        for name in wanted {
+            state.add("wanted", name);
+        }
+        let new = cache.join(format!("{name}.new"));
+        fs::create_dir_all(new.join(APT)).unwrap();
+        finish(&new, &cache.join(name), &state).unwrap();
+    }
+
+    #[test]
+    fn what_was_fetched_is_found_without_a_network() {
+        let cache = tempfile::tempdir().unwrap();
+        fetched(cache.path(), "sid", &wanted());
+        let suite = Suite::find_in(cache.path(), &mut |line| panic!("{line}")).unwrap();
+        assert_eq!((suite.name.as_str(), suite.fetched), ("sid", 229_455_833));
+        assert_eq!(suite.kernel, "7.2.12+deb14-cloud-amd64");
+        assert_eq!(suite.root.path(), cache.path().join("sid/root"));
+        assert!(suite.vmlinuz.starts_with(suite.root.path()));
+        assert_eq!(suite.missing, ["rt-app"]);
+        assert_eq!(suite.passed, [("forky".into(), "there are no headers".into())]);
+        assert_eq!(suite.record(), cache.path().join("sid/found"));
+        assert!(!cache.path().join("sid/apt").exists());
+    }
+
+    #[test]
+    fn half_of_a_suite_or_that_of_other_wishes_is_none() {
+        let cache = tempfile::tempdir().unwrap();
+        fs::create_dir_all(cache.path().join("forky.new/root")).unwrap();
+        fs::create_dir_all(cache.path().join("forky/root")).unwrap();
+        assert_eq!(Suite::found(cache.path(), "forky"), None);
+        fetched(cache.path(), "forky", &["7.2", "make"]);
+        assert_eq!(Suite::found(cache.path(), "forky"), None);
+        fetched(cache.path(), "forky", &wanted());
+        assert!(Suite::found(cache.path(), "forky").is_some());
+    }
+
+    #[test]
+    fn names_that_are_unknown_are_refused_with_those_that_are_known() {
+        let cache = tempfile::tempdir().unwrap();
+        let mut quiet = |line: &str| panic!("{line}");
+        let error = Suite::named(cache.path(), "woody", &mut quiet).unwrap_err().to_string();
+        assert!(error.ends_with("; take one of forky, sid, trixie-backports"), "{error}");
+        let error = StockKernel::find_in(cache.path(), "2.4", &mut quiet).unwrap_err().to_string();
+        assert!(error.ends_with("Linux 2.4; take one of 6.1, 6.12"), "{error}");
+    }
+
+    #[test]
+    fn the_error_says_why_of_each_suite() {
+        let passed = [("forky", "it is too old."), ("sid", "it is down.")];
+        let passed = passed.map(|(suite, why)| (suite.to_string(), why.to_string()));
+        assert_eq!(
+            none_fits("http://host/debian", &passed).to_string(),
+            "no suite of Debian at http://host/debian has what is needed:\n  \
+             forky: it is too old.\n  \
+             sid: it is down; try another mirror with ANYSCHED_DEBIAN_MIRROR=http://HOST/debian"
+        );
+    }
+
+    #[test]
+    fn what_packages_lack_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        let places = ["usr/a".to_string(), "boot/b".to_string()];
+        let Err(Unfit::Suite(why)) = present(root.path(), &places, "") else { panic!("it fits") };
+        assert_eq!(why, "its packages have no usr/a or boot/b");
+        fs::create_dir(root.path().join("boot")).unwrap();
+        fs::write(root.path().join("boot/b"), "").unwrap();
+        assert!(present(root.path(), &places, "/").is_ok_and(|place| place == "/boot/b"));
+    }
+
+    #[test]
+    fn one_process_waits_for_another() {
+        let cache = tempfile::tempdir().unwrap();
+        let held = lock(cache.path(), &mut |line| panic!("{line}")).unwrap();
+        let said = std::thread::scope(|scope| {
+            let (sender, receiver) = std::sync::mpsc::channel();
+            let waiting = scope.spawn(move || {
+                let mut say = |line: &str| sender.send(line.to_string()).unwrap();
+                lock(cache.path(), &mut say).unwrap();
+            });
+            let said = receiver.recv().unwrap();
+            assert!(!waiting.is_finished());
+            drop(held);
+            said
+        });
+        assert_eq!(said, "waiting for another process that fetches packages");
+    }
 }

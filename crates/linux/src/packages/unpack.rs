@@ -12,8 +12,8 @@ const LEFT_OUT: [&str; 6] = ["doc", "info", "lintian", "locale", "man", "zoneinf
 /// Directories that Debian has merged into `/usr`; packages may still name them.
 const MERGED: [&str; 4] = ["bin", "sbin", "lib", "lib64"];
 
-/// Where programs get directories of this computer mounted.
-const MOUNT_POINTS: [&str; 4] = ["proc", "dev", "tmp", "work"];
+/// Where programs get directories of this computer mounted: who runs them may not be who unpacked.
+const MOUNT_POINTS: [&str; 6] = ["dev", "out", "policies", "proc", "tmp", "work"];
 
 /// Files over which devices are mounted; any user can make those.
 const DEVICES: [&str; 5] = ["full", "null", "random", "urandom", "zero"];
