@@ -3,7 +3,7 @@
 use crate::bench_args::BenchCommand;
 use crate::hosts;
 use anysched_clients::Cost;
-use anysched_core::Span;
+use anysched_core::{Machine, Span};
 use anysched_host::HostInfo;
 use anysched_policies::POLICIES;
 use anysched_theory::measured::COLUMN;
@@ -332,12 +332,18 @@ pub struct BootArgs {
     /// nanosecond, and the same boot always takes the same time
     #[arg(long)]
     pub icount: bool,
-    /// CPUs of the machine; each has its own runqueue and its own instance of the policy
-    #[arg(long, default_value = "1", value_name = "N", value_parser = whole::<u16>(1..=16))]
-    pub smp: u16,
+    /// CPUs of the machine: how many, or for example "4 cores x 2 threads"
+    #[arg(long, default_value = "1", value_name = "N", value_parser = machine)]
+    pub smp: Machine,
     /// Let idle time pass in real time; otherwise as with --icount
     #[arg(long, conflicts_with = "icount")]
     pub real_time: bool,
+    /// Boot this image of a kernel instead of the host's own
+    #[arg(long, value_name = "FILE")]
+    pub kernel: Option<PathBuf>,
+    /// Hold policy and kernel to their contract, if the kernel's end can: a breach ends the policy
+    #[arg(long)]
+    pub checked: bool,
     #[command(flatten)]
     pub files: RunFiles,
     /// How long the kernel may be silent before it is considered hung
@@ -348,6 +354,15 @@ pub struct BootArgs {
     pub format: Format,
     #[command(flatten)]
     pub clients: ClientArgs,
+}
+
+/// A machine: a number of CPUs, or its topology in words.
+fn machine(text: &str) -> Result<Machine, String> {
+    let machine = match text.parse() {
+        Ok(cpus) => Machine::flat(cpus),
+        Err(_) => Machine::parse(text),
+    };
+    machine.map_err(|error| error.to_string())
 }
 
 /// The requests that clients on this computer send to a server in a kernel.

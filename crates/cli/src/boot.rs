@@ -169,14 +169,17 @@ pub fn open(args: &BootArgs) -> Box<dyn Host> {
         (false, true) => Some(Clock::Instructions),
         (false, false) => None,
     };
-    let Options { kernel, checked, .. } = Options::default();
-    (args.host.open)(&Options { silence: Some(args.timeout), clock, kernel, checked })
+    (args.host.open)(&Options {
+        silence: Some(args.timeout),
+        clock,
+        kernel: args.kernel.clone(),
+        checked: args.checked,
+    })
 }
 
 /// The machine that is booted.
 pub fn setup(args: &BootArgs) -> Result<Setup, Failure> {
-    let machine = Machine::flat(args.smp.into()).map_err(|error| error.to_string())?;
-    Ok(Setup::new(machine.with_tick(args.tick)))
+    Ok(Setup::new(args.smp.clone().with_tick(args.tick)))
 }
 
 /// The schedulers of the table, checked.

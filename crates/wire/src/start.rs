@@ -196,8 +196,9 @@ mod tests {
         }
     }
 
-    const TEXT: &str = "anysched-start 1\npolicy gfs\nset groups core\nset x a\\nb\ntick 4000000\n\
-                        checked\nrecord 65536\nfault panic 300\ncpu 0 0 0 0 1024\ncpu 0 0 0 0 512\n";
+    const TEXT: &str = "anysched-start 1\npolicy gfs\nset groups core\nset x a\\nb\n\
+                        tick 4000000\nchecked\nrecord 65536\nfault panic 300\n\
+                        cpu 0 0 0 0 1024\ncpu 0 0 0 0 512\n";
 
     #[test]
     fn a_text_by_hand() {

@@ -4,7 +4,6 @@ use alloc::string::String;
 use core::fmt::{self, Write};
 
 use anysched_core::{CpuId, Scheduler};
-use anysched_scx::Counts;
 use anysched_wire::status::{Cpu, Line};
 
 use crate::call::Call;
@@ -36,8 +35,8 @@ impl Write for Lines<'_> {
     }
 }
 
-/// Answers with a part of the status: 0 is what is said of all, then a part for each CPU, then the
-/// policy's own, then nothing.
+/// Answers with a part of the status: 0 is what is said of all, then a part for each CPU, then what
+/// the policy itself tells, then nothing.
 pub fn answer(running: &Running, call: &mut Call) {
     // SAFETY: the C side gives room with this call.
     let room = unsafe { call.room() };
@@ -68,12 +67,21 @@ fn cpu(running: &Running, cpu: CpuId, lines: &mut Lines<'_>) {
     if !adapter.is_online(cpu) {
         return;
     }
-    let Counts { dispatches, kept, idle, preemptions, migrations, wakeups, kicks, undone, unasked } =
-        *adapter.counts(cpu);
+    let c = adapter.counts(cpu);
     lines.push(&Line::Cpu(Cpu {
         number: cpu.0,
         task: adapter.runs(cpu).map(|task| task.0),
         queued: adapter.queued(cpu).into(),
-        counts: [dispatches, kept, idle, preemptions, migrations, wakeups, kicks, undone, unasked],
+        counts: [
+            c.dispatches,
+            c.kept,
+            c.idle,
+            c.preemptions,
+            c.migrations,
+            c.wakeups,
+            c.kicks,
+            c.undone,
+            c.unasked,
+        ],
     }));
 }
