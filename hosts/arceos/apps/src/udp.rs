@@ -16,7 +16,6 @@
 //! - `wait`: `sleep` or `yield`; `poll`: for how many nanoseconds it sleeps.
 
 use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::{Ipv4Addr, SocketAddr};
@@ -35,7 +34,7 @@ const POLL: u64 = 200_000;
 
 /// Whether an argument that is one of two words is the second. The first is the default.
 fn is_second(name: &str, [first, second]: [&str; 2]) -> bool {
-    match boot().argument::<K>(name) {
+    match boot().argument(name) {
         None => false,
         Some(word) if word == first => false,
         Some(word) if word == second => true,
@@ -159,7 +158,7 @@ pub fn udp<K: Kernel>() {
             if inline {
                 return server.perform::<K>(&job);
             }
-            let task = Task { name: String::new(), work: Some(job.request.cost) };
+            let task = Task { work: Some(job.request.cost), ..Task::default() };
             let server = server.clone();
             // No task joins it: its memory is freed when it ends.
             drop(K::spawn(&task, Box::new(move || server.perform::<K>(&job))));
