@@ -16,6 +16,7 @@
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
 #include <linux/sched/ext.h>
+#include <linux/sched/rt.h>
 #include <linux/smp.h>
 #include <linux/vmalloc.h>
 
@@ -47,6 +48,9 @@ struct place {
 	/* The task that the policy believes to run here. */
 	struct task_struct *picked;
 	bool started, expired, kicked;
+	/* What runs has been made to give way for that. It is asked once: while sched_ext bypasses us
+	 * it does not come to us for another task. */
+	bool told;
 	/* What becomes of a kick of this CPU by itself. */
 	enum { AT_ONCE, AFTERWARDS, ANYWAY } picks;
 	/* Its slice, and its CPU time when it was picked. */
@@ -94,8 +98,10 @@ static void pick_here(void)
 {
 	struct task_struct *p = current;
 
-	if (!is_bound(p))
+	if (!rt_or_dl_prio(p->prio) && !is_bound(p)) {
 		p->scx.slice = 0;
+		this_cpu_write(cpus.told, true);
+	}
 	set_tsk_need_resched(p);
 	set_preempt_need_resched();
 }
@@ -118,6 +124,7 @@ void anysched_kick(u32 cpu)
 	if (cpu >= nr_cpu_ids || !cpu_online(cpu))
 		return;
 	at = per_cpu_ptr(&cpus, cpu);
+	at->told = false;
 	WRITE_ONCE(at->kicked, true);
 	if (cpu != smp_processor_id())
 		/* One that has been told and has not looked is not told again. */
@@ -255,7 +262,7 @@ static enum hrtimer_restart cpu_timer_fires(struct hrtimer *t)
 	raw_spin_lock_irqsave(&lock, flags);
 	here->armed = U64_MAX;
 	p = here->picked;
-	if (here->kicked) {
+	if (here->kicked && !here->told) {
 		pick_here();
 	} else if (alive && p && p == current && here->started) {
 		now = clock();
@@ -269,7 +276,8 @@ static enum hrtimer_restart cpu_timer_fires(struct hrtimer *t)
 		if (here->expired || now >= here->slice_end) {
 			here->expired = true;
 			here->slice_end = here->next_tick = U64_MAX;
-			pick_here();
+			if (!here->told)
+				pick_here();
 		} else {
 			arm(here);
 		}
@@ -306,7 +314,7 @@ __bpf_kfunc s32 anysched_start(void)
 		struct place *at = per_cpu_ptr(&cpus, cpu);
 
 		at->picked = NULL;
-		at->started = at->expired = at->kicked = false;
+		at->started = at->expired = at->kicked = at->told = false;
 		at->slice_end = at->next_tick = U64_MAX;
 	}
 	ok = make(&c);
@@ -413,7 +421,7 @@ static struct task_struct *dispatch(s32 cpu, struct task_struct *prev)
 	/* Bit 0 is SCX_TASK_QUEUED: it has not gone to sleep. */
 	if (prev && prev->on_rq && (prev->scx.flags & 1))
 		c.flags |= CALL_RUNNABLE;
-	here->kicked = here->expired = false;
+	here->kicked = here->expired = here->told = false;
 	here->picks = AFTERWARDS;
 	if (!make(&c))
 		goto out;
@@ -483,7 +491,7 @@ __bpf_kfunc s32 anysched_running(struct task_struct *p)
 		arm(here);
 	}
 	/* A kick may have found another task than the one that it was meant for. */
-	if (READ_ONCE(here->kicked) || here->expired)
+	if ((READ_ONCE(here->kicked) || here->expired) && !here->told)
 		fire(here);
 	return err;
 }
