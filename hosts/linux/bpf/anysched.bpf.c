@@ -7,6 +7,7 @@ char _license[] SEC("license") = "GPL";
 s32 anysched_start(void) __ksym;
 s32 anysched_attach(struct task_struct *p) __ksym;
 s32 anysched_detach(struct task_struct *p) __ksym;
+s32 anysched_enable(struct task_struct *p) __ksym;
 s32 anysched_update(struct task_struct *p) __ksym;
 s32 anysched_select(struct task_struct *p, u64 wake_flags) __ksym;
 s32 anysched_enqueue(struct task_struct *p, u64 flags) __ksym;
@@ -19,7 +20,9 @@ s32 anysched_tick(struct task_struct *p) __ksym;
 s32 anysched_yield(struct task_struct *p) __ksym;
 s32 anysched_online(s32 cpu, bool online) __ksym;
 s32 anysched_why(char *text, u32 text__sz) __ksym;
-s32 anysched_ended(const char *text, u32 text__sz) __ksym;
+s32 anysched_ended(u64 why, u64 dump) __ksym;
+s64 anysched_state(struct task_struct *p) __ksym;
+s64 anysched_place(s32 cpu) __ksym;
 
 /* The policy has died: the machine goes back to the kernel's own scheduler, with the reason. */
 static __noinline void fail(void)
@@ -93,6 +96,7 @@ bool OPS(a_yield, struct task_struct *from, struct task_struct *to)
 
 void OPS(a_set_weight, struct task_struct *p, u32 weight) { CHECK(anysched_update(p)); }
 void OPS(a_set_cpumask, struct task_struct *p, const struct cpumask *mask) { CHECK(anysched_update(p)); }
+void OPS(a_enable, struct task_struct *p) { CHECK(anysched_enable(p)); }
 void OPS(a_disable, struct task_struct *p) { CHECK(anysched_quiescent(p)); }
 s32 OPS(a_init_task, struct task_struct *p, struct scx_init_task_args *args) { return anysched_attach(p); }
 void OPS(a_exit_task, struct task_struct *p, struct scx_exit_task_args *args) { CHECK(anysched_detach(p)); }
@@ -110,12 +114,43 @@ s32 OPS_SLEEPABLE(a_init)
 
 void OPS_SLEEPABLE(a_exit, struct scx_exit_info *info)
 {
-	static char text[512];
+	/* As numbers: the verifier lets no pointer to memory of unknown size pass. */
+	u64 why = 0, dump = 0;
 
-	text[0] = 0;
-	if (info->kind != SCX_EXIT_UNREG)
-		bpf_probe_read_kernel_str(text, sizeof(text), info->msg[0] ? info->msg : info->reason);
-	anysched_ended(text, sizeof(text));
+	if (info->kind == SCX_EXIT_UNREG) {
+		anysched_ended(0, 0);
+		return;
+	}
+	bpf_probe_read_kernel(&why, sizeof(why), info->msg[0] ? (void *)&info->msg : (void *)&info->reason);
+	bpf_probe_read_kernel(&dump, sizeof(dump), &info->dump);
+	anysched_ended(why, dump);
+}
+
+/* What the module knows goes into the kernel's dumps (SysRq-D, and when a scheduler is ended). */
+void OPS(a_dump_task, struct scx_dump_ctx *context, struct task_struct *p)
+{
+	static const char names[7][8] = { "new", "blocked", "out", "ready", "picked", "running", "unasked" };
+	static char format[] = "anysched: %s, CPU %llu";
+	s64 state = anysched_state(p);
+	u64 name = state & 7;
+	unsigned long long data[2];
+
+	if (state < 0 || name > 6)
+		return;
+	data[0] = (unsigned long)names[name];
+	data[1] = state >> 8;
+	scx_bpf_dump_bstr(format, data, sizeof(data));
+}
+
+void OPS(a_dump_cpu, struct scx_dump_ctx *context, s32 cpu, bool idle)
+{
+	static char format[] = "anysched: task %lld, started %llu, expired %llu, kicked %llu, told %llu";
+	s64 place = anysched_place(cpu);
+	unsigned long long data[5] = { (s64)(s32)place, place >> 32 & 1, place >> 33 & 1, place >> 34 & 1,
+				       place >> 35 & 1 };
+
+	if (place != -1)
+		scx_bpf_dump_bstr(format, data, sizeof(data));
 }
 
 SEC(".struct_ops.link")
@@ -130,6 +165,7 @@ struct sched_ext_ops anysched = {
 	.yield = (void *)a_yield,
 	.set_weight = (void *)a_set_weight,
 	.set_cpumask = (void *)a_set_cpumask,
+	.enable = (void *)a_enable,
 	.disable = (void *)a_disable,
 	.init_task = (void *)a_init_task,
 	.exit_task = (void *)a_exit_task,
@@ -137,6 +173,8 @@ struct sched_ext_ops anysched = {
 	.cpu_offline = (void *)a_cpu_offline,
 	.init = (void *)a_init,
 	.exit = (void *)a_exit,
+	.dump_task = (void *)a_dump_task,
+	.dump_cpu = (void *)a_dump_cpu,
 	.flags = SCX_OPS_ENQ_LAST | SCX_OPS_ENQ_EXITING,
 	.timeout_ms = 5000,
 	.name = "anysched",

@@ -38,11 +38,13 @@ struct scx_exit_info {
 	enum scx_exit_kind kind;
 	const char *reason;
 	char *msg;
+	char *dump;
 };
 #pragma clang attribute pop
 struct cpumask;
 struct scx_init_task_args;
 struct scx_exit_task_args;
+struct scx_dump_ctx;
 
 struct sched_ext_ops {
 	s32 (*select_cpu)(struct task_struct *, s32, u64);
@@ -58,11 +60,14 @@ struct sched_ext_ops {
 	void (*set_cpumask)(struct task_struct *, const struct cpumask *);
 	s32 (*init_task)(struct task_struct *, struct scx_init_task_args *);
 	void (*exit_task)(struct task_struct *, struct scx_exit_task_args *);
+	void (*enable)(struct task_struct *);
 	void (*disable)(struct task_struct *);
 	void (*cpu_online)(s32);
 	void (*cpu_offline)(s32);
 	s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *);
+	void (*dump_cpu)(struct scx_dump_ctx *, s32, bool);
+	void (*dump_task)(struct scx_dump_ctx *, struct task_struct *);
 	u64 flags;
 	u32 timeout_ms;
 	char name[128];
@@ -81,6 +86,7 @@ struct sched_ext_ops {
 
 void scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags) __ksym;
 void scx_bpf_error_bstr(char *fmt, unsigned long long *data, u32 data__sz) __ksym;
+void scx_bpf_dump_bstr(char *fmt, unsigned long long *data, u32 data__sz) __ksym;
 s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym;
 
 #define OPS(name, args...) SEC("struct_ops/" #name) BPF_PROG(name, ##args)

@@ -21,6 +21,8 @@ static size_t start_length;
 /* Parts of a status that Rust has written. */
 static char *part_text;
 static char died[512];
+/* What sched_ext has dumped when it last ended a policy. */
+static char *dump;
 
 /* Complete records are [tail, complete); what is being written ends at head. All count up, and the
  * place in the buffer is the rest of a division by its size. */
@@ -70,6 +72,13 @@ void anysched_files_died(const char *why)
 		strscpy(died, why, sizeof(died));
 }
 
+void anysched_files_dump(const char *text)
+{
+	mutex_lock(&mutex);
+	strscpy(dump, text, LONGEST_PART);
+	mutex_unlock(&mutex);
+}
+
 /* The size that a line "record BYTES" of the start text asks for. */
 static u64 log_size(void)
 {
@@ -87,7 +96,7 @@ int anysched_files_prepare(struct call *c)
 	u64 size;
 
 	mutex_lock(&mutex);
-	died[0] = 0;
+	died[0] = dump[0] = 0;
 	if (!start_text) {
 		err = -EINVAL;
 		goto out;
@@ -227,6 +236,20 @@ static ssize_t log_read(struct file *file, char __user *to, size_t length, loff_
 	return read;
 }
 
+static int dump_show(struct seq_file *m, void *unused)
+{
+	mutex_lock(&mutex);
+	seq_puts(m, dump);
+	mutex_unlock(&mutex);
+	return 0;
+}
+
+static int dump_open(struct inode *inode, struct file *file) { return single_open(file, dump_show, NULL); }
+
+static const struct proc_ops dump_file = {
+	.proc_open = dump_open, .proc_read = seq_read, .proc_lseek = seq_lseek,
+	.proc_release = single_release,
+};
 static const struct proc_ops start_file = { .proc_write = start_write };
 static const struct proc_ops status_file = {
 	.proc_open = status_open, .proc_read = seq_read, .proc_lseek = seq_lseek,
@@ -237,9 +260,11 @@ static const struct proc_ops log_file = { .proc_read = log_read };
 int anysched_files_make(void)
 {
 	part_text = vmalloc(LONGEST_PART + 1);
-	folder = part_text ? proc_mkdir("anysched", NULL) : NULL;
+	dump = vzalloc(LONGEST_PART);
+	folder = part_text && dump ? proc_mkdir("anysched", NULL) : NULL;
 	if (folder && proc_create("start", 0200, folder, &start_file) &&
 	    proc_create("status", 0444, folder, &status_file) &&
+	    proc_create("dump", 0400, folder, &dump_file) &&
 	    proc_create("log", 0400, folder, &log_file))
 		return 0;
 	anysched_files_remove();
@@ -250,6 +275,7 @@ void anysched_files_remove(void)
 {
 	proc_remove(folder);
 	vfree(part_text);
+	vfree(dump);
 	vfree(start_text);
 	vfree(record.bytes);
 }

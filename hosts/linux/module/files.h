@@ -19,6 +19,8 @@ void anysched_files_remove(void);
 int anysched_files_prepare(struct call *c);
 /* Notes why the policy has died. */
 void anysched_files_died(const char *why);
+/* Keeps what sched_ext has dumped. */
+void anysched_files_dump(const char *text);
 /* What has been recorded is all, even if a record is incomplete. */
 void anysched_log_ends(void);
 

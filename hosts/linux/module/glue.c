@@ -11,6 +11,7 @@
 #include <linux/bpf.h>
 #include <linux/btf.h>
 #include <linux/btf_ids.h>
+#include <linux/hashtable.h>
 #include <linux/hrtimer.h>
 #include <linux/module.h>
 #include <linux/sched.h>
@@ -40,7 +41,15 @@ static bool alive, intact;
 static bool untold;
 static u64 last, policy_due = U64_MAX, tick_period;
 struct statistics anysched_statistics;
-static struct task_struct **tasks;
+
+/* Tasks by number, and the way back: sched_ext forgets dsq_vtime (below) while a task is in another
+ * class. Written under the lock. */
+struct entry {
+	struct task_struct *task;
+	struct hlist_node node;
+};
+static struct entry *tasks;
+static DECLARE_HASHTABLE(by_task, 12);
 static struct hrtimer policy_timer;
 
 /* What the policy has a CPU run, its place. Written under the lock. */
@@ -142,7 +151,7 @@ static bool make(struct call *c)
 	u64 start, time;
 	bool ok;
 
-	if (!(c->op == OP_STATUS ? intact : alive || c->op == OP_START))
+	if (!(c->op >= OP_STATUS ? intact : alive || c->op == OP_START))
 		return false;
 	/* Clocks of CPUs may differ by little; a policy's time never goes back. */
 	last = c->now = max(last, clock());
@@ -310,6 +319,8 @@ __bpf_kfunc s32 anysched_start(void)
 	raw_spin_lock_irqsave(&lock, flags);
 	policy_due = U64_MAX;
 	memset(&anysched_statistics, 0, sizeof(anysched_statistics));
+	hash_init(by_task);
+	memset(tasks, 0, array_size(max_tasks, sizeof(*tasks)));
 	for_each_possible_cpu(cpu) {
 		struct place *at = per_cpu_ptr(&cpus, cpu);
 
@@ -332,23 +343,48 @@ __bpf_kfunc s32 anysched_start(void)
 __bpf_kfunc s32 anysched_attach(struct task_struct *p)
 {
 	struct call c = { .op = OP_ATTACH, .home = NO_CPU };
+	unsigned long flags;
+
+	s32 err = -EINVAL;
 
 	describe(&c, p);
-	if (!run(&c))
-		return -EINVAL;
+	raw_spin_lock_irqsave(&lock, flags);
+	if (!make(&c))
+		goto out;
+	err = -ENOSPC;
 	if (c.task >= max_tasks)
-		return -ENOSPC;
-	tasks[c.task] = p;
+		goto out;
+	err = 0;
+	tasks[c.task].task = p;
+	hash_add(by_task, &tasks[c.task].node, (unsigned long)p);
 	p->scx.dsq_vtime = c.task + 1;
-	return 0;
+out:
+	raw_spin_unlock_irqrestore(&lock, flags);
+	return err;
 }
 
-__bpf_kfunc s32 anysched_detach(struct task_struct *p)
+/* The entry of p, if it has one. The lock is held. */
+static struct entry *entry(struct task_struct *p)
 {
-	s32 err = tell(OP_DETACH, p, 0);
+	struct entry *e;
 
-	p->scx.dsq_vtime = 0;
-	return err;
+	hash_for_each_possible(by_task, e, node, (unsigned long)p)
+		if (e->task == p)
+			return e;
+	return NULL;
+}
+
+/* p comes, or comes back, from another class. */
+static void remember(struct task_struct *p)
+{
+	unsigned long flags;
+	struct entry *e;
+
+	raw_spin_lock_irqsave(&lock, flags);
+	e = entry(p);
+	if (e && number(p) == NO_TASK)
+		p->scx.dsq_vtime = e - tasks + 1;
+	raw_spin_unlock_irqrestore(&lock, flags);
 }
 
 __bpf_kfunc s32 anysched_update(struct task_struct *p)
@@ -356,9 +392,34 @@ __bpf_kfunc s32 anysched_update(struct task_struct *p)
 	struct call c = { .op = OP_UPDATE };
 
 	if (number(p) == NO_TASK)
-		return 0;
+		return 0;	/* in another class; told of when it comes back */
 	describe(&c, p);
 	return ask(&c, p) ? 0 : -1;
+}
+
+__bpf_kfunc s32 anysched_enable(struct task_struct *p)
+{
+	remember(p);
+	return anysched_update(p);
+}
+
+__bpf_kfunc s32 anysched_detach(struct task_struct *p)
+{
+	unsigned long flags;
+	struct entry *e;
+	s32 err;
+
+	remember(p);
+	err = tell(OP_DETACH, p, 0);
+	raw_spin_lock_irqsave(&lock, flags);
+	e = entry(p);
+	if (e) {
+		hash_del(&e->node);
+		e->task = NULL;
+	}
+	raw_spin_unlock_irqrestore(&lock, flags);
+	p->scx.dsq_vtime = 0;
+	return err;
 }
 
 /* Notes who wakes or creates p. */
@@ -429,7 +490,7 @@ static struct task_struct *dispatch(s32 cpu, struct task_struct *prev)
 	here->slice_end = here->next_tick = U64_MAX;
 	if (c.task == NO_TASK)
 		goto out;
-	p = tasks[c.task];
+	p = tasks[c.task].task;
 	here->picked = p;
 	here->started = p == prev;
 	here->slice = c.slice;
@@ -558,18 +619,43 @@ __bpf_kfunc s32 anysched_why(char *text, u32 text__sz)
 	return said;
 }
 
-/* sched_ext has ended the scheduler; text says why, unless it was asked to. */
-__bpf_kfunc s32 anysched_ended(const char *text, u32 text__sz)
+/* sched_ext has ended the scheduler. The arguments are strings of the kernel's: why, or 0 if it was
+ * asked to, and what it has dumped of all CPUs and tasks, or 0. */
+__bpf_kfunc s32 anysched_ended(u64 why, u64 dump)
 {
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&lock, flags);
 	alive = untold = false;
 	anysched_log_ends();
-	if (text[0])
-		anysched_files_died(text);
+	if (why)
+		anysched_files_died((const char *)why);
 	raw_spin_unlock_irqrestore(&lock, flags);
+	if (why && dump)
+		anysched_files_dump((const char *)dump);
 	return 0;
+}
+
+/* For dumps: the state of p (status.rs), or -1. */
+__bpf_kfunc s64 anysched_state(struct task_struct *p)
+{
+	struct call c = { .op = OP_STATE, .home = NO_CPU, .task = number(p) };
+
+	return number(p) != NO_TASK && run(&c) ? c.slice : -1;
+}
+
+/* For dumps: the number of the task that the policy believes to run on cpu, or -1, and from bit 32
+ * on whether it has started, its slice has ended, the CPU was kicked, and what ran told. */
+__bpf_kfunc s64 anysched_place(s32 cpu)
+{
+	struct place *at = cpu < nr_cpu_ids ? per_cpu_ptr(&cpus, cpu) : NULL;
+	struct task_struct *p = at ? READ_ONCE(at->picked) : NULL;
+	u64 what;
+
+	if (!at)
+		return -1;
+	what = at->started | at->expired << 1 | at->kicked << 2 | at->told << 3;
+	return what << 32 | (p ? number(p) : NO_TASK);
 }
 
 __bpf_kfunc_end_defs();
@@ -578,6 +664,7 @@ BTF_KFUNCS_START(ids)
 BTF_ID_FLAGS(func, anysched_start)
 BTF_ID_FLAGS(func, anysched_attach)
 BTF_ID_FLAGS(func, anysched_detach)
+BTF_ID_FLAGS(func, anysched_enable)
 BTF_ID_FLAGS(func, anysched_update)
 BTF_ID_FLAGS(func, anysched_select)
 BTF_ID_FLAGS(func, anysched_enqueue)
@@ -591,6 +678,8 @@ BTF_ID_FLAGS(func, anysched_yield)
 BTF_ID_FLAGS(func, anysched_online)
 BTF_ID_FLAGS(func, anysched_why)
 BTF_ID_FLAGS(func, anysched_ended)
+BTF_ID_FLAGS(func, anysched_state)
+BTF_ID_FLAGS(func, anysched_place)
 BTF_KFUNCS_END(ids)
 static const struct btf_kfunc_id_set kfuncs = { .owner = THIS_MODULE, .set = &ids };
 

@@ -23,6 +23,7 @@ enum op {
 	OP_ONLINE,
 	OP_DOMAIN,
 	OP_STATUS,
+	OP_STATE,
 };
 
 enum call_flags {

@@ -51,6 +51,9 @@ fn perform(boot: &Boot, scheduler: Scheduler) -> Message {
     }
     let after = Linux::switches();
     let death = scheduler.death();
+    if death.is_some() {
+        report::dump();
+    }
     let stopped = scheduler.stop();
     if let (Some(before), Some(after)) = (before, after) {
         report::value("switches", after - before);

@@ -12,6 +12,7 @@ use crate::machine::refuse;
 use crate::ports::Ports;
 use crate::{procfs, scheduler};
 
+const DUMP: &str = "/proc/anysched/dump";
 const LOG: &str = "/proc/anysched/log";
 
 /// Bytes of the log that are read at a time.
@@ -20,6 +21,12 @@ const CHUNK: usize = 1 << 20;
 /// Says a measured number.
 pub fn value(name: &str, number: u64) {
     Linux::say(&Message::Value { name: name.into(), number });
+}
+
+/// Says, for people, what the kernel knew of all CPUs and tasks when it ended the policy.
+pub fn dump() {
+    let text = std::fs::read_to_string(DUMP).unwrap_or_default();
+    text.lines().for_each(|line| println!("{line}"));
 }
 
 /// Says what the policy has learned.

@@ -22,10 +22,11 @@ pub enum Op {
     Online,
     Domain,
     Status,
+    State,
 }
 
 impl Op {
-    const ALL: [Op; 16] = [
+    const ALL: [Op; 17] = [
         Op::Start,
         Op::Attach,
         Op::Detach,
@@ -42,6 +43,7 @@ impl Op {
         Op::Online,
         Op::Domain,
         Op::Status,
+        Op::State,
     ];
 
     pub fn of(number: u32) -> Op {

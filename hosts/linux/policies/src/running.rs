@@ -143,6 +143,7 @@ impl Running {
                 adapter.set_domain(now, DomainId(call.domain as u16), &params);
             }
             Op::Status => status::answer(self, call),
+            Op::State => call.slice = status::state(self.adapter.state(task)),
             Op::Start => unreachable!("handled before"),
         }
         if home.is_some_and(|home| self.adapter.runs(home) == Some(task)) {

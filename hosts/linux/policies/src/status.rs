@@ -4,6 +4,7 @@ use alloc::string::String;
 use core::fmt::{self, Write};
 
 use anysched_core::{CpuId, Scheduler};
+use anysched_scx::State;
 use anysched_wire::status::{Cpu, Line};
 
 use crate::call::Call;
@@ -60,6 +61,21 @@ pub fn answer(running: &Running, call: &mut Call) {
     }
     call.slice = u64::from(part <= cpus + 1);
     call.text_len = lines.used as u32;
+}
+
+/// A state as a number, for the kernel's dump: the name's in `states` of the BPF program, and from
+/// bit 8 on the CPU.
+pub fn state(state: State) -> u64 {
+    let (number, cpu) = match state {
+        State::New => (0, CpuId(0)),
+        State::Blocked => (1, CpuId(0)),
+        State::Out => (2, CpuId(0)),
+        State::Ready => (3, CpuId(0)),
+        State::Picked(cpu) => (4, cpu),
+        State::Running(cpu) => (5, cpu),
+        State::Unasked => (6, CpuId(0)),
+    };
+    number | u64::from(cpu.0) << 8
 }
 
 fn cpu(running: &Running, cpu: CpuId, lines: &mut Lines<'_>) {
