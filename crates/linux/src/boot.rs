@@ -32,6 +32,9 @@ pub struct Boot {
     pub kernel: Option<PathBuf>,
     /// Programs of the suite that the guest needs.
     pub programs: Vec<String>,
+    /// Programs of this computer that the guest gets: where, and which files. They have to be
+    /// static.
+    pub files: Vec<(String, PathBuf)>,
     /// How long the kernel may be silent.
     pub patience: Duration,
 }
@@ -111,7 +114,15 @@ impl Boot {
             let mut archive = File::open(archive).map_err(fault)?;
             io::copy(&mut archive, &mut file).map_err(fault)?;
         }
-        let own = Archive::of_files(&files).bytes()?;
+        let mut own = Archive::of_files(&files);
+        for (place, program) in &self.files {
+            let contents = fs::read(program);
+            own.add_program(
+                place,
+                contents.map_err(|error| BootError::files(program.display(), error))?,
+            );
+        }
+        let own = own.bytes()?;
         io::copy(&mut own.as_slice(), &mut file).map(drop).map_err(fault)
     }
 
