@@ -28,6 +28,7 @@ pub static HOST: HostInfo = HostInfo {
         hotplug: false,
         unequal_cpus: false,
         traces: true,
+        running_machine: false,
         tasks: Needs::NOTHING,
     },
     costs: Some("the kernel's own"),

@@ -1,5 +1,6 @@
 //! Command-line arguments.
 
+use crate::attach_args::{AttachArgs, RecordArgs};
 use crate::bench_args::BenchCommand;
 use crate::hosts;
 use anysched_clients::Cost;
@@ -38,6 +39,10 @@ pub enum Command {
     Bench(BenchCommand),
     /// Boot a kernel that schedules by a policy, run one of its programs and print the results
     Boot(BootArgs),
+    /// Have a policy schedule this machine, and show what it does
+    Attach(AttachArgs),
+    /// Record what this machine's scheduler does, for `import`
+    Record(RecordArgs),
     /// List the hosts on which experiments can run, and what each supports
     Hosts(HostsArgs),
     /// Measure what scheduling costs in a real kernel under each policy, for use in simulations

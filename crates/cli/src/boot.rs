@@ -195,13 +195,7 @@ fn row(args: &BootArgs, name: &str, setup: &Setup) -> Result<Row, Failure> {
         return Ok(Row { name, info: None, settings: Vec::new() });
     }
     let info = policy(name).ok_or_else(|| unknown(args.host, name))?;
-    let mut settings = pairs("--set", &args.set)?;
-    for (_, value) in &mut settings {
-        if let Some(path) = value.strip_prefix('@') {
-            let text = std::fs::read_to_string(path).map_err(|why| format!("{path}: {why}"))?;
-            *value = one_line(&text);
-        }
-    }
+    let settings = settings(&args.set)?;
     let machine = Machine::flat(1).map_err(|error| error.to_string())?;
     let machine = machine.with_tick(setup.machine.tick());
     (info.build)(&machine, &as_text(&settings)).map_err(|error| format!("{name}: {error}"))?;
@@ -215,6 +209,18 @@ pub fn unknown(host: &anysched_host::HostInfo, name: &str) -> Failure {
         own => format!(", and {} has {}", host.title, own.join(", ")),
     };
     format!("there is no policy `{name}`; `anysched policies` lists them{own}").into()
+}
+
+/// The values of `--set`, read from files where they say so.
+pub fn settings(given: &[String]) -> Result<Settings, Failure> {
+    let mut settings = pairs("--set", given)?;
+    for (_, value) in &mut settings {
+        if let Some(path) = value.strip_prefix('@') {
+            let text = std::fs::read_to_string(path).map_err(|why| format!("{path}: {why}"))?;
+            *value = one_line(&text);
+        }
+    }
+    Ok(settings)
 }
 
 /// The text of a file as a value: without comments, in one line.

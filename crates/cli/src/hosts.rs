@@ -65,13 +65,23 @@ pub fn hosts(args: &HostsArgs) -> Result<(), Failure> {
 
 /// What a host can do, and what not, in words.
 fn abilities(can: &Capabilities) -> [Vec<&'static str>; 2] {
-    let Capabilities { cpus: _, vms, duration, hotplug, unequal_cpus, traces, tasks } = *can;
+    let Capabilities {
+        cpus: _,
+        vms,
+        duration,
+        hotplug,
+        unequal_cpus,
+        traces,
+        running_machine,
+        tasks,
+    } = *can;
     let all = [
         ("virtual machines", vms),
         ("a given duration", duration),
         ("CPUs that come and go", hotplug),
         ("CPUs of different speeds", unequal_cpus),
         ("traces and records", traces),
+        ("policies in the running machine", running_machine),
     ];
     let of_all = |wanted: bool| all.into_iter().filter(move |(_, can)| *can == wanted);
     let [has, has_not] = [true, false].map(|wanted| of_all(wanted).map(|(what, _)| what));

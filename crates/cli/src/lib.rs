@@ -6,6 +6,8 @@
 #![deny(missing_docs)]
 
 mod args;
+mod attach;
+mod attach_args;
 mod bench;
 mod bench_args;
 mod boot;
@@ -46,6 +48,8 @@ pub fn main(hosts: &'static [&'static HostInfo]) -> ExitCode {
         Command::Plot(args) => plot::plot(&args),
         Command::Check(args) => run::check(&args),
         Command::Boot(args) => boot::boot(&args),
+        Command::Attach(args) => attach::attach(&args),
+        Command::Record(args) => attach::record(&args),
         Command::Hosts(args) => hosts::hosts(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Predict(args) => predict::predict(&args),

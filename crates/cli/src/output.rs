@@ -17,6 +17,8 @@ pub enum Failure {
     Pointing(String),
     /// Interrupted; what had to be said has been said.
     Interrupted,
+    /// Ended with this code, which says all.
+    Exit(u8),
     /// Something does not hold that was asked for; what had to be said has been printed.
     Differs,
 }
@@ -40,6 +42,7 @@ impl Failure {
             Failure::Line(line) => eprintln!("anysched: {line}"),
             Failure::Pointing(shown) => eprint!("{shown}"),
             Failure::Interrupted => return ExitCode::from(130),
+            Failure::Exit(code) => return ExitCode::from(code),
             Failure::Differs => {}
         }
         ExitCode::FAILURE

@@ -19,6 +19,8 @@ pub struct Capabilities {
     pub unequal_cpus: bool,
     /// Events of the run, and logs of decisions.
     pub traces: bool,
+    /// Policies in the machine that this program runs on, and recordings of it.
+    pub running_machine: bool,
     /// What tasks can do besides computing, sleeping, waiting for a time and yielding.
     pub tasks: Needs,
 }
@@ -33,6 +35,7 @@ impl Capabilities {
             hotplug: true,
             unequal_cpus: true,
             traces: true,
+            running_machine: false,
             tasks: Needs::ALL,
         }
     }

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod attach;
 mod calibration;
 mod capabilities;
 mod order;
@@ -18,6 +19,10 @@ mod rehearsal;
 mod setup;
 mod vm;
 
+pub use attach::{
+    Attach, Attached, Attachment, Built, During, End, Recorded, Recording, RunningTask, Sample,
+    SampledCpu, SampledLog,
+};
 pub use calibration::{Calibration, Figure, MeasuredCosts, Subject};
 pub use capabilities::{Capabilities, Demands};
 pub use order::{By, Order, Outcome, Program, Served, Watch, Work};
@@ -135,7 +140,54 @@ pub trait Host: Sync {
         let _ = (order, load);
         Err(self.info().cannot("serve requests"))
     }
+
+    /// Has a policy schedule the machine that this program runs on. What it does goes to `show`
+    /// after each interval, what happens besides to `say`. However this ends, the machine has its
+    /// own scheduler back.
+    ///
+    /// Errors: what is missing on this machine, and what to do about it; the policy has died.
+    fn attach(
+        &self,
+        order: &Attach<'_>,
+        say: &mut dyn FnMut(&str),
+        show: &mut dyn FnMut(&Sample),
+    ) -> Result<Attached, HostError> {
+        let _ = (order, say, show);
+        Err(self.info().cannot(ATTACH))
+    }
+
+    /// Builds what [`attach`](Host::attach) needs on this machine, as a user without privileges.
+    ///
+    /// Errors: what is missing, or what a compiler says.
+    fn build_attached(&self, say: &mut dyn FnMut(&str)) -> Result<Built, HostError> {
+        let _ = say;
+        Err(self.info().cannot(ATTACH))
+    }
+
+    /// Who schedules the machine that this program runs on; `None`: its own scheduler.
+    ///
+    /// Errors: this cannot be found out.
+    fn attached(&self) -> Result<Option<Attachment>, HostError> {
+        Err(self.info().cannot(ATTACH))
+    }
+
+    /// Ends what [`attach`](Host::attach) has begun, in this process or another.
+    ///
+    /// Errors: nothing is attached, or it is somebody else's.
+    fn detach(&self) -> Result<(), HostError> {
+        Err(self.info().cannot(ATTACH))
+    }
+
+    /// Records what the scheduler of the machine does that this program runs on.
+    ///
+    /// Errors: what is missing on this machine, and what to do about it; events were lost.
+    fn record(&self, order: &Recording<'_>) -> Result<Recorded, HostError> {
+        let _ = order;
+        Err(self.info().cannot("record the running machine"))
+    }
 }
+
+const ATTACH: &str = "attach policies to the running machine";
 
 impl HostInfo {
     /// The policies whose rule this host has itself ([`PolicyInfo::native`]): in the order of

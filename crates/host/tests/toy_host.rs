@@ -31,6 +31,7 @@ static TOY: HostInfo = HostInfo {
         hotplug: false,
         unequal_cpus: false,
         traces: false,
+        running_machine: false,
         tasks: Needs::NOTHING,
     },
     costs: Some("none at all"),

@@ -32,6 +32,9 @@ pub struct Boot {
     pub kernel: Option<PathBuf>,
     /// Programs of the suite that the guest needs.
     pub programs: Vec<String>,
+    /// Programs of this computer that the guest gets: where, and which files. They have to be
+    /// static.
+    pub files: Vec<(String, PathBuf)>,
     /// How long the kernel may be silent.
     pub patience: Duration,
 }
@@ -48,7 +51,7 @@ const LOG_BYTES: u64 = 256 << 20;
 const MEMORY: u64 = 1 << 30;
 
 /// The kernel's tick: Debian's kernels have 250 a second.
-const TICK: Span = Span::from_ms(4);
+pub(crate) const TICK: Span = Span::from_ms(4);
 
 /// What the kernel is told. Its own timer checks and ciphers' tests would take longer than a short
 /// program.
@@ -72,6 +75,7 @@ impl Boot {
             clock: Clock::Instructions,
             kernel: None,
             programs: Vec::new(),
+            files: Vec::new(),
             patience: Duration::from_secs(600),
         }
     }
@@ -134,7 +138,15 @@ impl Boot {
             let mut archive = File::open(archive).map_err(fault)?;
             io::copy(&mut archive, &mut file).map_err(fault)?;
         }
-        let own = Archive::of_files(&files).bytes()?;
+        let mut own = Archive::of_files(&files);
+        for (place, program) in &self.files {
+            let contents = fs::read(program);
+            own.add_program(
+                place,
+                contents.map_err(|error| BootError::files(program.display(), error))?,
+            );
+        }
+        let own = own.bytes()?;
         io::copy(&mut own.as_slice(), &mut file).map(drop).map_err(fault)
     }
 

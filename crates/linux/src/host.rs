@@ -2,7 +2,11 @@
 
 use crate::boot::Boot;
 use crate::{BootError, Image, StockKernel, Suite};
+#[cfg(target_os = "linux")]
+use crate::{attach, record};
 use anysched_core::{Machine, Span};
+#[cfg(target_os = "linux")]
+use anysched_host::{Attach, Attached, Attachment, Built, Recorded, Recording, Sample};
 use anysched_host::{
     By, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order, Outcome, Program,
     ProgramInfo, Setup, Work, cpus_in_words,
@@ -28,6 +32,7 @@ pub static HOST: HostInfo = HostInfo {
         hotplug: false,
         unequal_cpus: false,
         traces: true,
+        running_machine: cfg!(target_os = "linux"),
         tasks: Needs::NOTHING,
     },
     costs: Some("the kernel's own"),
@@ -205,6 +210,36 @@ impl Host for Linux {
             task.counted = task.counted.map(done);
         }
         Ok(outcome)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn attach(
+        &self,
+        order: &Attach<'_>,
+        say: &mut dyn FnMut(&str),
+        show: &mut dyn FnMut(&Sample),
+    ) -> Result<Attached, HostError> {
+        Ok(attach::attach(order, say, show)?)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn build_attached(&self, say: &mut dyn FnMut(&str)) -> Result<Built, HostError> {
+        Ok(attach::build(&attach::Machine::here(), say)?)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn attached(&self) -> Result<Option<Attachment>, HostError> {
+        Ok(attach::attached()?)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn detach(&self) -> Result<(), HostError> {
+        Ok(attach::detach()?)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn record(&self, order: &Recording<'_>) -> Result<Recorded, HostError> {
+        Ok(record::record(order)?)
     }
 }
 

@@ -9,10 +9,16 @@
 #![deny(missing_docs)]
 
 mod archive;
+#[cfg(target_os = "linux")]
+mod attach;
 mod boot;
 mod build;
+#[cfg(target_os = "linux")]
+mod during;
 mod host;
 mod packages;
+#[cfg(target_os = "linux")]
+mod record;
 mod root;
 
 pub use archive::Archive;

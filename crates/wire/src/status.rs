@@ -10,6 +10,7 @@
 //! | `log` *used* *size* *lost* | | the buffer of its log in bytes, and records that found no room |
 //! | `calls` *calls* *ns* *longest* | | calls of the policy, and nanoseconds in all and in one |
 //! | `cpu` *number* *task* *queued* *key*`=`*n* … | for each CPU in use | see [`Cpu`] |
+//! | `runs` *number* *task* *pid* *name* | for each CPU that runs a task | the task, as the kernel knows it |
 //! | `waited` *ns* *count* | | *count* woken tasks waited for *ns* or a little more |
 //! | `tally` *name* *n* | | a counter of the policy |
 //! | `learned` *name* *text* | | what the policy has learned: a parameter for a later run |
@@ -62,6 +63,8 @@ pub enum Line {
     Calls(u64, u64, u64),
     /// A CPU.
     Cpu(Cpu),
+    /// What a CPU runs.
+    Runs(Runs),
     /// A bucket of the histogram of wake-up latencies: its lowest, in nanoseconds, and how many.
     Waited(u64, u64),
     /// A counter of the policy.
@@ -83,6 +86,19 @@ pub struct Cpu {
     pub counts: [u64; COUNTERS.len()],
 }
 
+/// What a CPU runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Runs {
+    /// The CPU's number.
+    pub cpu: u16,
+    /// The number by which the policy knows the task.
+    pub task: u32,
+    /// The number by which the kernel knows it: of a thread, not of its process.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+}
+
 impl fmt::Display for Line {
     /// The line, without its end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -95,6 +111,9 @@ impl fmt::Display for Line {
             Line::Log(used, size, lost) => write!(f, "log {used} {size} {lost}"),
             Line::Calls(calls, ns, longest) => write!(f, "calls {calls} {ns} {longest}"),
             Line::Cpu(cpu) => cpu.fmt(f),
+            Line::Runs(Runs { cpu, task, pid, name }) => {
+                write!(f, "runs {cpu} {task} {pid} {}", rest(name))
+            }
             Line::Waited(ns, count) => write!(f, "waited {ns} {count}"),
             Line::Tally(name, number) => write!(f, "tally {} {number}", word(name)),
             Line::Learned(name, text) => write!(f, "learned {} {}", word(name), rest(text)),
@@ -143,6 +162,16 @@ fn read_line(line: &str, at: At) -> Result<Line, WireError> {
             .map(|[ns, count]| Line::Waited(ns, count))
             .ok_or_else(|| error(NUMBERS))?,
         "cpu" => Line::Cpu(read_cpu(rest).ok_or_else(|| error("a CPU is wanted"))?),
+        "runs" => {
+            let runs = || {
+                let mut words = rest.splitn(4, ' ');
+                let mut number = || number(words.next()?);
+                let (cpu, task, pid) = (number()?, number()?, number()?);
+                Some((cpu.try_into().ok()?, task.try_into().ok()?, pid.try_into().ok()?, words))
+            };
+            let (cpu, task, pid, mut words) = runs().ok_or_else(|| error(NUMBERS))?;
+            Line::Runs(Runs { cpu, task, pid, name: text(words.next().unwrap_or_default())? })
+        }
         "tally" => {
             let (name, count) = pair()?;
             Line::Tally(text(name)?, number(count).ok_or_else(|| error(NUMBERS))?)
@@ -205,6 +234,10 @@ mod tests {
             (Line::Calls(1, 2, 3), "calls 1 2 3"),
             (Line::Cpu(cpu), all),
             (Line::Cpu(Cpu { task: None, ..cpu }), &all.replace(" 17 ", " - ")),
+            (
+                Line::Runs(Runs { cpu: 1, task: 17, pid: 4711, name: "a b".into() }),
+                "runs 1 17 4711 a b",
+            ),
             (Line::Waited(960, 5), "waited 960 5"),
             (Line::Tally("boosts".into(), 4), "tally boosts 4"),
             (Line::Learned("profile".into(), "1 2\n3".into()), "learned profile 1 2\\n3"),
@@ -225,6 +258,8 @@ mod tests {
             "log 1 2",
             "calls 1 x 3",
             "cpu 1 - 0",
+            "runs 1 2",
+            "runs 65536 1 1 a",
             "tally x",
             "tally x y",
             "learned x",

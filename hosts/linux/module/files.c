@@ -185,6 +185,25 @@ static void status_stop(struct seq_file *m, void *part) { mutex_unlock(&mutex); 
 
 static u64 ns(u64 cycles) { return mul_u64_u64_div_u64(cycles, 1000000, max(tsc_khz, 1U)); }
 
+/* What each CPU runs. */
+static void put_running(struct seq_file *m)
+{
+	struct running r;
+	char *c;
+	int cpu;
+
+	for_each_online_cpu(cpu) {
+		if (!anysched_running_on(cpu, &r))
+			continue;
+		/* Names may hold any bytes; a status is UTF-8. */
+		for (c = r.name; *c; c++)
+			if (*c < ' ' || *c > '~')
+				*c = '?';
+		seq_printf(m, "runs %d %u %d ", cpu, r.task, r.pid);
+		put_rest(m, r.name[0] ? r.name : "?");
+	}
+}
+
 static int status_show(struct seq_file *m, void *part)
 {
 	struct statistics *s = &anysched_statistics;
@@ -204,6 +223,7 @@ static int status_show(struct seq_file *m, void *part)
 		seq_printf(m, "calls %llu %llu %llu\n", s->calls, ns(s->time), ns(s->longest));
 	if (record.size)
 		seq_printf(m, "log %llu %llu %llu\n", record.complete - record.tail, record.size, record.lost);
+	put_running(m);
 	return 0;
 }
 

@@ -4,6 +4,8 @@
 #ifndef ANYSCHED_FILES_H
 #define ANYSCHED_FILES_H
 
+#include <linux/sched.h>
+
 #include "glue.h"
 
 /* Of calls of the policy; times in cycles. */
@@ -23,6 +25,16 @@ void anysched_files_died(const char *why);
 void anysched_files_dump(const char *text);
 /* What has been recorded is all, even if a record is incomplete. */
 void anysched_log_ends(void);
+
+/* A task that runs: the policy's number for it, and what the kernel knows it by. */
+struct running {
+	u32 task;
+	pid_t pid;
+	char name[TASK_COMM_LEN];
+};
+
+/* What the policy has this CPU run; false: nothing. */
+bool anysched_running_on(u32 cpu, struct running *r);
 
 bool anysched_status(u32 part, char *text, u32 *length);
 

@@ -698,6 +698,23 @@ bool anysched_status(u32 part, char *text, u32 *length)
 	return ok;
 }
 
+bool anysched_running_on(u32 cpu, struct running *r)
+{
+	struct task_struct *p;
+	unsigned long flags;
+
+	/* A task leaves its place under the lock before it ends. */
+	raw_spin_lock_irqsave(&lock, flags);
+	p = alive ? per_cpu(cpus, cpu).picked : NULL;
+	if (p) {
+		r->task = number(p);
+		r->pid = task_pid_nr(p);
+		strscpy(r->name, p->comm);
+	}
+	raw_spin_unlock_irqrestore(&lock, flags);
+	return p;
+}
+
 static int __init anysched_load(void)
 {
 	int cpu, err = -ENOMEM;

@@ -1,9 +1,9 @@
 //! The BPF programs that hand sched_ext's calls to the module, or decide themselves.
 
 use super::Build;
-use super::step::{files, run, step};
+use super::step::{files, step};
 use crate::BootError;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const FLAGS: [&str; 8] = [
     "-target",
@@ -25,15 +25,23 @@ pub(super) fn build(build: &Build<'_>) -> Result<Vec<PathBuf>, BootError> {
     for source in files(&sources, ".bpf.c")? {
         let name = source.file_name().unwrap_or_default();
         let object = directory.join(name).with_extension("o");
-        let settings = format!("{} {}", build.suite.kernel, FLAGS.join(" "));
+        let settings = format!("{} {}", build.kernel, FLAGS.join(" "));
         step(&object, &settings, &inputs, |new| {
             let mounts = [(sources.as_path(), "/work"), (directory.as_path(), "/out")];
-            let mut clang = build.suite.root.command("clang", &mounts)?;
-            clang.args(FLAGS).arg("-c").arg(Path::new("/work").join(name));
-            clang.arg("-o").arg(Path::new("/out").join(new.file_name().unwrap_or_default()));
-            run(clang, "clang").map(drop)
+            let mut clang = build.tools.tool("clang", &mounts)?;
+            let (source, new) = (clang.seen(&source), clang.seen(new));
+            clang.command.args(FLAGS).arg("-c").arg(source).arg("-o").arg(new);
+            clang.run().map(drop)
         })?;
         objects.push(object);
     }
     Ok(objects)
 }
+
+/// The program that asks the module for every decision.
+pub(super) fn of_policies(objects: &[PathBuf]) -> Result<PathBuf, BootError> {
+    let found = objects.iter().find(|object| object.ends_with(POLICIES));
+    found.cloned().ok_or_else(|| BootError::files(POLICIES, "there are no sources of it"))
+}
+
+const POLICIES: &str = "anysched.bpf.o";

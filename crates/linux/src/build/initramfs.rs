@@ -2,7 +2,7 @@
 
 use super::step::{run, step};
 use super::{Build, Parts};
-use crate::{Archive, BootError, Root};
+use crate::{Archive, BootError, Root, Suite};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ const BPFTOOL: &str = "/usr/sbin/bpftool";
 const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 
 /// The file system that every boot has.
-pub(super) fn base(build: &Build<'_>, parts: &Parts) -> Result<PathBuf, BootError> {
-    let mut inputs = vec![build.suite.record(), parts.guest.clone(), parts.module.clone()];
+pub(super) fn base(build: &Build<'_>, suite: &Suite, parts: &Parts) -> Result<PathBuf, BootError> {
+    let mut inputs = vec![suite.record(), parts.guest.clone(), parts.module.clone()];
     inputs.extend(parts.bpf.iter().cloned());
     let result = build.of_kernel("initramfs").join("base.cpio");
     step(&result, BUSYBOX, &inputs, |new| {
-        let root = &build.suite.root;
+        let root = &suite.root;
         let mut archive = Archive::default();
         archive.add_program("/init", read(&parts.guest)?);
         add_busybox(&mut archive, root)?;
@@ -42,18 +42,18 @@ pub(super) fn base(build: &Build<'_>, parts: &Parts) -> Result<PathBuf, BootErro
 }
 
 /// An archive with a program of the suite and the libraries that the base does not have.
-pub(super) fn program(build: &Build<'_>, name: &str) -> Result<PathBuf, BootError> {
+pub(super) fn program(build: &Build<'_>, suite: &Suite, name: &str) -> Result<PathBuf, BootError> {
     let path = format!("/usr/bin/{name}");
-    let root = &build.suite.root;
+    let root = &suite.root;
     if !root.resolve(&path).is_ok_and(|found| found.is_file()) {
         return Err(BootError::Missing {
-            what: format!("Debian {} has no program {name} for guests", build.suite.name),
+            what: format!("Debian {} has no program {name} for guests", suite.name),
             remedy: "use another, or delete hosts/linux/target/packages to look for a newer suite"
                 .into(),
         });
     }
     let result = build.of_kernel("initramfs").join(format!("{name}.cpio"));
-    step(&result, BPFTOOL, &[build.suite.record()], |new| {
+    step(&result, BPFTOOL, &[suite.record()], |new| {
         let base = libraries(root, BPFTOOL)?;
         let mut archive = Archive::default();
         for file in libraries(root, &path)?.difference(&base).chain([&path]) {

@@ -6,11 +6,14 @@ mod initramfs;
 mod module;
 mod policies;
 mod step;
+mod tools;
 
 use crate::{BootError, Suite};
+use anysched_host::Built;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tools::Tools;
 
 /// What is built, of which sources.
 #[derive(Clone, Copy)]
@@ -19,15 +22,46 @@ struct Build<'a> {
     sources: &'a Path,
     /// Where everything is built.
     target: &'a Path,
-    /// The kernel and what builds its module.
-    suite: &'a Suite,
+    /// The kernel, as `uname -r` says it.
+    kernel: &'a str,
+    /// Its headers, as tools see them.
+    headers: &'a str,
+    /// What builds its module.
+    tools: Tools<'a>,
 }
 
-impl Build<'_> {
+impl<'a> Build<'a> {
+    /// For the kernel of a suite.
+    fn of_suite(sources: &'a Path, target: &'a Path, suite: &'a Suite) -> Build<'a> {
+        let Suite { kernel, headers, root, .. } = suite;
+        Build { sources, target, kernel, headers, tools: Tools::Root(root) }
+    }
+
     /// A directory for what depends on the kernel.
     fn of_kernel(&self, kind: &str) -> PathBuf {
-        self.target.join(kind).join(&self.suite.kernel)
+        self.target.join(kind).join(self.kernel)
     }
+}
+
+/// Builds the module and the programs that ask it for the kernel that runs here, with this machine's
+/// tools, of the sources in `sources` and with all that is built in `target`.
+///
+/// Errors: what a compiler says.
+pub(crate) fn build_here(
+    sources: &Path,
+    target: &Path,
+    kernel: &str,
+    headers: &str,
+    say: &mut dyn FnMut(&str),
+) -> Result<Built, BootError> {
+    let _lock = lock(target)?;
+    let build = Build { sources, target, kernel, headers, tools: Tools::Machine };
+    say("building the policies");
+    let policies = policies::build(&build)?;
+    say("building the module");
+    let module = module::build(&build, &policies)?;
+    let program = bpf::of_policies(&bpf::build(&build)?)?;
+    Ok(Built { module, program })
 }
 
 /// What goes into the guest's first file system.
@@ -66,7 +100,7 @@ impl Image {
         say: &mut dyn FnMut(&str),
     ) -> Result<Image, BootError> {
         let _lock = lock(target)?;
-        let build = Build { sources, target, suite };
+        let build = Build::of_suite(sources, target, suite);
         say("building the policies");
         let policies = policies::build(&build)?;
         say("building the module");
@@ -74,7 +108,7 @@ impl Image {
         let bpf = bpf::build(&build)?;
         say("building the guest");
         let guest = guest::build(&build)?;
-        let initramfs = initramfs::base(&build, &Parts { guest, module, bpf })?;
+        let initramfs = initramfs::base(&build, suite, &Parts { guest, module, bpf })?;
         let (sources, target) = (sources.into(), target.into());
         Ok(Image { sources, target, suite: suite.clone(), initramfs })
     }
@@ -94,8 +128,8 @@ impl Image {
     /// Errors: the suite does not have it.
     pub fn program(&self, name: &str) -> Result<PathBuf, BootError> {
         let _lock = lock(&self.target)?;
-        let build = Build { sources: &self.sources, target: &self.target, suite: &self.suite };
-        initramfs::program(&build, name)
+        let build = Build::of_suite(&self.sources, &self.target, &self.suite);
+        initramfs::program(&build, &self.suite, name)
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) fn build(build: &Build<'_>) -> Result<PathBuf, BootError> {
     let sources = build.sources.join("policies");
     let script = sources.join("merge.lds");
     let object = target.join("policy.o_shipped");
-    let settings = format!("{} {}", build.suite.kernel, EXPORTS.join(" "));
+    let settings = format!("{} {}", build.kernel, EXPORTS.join(" "));
     step(&object, &settings, &[archive, script], |new| merge(build, &sources, &target, new))?;
     Ok(object)
 }
@@ -53,19 +53,21 @@ pub(super) fn build(build: &Build<'_>) -> Result<PathBuf, BootError> {
 /// One object of the library, with what is reached from the exports.
 fn merge(build: &Build<'_>, sources: &Path, target: &Path, new: &Path) -> Result<(), BootError> {
     let mounts = [(target, "/work"), (sources, "/policies")];
-    let mut link = build.suite.root.command("ld", &mounts)?;
-    link.args(["-r", "--gc-sections", "-T", "/policies/merge.lds", "-e", EXPORTS[0]]);
+    let mut link = build.tools.tool("ld", &mounts)?;
+    let [script, merged] = [sources.join("merge.lds"), target.join("policy.o")];
+    let archive = target.join(TARGET).join("release/libanysched_linux_policies.a");
+    let [script, output, archive] = [&script, &merged, &archive].map(|path| link.seen(path));
+    link.command.args(["-r", "--gc-sections", "-T"]).arg(script).args(["-e", EXPORTS[0]]);
     for name in EXPORTS {
-        link.args(["-u", name]);
+        link.command.args(["-u", name]);
     }
-    link.args(["-o", "/work/policy.o"]);
-    link.arg(format!("/work/{TARGET}/release/libanysched_linux_policies.a"));
-    run(link, "ld")?;
-    let mut copy = build.suite.root.command("objcopy", &mounts)?;
-    copy.args(EXPORTS.map(|name| format!("--keep-global-symbol={name}")));
-    copy.args(["--strip-debug", "/work/policy.o"]);
-    copy.arg(Path::new("/work").join(new.file_name().unwrap_or_default()));
-    run(copy, "objcopy").map(drop)
+    link.command.arg("-o").arg(output).arg(archive);
+    link.run()?;
+    let mut copy = build.tools.tool("objcopy", &mounts)?;
+    let [merged, new] = [&merged, new].map(|path| copy.seen(path));
+    copy.command.args(EXPORTS.map(|name| format!("--keep-global-symbol={name}")));
+    copy.command.arg("--strip-debug").arg(merged).arg(new);
+    copy.run().map(drop)
 }
 
 /// The flags as cargo takes them. Files are renamed, so that messages of panics do not depend on

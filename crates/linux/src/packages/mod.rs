@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 const SUITES: [&[&str]; 3] = [&["forky"], &["sid"], &["trixie-backports", "trixie"]];
 
 /// The first version of Linux whose sched_ext does what policies need.
-const OLDEST: &str = "7.2";
+pub(crate) const OLDEST: &str = "7.2";
 
 /// What builds and boots a kernel's module, beside the kernel and its headers.
 const TOOLS: [&str; 13] = [

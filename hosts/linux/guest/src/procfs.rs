@@ -22,11 +22,6 @@ pub fn switches(stat: &str) -> Option<u64> {
     stat.lines().find_map(|line| line.strip_prefix("ctxt "))?.trim().parse().ok()
 }
 
-/// The highest number in a list such as `0-3,8`.
-pub fn highest(list: &str) -> Option<usize> {
-    list.trim().rsplit([',', '-']).next()?.parse().ok()
-}
-
 /// What sched_ext says in a record of the kernel's log: numbers, a semicolon and the text; lines
 /// that begin with a space say where it comes from.
 pub fn sched_ext_says(record: &[u8]) -> Option<String> {
@@ -53,8 +48,6 @@ mod tests {
         assert_eq!((state("7 (a) S (b)) R 1 7"), state("")), (Some('R'), None));
         let stat = "cpu  1 0 2 3 0 0 0 0 0 0\nintr 9 0\nctxt 30817\nbtime 1767225600\n";
         assert_eq!((switches(stat), switches("btime 1\n")), (Some(30_817), None));
-        let highest = ["0\n", "0-3\n", "0-3,8", ""].map(highest);
-        assert_eq!(highest, [Some(0), Some(3), Some(8), None]);
         let status = "policy pbg\nlearned profile 1 2\nlearnedly x\ndead it panicked\nlearned y z";
         assert_eq!(lines(status, "learned").collect::<Vec<_>>(), ["profile 1 2", "y z"]);
         assert_eq!(lines(status, "dead").next(), Some("it panicked"));

@@ -1,0 +1,14 @@
+//! What puts a policy into the Linux kernel that this runs on, and takes it out again: the module is
+//! loaded, told what to start, and registered with sched_ext by a BPF program.
+//!
+//! The guest of the host `linux` does it for each boot, `anysched attach` on any machine.
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+#![cfg(target_os = "linux")]
+
+mod module;
+mod sched_ext;
+
+pub use module::{LOG, Module};
+pub use sched_ext::SchedExt;
