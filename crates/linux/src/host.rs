@@ -46,6 +46,7 @@ pub static HOST: HostInfo = HostInfo {
         program("latency", "A task that sleeps and wakes beside others that only compute"),
         program("cost", "What a round trip through pipes and a yield take"),
         program("storm", "CPUs, niceness and classes of tasks change all the time"),
+        program("faults", "Policies go wrong, and the machine goes on"),
         program("shell", "A command of BusyBox's shell"),
         program("exec", "A program of the guest, with arguments"),
     ],

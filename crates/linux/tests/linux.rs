@@ -131,3 +131,54 @@ fn every_policy_decides_in_the_kernel_as_it_does_here() {
     });
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), jobs.len(), wrong.join("\n"));
 }
+
+/// What a boot said for people and in values, and how it ended.
+fn heard(boot: &Boot) -> (Vec<String>, Result<Outcome, BootError>) {
+    let mut lines = Vec::new();
+    let outcome = boot.run(image(), &mut |line| lines.push(line.to_string()));
+    (lines, outcome)
+}
+
+/// A policy that panics, breaks the contract, uses up its memory or picks nothing is ended with its
+/// reason, and so is one by SysRq-S; tasks go on, the module stays, and is not unloaded while its
+/// policy decides. What does not exist is refused by name.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts"]
+fn policies_that_go_wrong_give_the_machine_back() {
+    let (lines, outcome) = heard(&boot("stock-eevdf", "faults", &[]));
+    let outcome = outcome.unwrap_or_else(|error| panic!("{error}\n{lines:#?}"));
+    for (what, why) in [
+        ("panic", "the policy panicked: asked to panic"),
+        ("contract", "slice"),
+        ("memory", "the policy's memory is used up"),
+        ("idle", "failed to run for 5."),
+        ("no_such_policy", "there is no policy \"nonesuch\" in this module"),
+        ("no_such_parameter", "no parameter `nonesuch`"),
+        ("unload", "the module anysched cannot be unloaded"),
+        ("sysrq", "disabled by sysrq-S"),
+    ] {
+        let said = lines.iter().find(|line| line.starts_with(&format!("{what}: ")));
+        assert!(said.is_some_and(|said| said.contains(why)), "{what}: {said:?}\n{lines:#?}");
+    }
+    for kind in ["panic", "contract", "memory", "idle"] {
+        let value = |name: &str| outcome.value(&format!("{kind}_{name}")).unwrap();
+        // sched_ext's watchdog looks for tasks that have waited for 5 s.
+        let most = if kind == "idle" { 8_000_000_000 } else { 1_000_000_000 };
+        assert!(value("ended_ns") < most, "{kind}: {} ns", value("ended_ns"));
+        assert!(value("yields_after") > 1000, "{kind}: {} yields", value("yields_after"));
+    }
+    assert!(outcome.value("sysrq_ended_ns").unwrap() < 1_000_000_000);
+}
+
+/// A policy that dies while a program runs is an error with its reason, and the program has come to
+/// its end all the same.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts"]
+fn a_policy_that_dies_is_an_error() {
+    let mut dies = boot("rr", "yield", &[("scale", "200")]);
+    dies.fault = Some(("panic".into(), 500));
+    match heard(&dies) {
+        (_, Err(BootError::Refused { why })) => assert!(why.contains("asked to panic"), "{why}"),
+        (lines, other) => panic!("{other:?}\n{lines:#?}"),
+    }
+}

@@ -17,7 +17,7 @@ enum Kind {
     Idle,
     /// Does not return.
     Loop,
-    /// Picks a task that is not ready: the one that it has just picked for this CPU.
+    /// Picks tasks for no time at all.
     Contract,
     /// Allocates until there is no memory.
     Memory,
@@ -28,7 +28,6 @@ pub struct Faulty {
     policy: Box<dyn Scheduler>,
     kind: Kind,
     left: u64,
-    last: Option<Pick>,
 }
 
 impl Faulty {
@@ -44,17 +43,20 @@ impl Faulty {
                 "there is no fault \"{kind}\", but panic, idle, loop, contract, memory"
             )),
         };
-        Faulty { policy, kind, left: at, last: None }
+        Faulty { policy, kind, left: at }
     }
 
-    fn go_wrong(&self) -> Option<Pick> {
+    fn go_wrong(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<Pick> {
         match self.kind {
             Kind::Panic => panic!("asked to panic"),
             Kind::Idle => None,
             Kind::Loop => loop {
                 core::hint::spin_loop();
             },
-            Kind::Contract => self.last,
+            Kind::Contract => {
+                let pick = self.policy.pick_next(cx, cpu)?;
+                Some(Pick { slice: Span::ZERO, ..pick })
+            }
             Kind::Memory => {
                 let mut all: Vec<Vec<u8>> = Vec::new();
                 loop {
@@ -90,11 +92,9 @@ impl Scheduler for Faulty {
     fn pick_next(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<Pick> {
         match self.left.checked_sub(1) {
             Some(left) => self.left = left,
-            None => return self.go_wrong(),
+            None => return self.go_wrong(cx, cpu),
         }
-        let pick = self.policy.pick_next(cx, cpu);
-        self.last = pick.or(self.last);
-        pick
+        self.policy.pick_next(cx, cpu)
     }
     fn put_prev(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span, why: Off) {
         self.policy.put_prev(cx, cpu, task, ran, why);

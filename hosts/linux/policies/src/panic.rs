@@ -45,10 +45,9 @@ fn panic(info: &PanicInfo<'_>) -> ! {
              use; load the module with a larger heap=BYTES"
         ));
     }
-    match info.location() {
-        Some(at) => {
-            refuse(format_args!("panicked at {}:{}: {}", at.file(), at.line(), info.message()))
-        }
-        None => refuse(format_args!("panicked: {}", info.message())),
+    let (text, at) = (info.message(), info.location());
+    match at.map(|at| (at.file(), at.line())) {
+        Some((file, line)) => refuse(format_args!("the policy panicked: {text} ({file}:{line})")),
+        None => refuse(format_args!("the policy panicked: {text}")),
     }
 }

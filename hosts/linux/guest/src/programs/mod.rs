@@ -2,6 +2,7 @@
 
 mod command;
 mod cost;
+mod faults;
 mod latency;
 mod storm;
 
@@ -12,6 +13,7 @@ pub fn run(name: &str) -> bool {
     match name {
         "cost" => cost::cost(),
         "exec" => command::exec(),
+        "faults" => faults::faults(),
         "latency" => latency::latency(),
         "shell" => command::shell(),
         "storm" => storm::storm(),
