@@ -2,19 +2,31 @@
 
 use crate::kernels;
 use crate::run::{Failed, cargo, command, output, run};
+use std::path::Path;
 
-/// The images' compilation target.
-const TARGET: &str = "x86_64-unknown-none";
+/// The target of kernels, and that of a guest's programs.
+const TARGETS: [&str; 2] = ["x86_64-unknown-none", "x86_64-unknown-linux-musl"];
 
 /// Runs the tests that boot kernels, which ordinary test runs skip.
 pub fn test() -> Result<(), Failed> {
-    require_target()?;
+    require_toolchain()?;
+    boot(&["arceos", "udp"])?;
+    kernels::check()
+}
+
+/// As [`test`], of Linux.
+pub fn test_linux() -> Result<(), Failed> {
+    require_toolchain()?;
+    boot(&["linux"])
+}
+
+/// Runs the tests of these names that boot kernels.
+fn boot(names: &[&str]) -> Result<(), Failed> {
     // For the whole workspace, as in other test runs: a single package would be rebuilt with
     // different features.
-    let tests = ["--test", "arceos", "--test", "udp"];
     let all = ["test", "--quiet", "--workspace", "--all-features"];
-    cargo(&[&all[..], &tests[..], &["--", "--ignored"]].concat())?;
-    kernels::check()
+    let tests: Vec<&str> = names.iter().flat_map(|name| ["--test", name]).collect();
+    cargo(&[&all[..], &tests, &["--", "--ignored"]].concat())
 }
 
 /// Checks what runs in the user space of kernels, as far as that can be done on this computer.
@@ -26,14 +38,24 @@ pub fn test_programs() -> Result<(), Failed> {
     cargo(&[&["test"][..], &all].concat())
 }
 
-/// Adds the target to the toolchain if it is missing.
-fn require_target() -> Result<(), Failed> {
-    let known = output(&mut command("rustc", &["--print", "target-libdir", "--target", TARGET]))?;
-    if std::path::Path::new(known.trim()).is_dir() {
-        return Ok(());
+/// Adds to the toolchain what is missing: targets, and the library's sources, which are compiled
+/// anew for the inside of a kernel.
+fn require_toolchain() -> Result<(), Failed> {
+    for target in TARGETS {
+        let ask = ["--print", "target-libdir", "--target", target];
+        if !Path::new(output(&mut command("rustc", &ask))?.trim()).is_dir() {
+            add("target", target)?;
+        }
     }
-    println!("adding the compiler's target {TARGET}");
-    run(&mut command("rustup", &["target", "add", TARGET])).map_err(|Failed(why)| {
-        Failed(format!("{why}; the target is needed: rustup target add {TARGET}"))
-    })
+    let root = output(&mut command("rustc", &["--print", "sysroot"]))?;
+    if !Path::new(root.trim()).join("lib/rustlib/src/rust/library").is_dir() {
+        add("component", "rust-src")?;
+    }
+    Ok(())
+}
+
+fn add(kind: &str, name: &str) -> Result<(), Failed> {
+    println!("adding to the toolchain: {name}");
+    run(&mut command("rustup", &[kind, "add", name]))
+        .map_err(|Failed(why)| Failed(format!("{why}; it is needed: rustup {kind} add {name}")))
 }

@@ -28,6 +28,7 @@ cargo xtask <task>
   docs           rewrite the generated parts of the documentation  [--check]
                  [--kernels: first make the experiments in kernels again, which takes minutes]
   hosts          build the kernels' images, boot them, and replay what their policies decided
+                 [linux: only that; with ANYSCHED_LONG set, everything, which takes hours]
   fuzz           run every fuzz target  [seconds each, default 10]
   style          what rustfmt and clippy do not check
 ";
@@ -43,7 +44,10 @@ fn main() -> ExitCode {
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
         ["docs", "--kernels"] => setup::ensure().and_then(|()| kernels::write()),
-        ["hosts"] => setup::ensure().and_then(|()| hosts::test()),
+        ["hosts"] => {
+            setup::ensure().and_then(|()| hosts::test()).and_then(|()| hosts::test_linux())
+        }
+        ["hosts", "linux"] => setup::ensure().and_then(|()| hosts::test_linux()),
         ["fuzz"] => fuzz::run_all(10),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run_all(seconds),
@@ -101,7 +105,8 @@ fn ci() -> Result<(), Failed> {
     })?;
     step("tests", test)?;
     step("programs for kernels", hosts::test_programs)?;
-    step("kernels", hosts::test)?;
+    step("ArceOS", hosts::test)?;
+    step("Linux", hosts::test_linux)?;
     step("documentation", docs::build)?;
     step("generated documentation", docs::check)?;
     step("fuzz targets", || fuzz::run_all(5))?;

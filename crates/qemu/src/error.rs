@@ -14,6 +14,13 @@ pub enum BootError {
         /// What to do about it.
         remedy: String,
     },
+    /// Nothing that fits can be had from elsewhere at the moment.
+    Unavailable {
+        /// What was looked for, and where.
+        what: String,
+        /// What to do about it.
+        remedy: String,
+    },
     /// The image could not be built.
     Build {
         /// What the compiler said.
@@ -65,7 +72,9 @@ impl BootError {
 impl fmt::Display for BootError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BootError::Missing { what, remedy } => write!(f, "{what}; {remedy}"),
+            BootError::Missing { what, remedy } | BootError::Unavailable { what, remedy } => {
+                write!(f, "{what}; {remedy}")
+            }
             BootError::Build { said } => write!(f, "the image could not be built:\n{said}"),
             BootError::Files { why } => f.write_str(why),
             BootError::Panicked { message } => write!(f, "the kernel panicked: {message}"),

@@ -98,7 +98,19 @@ void OPS(a_set_weight, struct task_struct *p, u32 weight) { CHECK(anysched_updat
 void OPS(a_set_cpumask, struct task_struct *p, const struct cpumask *mask) { CHECK(anysched_update(p)); }
 void OPS(a_enable, struct task_struct *p) { CHECK(anysched_enable(p)); }
 void OPS(a_disable, struct task_struct *p) { CHECK(anysched_quiescent(p)); }
-s32 OPS(a_init_task, struct task_struct *p, struct scx_init_task_args *args) { return anysched_attach(p); }
+
+s32 OPS(a_init_task, struct task_struct *p, struct scx_init_task_args *args)
+{
+	static char format[] = "there are more tasks than max_tasks, a parameter of the module";
+	s32 err = anysched_attach(p);
+
+	if (err == -1)
+		fail();
+	else if (err)
+		scx_bpf_error_bstr(format, 0, 0);
+	return 0;
+}
+
 void OPS(a_exit_task, struct task_struct *p, struct scx_exit_task_args *args) { CHECK(anysched_detach(p)); }
 void OPS_SLEEPABLE(a_cpu_online, s32 cpu) { CHECK(anysched_online(cpu, 1)); }
 void OPS_SLEEPABLE(a_cpu_offline, s32 cpu) { CHECK(anysched_online(cpu, 0)); }

@@ -345,8 +345,11 @@ __bpf_kfunc s32 anysched_attach(struct task_struct *p)
 	struct call c = { .op = OP_ATTACH, .home = NO_CPU };
 	unsigned long flags;
 
-	s32 err = -EINVAL;
+	s32 err = -1;
 
+	/* A policy that has just died is no reason why a task cannot be created. */
+	if (!READ_ONCE(alive))
+		return 0;
 	describe(&c, p);
 	raw_spin_lock_irqsave(&lock, flags);
 	if (!make(&c))

@@ -281,7 +281,7 @@ fn lock(cache: &Path, say: &mut dyn FnMut(&str)) -> Result<File, BootError> {
 
 fn none_fits(mirror: &str, passed: &[(String, String)]) -> BootError {
     let lines = passed.iter().map(|(suite, why)| format!("\n  {suite}: {why}"));
-    BootError::Missing {
+    BootError::Unavailable {
         what: format!(
             "no suite of Debian at {mirror} has what is needed:{}",
             lines.collect::<String>().trim_end_matches('.')
