@@ -101,13 +101,8 @@ void OPS(a_disable, struct task_struct *p) { CHECK(anysched_quiescent(p)); }
 
 s32 OPS(a_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
-	static char format[] = "there are more tasks than max_tasks, a parameter of the module";
-	s32 err = anysched_attach(p);
-
-	if (err == -1)
-		fail();
-	else if (err)
-		scx_bpf_error_bstr(format, 0, 0);
+	/* Never a reason why a task could not be created: a dead policy is ended. */
+	CHECK(anysched_attach(p));
 	return 0;
 }
 

@@ -354,9 +354,12 @@ __bpf_kfunc s32 anysched_attach(struct task_struct *p)
 	raw_spin_lock_irqsave(&lock, flags);
 	if (!make(&c))
 		goto out;
-	err = -ENOSPC;
-	if (c.task >= max_tasks)
+	if (c.task >= max_tasks) {
+		strscpy(anysched_message, "there are too many tasks; load the module with a larger max_tasks=N");
+		alive = false;
+		untold = true;
 		goto out;
+	}
 	err = 0;
 	tasks[c.task].task = p;
 	hash_add(by_task, &tasks[c.task].node, (unsigned long)p);
