@@ -70,12 +70,12 @@ pub fn boot(args: &BootArgs) -> Result<(), Failure> {
         if let Some(path) = &args.files.learned {
             write_learned(&beside(path), args, row.name, &outcome.learned)?;
         }
-        say_values(args, row.name, &outcome);
         runs.push(HostedRun { policy: row.used(), outcome });
     }
+    let values = values(&runs);
     let results = results(args, &*host, &setup, runs);
     output::print(&match args.format {
-        Format::Table => formats::table(&results),
+        Format::Table => formats::table(&results) + &values,
         Format::Json => formats::json(&results),
         Format::Csv => formats::csv(&results),
     })
@@ -131,13 +131,35 @@ fn run(
     Ok(outcome)
 }
 
-/// What the program measured besides tasks.
-fn say_values(args: &BootArgs, name: &str, outcome: &Outcome) {
-    if args.format == Format::Table {
-        for (value, number) in &outcome.values {
-            eprintln!("{name}: {value} = {number}");
+/// What programs measured besides tasks: a line for each value, a column for each scheduler.
+fn values(runs: &[HostedRun]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in runs.iter().flat_map(|run| &run.outcome.values) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
         }
     }
+    if names.is_empty() {
+        return String::new();
+    }
+    let width = names.iter().map(|name| name.len()).max().unwrap_or_default();
+    let columns: Vec<Vec<String>> = runs.iter().map(|run| column(run, &names)).collect();
+    let line = |at: usize, first: &str| {
+        let cell = |column: &Vec<String>| {
+            let width = column.iter().map(|cell| cell.chars().count()).max().unwrap_or_default();
+            format!("  {:>width$}", column[at])
+        };
+        format!("{first:width$}{}\n", columns.iter().map(cell).collect::<String>())
+    };
+    let heads = ["value"].into_iter().chain(names.iter().copied()).enumerate();
+    format!("\n{}", heads.map(|(at, first)| line(at, first)).collect::<String>())
+}
+
+/// The scheduler's name and its values.
+fn column(run: &HostedRun, names: &[&str]) -> Vec<String> {
+    let value = |name: &&str| run.outcome.value(name).map_or("-".into(), |value| value.to_string());
+    let label = std::iter::once(run.policy.label.clone());
+    label.chain(names.iter().map(value)).collect()
 }
 
 fn results(args: &BootArgs, host: &dyn Host, setup: &Setup, runs: Vec<HostedRun>) -> Results {

@@ -166,7 +166,7 @@ fn policies_that_go_wrong_give_the_machine_back() {
         ("panic", "the policy panicked: asked to panic"),
         ("contract", "slice"),
         ("memory", "the policy's memory is used up"),
-        ("idle", "failed to run for 5."),
+        ("idle", "failed to run for 1"),
         ("no_such_policy", "there is no policy \"nonesuch\" in this module"),
         ("no_such_parameter", "no parameter `nonesuch`"),
         ("unload", "the module anysched cannot be unloaded"),
@@ -177,8 +177,8 @@ fn policies_that_go_wrong_give_the_machine_back() {
     }
     for kind in ["panic", "contract", "memory", "idle"] {
         let value = |name: &str| outcome.value(&format!("{kind}_{name}")).unwrap();
-        // sched_ext's watchdog looks for tasks that have waited for 5 s.
-        let most = if kind == "idle" { 8_000_000_000 } else { 1_000_000_000 };
+        // sched_ext's watchdog looks for tasks that have waited for 15 s.
+        let most = if kind == "idle" { 25_000_000_000 } else { 1_000_000_000 };
         assert!(value("ended_ns") < most, "{kind}: {} ns", value("ended_ns"));
         assert!(value("yields_after") > 1000, "{kind}: {} yields", value("yields_after"));
     }

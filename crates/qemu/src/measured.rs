@@ -47,14 +47,14 @@ fn metrics(said: &Said) -> Metrics {
     metrics
 }
 
-/// The sum of what all tasks have told; not measured if one has not.
+/// The sum of what all tasks have told; not measured if one has not, or there are none.
 fn sum<T: Amount>(parts: impl Iterator<Item = Option<T>>) -> Total<T> {
-    let mut sum = T::default();
+    let mut sum = None;
     for part in parts {
         let Some(part) = part else { return Total::default() };
-        sum += part;
+        *sum.get_or_insert_with(T::default) += part;
     }
-    Total::of(sum)
+    sum.map_or_else(Total::default, Total::of)
 }
 
 #[cfg(test)]

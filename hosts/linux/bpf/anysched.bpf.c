@@ -183,6 +183,7 @@ struct sched_ext_ops anysched = {
 	.dump_task = (void *)a_dump_task,
 	.dump_cpu = (void *)a_dump_cpu,
 	.flags = SCX_OPS_ENQ_LAST | SCX_OPS_ENQ_EXITING,
-	.timeout_ms = 5000,
+	/* A task of nice 19 may have to wait for seconds beside others where shares are proportional. */
+	.timeout_ms = 15000,
 	.name = "anysched",
 };

@@ -198,6 +198,16 @@ static u32 facts(const struct place *at)
 	       (at->kicked ? CALL_KICKED : 0);
 }
 
+/* The CPU time of a task that runs on this CPU, up to now. The kernel itself counts at ticks, and when
+ * it picks. Where it leaves interrupts out of the count, what is told too much here is told less the
+ * next time. */
+static u64 runtime_now(struct task_struct *p)
+{
+	s64 since = local_clock() - p->se.exec_start;
+
+	return p->se.sum_exec_runtime + max(since, 0LL);
+}
+
 /* Makes a call about a task. */
 static bool ask(struct call *c, struct task_struct *p)
 {
@@ -206,7 +216,7 @@ static bool ask(struct call *c, struct task_struct *p)
 	bool ok;
 
 	c->task = number(p);
-	c->runtime = p->se.sum_exec_runtime;
+	c->runtime = p == current && c->op == OP_LEAVE ? runtime_now(p) : p->se.sum_exec_runtime;
 	raw_spin_lock_irqsave(&lock, flags);
 	at = is_picked(p) ? per_cpu_ptr(&cpus, home(p)) : NULL;
 	c->home = at ? home(p) : NO_CPU;
@@ -251,14 +261,6 @@ static void arm(struct place *here)
 		here->armed = due;
 		hrtimer_start(&here->timer, ns_to_ktime(due), HRTIMER_MODE_ABS_PINNED_HARD);
 	}
-}
-
-/* The CPU time of a task that runs on this CPU, up to now. */
-static u64 runtime_now(struct task_struct *p)
-{
-	s64 since = local_clock() - p->se.exec_start;
-
-	return p->se.sum_exec_runtime + max(since, 0LL);
 }
 
 static enum hrtimer_restart cpu_timer_fires(struct hrtimer *t)

@@ -31,8 +31,8 @@ const SYSRQ: &str = "/proc/sysrq-trigger";
 /// At which pick a policy goes wrong: when the tasks are at work.
 const AT: u64 = 300;
 
-/// After how long without an end the program gives up: sched_ext's own watchdog needs 5 s.
-const PATIENCE: u64 = 20_000_000_000;
+/// After how long without an end the program gives up: sched_ext's own watchdog needs 15 s.
+const PATIENCE: u64 = 40_000_000_000;
 
 /// Tasks that yield all the time.
 struct Yielders {
