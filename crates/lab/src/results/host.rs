@@ -51,6 +51,12 @@ impl Results {
             policy,
             runs: vec![Run { index: 0, seed: 0, values: columns::measure(&run.outcome.metrics) }],
         };
+        let rows: Vec<Row> = runs.iter().enumerate().map(row).collect();
+        // Programs that measure other things have no tasks.
+        let is_known =
+            |column: &crate::Column| rows.iter().any(|row| !row.values(*column).is_empty());
+        let shown =
+            columns.iter().filter_map(|name| columns::column(name)).filter(is_known).collect();
         Results {
             host: host.name,
             experiment: title.into(),
@@ -59,13 +65,13 @@ impl Results {
             spec_hash: String::new(),
             seed: 0,
             seeds: 1,
-            rows: runs.iter().enumerate().map(row).collect(),
+            rows,
             policies: runs.into_iter().map(|run| run.policy).collect(),
             groups: vec![group],
             claims: Vec::new(),
             complete: true,
             planned: vec![0],
-            shown: columns.iter().filter_map(|name| columns::column(name)).collect(),
+            shown,
             vms_shown: Vec::new(),
         }
     }
