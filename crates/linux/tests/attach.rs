@@ -1,7 +1,6 @@
 //! `anysched attach` and `anysched record` in a guest, where this machine's scheduler is nobody
 //! else's. `cargo xtask hosts` runs these.
 
-use anysched_core::Machine;
 use anysched_host::Clock;
 use anysched_linux::{Boot, Image, Suite};
 use std::path::{Path, PathBuf};
@@ -48,20 +47,21 @@ fn suite() -> Suite {
     Suite::find(&mut |line| println!("{line}")).unwrap()
 }
 
-/// What the shell of a guest with so many CPUs prints when it runs `script`.
-fn guest(cpus: usize, script: &str) -> Vec<String> {
-    guest_with(cpus, script, &[])
+/// What the guest's shell prints when it runs `script`.
+fn guest(script: &str) -> Vec<String> {
+    guest_with(script, &[])
 }
 
 /// As [`guest`], with files: where each is in the guest, and here.
-fn guest_with(cpus: usize, script: &str, files: &[(&str, &Path)]) -> Vec<String> {
+fn guest_with(script: &str, files: &[(&str, &Path)]) -> Vec<String> {
     static IMAGE: OnceLock<Image> = OnceLock::new();
     let image =
         IMAGE.get_or_init(|| Image::build(&suite(), &mut |line| println!("{line}")).unwrap());
     let files = [("/bin/anysched", command())].into_iter().chain(files.iter().copied());
     let mut boot = Boot::new("stock-eevdf", "shell");
     boot.orders.arguments = vec![("command".into(), format!("{PRELUDE}{script}"))];
-    boot.machine = Machine::flat(cpus).unwrap();
+    // Time passes as here, on one CPU: where there are more, QEMU lets one run into what another is
+    // patching in the kernel's code, whenever sched_ext comes and goes.
     boot.clock = Clock::Parallel;
     boot.files = files.map(|(place, file)| (place.into(), file.into())).collect();
     boot.patience = Duration::from_secs(120);
@@ -89,7 +89,6 @@ fn is_said(lines: &[&str], text: &str) -> bool {
 #[ignore = "boots a kernel"]
 fn a_policy_schedules_for_a_while() {
     let lines = guest(
-        2,
         r#"
 echo a-time
 $attach --policy cfs --for 8s > /tmp/table 2>&1 & until_enabled
@@ -116,7 +115,8 @@ kill -TERM $!; wait $!; echo ended $?; is_clean
     let tables = time.iter().filter(|line| line.starts_with("cfs after ")).count();
     assert!((4..=8).contains(&tables) && is_said(&time, "cfs in all, for "), "{time:?}");
     assert_eq!(time.iter().filter(|line| line.starts_with("CPU  runs ")).count(), tables + 1);
-    assert!(time.iter().any(|line| line.contains(" sh (")), "the loop is seen: {time:?}");
+    // On one CPU, who looks is who runs.
+    assert!(time.iter().any(|line| line.contains(" anysched (")), "{time:?}");
     assert!(is_said(&time, "calls ") && !is_said(&time, "calls 0/s"), "{time:?}");
     assert!(time.iter().any(|line| line.contains("/s, latency p50 ")), "{time:?}");
 
@@ -136,7 +136,6 @@ kill -TERM $!; wait $!; echo ended $?; is_clean
 #[ignore = "boots a kernel"]
 fn what_goes_wrong_is_said_and_leaves_nothing() {
     let lines = guest(
-        2,
         r#"
 echo unknown
 $attach --policy nonesuch; echo ended $?
@@ -150,8 +149,8 @@ $attach --policy cfs --heap 64KiB --quiet -- \
 code=$?; grep ^anysched /tmp/said; echo ended $code; is_clean
 echo panic
 $attach --policy cfs --fault panic:300 > /tmp/said 2>&1; code=$?; said; echo ended $code; is_clean
-echo contract
-$attach --policy cfs --checked --fault contract:300 --quiet -- sh -c 'sleep 3; echo goes on' \
+echo memory
+$attach --policy cfs --checked --fault memory:300 --quiet -- sh -c 'sleep 3; echo goes on' \
     > /tmp/said 2>&1; code=$?; said; echo ended $code; is_clean
 echo idle
 $attach --policy rr --fault idle:300 --quiet; echo ended $?; is_clean
@@ -178,8 +177,11 @@ echo nobody:x:65534:65534::/:/bin/sh > /etc/passwd; su nobody -s /bin/sh -c "$at
     }
     for (name, said) in [
         ("small", "the policy's memory is used up: "),
-        ("panic", "the policy has died: a panic at policies/src/fault.rs:"),
-        ("contract", "the policy has died: a panic at "),
+        (
+            "panic",
+            "the policy has died: the policy panicked: asked to panic (policies/src/fault.rs:",
+        ),
+        ("memory", "the policy has died: the policy's memory is used up: "),
         // Whichever of the watchdog's threads it is that gets no CPU.
         ("idle", "the policy has died: "),
         ("user", "this takes root: `sudo anysched attach --policy rr`"),
@@ -189,17 +191,16 @@ echo nobody:x:65534:65534::/:/bin/sh > /etc/passwd; su nobody -s /bin/sh -c "$at
         assert_eq!(lines.last(), Some(&"ended 1"), "{name}");
     }
     let idle = part(&lines, "idle").join("");
-    assert!(idle.contains("runnable task stall") || idle.contains("watchdog failed"), "{idle}");
-    let contract = part(&lines, "contract");
-    assert!(contract.contains(&"goes on"), "{contract:?}");
-    assert!(contract.iter().any(|line| line.ends_with("goes on under the kernel's own scheduler")));
+    assert!(idle.contains(" failed to run for ") || idle.contains("watchdog failed"), "{idle}");
+    let memory = part(&lines, "memory");
+    assert!(memory.contains(&"goes on"), "{memory:?}");
+    assert!(memory.iter().any(|line| line.ends_with("goes on under the kernel's own scheduler")));
 }
 
 #[test]
 #[ignore = "boots a kernel"]
 fn a_policy_is_ended_by_another_process() {
     let lines = guest(
-        1,
         r#"
 echo nothing
 anysched attach --status; anysched attach --stop; echo ended $?; is_clean
@@ -238,7 +239,6 @@ echo ended $?; grep -e '^anysched' -e 'goes on$' /tmp/table; is_clean
 #[ignore = "boots a kernel"]
 fn recordings_are_read_again() {
     let lines = guest(
-        1,
         r#"
 cd /tmp
 echo log
@@ -332,7 +332,6 @@ fn what_a_machine_builds_for_itself_runs_there() {
     };
     assert!(module.starts_with(cache.join("anysched/linux/module").join(&suite.kernel)));
     let lines = guest_with(
-        2,
         r#"
 anysched attach --policy gfs --module /own/a.ko --bpf /own/a.bpf.o --quiet -- \
     cat /sys/kernel/sched_ext/state; echo ended $?; is_clean
