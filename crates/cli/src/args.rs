@@ -40,7 +40,7 @@ pub enum Command {
     /// Boot a kernel that schedules by a policy, run one of its programs and print the results
     Boot(BootArgs),
     /// Have a policy schedule this machine, and show what it does
-    Attach(AttachArgs),
+    Attach(Box<AttachArgs>),
     /// Record what this machine's scheduler does, for `import`
     Record(RecordArgs),
     /// List the hosts on which experiments can run, and what each supports

@@ -166,6 +166,14 @@ fn command_lines() {
         ("ftrac", &["import", "ftrac", "x", "-o", "old.json"]),
         ("--output", &["import", "ftrace", "good.ftrace"]),
         ("LOG", &["replay"]),
+        ("--policy", &["attach"]),
+        ("nonesuch", &["attach", "--policy", "nonesuch"]),
+        ("boats", &["attach", "--policy", "rr", "--set", "boats=3"]),
+        ("16MB", &["attach", "--policy", "rr", "--heap", "16MB"]),
+        ("--bpf", &["attach", "--policy", "rr", "--module", "a.ko"]),
+        ("1ms", &["attach", "--policy", "rr", "--every", "1ms"]),
+        ("--for", &["attach", "--policy", "rr", "--for", "1s", "--", "true"]),
+        ("--output", &["record", "--for", "1s"]),
     ] {
         table.refused(named, args);
     }

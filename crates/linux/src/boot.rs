@@ -32,8 +32,7 @@ pub struct Boot {
     pub kernel: Option<PathBuf>,
     /// Programs of the suite that the guest needs.
     pub programs: Vec<String>,
-    /// Programs of this computer that the guest gets: where, and which files. They have to be
-    /// static.
+    /// Files of this computer that the guest gets, and where. Programs among them have to be static.
     pub files: Vec<(String, PathBuf)>,
     /// How long the kernel may be silent.
     pub patience: Duration,
@@ -51,7 +50,7 @@ const LOG_BYTES: u64 = 256 << 20;
 const MEMORY: u64 = 1 << 30;
 
 /// The kernel's tick: Debian's kernels have 250 a second.
-pub(crate) const TICK: Span = Span::from_ms(4);
+const TICK: Span = Span::from_ms(4);
 
 /// What the kernel is told. Its own timer checks and ciphers' tests would take longer than a short
 /// program.

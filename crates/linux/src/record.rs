@@ -67,9 +67,9 @@ pub fn record(order: &Recording<'_>) -> Result<Recorded, String> {
     let partial = order.output.with_added_extension("partial");
     text.name(&partial, &header)?;
     Err(format!(
-        "{lost} events found no room and are missing: take a larger --buffer than {} MiB, or \
+        "{lost} events found no room and are missing: take a larger --buffer than {} KiB, or \
          --lossy; what there is of them is in {}",
-        order.buffer >> 20,
+        order.buffer >> 10,
         partial.display()
     ))
 }

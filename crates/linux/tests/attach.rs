@@ -1,10 +1,8 @@
 //! `anysched attach` and `anysched record` in a guest, where this machine's scheduler is nobody
 //! else's. `cargo xtask hosts` runs these.
 
-use anysched_core::Machine;
 use anysched_host::Clock;
 use anysched_linux::{Boot, Image, Suite};
-use anysched_wire::boot;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -18,6 +16,8 @@ const PRELUDE: &str = r#"
 attach='anysched attach --module /lib/anysched/anysched.ko --bpf /lib/anysched/anysched.bpf.o'
 state() { cat /sys/kernel/sched_ext/state; }
 until_enabled() { until grep -q enabled /sys/kernel/sched_ext/state; do sleep 0.1; done; }
+# What says that something panicked is taken for the kernel's own words.
+said() { sed 's/panicked at/a panic at/' /tmp/said; }
 is_clean() {
     [ "$(state)" = disabled ] || echo "the state is $(state)"
     [ ! -e /proc/anysched ] || echo "the module is loaded"
@@ -25,7 +25,9 @@ is_clean() {
     [ ! -e /run/anysched ] || echo "a note is left"
     echo clean
 }
-(while :; do :; done) & (while :; do sleep 0.01; done) &
+# They hold nothing open that the guest waits for the end of.
+(while :; do :; done) > /dev/null 2>&1 &
+(while :; do sleep 0.01; done) > /dev/null 2>&1 &
 "#;
 
 /// The static command, built.
@@ -41,30 +43,28 @@ fn command() -> &'static Path {
     })
 }
 
+fn suite() -> Suite {
+    Suite::find(&mut |line| println!("{line}")).unwrap()
+}
+
 /// What the guest's shell prints when it runs `script`.
 fn guest(script: &str) -> Vec<String> {
+    guest_with(script, &[])
+}
+
+/// As [`guest`], with files: where each is in the guest, and here.
+fn guest_with(script: &str, files: &[(&str, &Path)]) -> Vec<String> {
     static IMAGE: OnceLock<Image> = OnceLock::new();
-    let image = IMAGE.get_or_init(|| {
-        let say = &mut |line: &str| println!("{line}");
-        Image::build(&Suite::find(say).unwrap(), say).unwrap()
-    });
-    let boot = Boot {
-        orders: boot::Boot {
-            policy: "stock-eevdf".into(),
-            program: "shell".into(),
-            arguments: vec![("command".into(), format!("{PRELUDE}{script}"))],
-            ..boot::Boot::default()
-        },
-        tasks: None,
-        checked: false,
-        fault: None,
-        machine: Machine::flat(2).unwrap(),
-        clock: Clock::Parallel,
-        kernel: None,
-        programs: Vec::new(),
-        files: vec![("/bin/anysched".into(), command().into())],
-        patience: Duration::from_secs(120),
-    };
+    let image =
+        IMAGE.get_or_init(|| Image::build(&suite(), &mut |line| println!("{line}")).unwrap());
+    let files = [("/bin/anysched", command())].into_iter().chain(files.iter().copied());
+    let mut boot = Boot::new("stock-eevdf", "shell");
+    boot.orders.arguments = vec![("command".into(), format!("{PRELUDE}{script}"))];
+    // Time passes as here, on one CPU: where there are more, QEMU lets one run into what another is
+    // patching in the kernel's code, whenever sched_ext comes and goes.
+    boot.clock = Clock::Parallel;
+    boot.files = files.map(|(place, file)| (place.into(), file.into())).collect();
+    boot.patience = Duration::from_secs(120);
     let mut lines = Vec::new();
     let ran = boot.run(image, &mut |line| {
         println!("{line}");
@@ -75,10 +75,14 @@ fn guest(script: &str) -> Vec<String> {
 }
 
 /// The lines between `begin` and the next `clean`.
-fn part<'a>(lines: &'a [String], begin: &str) -> &'a [String] {
-    let from = lines.iter().position(|line| line == begin).unwrap() + 1;
-    let length = lines[from..].iter().position(|line| line == "clean").unwrap();
-    &lines[from..from + length]
+fn part<'a>(lines: &'a [String], begin: &str) -> Vec<&'a str> {
+    let lines = lines.iter().map(String::as_str);
+    lines.skip_while(|line| *line != begin).skip(1).take_while(|line| *line != "clean").collect()
+}
+
+/// Whether one of `lines` begins with `text`.
+fn is_said(lines: &[&str], text: &str) -> bool {
+    lines.iter().any(|line| line.starts_with(text))
 }
 
 #[test]
@@ -87,18 +91,253 @@ fn a_policy_schedules_for_a_while() {
     let lines = guest(
         r#"
 echo a-time
-$attach --policy cfs --for 3s --every 500ms > /tmp/table 2>&1 & until_enabled
-sleep 1; anysched attach --status; anysched attach --policy rr; echo refused $?
+$attach --policy cfs --for 8s > /tmp/table 2>&1 & until_enabled
+sleep 1; anysched attach --status; $attach --policy rr --for 1s; echo refused $?
 wait $!; echo ended $?; cat /tmp/table; is_clean
 echo a-command
-$attach --policy gfs --set steal=off --quiet -- sh -c 'state=$(cat /sys/kernel/sched_ext/state); echo it is $state; exit 7'
+$attach --policy gfs --set wake=tree --quiet -- \
+    sh -c 'read state < /sys/kernel/sched_ext/state; echo it is $state; exit 7'
 echo ended $?; is_clean
 echo an-interrupt
 $attach --policy rr --set quantum=5ms --format json > /tmp/table 2>&1 & until_enabled
 sleep 2; kill -INT $!; wait $!; echo ended $?; cat /tmp/table; is_clean
-kill %1 %2
+echo a-command-that-goes-on
+$attach --policy rr -- sleep 100 > /tmp/table 2>&1 & until_enabled
+kill -TERM $!; wait $!; echo ended $?; is_clean
 "#,
     );
-    println!("{lines:#?}");
-    let _ = part(&lines, "a-time");
+    let time = part(&lines, "a-time");
+    assert!(time.starts_with(&["cfs"]), "{time:?}");
+    assert!(is_said(&time, "  watched by process ") && is_said(&time, "  attached 0:00:"));
+    assert!(is_said(&time, "anysched: this machine is scheduled by cfs, attached 0:00:0"));
+    assert!(time.contains(&"refused 1") && time.contains(&"ended 0"), "{time:?}");
+    // A table for each interval, and one for all.
+    let tables = time.iter().filter(|line| line.starts_with("cfs after ")).count();
+    assert!((4..=8).contains(&tables) && is_said(&time, "cfs in all, for "), "{time:?}");
+    assert_eq!(time.iter().filter(|line| line.starts_with("CPU  runs ")).count(), tables + 1);
+    // On one CPU, who looks is who runs.
+    assert!(time.iter().any(|line| line.contains(" anysched (")), "{time:?}");
+    assert!(is_said(&time, "calls ") && !is_said(&time, "calls 0/s"), "{time:?}");
+    assert!(time.iter().any(|line| line.contains("/s, latency p50 ")), "{time:?}");
+
+    let command = part(&lines, "a-command");
+    assert!(command.contains(&"it is enabled") && command.contains(&"ended 7"), "{command:?}");
+    assert!(is_said(&command, "gfs in all, for ") && !is_said(&command, "gfs after "));
+
+    let interrupt = part(&lines, "an-interrupt");
+    assert_eq!(interrupt[0], "ended 0");
+    let last = interrupt.last().unwrap();
+    assert!(last.starts_with('{') && last.contains(r#""end":{"signal":2}"#), "{last}");
+    assert!(last.contains(r#""policy":"rr""#), "{last}");
+    assert_eq!(part(&lines, "a-command-that-goes-on"), ["ended 143"]);
+}
+
+#[test]
+#[ignore = "boots a kernel"]
+fn what_goes_wrong_is_said_and_leaves_nothing() {
+    let lines = guest(
+        r#"
+echo unknown
+$attach --policy nonesuch; echo ended $?
+$attach --policy rr --set quantum=0; echo ended $?
+$attach --policy rr --set boats=3; echo ended $?
+$attach --policy rr -- /nonesuch; echo ended $?
+anysched attach --policy rr; echo ended $?; is_clean
+echo small
+$attach --policy cfs --heap 64KiB --quiet -- \
+    sh -c 'i=0; while [ $i -lt 300 ]; do sleep 2 & i=$((i+1)); done; wait' > /tmp/said 2>&1
+code=$?; grep ^anysched /tmp/said; echo ended $code; is_clean
+echo panic
+$attach --policy cfs --fault panic:300 > /tmp/said 2>&1; code=$?; said; echo ended $code; is_clean
+echo memory
+$attach --policy cfs --checked --fault memory:300 --quiet -- sh -c 'sleep 3; echo goes on' \
+    > /tmp/said 2>&1; code=$?; said; echo ended $code; is_clean
+echo idle
+$attach --policy rr --fault idle:300 --quiet; echo ended $?; is_clean
+echo user
+echo nobody:x:65534:65534::/:/bin/sh > /etc/passwd; su nobody -s /bin/sh -c "$attach --policy rr"; echo ended $?; is_clean
+"#,
+    );
+    let unknown = part(&lines, "unknown");
+    let expected = [
+        "anysched: there is no policy `nonesuch`; `anysched policies` lists them",
+        "ended 1",
+        "anysched: rr: `quantum`: ",
+        "ended 1",
+        "anysched: rr: no parameter `boats`",
+        "ended 1",
+        "anysched: /nonesuch: ",
+        "ended 1",
+        "anysched: the headers of Linux 7.",
+        "ended 1",
+    ];
+    assert_eq!(unknown.len(), expected.len(), "{unknown:?}");
+    for (line, expected) in unknown.iter().zip(expected) {
+        assert!(line.starts_with(expected), "{line}: {expected}");
+    }
+    for (name, said) in [
+        ("small", "the policy's memory is used up: "),
+        (
+            "panic",
+            "the policy has died: the policy panicked: asked to panic (policies/src/fault.rs:",
+        ),
+        ("memory", "the policy has died: the policy's memory is used up: "),
+        // Whichever of the watchdog's threads it is that gets no CPU.
+        ("idle", "the policy has died: "),
+        ("user", "this takes root: `sudo anysched attach --policy rr`"),
+    ] {
+        let lines = part(&lines, name);
+        assert!(lines.iter().any(|line| line.contains(said)), "{name}: {lines:?}");
+        assert_eq!(lines.last(), Some(&"ended 1"), "{name}");
+    }
+    let idle = part(&lines, "idle").join("");
+    assert!(idle.contains(" failed to run for ") || idle.contains("watchdog failed"), "{idle}");
+    let memory = part(&lines, "memory");
+    assert!(memory.contains(&"goes on"), "{memory:?}");
+    assert!(memory.iter().any(|line| line.ends_with("goes on under the kernel's own scheduler")));
+}
+
+#[test]
+#[ignore = "boots a kernel"]
+fn a_policy_is_ended_by_another_process() {
+    let lines = guest(
+        r#"
+echo nothing
+anysched attach --status; anysched attach --stop; echo ended $?; is_clean
+echo watched
+$attach --policy gfs --quiet > /tmp/table 2>&1 & until_enabled
+anysched attach --stop; echo stopped $?; wait $!; echo ended $?; is_clean
+echo left
+$attach --policy cfs --set steal=never > /tmp/table 2>&1 & until_enabled
+sleep 1; kill -KILL $!; wait $!
+state; anysched attach --status; $attach --policy rr --for 1s; anysched attach --stop; echo stopped $?; is_clean
+echo command
+$attach --policy gfs -- sh -c 'anysched attach --stop & sleep 5; echo goes on' > /tmp/table 2>&1
+echo ended $?; grep -e '^anysched' -e 'goes on$' /tmp/table; is_clean
+"#,
+    );
+    let nothing = part(&lines, "nothing");
+    let none = "anysched: no policy is attached: the kernel's own scheduler schedules";
+    assert_eq!(nothing, ["the kernel's own scheduler", none, "ended 1"]);
+    let back = "the kernel's own scheduler is back";
+    assert_eq!(part(&lines, "watched"), [back, "stopped 0", "ended 0"]);
+    let left = part(&lines, "left");
+    assert!(left.contains(&"enabled") && left.contains(&"cfs"), "{left:?}");
+    assert!(left.contains(&"  steal = never"), "{left:?}");
+    assert!(
+        left.iter().any(|line| line.ends_with(", has ended without taking it out")),
+        "{left:?}"
+    );
+    assert!(is_said(&left, "anysched: this machine is scheduled by cfs, attached 0:00:0"));
+    assert!(left.ends_with(&[back, "stopped 0"]), "{left:?}");
+    let command = part(&lines, "command");
+    assert!(command.contains(&"ended 1") && command.contains(&"goes on"), "{command:?}");
+    assert!(is_said(&command, "anysched: another process has ended the policy"), "{command:?}");
+}
+
+#[test]
+#[ignore = "boots a kernel"]
+fn recordings_are_read_again() {
+    let lines = guest(
+        r#"
+cd /tmp
+echo log
+$attach --policy gfs --record log --for 2s --quiet > /dev/null 2>&1; echo ended $?
+anysched replay log; echo replayed $?; ls log*; is_clean
+echo trace
+anysched record -o trace.txt.gz -- \
+    sh -c 'i=0; while [ $i -lt 30 ]; do sleep 0.02; i=$((i+1)); done; exit 3'
+echo ended $?
+anysched import ftrace trace.txt.gz -o load.json 2>&1 | grep tasks; ls trace*
+echo sleeps $(grep -o '"sleep[^"]*"' load.json | wc -l)
+gunzip -c trace.txt.gz | grep missing; ls /sys/kernel/tracing/instances; is_clean
+echo interrupt
+anysched record -o i.txt & sleep 2; ls /sys/kernel/tracing/instances | sed 's/[0-9]*$//'
+kill -INT $!; wait $!; echo ended $?; ls i.txt*; ls /sys/kernel/tracing/instances; is_clean
+echo losses
+for option in --quick --lossy; do
+    [ $option = --lossy ] || option=
+    anysched record -o l.txt --buffer 64KiB $option &
+    until grep -q 1 /sys/kernel/tracing/instances/*/tracing_on; do sleep 0.1; done; kill -STOP $!
+    i=0; while [ $i -lt 300 ]; do true | true; i=$((i+1)); done
+    kill -CONT $!; sleep 1; kill -INT $!; wait $!; echo ended $?
+    ls l.txt*; grep -o '[0-9]* events are missing' l.txt*; rm l.txt*
+done
+anysched record -o /nonesuch/l.txt; echo ended $?; is_clean
+"#,
+    );
+    let log = part(&lines, "log");
+    assert!(log[0] == "ended 0" && log[1].starts_with("gfs: "), "{log:?}");
+    assert!(log[1].ends_with(", no decision differs") && log[2..] == ["replayed 0", "log"]);
+
+    let trace = part(&lines, "trace");
+    assert!(
+        trace[0].contains(" events of ") && trace[0].ends_with(" in trace.txt.gz; for a load:")
+    );
+    assert_eq!(trace[1..3], ["anysched import ftrace trace.txt.gz -o load.json", "ended 3"]);
+    assert!(trace[3].ends_with(" tasks in load.json") && trace[4] == "trace.txt.gz", "{trace:?}");
+    let sleeps: u32 = trace[5].strip_prefix("sleeps ").unwrap().parse().unwrap();
+    assert!(sleeps >= 30, "{trace:?}");
+    assert!(trace[6].starts_with("# anysched record: Linux 7.") && trace.len() == 7, "{trace:?}");
+    assert!(trace[6].ends_with(", clock mono, no event is missing"), "{trace:?}");
+
+    let interrupt = part(&lines, "interrupt");
+    assert_eq!((interrupt[0], &interrupt[3..]), ("anysched-", &["ended 0", "i.txt"][..]));
+
+    let losses = part(&lines, "losses");
+    let refused = losses.iter().position(|line| *line == "ended 1").unwrap();
+    assert!(
+        losses[refused - 1].ends_with("what there is of them is in l.txt.partial"),
+        "{losses:?}"
+    );
+    assert_eq!(losses[refused + 1], "l.txt.partial");
+    assert!(losses[refused + 2].ends_with(" events are missing"), "{losses:?}");
+    let kept = losses.iter().position(|line| *line == "ended 0").unwrap();
+    assert!(losses[kept - 2].ends_with(" more are missing; for a load:"), "{losses:?}");
+    assert_eq!(losses[kept + 1], "l.txt");
+    assert!(losses[kept + 2].ends_with(" events are missing"), "{losses:?}");
+    assert_eq!(losses.last(), Some(&"ended 1"), "{losses:?}");
+}
+
+/// In the root of the suite, this machine's tools are those that the suite has; the kernel that runs
+/// is given another name.
+#[test]
+#[ignore = "builds for minutes, and boots a kernel"]
+fn what_a_machine_builds_for_itself_runs_there() {
+    let suite = suite();
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    std::fs::create_dir_all(&cache).unwrap();
+    std::fs::write(cache.join("osrelease"), format!("{}\n", suite.kernel)).unwrap();
+    let home = std::env::home_dir().unwrap();
+    let [cargo, rustup] = [".cargo", ".rustup"].map(|name| home.join(name));
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let places =
+        [&cargo, &rustup, project, &cache].map(|path: &Path| (path, path.to_str().unwrap()));
+    let script = format!(
+        "export HOME={} XDG_CACHE_HOME={cache} CARGO_NET_OFFLINE=true PATH={}/bin:$PATH
+         export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER=gcc
+         busybox mount --bind {cache}/osrelease /proc/sys/kernel/osrelease && exec {} attach --build",
+        home.display(),
+        cargo.display(),
+        command().display(),
+        cache = cache.display(),
+    );
+    let mut shell = suite.root.command("sh", &places).unwrap();
+    let output = shell.args(["-c", &script]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let [module, program] = printed.lines().map(Path::new).collect::<Vec<_>>()[..] else {
+        panic!("{printed}")
+    };
+    assert!(module.starts_with(cache.join("anysched/linux/module").join(&suite.kernel)));
+    let lines = guest_with(
+        r#"
+anysched attach --policy gfs --module /own/a.ko --bpf /own/a.bpf.o --quiet -- \
+    cat /sys/kernel/sched_ext/state; echo ended $?; is_clean
+"#,
+        &[("/own/a.ko", module), ("/own/a.bpf.o", program)],
+    );
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    assert!(lines.contains(&"enabled") && lines.contains(&"ended 0"), "{lines:?}");
 }

@@ -23,21 +23,21 @@ use std::io::Write;
 const INTERRUPT: u8 = 2;
 
 pub fn attach(args: &AttachArgs) -> Result<(), Failure> {
-    let host = open()?;
     let mut say = |line: &str| eprintln!("anysched: {line}");
     if args.status {
-        return status(&*host, args.format);
+        return status(&*open()?, args.format);
     }
     if args.stop {
-        host.detach()?;
+        open()?.detach()?;
         return output::print("the kernel's own scheduler is back\n");
     }
     if args.build {
-        let Built { module, program } = host.build_attached(&mut say)?;
+        let Built { module, program } = open()?.build_attached(&mut say)?;
         return output::print(&format!("{}\n{}\n", module.display(), program.display()));
     }
     let name = args.policy.as_deref().unwrap_or_default();
     let settings = settings(name, &args.set)?;
+    let host = open()?;
     if let Some(path) = &args.record {
         output::require_place(path)?;
     }

@@ -12,11 +12,11 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 /// The text of a sample, whose first line begins with `title`.
 pub fn table(title: &str, sample: &Sample) -> String {
     let Sample { elapsed, cpus, calls, called, longest, heap, log, waited, tally, .. } = sample;
-    let mut text = format!("{title} {:.1} s\n\n{}", seconds(*elapsed), of_cpus(sample, cpus));
+    let mut text = format!("{title} {}\n\n{}", time(*elapsed), of_cpus(sample, cpus));
     let _ = write!(text, "\ncalls {}/s", rate(*calls, sample.interval));
     if *calls > 0 {
         let mean = short_time(called.0 as f64 / *calls as f64);
-        let _ = write!(text, ", {mean} each, {} at most", short_time(longest.0 as f64));
+        let _ = write!(text, ", {mean} each, {} at most", time(*longest));
     }
     if let Some((used, size)) = heap {
         let _ = write!(text, "; heap {} of {}", bytes(*used), bytes(*size));
@@ -70,7 +70,7 @@ fn latencies(waited: &[(Span, u64)], interval: Span) -> String {
     let count: u64 = waited.iter().map(|(_, count)| count).sum();
     let mut text = format!("wake-ups {}/s", rate(count, interval));
     if let Some([p50, p90, p99, max]) = percentiles(waited) {
-        let [p50, p90, p99, max] = [p50, p90, p99, max].map(|span| short_time(span.0 as f64));
+        let [p50, p90, p99, max] = [p50, p90, p99, max].map(time);
         let _ = write!(text, ", latency p50 {p50}, p90 {p90}, p99 {p99}, max {max}");
     }
     text.push('\n');
@@ -107,6 +107,10 @@ pub fn percentiles(histogram: &[(Span, u64)]) -> Option<[Span; 4]> {
         found.map(|(span, _)| *span)
     };
     Some([at(50)?, at(90)?, at(99)?, at(100)?])
+}
+
+fn time(span: Span) -> String {
+    short_time(span.0 as f64)
 }
 
 fn seconds(span: Span) -> f64 {
@@ -157,7 +161,7 @@ mod tests {
             tally: vec![("boosts".into(), 3)],
         };
         let expected = "\
-fair after 12.0 s
+fair after 12s
 
 CPU  runs           queued  dispatches/s  preemptions/s  migrations/s
 0    17 cc1 (4711)       2          1234             12             2

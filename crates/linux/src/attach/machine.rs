@@ -157,7 +157,13 @@ impl Machine {
         let kernel = self.kernel();
         let headers = self.root.join("lib/modules").join(&kernel).join("build");
         if headers.join("Makefile").is_file() {
-            return Ok(headers);
+            if headers.join("vmlinux").is_file() {
+                return Ok(headers);
+            }
+            return Err(format!(
+                "the headers of Linux {kernel} come without its types, which the module has to \
+                 match: `sudo cp /sys/kernel/btf/vmlinux /lib/modules/$(uname -r)/build/`"
+            ));
         }
         let remedy = match self.distribution() {
             Some(0) => "`sudo apt-get install linux-headers-$(uname -r)`",
@@ -259,6 +265,7 @@ mod tests {
                 ("sys/kernel/security/lockdown", "[none] integrity confidentiality\n"),
                 ("sys/module/module/parameters/sig_enforce", "N\n"),
                 ("lib/modules/7.2.12-amd64/build/Makefile", ""),
+                ("lib/modules/7.2.12-amd64/build/vmlinux", ""),
                 ("etc/os-release", "NAME=\"Debian\"\nID=debian\n"),
                 (LIBBPF, ""),
             ] {
@@ -325,6 +332,7 @@ mod tests {
         for (path, said) in [
             ("sys/kernel/sched_ext", "without sched_ext"),
             ("lib/modules", "`sudo apt-get install linux-headers-$(uname -r)`"),
+            ("lib/modules/7.2.12-amd64/build/vmlinux", "`sudo cp /sys/kernel/btf/vmlinux "),
             ("usr/bin/make", "make is missing: `sudo apt-get install make`"),
             ("usr/bin/objcopy", "objcopy is missing: `sudo apt-get install binutils`"),
             ("usr/bin/pahole", "`sudo apt-get install dwarves`"),

@@ -16,6 +16,7 @@ use anysched_loader::{Module, SchedExt};
 use anysched_wire::start::Start;
 use drain::Drain;
 use note::Note;
+use rustix::time::{ClockId, Timespec, clock_getres};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use watch::Status;
@@ -226,12 +227,18 @@ fn start(order: &Attach<'_>) -> Start {
     Start {
         policy: order.policy.into(),
         settings: order.settings.to_vec(),
-        tick: Some(crate::boot::TICK.0),
+        tick: Some(tick()),
         checked: order.checked,
         record: order.record.map(|_| LOG_BYTES),
         fault: order.fault.clone(),
         cpus: Vec::new(),
     }
+}
+
+/// The kernel's tick in nanoseconds: its coarse clock goes by ticks.
+fn tick() -> u64 {
+    let Timespec { tv_sec, tv_nsec } = clock_getres(ClockId::MonotonicCoarse);
+    (tv_sec as u64 * 1_000_000_000 + tv_nsec as u64).max(1)
 }
 
 fn span(duration: Duration) -> Span {

@@ -37,6 +37,16 @@ impl<'a> Build<'a> {
         Build { sources, target, kernel, headers, tools: Tools::Root(root) }
     }
 
+    /// Whether the kernel that runs here was compiled by Clang. Those of suites are GCC's.
+    fn is_of_clang(&self) -> bool {
+        let settings = Path::new(self.headers).join("include/config/auto.conf");
+        let settings = match self.tools {
+            Tools::Machine => fs::read_to_string(settings).unwrap_or_default(),
+            Tools::Root(_) => String::new(),
+        };
+        settings.lines().any(|line| line == "CONFIG_CC_IS_CLANG=y")
+    }
+
     /// A directory for what depends on the kernel.
     fn of_kernel(&self, kind: &str) -> PathBuf {
         self.target.join(kind).join(self.kernel)

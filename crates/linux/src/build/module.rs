@@ -24,6 +24,9 @@ pub(super) fn build(build: &Build<'_>, policies: &Path) -> Result<PathBuf, BootE
         let mut sources = OsString::from("M=");
         sources.push(make.seen(&work));
         make.command.args(["-s", "-C", build.headers]).arg(sources).arg("modules");
+        if build.is_of_clang() {
+            make.command.arg("LLVM=1");
+        }
         make.run()?;
         // What the kernel needs to know of types (BTF) is no debugging information to strip.
         let mut strip = build.tools.tool("strip", &mounts)?;

@@ -42,7 +42,7 @@ fn panic(info: &PanicInfo<'_>) -> ! {
         let (used, all) = heap::usage();
         refuse(format_args!(
             "the policy's memory is used up: {size} bytes more are wanted, {used} of {all} are in \
-             use; load the module with a larger heap=BYTES"
+             use; it takes a larger heap=BYTES of the module, or --heap of `anysched attach`"
         ));
     }
     let (text, at) = (info.message(), info.location());
