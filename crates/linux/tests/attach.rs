@@ -2,7 +2,7 @@
 //! else's. `cargo xtask hosts` runs these.
 
 use anysched_core::Machine;
-use anysched_host::Clock;
+use anysched_host::{Clock, Place};
 use anysched_linux::{Boot, Image, Suite};
 use anysched_wire::boot;
 use std::path::{Path, PathBuf};
@@ -57,6 +57,7 @@ fn guest(script: &str) -> Vec<String> {
         },
         tasks: None,
         checked: false,
+        place: Place::default(),
         fault: None,
         machine: Machine::flat(2).unwrap(),
         clock: Clock::Parallel,
