@@ -29,6 +29,7 @@ pub static HOST: HostInfo = HostInfo {
         unequal_cpus: false,
         traces: true,
         running_machine: false,
+        agents: false,
         tasks: Needs::NOTHING,
     },
     costs: Some("the kernel's own"),

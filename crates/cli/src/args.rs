@@ -5,7 +5,7 @@ use crate::bench_args::BenchCommand;
 use crate::hosts;
 use anysched_clients::Cost;
 use anysched_core::{Machine, Span};
-use anysched_host::HostInfo;
+use anysched_host::{HostInfo, Place};
 use anysched_policies::POLICIES;
 use anysched_theory::measured::COLUMN;
 use anysched_wire::datagram;
@@ -333,6 +333,9 @@ pub struct BootArgs {
     /// The tick for policies that do not define their own
     #[arg(long, value_name = "TIME", value_parser = Span::parse)]
     pub tick: Option<Span>,
+    /// Where policies run [default: module]
+    #[arg(long = "in", value_enum, value_name = "PLACE")]
+    pub place: Option<PlaceArg>,
     /// Count instructions instead of time, the default for one CPU: each instruction takes a
     /// nanosecond, and the same boot always takes the same time
     #[arg(long)]
@@ -368,6 +371,25 @@ fn machine(text: &str) -> Result<Machine, String> {
         Err(_) => Machine::parse(text),
     };
     machine.map_err(|error| error.to_string())
+}
+
+/// Where policies run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PlaceArg {
+    /// In a module of the kernel
+    Module,
+    /// In a process that decides for the kernel
+    Agent,
+}
+
+impl PlaceArg {
+    /// As hosts know it.
+    pub fn place(self) -> Place {
+        match self {
+            PlaceArg::Module => Place::Kernel,
+            PlaceArg::Agent => Place::Agent,
+        }
+    }
 }
 
 /// The requests that clients on this computer send to a server in a kernel.

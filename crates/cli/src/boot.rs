@@ -1,6 +1,6 @@
 //! `anysched boot`: a kernel under a policy.
 
-use crate::args::{BootArgs, Format};
+use crate::args::{BootArgs, Format, PlaceArg};
 use crate::output::{self, Failure};
 use crate::run::{TraceFormat, write_traced};
 use crate::serve;
@@ -52,6 +52,9 @@ pub fn boot(args: &BootArgs) -> Result<(), Failure> {
         return serve::serve(args);
     }
     serve::require_no_load(args)?;
+    if args.place == Some(PlaceArg::Agent) && !args.host.capabilities.agents {
+        return Err(args.host.cannot("run policies in an agent").into());
+    }
     args.host.require_program(&args.app)?;
     let format = args.files.require()?;
     let setup = setup(args)?;
@@ -196,6 +199,7 @@ pub fn open(args: &BootArgs) -> Box<dyn Host> {
         clock,
         kernel: args.kernel.clone(),
         checked: args.checked,
+        place: args.place.map(PlaceArg::place),
     })
 }
 

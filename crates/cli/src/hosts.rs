@@ -73,6 +73,7 @@ fn abilities(can: &Capabilities) -> [Vec<&'static str>; 2] {
         unequal_cpus,
         traces,
         running_machine,
+        agents: _,
         tasks,
     } = *can;
     let all = [

@@ -21,12 +21,14 @@ pub struct Capabilities {
     pub traces: bool,
     /// Policies in the machine that this program runs on, and recordings of it.
     pub running_machine: bool,
+    /// Policies in a process that decides for the kernel.
+    pub agents: bool,
     /// What tasks can do besides computing, sleeping, waiting for a time and yielding.
     pub tasks: Needs,
 }
 
 impl Capabilities {
-    /// Everything, on at most `cpus` CPUs.
+    /// Everything but agents, on at most `cpus` CPUs.
     pub const fn all(cpus: usize) -> Capabilities {
         Capabilities {
             cpus,
@@ -36,6 +38,7 @@ impl Capabilities {
             unequal_cpus: true,
             traces: true,
             running_machine: false,
+            agents: false,
             tasks: Needs::ALL,
         }
     }

@@ -84,6 +84,18 @@ pub struct Options {
     pub kernel: Option<PathBuf>,
     /// Whether policy and host are held to their contract in a kernel, too.
     pub checked: bool,
+    /// Where policies run, on hosts that have a choice; `None`: the host's default.
+    pub place: Option<Place>,
+}
+
+/// Where policies run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// In the kernel.
+    #[default]
+    Kernel,
+    /// In a process that decides for the kernel.
+    Agent,
 }
 
 /// How the time of an emulated machine passes.

@@ -32,6 +32,7 @@ static TOY: HostInfo = HostInfo {
         unequal_cpus: false,
         traces: false,
         running_machine: false,
+        agents: false,
         tasks: Needs::NOTHING,
     },
     costs: Some("none at all"),

@@ -3,7 +3,7 @@
 use crate::{Archive, BootError, Image};
 use anysched_core::machine::Level;
 use anysched_core::{CpuId, Machine, Span};
-use anysched_host::Clock;
+use anysched_host::{Clock, Place};
 use anysched_qemu::{self as qemu, Console, Outcome, Running};
 use anysched_wire::script::Script;
 use anysched_wire::{boot, log, start};
@@ -22,6 +22,8 @@ pub struct Boot {
     pub tasks: Option<Script>,
     /// Whether policy and host are held to their contract.
     pub checked: bool,
+    /// Where in the guest the policy runs.
+    pub place: Place,
     /// How the policy goes wrong, and at which pick; for tests.
     pub fault: Option<(String, u64)>,
     /// The machine.
@@ -69,6 +71,7 @@ impl Boot {
             },
             tasks: None,
             checked: false,
+            place: Place::default(),
             fault: None,
             machine: Machine::flat(1).unwrap_or_else(|error| unreachable!("{error}")),
             clock: Clock::Instructions,
@@ -120,7 +123,12 @@ impl Boot {
         let orders = self.orders.write()?;
         let start = self.start().write()?;
         let script = self.tasks.as_ref().map(Script::write).transpose()?;
+        let place: &[u8] = match self.place {
+            Place::Kernel => b"module",
+            Place::Agent => b"agent",
+        };
         let mut files = vec![
+            ("/etc/anysched/in", place),
             ("/etc/anysched/boot", orders.as_bytes()),
             ("/etc/anysched/start", start.as_bytes()),
         ];

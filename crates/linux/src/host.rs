@@ -8,8 +8,8 @@ use anysched_core::{Machine, Span};
 #[cfg(target_os = "linux")]
 use anysched_host::{Attach, Attached, Attachment, Built, Recorded, Recording, Sample};
 use anysched_host::{
-    By, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order, Outcome, Program,
-    ProgramInfo, Setup, Work, cpus_in_words,
+    By, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order, Outcome, Place,
+    Program, ProgramInfo, Setup, Work, cpus_in_words,
 };
 use anysched_measure::Benchmark;
 use anysched_qemu::{Outcome as Said, measured};
@@ -33,6 +33,7 @@ pub static HOST: HostInfo = HostInfo {
         unequal_cpus: false,
         traces: true,
         running_machine: cfg!(target_os = "linux"),
+        agents: true,
         tasks: Needs::NOTHING,
     },
     costs: Some("the kernel's own"),
@@ -81,6 +82,7 @@ pub struct Linux {
     clock: Option<Clock>,
     kernel: Option<PathBuf>,
     checked: bool,
+    place: Place,
     image: OnceLock<Result<Image, BootError>>,
 }
 
@@ -88,8 +90,9 @@ impl Linux {
     /// With these options.
     pub fn new(options: &Options) -> Linux {
         let silence = options.silence.map_or(SILENCE, |span| Duration::from_nanos(span.0));
-        let Options { clock, kernel, checked, .. } = options.clone();
-        Linux { silence, clock, kernel, checked, image: OnceLock::new() }
+        let Options { clock, kernel, checked, place, .. } = options.clone();
+        let place = place.unwrap_or_default();
+        Linux { silence, clock, kernel, checked, place, image: OnceLock::new() }
     }
 
     /// The clock of a machine: several CPUs take turns and count no instructions unless they are
@@ -125,6 +128,7 @@ impl Linux {
         }
         Ok(Boot {
             checked: self.checked,
+            place: self.place,
             machine: setup.machine.clone(),
             clock: self.clock(&setup.machine),
             kernel,
@@ -174,7 +178,11 @@ impl Host for Linux {
             Clock::Real => "an instruction is a nanosecond, idle time is real",
             Clock::Parallel => "CPUs take turns, times mean nothing",
         };
-        format!("{cpus} in QEMU, {clock}")
+        let place = match self.place {
+            Place::Kernel => "",
+            Place::Agent => "; policies run in an agent",
+        };
+        format!("{cpus} in QEMU, {clock}{place}")
     }
 
     fn build(&self, by: &By<'_>, setup: &Setup) -> Result<(), HostError> {

@@ -66,9 +66,8 @@ impl Module {
     /// Says what is to be started, on the CPUs of this machine.
     ///
     /// Errors: the machine cannot be read, or the module does not take it.
-    pub fn configure(self, mut start: Start) -> Result<(), String> {
-        start.cpus = cpus()?;
-        let text = start.write().map_err(|error| error.to_string())?;
+    pub fn configure(self, start: Start) -> Result<(), String> {
+        let text = here(start)?;
         // In one write: the module takes what it is given as the whole.
         let file = OpenOptions::new().write(true).open(START);
         let written = file.and_then(|mut file| file.write(text.as_bytes()));
@@ -83,6 +82,14 @@ impl Module {
     pub fn status(self) -> Option<String> {
         fs::read(STATUS).ok().map(|text| String::from_utf8_lossy(&text).into_owned())
     }
+}
+
+/// The text that has `start` start on the CPUs of this machine.
+///
+/// Errors: the machine cannot be read, or `start` not be written.
+pub fn here(mut start: Start) -> Result<String, String> {
+    start.cpus = cpus()?;
+    start.write().map_err(|error| error.to_string())
 }
 
 /// Core, last-level cache, package, node and capacity of each CPU that there can be.

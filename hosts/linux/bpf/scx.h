@@ -17,6 +17,7 @@ typedef __u64 u64;
 typedef __s32 s32;
 typedef __s64 s64;
 typedef _Bool bool;
+enum { false, true };
 typedef __u16 __be16;
 typedef __u32 __be32;
 typedef __u32 __wsum;
@@ -27,10 +28,29 @@ typedef __u32 __wsum;
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 /* Bodies, too: a structure that is only declared is no match for the kernel's. */
+struct cpumask {
+	unsigned long bits[1];
+};
+struct scx_dispatch_q {
+	u64 id;
+};
 struct sched_ext_entity {
+	struct scx_dispatch_q *dsq;
 	u64 slice;
+	u64 dsq_vtime;
+};
+struct sched_entity {
+	u64 sum_exec_runtime;
 };
 struct task_struct {
+	unsigned int __state;
+	unsigned int flags;
+	unsigned int policy;
+	int static_prio;
+	int nr_cpus_allowed;
+	const struct cpumask *cpus_ptr;
+	unsigned short migration_disabled;
+	struct sched_entity se;
 	struct sched_ext_entity scx;
 };
 enum scx_exit_kind { SCX_EXIT_NONE, SCX_EXIT_UNREG = 64 };
@@ -41,7 +61,6 @@ struct scx_exit_info {
 	char *dump;
 };
 #pragma clang attribute pop
-struct cpumask;
 struct scx_init_task_args;
 struct scx_exit_task_args;
 struct scx_dump_ctx;

@@ -18,13 +18,16 @@ const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 
 /// The file system that every boot has.
 pub(super) fn base(build: &Build<'_>, suite: &Suite, parts: &Parts) -> Result<PathBuf, BootError> {
-    let mut inputs = vec![suite.record(), parts.guest.clone(), parts.module.clone()];
+    let own = [&parts.agent, &parts.guest, &parts.module].map(PathBuf::clone);
+    let mut inputs = vec![suite.record()];
+    inputs.extend(own);
     inputs.extend(parts.bpf.iter().cloned());
     let result = build.of_kernel("initramfs").join("base.cpio");
     step(&result, BUSYBOX, &inputs, |new| {
         let root = &suite.root;
         let mut archive = Archive::default();
         archive.add_program("/init", read(&parts.guest)?);
+        archive.add_program("/usr/sbin/anysched-agent", read(&parts.agent)?);
         add_busybox(&mut archive, root)?;
         for file in libraries(root, BPFTOOL)?.iter().map(String::as_str).chain([BPFTOOL]) {
             archive.add_program(file, read(&root.resolve(file)?)?);

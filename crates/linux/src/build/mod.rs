@@ -1,5 +1,6 @@
 //! Building what a boot needs: each step is skipped when nothing it depends on has changed.
 
+mod agent;
 mod bpf;
 mod guest;
 mod initramfs;
@@ -76,6 +77,7 @@ pub(crate) fn build_here(
 
 /// What goes into the guest's first file system.
 struct Parts {
+    agent: PathBuf,
     guest: PathBuf,
     module: PathBuf,
     bpf: Vec<PathBuf>,
@@ -116,9 +118,12 @@ impl Image {
         say("building the module");
         let module = module::build(&build, &policies)?;
         let bpf = bpf::build(&build)?;
+        say("building the agent");
+        let agent = agent::build(&build)?;
         say("building the guest");
         let guest = guest::build(&build)?;
-        let initramfs = initramfs::base(&build, suite, &Parts { guest, module, bpf })?;
+        let parts = Parts { agent, guest, module, bpf };
+        let initramfs = initramfs::base(&build, suite, &parts)?;
         let (sources, target) = (sources.into(), target.into());
         Ok(Image { sources, target, suite: suite.clone(), initramfs })
     }
@@ -155,10 +160,21 @@ fn lock(target: &Path) -> Result<File, BootError> {
 
 /// A command that has cargo build a package of the host's workspace.
 fn cargo(build: &Build<'_>, package: &str, target: &str, directory: &Path) -> Command {
+    cargo_as(build, "release", package, target, directory)
+}
+
+/// As [`cargo`], with another profile.
+fn cargo_as(
+    build: &Build<'_>,
+    profile: &str,
+    package: &str,
+    target: &str,
+    directory: &Path,
+) -> Command {
     let mut command = Command::new("cargo");
     command
         .current_dir(build.sources)
-        .args(["build", "--release", "--locked", "--quiet", "--package", package])
+        .args(["build", "--profile", profile, "--locked", "--quiet", "--package", package])
         .args(["--target", target, "--target-dir"])
         .arg(directory)
         // What cargo sets for the program that calls this is not meant for the guest.

@@ -1,6 +1,7 @@
 //! The first program (`/init`) of a Linux guest: it starts the policy that the host names, runs a
 //! program under it, says what came of that, and ends the machine.
 
+mod agent;
 mod attributes;
 mod console;
 mod gate;

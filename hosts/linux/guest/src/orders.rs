@@ -9,6 +9,7 @@ use crate::machine::refuse;
 
 const BOOT: &str = "/etc/anysched/boot";
 const START: &str = "/etc/anysched/start";
+const PLACE: &str = "/etc/anysched/in";
 const SCRIPT: &str = "/etc/anysched/script";
 
 /// What the host says, read once. If it cannot be read, the guest refuses to run.
@@ -25,6 +26,18 @@ pub fn start() -> Start {
     match Start::read_part(&read(START)) {
         Ok(start) => start,
         Err(error) => refuse(error),
+    }
+}
+
+/// Whether the policy is to run in an agent, and not in the kernel's module.
+pub fn in_agent() -> bool {
+    match read(PLACE).trim_ascii() {
+        b"agent" => true,
+        b"module" => false,
+        other => {
+            let other = String::from_utf8_lossy(other);
+            refuse(format_args!("{PLACE}: \"{other}\": agent or module is wanted"))
+        }
     }
 }
 

@@ -13,7 +13,6 @@ use crate::ports::Ports;
 use crate::{procfs, scheduler};
 
 const DUMP: &str = "/proc/anysched/dump";
-const LOG: &str = "/proc/anysched/log";
 
 /// Bytes of the log that are read at a time.
 const CHUNK: usize = 1 << 20;
@@ -35,7 +34,10 @@ pub fn learned() {
     for line in procfs::lines(&status, "learned") {
         let (name, text) = line.split_once(' ').unwrap_or((line, ""));
         let Some(value) = escape::unescape(text) else {
-            refuse(format_args!("{}: \"{line}\": the value is not escaped", scheduler::STATUS));
+            refuse(format_args!(
+                "{}: \"{line}\": the value is not escaped",
+                scheduler::status_file()
+            ));
         };
         Linux::say(&Message::Learned { name: name.into(), value });
     }
@@ -43,7 +45,8 @@ pub fn learned() {
 
 /// Sends the log of decisions. That there is none is for the host to notice.
 pub fn log() {
-    let Ok(mut file) = File::open(LOG) else { return };
+    let path = scheduler::log_file();
+    let Ok(mut file) = File::open(path) else { return };
     let ports = match Ports::open() {
         Ok(ports) => ports,
         Err(error) => refuse(format_args!("the log cannot be sent: I/O ports: {error}")),
@@ -54,7 +57,7 @@ pub fn log() {
             Ok(0) => return,
             // The module's CPUs share one log.
             Ok(length) => log::send(0, &bytes[..length], |bytes| ports.send(bytes)),
-            Err(error) => refuse(format_args!("{LOG}: {error}")),
+            Err(error) => refuse(format_args!("{path}: {error}")),
         }
     }
 }

@@ -4,17 +4,24 @@ use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
-use anysched_loader::{Module, SchedExt};
+use anysched_loader::{Module, SchedExt, here};
 use anysched_wire::boot::Boot;
 
-use crate::{orders, procfs};
+use crate::{agent, orders, procfs};
 
 /// What the module says of itself, as lines.
-pub const STATUS: &str = "/proc/anysched/status";
+const STATUS: &str = "/proc/anysched/status";
+/// The log of decisions of the module.
+const LOG: &str = "/proc/anysched/log";
 
 const MODULE: &str = "/lib/anysched/anysched.ko";
 const BPFTOOL: &str = "/usr/sbin/bpftool";
+
+/// For how long the kernel may take to change over.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The most bytes of a record of the kernel's log.
 const LONGEST_RECORD: usize = 8192;
@@ -26,6 +33,8 @@ pub enum Scheduler {
     Stock,
     /// A scheduler of sched_ext, with the module that asks a policy, or without.
     Ext,
+    /// One that asks a policy in a process.
+    Agent,
 }
 
 impl Scheduler {
@@ -35,6 +44,10 @@ impl Scheduler {
     pub fn start(boot: &Boot) -> Result<Scheduler, String> {
         if boot.policy.starts_with("stock-") {
             return Ok(Scheduler::Stock);
+        }
+        if orders::in_agent() && !boot.policy.starts_with("bpf-") {
+            agent::start(here(orders::start())?.as_bytes())?;
+            return await_state("enabled").map(|()| Scheduler::Agent);
         }
         let object = if boot.policy.starts_with("bpf-") {
             format!("/lib/anysched/{}.bpf.o", boot.policy)
@@ -52,6 +65,9 @@ impl Scheduler {
         if self == Scheduler::Stock || state() == "enabled" {
             return None;
         }
+        if self == Scheduler::Agent {
+            return (!agent::end_is_expected()).then(agent::last_words);
+        }
         let status = status().unwrap_or_default();
         let why = procfs::lines(&status, "dead").next();
         Some(match why {
@@ -67,13 +83,27 @@ impl Scheduler {
         if self == Scheduler::Stock {
             return Ok(());
         }
+        if self == Scheduler::Agent {
+            agent::stop();
+            return await_state("disabled");
+        }
         kernel().unregister()
     }
 }
 
-/// What the module says of itself, if it is loaded.
+/// Where the module or the agent says how it is doing.
+pub fn status_file() -> &'static str {
+    if orders::in_agent() { agent::STATUS } else { STATUS }
+}
+
+/// Where the log of decisions is.
+pub fn log_file() -> &'static str {
+    if orders::in_agent() { agent::LOG } else { LOG }
+}
+
+/// What the module or the agent says of itself, if it is there.
 pub fn status() -> Option<String> {
-    Module.status()
+    std::fs::read(status_file()).ok().map(|text| String::from_utf8_lossy(&text).into_owned())
 }
 
 /// What the kernel has logged of sched_ext.
@@ -105,6 +135,24 @@ fn kernel() -> SchedExt {
     SchedExt::new(BPFTOOL)
 }
 
-fn state() -> String {
+/// Waits until sched_ext is as `wanted`.
+///
+/// Errors: it is not, after a while, or the agent has ended before it was.
+fn await_state(wanted: &str) -> Result<(), String> {
+    let start = Instant::now();
+    while state() != wanted {
+        if wanted == "enabled" && agent::has_ended() {
+            return Err(agent::last_words());
+        }
+        if start.elapsed() >= PATIENCE {
+            return Err(format!("sched_ext is {} after {PATIENCE:?}, not {wanted}", state()));
+        }
+        sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// What the kernel says of schedulers of sched_ext: `enabled`, `disabled` and what is between.
+pub fn state() -> String {
     kernel().state().unwrap_or_else(|| "missing".into())
 }

@@ -10,7 +10,6 @@
 extern crate alloc;
 
 mod call;
-mod fault;
 mod heap;
 mod kernel;
 mod log;

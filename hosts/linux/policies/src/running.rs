@@ -2,20 +2,13 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
-use alloc::vec::Vec;
 
-use anysched_core::checked::Rules;
-use anysched_core::machine::Cpu;
-use anysched_core::params::weight_of_nice;
-use anysched_core::{
-    Checked, DomainId, DomainParams, Machine, Off, Recorder, Scheduler, Span, TaskId, TaskParams,
-    Time,
-};
+use anysched_core::{DomainId, DomainParams, Off, Scheduler, TaskId, TaskParams, Time};
+use anysched_linux_start::params;
 use anysched_scx::{Adapter, Enqueued, Prev, Waking};
 use anysched_wire::start::Start;
 
 use crate::call::{Call, Op};
-use crate::fault::Faulty;
 use crate::kernel;
 use crate::log::Buffer;
 use crate::panic::refuse;
@@ -28,45 +21,9 @@ pub struct Running {
     pub cpus: usize,
 }
 
-/// The machine that the text describes.
-fn machine(start: &Start) -> Machine {
-    let cpus = start.cpus.iter().map(|&[core, llc, package, node, capacity]| Cpu {
-        core,
-        llc,
-        package,
-        node,
-        capacity,
-    });
-    match Machine::new(cpus.collect()) {
-        Ok(machine) => machine.with_tick(start.tick.map(Span)),
-        Err(error) => refuse(format_args!("the machine: {error}")),
-    }
-}
-
-/// The policy that the text asks for, with what is to be wrapped around it.
-fn policy(start: &Start, machine: &Machine) -> Box<dyn Scheduler> {
-    let settings: Vec<(&str, &str)> =
-        start.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let name = &start.policy;
-    let Some(info) = anysched_policies::policy(name) else {
-        refuse(format_args!("there is no policy \"{name}\" in this module"));
-    };
-    let mut policy = match (info.build)(machine, &settings) {
-        Ok(policy) => policy,
-        Err(error) => refuse(format_args!("policy {name}: {error}")),
-    };
-    if let Some((kind, at)) = &start.fault {
-        policy = Box::new(Faulty::new(policy, kind, *at));
-    }
-    if start.checked {
-        let work_conserving = (info.nature)(&settings).is_ok_and(|nature| nature.work_conserving);
-        let rules = Rules { work_conserving, ..Rules::default() };
-        policy = Box::new(Checked::new(policy, machine, rules));
-    }
-    if start.record.is_some() {
-        policy = Box::new(Recorder::new(policy, machine, name, &settings, Buffer));
-    }
-    policy
+/// What `built` holds, without which nothing can be started.
+fn or_refuse<T>(built: Result<T, String>) -> T {
+    built.unwrap_or_else(|why| refuse(format_args!("{why}")))
 }
 
 impl Running {
@@ -83,8 +40,8 @@ impl Running {
                 call.cpu
             ));
         }
-        let machine = machine(&start);
-        let policy = policy(&start, &machine);
+        let machine = or_refuse(anysched_linux_start::machine(&start));
+        let policy = or_refuse(anysched_linux_start::policy(&start, &machine, Buffer));
         call.timer = policy.tick_period().map_or(0, |period| period.0);
         let cpus = start.cpus.len();
         Running { name: start.policy, adapter: Adapter::new(policy, &machine), cpus }
@@ -93,13 +50,7 @@ impl Running {
     fn params(&self, call: &Call) -> TaskParams {
         // SAFETY: the C side gives the mask of the task.
         let affinity = unsafe { call.affinity(self.cpus) };
-        TaskParams {
-            // Of `SCHED_IDLE` as in kernel/sched/sched.h (WEIGHT_IDLEPRIO).
-            weight: if call.weight == 40 { 3 } else { weight_of_nice(call.weight as i8 - 20) },
-            affinity,
-            domain: DomainId(call.domain as u16),
-            ..TaskParams::default()
-        }
+        params(call.weight, affinity, DomainId(call.domain as u16))
     }
 
     /// Makes a call, and passes on what the policy asks for.

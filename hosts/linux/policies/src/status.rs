@@ -1,11 +1,10 @@
 //! The lines of a [status](anysched_wire::status).
 
-use alloc::string::String;
 use core::fmt::{self, Write};
 
-use anysched_core::{CpuId, Scheduler};
+use anysched_core::CpuId;
 use anysched_scx::State;
-use anysched_wire::status::{Cpu, Line};
+use anysched_wire::status::Line;
 
 use crate::call::Call;
 use crate::heap;
@@ -36,30 +35,15 @@ impl Write for Lines<'_> {
     }
 }
 
-/// Answers with a part of the status: 0 is what is said of all, then a part for each CPU, then what
-/// the policy itself tells, then nothing.
+/// Answers with a part of the status; after the last, with nothing.
 pub fn answer(running: &Running, call: &mut Call) {
     // SAFETY: the C side gives room with this call.
     let room = unsafe { call.room() };
     let mut lines = Lines { room, used: 0 };
-    let (part, cpus) = (call.cpu as usize, running.cpus);
-    if part == 0 {
-        lines.push(&Line::Policy(running.name.clone()));
-        let (used, size) = heap::usage();
-        lines.push(&Line::Heap(used, size));
-    } else if part <= cpus {
-        cpu(running, CpuId((part - 1) as u16), &mut lines);
-    } else if part == cpus + 1 {
-        for (floor, count) in running.adapter.latencies().iter() {
-            lines.push(&Line::Waited(floor, count.into()));
-        }
-        let policy = running.adapter.policy();
-        policy.tally(&mut |name, number| lines.push(&Line::Tally(name.into(), number)));
-        policy.learned(&mut |name, text| {
-            lines.push(&Line::Learned(name.into(), String::from(text)));
-        });
-    }
-    call.slice = u64::from(part <= cpus + 1);
+    let facts = (running.name.as_str(), running.cpus, heap::usage());
+    let say = &mut |line: &Line| lines.push(line);
+    let is_part = anysched_linux_start::part(call.cpu as usize, facts, &running.adapter, say);
+    call.slice = u64::from(is_part);
     call.text_len = lines.used as u32;
 }
 
@@ -76,28 +60,4 @@ pub fn state(state: State) -> u64 {
         State::Unasked => (6, CpuId(0)),
     };
     number | u64::from(cpu.0) << 8
-}
-
-fn cpu(running: &Running, cpu: CpuId, lines: &mut Lines<'_>) {
-    let adapter = &running.adapter;
-    if !adapter.is_online(cpu) {
-        return;
-    }
-    let c = adapter.counts(cpu);
-    lines.push(&Line::Cpu(Cpu {
-        number: cpu.0,
-        task: adapter.runs(cpu).map(|task| task.0),
-        queued: adapter.queued(cpu).into(),
-        counts: [
-            c.dispatches,
-            c.kept,
-            c.idle,
-            c.preemptions,
-            c.migrations,
-            c.wakeups,
-            c.kicks,
-            c.undone,
-            c.unasked,
-        ],
-    }));
 }

@@ -1,5 +1,6 @@
 //! The programs: those that all kernels run, and those for which there has to be a Linux.
 
+mod agent_fault;
 mod command;
 mod cost;
 mod faults;
@@ -11,6 +12,7 @@ use crate::kernel::Linux;
 /// Runs the program of this name; `false` if there is none.
 pub fn run(name: &str) -> bool {
     match name {
+        "agent-fault" => agent_fault::agent_fault(),
         "cost" => cost::cost(),
         "exec" => command::exec(),
         "faults" => faults::faults(),

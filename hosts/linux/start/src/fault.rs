@@ -1,12 +1,12 @@
 //! A policy that goes wrong when it is told to, for tests of what becomes of the machine.
 
 use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use anysched_core::{Arrival, DomainId, DomainParams};
 use anysched_core::{CpuId, Cx, Off, Pick, Scheduler, Span, TaskId, TaskParams, Time};
-
-use crate::panic::refuse;
 
 /// How it goes wrong.
 #[derive(Clone, Copy)]
@@ -31,27 +31,32 @@ pub struct Faulty {
 }
 
 impl Faulty {
-    /// Refuses to start if there is no such kind.
-    pub fn new(policy: Box<dyn Scheduler>, kind: &str, at: u64) -> Faulty {
+    /// Goes wrong as `kind` says, at pick `at`.
+    ///
+    /// Errors: there is no such kind.
+    pub fn new(policy: Box<dyn Scheduler>, kind: &str, at: u64) -> Result<Faulty, String> {
         let kind = match kind {
             "panic" => Kind::Panic,
             "idle" => Kind::Idle,
             "loop" => Kind::Loop,
             "contract" => Kind::Contract,
             "memory" => Kind::Memory,
-            _ => refuse(format_args!(
-                "there is no fault \"{kind}\", but panic, idle, loop, contract, memory"
-            )),
+            _ => {
+                return Err(format!(
+                    "there is no fault \"{kind}\", but panic, idle, loop, contract, memory"
+                ));
+            }
         };
-        Faulty { policy, kind, left: at }
+        Ok(Faulty { policy, kind, left: at })
     }
 
     fn go_wrong(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<Pick> {
         match self.kind {
             Kind::Panic => panic!("asked to panic"),
             Kind::Idle => None,
+            // With the hint for spinning, time of QEMU that counts instructions would all but stand.
             Kind::Loop => loop {
-                core::hint::spin_loop();
+                core::hint::black_box(());
             },
             Kind::Contract => {
                 let pick = self.policy.pick_next(cx, cpu)?;

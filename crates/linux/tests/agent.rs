@@ -1,0 +1,151 @@
+//! Real boots of Linux with policies in an agent: that every policy decides there, and as it does
+//! here; and that the machine outlives an agent that fails. `cargo xtask hosts` runs these.
+
+use anysched_core::Machine;
+use anysched_core::recorder::{LogReader, replay};
+use anysched_host::Place;
+use anysched_linux::{Boot, BootError, Image, Suite};
+use anysched_policies::{POLICIES, policy};
+use anysched_qemu::Outcome;
+use std::time::Duration;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn image() -> Image {
+    let say = &mut |_: &str| ();
+    Image::build(&Suite::find(say).unwrap(), say).unwrap()
+}
+
+fn boot(policy: &str, program: &str, arguments: &[(&str, &str)], cpus: usize) -> Boot {
+    let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
+    let mut boot = Boot::new(policy, program);
+    boot.orders.arguments = arguments.iter().map(owned).collect();
+    boot.checked = true;
+    boot.place = Place::Agent;
+    boot.machine = Machine::flat(cpus).unwrap();
+    boot.patience = Duration::from_secs(120);
+    boot
+}
+
+fn value(outcome: &Outcome, name: &str) -> u64 {
+    let found = outcome.values.iter().find(|(known, _)| known == name);
+    found.unwrap_or_else(|| panic!("{name} is missing: {:?}", outcome.values)).1
+}
+
+/// Feeds a log to the policy built anew, and returns how many picks it has.
+fn replayed(log: &[u8]) -> Result<u64, String> {
+    let reader = LogReader::new(log).map_err(|error| error.to_string())?;
+    let header = reader.header();
+    let info = policy(header.policy).ok_or("no such policy")?;
+    let built = (info.build)(&header.machine, &header.settings);
+    let mut scheduler = built.map_err(|error| error.to_string())?;
+    let done = replay(log, &mut *scheduler).map_err(|error| error.to_string())?;
+    if done.unanswered { Err("the log is cut off".into()) } else { Ok(done.picks) }
+}
+
+fn settings(all: &[(String, String)]) -> Vec<(&str, &str)> {
+    all.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect()
+}
+
+/// Runs `boot` on `image`; under a policy that needs a rehearsal, that first.
+fn run(image: &Image, mut boot: Boot) -> Result<Outcome, String> {
+    let info = policy(&boot.orders.policy).ok_or("no such policy")?;
+    let once = |boot: &Boot| boot.run(image, &mut |_| ()).map_err(|error| error.to_string());
+    let rehearsal =
+        |settings: &[(&str, &str)]| (info.rehearsal)(settings).map_err(|error| error.to_string());
+    if let Some(first) = rehearsal(&[])? {
+        boot.orders.settings = first;
+        boot.orders.settings = once(&boot)?.learned;
+        let needs = rehearsal(&settings(&boot.orders.settings))?;
+        assert_eq!(needs, None, "{}: what was learned is enough", info.name);
+    }
+    once(&boot)
+}
+
+/// Every policy, held to its contract, runs a program to its end on this many CPUs and decides in the
+/// agent what it decides here.
+fn every_policy_decides(cpus: usize, program: &str, arguments: &[(&str, &str)]) {
+    let image = image();
+    let mut wrong = Vec::new();
+    for info in POLICIES {
+        let mut boot = boot(info.name, program, arguments, cpus);
+        boot.orders.record = true;
+        let picks = run(&image, boot).and_then(|outcome| {
+            let [log] = &outcome.logs[..] else {
+                return Err(format!("{} logs", outcome.logs.len()));
+            };
+            let least: u64 = outcome.tasks.iter().filter_map(|task| task.dispatches).sum();
+            Ok((replayed(log)?, least))
+        });
+        match picks {
+            Ok((picks, least)) if picks > 0 && picks >= least => {}
+            Ok((picks, least)) => wrong.push(format!("{}: {picks} picks of {least}", info.name)),
+            Err(why) => wrong.push(format!("{}: {why}", info.name)),
+        }
+    }
+    assert!(wrong.is_empty(), "{} policies:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts"]
+fn every_policy_decides_in_the_agent_as_it_does_here() {
+    every_policy_decides(1, "yield", &[("scale", "1000")]);
+}
+
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts"]
+fn every_policy_decides_for_several_cpus() {
+    every_policy_decides(4, "latency", &[("duration_ns", "400000000")]);
+}
+
+/// What a machine says whose agent fails.
+fn fails(how: &str, fault: Option<(&str, u64)>, cpus: usize) -> Outcome {
+    let mut boot = boot("cfs", "agent-fault", &[("how", how)], cpus);
+    boot.fault = fault.map(|(kind, at)| (kind.into(), at));
+    boot.run(&image(), &mut |_| ()).unwrap_or_else(|error| panic!("{how} {cpus}: {error}"))
+}
+
+/// However the agent fails, the kernel's own scheduler is back within a second, and runs all tasks.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts"]
+fn the_machine_outlives_its_agent() {
+    for cpus in [1, 4] {
+        for (how, fault) in [("kill", None), ("stop", None), ("wait", Some(("loop", 300)))] {
+            let outcome = fails(how, fault, cpus);
+            let back = value(&outcome, "back_after_ns");
+            assert!(back < SECOND, "{how} on {cpus} CPUs: {back} ns");
+            assert!(value(&outcome, "progress_min_ns") > 0, "{how} on {cpus} CPUs: a task is lost");
+        }
+    }
+}
+
+/// A policy that fails ends the agent, which says why.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts"]
+fn what_goes_wrong_is_said() {
+    let image = image();
+    let refused = |boot: Boot| match boot.run(&image, &mut |_| ()).unwrap_err() {
+        BootError::Refused { why } => why,
+        BootError::Panicked { message } => message,
+        other => panic!("{other}"),
+    };
+    for (kind, said) in [
+        ("panic", "asked to panic"),
+        ("contract", "task"),
+        ("memory", "the policy's memory is used up: "),
+        ("idle", "failed to run for "),
+        ("loop", "the agent has not answered for 300 ms"),
+        ("no-such", "there is no fault \"no-such\""),
+    ] {
+        // Its tasks block all the time, so that what was picked last is not ready for long.
+        let mut boot = boot("cfs", "cost", &[("n", "1000")], 1);
+        boot.fault = Some((kind.into(), 300));
+        boot.checked = kind == "contract";
+        let why = refused(boot);
+        assert!(why.contains(said), "{kind}: {why}");
+    }
+    let mut wrong = boot("cfs", "latency", &[], 1);
+    wrong.orders.settings = vec![("no-such".into(), "1".into())];
+    let why = refused(wrong);
+    assert!(why.starts_with("policy cfs: ") && why.contains("no-such"), "{why}");
+}

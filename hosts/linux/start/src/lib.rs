@@ -1,0 +1,14 @@
+//! What a start text asks for, and the status of what runs: the same in the kernel's module and in
+//! the agent in user space.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod fault;
+mod policy;
+mod status;
+
+pub use policy::{machine, params, policy};
+pub use status::part;

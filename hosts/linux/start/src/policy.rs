@@ -1,0 +1,71 @@
+//! A policy as a start text describes it.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use anysched_core::checked::Rules;
+use anysched_core::machine::Cpu;
+use anysched_core::params::weight_of_nice;
+use anysched_core::recorder::LogSink;
+use anysched_core::{Checked, CpuSet, DomainId, Machine, Recorder, Scheduler, Span, TaskParams};
+use anysched_wire::start::Start;
+
+use crate::fault::Faulty;
+
+/// The machine that the text describes.
+///
+/// Errors: there is no such machine.
+pub fn machine(start: &Start) -> Result<Machine, String> {
+    let cpus = start.cpus.iter().map(|&[core, llc, package, node, capacity]| Cpu {
+        core,
+        llc,
+        package,
+        node,
+        capacity,
+    });
+    let machine = Machine::new(cpus.collect()).map_err(|error| format!("the machine: {error}"))?;
+    Ok(machine.with_tick(start.tick.map(Span)))
+}
+
+/// The policy that the text asks for, with what is to be wrapped around it. If it is to be recorded,
+/// the log goes to `sink`.
+///
+/// Errors: there is no such policy here, or a parameter or the fault is refused.
+pub fn policy(
+    start: &Start,
+    machine: &Machine,
+    sink: impl LogSink + 'static,
+) -> Result<Box<dyn Scheduler>, String> {
+    let settings: Vec<(&str, &str)> =
+        start.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let name = &start.policy;
+    let info = anysched_policies::policy(name)
+        .ok_or_else(|| format!("there is no policy \"{name}\" in this build"))?;
+    let built = (info.build)(machine, &settings);
+    let mut policy = built.map_err(|error| format!("policy {name}: {error}"))?;
+    if let Some((kind, at)) = &start.fault {
+        policy = Box::new(Faulty::new(policy, kind, *at)?);
+    }
+    if start.checked {
+        let work_conserving = (info.nature)(&settings).is_ok_and(|nature| nature.work_conserving);
+        let rules = Rules { work_conserving, ..Rules::default() };
+        policy = Box::new(Checked::new(policy, machine, rules));
+    }
+    if start.record.is_some() {
+        policy = Box::new(Recorder::new(policy, machine, name, &settings, sink));
+    }
+    Ok(policy)
+}
+
+/// The parameters of a task of the kernel's. `niceness` is its nice value + 20, 40 for `SCHED_IDLE`.
+pub fn params(niceness: u32, affinity: CpuSet, domain: DomainId) -> TaskParams {
+    TaskParams {
+        // Of `SCHED_IDLE` as in kernel/sched/sched.h (WEIGHT_IDLEPRIO).
+        weight: if niceness == 40 { 3 } else { weight_of_nice(niceness as i8 - 20) },
+        affinity,
+        domain,
+        ..TaskParams::default()
+    }
+}
