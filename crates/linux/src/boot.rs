@@ -34,7 +34,8 @@ pub struct Boot {
     pub kernel: Option<PathBuf>,
     /// Programs of the suite that the guest needs.
     pub programs: Vec<String>,
-    /// Files of this computer that the guest gets, and where. Programs among them have to be static.
+    /// Files of this computer that the guest gets, and where. Programs among them have to be
+    /// static.
     pub files: Vec<(String, PathBuf)>,
     /// How long the kernel may be silent.
     pub patience: Duration,

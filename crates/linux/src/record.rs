@@ -1,7 +1,7 @@
 //! A recording of this machine's scheduler, by the kernel's tracefs.
 //!
-//! It has an instance of its own, so that nothing of what users trace changes. Text is read while it
-//! grows; the file gets its name and a header when it is whole.
+//! It has an instance of its own, so that nothing of what users trace changes. Text is read while
+//! it grows; the file gets its name and a header when it is whole.
 
 use crate::attach::Machine;
 use crate::during::{GoingOn, Signals};
@@ -125,7 +125,8 @@ fn header(machine: &Machine, lost: u64) -> String {
     };
     let kernel = machine.kernel();
     format!(
-        "# tracer: nop\n#\n# anysched record: Linux {kernel}, clock {CLOCK}, {whole}\n#   #P:{cpus}\n"
+        "# tracer: nop\n#\n# anysched record: Linux {kernel}, clock {CLOCK}, {whole}\n\
+         #   #P:{cpus}\n"
     )
 }
 

@@ -1,5 +1,5 @@
-//! What puts a policy into the Linux kernel that this runs on, and takes it out again: the module is
-//! loaded, told what to start, and registered with sched_ext by a BPF program.
+//! What puts a policy into the Linux kernel that this runs on, and takes it out again: the module
+//! is loaded, told what to start, and registered with sched_ext by a BPF program.
 //!
 //! The guest of the host `linux` does it for each boot, `anysched attach` on any machine.
 

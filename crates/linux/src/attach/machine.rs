@@ -145,8 +145,9 @@ impl Machine {
             _ => return Ok(()),
         };
         Err(format!(
-            "this kernel {why} and loads signed modules only: build with `anysched attach --build`, \
-             sign the module with a key that the machine trusts, and give it with --module"
+            "this kernel {why} and loads signed modules only: build with `anysched attach \
+             --build`, sign the module with a key that the machine trusts, and give it with \
+             --module"
         ))
     }
 

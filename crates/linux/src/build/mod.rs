@@ -54,8 +54,8 @@ impl<'a> Build<'a> {
     }
 }
 
-/// Builds the module and the programs that ask it for the kernel that runs here, with this machine's
-/// tools, of the sources in `sources` and with all that is built in `target`.
+/// Builds the module and the programs that ask it for the kernel that runs here, with this
+/// machine's tools, of the sources in `sources` and with all that is built in `target`.
 ///
 /// Errors: what a compiler says.
 pub(crate) fn build_here(

@@ -3,8 +3,8 @@
 //! `agent.bpf.c` tells it what happens to tasks, by a ring buffer, and carries out what it answers.
 //! One thread makes all calls of the policy, above all tasks that it schedules (`SCHED_FIFO`). The
 //! first thread watches it, above that one: it ends the process when the kernel has thrown the
-//! scheduler out, or when it is asked to. With the process goes all that it has put into the kernel,
-//! however it ends, and the kernel's own scheduler is back.
+//! scheduler out, or when it is asked to. With the process goes all that it has put into the
+//! kernel, however it ends, and the kernel's own scheduler is back.
 
 mod agent;
 mod end;
@@ -82,8 +82,8 @@ fn end_of(ends: &mut Ring) -> Option<String> {
     why.filter(|why| !why.is_empty())
 }
 
-/// Starts the thread that calls the policy. Returns when it is ready; what it sends is the status in
-/// the end.
+/// Starts the thread that calls the policy. Returns when it is ready; what it sends is the status
+/// in the end.
 fn spawn(
     start: Start,
     events: Ring,

@@ -44,8 +44,8 @@ pub fn usage() -> Option<(u64, u64, u64)> {
     with(|log| (log.size > 0).then_some((log.complete as u64, log.size as u64, log.lost)))
 }
 
-/// What was recorded, in pieces, if anything was to be. If a panic ended it, with the beginning of a
-/// record that has no answer.
+/// What was recorded, in pieces, if anything was to be. If a panic ended it, with the beginning of
+/// a record that has no answer.
 pub fn recorded() -> Option<Vec<Vec<u8>>> {
     // The thread that records may have stopped in the middle.
     let mut log = LOG.try_lock().ok()?;

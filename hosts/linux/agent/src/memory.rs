@@ -1,5 +1,5 @@
-//! The agent's memory, of which there is so much and no more: a policy that wants ever more ends the
-//! agent and not the machine.
+//! The agent's memory, of which there is so much and no more: a policy that wants ever more ends
+//! the agent and not the machine.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -1,6 +1,6 @@
 //! A ring buffer of BPF's, read without system calls. Its layout is described in
-//! Documentation/bpf/ringbuf.rst: a page with the reader's position, one with the writer's, then the
-//! data, twice, so that records are whole where it begins anew.
+//! Documentation/bpf/ringbuf.rst: a page with the reader's position, one with the writer's, then
+//! the data, twice, so that records are whole where it begins anew.
 
 use std::ffi::CStr;
 use std::io::Error;

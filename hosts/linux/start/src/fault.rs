@@ -54,7 +54,8 @@ impl Faulty {
         match self.kind {
             Kind::Panic => panic!("asked to panic"),
             Kind::Idle => None,
-            // With the hint for spinning, time of QEMU that counts instructions would all but stand.
+            // With the hint for spinning, time of QEMU that counts instructions would all but
+            // stand.
             Kind::Loop => loop {
                 core::hint::black_box(());
             },

@@ -29,8 +29,8 @@ pub fn machine(start: &Start) -> Result<Machine, String> {
     Ok(machine.with_tick(start.tick.map(Span)))
 }
 
-/// The policy that the text asks for, with what is to be wrapped around it. If it is to be recorded,
-/// the log goes to `sink`.
+/// The policy that the text asks for, with what is to be wrapped around it. If it is to be
+/// recorded, the log goes to `sink`.
 ///
 /// Errors: there is no such policy here, or a parameter or the fault is refused.
 pub fn policy(
@@ -59,7 +59,8 @@ pub fn policy(
     Ok(policy)
 }
 
-/// The parameters of a task of the kernel's. `niceness` is its nice value + 20, 40 for `SCHED_IDLE`.
+/// The parameters of a task of the kernel's. `niceness` is its nice value + 20, 40 for
+/// `SCHED_IDLE`.
 pub fn params(niceness: u32, affinity: CpuSet, domain: DomainId) -> TaskParams {
     TaskParams {
         // Of `SCHED_IDLE` as in kernel/sched/sched.h (WEIGHT_IDLEPRIO).

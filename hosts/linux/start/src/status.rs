@@ -3,12 +3,12 @@
 use alloc::string::String;
 
 use anysched_core::{CpuId, Scheduler};
-use anysched_scx::{Adapter, Counts};
+use anysched_scx::Adapter;
 use anysched_wire::status::{Cpu, Line};
 
 /// Says a part of the status of the policy called `name`, on a machine of `cpus` CPUs: 0 is what is
-/// said of all, then a part for each CPU, then the policy's own. `heap` is memory in bytes, used and
-/// there. Returns whether there is such a part.
+/// said of all, then a part for each CPU, then the policy's own. `heap` is memory in bytes, used
+/// and there. Returns whether there is such a part.
 pub fn part<P: Scheduler>(
     part: usize,
     (name, cpus, heap): (&str, usize, (u64, u64)),
@@ -35,12 +35,21 @@ fn cpu<P: Scheduler>(adapter: &Adapter<P>, cpu: CpuId, say: &mut dyn FnMut(&Line
     if !adapter.is_online(cpu) {
         return;
     }
-    let Counts { dispatches, kept, idle, preemptions, migrations, wakeups, kicks, undone, unasked } =
-        *adapter.counts(cpu);
+    let c = adapter.counts(cpu);
     say(&Line::Cpu(Cpu {
         number: cpu.0,
         task: adapter.runs(cpu).map(|task| task.0),
         queued: adapter.queued(cpu).into(),
-        counts: [dispatches, kept, idle, preemptions, migrations, wakeups, kicks, undone, unasked],
+        counts: [
+            c.dispatches,
+            c.kept,
+            c.idle,
+            c.preemptions,
+            c.migrations,
+            c.wakeups,
+            c.kicks,
+            c.undone,
+            c.unasked,
+        ],
     }));
 }

@@ -1,10 +1,11 @@
 //! What becomes of the machine when the agent fails.
 //!
-//! Argument: `how`: `kill` and `stop` do that to the agent; `wait` waits for one that fails by itself.
+//! Argument: `how`: `kill` and `stop` do that to the agent; `wait` waits for one that fails by
+//! itself.
 //!
-//! Values, in nanoseconds: `back_after_ns`, from the signal until the kernel's own scheduler is back,
-//! or without one the longest time for which this program did not run; `progress_min_ns`, CPU time
-//! that each process, two for each CPU, has used in the half second after that, at least.
+//! Values, in nanoseconds: `back_after_ns`, from the signal until the kernel's own scheduler is
+//! back, or without one the longest time for which this program did not run; `progress_min_ns`, CPU
+//! time that each process, two for each CPU, has used in the half second after that, at least.
 
 use std::hint::black_box;
 use std::num::NonZero;

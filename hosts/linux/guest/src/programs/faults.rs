@@ -1,8 +1,8 @@
 //! Policies that go wrong, and what becomes of the machine.
 //!
-//! One after the other is started, goes wrong while tasks yield, and has to be ended by itself, with
-//! the tasks alive afterwards and the module as it was. Then what must be refused is tried, and what
-//! must work. The scheduler of the orders has to be the kernel's own.
+//! One after the other is started, goes wrong while tasks yield, and has to be ended by itself,
+//! with the tasks alive afterwards and the module as it was. Then what must be refused is tried,
+//! and what must work. The scheduler of the orders has to be the kernel's own.
 //!
 //! Arguments: `kinds`, faults with commas between; `policy`, which goes wrong.
 //!
