@@ -38,7 +38,7 @@ pub enum Command {
     #[command(subcommand)]
     Bench(BenchCommand),
     /// Boot a kernel that schedules by a policy, run one of its programs and print the results
-    Boot(BootArgs),
+    Boot(Box<BootArgs>),
     /// Have a policy schedule this machine, and show what it does
     Attach(Box<AttachArgs>),
     /// Record what this machine's scheduler does, for `import`
