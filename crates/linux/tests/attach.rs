@@ -145,7 +145,7 @@ $attach --policy rr -- /nonesuch; echo ended $?
 anysched attach --policy rr; echo ended $?; is_clean
 echo small
 $attach --policy cfs --heap 64KiB --quiet -- \
-    sh -c 'i=0; while [ $i -lt 300 ]; do sleep 2 & i=$((i+1)); done; wait' > /tmp/said 2>&1
+    sh -c 'i=0; while [ $i -lt 500 ]; do sleep 10 & i=$((i+1)); done; wait' > /tmp/said 2>&1
 code=$?; grep ^anysched /tmp/said; echo ended $code; is_clean
 echo panic
 $attach --policy cfs --fault panic:300 > /tmp/said 2>&1; code=$?; said; echo ended $code; is_clean
