@@ -182,7 +182,9 @@ struct sched_ext_ops anysched = {
 	.exit = (void *)a_exit,
 	.dump_task = (void *)a_dump_task,
 	.dump_cpu = (void *)a_dump_cpu,
-	.flags = SCX_OPS_ENQ_LAST | SCX_OPS_ENQ_EXITING,
+	/* Without the last the kernel would queue such tasks by itself, behind whatever runs: a policy
+	 * that does not know of them may never end that. */
+	.flags = SCX_OPS_ENQ_LAST | SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED,
 	/* A task of nice 19 may have to wait for seconds beside others where shares are proportional. */
 	.timeout_ms = 15000,
 	.name = "anysched",

@@ -102,6 +102,7 @@ struct sched_ext_ops {
 #define SCX_SLICE_INF (~0ULL)
 #define SCX_OPS_ENQ_LAST 2
 #define SCX_OPS_ENQ_EXITING 4
+#define SCX_OPS_ENQ_MIGRATION_DISABLED 16
 
 void scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags) __ksym;
 void scx_bpf_error_bstr(char *fmt, unsigned long long *data, u32 data__sz) __ksym;
