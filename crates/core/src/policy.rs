@@ -35,6 +35,8 @@ pub trait Policy: Sized {
     /// Whether it reads [`Arrival::burst`](crate::Arrival::burst), which no kernel knows;
     /// parameters may override this.
     const CLAIRVOYANT: bool = false;
+    /// Whether, by its rule, a ready task may wait for as long as others go on computing.
+    const STARVES: bool = false;
     /// See [`PolicyInfo::seed`](crate::registry::PolicyInfo::seed).
     const SEED: Option<&'static str> = None;
     /// See [`PolicyInfo::native`](crate::registry::PolicyInfo::native).

@@ -65,6 +65,8 @@ pub struct Nature {
     pub rehearsed: bool,
     /// It leaves no CPU idle while a ready task is allowed there.
     pub work_conserving: bool,
+    /// A ready task may wait for as long as others go on computing.
+    pub starves: bool,
 }
 
 /// Determines a policy's nature from parameters as text.
@@ -157,6 +159,7 @@ pub fn nature_of_rule<Q: RunQueue>(settings: &[(&str, &str)]) -> Result<Nature, 
         clairvoyant: Q::is_clairvoyant(&params),
         rehearsed: Q::is_rehearsed(&params),
         work_conserving: together && Q::is_work_conserving(&params),
+        starves: Q::STARVES,
     })
 }
 
@@ -194,6 +197,7 @@ pub fn nature_of_own<P: Policy>(settings: &[(&str, &str)]) -> Result<Nature, Par
         clairvoyant: P::is_clairvoyant(&params),
         rehearsed: P::is_rehearsed(&params),
         work_conserving: P::is_work_conserving(&params),
+        starves: P::STARVES,
     })
 }
 

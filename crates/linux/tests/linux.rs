@@ -4,6 +4,7 @@
 
 use anysched_core::Machine;
 use anysched_core::recorder::{LogReader, replay};
+use anysched_core::registry::PolicyInfo;
 use anysched_linux::{Boot, BootError, Image, Suite};
 use anysched_policies::{POLICIES, policy};
 use anysched_qemu::Outcome;
@@ -105,8 +106,15 @@ fn is_long() -> bool {
     std::env::var_os("ANYSCHED_LONG").is_some()
 }
 
+/// Whether this is how a policy ends that starves tasks by its rule: by sched_ext's watchdog.
+fn is_starved(info: &PolicyInfo, error: &BootError) -> bool {
+    let BootError::Refused { why } = error else { return false };
+    let starves = (info.nature)(&[]).is_ok_and(|nature| nature.starves);
+    starves && (why.contains("failed to run for") || why.contains("failed to check in"))
+}
+
 /// Every policy runs programs to their end under the contract's checks, and decides in the kernel
-/// what it decides here. In the long form every program, twice alike to the byte.
+/// what it decides here; where it starves tasks by its rule, the watchdog may end it instead. In the long form every program, twice alike to the byte.
 #[test]
 #[ignore = "boots kernels: cargo xtask hosts"]
 fn every_policy_decides_in_the_kernel_as_it_does_here() {
@@ -121,19 +129,22 @@ fn every_policy_decides_in_the_kernel_as_it_does_here() {
         let mut boot = boot(info.name, app, arguments);
         boot.orders.record = true;
         boot.checked = true;
-        let run = |boot: &Boot| -> Result<Outcome, String> {
-            let outcome = boot.run(image, &mut |_| ());
-            outcome.map_err(|error| format!("{} {app}: {error}", info.name))
+        let run = |boot: &Boot| -> Result<Option<Outcome>, String> {
+            match boot.run(image, &mut |_| ()) {
+                Ok(outcome) => Ok(Some(outcome)),
+                Err(error) if is_starved(info, &error) => Ok(None),
+                Err(error) => Err(format!("{} {app}: {error}", info.name)),
+            }
         };
         if let Some(first) = (info.rehearsal)(&[]).map_err(|error| error.to_string())? {
             boot.orders.settings = first;
-            let learned = run(&boot)?.learned;
-            boot.orders.settings = learned;
+            let Some(rehearsal) = run(&boot)? else { return Ok(()) };
+            boot.orders.settings = rehearsal.learned;
             let needs = (info.rehearsal)(&settings(&boot.orders.settings));
             assert_eq!(needs, Ok(None), "{}: what was learned is enough", info.name);
         }
-        let outcome = run(&boot)?;
-        if is_long() && outcome != run(&boot)? {
+        let Some(outcome) = run(&boot)? else { return Ok(()) };
+        if is_long() && Some(&outcome) != run(&boot)?.as_ref() {
             return Err(format!("{} {app}: two boots differ", info.name));
         }
         let picks = replayed(&outcome.logs[0]);
@@ -167,7 +178,7 @@ fn policies_that_go_wrong_give_the_machine_back() {
         ("contract", "slice"),
         ("memory", "the policy's memory is used up"),
         ("idle", "failed to run for 1"),
-        ("no_such_policy", "there is no policy \"nonesuch\" in this module"),
+        ("no_such_policy", "there is no policy \"nonesuch\" in this build"),
         ("no_such_parameter", "no parameter `nonesuch`"),
         ("unload", "the module anysched cannot be unloaded"),
         ("sysrq", "disabled by sysrq-S"),
@@ -228,18 +239,22 @@ fn storms_stall_nobody() {
     let Some(image) = image() else { return };
     let quick = ["cfs", "gfs"];
     let wanted = |name: &&str| is_long() || quick.contains(name);
-    let names: Vec<&str> = POLICIES.iter().map(|info| info.name).filter(wanted).collect();
-    let wrong = each(&names, |policy| {
+    let chosen: Vec<_> = POLICIES.iter().filter(|info| wanted(&info.name)).collect();
+    let wrong = each(&chosen, |info| {
+        let policy = info.name;
         let duration = if is_long() { "60000000000" } else { "2500000000" };
         let mut boot = boot(policy, "storm", &[("duration_ns", duration), ("hotplug", "1")]);
         boot.machine = Machine::parse("2 cores x 2 threads").unwrap();
         boot.checked = true;
         let (lines, outcome) = heard(&boot, image);
-        let outcome = outcome.map_err(|error| format!("{policy}: {error}\n{lines:#?}"))?;
+        let outcome = match outcome {
+            Err(error) if is_starved(info, &error) => return Ok(()),
+            outcome => outcome.map_err(|error| format!("{policy}: {error}\n{lines:#?}"))?,
+        };
         match outcome.value("stalled") {
             Some(0) => Ok(()),
             stalled => Err(format!("{policy}: {stalled:?} tasks have stalled\n{lines:#?}")),
         }
     });
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), names.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), chosen.len(), wrong.join("\n"));
 }

@@ -69,7 +69,12 @@ impl PolicyUsed {
             label: name.into(),
             name: name.into(),
             settings: Vec::new(),
-            nature: Nature { clairvoyant: false, rehearsed: false, work_conserving: true },
+            nature: Nature {
+                clairvoyant: false,
+                rehearsed: false,
+                work_conserving: true,
+                starves: false,
+            },
         }
     }
 }

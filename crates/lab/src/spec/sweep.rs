@@ -432,7 +432,12 @@ impl PolicyEntry {
 
 /// What a policy is with settings from which it has been built before.
 pub(crate) fn nature_of(info: &PolicyInfo, settings: &[(&str, &str)]) -> Nature {
-    let plain = Nature { clairvoyant: info.clairvoyant, rehearsed: false, work_conserving: true };
+    let plain = Nature {
+        clairvoyant: info.clairvoyant,
+        rehearsed: false,
+        work_conserving: true,
+        starves: false,
+    };
     (info.nature)(settings).unwrap_or(plain)
 }
 

@@ -56,6 +56,7 @@ struct Task {
 impl Policy for SjfEwma {
     type Params = SjfEwmaParams;
     const SOURCE: &'static str = "ArceOS schedule_benchmark sjf.rs (131131yhx/arceos 901dfaf)";
+    const STARVES: bool = true;
     const NATIVE: &'static [Native] = &[Native { host: "arceos", scheduler: None }];
 
     fn build(_: &Machine, queues: usize, params: &SjfEwmaParams) -> Result<SjfEwma, ParamError> {

@@ -42,6 +42,7 @@ pub struct MqmsLoose {
 impl Policy for MqmsLoose {
     type Params = MqmsLooseParams;
     const SOURCE: &'static str = "M-RSF paper (Dong, Yang, Li 2024), its words on OSv";
+    const STARVES: bool = true;
 
     fn build(_: &Machine, queues: usize, params: &Self::Params) -> Result<Self, ParamError> {
         if params.quantum == Span::ZERO {

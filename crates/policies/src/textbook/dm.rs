@@ -67,6 +67,7 @@ impl Task {
 impl Policy for Dm {
     type Params = DmParams;
     const SOURCE: &'static str = "Leung and Whitehead, Performance Evaluation 2(4), 1982";
+    const STARVES: bool = true;
 
     fn build(_: &Machine, queues: usize, _: &DmParams) -> Result<Dm, ParamError> {
         Ok(Dm {

@@ -120,6 +120,7 @@ impl Task {
 impl Policy for Edf {
     type Params = EdfParams;
     const SOURCE: &'static str = "Liu and Layland, J. ACM 20(1), 1973; Dertouzos 1974";
+    const STARVES: bool = true;
 
     fn build(_: &Machine, queues: usize, _: &EdfParams) -> Result<Edf, ParamError> {
         Ok(Edf {

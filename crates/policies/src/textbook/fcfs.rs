@@ -32,6 +32,7 @@ pub struct Fcfs {
 impl Policy for Fcfs {
     type Params = FcfsParams;
     const SOURCE: &'static str = "textbook; ArceOS axsched 0.3.1 fifo.rs";
+    const STARVES: bool = true;
     const NATIVE: &'static [Native] = &[Native { host: "arceos", scheduler: Some("stock-fifo") }];
     const BASELINE: Option<Baseline> = Some(Baseline::new(Role::Blind));
 

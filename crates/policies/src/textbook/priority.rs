@@ -77,6 +77,7 @@ impl Priority {
 impl Policy for Priority {
     type Params = PriorityParams;
     const SOURCE: &'static str = "POSIX SCHED_FIFO and SCHED_RR, IEEE Std 1003.1-2017, 2.8.4";
+    const STARVES: bool = true;
 
     fn build(_: &Machine, queues: usize, params: &PriorityParams) -> Result<Priority, ParamError> {
         if params.quantum == Span::ZERO {

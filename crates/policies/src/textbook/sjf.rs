@@ -97,6 +97,7 @@ impl<const PREEMPTIVE: bool> Policy for ShortestFirst<PREEMPTIVE> {
     const SOURCE: &'static str =
         if PREEMPTIVE { "L. Schrage, Operations Research 16(3), 1968" } else { "textbook" };
     const CLAIRVOYANT: bool = true;
+    const STARVES: bool = true;
     const BASELINE: Option<Baseline> =
         Some(Baseline::new(if PREEMPTIVE { Role::Optimum } else { Role::NonPreemptive }));
 

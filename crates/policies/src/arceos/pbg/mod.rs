@@ -227,6 +227,7 @@ pub struct Pbg {
 impl Policy for Pbg {
     type Params = PbgParams;
     const SOURCE: &'static str = "Qin Ruoyu, PBG; pbg.rs (chestnut-Q/arceos-X a25a361)";
+    const STARVES: bool = true;
     const NATIVE: &'static [Native] = &[Native { host: "arceos", scheduler: None }];
     const SEED: Option<&'static str> = Some("noise_seed");
 

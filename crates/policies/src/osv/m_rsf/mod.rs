@@ -214,6 +214,7 @@ struct Profile {
 impl Policy for MRsf {
     type Params = MRsfParams;
     const SOURCE: &'static str = "Dong, Yang and Li, M-RSF for OSv, 2024";
+    const STARVES: bool = true;
     const SPACES: &'static [Space] = &tune::SPACES;
     const BASELINE: Option<Baseline> = Some(tune::UNTUNED);
     const CLAIRVOYANT: bool = true;
