@@ -14,7 +14,7 @@ pub fn test() -> Result<(), Failed> {
     kernels::check()
 }
 
-/// As [`test`], of Linux.
+/// As [`test()`], of Linux.
 pub fn test_linux() -> Result<(), Failed> {
     require_toolchain()?;
     boot(&["linux"])
