@@ -4,11 +4,10 @@
 use anysched_arceos::BootError;
 use anysched_arceos::{Boot, Clock, Image, Kernel, Outcome};
 use anysched_core::Span;
-use anysched_core::recorder::{LogReader, replay};
+use anysched_host::as_text;
+use anysched_oracle::kernel::{TASKS, each, replayed};
 use anysched_policies::{POLICIES, policy};
 use anysched_wire::script::{Script, Step, Task};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The programs, small: their arguments and the tasks of `batch`.
@@ -20,17 +19,6 @@ const PROGRAMS: [(&str, &[(&str, &str)]); 6] = [
     ("occupy", &[("scale", "2000")]),
     ("batch", &[]),
 ];
-
-/// Tasks that come, compute, sleep, yield and go, for longer than a tick and for shorter.
-const TASKS: &str = "\
-anysched-script 1
-0 hog c30000000
-0 yielder r40 c20000 y e
-1000 sleeper r10 c100000 s700000 e
-500000 short c1000
-2500000 waiter u4000000 c2000000 u5000000 c10
-7000000 late c9000000 s1 c9000000
-";
 
 fn script(text: &str) -> Script {
     Script::read(text.as_bytes()).unwrap()
@@ -44,40 +32,6 @@ fn boot(policy: &str, app: &str, arguments: &[(&str, &str)]) -> Boot {
     boot.tick = Some(Span::from_ms(1));
     boot.patience = Duration::from_secs(120);
     boot
-}
-
-/// Does `work` for each of `jobs`, as many at a time as there are CPUs, and returns what went
-/// wrong.
-fn each<T: Sync>(jobs: &[T], work: impl Fn(&T) -> Result<(), String> + Sync) -> Vec<String> {
-    let next = AtomicUsize::new(0);
-    let wrong = Mutex::new(Vec::new());
-    let worker = || {
-        while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Err(why) = work(job) {
-                wrong.lock().unwrap().push(why);
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        (0..std::thread::available_parallelism().map_or(1, usize::from))
-            .for_each(|_| drop(scope.spawn(worker)));
-    });
-    wrong.into_inner().unwrap()
-}
-
-fn settings(all: &[(String, String)]) -> Vec<(&str, &str)> {
-    all.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect()
-}
-
-/// Feeds a log to the policy built anew, and returns how many picks it has.
-fn replayed(log: &[u8]) -> Result<u64, String> {
-    let reader = LogReader::new(log).map_err(|error| error.to_string())?;
-    let header = reader.header();
-    let info = policy(header.policy).ok_or("no such policy")?;
-    let built = (info.build)(&header.machine, &header.settings);
-    let mut scheduler = built.map_err(|error| error.to_string())?;
-    let done = replay(log, &mut *scheduler).map_err(|error| error.to_string())?;
-    if done.unanswered { Err("the log is cut off".into()) } else { Ok(done.picks) }
 }
 
 /// Every policy runs every program to its end, twice alike to the byte, and decides in the kernel
@@ -101,14 +55,14 @@ fn every_policy_decides_in_the_kernel_as_it_does_here() {
             boot.settings = first;
             let learned = run(&boot)?.learned;
             boot.settings = learned;
-            let needs = (info.rehearsal)(&settings(&boot.settings));
+            let needs = (info.rehearsal)(&as_text(&boot.settings));
             assert_eq!(needs, Ok(None), "{}: what was learned is enough", info.name);
         }
         let (outcome, again) = (run(&boot)?, run(&boot)?);
         if outcome != again {
             return Err(format!("{} {app}: two boots differ", info.name));
         }
-        let picks = replayed(&outcome.logs[0]);
+        let picks = replayed(&outcome.logs[0], policy);
         let picks = picks.map_err(|why| format!("{} {app}: {why}", info.name))?;
         let dispatches: u64 = outcome.tasks.iter().filter_map(|task| task.dispatches).sum();
         if picks < dispatches || dispatches < outcome.tasks.len() as u64 {
@@ -241,7 +195,11 @@ fn several_cpus_run_the_programs() {
         let outcome = boot.run_image(&path, &mut |_| ());
         let outcome = outcome.map_err(|error| format!("{policy} {app} {clock:?}: {error}"))?;
         let told = |why| format!("{policy} {app} {clock:?}: {why}");
-        let picks = outcome.logs.iter().map(|log| replayed(log)).collect::<Result<Vec<_>, _>>();
+        let picks = outcome
+            .logs
+            .iter()
+            .map(|log| replayed(log, anysched_policies::policy))
+            .collect::<Result<Vec<_>, _>>();
         let busy = picks.map_err(told)?.into_iter().filter(|picks| *picks > 1).count();
         if busy < 2 { Err(told(format!("{busy} CPUs did anything"))) } else { Ok(()) }
     });

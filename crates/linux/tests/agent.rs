@@ -1,25 +1,24 @@
 //! Real boots of Linux with policies in an agent: that every policy decides there, and as it does
 //! here; and that the machine outlives an agent that fails. `cargo xtask hosts` runs these.
 
+mod guest;
+
 use anysched_core::Machine;
-use anysched_core::recorder::{LogReader, replay};
-use anysched_host::Place;
-use anysched_linux::{Boot, BootError, Image, Suite};
+use anysched_host::{Place, as_text};
+use anysched_linux::{Boot, BootError, Image};
+use anysched_oracle::kernel::replayed;
 use anysched_policies::{POLICIES, policy};
 use anysched_qemu::Outcome;
 use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
 
-fn image() -> Image {
-    let say = &mut |_: &str| ();
-    Image::build(&Suite::find(say).unwrap(), say).unwrap()
+fn image() -> &'static Image {
+    guest::image().expect("a kernel that fits")
 }
 
 fn boot(policy: &str, program: &str, arguments: &[(&str, &str)], cpus: usize) -> Boot {
-    let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
-    let mut boot = Boot::new(policy, program);
-    boot.orders.arguments = arguments.iter().map(owned).collect();
+    let mut boot = guest::boot(policy, program, arguments);
     boot.checked = true;
     boot.place = Place::Agent;
     boot.machine = Machine::flat(cpus).unwrap();
@@ -28,23 +27,7 @@ fn boot(policy: &str, program: &str, arguments: &[(&str, &str)], cpus: usize) ->
 }
 
 fn value(outcome: &Outcome, name: &str) -> u64 {
-    let found = outcome.values.iter().find(|(known, _)| known == name);
-    found.unwrap_or_else(|| panic!("{name} is missing: {:?}", outcome.values)).1
-}
-
-/// Feeds a log to the policy built anew, and returns how many picks it has.
-fn replayed(log: &[u8]) -> Result<u64, String> {
-    let reader = LogReader::new(log).map_err(|error| error.to_string())?;
-    let header = reader.header();
-    let info = policy(header.policy).ok_or("no such policy")?;
-    let built = (info.build)(&header.machine, &header.settings);
-    let mut scheduler = built.map_err(|error| error.to_string())?;
-    let done = replay(log, &mut *scheduler).map_err(|error| error.to_string())?;
-    if done.unanswered { Err("the log is cut off".into()) } else { Ok(done.picks) }
-}
-
-fn settings(all: &[(String, String)]) -> Vec<(&str, &str)> {
-    all.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect()
+    outcome.value(name).unwrap_or_else(|| panic!("{name} is missing: {:?}", outcome.values))
 }
 
 /// Runs `boot` on `image`; under a policy that needs a rehearsal, that first.
@@ -56,7 +39,7 @@ fn run(image: &Image, mut boot: Boot) -> Result<Outcome, String> {
     if let Some(first) = rehearsal(&[])? {
         boot.orders.settings = first;
         boot.orders.settings = once(&boot)?.learned;
-        let needs = rehearsal(&settings(&boot.orders.settings))?;
+        let needs = rehearsal(&as_text(&boot.orders.settings))?;
         assert_eq!(needs, None, "{}: what was learned is enough", info.name);
     }
     once(&boot)
@@ -70,12 +53,12 @@ fn every_policy_decides(cpus: usize, program: &str, arguments: &[(&str, &str)]) 
     for info in POLICIES {
         let mut boot = boot(info.name, program, arguments, cpus);
         boot.orders.record = true;
-        let picks = run(&image, boot).and_then(|outcome| {
+        let picks = run(image, boot).and_then(|outcome| {
             let [log] = &outcome.logs[..] else {
                 return Err(format!("{} logs", outcome.logs.len()));
             };
             let least: u64 = outcome.tasks.iter().filter_map(|task| task.dispatches).sum();
-            Ok((replayed(log)?, least))
+            Ok((replayed(log, policy)?, least))
         });
         match picks {
             Ok((picks, least)) if picks > 0 && picks >= least => {}
@@ -102,7 +85,7 @@ fn every_policy_decides_for_several_cpus() {
 fn fails(how: &str, fault: Option<(&str, u64)>, cpus: usize) -> Outcome {
     let mut boot = boot("cfs", "agent-fault", &[("how", how)], cpus);
     boot.fault = fault.map(|(kind, at)| (kind.into(), at));
-    boot.run(&image(), &mut |_| ()).unwrap_or_else(|error| panic!("{how} {cpus}: {error}"))
+    boot.run(image(), &mut |_| ()).unwrap_or_else(|error| panic!("{how} {cpus}: {error}"))
 }
 
 /// However the agent fails, the kernel's own scheduler is back within a second, and runs all tasks.
@@ -124,7 +107,7 @@ fn the_machine_outlives_its_agent() {
 #[ignore = "boots kernels: cargo xtask hosts"]
 fn what_goes_wrong_is_said() {
     let image = image();
-    let refused = |boot: Boot| match boot.run(&image, &mut |_| ()).unwrap_err() {
+    let refused = |boot: Boot| match boot.run(image, &mut |_| ()).unwrap_err() {
         BootError::Refused { why } => why,
         BootError::Panicked { message } => message,
         other => panic!("{other}"),

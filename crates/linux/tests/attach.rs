@@ -1,8 +1,10 @@
 //! `anysched attach` and `anysched record` in a guest, where this machine's scheduler is nobody
 //! else's. `cargo xtask hosts` runs these.
 
+mod guest;
+
 use anysched_host::Clock;
-use anysched_linux::{Boot, Image, Suite};
+use anysched_linux::Suite;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -48,18 +50,16 @@ fn suite() -> Suite {
 }
 
 /// What the guest's shell prints when it runs `script`.
-fn guest(script: &str) -> Vec<String> {
-    guest_with(script, &[])
+fn shell(script: &str) -> Vec<String> {
+    shell_with(script, &[])
 }
 
-/// As [`guest`], with files: where each is in the guest, and here.
-fn guest_with(script: &str, files: &[(&str, &Path)]) -> Vec<String> {
-    static IMAGE: OnceLock<Image> = OnceLock::new();
-    let image =
-        IMAGE.get_or_init(|| Image::build(&suite(), &mut |line| println!("{line}")).unwrap());
+/// As [`shell`], with files: where each is in the guest, and here.
+fn shell_with(script: &str, files: &[(&str, &Path)]) -> Vec<String> {
+    let image = guest::image().expect("a kernel that fits");
     let files = [("/bin/anysched", command())].into_iter().chain(files.iter().copied());
-    let mut boot = Boot::new("stock-eevdf", "shell");
-    boot.orders.arguments = vec![("command".into(), format!("{PRELUDE}{script}"))];
+    let command = format!("{PRELUDE}{script}");
+    let mut boot = guest::boot("stock-eevdf", "shell", &[("command", &command)]);
     // Time passes as here, on one CPU: where there are more, QEMU lets one run into what another is
     // patching in the kernel's code, whenever sched_ext comes and goes.
     boot.clock = Clock::Parallel;
@@ -88,7 +88,7 @@ fn is_said(lines: &[&str], text: &str) -> bool {
 #[test]
 #[ignore = "boots a kernel"]
 fn a_policy_schedules_for_a_while() {
-    let lines = guest(
+    let lines = shell(
         r#"
 echo a-time
 $attach --policy cfs --for 8s > /tmp/table 2>&1 & until_enabled
@@ -135,7 +135,7 @@ kill -TERM $!; wait $!; echo ended $?; is_clean
 #[test]
 #[ignore = "boots a kernel"]
 fn what_goes_wrong_is_said_and_leaves_nothing() {
-    let lines = guest(
+    let lines = shell(
         r#"
 echo unknown
 $attach --policy nonesuch; echo ended $?
@@ -200,7 +200,7 @@ echo nobody:x:65534:65534::/:/bin/sh > /etc/passwd; su nobody -s /bin/sh -c "$at
 #[test]
 #[ignore = "boots a kernel"]
 fn a_policy_is_ended_by_another_process() {
-    let lines = guest(
+    let lines = shell(
         r#"
 echo nothing
 anysched attach --status; anysched attach --stop; echo ended $?; is_clean
@@ -238,7 +238,7 @@ echo ended $?; grep -e '^anysched' -e 'goes on$' /tmp/table; is_clean
 #[test]
 #[ignore = "boots a kernel"]
 fn recordings_are_read_again() {
-    let lines = guest(
+    let lines = shell(
         r#"
 cd /tmp
 echo log
@@ -331,7 +331,7 @@ fn what_a_machine_builds_for_itself_runs_there() {
         panic!("{printed}")
     };
     assert!(module.starts_with(cache.join("anysched/linux/module").join(&suite.kernel)));
-    let lines = guest_with(
+    let lines = shell_with(
         r#"
 anysched attach --policy gfs --module /own/a.ko --bpf /own/a.bpf.o --quiet -- \
     cat /sys/kernel/sched_ext/state; echo ended $?; is_clean

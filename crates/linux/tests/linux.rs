@@ -2,16 +2,17 @@
 //! is noticed. `cargo xtask hosts` runs these; with ANYSCHED_LONG set, every program under every
 //! policy, twice, which takes a quarter of an hour.
 
+mod guest;
+
 use anysched_core::Machine;
-use anysched_core::recorder::{LogReader, replay};
 use anysched_core::registry::PolicyInfo;
-use anysched_linux::{Boot, BootError, Image, Suite};
+use anysched_host::as_text;
+use anysched_linux::{Boot, BootError, Image};
+use anysched_oracle::kernel::{TASKS, each, replayed};
 use anysched_policies::{POLICIES, policy};
 use anysched_qemu::Outcome;
 use anysched_wire::script::Script;
-use std::io::Write;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
+use guest::image;
 use std::time::Duration;
 
 /// The programs, small: their arguments and the tasks of `batch`.
@@ -26,79 +27,11 @@ const PROGRAMS: [(&str, &[(&str, &str)]); 8] = [
     ("cost", &[("n", "200")]),
 ];
 
-/// Tasks that come, compute, sleep, yield and go, for longer than a tick and for shorter.
-const TASKS: &str = "\
-anysched-script 1
-0 hog c30000000
-0 yielder r40 c20000 y e
-1000 sleeper r10 c100000 s700000 e
-500000 short c1000
-2500000 waiter u4000000 c2000000 u5000000 c10
-7000000 late c9000000 s1 c9000000
-";
-
-/// The image; `None`, said in capitals, if there is no kernel that fits today.
-fn image() -> Option<&'static Image> {
-    static IMAGE: OnceLock<Option<Image>> = OnceLock::new();
-    let find = || {
-        let say = &mut |line: &str| eprintln!("linux: {line}");
-        let suite = match Suite::find(say) {
-            Ok(suite) => suite,
-            Err(error @ BootError::Unavailable { .. }) => {
-                let said =
-                    format!("NO LINUX KERNEL THAT FITS CAN BE HAD: NOTHING IS TESTED\n{error}\n");
-                // Not by `eprintln`, which tests keep to themselves.
-                std::io::stderr().write_all(said.as_bytes()).unwrap();
-                return None;
-            }
-            Err(error) => panic!("{error}"),
-        };
-        Some(Image::build(&suite, say).unwrap_or_else(|error| panic!("{error}")))
-    };
-    IMAGE.get_or_init(find).as_ref()
-}
-
 fn boot(policy: &str, app: &str, arguments: &[(&str, &str)]) -> Boot {
-    let mut boot = Boot::new(policy, app);
-    let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
-    boot.orders.arguments = arguments.iter().map(owned).collect();
+    let mut boot = guest::boot(policy, app, arguments);
     boot.tasks = (app == "batch").then(|| Script::read(TASKS.as_bytes()).unwrap());
     boot.patience = Duration::from_secs(240);
     boot
-}
-
-/// Does `work` for each of `jobs`, as many at a time as there are CPUs, and returns what went
-/// wrong.
-fn each<T: Sync>(jobs: &[T], work: impl Fn(&T) -> Result<(), String> + Sync) -> Vec<String> {
-    let next = AtomicUsize::new(0);
-    let wrong = Mutex::new(Vec::new());
-    let worker = || {
-        while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Err(why) = work(job) {
-                wrong.lock().unwrap().push(why);
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        (0..std::thread::available_parallelism().map_or(1, usize::from))
-            .for_each(|_| drop(scope.spawn(worker)));
-    });
-    wrong.into_inner().unwrap()
-}
-
-fn settings(all: &[(String, String)]) -> Vec<(&str, &str)> {
-    all.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect()
-}
-
-/// Feeds a log to the policy built anew, and returns how many picks it has.
-fn replayed(log: &[u8]) -> Result<u64, String> {
-    let reader = LogReader::new(log).map_err(|error| error.to_string())?;
-    let header = reader.header();
-    let info = policy(header.policy).ok_or("no such policy")?;
-    let built = (info.build)(&header.machine, &header.settings);
-    let mut scheduler = built.map_err(|error| error.to_string())?;
-    let done = replay(log, &mut *scheduler).map_err(|error| error.to_string())?;
-    if done.unanswered { Err("the log is cut off".into()) } else { Ok(done.picks) }
 }
 
 /// Whether the long form is wanted.
@@ -114,7 +47,8 @@ fn is_starved(info: &PolicyInfo, error: &BootError) -> bool {
 }
 
 /// Every policy runs programs to their end under the contract's checks, and decides in the kernel
-/// what it decides here; where it starves tasks by its rule, the watchdog may end it instead. In the long form every program, twice alike to the byte.
+/// what it decides here; where it starves tasks by its rule, the watchdog may end it instead. In the
+/// long form every program, twice alike to the byte.
 #[test]
 #[ignore = "boots kernels: cargo xtask hosts"]
 fn every_policy_decides_in_the_kernel_as_it_does_here() {
@@ -140,14 +74,14 @@ fn every_policy_decides_in_the_kernel_as_it_does_here() {
             boot.orders.settings = first;
             let Some(rehearsal) = run(&boot)? else { return Ok(()) };
             boot.orders.settings = rehearsal.learned;
-            let needs = (info.rehearsal)(&settings(&boot.orders.settings));
+            let needs = (info.rehearsal)(&as_text(&boot.orders.settings));
             assert_eq!(needs, Ok(None), "{}: what was learned is enough", info.name);
         }
         let Some(outcome) = run(&boot)? else { return Ok(()) };
         if is_long() && Some(&outcome) != run(&boot)?.as_ref() {
             return Err(format!("{} {app}: two boots differ", info.name));
         }
-        let picks = replayed(&outcome.logs[0]);
+        let picks = replayed(&outcome.logs[0], policy);
         let picks = picks.map_err(|why| format!("{} {app}: {why}", info.name))?;
         if picks < outcome.tasks.len() as u64 || picks < 10 {
             return Err(format!("{} {app}: {picks} picks", info.name));

@@ -7,6 +7,8 @@
 //! - [`random`] is a host that does everything a host may do, for properties that all policies
 //!   share; [`rehearsal`] teaches those that need a first run under it.
 //!
+//! [`kernel`] is for tests that boot kernels.
+//!
 //! The other modules are oracles: a policy's rules written down once more, with lists that are
 //! searched from end to end and nothing stored that can be computed. They share no code and no
 //! tables with the policies, and know only the parameters that a test passes them.
@@ -19,6 +21,7 @@ pub mod compare;
 pub mod credit;
 pub mod credit2;
 pub mod drive;
+pub mod kernel;
 pub mod m_rsf;
 pub mod osv;
 pub mod pbg;
