@@ -5,8 +5,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use anysched_core::{Arrival, DomainId, DomainParams};
-use anysched_core::{CpuId, Cx, Off, Pick, Scheduler, Span, TaskId, TaskParams, Time};
+use anysched_core::call::Call;
+use anysched_core::{CpuId, Cx, Pick, Scheduler, Span, scheduler_by_call};
 
 /// How it goes wrong.
 #[derive(Clone, Copy)]
@@ -50,6 +50,16 @@ impl Faulty {
         Ok(Faulty { policy, kind, left: at })
     }
 
+    fn call(&mut self, cx: &mut Cx<'_>, call: Call<'_>) -> Option<Pick> {
+        if let Call::PickNext { cpu } = call {
+            match self.left.checked_sub(1) {
+                Some(left) => self.left = left,
+                None => return self.go_wrong(cx, cpu),
+            }
+        }
+        call.make(&mut self.policy, cx)
+    }
+
     fn go_wrong(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<Pick> {
         match self.kind {
             Kind::Panic => panic!("asked to panic"),
@@ -73,51 +83,4 @@ impl Faulty {
     }
 }
 
-impl Scheduler for Faulty {
-    fn attach(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
-        self.policy.attach(cx, task, params);
-    }
-    fn detach(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        self.policy.detach(cx, task);
-    }
-    fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
-        self.policy.update(cx, task, params);
-    }
-    fn set_domain(&mut self, cx: &mut Cx<'_>, domain: DomainId, params: &DomainParams) {
-        self.policy.set_domain(cx, domain, params);
-    }
-    fn set_online(&mut self, cx: &mut Cx<'_>, cpu: CpuId, online: bool) {
-        self.policy.set_online(cx, cpu, online);
-    }
-    fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, arrival: Arrival) {
-        self.policy.enqueue(cx, task, arrival);
-    }
-    fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        self.policy.dequeue(cx, task);
-    }
-    fn pick_next(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<Pick> {
-        match self.left.checked_sub(1) {
-            Some(left) => self.left = left,
-            None => return self.go_wrong(cx, cpu),
-        }
-        self.policy.pick_next(cx, cpu)
-    }
-    fn put_prev(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span, why: Off) {
-        self.policy.put_prev(cx, cpu, task, ran, why);
-    }
-    fn tick(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span) {
-        self.policy.tick(cx, cpu, task, ran);
-    }
-    fn tick_period(&self) -> Option<Span> {
-        self.policy.tick_period()
-    }
-    fn has_timers(&self) -> bool {
-        self.policy.has_timers()
-    }
-    fn next_timer(&self) -> Option<Time> {
-        self.policy.next_timer()
-    }
-    fn timer(&mut self, cx: &mut Cx<'_>) {
-        self.policy.timer(cx);
-    }
-}
+scheduler_by_call!([] Faulty);
