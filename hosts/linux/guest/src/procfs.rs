@@ -31,11 +31,6 @@ pub fn sched_ext_says(record: &[u8]) -> Option<String> {
     Some(said.into())
 }
 
-/// The rest of each line of `text` that begins with this word.
-pub fn lines<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = &'a str> {
-    text.lines().filter_map(move |line| line.strip_prefix(word)?.strip_prefix(' '))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,9 +43,6 @@ mod tests {
         assert_eq!((state("7 (a) S (b)) R 1 7"), state("")), (Some('R'), None));
         let stat = "cpu  1 0 2 3 0 0 0 0 0 0\nintr 9 0\nctxt 30817\nbtime 1767225600\n";
         assert_eq!((switches(stat), switches("btime 1\n")), (Some(30_817), None));
-        let status = "policy pbg\nlearned profile 1 2\nlearnedly x\ndead it panicked\nlearned y z";
-        assert_eq!(lines(status, "learned").collect::<Vec<_>>(), ["profile 1 2", "y z"]);
-        assert_eq!(lines(status, "dead").next(), Some("it panicked"));
     }
 
     #[test]

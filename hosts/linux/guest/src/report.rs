@@ -4,13 +4,14 @@ use std::fs::File;
 use std::io::Read;
 
 use anysched_programs::Kernel;
+use anysched_wire::log;
 use anysched_wire::result::Message;
-use anysched_wire::{escape, log};
+use anysched_wire::status::Line;
 
 use crate::kernel::Linux;
 use crate::machine::refuse;
 use crate::ports::Ports;
-use crate::{procfs, scheduler};
+use crate::scheduler;
 
 const DUMP: &str = "/proc/anysched/dump";
 
@@ -30,16 +31,13 @@ pub fn dump() {
 
 /// Says what the policy has learned.
 pub fn learned() {
-    let Some(status) = scheduler::status() else { return };
-    for line in procfs::lines(&status, "learned") {
-        let (name, text) = line.split_once(' ').unwrap_or((line, ""));
-        let Some(value) = escape::unescape(text) else {
-            refuse(format_args!(
-                "{}: \"{line}\": the value is not escaped",
-                scheduler::status_file()
-            ));
-        };
-        Linux::say(&Message::Learned { name: name.into(), value });
+    let status = scheduler::status_lines();
+    let status = status
+        .unwrap_or_else(|error| refuse(format_args!("{}: {error}", scheduler::status_file())));
+    for line in status {
+        if let Line::Learned(name, value) = line {
+            Linux::say(&Message::Learned { name, value });
+        }
     }
 }
 

@@ -8,7 +8,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anysched_loader::{Module, SchedExt, here};
+use anysched_wire::WireError;
 use anysched_wire::boot::Boot;
+use anysched_wire::status::{self, Line};
 
 use crate::{agent, orders, procfs};
 
@@ -68,12 +70,8 @@ impl Scheduler {
         if self == Scheduler::Agent {
             return (!agent::end_is_expected()).then(agent::last_words);
         }
-        let status = status().unwrap_or_default();
-        let why = procfs::lines(&status, "dead").next();
-        Some(match why {
-            Some(why) => why.into(),
-            None => format!("sched_ext is {}: {}", state(), kernel_says()),
-        })
+        let why = why_dead(&status_lines().unwrap_or_default());
+        Some(why.unwrap_or_else(|| format!("sched_ext is {}: {}", state(), kernel_says())))
     }
 
     /// Gives the CPUs back to the kernel's own scheduler.
@@ -104,6 +102,21 @@ pub fn log_file() -> &'static str {
 /// What the module or the agent says of itself, if it is there.
 pub fn status() -> Option<String> {
     std::fs::read(status_file()).ok().map(|text| String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The same, read; nothing if it is not there.
+///
+/// Errors: it is not written as it should be.
+pub fn status_lines() -> Result<Vec<Line>, WireError> {
+    status().map_or(Ok(Vec::new()), |text| status::read(text.as_bytes()))
+}
+
+/// Why the policy has died, if it has.
+pub fn why_dead(status: &[Line]) -> Option<String> {
+    status.iter().find_map(|line| match line {
+        Line::Dead(why) => Some(why.clone()),
+        _ => None,
+    })
 }
 
 /// What the kernel has logged of sched_ext.

@@ -18,11 +18,11 @@ use std::time::Duration;
 use anysched_loader::{Module, SchedExt};
 use anysched_programs::Kernel;
 use anysched_wire::start::Start;
-use anysched_wire::status::{self, Line};
 
 use crate::kernel::Linux;
 use crate::machine::refuse;
 use crate::report::value;
+use crate::scheduler::{status_lines, why_dead};
 
 const MODULE: &str = "/lib/anysched/anysched.ko";
 const OBJECT: &str = "/lib/anysched/anysched.bpf.o";
@@ -80,11 +80,7 @@ fn kernel() -> SchedExt {
 
 /// Why the policy has died, by the module's status.
 fn death() -> Option<String> {
-    let lines = status::read(Module.status()?.as_bytes());
-    lines.ok()?.into_iter().find_map(|line| match line {
-        Line::Dead(why) => Some(why),
-        _ => None,
-    })
+    why_dead(&status_lines().unwrap_or_default())
 }
 
 fn start(start: Start) -> Result<(), String> {
