@@ -10,6 +10,18 @@
 	.balign 8
 saved:	.quad 0
 
+/* Returns to the caller of anysched_try, from its frame. */
+.macro leave_try
+	add $8, %rsp
+	pop %r15
+	pop %r14
+	pop %r13
+	pop %r12
+	pop %rbx
+	pop %rbp
+	RET
+.endm
+
 	.text
 SYM_FUNC_START(anysched_try)
 	push %rbp
@@ -22,14 +34,7 @@ SYM_FUNC_START(anysched_try)
 	mov %rsp, saved(%rip)
 	call anysched_call
 	xor %eax, %eax
-	add $8, %rsp
-	pop %r15
-	pop %r14
-	pop %r13
-	pop %r12
-	pop %rbx
-	pop %rbp
-	RET
+	leave_try
 SYM_FUNC_END(anysched_try)
 
 /* The frames of what panicked are left behind: the stack is again that of anysched_try. */
@@ -37,12 +42,5 @@ SYM_CODE_START(anysched_escape)
 	UNWIND_HINT_UNDEFINED
 	mov saved(%rip), %rsp
 	mov $-1, %eax
-	add $8, %rsp
-	pop %r15
-	pop %r14
-	pop %r13
-	pop %r12
-	pop %rbx
-	pop %rbp
-	RET
+	leave_try
 SYM_CODE_END(anysched_escape)
