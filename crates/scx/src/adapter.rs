@@ -4,8 +4,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use anysched_core::{
-    Arrival, CpuId, CpuMask, Cx, DomainId, DomainParams, Enqueue, Machine, Off, Pick, Scheduler,
-    Span, TaskId, TaskParams, Time,
+    Arrival, CpuId, CpuMask, Cx, Enqueue, Machine, Off, Pick, Scheduler, Span, TaskId, TaskParams,
+    Time,
 };
 
 use crate::{Counts, Latencies};
@@ -244,11 +244,6 @@ impl<P: Scheduler> Adapter<P> {
         self.params[id.index()] = Some(params);
     }
 
-    /// The parameters of a domain have changed.
-    pub fn set_domain(&mut self, now: Time, domain: DomainId, params: &DomainParams) {
-        self.call(now, |policy, cx| policy.set_domain(cx, domain, params));
-    }
-
     /// A task sleeps or ends (`why`), wherever it was.
     pub fn leaves(&mut self, now: Time, id: TaskId, runtime: u64, why: Off) {
         match self.task(id).state {
@@ -329,14 +324,14 @@ impl<P: Scheduler> Adapter<P> {
         Enqueued::Waits
     }
 
-    /// A task is taken out, to `sleep` or for a moment. One that runs goes on running.
-    pub fn dequeue(&mut self, now: Time, id: TaskId, sleeps: bool) {
+    /// A task is taken out for a moment. One that runs goes on running.
+    pub fn dequeue(&mut self, now: Time, id: TaskId) {
         match self.task(id).state {
             State::Ready => self.call(now, |policy, cx| policy.dequeue(cx, id)),
             State::Picked(cpu) => self.undo_and_remove(now, cpu, id),
             State::New | State::Blocked | State::Out | State::Running(_) | State::Unasked => return,
         }
-        self.task(id).state = if sleeps { State::Blocked } else { State::Out };
+        self.task(id).state = State::Out;
     }
 
     /// `cpu`, which has run `prev`, wants a task. The one that the policy

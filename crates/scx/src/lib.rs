@@ -18,7 +18,6 @@
 //! | `yield`, `tick` | [`yields`], [`tick`] | at the next `put_prev`; `tick` |
 //! | `set_weight`, `set_cpumask` | [`update`] | `update` |
 //! | `cpu_online`, `cpu_offline` | [`set_online`] | `set_online`, after `update` of tasks left without a CPU |
-//! | `cgroup_init`, `cgroup_set_weight` | [`set_domain`] | `set_domain` |
 //!
 //! [`attach`]: Adapter::attach
 //! [`detach`]: Adapter::detach
@@ -32,7 +31,6 @@
 //! [`tick`]: Adapter::tick
 //! [`update`]: Adapter::update
 //! [`set_online`]: Adapter::set_online
-//! [`set_domain`]: Adapter::set_domain
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -302,7 +302,7 @@ static void describe(struct call *c, struct task_struct *p)
 	bool all = cpumask_subset(cpu_possible_mask, p->cpus_ptr);
 
 	c->affinity = all ? NULL : cpumask_bits(p->cpus_ptr);
-	c->weight = p->policy == SCHED_IDLE ? 40 : p->static_prio - MAX_RT_PRIO;
+	c->niceness = p->policy == SCHED_IDLE ? 40 : p->static_prio - MAX_RT_PRIO;
 }
 
 __bpf_kfunc_start_defs();

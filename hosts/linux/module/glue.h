@@ -21,7 +21,6 @@ enum op {
 	OP_TICK,
 	OP_TIMER,
 	OP_ONLINE,
-	OP_DOMAIN,
 	OP_STATUS,
 	OP_STATE,
 };
@@ -29,7 +28,6 @@ enum op {
 enum call_flags {
 	CALL_WAKEUP = 1,	/* the task was blocked */
 	CALL_SYNC = 2,
-	CALL_SLEEP = 4,
 	CALL_DEAD = 8,
 	CALL_STARTED = 16,	/* what the policy believes to run has begun to run */
 	CALL_EXPIRED = 32,	/* its slice has ended */
@@ -51,8 +49,7 @@ struct call {
 	u32 from;		/* the waker's CPU, plus 1 */
 	u64 now;		/* ns */
 	u64 runtime;		/* CPU time in ns of the task, or of what runs on the CPU */
-	u32 weight;		/* of a task its nice value + 20, 40 for SCHED_IDLE; of a domain its weight */
-	u32 domain;
+	u32 niceness;		/* of a task its nice value + 20, 40 for SCHED_IDLE */
 	u32 text_len;
 	const unsigned long *affinity;	/* NULL: all */
 	char *text;

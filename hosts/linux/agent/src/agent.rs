@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-use anysched_core::{CpuId, CpuSet, DomainId, Off, Scheduler, TaskId, TaskParams, Time};
+use anysched_core::{CpuId, CpuSet, Off, Scheduler, TaskId, TaskParams, Time};
 use anysched_linux_start::{machine, params, part, policy};
 use anysched_scx::{Adapter, Prev, Waking};
 use anysched_wire::start::Start;
@@ -253,7 +253,7 @@ impl Running {
                 };
                 adapter.enqueue(now, task, event.runtime, waking);
             }
-            Kind::Dequeue => adapter.dequeue(now, task, false),
+            Kind::Dequeue => adapter.dequeue(now, task),
             Kind::Leave => {
                 let why = if event.has(Event::DEAD) { Off::Exited } else { Off::Blocked };
                 adapter.leaves(now, task, event.runtime, why);
@@ -272,7 +272,7 @@ impl Running {
             false if self.cpus <= 64 => CpuSet::Few(affinity[0]),
             false => CpuSet::of(all.by_ref().filter(has)),
         };
-        params(event.niceness, affinity, DomainId(0))
+        params(event.niceness, affinity)
     }
 
     fn attach(&mut self, now: Time, event: &Event, affinity: &[u64; WORDS]) {

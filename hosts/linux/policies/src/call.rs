@@ -20,13 +20,12 @@ pub enum Op {
     Tick,
     Timer,
     Online,
-    Domain,
     Status,
     State,
 }
 
 impl Op {
-    const ALL: [Op; 17] = [
+    const ALL: [Op; 16] = [
         Op::Start,
         Op::Attach,
         Op::Detach,
@@ -41,7 +40,6 @@ impl Op {
         Op::Tick,
         Op::Timer,
         Op::Online,
-        Op::Domain,
         Op::Status,
         Op::State,
     ];
@@ -75,10 +73,8 @@ pub struct Call {
     /// CPU time in nanoseconds of the task, or of the task that the policy believes to run on the
     /// CPU.
     pub runtime: u64,
-    /// Of a task its nice value + 20, 40 for `SCHED_IDLE`; of a domain its weight.
-    pub weight: u32,
-    /// The domain, or that of the task.
-    pub domain: u32,
+    /// Of a task its nice value + 20, 40 for `SCHED_IDLE`.
+    pub niceness: u32,
     /// The length of `text`, in the answer too.
     pub text_len: u32,
     /// The CPUs that the task may run on, one bit each; null: all.
@@ -95,8 +91,6 @@ impl Call {
     /// It was blocked; of a leaving task, it ends.
     pub const WAKEUP: u32 = 1;
     pub const SYNC: u32 = 2;
-    /// The task sleeps.
-    pub const SLEEP: u32 = 4;
     /// It has ended.
     pub const DEAD: u32 = 8;
     /// The task that the policy believes to run has begun to run.

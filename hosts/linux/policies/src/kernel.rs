@@ -6,7 +6,7 @@ unsafe extern "C" {
     pub static anysched_heap: *mut u8;
     /// Has a CPU pick soon.
     pub safe fn anysched_kick(cpu: u32);
-    /// Appends to the log; 0 if there is no room.
+    /// Appends to the log, as long as there is room.
     pub fn anysched_log_write(bytes: *const u8, length: u64);
     /// What was appended is a record.
     pub safe fn anysched_log_record_ends();

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 
-use anysched_core::{DomainId, DomainParams, Off, Scheduler, TaskId, TaskParams, Time};
+use anysched_core::{Off, Scheduler, TaskId, TaskParams, Time};
 use anysched_linux_start::params;
 use anysched_scx::{Adapter, Enqueued, Prev, Waking};
 use anysched_wire::start::Start;
@@ -50,7 +50,7 @@ impl Running {
     fn params(&self, call: &Call) -> TaskParams {
         // SAFETY: the C side gives the mask of the task.
         let affinity = unsafe { call.affinity(self.cpus) };
-        params(call.weight, affinity, DomainId(call.domain as u16))
+        params(call.niceness, affinity)
     }
 
     /// Makes a call, and passes on what the policy asks for.
@@ -70,7 +70,7 @@ impl Running {
                 let why = if call.has(Call::DEAD) { Off::Exited } else { Off::Blocked };
                 adapter.leaves(now, task, call.runtime, why);
             }
-            Op::Dequeue => adapter.dequeue(now, task, call.has(Call::SLEEP)),
+            Op::Dequeue => adapter.dequeue(now, task),
             Op::Yield => adapter.yields(task),
             Op::Tick => adapter.tick(now, task, call.runtime),
             Op::Timer => adapter.timer(now),
@@ -88,10 +88,6 @@ impl Running {
             }
             Op::Online => {
                 adapter.set_online(now, call.cpu(), call.has(Call::ONLINE), call.runtime);
-            }
-            Op::Domain => {
-                let params = DomainParams { weight: call.weight, cap_percent: 0 };
-                adapter.set_domain(now, DomainId(call.domain as u16), &params);
             }
             Op::Status => status::answer(self, call),
             Op::State => call.slice = status::state(self.adapter.state(task)),

@@ -9,7 +9,7 @@ use anysched_core::checked::Rules;
 use anysched_core::machine::Cpu;
 use anysched_core::params::weight_of_nice;
 use anysched_core::recorder::LogSink;
-use anysched_core::{Checked, CpuSet, DomainId, Machine, Recorder, Scheduler, Span, TaskParams};
+use anysched_core::{Checked, CpuSet, Machine, Recorder, Scheduler, Span, TaskParams};
 use anysched_wire::start::Start;
 
 use crate::fault::Faulty;
@@ -61,12 +61,11 @@ pub fn policy(
 
 /// The parameters of a task of the kernel's. `niceness` is its nice value + 20, 40 for
 /// `SCHED_IDLE`.
-pub fn params(niceness: u32, affinity: CpuSet, domain: DomainId) -> TaskParams {
+pub fn params(niceness: u32, affinity: CpuSet) -> TaskParams {
     TaskParams {
         // Of `SCHED_IDLE` as in kernel/sched/sched.h (WEIGHT_IDLEPRIO).
         weight: if niceness == 40 { 3 } else { weight_of_nice(niceness as i8 - 20) },
         affinity,
-        domain,
         ..TaskParams::default()
     }
 }
