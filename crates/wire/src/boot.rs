@@ -15,7 +15,7 @@
 //! bytes at most. A value is the rest of the line, [escaped](mod@crate::escape): it may be
 //! anything. The kernel [refuses](crate::result) to run a text with any other line.
 
-use crate::text::{TextFormat, is_name, number};
+use crate::text::{self, TextFormat, number};
 use crate::{At, WireError, escape};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -29,7 +29,7 @@ pub const ITEM: &str = "opt/org.anysched/boot";
 pub const LONGEST: usize = 1 << 20;
 
 /// The most bytes of a name.
-pub const LONGEST_NAME: usize = 64;
+pub const LONGEST_NAME: usize = text::LONGEST_NAME;
 
 const FORMAT: TextFormat =
     TextFormat { name: "boot text", magic: "anysched-boot", version: 1, longest: LONGEST };
@@ -66,7 +66,7 @@ impl Boot {
     pub fn write(&self) -> Result<String, WireError> {
         let Boot { policy, settings, tick, record, timed, program, arguments } = self;
         let mut text = FORMAT.begin();
-        let name = |text, field| check_name(text, At::Field(field));
+        let name = |text, field| FORMAT.name(text, At::Field(field));
         let _ = writeln!(text, "policy {}", name(policy, "policy")?);
         for (setting, value) in settings {
             let _ = writeln!(text, "set {} {}", name(setting, "parameter")?, escape::rest(value));
@@ -98,14 +98,14 @@ impl Boot {
             let at = At::Line(number);
             let (word, rest) = line.split_once(' ').map_or((line, None), |(w, r)| (w, Some(r)));
             let is_first = match (word, rest) {
-                ("policy", Some(rest)) => policy.replace(check_name(rest, at)?).is_none(),
-                ("program", Some(rest)) => program.replace(check_name(rest, at)?).is_none(),
+                ("policy", Some(rest)) => policy.replace(FORMAT.name(rest, at)?).is_none(),
+                ("program", Some(rest)) => program.replace(FORMAT.name(rest, at)?).is_none(),
                 ("set", Some(rest)) => {
-                    boot.settings.push(pair(rest, at)?);
+                    boot.settings.push(FORMAT.pair(rest, at)?);
                     true
                 }
                 ("with", Some(rest)) => {
-                    boot.arguments.push(pair(rest, at)?);
+                    boot.arguments.push(FORMAT.pair(rest, at)?);
                     true
                 }
                 ("tick", Some(rest)) => boot.tick.replace(check_tick(rest, at)?).is_none(),
@@ -117,9 +117,8 @@ impl Boot {
                 return Err(FORMAT.error(at, line, format!("\"{word}\" is there already")));
             }
         }
-        let missing = |word| FORMAT.error(At::Whole, "", format!("there is no line \"{word}\""));
-        boot.policy = policy.ok_or_else(|| missing("policy"))?.into();
-        boot.program = program.ok_or_else(|| missing("program"))?.into();
+        boot.policy = policy.ok_or_else(|| FORMAT.missing("policy"))?.into();
+        boot.program = program.ok_or_else(|| FORMAT.missing("program"))?.into();
         Ok(boot)
     }
 }
@@ -127,33 +126,9 @@ impl Boot {
 const WANTED: &str = "policy NAME, set NAME VALUE, tick NANOSECONDS, record, timed, program NAME \
                       or with NAME VALUE is wanted";
 
-fn check_name(text: &str, at: At) -> Result<&str, WireError> {
-    if !is_name(text) {
-        let why =
-            "a name is wanted: a word without white space, control characters and backslashes";
-        return Err(FORMAT.error(at, text, why));
-    }
-    if text.len() > LONGEST_NAME {
-        return Err(FORMAT.error(at, text, format!("a name has {LONGEST_NAME} bytes at most")));
-    }
-    Ok(text)
-}
-
 fn check_tick(text: &str, at: At) -> Result<u64, WireError> {
     let tick = number(text).filter(|tick| *tick > 0);
     tick.ok_or_else(|| FORMAT.error(at, text, "nanoseconds, 1 at least, are wanted"))
-}
-
-/// A name and a value.
-fn pair(text: &str, at: At) -> Result<(String, String), WireError> {
-    let error = |why| FORMAT.error(at, text, why);
-    let (name, value) = text.split_once(' ').ok_or_else(|| error("a value is wanted"))?;
-    let name = check_name(name, at)?;
-    let value = escape::unescape(value);
-    let value = value.ok_or_else(|| {
-        error("a value is wanted; `\\-` is the empty one, and `\\\\` is a backslash")
-    })?;
-    Ok((name.into(), value))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@
 //!
 //! Names and values are as in the [boot text](crate::boot).
 
-use crate::text::{TextFormat, is_name, number};
+use crate::text::{TextFormat, number};
 use crate::{At, WireError, escape};
 use alloc::format;
 use alloc::string::String;
@@ -58,7 +58,7 @@ impl Start {
     pub fn write(&self) -> Result<String, WireError> {
         let Start { policy, settings, tick, checked, record, fault, cpus } = self;
         let mut text = FORMAT.begin();
-        let name = |text, field| check_name(text, At::Field(field));
+        let name = |text, field| FORMAT.name(text, At::Field(field));
         let _ = writeln!(text, "policy {}", name(policy, "policy")?);
         for (setting, value) in settings {
             let _ = writeln!(text, "set {} {}", name(setting, "parameter")?, escape::rest(value));
@@ -90,7 +90,7 @@ impl Start {
     pub fn read(text: &[u8]) -> Result<Start, WireError> {
         let start = Start::read_part(text)?;
         if start.cpus.is_empty() {
-            return Err(missing("cpu"));
+            return Err(FORMAT.missing("cpu"));
         }
         Ok(start)
     }
@@ -105,9 +105,9 @@ impl Start {
             let at = At::Line(number);
             let (word, rest) = line.split_once(' ').map_or((line, None), |(w, r)| (w, Some(r)));
             let is_first = match (word, rest) {
-                ("policy", Some(rest)) => policy.replace(check_name(rest, at)?).is_none(),
+                ("policy", Some(rest)) => policy.replace(FORMAT.name(rest, at)?).is_none(),
                 ("set", Some(rest)) => {
-                    start.settings.push(setting(rest, at)?);
+                    start.settings.push(FORMAT.pair(rest, at)?);
                     true
                 }
                 ("tick", Some(rest)) => start.tick.replace(check(rest, at, 1, u64::MAX)?).is_none(),
@@ -126,22 +126,13 @@ impl Start {
                 return Err(FORMAT.error(at, line, format!("\"{word}\" is there often enough")));
             }
         }
-        start.policy = policy.ok_or_else(|| missing("policy"))?.into();
+        start.policy = policy.ok_or_else(|| FORMAT.missing("policy"))?.into();
         Ok(start)
     }
 }
 
-fn missing(word: &str) -> WireError {
-    FORMAT.error(At::Whole, "", format!("there is no line \"{word}\""))
-}
-
 const WANTED: &str = "policy NAME, set NAME VALUE, tick NANOSECONDS, checked, record BYTES, fault \
                       KIND N or cpu CORE LLC PACKAGE NODE CAPACITY is wanted";
-
-fn check_name(text: &str, at: At) -> Result<&str, WireError> {
-    let why = "a name is wanted: a word without white space, control characters and backslashes";
-    if is_name(text) { Ok(text) } else { Err(FORMAT.error(at, text, why)) }
-}
 
 fn check(text: &str, at: At, least: u64, most: u64) -> Result<u64, WireError> {
     let found = number(text).filter(|number| (least..=most).contains(number));
@@ -149,20 +140,10 @@ fn check(text: &str, at: At, least: u64, most: u64) -> Result<u64, WireError> {
     found.ok_or_else(|| FORMAT.error(at, text, why()))
 }
 
-fn setting(text: &str, at: At) -> Result<(String, String), WireError> {
-    let error = |why| FORMAT.error(at, text, why);
-    let (name, value) = text.split_once(' ').ok_or_else(|| error("a value is wanted"))?;
-    let value = escape::unescape(value);
-    let value = value.ok_or_else(|| {
-        error("a value is wanted; `\\-` is the empty one, and `\\\\` is a backslash")
-    })?;
-    Ok((check_name(name, at)?.into(), value))
-}
-
 fn fault(text: &str, at: At) -> Result<(String, u64), WireError> {
     let pair = text.split_once(' ').ok_or_else(|| FORMAT.error(at, text, "KIND N is wanted"));
     let (kind, number) = pair?;
-    Ok((check_name(kind, at)?.into(), check(number, at, 0, u64::MAX)?))
+    Ok((FORMAT.name(kind, at)?.into(), check(number, at, 0, u64::MAX)?))
 }
 
 fn cpu(text: &str, at: At) -> Result<[u16; 5], WireError> {

@@ -1,9 +1,12 @@
 //! What formats of lines have in common: a first line that names format and version, and a line end
 //! after every line, so that a truncated text is noticed.
 
-use crate::{At, WireError};
+use crate::{At, WireError, escape};
 use alloc::format;
 use alloc::string::String;
+
+/// The most bytes of a name.
+pub(crate) const LONGEST_NAME: usize = 64;
 
 /// A format of lines.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +23,35 @@ pub(crate) struct TextFormat {
 impl TextFormat {
     pub fn error(&self, at: At, value: &str, why: impl Into<String>) -> WireError {
         WireError::new(self.name, at, value, why)
+    }
+
+    /// `text`, if it is a name: a word that needs no escaping, of [`LONGEST_NAME`] bytes at most.
+    pub fn name<'a>(&self, text: &'a str, at: At) -> Result<&'a str, WireError> {
+        if !is_name(text) {
+            let why =
+                "a name is wanted: a word without white space, control characters and backslashes";
+            return Err(self.error(at, text, why));
+        }
+        if text.len() > LONGEST_NAME {
+            return Err(self.error(at, text, format!("a name has {LONGEST_NAME} bytes at most")));
+        }
+        Ok(text)
+    }
+
+    /// A name and a value, which is the rest of the line, escaped.
+    pub fn pair(&self, text: &str, at: At) -> Result<(String, String), WireError> {
+        let error = |why| self.error(at, text, why);
+        let (name, value) = text.split_once(' ').ok_or_else(|| error("a value is wanted"))?;
+        let name = self.name(name, at)?;
+        let value = escape::unescape(value).ok_or_else(|| {
+            error("a value is wanted; `\\-` is the empty one, and `\\\\` is a backslash")
+        })?;
+        Ok((name.into(), value))
+    }
+
+    /// That a line with this word is missing.
+    pub fn missing(&self, word: &str) -> WireError {
+        self.error(At::Whole, "", format!("there is no line \"{word}\""))
     }
 
     /// The first line.
@@ -86,7 +118,7 @@ pub(crate) fn number(text: &str) -> Option<u64> {
 
 /// Whether `text` is a name that needs no escaping: a word without white space, control characters
 /// or backslashes.
-pub(crate) fn is_name(text: &str) -> bool {
+fn is_name(text: &str) -> bool {
     let other = |char: char| char.is_whitespace() || char.is_control() || char == '\\';
     !text.is_empty() && !text.contains(other)
 }
