@@ -1,19 +1,15 @@
 //! ArceOS as a host: what it is asked to run, and what is read off it.
 
 use crate::calibrate;
-use crate::{Boot, BootError, Kernel, Outcome as Said};
+use crate::{Boot, BootError, Outcome as Said};
 use anysched_clients::Load as ClientLoad;
-use anysched_core::registry::Settings;
-use anysched_core::{Machine, Span};
 use anysched_host::{
     By, Calibration, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order,
-    Outcome, Program, ProgramInfo, Served, Setup, Subject, Work, cpus_in_words,
+    Outcome, ProgramInfo, Served, Setup, Subject, Work, cpus_in_words,
 };
-use anysched_measure::Benchmark;
-use anysched_qemu::measured;
+use anysched_qemu::{Job, measured};
 use anysched_trace::{Sink, decisions};
 use anysched_workload::kinds::Needs;
-use anysched_workload::{Load, Program as LoadProgram, steps};
 use std::time::Duration;
 
 /// ArceOS's entry in the list of hosts.
@@ -77,12 +73,6 @@ impl ArceOs {
         ArceOs { silence, clock: options.clock }
     }
 
-    /// The clock of a machine: as many CPUs count no instructions unless they are told to.
-    fn clock(&self, machine: &Machine) -> Clock {
-        let several = machine.cpus() > 1;
-        self.clock.unwrap_or(if several { Clock::Parallel } else { Clock::Instructions })
-    }
-
     /// The boot of a scheduler on a machine, without a program.
     fn boot_of(&self, name: &str, settings: &[(&str, &str)], setup: &Setup) -> Boot {
         let mut boot = Boot::new(name, "");
@@ -91,40 +81,9 @@ impl ArceOs {
         boot.patience = self.silence;
         boot.tick = setup.machine.tick();
         boot.image.cpus = setup.machine.cpus() as u16;
-        boot.clock = self.clock(&setup.machine);
+        boot.clock = Clock::or_usual(self.clock, &setup.machine);
         boot
     }
-
-    /// Has `boot` do `work`. Returns how many iterations a group has, by task, if the work says.
-    fn give(&self, boot: &mut Boot, work: Work) -> Result<Vec<u64>, HostError> {
-        match work {
-            Work::Program(Program { name, arguments }) => {
-                HOST.require_program(&name)?;
-                boot.app = name;
-                boot.arguments = arguments;
-                Ok(Vec::new())
-            }
-            Work::Load(load) => give_load(boot, load),
-        }
-    }
-}
-
-/// Has `boot` run a load: as the program made for it, or step by step.
-fn give_load(boot: &mut Boot, load: Box<dyn Load>) -> Result<Vec<u64>, HostError> {
-    let Some(LoadProgram { name, arguments }) = load.program() else {
-        boot.app = "batch".into();
-        boot.tasks = Some(steps::script(load).map_err(|error| error.to_string())?);
-        return Ok(Vec::new());
-    };
-    boot.app = name.into();
-    boot.arguments = arguments.into_iter().map(|(name, text)| (name.to_string(), text)).collect();
-    Ok(numbers(&boot.arguments, "iterations"))
-}
-
-/// The list of numbers that a program is given as the argument `name`.
-fn numbers(arguments: &Settings, name: &str) -> Vec<u64> {
-    let list = arguments.iter().find(|(argument, _)| argument == name);
-    list.map_or(Vec::new(), |(_, text)| text.split(',').filter_map(|n| n.parse().ok()).collect())
 }
 
 impl Host for ArceOs {
@@ -134,7 +93,7 @@ impl Host for ArceOs {
 
     fn machine(&self, setup: &Setup) -> String {
         let cpus = cpus_in_words(setup.machine.cpus());
-        let clock = match self.clock(&setup.machine) {
+        let clock = match Clock::or_usual(self.clock, &setup.machine) {
             Clock::Instructions => "an instruction is a nanosecond",
             Clock::Real => "an instruction is a nanosecond, idle time is real",
             Clock::Parallel => "CPUs run at once, times mean nothing",
@@ -152,30 +111,20 @@ impl Host for ArceOs {
         let Order { by, setup, work, vms, mut watch } = order;
         HOST.require(&Demands { setup, vms: !vms.is_empty(), needs: Needs::NOTHING })?;
         let mut boot = self.boot_of(by.name(), by.settings(), setup);
-        let iterations = self.give(&mut boot, work)?;
+        let Job { program, arguments, tasks, reading } = Job::of(work, &HOST)?;
+        (boot.app, boot.arguments, boot.tasks) = (program, arguments, tasks);
         if boot.app == SERVER {
             return Err(HostError(format!("{SERVER} waits for requests: put a load on it")));
         }
         boot.record = watch.record || watch.trace.is_some();
-        require_recordable(&boot)?;
+        if boot.record {
+            by.require_recordable()?;
+        }
         let said = boot.run(&mut |line| watch.say(line)).map_err(failed)?;
         if let Some(trace) = &mut watch.trace {
             tell(&said, &mut **trace)?;
         }
-        let mut outcome = measured(said);
-        if !watch.record {
-            outcome.logs.clear();
-        }
-        if boot.tasks.is_some() {
-            // A list of tasks is no benchmark, whatever the program says of them.
-            outcome.metrics.benchmark = Benchmark::default();
-        }
-        // What a task has done, at a nanosecond an iteration: how tasks share is all that counts.
-        for (task, iterations) in outcome.metrics.benchmark.tasks.iter_mut().zip(iterations) {
-            let done = |(groups, _): (u32, Span)| (groups, Span(u64::from(groups) * iterations));
-            task.counted = task.counted.map(done);
-        }
-        Ok(outcome)
+        Ok(reading.outcome(said, watch.record))
     }
 
     fn calibrate(&self, subjects: &[Subject]) -> Result<Calibration, HostError> {
@@ -201,15 +150,6 @@ impl Host for ArceOs {
         let (report, said) = served;
         Ok(Served { report, outcome: measured(said) })
     }
-}
-
-/// Decisions are recorded by policies only.
-fn require_recordable(boot: &Boot) -> Result<(), HostError> {
-    if boot.record && boot.image.kernel != Kernel::Anysched {
-        let name = &boot.policy;
-        return Err(HostError(format!("{name}: only policies can be recorded or traced")));
-    }
-    Ok(())
 }
 
 /// Tells the events of a run from its log.

@@ -21,7 +21,7 @@ use anysched_core::Span;
 pub use anysched_host::Clock;
 use anysched_qemu::{self as qemu, Console, Running};
 use anysched_wire::script::{self, Script};
-use anysched_wire::{boot, datagram, log};
+use anysched_wire::{boot, datagram};
 use std::path::Path;
 use std::time::Duration;
 
@@ -125,9 +125,7 @@ impl Boot {
         let mut outcome = console.outcome;
         if self.record {
             let path = directory.path().join(LOG);
-            let sent =
-                std::fs::read(&path).map_err(|error| BootError::files(path.display(), error))?;
-            outcome.logs = log::receive(&sent, usize::from(self.image.cpus))?;
+            outcome.logs = qemu::read_logs(&path, usize::from(self.image.cpus))?;
         }
         Ok((heard, outcome))
     }
@@ -145,17 +143,10 @@ impl Boot {
         if let Some(tasks) = &self.tasks {
             give(&mut machine, script::ITEM, "script", &tasks.write()?)?;
         }
-        match self.clock {
-            Clock::Instructions => qemu::count_instructions(&mut machine),
-            Clock::Real => qemu::follow_real_time(&mut machine),
-            Clock::Parallel => {}
-        }
+        qemu::set_clock(&mut machine, self.clock);
         machine.args(["-smp", &self.image.cpus.to_string()]);
         if self.record {
-            let path = directory.join(LOG);
-            machine.arg("-chardev").arg(format!("file,id=log,path={}", path.display()));
-            let device = format!("isa-debugcon,iobase={:#x},chardev=log", log::PORT);
-            machine.args(["-device", &device]);
+            qemu::send_logs(&mut machine, &directory.join(LOG));
         }
         if !self.image.net {
             qemu::boot_quickly(&mut machine);

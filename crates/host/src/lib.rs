@@ -31,8 +31,8 @@ pub use setup::{Costs, Setup};
 pub use vm::{Vm, Wire};
 
 use anysched_clients::Load as ClientLoad;
-use anysched_core::Span;
 use anysched_core::registry::PolicyInfo;
+use anysched_core::{Machine, Span};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -108,6 +108,15 @@ pub enum Clock {
     Real,
     /// Each CPU runs as fast as it can, at the same time as the others; times mean nothing.
     Parallel,
+}
+
+impl Clock {
+    /// The clock that is `wanted`, or the usual one of a machine: several CPUs count no
+    /// instructions unless they are told to.
+    pub fn or_usual(wanted: Option<Clock>, machine: &Machine) -> Clock {
+        let several = machine.cpus() > 1;
+        wanted.unwrap_or(if several { Clock::Parallel } else { Clock::Instructions })
+    }
 }
 
 /// Runs tasks under policies.

@@ -47,6 +47,18 @@ impl By<'_> {
         }
     }
 
+    /// Checks that what it decides can be recorded.
+    ///
+    /// Errors: it is one of the host's own schedulers.
+    pub fn require_recordable(&self) -> Result<(), HostError> {
+        match self {
+            By::Policy(..) => Ok(()),
+            By::Own(name) => {
+                Err(HostError(format!("{name}: only policies can be recorded or traced")))
+            }
+        }
+    }
+
     /// The settings; the host's own schedulers have none.
     pub fn settings(&self) -> &[(&str, &str)] {
         match self {

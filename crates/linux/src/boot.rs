@@ -6,7 +6,7 @@ use anysched_core::{CpuId, Machine, Span};
 use anysched_host::{Clock, Place};
 use anysched_qemu::{self as qemu, Console, Outcome, Running};
 use anysched_wire::script::Script;
-use anysched_wire::{boot, log, start};
+use anysched_wire::{boot, start};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -99,9 +99,7 @@ impl Boot {
         heard.map_err(|error| with_console(error, &directory.join(CONSOLE)))?;
         let mut outcome = console.outcome;
         if self.orders.record {
-            let path = directory.join(LOG);
-            let sent = fs::read(&path).map_err(|error| BootError::files(path.display(), error))?;
-            outcome.logs = log::receive(&sent, 1)?;
+            outcome.logs = qemu::read_logs(&directory.join(LOG), 1)?;
         }
         Ok(outcome)
     }
@@ -166,16 +164,12 @@ impl Boot {
         machine.arg(directory.join(INITRD));
         machine.arg("-serial").arg(format!("file:{}", directory.join(CONSOLE).display()));
         if self.orders.record {
-            let path = directory.join(LOG);
-            machine.arg("-chardev").arg(format!("file,id=log,path={}", path.display()));
-            let device = format!("isa-debugcon,iobase={:#x},chardev=log", log::PORT);
-            machine.args(["-device", &device]);
+            qemu::send_logs(&mut machine, &directory.join(LOG));
         }
-        match self.clock {
-            Clock::Instructions => qemu::count_instructions(&mut machine),
-            Clock::Real => qemu::follow_real_time(&mut machine),
+        qemu::set_clock(&mut machine, self.clock);
+        if self.clock == Clock::Parallel {
             // QEMU's CPUs at the same time oops in the kernel's patching of its own code.
-            Clock::Parallel => drop(machine.args(["-accel", "tcg,thread=single"])),
+            machine.args(["-accel", "tcg,thread=single"]);
         }
         machine.args(cpus(&self.machine)?);
         qemu::boot_quickly(&mut machine);

@@ -4,18 +4,15 @@ use crate::boot::Boot;
 use crate::{BootError, Image, StockKernel, Suite};
 #[cfg(target_os = "linux")]
 use crate::{attach, record};
-use anysched_core::{Machine, Span};
 #[cfg(target_os = "linux")]
 use anysched_host::{Attach, Attached, Attachment, Built, Recorded, Recording, Sample};
 use anysched_host::{
     By, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order, Outcome, Place,
-    Program, ProgramInfo, Setup, Work, cpus_in_words,
+    ProgramInfo, Setup, cpus_in_words,
 };
-use anysched_measure::Benchmark;
-use anysched_qemu::{Outcome as Said, measured};
+use anysched_qemu::{Job, Outcome as Said};
 use anysched_trace::{Sink, decisions};
 use anysched_workload::kinds::Needs;
-use anysched_workload::{Load, Program as LoadProgram, steps};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -95,13 +92,6 @@ impl Linux {
         Linux { silence, clock, kernel, checked, place, image: OnceLock::new() }
     }
 
-    /// The clock of a machine: several CPUs take turns and count no instructions unless they are
-    /// told to.
-    fn clock(&self, machine: &Machine) -> Clock {
-        let several = machine.cpus() > 1;
-        self.clock.unwrap_or(if several { Clock::Parallel } else { Clock::Instructions })
-    }
-
     /// Fetches and builds what is booted, once.
     fn image(&self) -> Result<&Image, HostError> {
         let make = || {
@@ -130,40 +120,12 @@ impl Linux {
             checked: self.checked,
             place: self.place,
             machine: setup.machine.clone(),
-            clock: self.clock(&setup.machine),
+            clock: Clock::or_usual(self.clock, &setup.machine),
             kernel,
             patience: self.silence,
             ..boot
         })
     }
-}
-
-/// Has `boot` do `work`. Returns how many iterations a group has, by task, if the work says.
-fn give(boot: &mut Boot, work: Work) -> Result<Vec<u64>, HostError> {
-    let orders = &mut boot.orders;
-    match work {
-        Work::Program(Program { name, arguments }) => {
-            HOST.require_program(&name)?;
-            orders.program = name;
-            orders.arguments = arguments;
-            Ok(Vec::new())
-        }
-        Work::Load(load) => give_load(boot, load),
-    }
-}
-
-/// Has `boot` run a load: as the program made for it, or step by step.
-fn give_load(boot: &mut Boot, load: Box<dyn Load>) -> Result<Vec<u64>, HostError> {
-    let orders = &mut boot.orders;
-    let Some(LoadProgram { name, arguments }) = load.program() else {
-        orders.program = "batch".into();
-        boot.tasks = Some(steps::script(load).map_err(|error| error.to_string())?);
-        return Ok(Vec::new());
-    };
-    orders.program = name.into();
-    orders.arguments = arguments.into_iter().map(|(name, text)| (name.to_string(), text)).collect();
-    let list = orders.argument("iterations").unwrap_or_default();
-    Ok(list.split(',').filter_map(|number| number.parse().ok()).collect())
 }
 
 impl Host for Linux {
@@ -173,7 +135,7 @@ impl Host for Linux {
 
     fn machine(&self, setup: &Setup) -> String {
         let cpus = cpus_in_words(setup.machine.cpus());
-        let clock = match self.clock(&setup.machine) {
+        let clock = match Clock::or_usual(self.clock, &setup.machine) {
             Clock::Instructions => "an instruction is a nanosecond",
             Clock::Real => "an instruction is a nanosecond, idle time is real",
             Clock::Parallel => "CPUs take turns, times mean nothing",
@@ -195,30 +157,17 @@ impl Host for Linux {
         let Order { by, setup, work, vms, mut watch } = order;
         HOST.require(&Demands { setup, vms: !vms.is_empty(), needs: Needs::NOTHING })?;
         let mut boot = self.boot_of(&by, setup)?;
-        let iterations = give(&mut boot, work)?;
+        let Job { program, arguments, tasks, reading } = Job::of(work, &HOST)?;
+        (boot.orders.program, boot.orders.arguments, boot.tasks) = (program, arguments, tasks);
         boot.orders.record = watch.record || watch.trace.is_some();
-        if boot.orders.record && matches!(by, By::Own(_)) {
-            let name = by.name();
-            return Err(HostError(format!("{name}: only policies can be recorded or traced")));
+        if boot.orders.record {
+            by.require_recordable()?;
         }
         let said = boot.run(self.image()?, &mut |line| watch.say(line)).map_err(failed)?;
         if let Some(trace) = &mut watch.trace {
             tell(&said, &mut **trace)?;
         }
-        let mut outcome = measured(said);
-        if !watch.record {
-            outcome.logs.clear();
-        }
-        if boot.tasks.is_some() {
-            // A list of tasks is no benchmark, whatever the program says of them.
-            outcome.metrics.benchmark = Benchmark::default();
-        }
-        // What a task has done, at a nanosecond an iteration: how tasks share is all that counts.
-        for (task, iterations) in outcome.metrics.benchmark.tasks.iter_mut().zip(iterations) {
-            let done = |(groups, _): (u32, Span)| (groups, Span(u64::from(groups) * iterations));
-            task.counted = task.counted.map(done);
-        }
-        Ok(outcome)
+        Ok(reading.outcome(said, watch.record))
     }
 
     #[cfg(target_os = "linux")]

@@ -6,14 +6,18 @@
 
 mod console;
 mod error;
+mod job;
 mod measured;
 mod sources;
 
 pub use console::{Console, Event, Outcome, TaskOutcome};
 pub use error::BootError;
+pub use job::{Job, Reading};
 pub use measured::measured;
 pub use sources::{require_target, sources};
 
+use anysched_host::Clock;
+use anysched_wire::log;
 use anysched_wire::result::EXIT_PORT;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -73,9 +77,32 @@ pub fn boot_quickly(qemu: &mut Command) {
 
 const QBOOT: &str = "qboot.rom";
 
+/// Has a machine's time pass in this way. CPUs at the same time are QEMU's own way.
+pub fn set_clock(qemu: &mut Command, clock: Clock) {
+    match clock {
+        Clock::Instructions => count_instructions(qemu),
+        Clock::Real => follow_real_time(qemu),
+        Clock::Parallel => {}
+    }
+}
+
+/// Has the logs of decisions that a kernel sends go to the file `path`.
+pub fn send_logs(qemu: &mut Command, path: &Path) {
+    qemu.arg("-chardev").arg(format!("file,id=log,path={}", path.display()));
+    qemu.args(["-device", &format!("isa-debugcon,iobase={:#x},chardev=log", log::PORT)]);
+}
+
+/// The log of each of `cpus` CPUs, of what was [sent](send_logs).
+///
+/// Errors: the file cannot be read, or what was sent is malformed.
+pub fn read_logs(path: &Path, cpus: usize) -> Result<Vec<Vec<u8>>, BootError> {
+    let sent = std::fs::read(path).map_err(|error| BootError::files(path.display(), error))?;
+    Ok(log::receive(&sent, cpus)?)
+}
+
 /// Counts instructions instead of time: each takes a nanosecond, and idle time is skipped. The same
 /// run takes the same time to the nanosecond, whatever else this computer does.
-pub fn count_instructions(qemu: &mut Command) {
+fn count_instructions(qemu: &mut Command) {
     qemu.args(["-icount", "shift=0,sleep=off", "-seed", "1"])
         .args(["-rtc", "base=2026-01-01,clock=vm"]);
 }
@@ -96,7 +123,7 @@ pub fn count_instructions(qemu: &mut Command) {
 /// `auto` changes the time per instruction by factors of two while the guest runs, and stops its
 /// clock for up to a second. With a fixed rate, work takes the same time by the guest's clock
 /// whatever this computer does; how fast that clock runs depends on the computer.
-pub fn follow_real_time(qemu: &mut Command) {
+fn follow_real_time(qemu: &mut Command) {
     qemu.args(["-icount", "shift=0,sleep=on", "-seed", "1"]);
 }
 
