@@ -10,5 +10,5 @@
 mod module;
 mod sched_ext;
 
-pub use module::{LOG, Module, here};
+pub use module::{LOG, Module, STATUS, here};
 pub use sched_ext::SchedExt;

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 pub const LOG: &str = "/proc/anysched/log";
 
 const START: &str = "/proc/anysched/start";
-const STATUS: &str = "/proc/anysched/status";
+/// What it says of itself.
+pub const STATUS: &str = "/proc/anysched/status";
 /// The kernel is not to wait for what holds the module: that could not be interrupted.
 const NO_WAIT: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
 const NAME: &CStr = c"anysched";

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-use anysched_core::{CpuId, CpuSet, Off, Scheduler, TaskId, TaskParams, Time};
+use anysched_core::{CpuId, Off, Scheduler, TaskId, TaskParams, Time};
 use anysched_linux_start::{machine, params, part, policy};
 use anysched_scx::{Adapter, Prev, Waking};
 use anysched_wire::start::Start;
@@ -265,14 +265,7 @@ impl Running {
     }
 
     fn params(&self, event: &Event, affinity: &[u64; WORDS]) -> TaskParams {
-        let has = |cpu: &CpuId| affinity[cpu.index() / 64] >> (cpu.index() % 64) & 1 != 0;
-        let mut all = (0..self.cpus as u16).map(CpuId);
-        let affinity = match all.clone().all(|cpu| has(&cpu)) {
-            true => CpuSet::All,
-            false if self.cpus <= 64 => CpuSet::Few(affinity[0]),
-            false => CpuSet::of(all.by_ref().filter(has)),
-        };
-        params(event.niceness, affinity)
+        params(event.niceness, anysched_linux_start::affinity(affinity, self.cpus))
     }
 
     fn attach(&mut self, now: Time, event: &Event, affinity: &[u64; WORDS]) {

@@ -7,17 +7,12 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anysched_loader::{Module, SchedExt, here};
+use anysched_loader::{LOG, Module, STATUS, SchedExt, here};
 use anysched_wire::WireError;
 use anysched_wire::boot::Boot;
 use anysched_wire::status::{self, Line};
 
 use crate::{agent, orders, procfs};
-
-/// What the module says of itself, as lines.
-const STATUS: &str = "/proc/anysched/status";
-/// The log of decisions of the module.
-const LOG: &str = "/proc/anysched/log";
 
 const MODULE: &str = "/lib/anysched/anysched.ko";
 const BPFTOOL: &str = "/usr/sbin/bpftool";

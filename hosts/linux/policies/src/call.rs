@@ -165,16 +165,8 @@ impl Call {
         if self.affinity.is_null() {
             return CpuSet::All;
         }
-        let words = cpus.div_ceil(64);
         // SAFETY: by the contract of this function.
-        let words = unsafe { core::slice::from_raw_parts(self.affinity, words) };
-        if let [word] = words {
-            return CpuSet::Few(*word);
-        }
-        CpuSet::of(
-            (0..cpus as u16)
-                .map(CpuId)
-                .filter(|cpu| words[cpu.index() / 64] >> (cpu.index() % 64) & 1 != 0),
-        )
+        let words = unsafe { core::slice::from_raw_parts(self.affinity, cpus.div_ceil(64)) };
+        anysched_linux_start::affinity(words, cpus)
     }
 }

@@ -10,5 +10,5 @@ mod fault;
 mod policy;
 mod status;
 
-pub use policy::{machine, params, policy};
+pub use policy::{affinity, machine, params, policy};
 pub use status::part;

@@ -9,7 +9,7 @@ use anysched_core::checked::Rules;
 use anysched_core::machine::Cpu;
 use anysched_core::params::weight_of_nice;
 use anysched_core::recorder::LogSink;
-use anysched_core::{Checked, CpuSet, Machine, Recorder, Scheduler, Span, TaskParams};
+use anysched_core::{Checked, CpuId, CpuSet, Machine, Recorder, Scheduler, Span, TaskParams};
 use anysched_wire::start::Start;
 
 use crate::fault::Faulty;
@@ -59,6 +59,14 @@ pub fn policy(
     Ok(policy)
 }
 
+/// The CPUs that a task may run on: a bit for each of the `cpus` that the machine has, in words of
+/// 64.
+pub fn affinity(words: &[u64], cpus: usize) -> CpuSet {
+    let has = |cpu: &CpuId| words[cpu.index() / 64] >> (cpu.index() % 64) & 1 != 0;
+    let all = || (0..cpus as u16).map(CpuId);
+    if all().all(|cpu| has(&cpu)) { CpuSet::All } else { CpuSet::of(all().filter(has)) }
+}
+
 /// The parameters of a task of the kernel's. `niceness` is its nice value + 20, 40 for
 /// `SCHED_IDLE`.
 pub fn params(niceness: u32, affinity: CpuSet) -> TaskParams {
@@ -67,5 +75,20 @@ pub fn params(niceness: u32, affinity: CpuSet) -> TaskParams {
         weight: if niceness == 40 { 3 } else { weight_of_nice(niceness as i8 - 20) },
         affinity,
         ..TaskParams::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_of_the_kernel() {
+        assert_eq!(affinity(&[0b1111], 4), CpuSet::All);
+        assert_eq!(affinity(&[u64::MAX], 4), CpuSet::All);
+        assert_eq!(affinity(&[0b0101], 4), CpuSet::Few(0b0101));
+        assert_eq!(affinity(&[1, 1], 65), CpuSet::of([CpuId(0), CpuId(64)]));
+        // What is beyond the machine means nothing.
+        assert_eq!(affinity(&[0b11_0001], 4), CpuSet::Few(1));
     }
 }
