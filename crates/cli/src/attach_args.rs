@@ -17,8 +17,9 @@ pub struct AttachArgs {
     /// A parameter of the policy, for example quantum=10ms; `@FILE` reads the value from a file
     #[arg(long, value_name = "KEY=VALUE", requires = "policy")]
     pub set: Vec<String>,
-    /// Hold policy and kernel to their contract: a violation ends the policy
-    #[arg(long, requires = "policy")]
+    /// Hold policy and kernel to their contract, and each call to a bound on its work: a violation
+    /// ends the policy
+    #[arg(long)]
     pub checked: bool,
     /// Memory for the policy; 16MiB is enough for about 40,000 tasks
     #[arg(

@@ -177,11 +177,12 @@ pub trait Host: Sync {
         Err(self.info().cannot(ATTACH))
     }
 
-    /// Builds what [`attach`](Host::attach) needs on this machine, as a user without privileges.
+    /// Builds what [`attach`](Host::attach) needs on this machine, as a user without privileges;
+    /// with `checked`, for an order that is.
     ///
     /// Errors: what is missing, or what a compiler says.
-    fn build_attached(&self, say: &mut dyn FnMut(&str)) -> Result<Built, HostError> {
-        let _ = say;
+    fn build_attached(&self, checked: bool, say: &mut dyn FnMut(&str)) -> Result<Built, HostError> {
+        let _ = (checked, say);
         Err(self.info().cannot(ATTACH))
     }
 

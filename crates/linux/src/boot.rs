@@ -83,6 +83,29 @@ impl Boot {
         }
     }
 
+    /// Builds what this boot needs besides the image. What happens meanwhile goes to `say`.
+    ///
+    /// Errors: as [`Image::build`].
+    pub fn build(&self, image: &Image, say: &mut dyn FnMut(&str)) -> Result<(), BootError> {
+        self.archives(image, say).map(drop)
+    }
+
+    /// The archives of the guest's first file system.
+    fn archives(
+        &self,
+        image: &Image,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Vec<PathBuf>, BootError> {
+        let mut archives = vec![image.initramfs().to_path_buf()];
+        if self.place == Place::Kernel {
+            archives.push(image.module(self.checked, say)?);
+        }
+        for program in &self.programs {
+            archives.push(image.program(program)?);
+        }
+        Ok(archives)
+    }
+
     /// Boots the image and waits for the program to end. What the program says for people goes to
     /// `say` as it comes.
     ///
@@ -91,7 +114,7 @@ impl Boot {
         let directory = tempfile::tempdir()
             .map_err(|error| BootError::files("the directory for temporary files", error))?;
         let directory = directory.path();
-        self.write_initrd(image, &directory.join(INITRD))?;
+        self.write_initrd(image, &directory.join(INITRD), say)?;
         let mut running = Running::start(self.qemu(image, directory)?)?;
         let mut console = Console::default();
         let heard = console.listen(&mut running, self.patience, say);
@@ -118,7 +141,12 @@ impl Boot {
     }
 
     /// The files of this boot, behind those of all boots.
-    fn write_initrd(&self, image: &Image, path: &Path) -> Result<(), BootError> {
+    fn write_initrd(
+        &self,
+        image: &Image,
+        path: &Path,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<(), BootError> {
         let orders = self.orders.write()?;
         let start = self.start().write()?;
         let script = self.tasks.as_ref().map(Script::write).transpose()?;
@@ -134,10 +162,7 @@ impl Boot {
         if let Some(script) = &script {
             files.push(("/etc/anysched/script", script.as_bytes()));
         }
-        let mut archives = vec![image.initramfs().to_path_buf()];
-        for program in &self.programs {
-            archives.push(image.program(program)?);
-        }
+        let archives = self.archives(image, say)?;
         let fault = |error: io::Error| BootError::files(path.display(), error);
         let mut file = File::create(path).map_err(fault)?;
         for archive in &archives {

@@ -149,8 +149,8 @@ impl Host for Linux {
 
     fn build(&self, by: &By<'_>, setup: &Setup) -> Result<(), HostError> {
         HOST.require(&Demands { setup, vms: false, needs: Needs::NOTHING })?;
-        self.image()?;
-        self.boot_of(by, setup).map(drop)
+        let say = &mut |line: &str| eprintln!("linux: {line}");
+        self.boot_of(by, setup)?.build(self.image()?, say).map_err(failed)
     }
 
     fn run(&self, order: Order<'_>) -> Result<Outcome, HostError> {
@@ -181,8 +181,8 @@ impl Host for Linux {
     }
 
     #[cfg(target_os = "linux")]
-    fn build_attached(&self, say: &mut dyn FnMut(&str)) -> Result<Built, HostError> {
-        Ok(attach::build(&attach::Machine::here(), say)?)
+    fn build_attached(&self, checked: bool, say: &mut dyn FnMut(&str)) -> Result<Built, HostError> {
+        Ok(attach::build(&attach::Machine::here(), checked, say)?)
     }
 
     #[cfg(target_os = "linux")]

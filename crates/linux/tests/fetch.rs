@@ -54,7 +54,7 @@ fn an_image_is_built_once() {
     say("done");
     let again = Image::build(&suite, &mut say).unwrap();
     say("done again");
-    assert_eq!(again, image);
+    assert_eq!(again.initramfs(), image.initramfs());
     assert_eq!(changed(image.initramfs()), before, "it was built again");
     for program in ["cyclictest", "hackbench", "rt-app", "stress-ng", "sysbench"] {
         let archive = image.program(program).unwrap();

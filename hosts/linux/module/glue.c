@@ -180,6 +180,13 @@ static bool make(struct call *c)
 	return true;
 }
 
+void anysched_too_much(unsigned long place)
+{
+	snprintf(anysched_message, sizeof(anysched_message),
+		 "the policy does not return: %d blocks of code in one call, the last in %pS",
+		 ANYSCHED_BLOCKS, (void *)place);
+}
+
 static bool run(struct call *c)
 {
 	unsigned long flags;

@@ -4,6 +4,11 @@
 #ifndef ANYSCHED_GLUE_H
 #define ANYSCHED_GLUE_H
 
+/* How much a call of policies that are built to be checked may do, in blocks of code: some tenths of
+ * a second, and more than any policy does with 100,000 tasks. */
+#define ANYSCHED_BLOCKS (1 << 26)
+
+#ifndef __ASSEMBLER__
 #include <linux/types.h>
 
 enum op {
@@ -64,6 +69,8 @@ extern char anysched_message[512];
 /* anysched_call; -1 if it panicked, and then anysched_message says why. One caller at a time. */
 int anysched_try(struct call *c);
 void anysched_escape(void);
+/* Leaves a message instead: the call has not returned, and was at this place. */
+void anysched_too_much(unsigned long place);
 
 /* For Rust. */
 extern u64 anysched_heap_size;
@@ -72,4 +79,5 @@ void anysched_kick(u32 cpu);
 void anysched_log_write(const char *bytes, u64 length);
 void anysched_log_record_ends(void);
 
+#endif
 #endif

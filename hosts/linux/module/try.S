@@ -6,9 +6,12 @@
 #include <asm/nospec-branch.h>
 #include <asm/unwind_hints.h>
 
+#include "glue.h"
+
 	.bss
 	.balign 8
 saved:	.quad 0
+left:	.quad 0				/* blocks of code until the call has done too much */
 
 /* Returns to the caller of anysched_try, from its frame. */
 .macro leave_try
@@ -32,10 +35,26 @@ SYM_FUNC_START(anysched_try)
 	push %r15
 	sub $8, %rsp			/* calls are made with an aligned stack */
 	mov %rsp, saved(%rip)
+	movq $ANYSCHED_BLOCKS, left(%rip)
 	call anysched_call
 	xor %eax, %eax
 	leave_try
 SYM_FUNC_END(anysched_try)
+
+/* Each block of code of policies that are built to be checked begins with a call of this. */
+SYM_FUNC_START(__sanitizer_cov_trace_pc)
+	decq left(%rip)
+	js too_much
+	RET
+SYM_FUNC_END(__sanitizer_cov_trace_pc)
+
+SYM_CODE_START_LOCAL(too_much)
+	UNWIND_HINT_UNDEFINED
+	mov (%rsp), %rdi
+	mov saved(%rip), %rsp
+	call anysched_too_much
+	jmp anysched_escape
+SYM_CODE_END(too_much)
 
 /* The frames of what panicked are left behind: the stack is again that of anysched_try. */
 SYM_CODE_START(anysched_escape)

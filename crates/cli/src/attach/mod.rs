@@ -32,7 +32,7 @@ pub fn attach(args: &AttachArgs) -> Result<(), Failure> {
         return output::print("the kernel's own scheduler is back\n");
     }
     if args.build {
-        let Built { module, program } = open()?.build_attached(&mut say)?;
+        let Built { module, program } = open()?.build_attached(args.checked, &mut say)?;
         return output::print(&format!("{}\n{}\n", module.display(), program.display()));
     }
     let name = args.policy.as_deref().unwrap_or_default();

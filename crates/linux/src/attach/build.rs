@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 /// Builds what has changed since it was built last.
 ///
 /// Errors: what is missing and what to do about it, or what a compiler says.
-pub fn build(machine: &Machine, say: &mut dyn FnMut(&str)) -> Result<Built, String> {
+pub fn build(machine: &Machine, checked: bool, say: &mut dyn FnMut(&str)) -> Result<Built, String> {
     let headers = machine.headers()?;
     machine.require_tools()?;
     let said = |error: BootError| error.to_string();
@@ -19,13 +19,19 @@ pub fn build(machine: &Machine, say: &mut dyn FnMut(&str)) -> Result<Built, Stri
     let home = std::env::home_dir().ok_or("HOME is not set")?;
     let target = cache(&home, std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from));
     let headers = headers.to_str().ok_or("the headers' place is not UTF-8")?;
-    build_here(&sources, &target, &machine.kernel(), headers, say).map_err(said)
+    build_here(&sources, &target, &machine.kernel(), headers, checked, say).map_err(said)
 }
 
 /// As [`build`], as the user who has called sudo: compilers are no business of root's, and root may
 /// not have them.
-pub fn as_user(machine: &Machine, say: &mut dyn FnMut(&str)) -> Result<Built, String> {
-    let Some(user) = User::behind_sudo(machine.root()) else { return build(machine, say) };
+pub fn as_user(
+    machine: &Machine,
+    checked: bool,
+    say: &mut dyn FnMut(&str),
+) -> Result<Built, String> {
+    let Some(user) = User::behind_sudo(machine.root()) else {
+        return build(machine, checked, say);
+    };
     machine.headers()?;
     say(&format!("building as {}", user.name));
     let program = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
@@ -33,7 +39,8 @@ pub fn as_user(machine: &Machine, say: &mut dyn FnMut(&str)) -> Result<Built, St
     path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
     let path = std::env::join_paths(path).map_err(|error| format!("PATH: {error}"))?;
     let mut child = Command::new(program);
-    child.args(["attach", "--build"]).env("HOME", &user.home).env("USER", &user.name);
+    child.args(["attach", "--build"]).args(checked.then_some("--checked"));
+    child.env("HOME", &user.home).env("USER", &user.name);
     child.env("PATH", path).uid(user.uid).gid(user.gid).stderr(Stdio::inherit());
     let output = child.output().map_err(|error| format!("this program as a user: {error}"))?;
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -45,7 +45,7 @@ pub fn attach(
     machine.require_modules(order.built.is_some())?;
     let built = match &order.built {
         Some(built) => built.clone(),
-        None => build::as_user(&machine, say)?,
+        None => build::as_user(&machine, order.checked, say)?,
     };
     let kernel = SchedExt::new(machine.bpftool()?);
     machine.require_bpf_files()?;

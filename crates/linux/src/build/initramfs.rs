@@ -6,6 +6,7 @@ use crate::{Archive, BootError, Root, Suite};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::slice;
 
 /// Directories in which the guest mounts and writes.
 const DIRECTORIES: [&str; 7] = ["/proc", "/sys", "/dev", "/tmp", "/run", "/etc/anysched", "/root"];
@@ -18,7 +19,7 @@ const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 
 /// The file system that every boot has.
 pub(super) fn base(build: &Build<'_>, suite: &Suite, parts: &Parts) -> Result<PathBuf, BootError> {
-    let own = [&parts.agent, &parts.guest, &parts.module].map(PathBuf::clone);
+    let own = [&parts.agent, &parts.guest].map(PathBuf::clone);
     let mut inputs = vec![suite.record()];
     inputs.extend(own);
     inputs.extend(parts.bpf.iter().cloned());
@@ -32,9 +33,8 @@ pub(super) fn base(build: &Build<'_>, suite: &Suite, parts: &Parts) -> Result<Pa
         for file in libraries(root, BPFTOOL)?.iter().map(String::as_str).chain([BPFTOOL]) {
             archive.add_program(file, read(&root.resolve(file)?)?);
         }
-        for file in parts.bpf.iter().chain([&parts.module]) {
-            let name = file.file_name().unwrap_or_default().to_string_lossy();
-            archive.add_file(&format!("/lib/anysched/{name}"), read(file)?);
+        for file in &parts.bpf {
+            add_part(&mut archive, file)?;
         }
         for directory in DIRECTORIES {
             archive.add_directory(directory);
@@ -42,6 +42,25 @@ pub(super) fn base(build: &Build<'_>, suite: &Suite, parts: &Parts) -> Result<Pa
         write(new, &archive)
     })?;
     Ok(result)
+}
+
+/// An archive with the module.
+pub(super) fn module(build: &Build<'_>, module: &PathBuf) -> Result<PathBuf, BootError> {
+    let name = if build.checked { "checked.cpio" } else { "module.cpio" };
+    let result = build.of_kernel("initramfs").join(name);
+    step(&result, "", slice::from_ref(module), |new| {
+        let mut archive = Archive::default();
+        add_part(&mut archive, module)?;
+        write(new, &archive)
+    })?;
+    Ok(result)
+}
+
+/// A file of the host, where the guest looks for it.
+fn add_part(archive: &mut Archive, file: &Path) -> Result<(), BootError> {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    archive.add_file(&format!("/lib/anysched/{name}"), read(file)?);
+    Ok(())
 }
 
 /// An archive with a program of the suite and the libraries that the base does not have.
@@ -55,7 +74,7 @@ pub(super) fn program(build: &Build<'_>, suite: &Suite, name: &str) -> Result<Pa
                 .into(),
         });
     }
-    let result = build.of_kernel("initramfs").join(format!("{name}.cpio"));
+    let result = build.of_kernel("initramfs").join(format!("usr-bin-{name}.cpio"));
     step(&result, BPFTOOL, &[suite.record()], |new| {
         let base = libraries(root, BPFTOOL)?;
         let mut archive = Archive::default();

@@ -14,6 +14,7 @@ use anysched_host::Built;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
 use tools::Tools;
 
 /// What is built, of which sources.
@@ -29,13 +30,26 @@ struct Build<'a> {
     headers: &'a str,
     /// What builds its module.
     tools: Tools<'a>,
+    /// Whether the module's policies are built to be checked: with a bound on the work of a call,
+    /// and with all that the language can check.
+    checked: bool,
 }
 
 impl<'a> Build<'a> {
     /// For the kernel of a suite.
     fn of_suite(sources: &'a Path, target: &'a Path, suite: &'a Suite) -> Build<'a> {
         let Suite { kernel, headers, root, .. } = suite;
-        Build { sources, target, kernel, headers, tools: Tools::Root(root) }
+        Build { sources, target, kernel, headers, tools: Tools::Root(root), checked: false }
+    }
+
+    /// The module with its policies.
+    fn module(&self, say: &mut dyn FnMut(&str)) -> Result<PathBuf, BootError> {
+        let target = self.target.join("checked");
+        let build = if self.checked { Build { target: &target, ..*self } } else { *self };
+        say("building the policies");
+        let policies = policies::build(&build)?;
+        say("building the module");
+        module::build(&build, &policies)
     }
 
     /// Whether the kernel that runs here was compiled by Clang. Those of suites are GCC's.
@@ -63,14 +77,12 @@ pub(crate) fn build_here(
     target: &Path,
     kernel: &str,
     headers: &str,
+    checked: bool,
     say: &mut dyn FnMut(&str),
 ) -> Result<Built, BootError> {
     let _lock = lock(target)?;
-    let build = Build { sources, target, kernel, headers, tools: Tools::Machine };
-    say("building the policies");
-    let policies = policies::build(&build)?;
-    say("building the module");
-    let module = module::build(&build, &policies)?;
+    let build = Build { sources, target, kernel, headers, tools: Tools::Machine, checked };
+    let module = build.module(say)?;
     let program = bpf::of_policies(&bpf::build(&build)?)?;
     Ok(Built { module, program })
 }
@@ -79,17 +91,18 @@ pub(crate) fn build_here(
 struct Parts {
     agent: PathBuf,
     guest: PathBuf,
-    module: PathBuf,
     bpf: Vec<PathBuf>,
 }
 
 /// What is booted: a kernel, and archives for its first file system.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Image {
     sources: PathBuf,
     target: PathBuf,
     suite: Suite,
     initramfs: PathBuf,
+    /// The archives with the module, as far as they are built: plain, and checked.
+    modules: Arc<[Mutex<Option<PathBuf>>; 2]>,
 }
 
 impl Image {
@@ -113,19 +126,33 @@ impl Image {
     ) -> Result<Image, BootError> {
         let _lock = lock(target)?;
         let build = Build::of_suite(sources, target, suite);
-        say("building the policies");
-        let policies = policies::build(&build)?;
-        say("building the module");
-        let module = module::build(&build, &policies)?;
         let bpf = bpf::build(&build)?;
         say("building the agent");
         let agent = agent::build(&build)?;
         say("building the guest");
         let guest = guest::build(&build)?;
-        let parts = Parts { agent, guest, module, bpf };
+        let parts = Parts { agent, guest, bpf };
         let initramfs = initramfs::base(&build, suite, &parts)?;
         let (sources, target) = (sources.into(), target.into());
-        Ok(Image { sources, target, suite: suite.clone(), initramfs })
+        let modules = Arc::default();
+        Ok(Image { sources, target, suite: suite.clone(), initramfs, modules })
+    }
+
+    /// The archive that adds the module; built when it is asked for first. What happens meanwhile
+    /// goes to `say`. With `checked`, calls of its policies have a bound on their work.
+    ///
+    /// Errors: as [`Image::build`].
+    pub fn module(&self, checked: bool, say: &mut dyn FnMut(&str)) -> Result<PathBuf, BootError> {
+        let archive = &self.modules[usize::from(checked)];
+        let mut archive = archive.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(archive) = &*archive {
+            return Ok(archive.clone());
+        }
+        let _lock = lock(&self.target)?;
+        let build = Build::of_suite(&self.sources, &self.target, &self.suite);
+        let build = Build { checked, ..build };
+        let built = initramfs::module(&build, &build.module(say)?)?;
+        Ok(archive.insert(built).clone())
     }
 
     /// The kernel's image.

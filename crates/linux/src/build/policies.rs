@@ -1,7 +1,7 @@
 //! All policies as one object that kbuild links into the module.
 
 use super::step::{run, step};
-use super::{Build, cargo};
+use super::{Build, cargo_as};
 use crate::BootError;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,33 +30,50 @@ const FLAGS: [&str; 10] = [
     "-Zplt=yes",
 ];
 
+/// Has each block of code count itself, so that a call that does not return is noticed (`try.S` of
+/// the module): a loop without such a block there is not.
+const COUNTED: [&str; 4] = [
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=3",
+    "-Cllvm-args=-sanitizer-coverage-trace-pc",
+    "-Cllvm-args=-sanitizer-coverage-prune-blocks=0",
+];
+
 /// Builds the object. Cargo knows by itself what has changed.
 pub(super) fn build(build: &Build<'_>) -> Result<PathBuf, BootError> {
     let library = sources_of_library(&sysroot()?)?;
     let target = build.target.join("policies");
-    let mut command = cargo(build, PACKAGE, TARGET, &target);
+    let profile = if build.checked { "checked" } else { "release" };
+    let mut command = cargo_as(build, profile, PACKAGE, TARGET, &target);
     // The libraries that come with the compiler are compiled for other settings.
     command
         .args(["-Z", "build-std=core,alloc", "-Z", "build-std-features=compiler-builtins-mem"])
         .env("RUSTC_BOOTSTRAP", "1")
-        .env("CARGO_ENCODED_RUSTFLAGS", flags(build.sources, &library));
+        .env("CARGO_ENCODED_RUSTFLAGS", flags(build, &library));
     run(command, PACKAGE)?;
-    let archive = target.join(TARGET).join("release/libanysched_linux_policies.a");
+    let archive = target.join(TARGET).join(profile).join("libanysched_linux_policies.a");
     let sources = build.sources.join("policies");
     let script = sources.join("merge.lds");
     let object = target.join("policy.o_shipped");
     let settings = format!("{} {}", build.kernel, EXPORTS.join(" "));
-    step(&object, &settings, &[archive, script], |new| merge(build, &sources, &target, new))?;
+    let inputs = [archive.clone(), script];
+    step(&object, &settings, &inputs, |new| merge(build, &sources, &target, &archive, new))?;
     Ok(object)
 }
 
 /// One object of the library, with what is reached from the exports.
-fn merge(build: &Build<'_>, sources: &Path, target: &Path, new: &Path) -> Result<(), BootError> {
+fn merge(
+    build: &Build<'_>,
+    sources: &Path,
+    target: &Path,
+    archive: &Path,
+    new: &Path,
+) -> Result<(), BootError> {
     let mounts = [(target, "/work"), (sources, "/policies")];
     let mut link = build.tools.tool("ld", &mounts)?;
     let [script, merged] = [sources.join("merge.lds"), target.join("policy.o")];
-    let archive = target.join(TARGET).join("release/libanysched_linux_policies.a");
-    let [script, output, archive] = [&script, &merged, &archive].map(|path| link.seen(path));
+    let [script, output, archive] =
+        [script.as_path(), merged.as_path(), archive].map(|path| link.seen(path));
     link.command.args(["-r", "--gc-sections", "-T"]).arg(script).args(["-e", EXPORTS[0]]);
     for name in EXPORTS {
         link.command.args(["-u", name]);
@@ -72,16 +89,17 @@ fn merge(build: &Build<'_>, sources: &Path, target: &Path, new: &Path) -> Result
 
 /// The flags as cargo takes them. Files are renamed, so that messages of panics do not depend on
 /// where this is built.
-fn flags(sources: &Path, library: &Path) -> String {
-    let project = sources.ancestors().nth(2).unwrap_or(sources);
+fn flags(build: &Build<'_>, library: &Path) -> String {
+    let project = build.sources.ancestors().nth(2).unwrap_or(build.sources);
     let renamed = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
     let packages = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let packages = packages.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
     let packages = packages.unwrap_or_default();
     let names = [(project, "anysched"), (library, "library"), (packages.as_path(), "cargo")];
     let renamed = names.map(|(from, to)| renamed(from, to));
-    let all: Vec<&str> = FLAGS.into_iter().chain(renamed.iter().map(String::as_str)).collect();
-    all.join("\u{1f}")
+    let counted = if build.checked { &COUNTED[..] } else { &[] };
+    let all = FLAGS.iter().chain(counted).copied().chain(renamed.iter().map(String::as_str));
+    all.collect::<Vec<_>>().join("\u{1f}")
 }
 
 /// Where the compiler is installed.
@@ -107,6 +125,7 @@ fn sources_of_library(sysroot: &Path) -> Result<PathBuf, BootError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Tools;
     use super::*;
 
     #[test]
@@ -122,10 +141,21 @@ mod tests {
 
     #[test]
     fn flags_survive_spaces_in_paths() {
-        let flags = flags(Path::new("/a b/hosts/linux"), Path::new("/rust/library"));
-        let flags: Vec<&str> = flags.split('\u{1f}').collect();
+        let build = Build {
+            sources: Path::new("/a b/hosts/linux"),
+            target: Path::new("/target"),
+            kernel: "7.2",
+            headers: "/headers",
+            tools: Tools::Machine,
+            checked: false,
+        };
+        let library = Path::new("/rust/library");
+        let plain = flags(&build, library);
+        let flags: Vec<&str> = plain.split('\u{1f}').collect();
         assert!(flags.contains(&"-Zplt=yes"));
         assert!(flags.contains(&"--remap-path-prefix=/a b=anysched"), "{flags:?}");
         assert!(flags.contains(&"--remap-path-prefix=/rust/library=library"), "{flags:?}");
+        assert!(!plain.contains("sancov"), "{flags:?}");
+        assert!(super::flags(&Build { checked: true, ..build }, library).contains("sancov"));
     }
 }

@@ -1,4 +1,5 @@
-//! Policies that go wrong, and what becomes of the machine.
+//! Policies that go wrong, and what becomes of the machine. The module has to be one whose policies
+//! are built to be checked.
 //!
 //! One after the other is started, goes wrong while tasks yield, and has to be ended by itself,
 //! with the tasks alive afterwards and the module as it was. Then what must be refused is tried,
@@ -138,7 +139,7 @@ pub fn faults() {
         Linux::boot().argument(name).unwrap_or(default).into()
     };
     let (policy, kinds) =
-        (argument("policy", "rr"), argument("kinds", "panic,contract,memory,idle"));
+        (argument("policy", "rr"), argument("kinds", "panic,contract,loop,memory,idle"));
     must("loading the module", Module.load(Path::new(MODULE), None));
     for kind in kinds.split(',') {
         fault(&policy, kind);
