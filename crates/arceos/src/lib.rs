@@ -134,14 +134,9 @@ impl Boot {
     fn start(&self, kernel: &Path, directory: &Path) -> Result<Running, BootError> {
         // The kernel is built for just so much.
         let mut machine = qemu::machine(kernel, "128M")?;
-        let give = |machine: &mut std::process::Command, item: &str, file: &str, text: &str| {
-            let path = directory.join(file);
-            machine.arg("-fw_cfg").arg(format!("name={item},file={}", path.display()));
-            std::fs::write(&path, text).map_err(|error| BootError::files(path.display(), error))
-        };
-        give(&mut machine, boot::ITEM, "boot", &self.text()?)?;
+        qemu::give(&mut machine, boot::ITEM, directory, &self.text()?)?;
         if let Some(tasks) = &self.tasks {
-            give(&mut machine, script::ITEM, "script", &tasks.write()?)?;
+            qemu::give(&mut machine, script::ITEM, directory, &tasks.write()?)?;
         }
         qemu::set_clock(&mut machine, self.clock);
         machine.args(["-smp", &self.image.cpus.to_string()]);

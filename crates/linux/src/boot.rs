@@ -1,11 +1,12 @@
 //! A boot of the guest: what it is given, and what it says.
 
+use crate::machine::Ready;
 use crate::{Archive, BootError, Image};
 use anysched_core::machine::Level;
 use anysched_core::{CpuId, Machine, Span};
 use anysched_host::{Clock, Place};
-use anysched_qemu::{self as qemu, Console, Outcome, Running};
-use anysched_wire::script::Script;
+use anysched_qemu::{self as qemu, Console, Outcome, Saved};
+use anysched_wire::script::{self, Script};
 use anysched_wire::{boot, start};
 use std::fs::{self, File};
 use std::io;
@@ -44,7 +45,6 @@ pub struct Boot {
 /// The kernel's console, which is not that of the guest.
 const CONSOLE: &str = "console";
 const LOG: &str = "log";
-const INITRD: &str = "initrd";
 
 /// Room for the log of decisions, in bytes.
 const LOG_BYTES: u64 = 256 << 20;
@@ -106,16 +106,18 @@ impl Boot {
         Ok(archives)
     }
 
-    /// Boots the image and waits for the program to end. What the program says for people goes to
-    /// `say` as it comes.
+    /// Boots the image, or goes on from where an earlier boot of the same machine was ready, and
+    /// waits for the program to end. What the program says for people goes to `say` as it comes.
     ///
     /// Errors: the kernel panicked, hung, or ended too soon; the guest refused its orders.
     pub fn run(&self, image: &Image, say: &mut dyn FnMut(&str)) -> Result<Outcome, BootError> {
         let directory = tempfile::tempdir()
             .map_err(|error| BootError::files("the directory for temporary files", error))?;
         let directory = directory.path();
-        self.write_initrd(image, &directory.join(INITRD), say)?;
-        let mut running = Running::start(self.qemu(image, directory)?)?;
+        let machine = self.ready(image, say)?;
+        let mut qemu = self.qemu(image, &machine.initrd, directory)?;
+        self.give_orders(&mut qemu, directory)?;
+        let mut running = machine.saved.go_on(qemu)?;
         let mut console = Console::default();
         let heard = console.listen(&mut running, self.patience, say);
         drop(running);
@@ -125,6 +127,26 @@ impl Boot {
             outcome.logs = qemu::read_logs(&directory.join(LOG), 1)?;
         }
         Ok(outcome)
+    }
+
+    /// The machine of this boot, ready for its orders.
+    fn ready(&self, image: &Image, say: &mut dyn FnMut(&str)) -> Result<Ready, BootError> {
+        let mut inputs = self.archives(image, say)?;
+        inputs.push(self.kernel(image).into());
+        inputs.extend(self.files.iter().map(|(_, path)| path.clone()));
+        // Where its console and its log go changes with each boot, and says nothing of the machine.
+        let nowhere = Path::new("");
+        let qemu = self.qemu(image, nowhere, nowhere)?;
+        let places: Vec<_> = self.files.iter().map(|(place, _)| place).collect();
+        let description = format!("{} {qemu:?} {places:?}", qemu::version()?);
+        image.ready(&description, &inputs, &mut |initrd, state| {
+            self.write_initrd(image, initrd, say)?;
+            let directory = tempfile::tempdir()
+                .map_err(|error| BootError::files("the directory for temporary files", error))?;
+            let qemu = self.qemu(image, initrd, directory.path())?;
+            Saved::boot(qemu, state, self.patience, say)
+                .map_err(|error| with_console(error, &directory.path().join(CONSOLE)))
+        })
     }
 
     /// What the module is to start; the guest adds its CPUs.
@@ -140,36 +162,35 @@ impl Boot {
         }
     }
 
-    /// The files of this boot, behind those of all boots.
+    /// Tells the guest what to run.
+    fn give_orders(&self, qemu: &mut Command, directory: &Path) -> Result<(), BootError> {
+        let place = match self.place {
+            Place::Kernel => "module",
+            Place::Agent => "agent",
+        };
+        qemu::give(qemu, boot::ITEM, directory, &self.orders.write()?)?;
+        qemu::give(qemu, boot::PLACE, directory, place)?;
+        qemu::give(qemu, start::ITEM, directory, &self.start().write()?)?;
+        if let Some(script) = &self.tasks {
+            qemu::give(qemu, script::ITEM, directory, &script.write()?)?;
+        }
+        Ok(())
+    }
+
+    /// The archives of the guest's first file system, one after the other.
     fn write_initrd(
         &self,
         image: &Image,
         path: &Path,
         say: &mut dyn FnMut(&str),
     ) -> Result<(), BootError> {
-        let orders = self.orders.write()?;
-        let start = self.start().write()?;
-        let script = self.tasks.as_ref().map(Script::write).transpose()?;
-        let place: &[u8] = match self.place {
-            Place::Kernel => b"module",
-            Place::Agent => b"agent",
-        };
-        let mut files = vec![
-            ("/etc/anysched/in", place),
-            ("/etc/anysched/boot", orders.as_bytes()),
-            ("/etc/anysched/start", start.as_bytes()),
-        ];
-        if let Some(script) = &script {
-            files.push(("/etc/anysched/script", script.as_bytes()));
-        }
-        let archives = self.archives(image, say)?;
         let fault = |error: io::Error| BootError::files(path.display(), error);
         let mut file = File::create(path).map_err(fault)?;
-        for archive in &archives {
+        for archive in self.archives(image, say)? {
             let mut archive = File::open(archive).map_err(fault)?;
             io::copy(&mut archive, &mut file).map_err(fault)?;
         }
-        let mut own = Archive::of_files(&files);
+        let mut own = Archive::default();
         for (place, program) in &self.files {
             let contents = fs::read(program);
             own.add_program(
@@ -181,16 +202,18 @@ impl Boot {
         io::copy(&mut own.as_slice(), &mut file).map(drop).map_err(fault)
     }
 
-    fn qemu(&self, image: &Image, directory: &Path) -> Result<Command, BootError> {
-        let kernel = self.kernel.as_deref().unwrap_or(image.vmlinuz());
-        let log = if self.orders.record { LOG_BYTES } else { 0 };
-        let mut machine = qemu::machine(kernel, &format!("{}M", (MEMORY + log) >> 20))?;
-        machine.args(["-cpu", "max", "-append", COMMAND_LINE]).arg("-initrd");
-        machine.arg(directory.join(INITRD));
-        machine.arg("-serial").arg(format!("file:{}", directory.join(CONSOLE).display()));
-        if self.orders.record {
-            qemu::send_logs(&mut machine, &directory.join(LOG));
-        }
+    fn kernel<'a>(&'a self, image: &'a Image) -> &'a Path {
+        self.kernel.as_deref().unwrap_or(image.vmlinuz())
+    }
+
+    /// The machine, with its first file system and where the files go that it writes.
+    fn qemu(&self, image: &Image, initrd: &Path, out: &Path) -> Result<Command, BootError> {
+        // With room for a log, whether there is one or not: one machine does for both.
+        let memory = format!("{}M", (MEMORY + LOG_BYTES) >> 20);
+        let mut machine = qemu::machine(self.kernel(image), &memory)?;
+        machine.args(["-cpu", "max", "-append", COMMAND_LINE]).arg("-initrd").arg(initrd);
+        machine.arg("-serial").arg(format!("file:{}", out.join(CONSOLE).display()));
+        qemu::send_logs(&mut machine, &out.join(LOG));
         qemu::set_clock(&mut machine, self.clock);
         if self.clock == Clock::Parallel {
             // QEMU's CPUs at the same time oops in the kernel's patching of its own code.

@@ -16,6 +16,7 @@ mod build;
 #[cfg(target_os = "linux")]
 mod during;
 mod host;
+mod machine;
 mod packages;
 #[cfg(target_os = "linux")]
 mod record;

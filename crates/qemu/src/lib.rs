@@ -8,12 +8,16 @@ mod console;
 mod error;
 mod job;
 mod measured;
+#[cfg(unix)]
+mod saved;
 mod sources;
 
 pub use console::{Console, Event, Outcome, TaskOutcome};
 pub use error::BootError;
 pub use job::{Job, Reading};
 pub use measured::measured;
+#[cfg(unix)]
+pub use saved::Saved;
 pub use sources::{require_target, sources};
 
 use anysched_host::Clock;
@@ -27,6 +31,18 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 const PROGRAM: &str = "qemu-system-x86_64";
+
+/// What this QEMU says of its version.
+///
+/// Errors: it is not installed.
+pub fn version() -> Result<&'static str, BootError> {
+    static VERSION: OnceLock<String> = OnceLock::new();
+    if let Some(version) = VERSION.get() {
+        return Ok(version);
+    }
+    let said = Command::new(PROGRAM).arg("--version").output().map_err(|_| missing())?;
+    Ok(VERSION.get_or_init(|| String::from_utf8_lossy(&said.stdout).trim().to_string()))
+}
 
 /// What is missing and how to install it.
 fn missing() -> BootError {
@@ -84,6 +100,15 @@ pub fn set_clock(qemu: &mut Command, clock: Clock) {
         Clock::Real => follow_real_time(qemu),
         Clock::Parallel => {}
     }
+}
+
+/// Hands `text` to the kernel as the firmware item called `item`, by a file in `directory`.
+///
+/// Errors: the file cannot be written.
+pub fn give(qemu: &mut Command, item: &str, directory: &Path, text: &str) -> Result<(), BootError> {
+    let path = directory.join(item.replace('/', "-"));
+    qemu.arg("-fw_cfg").arg(format!("name={item},file={}", path.display()));
+    std::fs::write(&path, text).map_err(|error| BootError::files(path.display(), error))
 }
 
 /// Has the logs of decisions that a kernel sends go to the file `path`.

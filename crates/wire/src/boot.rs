@@ -25,6 +25,10 @@ use core::fmt::Write;
 /// The name of the firmware item.
 pub const ITEM: &str = "opt/org.anysched/boot";
 
+/// The name of the item that says where in the kernel's machine the policy runs, where it has a
+/// choice: `module` or `agent`.
+pub const PLACE: &str = "opt/org.anysched/in";
+
 /// The most bytes of the text.
 pub const LONGEST: usize = 1 << 20;
 

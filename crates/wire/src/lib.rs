@@ -2,11 +2,11 @@
 //!
 //! | module | from | to | by | what |
 //! |---|---|---|---|---|
-//! | [`boot`] | here | kernel | an item of QEMU's firmware configuration | what to run |
+//! | [`boot`] | here | kernel | an item of QEMU's [firmware configuration](firmware) | what to run |
 //! | [`script`] | here | kernel | another such item | tasks and what they do |
 //! | [`result`] | kernel | here | lines on the console | what came of it |
 //! | [`log`] | kernel | here | QEMU's debug console | what policies were asked and answered |
-//! | [`start`] | a program | a module of a running kernel | a file of that module | what to start |
+//! | [`start`] | a program | a module of a running kernel | a file of that module; of a guest, such an item | what to start |
 //! | [`status`] | such a module | a program | another such file | how it is doing |
 //! | [`datagram`] | here and kernel | the other | UDP | requests to a server and its answers |
 //!
@@ -26,6 +26,7 @@ pub mod boot;
 pub mod datagram;
 mod error;
 pub mod escape;
+pub mod firmware;
 pub mod log;
 pub mod result;
 pub mod script;

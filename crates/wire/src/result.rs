@@ -40,6 +40,13 @@ pub const VERSION: u32 = 1;
 /// The I/O port of QEMU's device `isa-debug-exit`, by which a kernel ends its machine.
 pub const EXIT_PORT: u16 = 0xf4;
 
+/// The I/O port of QEMU's device `pvpanic`, by which a kernel says that it is ready for its orders,
+/// with [`READY`]: its machine may be saved then, and go on later.
+pub const READY_PORT: u16 = 0x505;
+
+/// What is written there. The device has no event that fits; this one stops the machine.
+pub const READY: u8 = 1;
+
 /// What the lines of messages begin with.
 const MARK: char = '@';
 

@@ -20,6 +20,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
+/// The name of the firmware item.
+pub const ITEM: &str = "opt/org.anysched/start";
+
 /// The most bytes of the text.
 pub const LONGEST: usize = 1 << 20;
 

@@ -6,7 +6,7 @@ mod guest;
 mod initramfs;
 mod module;
 mod policies;
-mod step;
+pub(crate) mod step;
 mod tools;
 
 use crate::{BootError, Suite};
@@ -165,6 +165,11 @@ impl Image {
         &self.initramfs
     }
 
+    /// Where machines that have booted are kept.
+    pub(crate) fn machines(&self) -> PathBuf {
+        self.target.join("machines")
+    }
+
     /// The archive that adds a program of the suite, like `cyclictest`, and its libraries.
     ///
     /// Errors: the suite does not have it.
@@ -176,7 +181,7 @@ impl Image {
 }
 
 /// Waits until nobody else builds here. The lock goes with the file, and with the process.
-fn lock(target: &Path) -> Result<File, BootError> {
+pub(crate) fn lock(target: &Path) -> Result<File, BootError> {
     let path = target.join("lock");
     let fault = |error| BootError::files(path.display(), error);
     fs::create_dir_all(target).map_err(fault)?;

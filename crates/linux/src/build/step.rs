@@ -12,7 +12,7 @@ use std::time::UNIX_EPOCH;
 /// whether inputs are the same.
 ///
 /// Errors: an input is missing, those of `make`, or the result cannot be put in its place.
-pub(super) fn step(
+pub(crate) fn step(
     result: &Path,
     settings: &str,
     inputs: &[PathBuf],

@@ -26,6 +26,7 @@ use anysched_wire::result::Message;
 
 use kernel::Linux;
 use machine::refuse;
+use ports::Ports;
 use scheduler::Scheduler;
 
 fn main() {
@@ -34,8 +35,13 @@ fn main() {
     machine::end_on_panic();
     // Sleeps end when they are to, and not up to 50 µs later: all that is started inherits this.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-    let boot = Linux::boot();
     quiet::wait();
+    // Up to here all boots are alike, so that the machine can be saved.
+    if let Ok(ports) = Ports::open() {
+        quiet::settle();
+        ports.ready();
+    }
+    let boot = Linux::boot();
     let scheduler = Scheduler::start(boot).unwrap_or_else(|why| refuse(why));
     Linux::say(&Message::Started(boot.program.clone()));
     let end = perform(boot, scheduler);

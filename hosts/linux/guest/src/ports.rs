@@ -1,10 +1,11 @@
-//! I/O ports of QEMU's devices: the debug console, and the way to end the machine.
+//! I/O ports of QEMU's devices: items from the host, the debug console, and the ways to stop.
 
 use std::arch::asm;
 use std::io;
 
+use anysched_wire::firmware::{self, DATA, SELECTOR};
 use anysched_wire::log::PORT as DEBUG_CONSOLE;
-use anysched_wire::result::EXIT_PORT;
+use anysched_wire::result::{EXIT_PORT, READY, READY_PORT};
 
 /// The right of the current thread to use I/O ports.
 pub struct Ports(());
@@ -34,6 +35,20 @@ impl Ports {
         }
     }
 
+    /// Says that the guest is ready for its orders. The machine may stop here, and go on whenever it
+    /// is given some.
+    pub fn ready(&self) {
+        // SAFETY: the port belongs to pvpanic or to nobody; writing to it touches no memory.
+        unsafe {
+            asm!(
+                "out dx, al",
+                in("dx") READY_PORT,
+                in("al") READY,
+                options(nomem, nostack, preserves_flags)
+            );
+        }
+    }
+
     /// Ends QEMU with status `2 · code + 1`. Returns if the device is not there.
     pub fn exit(&self, code: u32) {
         // SAFETY: the port belongs to isa-debug-exit or to nobody; writing to it touches no memory.
@@ -45,5 +60,33 @@ impl Ports {
                 options(nomem, nostack, preserves_flags)
             );
         }
+    }
+}
+
+impl firmware::Ports for Ports {
+    fn select(&mut self, item: u16) {
+        // SAFETY: selecting an item only changes what the data port gives next.
+        unsafe {
+            asm!(
+                "out dx, ax",
+                in("dx") SELECTOR,
+                in("ax") item,
+                options(nomem, nostack, preserves_flags)
+            );
+        }
+    }
+
+    fn byte(&mut self) -> u8 {
+        let byte;
+        // SAFETY: reading only moves on within the selected item.
+        unsafe {
+            asm!(
+                "in al, dx",
+                in("dx") DATA,
+                out("al") byte,
+                options(nomem, nostack, preserves_flags)
+            );
+        }
+        byte
     }
 }

@@ -14,6 +14,9 @@ const SPAN: Duration = Duration::from_millis(50);
 /// CPU time in nanoseconds that others may use in this span: a hundredth of it.
 const NEGLIGIBLE: u64 = 500_000;
 
+/// After so long, and before the next tick, nothing is left to do of what this process asked for.
+const SETTLED: Duration = Duration::from_millis(2);
+
 /// After this, the program starts all the same.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -30,6 +33,13 @@ pub fn wait() {
         }
         before = after;
     }
+}
+
+/// Computes until all other CPUs have gone idle: while this one stops the machine, they would go on
+/// for as long as it takes this computer.
+pub fn settle() {
+    let start = Instant::now();
+    while start.elapsed() < SETTLED {}
 }
 
 /// CPU time that all processes but this one have used, in nanoseconds.

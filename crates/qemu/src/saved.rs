@@ -1,0 +1,183 @@
+//! Machines that have booted, kept so that the next boot need not do it again.
+//!
+//! A guest that is ready for its orders writes [`READY`](anysched_wire::result::READY), which stops
+//! its machine after that very instruction. All that the machine is goes into a file then. One that
+//! goes on from there is in the same state to the byte each time, clocks included, and reads the
+//! orders that it is given then.
+
+use crate::{BootError, Console, Event, Heard, Running};
+use anysched_wire::result::READY_PORT;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Between two looks at something that takes a while.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// For how long QEMU may say nothing to an order.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A machine that is saved in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Saved {
+    path: PathBuf,
+}
+
+impl Saved {
+    /// One in the file `path`, which exists.
+    pub fn at(path: PathBuf) -> Saved {
+        Saved { path }
+    }
+
+    /// Boots `qemu` until its guest is ready, and saves the machine to the file `path`. What the guest
+    /// says for people goes to `say`.
+    ///
+    /// Errors: the kernel panicked, was silent for longer than `patience` or ended; QEMU cannot save.
+    pub fn boot(
+        mut qemu: Command,
+        path: &Path,
+        patience: Duration,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Saved, BootError> {
+        qemu.args(["-action", "panic=pause"]);
+        let (mut running, mut monitor) = start(qemu)?;
+        let mut console = Console::default();
+        let begun = Instant::now();
+        // The console has to be read meanwhile: a guest that cannot write stands still.
+        while monitor.status()? != "guest-panicked" {
+            match console.hear(&mut running, PAUSE, say)? {
+                Event::Silence if begun.elapsed() >= patience => return Err(console.hung(patience)),
+                Event::Silence | Event::Line => {}
+                Event::End => {
+                    return Err(BootError::Refused { why: "it ended before it was ready".into() });
+                }
+            }
+        }
+        monitor.save(path)?;
+        Ok(Saved { path: path.into() })
+    }
+
+    /// Has `qemu`, otherwise the same as the one that was saved, go on from here.
+    ///
+    /// Errors: QEMU does not take it.
+    pub fn go_on(&self, mut qemu: Command) -> Result<Running, BootError> {
+        qemu.arg("-incoming").arg(shell("cat", &self.path)?);
+        let (running, mut monitor) = start(qemu)?;
+        while monitor.status()? == "inmigrate" {
+            sleep(PAUSE);
+        }
+        monitor.ask("cont", &json!({}))?;
+        Ok(running)
+    }
+}
+
+/// Starts a machine with what its guest says that it is ready by.
+fn start(mut qemu: Command) -> Result<(Running, Monitor), BootError> {
+    let directory = tempfile::tempdir()
+        .map_err(|error| BootError::files("the directory for temporary files", error))?;
+    let socket = directory.path().join("qmp");
+    qemu.args(["-device", &format!("pvpanic,ioport={READY_PORT}"), "-qmp"]);
+    qemu.arg(format!("unix:{},server=on,wait=off", socket.display()));
+    let mut running = Running::start(qemu)?;
+    let monitor = Monitor::open(&socket, &mut running)?;
+    Ok((running, monitor))
+}
+
+/// A command of the shell that QEMU asks, with a path behind it.
+///
+/// Errors: no shell takes this path.
+fn shell(command: &str, path: &Path) -> Result<String, BootError> {
+    let path = path.to_str().ok_or_else(|| BootError::files(path.display(), "not UTF-8"))?;
+    let word = shlex::try_quote(path).map_err(|error| BootError::files(path, error))?;
+    Ok(format!("exec:exec {command} {word}"))
+}
+
+/// QEMU's monitor for programs: lines of JSON (docs/interop/qmp-spec of QEMU 7.2).
+struct Monitor {
+    lines: BufReader<UnixStream>,
+}
+
+impl Monitor {
+    /// Waits until that of `running` is there, and greets it.
+    fn open(socket: &Path, running: &mut Running) -> Result<Monitor, BootError> {
+        let begun = Instant::now();
+        let stream = loop {
+            match UnixStream::connect(socket) {
+                Ok(stream) => break stream,
+                Err(error) if begun.elapsed() > PATIENCE => return Err(fault(error)),
+                Err(_) => {}
+            }
+            if let Heard::End(status) = running.listen(PAUSE)? {
+                return Err(fault(format!("QEMU has not started: {status}")));
+            }
+        };
+        stream.set_read_timeout(Some(PATIENCE)).map_err(fault)?;
+        let mut monitor = Monitor { lines: BufReader::new(stream) };
+        monitor.read()?;
+        monitor.ask("qmp_capabilities", &json!({}))?;
+        Ok(monitor)
+    }
+
+    fn read(&mut self) -> Result<Value, BootError> {
+        let mut line = String::new();
+        match self.lines.read_line(&mut line).map_err(fault)? {
+            0 => Err(fault("it has gone")),
+            _ => serde_json::from_str(&line).map_err(fault),
+        }
+    }
+
+    /// The answer to an order.
+    fn ask(&mut self, order: &str, arguments: &Value) -> Result<Value, BootError> {
+        let text = json!({ "execute": order, "arguments": arguments });
+        writeln!(self.lines.get_mut(), "{text}").map_err(fault)?;
+        loop {
+            let mut said = self.read()?;
+            if let Some(answer) = said.get_mut("return") {
+                return Ok(answer.take());
+            }
+            if let Some(error) = said.get("error") {
+                return Err(fault(format!("{order}: {error}")));
+            }
+            // Anything else is an event.
+        }
+    }
+
+    /// What the machine does, in QEMU's word.
+    fn status(&mut self) -> Result<String, BootError> {
+        let status = self.ask("query-status", &json!({}))?;
+        Ok(status["status"].as_str().unwrap_or_default().to_string())
+    }
+
+    /// Saves a machine that is stopped.
+    fn save(&mut self, path: &Path) -> Result<(), BootError> {
+        self.ask("migrate-set-parameters", &json!({ "max-bandwidth": u32::MAX }))?;
+        self.ask("migrate", &json!({ "uri": shell("cat >", path)? }))?;
+        loop {
+            let state = self.ask("query-migrate", &json!({}))?;
+            match state["status"].as_str() {
+                Some("completed") => return Ok(()),
+                Some("failed" | "cancelled") => return Err(fault(state.to_string())),
+                _ => sleep(PAUSE),
+            }
+        }
+    }
+}
+
+fn fault(error: impl std::fmt::Display) -> BootError {
+    BootError::files("QEMU's monitor", error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_words_for_the_shell() {
+        assert_eq!(shell("cat >", Path::new("/a b/c")).unwrap(), "exec:exec cat > '/a b/c'");
+        assert!(shell("cat", Path::new("/a\0")).is_err());
+    }
+}
