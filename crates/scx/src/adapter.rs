@@ -85,6 +85,7 @@ pub struct Prev {
 /// panic, as do CPUs that the machine does not have.
 pub struct Adapter<P> {
     pub(crate) policy: P,
+    has_timers: bool,
     tasks: Vec<Task>,
     /// What the policy knows of each task, for when CPUs come and go.
     pub(crate) params: Vec<Option<TaskParams>>,
@@ -114,6 +115,7 @@ impl<P: Scheduler> Adapter<P> {
     /// `policy`, which was built for `machine` and has not been called.
     pub fn new(policy: P, machine: &Machine) -> Adapter<P> {
         Adapter {
+            has_timers: policy.has_timers(),
             policy,
             tasks: Vec::new(),
             params: Vec::new(),
@@ -176,7 +178,7 @@ impl<P: Scheduler> Adapter<P> {
 
     /// When [`timer`](Adapter::timer) is due; ask again after each call.
     pub fn next_timer(&self) -> Option<Time> {
-        if self.policy.has_timers() { self.policy.next_timer() } else { None }
+        if self.has_timers { self.policy.next_timer() } else { None }
     }
 
     #[inline]
@@ -365,8 +367,8 @@ impl<P: Scheduler> Adapter<P> {
             self.count(cpu).idle += 1;
             return None;
         };
-        if let Some(prev) = put_back.filter(|&prev| prev != id) {
-            // It is still on its stack: nobody may pick it before the kernel has put it back.
+        if let Some(prev) = put_back.filter(|&prev| prev != id && self.cpus.len() > 1) {
+            // It is still on its stack: no other CPU may pick it before the kernel has put it back.
             self.call(now, |policy, cx| policy.dequeue(cx, prev));
             self.task(prev).state = State::Out;
         }

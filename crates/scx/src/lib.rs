@@ -11,8 +11,8 @@
 //! |---|---|---|
 //! | `init_task`, `exit_task` | [`attach`], [`detach`] | `attach`; `dequeue` or `put_prev(Exited)`, `detach` |
 //! | `enqueue` | [`enqueue`] | by state: New, Wakeup, Resumed; of a running task `put_prev` |
-//! | `dequeue` | [`dequeue`] | `dequeue`; of a picked task `put_prev(NotRun)` first |
-//! | `dispatch` | [`dispatch`] | `put_prev` of what runs, `pick_next`, `dequeue` of what another task replaces |
+//! | `quiescent`, but for sleep | [`dequeue`] | `dequeue`; of a picked task `put_prev(NotRun)` first |
+//! | `dispatch` | [`dispatch`] | `put_prev` of what runs, `pick_next`, with several CPUs `dequeue` of what another task replaces |
 //! | `running` | [`started`], [`runs_unasked`] | none; of a task that was not picked `dequeue` |
 //! | `quiescent`, for sleep | [`leaves`] | `put_prev(Blocked)` or `put_prev(Exited)` |
 //! | `yield`, `tick` | [`yields`], [`tick`] | at the next `put_prev`; `tick` |

@@ -55,14 +55,6 @@ void OPS(a_enqueue, struct task_struct *p, u64 flags)
 		fail();
 }
 
-/* Also called for tasks that have been dispatched, which is of no interest, and for those that go to
- * sleep, of which a_quiescent tells. */
-void OPS(a_dequeue, struct task_struct *p, u64 flags)
-{
-	if (flags >> 32)
-		CHECK(anysched_dequeue(p));
-}
-
 void OPS(a_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct task_struct *p = prev ? anysched_dispatch_after(cpu, prev) : anysched_dispatch(cpu);
@@ -78,10 +70,11 @@ void OPS(a_dispatch, s32 cpu, struct task_struct *prev)
 
 void OPS(a_running, struct task_struct *p) { CHECK(anysched_running(p)); }
 
+/* p goes to sleep, or is taken out for a moment. Of what only changes its CPU while it waits in the
+ * policy, that knows already: where it is picked meanwhile, the kernel does not run it. */
 void OPS(a_quiescent, struct task_struct *p, u64 flags)
 {
-	if (flags & SCX_DEQ_SLEEP)
-		CHECK(anysched_quiescent(p));
+	CHECK(flags & SCX_DEQ_SLEEP ? anysched_quiescent(p) : anysched_dequeue(p));
 }
 
 void OPS(a_tick, struct task_struct *p) { CHECK(anysched_tick(p)); }
@@ -164,7 +157,6 @@ SEC(".struct_ops.link")
 struct sched_ext_ops anysched = {
 	.select_cpu = (void *)a_select_cpu,
 	.enqueue = (void *)a_enqueue,
-	.dequeue = (void *)a_dequeue,
 	.dispatch = (void *)a_dispatch,
 	.running = (void *)a_running,
 	.quiescent = (void *)a_quiescent,

@@ -7,17 +7,14 @@ use anysched_wire::firmware::{self, DATA, SELECTOR};
 use anysched_wire::log::PORT as DEBUG_CONSOLE;
 use anysched_wire::result::{EXIT_PORT, READY, READY_PORT};
 
-/// The right of the current thread to use I/O ports.
+/// The right of the current thread to use I/O ports, as long as this is there: who has it, and what
+/// he starts meanwhile, costs the kernel more at each switch.
 pub struct Ports(());
 
 impl Ports {
     /// Asks the kernel for it.
     pub fn open() -> io::Result<Ports> {
-        // SAFETY: it changes what this thread may do, and no memory.
-        match unsafe { libc::syscall(libc::SYS_iopl, 3) } {
-            0 => Ok(Ports(())),
-            _ => Err(io::Error::last_os_error()),
-        }
+        allow(3).map(|()| Ports(()))
     }
 
     /// Sends `bytes` by the debug console.
@@ -60,6 +57,22 @@ impl Ports {
                 options(nomem, nostack, preserves_flags)
             );
         }
+    }
+}
+
+impl Drop for Ports {
+    fn drop(&mut self) {
+        // There is nothing to do about a right that stays.
+        let _ = allow(0);
+    }
+}
+
+/// Sets the current thread's level of rights to I/O ports: 3 for all, 0 for none.
+fn allow(level: u32) -> io::Result<()> {
+    // SAFETY: it changes what this thread may do, and no memory.
+    match unsafe { libc::syscall(libc::SYS_iopl, level) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
