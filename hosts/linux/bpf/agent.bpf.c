@@ -182,6 +182,7 @@ static __noinline void describe(u32 kind, struct task_struct *p)
 	if (!d)
 		return full();
 	fill(&d->event, kind, 0, 0, number(p), t ? t->sequence : 0, p->se.sum_exec_runtime);
+	d->event.from = p->pid;
 	d->event.weight = p->policy == SCHED_IDLE ? 40 : p->static_prio - MAX_RT_PRIO;
 	bpf_probe_read_kernel(d->affinity, sizeof(d->affinity), p->cpus_ptr);
 	bpf_ringbuf_submit(d, wakes());

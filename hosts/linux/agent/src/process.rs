@@ -5,6 +5,7 @@ use std::mem::{MaybeUninit, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::null;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 /// The priority of the thread that calls the policy: above all that it schedules. Below that of the
@@ -59,25 +60,44 @@ pub fn block_signals() -> Result<Waited> {
     }
 }
 
-/// Tells a thread to stop.
+/// What another thread can be woken by.
 #[derive(Clone)]
-pub struct Stop(Arc<Waited>);
+pub struct Bell(Arc<(Waited, AtomicBool)>);
 
-impl Stop {
-    pub fn new() -> Result<Stop> {
+impl Bell {
+    pub fn new() -> Result<Bell> {
         // SAFETY: it touches no memory.
-        let event = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
-        Waited::of(event).map(|event| Stop(Arc::new(event)))
+        let event = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        Waited::of(event).map(|event| Bell(Arc::new((event, AtomicBool::new(false)))))
     }
 
     pub fn fd(&self) -> RawFd {
-        self.0.fd()
+        self.0.0.fd()
     }
 
-    pub fn stop(&self) {
-        // SAFETY: it reads eight bytes.
+    pub fn ring(&self) {
+        self.0.1.store(true, SeqCst);
+        // SAFETY: it takes a number.
         unsafe { libc::eventfd_write(self.fd(), 1) };
     }
+
+    /// Whether it has rung since this was asked last. As long as it has not, that is no system call.
+    pub fn has_rung(&self) -> bool {
+        let has_rung = self.0.1.load(SeqCst);
+        if has_rung {
+            let mut times = 0;
+            // SAFETY: it writes to `times`.
+            unsafe { libc::eventfd_read(self.fd(), &mut times) };
+            self.0.1.store(false, SeqCst);
+        }
+        has_rung
+    }
+}
+
+/// Has the agent asked to end when the thread that has started it ends, however it does.
+pub fn end_with_parent() -> Result<()> {
+    // SAFETY: it touches no memory.
+    checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) }).map(drop)
 }
 
 /// Waits until there is something to read. Returns whether there is, of each.
