@@ -13,6 +13,9 @@ use std::time::Duration;
 /// The command for any Linux: static.
 const TARGET: &str = "x86_64-unknown-linux-musl";
 
+/// What an agent is linked with on the machine that it is for; the guest has what that needs.
+const LIBBPF: &str = "/usr/lib/x86_64-linux-gnu/libbpf.so.1";
+
 /// What scripts begin with.
 const PRELUDE: &str = r#"
 attach='anysched attach --module /lib/anysched/anysched.ko --bpf /lib/anysched/anysched.bpf.o'
@@ -411,10 +414,11 @@ fn what_a_machine_builds_for_itself_runs_there() {
     let script = format!(
         "export HOME={} XDG_CACHE_HOME={cache} CARGO_NET_OFFLINE=true PATH={}/bin:$PATH
          export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER=gcc
-         busybox mount --bind {cache}/osrelease /proc/sys/kernel/osrelease && exec {} attach --build",
+         busybox mount --bind {cache}/osrelease /proc/sys/kernel/osrelease
+         {anysched} attach --build && {anysched} attach --build --in agent",
         home.display(),
         cargo.display(),
-        command().display(),
+        anysched = command().display(),
         cache = cache.display(),
     );
     let mut shell = suite.root.command("sh", &places).unwrap();
@@ -422,17 +426,25 @@ fn what_a_machine_builds_for_itself_runs_there() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
     let printed = String::from_utf8(output.stdout).unwrap();
-    let [module, program] = printed.lines().map(Path::new).collect::<Vec<_>>()[..] else {
-        panic!("{printed}")
-    };
+    let built: Vec<&Path> = printed.lines().map(Path::new).collect();
+    let [module, program, agent, of_agent] = built[..] else { panic!("{printed}") };
     assert!(module.starts_with(cache.join("anysched/linux/module").join(&suite.kernel)));
     let lines = shell_with(
         r#"
 anysched attach --policy gfs --module /own/a.ko --bpf /own/a.bpf.o --quiet -- \
     cat /sys/kernel/sched_ext/state; echo ended $?; is_clean
+anysched attach --in agent --policy gfs --agent /own/agent --bpf /own/agent.bpf.o --quiet -- \
+    cat /sys/kernel/sched_ext/root/ops; echo ended $?; is_clean
 "#,
-        &[("/own/a.ko", module), ("/own/a.bpf.o", program)],
+        &[
+            ("/own/a.ko", module),
+            ("/own/a.bpf.o", program),
+            ("/own/agent", agent),
+            ("/own/agent.bpf.o", of_agent),
+            (LIBBPF, &suite.root.resolve(LIBBPF).unwrap()),
+        ],
     );
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    assert!(lines.contains(&"enabled") && lines.contains(&"ended 0"), "{lines:?}");
+    assert!(lines.contains(&"enabled") && lines.contains(&"anysched_agent"), "{lines:?}");
+    assert_eq!(lines.iter().filter(|line| **line == "ended 0").count(), 2, "{lines:?}");
 }

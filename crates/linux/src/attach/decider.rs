@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 pub struct Decider {
     kernel: SchedExt,
     kind: Kind,
+    /// The machine has been given back, and may be another's by now.
+    is_over: bool,
 }
 
 enum Kind {
@@ -42,7 +44,7 @@ impl Decider {
     fn module(order: &Attach<'_>, built: &Built, kernel: SchedExt) -> Result<Decider, String> {
         // One that is left over may be another, and has another heap.
         Module.unload()?;
-        let mut decider = Decider { kernel, kind: Kind::Module(None) };
+        let mut decider = Decider { kernel, kind: Kind::Module(None), is_over: false };
         Module.load(&built.decider, Some(order.heap))?;
         Module.configure(start(order))?;
         if let Err(why) = decider.kernel.register(&built.program) {
@@ -63,7 +65,7 @@ impl Decider {
             log: log.as_ref().map_or(Path::new("/dev/null"), |[partial, _]| partial),
         };
         match Agent::start(&files, Some(order.heap), start(order)) {
-            Ok(agent) => Ok(Decider { kernel, kind: Kind::Agent(agent, log) }),
+            Ok(agent) => Ok(Decider { kernel, kind: Kind::Agent(agent, log), is_over: false }),
             Err(why) => {
                 Agent::clean();
                 Err(why)
@@ -112,6 +114,7 @@ impl Decider {
             }
         };
         self.clean();
+        self.is_over = true;
         Ok(ended)
     }
 
@@ -125,6 +128,9 @@ impl Decider {
 
 impl Drop for Decider {
     fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
         match &mut self.kind {
             Kind::Module(drain) => {
                 let _ = self.kernel.unregister();
