@@ -64,8 +64,8 @@ pub struct AttachArgs {
     /// End the policy that schedules this machine, also one attached by another process
     #[arg(long, conflicts_with_all = ["policy", "build"])]
     pub stop: bool,
-    /// Only build what this kernel needs, and print the names of module or agent and BPF program; this
-    /// takes
+    /// Only build what this kernel needs, and print the names of module or agent and of the BPF
+    /// program; this takes
     /// no privileges
     #[arg(long, conflicts_with = "policy")]
     pub build: bool,

@@ -192,8 +192,8 @@ impl Machine {
             _ => "install the package of your distribution that has them",
         };
         Err(format!(
-            "the headers of Linux {kernel} are missing: {remedy}; or take `--in agent`, which needs \
-             none"
+            "the headers of Linux {kernel} are missing: {remedy}; or take `--in agent`, which \
+             needs none"
         ))
     }
 

@@ -1,8 +1,8 @@
 //! The agent: a policy in a process.
 //!
 //! For guests it is linked in the suite's root, where libbpf and what that needs are there as
-//! archives: the program needs no library, and this computer needs nothing but Rust. For the machine
-//! that this runs on it is linked with that machine's libraries.
+//! archives: the program needs no library, and this computer needs nothing but Rust. For the
+//! machine that this runs on it is linked with that machine's libraries.
 
 use super::step::{run, step};
 use super::tools::Tools;

@@ -81,7 +81,8 @@ impl Bell {
         unsafe { libc::eventfd_write(self.fd(), 1) };
     }
 
-    /// Whether it has rung since this was asked last. As long as it has not, that is no system call.
+    /// Whether it has rung since this was asked last. As long as it has not, that is no system
+    /// call.
     pub fn has_rung(&self) -> bool {
         let has_rung = self.0.1.load(SeqCst);
         if has_rung {
