@@ -122,8 +122,11 @@ impl Agent {
             }
             let due = if is_later { Some(SOON) } else { running.until_timer() };
             kernel.shared.waits().store(1, SeqCst);
-            process::wait(&[events.fd(), wanted.fd()], due);
+            let [_, rings] = process::wait(&[events.fd(), wanted.fd()], due);
             kernel.shared.waits().store(0, SeqCst);
+            if rings && wanted.take() {
+                return;
+            }
         }
     }
 

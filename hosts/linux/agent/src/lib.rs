@@ -86,11 +86,12 @@ fn watch(decider: &Decider, ends: &Ring, stops: RawFd, answers: &Answers) {
     let mut asking: Vec<UnixStream> = Vec::new();
     loop {
         let fds = [ends.fd(), stops, answers.fd(), decider.has_answered.fd()];
-        let [has_ended, is_to_stop, ..] = process::wait(&fds, None);
+        let [has_ended, is_to_stop, _, rings] = process::wait(&fds, None);
         if has_ended || is_to_stop {
             return;
         }
-        if decider.has_answered.has_rung()
+        if rings
+            && decider.has_answered.take()
             && let Some(report) = decider.report()
         {
             let text = report.into_text();

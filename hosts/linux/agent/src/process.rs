@@ -76,22 +76,24 @@ impl Bell {
     }
 
     pub fn ring(&self) {
-        self.0.1.store(true, SeqCst);
         // SAFETY: it takes a number.
         unsafe { libc::eventfd_write(self.fd(), 1) };
+        self.0.1.store(true, SeqCst);
     }
 
-    /// Whether it has rung since this was asked last. As long as it has not, that is no system
-    /// call.
+    /// As [`take`](Bell::take), but without a system call if it has hardly rung: for who looks again
+    /// before waiting.
     pub fn has_rung(&self) -> bool {
-        let has_rung = self.0.1.load(SeqCst);
-        if has_rung {
-            let mut times = 0;
-            // SAFETY: it writes to `times`.
-            unsafe { libc::eventfd_read(self.fd(), &mut times) };
-            self.0.1.store(false, SeqCst);
-        }
-        has_rung
+        self.0.1.load(SeqCst) && self.take()
+    }
+
+    /// Whether it has rung since this was asked last. What counts is the kernel's number: whoever
+    /// rings may be interrupted between that and the hint.
+    pub fn take(&self) -> bool {
+        self.0.1.store(false, SeqCst);
+        let mut times = 0;
+        // SAFETY: it writes to `times`.
+        unsafe { libc::eventfd_read(self.fd(), &mut times) == 0 }
     }
 }
 
