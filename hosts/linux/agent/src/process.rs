@@ -81,8 +81,8 @@ impl Bell {
         self.0.1.store(true, SeqCst);
     }
 
-    /// As [`take`](Bell::take), but without a system call if it has hardly rung: for who looks again
-    /// before waiting.
+    /// As [`take`](Bell::take), but without a system call if it has hardly rung: for who looks
+    /// again before waiting.
     pub fn has_rung(&self) -> bool {
         self.0.1.load(SeqCst) && self.take()
     }
