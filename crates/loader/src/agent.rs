@@ -22,7 +22,11 @@ const STATUS: &str = "/run/anysched/status";
 /// Whoever connects is told the status.
 const SOCKET: &str = "/run/anysched/agent";
 
-/// For how long the kernel may take to change over, and an agent to end that was asked to.
+/// For how long an agent may take to begin: the kernel checks its programs, which takes seconds
+/// where that is emulated.
+const BEGINNING: Duration = Duration::from_secs(60);
+
+/// For how long an agent may take to end that was asked to.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// For how long an agent may take to say how it is doing.
@@ -79,9 +83,9 @@ impl Agent {
             if self.has_ended() {
                 return Err(self.last_words());
             }
-            if start.elapsed() >= PATIENCE {
+            if start.elapsed() >= BEGINNING {
                 self.kill();
-                return Err(format!("the agent does not decide after {PATIENCE:?}"));
+                return Err(format!("the agent does not decide after {BEGINNING:?}"));
             }
             sleep(Duration::from_millis(1));
         }
