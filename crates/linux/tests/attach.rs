@@ -209,7 +209,7 @@ fn quick_a_policy_is_attached_from_beginning_to_end() {
 for place in "$attach" "$in_agent"; do
     echo first; anysched attach --status
     $place --policy cfs --set steal=never --every 500ms > /tmp/table 2>&1 & until_enabled
-    sleep 2; anysched attach --status; $place --policy rr; echo refused $?
+    sleep 2; anysched attach --status; $place --policy rr --for 1s; echo refused $?
     kill -INT $!; wait $!; echo ended $?; cat /tmp/table; is_clean
 done
 echo headers; anysched attach --policy rr; echo ended $?
