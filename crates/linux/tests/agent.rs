@@ -85,7 +85,7 @@ fn every_policy_decides_for_several_cpus() {
 /// the next agent is as good as the first. What it has died of is said.
 fn machine_outlives_agents(cpus: usize, kinds: &[(&str, &str)]) {
     let names: Vec<&str> = kinds.iter().map(|(kind, _)| *kind).collect();
-    let mut boot = boot("stock-eevdf", "agent-fault", &[("kinds", &names.join(","))], cpus);
+    let boot = boot("stock-eevdf", "agent-fault", &[("kinds", &names.join(","))], cpus);
     let mut lines = Vec::new();
     let outcome = boot.run(image(), &mut |line| lines.push(line.to_string()));
     let outcome = outcome.unwrap_or_else(|error| panic!("{cpus} CPUs: {error}\n{lines:#?}"));
