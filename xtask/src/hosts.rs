@@ -10,23 +10,31 @@ const TARGETS: [&str; 2] = ["x86_64-unknown-none", "x86_64-unknown-linux-musl"];
 /// Runs the tests that boot kernels, which ordinary test runs skip.
 pub fn test() -> Result<(), Failed> {
     require_toolchain()?;
-    boot(&["arceos", "udp"])?;
+    boot(&["arceos", "udp"], &[])?;
     kernels::check()
 }
 
-/// As [`test()`], of Linux.
-pub fn test_linux() -> Result<(), Failed> {
+/// As [`test()`], of Linux: of agents and of attaching those whose names begin with `quick_`.
+pub fn test_linux_quickly() -> Result<(), Failed> {
     require_toolchain()?;
-    boot(&["linux"])
+    boot(&["linux"], &[])?;
+    boot(&["agent", "attach"], &["quick_"])
 }
 
-/// Runs the tests of these names that boot kernels.
-fn boot(names: &[&str]) -> Result<(), Failed> {
+/// As [`test()`], all of Linux.
+pub fn test_linux() -> Result<(), Failed> {
+    require_toolchain()?;
+    boot(&["linux", "agent", "attach"], &[])
+}
+
+/// Runs the tests of these files that boot kernels and, if `only` says so, whose names have one of
+/// its parts.
+fn boot(names: &[&str], only: &[&str]) -> Result<(), Failed> {
     // For the whole workspace, as in other test runs: a single package would be rebuilt with
     // different features.
     let all = ["test", "--quiet", "--workspace", "--all-features"];
     let tests: Vec<&str> = names.iter().flat_map(|name| ["--test", name]).collect();
-    cargo(&[&all[..], &tests, &["--", "--ignored"]].concat())
+    cargo(&[&all[..], &tests, &["--", "--ignored"], only].concat())
 }
 
 /// Checks what runs in the user space of kernels, as far as that can be done on this computer.

@@ -1,6 +1,6 @@
 //! Command-line arguments of commands about the running machine.
 
-use crate::args::PlainFormat;
+use crate::args::{PlaceArg, PlainFormat};
 use anysched_core::Span;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,6 +14,10 @@ pub struct AttachArgs {
         required_unless_present_any = ["status", "stop", "build"]
     )]
     pub policy: Option<String>,
+    /// Where it runs: an agent needs no headers of the kernel and loads no module, and a policy that
+    /// goes wrong in it cannot hang the machine
+    #[arg(long = "in", value_enum, value_name = "PLACE", default_value_t = PlaceArg::Module)]
+    pub place: PlaceArg,
     /// A parameter of the policy, for example quantum=10ms; `@FILE` reads the value from a file
     #[arg(long, value_name = "KEY=VALUE", requires = "policy")]
     pub set: Vec<String>,
@@ -48,8 +52,11 @@ pub struct AttachArgs {
     /// A module built before, instead of building one for this kernel
     #[arg(long, value_name = "FILE.ko", requires = "bpf")]
     pub module: Option<PathBuf>,
-    /// The BPF program that was built with the module
-    #[arg(long, value_name = "FILE.bpf.o", requires = "module")]
+    /// An agent built before, instead of building one; it goes with --in agent
+    #[arg(long, value_name = "FILE", requires = "bpf", conflicts_with = "module")]
+    pub agent: Option<PathBuf>,
+    /// The BPF program that was built with the module or the agent
+    #[arg(long, value_name = "FILE.bpf.o")]
     pub bpf: Option<PathBuf>,
     /// Say who schedules this machine
     #[arg(long, conflicts_with_all = ["policy", "stop", "build"])]
@@ -57,7 +64,8 @@ pub struct AttachArgs {
     /// End the policy that schedules this machine, also one attached by another process
     #[arg(long, conflicts_with_all = ["policy", "build"])]
     pub stop: bool,
-    /// Only build what this kernel needs, and print the names of module and BPF program; this takes
+    /// Only build what this kernel needs, and print the names of module or agent and of the BPF
+    /// program; this takes
     /// no privileges
     #[arg(long, conflicts_with = "policy")]
     pub build: bool,

@@ -40,6 +40,7 @@
 //! | 9 | `put_prev` | CPU, task, ran, why (byte) |
 //! | 10 | `tick` | CPU, task, ran |
 //! | 11 | `timer` | |
+//! | 12 | none, the end: what follows found no room | how many records |
 //!
 //! *Why* a task stops: 0 `Expired`, 1 `Preempted`, 2 `Yielded`, 3 `NotRun`, 4 `Blocked`, 5
 //! `Exited`.
@@ -72,6 +73,7 @@ pub use hash::PickHash;
 pub use read::{Answer, Header, LogError, LogReader, Problem, Record};
 pub use replay::{Difference, Replay, ReplayError, replay};
 use write::Encoder;
+pub use write::lost;
 
 use crate::ids::CpuMask;
 use crate::machine::Machine;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use anysched_core::checked::{Fault, HostFault};
 use anysched_core::machine::Cpu;
 use anysched_core::recorder::{
-    Answer, Call, LogError, LogReader, PickHash, Problem, Record, ReplayError, replay,
+    Answer, Call, LogError, LogReader, PickHash, Problem, Record, ReplayError, lost, replay,
 };
 use anysched_core::{
     Arrival, CpuId, CpuMask, CpuSet, Cx, DomainId, DomainParams, Enqueue, MAX_CPUS, Machine, Off,
@@ -304,7 +304,9 @@ fn malformed_logs_are_refused_with_the_place() {
             value("the number of CPUs", u64::MAX, 1, 1024),
         ),
         (error(&[&start, [2, 0x41, 0xff].as_slice()].concat()), 11, Problem::NotText),
-        (with(&[12]), at, bits("the head of a record", 12)),
+        (with(&[12]), at + 1, Problem::Truncated),
+        (with(&[12, 0x80, 1]), at, Problem::Lost(128)),
+        (with(&[13]), at, bits("the head of a record", 13)),
         (with(&[0x2b]), at, bits("the head of a record", 0x2b)),
         (with(&[8, 0x80, 8]), at + 1, value("CPU", 1024, 0, 1023)),
         (with(&[8, 0x80]), at + 2, Problem::Truncated),
@@ -337,6 +339,18 @@ fn malformed_logs_are_refused_with_the_place() {
     ] {
         assert_eq!(error, LogError { offset, problem }, "{error}");
     }
+}
+
+/// What there is of a log with losses is read, and then it is an error.
+#[test]
+fn a_log_with_losses_does_not_replay() {
+    let mut log = record("rr", &Machine::flat(2).unwrap(), &[], 30);
+    let whole = records(&log);
+    lost(&mut log, 17);
+    let read: Vec<_> = LogReader::new(&log).unwrap().map_while(Result::ok).collect();
+    assert_eq!(read, whole);
+    let error = replay(&log, &mut *build(&log).unwrap()).unwrap_err();
+    assert!(error.to_string().contains("17 records that follow found no room"), "{error}");
 }
 
 #[test]

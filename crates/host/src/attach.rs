@@ -1,5 +1,6 @@
 //! Policies in the machine that this program runs on.
 
+use crate::Place;
 use anysched_core::Span;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,8 @@ pub struct Attach<'a> {
     pub policy: &'a str,
     /// Its parameters, names and values.
     pub settings: &'a [(String, String)],
+    /// Where it runs.
+    pub place: Place,
     /// Whether policy and host are held to their contract.
     pub checked: bool,
     /// Memory for the policy in bytes.
@@ -41,8 +44,8 @@ pub enum During<'a> {
 /// A kernel's end that has been built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Built {
-    /// The module with the policies.
-    pub module: PathBuf,
+    /// The module with the policies, or the agent.
+    pub decider: PathBuf,
     /// The BPF program that asks them.
     pub program: PathBuf,
 }

@@ -181,8 +181,13 @@ pub trait Host: Sync {
     /// with `checked`, for an order that is.
     ///
     /// Errors: what is missing, or what a compiler says.
-    fn build_attached(&self, checked: bool, say: &mut dyn FnMut(&str)) -> Result<Built, HostError> {
-        let _ = (checked, say);
+    fn build_attached(
+        &self,
+        place: Place,
+        checked: bool,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Built, HostError> {
+        let _ = (place, checked, say);
         Err(self.info().cannot(ATTACH))
     }
 

@@ -40,6 +40,8 @@ pub struct Boot {
     pub files: Vec<(String, PathBuf)>,
     /// How long the kernel may be silent.
     pub patience: Duration,
+    /// Room for the log of decisions, in bytes, if one is recorded; at most 256 MiB.
+    pub log_bytes: u64,
 }
 
 /// The kernel's console, which is not that of the guest.
@@ -80,6 +82,7 @@ impl Boot {
             programs: Vec::new(),
             files: Vec::new(),
             patience: Duration::from_secs(600),
+            log_bytes: LOG_BYTES,
         }
     }
 
@@ -118,7 +121,7 @@ impl Boot {
         let mut qemu = self.qemu(image, &machine.initrd, directory)?;
         self.give_orders(&mut qemu, directory)?;
         let mut running = machine.saved.go_on(qemu)?;
-        let mut console = Console::default();
+        let mut console = Console::of_programs();
         let heard = console.listen(&mut running, self.patience, say);
         drop(running);
         heard.map_err(|error| with_console(error, &directory.join(CONSOLE)))?;
@@ -156,7 +159,7 @@ impl Boot {
             settings: self.orders.settings.clone(),
             tick: self.orders.tick,
             checked: self.checked,
-            record: self.orders.record.then_some(LOG_BYTES),
+            record: self.orders.record.then_some(self.log_bytes),
             fault: self.fault.clone(),
             cpus: Vec::new(),
         }

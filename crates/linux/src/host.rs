@@ -181,8 +181,13 @@ impl Host for Linux {
     }
 
     #[cfg(target_os = "linux")]
-    fn build_attached(&self, checked: bool, say: &mut dyn FnMut(&str)) -> Result<Built, HostError> {
-        Ok(attach::build(&attach::Machine::here(), checked, say)?)
+    fn build_attached(
+        &self,
+        place: Place,
+        checked: bool,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Built, HostError> {
+        Ok(attach::build(&attach::Machine::here(), place, checked, say)?)
     }
 
     #[cfg(target_os = "linux")]

@@ -13,13 +13,15 @@ use std::time::Duration;
 /// The command for any Linux: static.
 const TARGET: &str = "x86_64-unknown-linux-musl";
 
+/// What an agent is linked with on the machine that it is for; the guest has what that needs.
+const LIBBPF: &str = "/usr/lib/x86_64-linux-gnu/libbpf.so.1";
+
 /// What scripts begin with.
 const PRELUDE: &str = r#"
 attach='anysched attach --module /lib/anysched/anysched.ko --bpf /lib/anysched/anysched.bpf.o'
+in_agent='anysched attach --in agent --agent /usr/sbin/anysched-agent --bpf /lib/anysched/agent.bpf.o'
 state() { cat /sys/kernel/sched_ext/state; }
 until_enabled() { until grep -q enabled /sys/kernel/sched_ext/state; do sleep 0.1; done; }
-# What says that something panicked is taken for the kernel's own words.
-said() { sed 's/panicked at/a panic at/' /tmp/said; }
 is_clean() {
     [ "$(state)" = disabled ] || echo "the state is $(state)"
     [ ! -e /proc/anysched ] || echo "the module is loaded"
@@ -148,10 +150,10 @@ $attach --policy cfs --heap 64KiB --quiet -- \
     sh -c 'i=0; while [ $i -lt 500 ]; do sleep 10 & i=$((i+1)); done; wait' > /tmp/said 2>&1
 code=$?; grep ^anysched /tmp/said; echo ended $code; is_clean
 echo panic
-$attach --policy cfs --fault panic:300 > /tmp/said 2>&1; code=$?; said; echo ended $code; is_clean
+$attach --policy cfs --fault panic:300 > /tmp/said 2>&1; code=$?; cat /tmp/said; echo ended $code; is_clean
 echo memory
 $attach --policy cfs --checked --fault memory:300 --quiet -- sh -c 'sleep 3; echo goes on' \
-    > /tmp/said 2>&1; code=$?; said; echo ended $code; is_clean
+    > /tmp/said 2>&1; code=$?; cat /tmp/said; echo ended $code; is_clean
 echo idle
 $attach --policy rr --fault idle:300 --quiet; echo ended $?; is_clean
 echo user
@@ -195,6 +197,103 @@ echo nobody:x:65534:65534::/:/bin/sh > /etc/passwd; su nobody -s /bin/sh -c "$at
     let memory = part(&lines, "memory");
     assert!(memory.contains(&"goes on"), "{memory:?}");
     assert!(memory.iter().any(|line| line.ends_with("goes on under the kernel's own scheduler")));
+}
+
+/// From beginning to end, in the module and in an agent: who schedules, what it does, Ctrl-C, and
+/// what is left behind; and what is said where it cannot be done.
+#[test]
+#[ignore = "boots a kernel: cargo xtask ci"]
+fn quick_a_policy_is_attached_from_beginning_to_end() {
+    let lines = shell(
+        r#"
+for place in "$attach" "$in_agent"; do
+    echo first; anysched attach --status
+    $place --policy cfs --set steal=never --every 500ms > /tmp/table 2>&1 & until_enabled
+    sleep 2; anysched attach --status; $place --policy rr --for 1s; echo refused $?
+    kill -INT $!; wait $!; echo ended $?; cat /tmp/table; is_clean
+done
+echo headers; anysched attach --policy rr; echo ended $?
+echo root; echo nobody:x:65534:65534::/:/bin/sh > /etc/passwd
+su nobody -s /bin/sh -c "$attach --policy rr; $in_agent --policy rr"
+echo sched-ext; busybox mount -t tmpfs none /sys/kernel; anysched attach --policy rr; echo ended $?
+"#,
+    );
+    let firsts: Vec<usize> = (0..lines.len()).filter(|&line| lines[line] == "first").collect();
+    assert_eq!(firsts.len(), 2, "{lines:?}");
+    for (at, is_agent) in firsts.into_iter().zip([false, true]) {
+        let said = part(&lines[at..], "first");
+        assert!(said.starts_with(&["the kernel's own scheduler", "cfs"]), "{said:?}");
+        assert!(is_said(&said, "  attached 0:00:0") && is_said(&said, "  watched by process "));
+        assert!(said.contains(&"  steal = never"), "{said:?}");
+        assert_eq!(is_said(&said, "  in an agent, process "), is_agent, "{said:?}");
+        assert!(is_said(&said, "anysched: this machine is scheduled by cfs, attached 0:00:0"));
+        assert!(said.contains(&"refused 1") && said.contains(&"ended 0"), "{said:?}");
+        is_a_live_table(&said);
+    }
+    let headers = part(&lines, "headers");
+    assert!(is_said(&headers, "anysched: the headers of Linux 7."), "{headers:?}");
+    let root = part(&lines, "root");
+    let wanted = "anysched: this takes root: `sudo anysched attach --policy rr`";
+    assert_eq!(root.iter().filter(|line| **line == wanted).count(), 2, "{root:?}");
+    let bare = part(&lines, "sched-ext");
+    assert!(bare[0].contains(" was built without sched_ext: boot a kernel that has "), "{bare:?}");
+    assert_eq!(bare[1], "ended 1");
+}
+
+/// Several tables with all that a policy does while two tasks keep a CPU busy.
+fn is_a_live_table(said: &[&str]) {
+    let tables = said.iter().filter(|line| line.starts_with("cfs after ")).count();
+    assert!(tables >= 2 && is_said(said, "cfs in all, for "), "{said:?}");
+    let rows = said.iter().filter(|line| line.starts_with("0    "));
+    let rows: Vec<Vec<&str>> = rows.map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows.len(), tables + 1, "{said:?}");
+    // CPU, task, name, process, queued, dispatches; on one CPU, who looks is who runs.
+    assert!(rows.iter().any(|row| row.get(2) == Some(&"anysched")), "{rows:?}");
+    let dispatches = |row: &Vec<&str>| row.iter().rev().nth(2).and_then(|n| n.parse().ok());
+    assert!(rows.iter().all(|row| dispatches(row).is_some_and(|n: u64| n > 10)), "{rows:?}");
+    assert!(is_said(said, "calls ") && !is_said(said, "calls 0/s"), "{said:?}");
+    assert!(said.iter().any(|line| line.contains("/s, latency p50 ")), "{said:?}");
+    assert!(said.iter().any(|line| line.contains('█')), "no histogram: {said:?}");
+}
+
+/// What holds of an agent alone: whoever attached it takes it along, and what becomes of one that
+/// is killed or does not return.
+#[test]
+#[ignore = "boots a kernel"]
+fn an_agent_ends_with_what_it_depends_on() {
+    let lines = shell(
+        r#"
+echo stop
+$in_agent --policy gfs --quiet > /tmp/table 2>&1 & until_enabled
+anysched attach --stop; echo stopped $?; wait $!; echo ended $?; is_clean
+echo killed
+$in_agent --policy gfs --quiet > /tmp/said 2>&1 & until_enabled; sleep 1
+kill -KILL $(pidof anysched-agent); wait $!; echo ended $?; cat /tmp/said; is_clean
+echo loops
+$in_agent --policy cfs --fault loop:300 --quiet -- sh -c 'sleep 3; echo goes on' > /tmp/said 2>&1
+code=$?; cat /tmp/said; echo ended $code; is_clean
+echo log
+$in_agent --policy gfs --record /tmp/log --for 2s --quiet > /dev/null 2>&1; echo ended $?
+anysched replay /tmp/log; echo replayed $?; ls /tmp/log*; is_clean
+echo left
+$in_agent --policy cfs > /tmp/table 2>&1 & until_enabled
+sleep 1; kill -KILL $!; wait $!; sleep 1; state; rm -r /run/anysched; is_clean
+"#,
+    );
+    let back = "the kernel's own scheduler is back";
+    assert_eq!(part(&lines, "stop"), [back, "stopped 0", "ended 0"]);
+    let killed = part(&lines, "killed");
+    assert_eq!(killed[0], "ended 1", "{killed:?}");
+    let died = "anysched: the policy has died: signal 9 has ended the agent";
+    assert!(killed.contains(&died), "{killed:?}");
+    let loops = part(&lines, "loops");
+    assert!(loops.contains(&"goes on") && loops.ends_with(&["ended 1"]), "{loops:?}");
+    assert!(loops.iter().any(|line| line.contains("has not answered for 300 ms")), "{loops:?}");
+    let log = part(&lines, "log");
+    assert!(log[0] == "ended 0" && log[1].ends_with(", no decision differs"), "{log:?}");
+    assert_eq!(log[2..], ["replayed 0", "/tmp/log"]);
+    let left = part(&lines, "left");
+    assert!(left.ends_with(&["disabled"]), "{left:?}");
 }
 
 #[test]
@@ -316,10 +415,11 @@ fn what_a_machine_builds_for_itself_runs_there() {
     let script = format!(
         "export HOME={} XDG_CACHE_HOME={cache} CARGO_NET_OFFLINE=true PATH={}/bin:$PATH
          export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER=gcc
-         busybox mount --bind {cache}/osrelease /proc/sys/kernel/osrelease && exec {} attach --build",
+         busybox mount --bind {cache}/osrelease /proc/sys/kernel/osrelease
+         {anysched} attach --build && {anysched} attach --build --in agent",
         home.display(),
         cargo.display(),
-        command().display(),
+        anysched = command().display(),
         cache = cache.display(),
     );
     let mut shell = suite.root.command("sh", &places).unwrap();
@@ -327,17 +427,25 @@ fn what_a_machine_builds_for_itself_runs_there() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
     let printed = String::from_utf8(output.stdout).unwrap();
-    let [module, program] = printed.lines().map(Path::new).collect::<Vec<_>>()[..] else {
-        panic!("{printed}")
-    };
+    let built: Vec<&Path> = printed.lines().map(Path::new).collect();
+    let [module, program, agent, of_agent] = built[..] else { panic!("{printed}") };
     assert!(module.starts_with(cache.join("anysched/linux/module").join(&suite.kernel)));
     let lines = shell_with(
         r#"
 anysched attach --policy gfs --module /own/a.ko --bpf /own/a.bpf.o --quiet -- \
     cat /sys/kernel/sched_ext/state; echo ended $?; is_clean
+anysched attach --in agent --policy gfs --agent /own/agent --bpf /own/agent.bpf.o --quiet -- \
+    cat /sys/kernel/sched_ext/root/ops; echo ended $?; is_clean
 "#,
-        &[("/own/a.ko", module), ("/own/a.bpf.o", program)],
+        &[
+            ("/own/a.ko", module),
+            ("/own/a.bpf.o", program),
+            ("/own/agent", agent),
+            ("/own/agent.bpf.o", of_agent),
+            (LIBBPF, &suite.root.resolve(LIBBPF).unwrap()),
+        ],
     );
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    assert!(lines.contains(&"enabled") && lines.contains(&"ended 0"), "{lines:?}");
+    assert!(lines.contains(&"enabled") && lines.contains(&"anysched_agent"), "{lines:?}");
+    assert_eq!(lines.iter().filter(|line| **line == "ended 0").count(), 2, "{lines:?}");
 }

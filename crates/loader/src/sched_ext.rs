@@ -65,6 +65,13 @@ impl SchedExt {
     /// Errors: the kernel does not do it.
     pub fn unregister(&self) -> Result<(), String> {
         self.unpin()?;
+        self.await_end()
+    }
+
+    /// Waits until the kernel's own scheduler is back.
+    ///
+    /// Errors: it is not, after a while.
+    pub fn await_end(&self) -> Result<(), String> {
         self.await_state("disabled")
     }
 

@@ -1,7 +1,7 @@
 //! What the kernel prints, and what it means.
 //!
 //! What counts are [messages](anysched_wire::result). All else is prose for people, with one
-//! exception: Rust code that panics says so in its own words.
+//! exception: a kernel in Rust that panics says so in its own words.
 
 use crate::{BootError, Heard, Running};
 use anysched_core::{Span, Time};
@@ -78,6 +78,8 @@ pub struct Console {
     panic: Option<String>,
     /// The program has said that clients can send to it.
     is_serving: bool,
+    /// No kernel speaks here: what looks like its panic is a program's.
+    is_of_programs: bool,
 }
 
 /// What was heard of a kernel.
@@ -92,6 +94,11 @@ pub enum Event {
 }
 
 impl Console {
+    /// That of a kernel whose own words go elsewhere.
+    pub fn of_programs() -> Console {
+        Console { is_of_programs: true, ..Console::default() }
+    }
+
     /// Listens to the end.
     ///
     /// Errors: the kernel panicked, was silent for longer than `patience`, or did not end well.
@@ -161,7 +168,11 @@ impl Console {
             }
             return Ok(());
         }
-        if let Some((_, place)) = line.split_once(PANIC) {
+        // A message may quote a program that panicked.
+        if !self.is_of_programs
+            && !line.starts_with(result::MARK)
+            && let Some((_, place)) = line.split_once(PANIC)
+        {
             self.panic = Some(place.to_string());
             return Ok(());
         }
@@ -279,6 +290,22 @@ mod tests {
             read(&lines).unwrap_err().to_string(),
             "the kernel panicked: src/batch.rs:7:9: the host describes no tasks"
         );
+    }
+
+    /// A process that panics has a kernel that goes on.
+    #[test]
+    fn a_panic_of_a_program_is_not_the_kernels() {
+        let panic = "thread 'main' panicked at src/main.rs:1:2:";
+        let mut console = Console::of_programs();
+        let mut said = Vec::new();
+        for line in ["@started 1 shell", panic, "no such file", "@end"] {
+            console.line(line, &mut |text| said.push(text.to_string())).unwrap();
+        }
+        console.end("exit status: 1").unwrap();
+        assert_eq!(said, ["program shell", panic, "no such file"]);
+        let refused = "@refused the guest's program: panicked at src/main.rs:1:2: no";
+        let error = read(&["@started 1 shell", refused]).unwrap_err();
+        assert!(matches!(error, BootError::Refused { .. }), "{error}");
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub const READY_PORT: u16 = 0x505;
 pub const READY: u8 = 1;
 
 /// What the lines of messages begin with.
-const MARK: char = '@';
+pub const MARK: char = '@';
 
 /// What a kernel says.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -71,6 +71,7 @@ struct task {
 	u32 from;	/* its waker's CPU, plus 1 */
 	u32 sync;
 	u32 parked;	/* it waits in HOLD, and the policy believes that it runs */
+	u32 unasked;	/* it runs without having been given, and the agent knows */
 };
 
 /* What the policy has a CPU run. */
@@ -161,6 +162,8 @@ static __noinline void tell(u32 kind, u32 flags, u32 cpu, u32 task, u64 runtime)
 	if (!e)
 		return full();
 	fill(e, kind, flags, cpu, task, t ? t->sequence : 0, runtime);
+	if (t && (kind == ENQUEUE || kind == LEAVE || kind == DEQUEUE))
+		t->unasked = 0;
 	if (t && kind == ENQUEUE) {
 		__sync_fetch_and_add(&arrivals, 1);
 		e->from = t->from;
@@ -179,6 +182,7 @@ static __noinline void describe(u32 kind, struct task_struct *p)
 	if (!d)
 		return full();
 	fill(&d->event, kind, 0, 0, number(p), t ? t->sequence : 0, p->se.sum_exec_runtime);
+	d->event.from = p->pid;
 	d->event.weight = p->policy == SCHED_IDLE ? 40 : p->static_prio - MAX_RT_PRIO;
 	bpf_probe_read_kernel(d->affinity, sizeof(d->affinity), p->cpus_ptr);
 	bpf_ringbuf_submit(d, wakes());
@@ -460,8 +464,12 @@ void OPS(g_running, struct task_struct *p)
 		return;
 	if (p->scx.slice == SCX_SLICE_INF)
 		scx_bpf_task_set_slice(p, UNASKED_SLICE);
+	/* Once: the agent, which takes the CPU to hear it, would be told again when it has gone. */
+	if (t->unasked && !at)
+		return;
 	if (at)
 		clear(at);
+	t->unasked = 1;
 	t->parked = 0;
 	t->sequence++;
 	tell(UNASKED, 0, cpu, self, p->se.sum_exec_runtime);
@@ -555,7 +563,7 @@ s32 OPS(g_init_task, struct task_struct *p, struct scx_init_task_args *args)
 	if (old)
 		bpf_task_release(old);
 	t->sequence++;
-	t->home = t->from = t->sync = t->parked = 0;
+	t->home = t->from = t->sync = t->parked = t->unasked = 0;
 	/* The function for it wants a task that is ours already. */
 	p->scx.dsq_vtime = (u64)free + 1;
 	describe(ATTACH, p);

@@ -39,7 +39,7 @@ struct event {
 	u64 sequence;		/* of the task: answers with another are stale */
 	u64 now;		/* ns of CLOCK_MONOTONIC */
 	u64 runtime;		/* CPU time of the task in ns */
-	u32 from;		/* the waker's CPU, plus 1 */
+	u32 from;		/* the waker's CPU, plus 1; of ATTACH the task's pid */
 	u32 weight;		/* nice value + 20, 40 for SCHED_IDLE */
 };
 struct description {

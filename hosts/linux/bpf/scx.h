@@ -46,6 +46,7 @@ struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
 	unsigned int policy;
+	int pid;
 	int static_prio;
 	int nr_cpus_allowed;
 	const struct cpumask *cpus_ptr;

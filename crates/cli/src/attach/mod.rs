@@ -6,7 +6,7 @@ mod table;
 
 pub use record::record;
 
-use crate::args::PlainFormat;
+use crate::args::{PlaceArg, PlainFormat};
 use crate::attach_args::AttachArgs;
 use crate::boot;
 use crate::hosts;
@@ -32,8 +32,9 @@ pub fn attach(args: &AttachArgs) -> Result<(), Failure> {
         return output::print("the kernel's own scheduler is back\n");
     }
     if args.build {
-        let Built { module, program } = open()?.build_attached(args.checked, &mut say)?;
-        return output::print(&format!("{}\n{}\n", module.display(), program.display()));
+        let place = args.place.place();
+        let Built { decider, program } = open()?.build_attached(place, args.checked, &mut say)?;
+        return output::print(&format!("{}\n{}\n", decider.display(), program.display()));
     }
     let name = args.policy.as_deref().unwrap_or_default();
     let settings = settings(name, &args.set)?;
@@ -41,14 +42,14 @@ pub fn attach(args: &AttachArgs) -> Result<(), Failure> {
     if let Some(path) = &args.record {
         output::require_place(path)?;
     }
-    let built = args.module.clone().zip(args.bpf.clone());
     let order = Attach {
         policy: name,
         settings: &settings,
+        place: args.place.place(),
         checked: args.checked,
         heap: args.heap,
         record: args.record.as_deref(),
-        built: built.map(|(module, program)| Built { module, program }),
+        built: built(args)?,
         fault: args.fault.clone(),
         during: during(args.span, &args.command),
         every: args.every,
@@ -60,6 +61,24 @@ pub fn attach(args: &AttachArgs) -> Result<(), Failure> {
         eprintln!("{bytes} bytes in {}", path.display());
     }
     ended(attached.end, order.during)
+}
+
+/// What was built before, if anything was.
+fn built(args: &AttachArgs) -> Result<Option<Built>, Failure> {
+    let (given, other, wanted) = match args.place {
+        PlaceArg::Module => (&args.module, &args.agent, "--module"),
+        PlaceArg::Agent => (&args.agent, &args.module, "--agent"),
+    };
+    match (given, &args.bpf, other) {
+        (Some(decider), Some(program), None) => {
+            Ok(Some(Built { decider: decider.clone(), program: program.clone() }))
+        }
+        (None, None, None) => Ok(None),
+        _ => {
+            let place = wanted.trim_start_matches('-');
+            Err(format!("--in {place} goes with {wanted} and --bpf, or with neither").into())
+        }
+    }
 }
 
 /// The host whose machine this is.

@@ -6,7 +6,7 @@ use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::write::{BURST, DEADLINE, FROM, KICKS, MAGIC, PASSED, PICK, SYNC, TIMER, VERSION};
+use super::write::{BURST, DEADLINE, FROM, KICKS, LOST, MAGIC, PASSED, PICK, SYNC, TIMER, VERSION};
 use crate::call::Call;
 use crate::ids::{CpuId, CpuMask, CpuSet, DomainId, MAX_CPUS, TaskId};
 use crate::machine::{Cpu, Machine, TopologyError};
@@ -69,6 +69,8 @@ pub enum Problem {
     Version(u8),
     /// It ends prematurely.
     Truncated,
+    /// So many records are missing, for which its buffer had no room.
+    Lost(u64),
     /// An integer is 2^64 or more.
     TooLong,
     /// A value out of range.
@@ -106,6 +108,11 @@ impl fmt::Display for LogError {
                 write!(f, "version {version}, but only version {VERSION} can be read")
             }
             Problem::Truncated => f.write_str("ends in the middle of the header or of a record"),
+            Problem::Lost(records) => write!(
+                f,
+                "the log is not whole: {records} records that follow found no room in its buffer; \
+                 record a shorter time"
+            ),
             Problem::TooLong => f.write_str("an integer of more than 64 bits"),
             Problem::Value { what, value, least, most } => {
                 write!(f, "{what} {value} is not in {least}..={most}")
@@ -150,6 +157,9 @@ impl<'a> LogReader<'a> {
         let log = &mut self.rest;
         let offset = log.at;
         let head = log.byte()?;
+        if head == LOST {
+            return Err(Decoder::error(offset, Problem::Lost(log.varint()?)));
+        }
         if head & PASSED != 0 {
             self.now = Time(self.now.0.wrapping_add(log.varint()?));
         }

@@ -14,6 +14,9 @@ pub(super) const VERSION: u8 = 1;
 /// Set in the head of a record if time has passed since the previous one.
 pub(super) const PASSED: u8 = 0x10;
 
+/// The head of the mark behind which records are missing.
+pub(super) const LOST: u8 = 12;
+
 /// Flags of an answer.
 pub(super) const PICK: u8 = 0x01;
 pub(super) const KICKS: u8 = 0x02;
@@ -59,6 +62,15 @@ pub(super) fn header(
         }
     }
     log.varint(machine.tick().map_or(0, |tick| tick.0));
+    log.finish();
+}
+
+/// Ends a log behind its last whole record: `records` that came after that found no room. A log
+/// with this mark reads up to it and is an error there.
+pub fn lost(sink: &mut impl LogSink, records: u64) {
+    let mut log = Encoder::new(sink);
+    log.byte(LOST);
+    log.varint(records);
     log.finish();
 }
 

@@ -1,9 +1,9 @@
-//! The module and its program for the kernel that runs here, built where a user keeps caches.
+//! What decides for the kernel that runs here, built where a user keeps caches.
 
 use super::Machine;
 use crate::BootError;
-use crate::build::build_here;
-use anysched_host::Built;
+use crate::build::{build_agent_here, build_here};
+use anysched_host::{Built, Place};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,13 +11,24 @@ use std::process::{Command, Stdio};
 /// Builds what has changed since it was built last.
 ///
 /// Errors: what is missing and what to do about it, or what a compiler says.
-pub fn build(machine: &Machine, checked: bool, say: &mut dyn FnMut(&str)) -> Result<Built, String> {
-    let headers = machine.headers()?;
-    machine.require_tools()?;
+pub fn build(
+    machine: &Machine,
+    place: Place,
+    checked: bool,
+    say: &mut dyn FnMut(&str),
+) -> Result<Built, String> {
+    let headers = match place {
+        Place::Kernel => machine.headers().map(Some)?,
+        Place::Agent => None,
+    };
+    machine.require_tools(place)?;
     let said = |error: BootError| error.to_string();
     let sources = anysched_qemu::sources("linux").map_err(said)?;
     let home = std::env::home_dir().ok_or("HOME is not set")?;
     let target = cache(&home, std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from));
+    let Some(headers) = headers else {
+        return build_agent_here(&sources, &target, &machine.kernel(), say).map_err(said);
+    };
     let headers = headers.to_str().ok_or("the headers' place is not UTF-8")?;
     build_here(&sources, &target, &machine.kernel(), headers, checked, say).map_err(said)
 }
@@ -26,27 +37,33 @@ pub fn build(machine: &Machine, checked: bool, say: &mut dyn FnMut(&str)) -> Res
 /// not have them.
 pub fn as_user(
     machine: &Machine,
+    place: Place,
     checked: bool,
     say: &mut dyn FnMut(&str),
 ) -> Result<Built, String> {
     let Some(user) = User::behind_sudo(machine.root()) else {
-        return build(machine, checked, say);
+        return build(machine, place, checked, say);
     };
-    machine.headers()?;
+    let place = match place {
+        Place::Kernel => machine.headers().map(|_| "module")?,
+        Place::Agent => "agent",
+    };
     say(&format!("building as {}", user.name));
     let program = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
     let mut path = vec![user.home.join(".cargo/bin")];
     path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
     let path = std::env::join_paths(path).map_err(|error| format!("PATH: {error}"))?;
     let mut child = Command::new(program);
-    child.args(["attach", "--build"]).args(checked.then_some("--checked"));
+    child.args(["attach", "--build", "--in", place]).args(checked.then_some("--checked"));
     child.env("HOME", &user.home).env("USER", &user.name);
     child.env("PATH", path).uid(user.uid).gid(user.gid).stderr(Stdio::inherit());
     let output = child.output().map_err(|error| format!("this program as a user: {error}"))?;
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     match (output.status.success(), &printed.lines().collect::<Vec<_>>()[..]) {
-        (true, [module, program]) => Ok(Built { module: module.into(), program: program.into() }),
-        _ => Err("the module could not be built".into()),
+        (true, [decider, program]) => {
+            Ok(Built { decider: decider.into(), program: program.into() })
+        }
+        _ => Err(format!("the {place} could not be built")),
     }
 }
 

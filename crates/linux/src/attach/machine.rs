@@ -3,6 +3,7 @@
 
 use super::note::Note;
 use crate::packages::OLDEST;
+use anysched_host::Place;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -33,6 +34,8 @@ const TOOLS: [Tool; 7] = [
     ("strip", ["binutils", "binutils", "binutils"]),
     ("pahole", ["dwarves", "dwarves", "pahole"]),
 ];
+/// Those that an agent takes.
+const OF_AGENTS: [&str; 3] = ["gcc", "clang", "ld"];
 const BPFTOOL: Tool = ("bpftool", ["bpftool", "bpftool", "bpf"]);
 
 /// A header of libbpf.
@@ -93,7 +96,7 @@ impl Machine {
         }
         let program = self.read("sys/kernel/sched_ext/root/ops").unwrap_or_default();
         Err(match (program.as_str(), Note::read(&self.root)) {
-            (super::PROGRAM, note) => {
+            (super::PROGRAM | super::AGENT, note) => {
                 let note =
                     note.map(|note| format!("{}, {}", note.policy, note.lines(&self.root)[0]));
                 let note = note.unwrap_or_else(|| "a policy".into());
@@ -133,10 +136,8 @@ impl Machine {
         if may_be_signed {
             return Ok(());
         }
-        let lockdown = self.read("sys/kernel/security/lockdown").unwrap_or_default();
-        let level = lockdown.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-        let why = match level {
-            Some((level, _)) if level != "none" => {
+        let why = match self.lockdown().as_str() {
+            level @ ("integrity" | "confidentiality") => {
                 format!("is locked down ({level}, as with Secure Boot)")
             }
             _ if self.read("sys/module/module/parameters/sig_enforce").as_deref() == Some("Y") => {
@@ -147,8 +148,26 @@ impl Machine {
         Err(format!(
             "this kernel {why} and loads signed modules only: build with `anysched attach \
              --build`, sign the module with a key that the machine trusts, and give it with \
-             --module"
+             --module; or take `--in agent`, which needs no module"
         ))
+    }
+
+    /// How much this kernel keeps from root: `integrity` or `confidentiality`, if anything.
+    fn lockdown(&self) -> String {
+        let levels = self.read("sys/kernel/security/lockdown").unwrap_or_default();
+        let level = levels.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+        level.map_or_else(String::new, |(level, _)| level.into())
+    }
+
+    /// Errors: this kernel does not let BPF programs read what an agent is told of.
+    pub fn require_bpf_reads(&self) -> Result<(), String> {
+        match self.lockdown().as_str() {
+            "confidentiality" => Err("this kernel is locked down (confidentiality), and its BPF \
+                                      programs may not read its memory: boot it with \
+                                      lockdown=integrity"
+                .into()),
+            _ => Ok(()),
+        }
     }
 
     /// The headers of the running kernel.
@@ -172,13 +191,17 @@ impl Machine {
             Some(2) => "`sudo pacman -S linux-headers`",
             _ => "install the package of your distribution that has them",
         };
-        Err(format!("the headers of Linux {kernel} are missing: {remedy}"))
+        Err(format!(
+            "the headers of Linux {kernel} are missing: {remedy}; or take `--in agent`, which \
+             needs none"
+        ))
     }
 
     /// Errors: a program that builds, or libbpf, is not installed.
-    pub fn require_tools(&self) -> Result<(), String> {
-        for tool in TOOLS {
-            self.tool(tool)?;
+    pub fn require_tools(&self, place: Place) -> Result<(), String> {
+        let needed = |(name, _): &&Tool| place == Place::Kernel || OF_AGENTS.contains(name);
+        for tool in TOOLS.iter().filter(needed) {
+            self.tool(*tool)?;
         }
         if !self.root.join(LIBBPF).is_file() {
             let packages = ["libbpf-dev", "libbpf-devel", "libbpf"];
@@ -289,16 +312,20 @@ mod tests {
             if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.unwrap();
         }
 
-        fn check(&self) -> Result<(), String> {
+        fn machine(&self) -> Machine {
             let root = self.files.path().to_path_buf();
             let path = vec![root.join("usr/bin"), root.join("usr/sbin")];
-            let machine = Machine { root, architecture: "x86_64", path };
+            Machine { root, architecture: "x86_64", path }
+        }
+
+        fn check(&self) -> Result<(), String> {
+            let machine = self.machine();
             machine.require_kernel()?;
             machine.require_free()?;
             machine.require_root("attach")?;
             machine.require_modules(false)?;
             machine.headers()?;
-            machine.require_tools()?;
+            machine.require_tools(Place::Kernel)?;
             machine.bpftool()?;
             machine.require_bpf_files()
         }
@@ -346,6 +373,28 @@ mod tests {
             let error = fake.check().unwrap_err();
             assert!(error.contains(said) && !error.contains('\n'), "{path}: {error}");
         }
+    }
+
+    #[test]
+    fn an_agent_needs_no_module_and_no_headers() {
+        let fake = Fake::new();
+        fake.set("sys/module/module/parameters/sig_enforce", "Y\n");
+        fake.set("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
+        fake.set("proc/sys/kernel/modules_disabled", "1");
+        for path in ["lib/modules", "usr/bin/make", "usr/bin/pahole", "usr/bin/bpftool"] {
+            fake.remove(path);
+        }
+        let check = |fake: &Fake| {
+            fake.machine().require_bpf_reads()?;
+            fake.machine().require_tools(Place::Agent)
+        };
+        check(&fake).unwrap();
+        assert!(fake.machine().require_modules(false).is_err());
+        fake.set("sys/kernel/security/lockdown", "none integrity [confidentiality]\n");
+        assert!(check(&fake).unwrap_err().contains("lockdown=integrity"));
+        fake.remove("sys/kernel/security/lockdown");
+        fake.remove("usr/bin/clang");
+        assert!(check(&fake).unwrap_err().starts_with("clang is missing: "));
     }
 
     #[test]

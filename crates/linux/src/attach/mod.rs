@@ -1,6 +1,7 @@
 //! Policies in the Linux that this program runs on.
 
 mod build;
+mod decider;
 mod drain;
 mod machine;
 mod note;
@@ -11,21 +12,27 @@ pub(crate) use machine::Machine;
 
 use crate::during::{GoingOn, Signals};
 use anysched_core::Span;
-use anysched_host::{Attach, Attached, Attachment, Built, End, Sample};
-use anysched_loader::{Module, SchedExt};
+use anysched_host::{Attach, Attached, Attachment, Built, End, Place, Sample};
+use anysched_loader::{Agent, Module, SchedExt};
 use anysched_wire::start::Start;
-use drain::Drain;
+use decider::{Decider, Ended};
 use note::Note;
 use rustix::time::{ClockId, Timespec, clock_getres};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use watch::Status;
 
-/// Our program's name in sched_ext.
+/// The name in sched_ext of the program that asks the module.
 const PROGRAM: &str = "anysched";
 
-/// Room for what has not been taken out of the log, in bytes.
+/// That of the program that asks an agent.
+const AGENT: &str = "anysched_agent";
+
+/// Room for what has not been taken out of the module's log, in bytes.
 const LOG_BYTES: u64 = 64 << 20;
+
+/// Room for an agent's log, which nobody takes out before the end.
+const WHOLE_LOG_BYTES: u64 = 256 << 20;
 
 /// For how long the process that watches a policy may take to leave.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -42,13 +49,21 @@ pub fn attach(
     machine.require_kernel()?;
     machine.require_free()?;
     machine.require_root(&format!("attach --policy {}", order.policy))?;
-    machine.require_modules(order.built.is_some())?;
+    match order.place {
+        Place::Kernel => machine.require_modules(order.built.is_some())?,
+        Place::Agent => machine.require_bpf_reads()?,
+    }
     let built = match &order.built {
         Some(built) => built.clone(),
-        None => build::as_user(&machine, order.checked, say)?,
+        None => build::as_user(&machine, order.place, order.checked, say)?,
     };
-    let kernel = SchedExt::new(machine.bpftool()?);
-    machine.require_bpf_files()?;
+    let kernel = match order.place {
+        Place::Kernel => {
+            machine.require_bpf_files()?;
+            SchedExt::new(machine.bpftool()?)
+        }
+        Place::Agent => SchedExt::new(""),
+    };
     // From here on a signal ends the policy, and not this process before it.
     let signals = Signals::notice()?;
     let session = Session::begin(order, &built, kernel)?;
@@ -66,12 +81,19 @@ pub fn attached() -> Result<Option<Attachment>, String> {
         return Ok(None);
     }
     let program = kernel.program().unwrap_or_default();
-    if program != PROGRAM {
-        return Ok(Some(Attachment { policy: None, program, notes: Vec::new() }));
-    }
-    let policy = status().ok().and_then(|status| status.policy);
+    let text = match program.as_str() {
+        PROGRAM => Module.status(),
+        AGENT => Agent::status(),
+        _ => return Ok(Some(Attachment { policy: None, program, notes: Vec::new() })),
+    };
+    let status = text.and_then(|text| Status::read(&text).ok());
     let note = Note::read(machine.root());
-    let notes = note.map(|note| note.lines(machine.root())).unwrap_or_default();
+    let mut notes = note.as_ref().map(|note| note.lines(machine.root())).unwrap_or_default();
+    if let Some(process) = Agent::running() {
+        notes.push(format!("in an agent, process {process}"));
+    }
+    // Whose status may not be read, or does not come, has left a note.
+    let policy = status.and_then(|status| status.policy).or(note.map(|note| note.policy));
     Ok(Some(Attachment { policy, program, notes }))
 }
 
@@ -82,22 +104,25 @@ pub fn detach() -> Result<(), String> {
     let machine = Machine::here();
     machine.require_kernel()?;
     let kernel = SchedExt::new("bpftool");
-    let is_ours = kernel.program().as_deref() == Some(PROGRAM);
+    let program = kernel.program();
+    let is_ours = matches!(program.as_deref(), Some(PROGRAM | AGENT));
     if !is_ours && !Module.is_loaded() {
-        return Err(match kernel.program() {
+        return Err(match program {
             Some(other) => format!("no policy is attached: \"{other}\" of sched_ext schedules"),
             None => "no policy is attached: the kernel's own scheduler schedules".into(),
         });
     }
     machine.require_root("attach --stop")?;
     let note = Note::read(machine.root());
-    if is_ours {
-        kernel.unregister()?;
+    match program.as_deref() {
+        Some(PROGRAM) => kernel.unregister()?,
+        Some(AGENT) => Agent::end_running()?,
+        _ => {}
     }
-    // Who watches it notices that, takes what is left of the log, and unloads the module.
+    // Who watches it notices that, takes what is left of the log, and cleans up.
     let start = Instant::now();
     while note.as_ref().is_some_and(|note| note.is_watched(machine.root()))
-        && Module.is_loaded()
+        && Note::read(machine.root()) == note
         && start.elapsed() < PATIENCE
     {
         sleep(Duration::from_millis(10));
@@ -107,40 +132,22 @@ pub fn detach() -> Result<(), String> {
     Ok(())
 }
 
-/// What the module says of itself.
-fn status() -> Result<Status, String> {
-    let text = Module.status().ok_or("the module anysched is not loaded")?;
-    Status::read(&text).map_err(|error| error.to_string())
-}
-
-/// A policy that this process has attached. When this is dropped, the kernel's own scheduler is
-/// back.
+/// A policy that this process has attached.
 struct Session {
-    kernel: SchedExt,
-    drain: Option<Drain>,
+    decider: Decider,
     begun: Instant,
     first: Status,
 }
 
 impl Session {
     fn begin(order: &Attach<'_>, built: &Built, kernel: SchedExt) -> Result<Session, String> {
-        // One that is left over may be another, and has another heap.
-        Module.unload()?;
+        let root = Machine::here();
+        Note::of(order).write(root.root())?;
+        let decider = Decider::start(order, built, kernel);
+        let decider = decider.inspect_err(|_| Note::remove(root.root()))?;
         let begun = Instant::now();
-        let mut session = Session { kernel, drain: None, begun, first: Status::default() };
-        Module.load(&built.module, Some(order.heap))?;
-        Module.configure(start(order))?;
-        Note::of(order).write(Machine::here().root())?;
-        if let Err(why) = session.kernel.register(&built.program) {
-            // The module knows why better than who has tried to register the program.
-            return Err(status().ok().and_then(|status| status.dead).unwrap_or(why));
-        }
-        if let Some(path) = order.record {
-            session.drain = Some(Drain::begin(path)?);
-        }
-        session.begun = Instant::now();
-        session.first = status()?;
-        Ok(session)
+        let first = decider.status()?;
+        Ok(Session { decider, begun, first })
     }
 
     /// Shows what it does until it is over.
@@ -156,12 +163,14 @@ impl Session {
         let every = Duration::from_nanos(order.every.0.max(1));
         let over = loop {
             let next = from + every;
-            let over = going_on.wait(next, || (!self.is_enabled()).then_some(()));
+            let over = going_on.wait(next, || (!self.decider.is_enabled()).then_some(()));
             // Of one that has ended, CPUs and tasks are not known any more.
             if matches!(over, Some(Err(()))) {
                 break Err(());
             }
-            let (now, to) = (status()?, Instant::now());
+            // An agent that dies at this moment does not answer.
+            let Ok(now) = self.decider.status() else { break Err(()) };
+            let to = Instant::now();
             if over.is_none() {
                 show(&now.since(&before, span(to - self.begun), span(to - from)));
             }
@@ -172,15 +181,12 @@ impl Session {
         };
         let whole = span(from - self.begun);
         let whole = before.since(&self.first, whole, whole);
-        let ended = self.end();
+        let ended = self.decider.end();
         match over {
-            Ok(end) => {
-                let recorded = ended?.1;
-                Ok(Attached { whole, end, recorded })
-            }
+            Ok(end) => Ok(Attached { whole, end, recorded: ended?.recorded }),
             Err(()) => {
                 let why = match &ended {
-                    Ok((Some(dead), _)) => format!("the policy has died: {dead}"),
+                    Ok(Ended { dead: Some(dead), .. }) => format!("the policy has died: {dead}"),
                     _ => "another process has ended the policy".into(),
                 };
                 let has_command = going_on.has_command();
@@ -188,7 +194,7 @@ impl Session {
                     say(&format!("{why}; the command goes on under the kernel's own scheduler"));
                     going_on.finish();
                 }
-                let (dead, recorded) = ended?;
+                let Ended { dead, recorded } = ended?;
                 if dead.is_some() || has_command {
                     return Err(why);
                 }
@@ -196,40 +202,19 @@ impl Session {
             }
         }
     }
-
-    fn is_enabled(&self) -> bool {
-        self.kernel.state().as_deref() == Some("enabled")
-    }
-
-    /// Gives the machine back. Returns why the policy has died, if it has, and how long its log is.
-    fn end(&mut self) -> Result<(Option<String>, Option<u64>), String> {
-        self.kernel.unregister()?;
-        let status = status()?;
-        let lost = status.log().map_or(0, |log| log.lost);
-        let recorded = self.drain.take().map(|drain| drain.end(lost)).transpose();
-        Module.unload()?;
-        Note::remove(Machine::here().root());
-        Ok((status.dead, recorded?))
-    }
 }
 
-impl Drop for Session {
-    fn drop(&mut self) {
-        let _ = self.kernel.unregister();
-        let _ = self.drain.take().map(|drain| drain.end(0));
-        let _ = Module.unload();
-        Note::remove(Machine::here().root());
-    }
-}
-
-/// What the module is to start.
+/// What is to be started.
 fn start(order: &Attach<'_>) -> Start {
     Start {
         policy: order.policy.into(),
         settings: order.settings.to_vec(),
         tick: Some(tick()),
         checked: order.checked,
-        record: order.record.map(|_| LOG_BYTES),
+        record: order.record.map(|_| match order.place {
+            Place::Kernel => LOG_BYTES,
+            Place::Agent => WHOLE_LOG_BYTES,
+        }),
         fault: order.fault.clone(),
         cpus: Vec::new(),
     }

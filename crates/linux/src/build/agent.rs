@@ -1,9 +1,11 @@
 //! The agent: a policy in a process.
 //!
-//! It is linked in the suite's root, where libbpf and what that needs are there as archives: the
-//! program needs no library, and this computer needs nothing but Rust.
+//! For guests it is linked in the suite's root, where libbpf and what that needs are there as
+//! archives: the program needs no library, and this computer needs nothing but Rust. For the
+//! machine that this runs on it is linked with that machine's libraries.
 
 use super::step::{run, step};
+use super::tools::Tools;
 use super::{Build, cargo_as};
 use crate::BootError;
 use std::path::PathBuf;
@@ -15,7 +17,8 @@ const ARCHIVE: &str = "libanysched_linux_agent.a";
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 const PROFILE: &str = "agent";
 
-const LINK: [&str; 6] = ["-static", "-Wl,--gc-sections", "-lbpf", "-lelf", "-lz", "-lzstd"];
+const STATIC: [&str; 6] = ["-static", "-Wl,--gc-sections", "-lbpf", "-lelf", "-lz", "-lzstd"];
+const DYNAMIC: [&str; 4] = ["-Wl,--gc-sections", "-lbpf", "-lm", "-ldl"];
 
 /// Builds it. Cargo knows by itself what has changed.
 pub(super) fn build(build: &Build<'_>) -> Result<PathBuf, BootError> {
@@ -25,12 +28,16 @@ pub(super) fn build(build: &Build<'_>) -> Result<PathBuf, BootError> {
     let work = target.join(TARGET).join(PROFILE);
     let directory = build.of_kernel("agent");
     let program = directory.join("anysched-agent");
-    let settings = format!("{} {}", build.kernel, LINK.join(" "));
+    let link: &[&str] = match build.tools {
+        Tools::Root(_) => &STATIC,
+        Tools::Machine => &DYNAMIC,
+    };
+    let settings = format!("{} {}", build.kernel, link.join(" "));
     step(&program, &settings, &[work.join(ARCHIVE)], |new| {
         let mounts = [(work.as_path(), "/work"), (directory.as_path(), "/out")];
         let mut gcc = build.tools.tool("gcc", &mounts)?;
         let (archive, new) = (gcc.seen(&work.join(ARCHIVE)), gcc.seen(new));
-        gcc.command.arg("-o").arg(new).arg(archive).args(LINK);
+        gcc.command.arg("-o").arg(new).arg(archive).args(link);
         gcc.run().map(drop)
     })?;
     Ok(program)

@@ -40,8 +40,15 @@ pub(super) fn build(build: &Build<'_>) -> Result<Vec<PathBuf>, BootError> {
 
 /// The program that asks the module for every decision.
 pub(super) fn of_policies(objects: &[PathBuf]) -> Result<PathBuf, BootError> {
-    let found = objects.iter().find(|object| object.ends_with(POLICIES));
-    found.cloned().ok_or_else(|| BootError::files(POLICIES, "there are no sources of it"))
+    named(objects, "anysched.bpf.o")
 }
 
-const POLICIES: &str = "anysched.bpf.o";
+/// The program that asks an agent.
+pub(super) fn of_agent(objects: &[PathBuf]) -> Result<PathBuf, BootError> {
+    named(objects, "agent.bpf.o")
+}
+
+fn named(objects: &[PathBuf], name: &str) -> Result<PathBuf, BootError> {
+    let found = objects.iter().find(|object| object.ends_with(name));
+    found.cloned().ok_or_else(|| BootError::files(name, "there are no sources of it"))
+}

@@ -84,7 +84,23 @@ pub(crate) fn build_here(
     let build = Build { sources, target, kernel, headers, tools: Tools::Machine, checked };
     let module = build.module(say)?;
     let program = bpf::of_policies(&bpf::build(&build)?)?;
-    Ok(Built { module, program })
+    Ok(Built { decider: module, program })
+}
+
+/// As [`build_here`], the agent, which takes no headers.
+pub(crate) fn build_agent_here(
+    sources: &Path,
+    target: &Path,
+    kernel: &str,
+    say: &mut dyn FnMut(&str),
+) -> Result<Built, BootError> {
+    let _lock = lock(target)?;
+    let build =
+        Build { sources, target, kernel, headers: "", tools: Tools::Machine, checked: false };
+    say("building the agent");
+    let decider = agent::build(&build)?;
+    let program = bpf::of_agent(&bpf::build(&build)?)?;
+    Ok(Built { decider, program })
 }
 
 /// What goes into the guest's first file system.

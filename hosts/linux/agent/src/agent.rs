@@ -11,9 +11,10 @@ use anysched_scx::{Adapter, Prev, Waking};
 use anysched_wire::start::Start;
 use anysched_wire::status::{FIRST, Line};
 
+use crate::answers::Report;
 use crate::libbpf::Program;
 use crate::log::Buffer;
-use crate::process::{self, Stop};
+use crate::process::{self, Bell};
 use crate::protocol::{
     Answer, Event, Kind, LATER, MOST_ANSWERS, NO_TASK, REFUSED, Shared, WORDS, What,
 };
@@ -31,6 +32,8 @@ const SOON: Duration = Duration::from_micros(20);
 struct Known {
     id: TaskId,
     sequence: u64,
+    /// Its number for the rest of the kernel.
+    pid: u32,
 }
 
 /// A CPU that wants a task.
@@ -104,10 +107,10 @@ impl Agent {
         Ok(Agent { events, kernel: Kernel { shared, program, answers }, running })
     }
 
-    /// Answers until it is told to stop.
-    pub fn run(&mut self, stop: &Stop) {
+    /// Answers until somebody wants something of this thread: until the bell rings.
+    pub fn run(&mut self, wanted: &Bell) {
         let Agent { events, kernel, running } = self;
-        loop {
+        while !wanted.has_rung() {
             events.drain(|record| {
                 let (event, affinity) = Event::read(record);
                 running.timed(|running| running.handle(&event, &affinity));
@@ -119,16 +122,16 @@ impl Agent {
             }
             let due = if is_later { Some(SOON) } else { running.until_timer() };
             kernel.shared.waits().store(1, SeqCst);
-            let [_, stops] = process::wait(&[events.fd(), stop.fd()], due);
+            let [_, rings] = process::wait(&[events.fd(), wanted.fd()], due);
             kernel.shared.waits().store(0, SeqCst);
-            if stops {
+            if rings && wanted.take() {
                 return;
             }
         }
     }
 
-    /// The status.
-    pub fn status(&self) -> String {
+    /// How it is doing.
+    pub fn report(&self) -> Report {
         let running = &self.running;
         let mut text = String::from(FIRST);
         let facts = (running.name.as_str(), running.cpus, memory::usage());
@@ -143,7 +146,7 @@ impl Agent {
         while part(number, facts, &running.adapter, &mut say) {
             number += 1;
         }
-        text
+        Report { text, runs: running.runs() }
     }
 }
 
@@ -179,6 +182,18 @@ impl Running {
             self.adapter.set_online(now, CpuId(cpu as u16), false, 0);
         }
         Ok(())
+    }
+
+    /// CPU, task and the kernel's number of each that a CPU runs.
+    fn runs(&self) -> Vec<(u16, u32, u32)> {
+        let cpus = (0..self.cpus as u16).map(CpuId);
+        let runs = cpus.filter_map(|cpu| {
+            let task = self.adapter.runs(cpu)?;
+            let number = *self.numbers.get(task.index())? as usize;
+            let known = (*self.known.get(number)?)?;
+            Some((cpu.0, task.0, known.pid))
+        });
+        runs.collect()
     }
 
     /// Clocks of CPUs may differ by little; a policy's time never goes back.
@@ -275,7 +290,8 @@ impl Running {
         if self.known.len() <= number {
             self.known.resize(number + 1, None);
         }
-        self.known[number] = Some(Known { id, sequence: event.sequence });
+        // What is no wake-up has no waker, and tells the number in its place.
+        self.known[number] = Some(Known { id, sequence: event.sequence, pid: event.from });
         if self.numbers.len() <= id.index() {
             self.numbers.resize(id.index() + 1, NO_TASK);
         }

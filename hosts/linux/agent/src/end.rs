@@ -13,6 +13,9 @@ use anysched_wire::status::{FIRST, Line};
 use crate::options::Options;
 use crate::{log, memory};
 
+/// Memory that the agent needs for itself, in bytes: for what it says of up to 1024 CPUs.
+const OWN: usize = 1 << 20;
+
 /// Where status and log go.
 static PLACES: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
 static NAME: OnceLock<String> = OnceLock::new();
@@ -20,12 +23,14 @@ static NAME: OnceLock<String> = OnceLock::new();
 /// From here on a panic, of whichever thread, ends the agent with its message.
 pub fn begin(options: &Options) {
     let _ = PLACES.set((options.status.clone(), options.log.clone()));
-    memory::limit(options.heap);
+    memory::limit(options.heap.saturating_add(OWN));
     std::panic::set_hook(Box::new(|panic| {
         let message = panic.payload_as_str().unwrap_or_default();
         match panic.location() {
-            Some(at) => die(&format!("panicked at {}:{}: {message}", at.file(), at.line())),
-            None => die(&format!("panicked: {message}")),
+            Some(at) => {
+                die(&format!("the policy panicked: {message} ({}:{})", at.file(), at.line()))
+            }
+            None => die(&format!("the policy panicked: {message}")),
         }
     }));
 }

@@ -2,11 +2,12 @@
 //!
 //! `agent.bpf.c` tells it what happens to tasks, by a ring buffer, and carries out what it answers.
 //! One thread makes all calls of the policy, above all tasks that it schedules (`SCHED_FIFO`). The
-//! first thread watches it, above that one: it ends the process when the kernel has thrown the
-//! scheduler out, or when it is asked to. With the process goes all that it has put into the
-//! kernel, however it ends, and the kernel's own scheduler is back.
+//! first thread watches it, above that one: it passes on how it is doing, and ends the process when
+//! the kernel has thrown the scheduler out, or when it is asked to. With the process goes all that
+//! it has put into the kernel, however it ends, and the kernel's own scheduler is back.
 
 mod agent;
+mod answers;
 mod end;
 mod libbpf;
 mod log;
@@ -17,14 +18,20 @@ mod protocol;
 mod ring;
 
 use std::ffi::{c_char, c_int};
-use std::sync::mpsc::{Receiver, channel};
+use std::os::fd::RawFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use anysched_wire::start::Start;
 
 use agent::Agent;
+use answers::{Answers, Report};
 use libbpf::Object;
 use options::Options;
+use process::Bell;
 use protocol::Shared;
 use ring::Ring;
 
@@ -49,27 +56,52 @@ fn run(options: &Options) -> Result<(), String> {
         Start::read(&start).map_err(|error| format!("{}: {error}", options.start.display()))?;
     end::name(&start.policy);
     log::reserve(start.record.unwrap_or(0));
+    process::end_with_parent().map_err(|error| format!("its parent's end: {error}"))?;
     let stops = process::block_signals().map_err(|error| format!("signals: {error}"))?;
     let object = Object::load(options)?;
     let mut ends = Ring::open(&object, c"ends")?;
     process::lock_memory().map_err(|error| format!("locking memory: {error}"))?;
-    let (thread, stopped) = spawn(start, Ring::open(&object, c"events")?, &object)?;
+    let answers = Answers::open(&options.socket);
+    let answers = answers.map_err(|error| format!("{}: {error}", options.socket.display()))?;
+    let decider = Decider::spawn(start, Ring::open(&object, c"events")?, &object)?;
     process::real_time(process::WATCHER).map_err(|error| format!("SCHED_FIFO: {error}"))?;
     let link = match object.attach() {
         Ok(link) => link,
         Err(why) => return Err(end_of(&mut ends).unwrap_or(why)),
     };
-    process::wait(&[ends.fd(), stops.fd()], None);
+    watch(&decider, &ends, stops.fd(), &answers);
     if let Some(why) = end_of(&mut ends) {
         // The other thread may compute for ever. What it keeps from ending goes with the process.
         std::mem::forget(link);
         return Err(why);
     }
     drop(link);
-    thread.stop();
-    let status = stopped.recv_timeout(PATIENCE);
-    let status = status.map_err(|_| "the policy does not return, though the agent was to end")?;
+    let status = decider.stop()?.into_text();
     end::write(&status).map_err(|error| error.to_string())
+}
+
+/// Passes on how the policy is doing until the kernel has thrown the scheduler out or the agent is
+/// asked to end.
+fn watch(decider: &Decider, ends: &Ring, stops: RawFd, answers: &Answers) {
+    let mut asking: Vec<UnixStream> = Vec::new();
+    loop {
+        let fds = [ends.fd(), stops, answers.fd(), decider.has_answered.fd()];
+        let [has_ended, is_to_stop, _, rings] = process::wait(&fds, None);
+        if has_ended || is_to_stop {
+            return;
+        }
+        if rings
+            && decider.has_answered.take()
+            && let Some(report) = decider.report()
+        {
+            let text = report.into_text();
+            asking.drain(..).for_each(|asks| answers::tell(&asks, text.as_bytes()));
+        }
+        while let Some(asks) = answers.next() {
+            asking.push(asks);
+            decider.wanted.ring();
+        }
+    }
 }
 
 /// Why the kernel has thrown the scheduler out, if it has.
@@ -82,33 +114,96 @@ fn end_of(ends: &mut Ring) -> Option<String> {
     why.filter(|why| !why.is_empty())
 }
 
-/// Starts the thread that calls the policy. Returns when it is ready; what it sends is the status
-/// in the end.
-fn spawn(
-    start: Start,
-    events: Ring,
-    object: &Object,
-) -> Result<(process::Stop, Receiver<String>), String> {
-    let shared = Shared::of(object)?;
-    let answer = object.program(c"answer")?;
-    let stop = process::Stop::new().map_err(|error| format!("an event: {error}"))?;
-    let (ready, is_ready) = channel();
-    let (stopped, has_stopped) = channel();
-    let own = stop.clone();
-    std::thread::spawn(move || {
-        // Here, and not before: what a policy is need not be able to change threads.
-        let agent = process::real_time(process::AGENT)
-            .map_err(|error| format!("SCHED_FIFO: {error}"))
-            .and_then(|()| Agent::new(start, events, shared, answer));
-        match agent {
-            Ok(mut agent) => {
-                let _ = ready.send(Ok(()));
-                agent.run(&own);
-                let _ = stopped.send(agent.status());
+/// The thread that calls the policy.
+struct Decider {
+    /// It is asked how it is doing.
+    wanted: Bell,
+    /// It has said that.
+    has_answered: Bell,
+    /// What it says then is the last that it says.
+    is_over: Arc<AtomicBool>,
+    reports: Receiver<Report>,
+}
+
+impl Decider {
+    /// Starts it. Returns when it is ready.
+    ///
+    /// Errors: there is no such policy, or the agent may not do what it has to.
+    fn spawn(start: Start, events: Ring, object: &Object) -> Result<Decider, String> {
+        let shared = Shared::of(object)?;
+        let answer = object.program(c"answer")?;
+        let bell = || Bell::new().map_err(|error| format!("an event: {error}"));
+        let (wanted, has_answered) = (bell()?, bell()?);
+        let (ready, is_ready) = channel();
+        let (sender, reports) = channel();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let own = Asked {
+            wanted: wanted.clone(),
+            has_answered: has_answered.clone(),
+            is_over: is_over.clone(),
+            reports: sender,
+        };
+        std::thread::spawn(move || {
+            // Here, and not before: what a policy is need not be able to change threads.
+            let agent = process::real_time(process::AGENT)
+                .map_err(|error| format!("SCHED_FIFO: {error}"))
+                .and_then(|()| Agent::new(start, events, shared, answer));
+            match agent {
+                Ok(agent) => {
+                    let _ = ready.send(Ok(()));
+                    own.decide(agent);
+                }
+                Err(why) => drop(ready.send(Err(why))),
             }
-            Err(why) => drop(ready.send(Err(why))),
+        });
+        is_ready.recv().unwrap_or_else(|_| Err("the agent's thread has ended".into()))?;
+        Ok(Decider { wanted, has_answered, is_over, reports })
+    }
+
+    /// What it has said last.
+    fn report(&self) -> Option<Report> {
+        self.reports.try_iter().last()
+    }
+
+    /// What it says now that all is over.
+    ///
+    /// Errors: it says nothing.
+    fn stop(&self) -> Result<Report, String> {
+        self.is_over.store(true, SeqCst);
+        self.wanted.ring();
+        let mut last = None;
+        loop {
+            match self.reports.recv_timeout(PATIENCE) {
+                Ok(report) => last = Some(report),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err("the policy does not return, though the agent was to end".into());
+                }
+            }
         }
-    });
-    is_ready.recv().unwrap_or_else(|_| Err("the agent's thread has ended".into()))?;
-    Ok((stop, has_stopped))
+        last.ok_or_else(|| "the agent's thread has ended".into())
+    }
+}
+
+/// The other end of a [`Decider`].
+struct Asked {
+    wanted: Bell,
+    has_answered: Bell,
+    is_over: Arc<AtomicBool>,
+    reports: Sender<Report>,
+}
+
+impl Asked {
+    /// Decides, and says how it is doing whenever somebody wants to know.
+    fn decide(self, mut agent: Agent) {
+        loop {
+            agent.run(&self.wanted);
+            let is_over = self.is_over.load(SeqCst);
+            let sent = self.reports.send(agent.report());
+            if is_over || sent.is_err() {
+                return;
+            }
+            self.has_answered.ring();
+        }
+    }
 }

@@ -10,6 +10,8 @@ pub struct Options {
     pub status: PathBuf,
     /// Where the log of decisions is written when the agent ends, if there is one.
     pub log: PathBuf,
+    /// Where whoever connects is told the status.
+    pub socket: PathBuf,
     /// The BPF programs.
     pub object: PathBuf,
     /// The most tasks at a time.
@@ -18,8 +20,8 @@ pub struct Options {
     pub heap: usize,
 }
 
-const USAGE: &str = "anysched-agent [--start FILE] [--status FILE] [--log FILE] [--object FILE] \
-                     [--tasks N] [--heap BYTES]";
+const USAGE: &str = "anysched-agent [--start FILE] [--status FILE] [--log FILE] [--socket FILE] \
+                     [--object FILE] [--tasks N] [--heap BYTES]";
 
 impl Options {
     /// Reads `arguments`, pairs of an option and its value.
@@ -30,6 +32,7 @@ impl Options {
             start: "/run/anysched/start".into(),
             status: "/run/anysched/status".into(),
             log: "/run/anysched/log".into(),
+            socket: "/run/anysched/agent".into(),
             object: "/lib/anysched/agent.bpf.o".into(),
             tasks: 1 << 15,
             heap: 64 << 20,
@@ -37,15 +40,19 @@ impl Options {
         while let Some(name) = arguments.next() {
             let value = arguments.next();
             let value = value.ok_or_else(|| format!("{name}: a value is wanted; {USAGE}"))?;
-            let number = || value.parse().ok().filter(|number| *number > 0_u32);
+            let number = || value.parse().ok().filter(|number| *number > 0_usize);
             let wrong = || format!("{name} {value}: a whole number above 0 is wanted");
             match name.as_str() {
                 "--start" => options.start = value.into(),
                 "--status" => options.status = value.into(),
                 "--log" => options.log = value.into(),
+                "--socket" => options.socket = value.into(),
                 "--object" => options.object = value.into(),
-                "--tasks" => options.tasks = number().ok_or_else(wrong)?,
-                "--heap" => options.heap = number().ok_or_else(wrong)? as usize,
+                "--tasks" => {
+                    let tasks = number().and_then(|number| u32::try_from(number).ok());
+                    options.tasks = tasks.ok_or_else(wrong)?;
+                }
+                "--heap" => options.heap = number().ok_or_else(wrong)?,
                 _ => return Err(format!("there is no option {name}; {USAGE}")),
             }
         }
@@ -63,9 +70,13 @@ mod tests {
 
     #[test]
     fn options_by_hand() {
-        let options = read("--tasks 7 --log /x").unwrap_or_else(|why| panic!("{why}"));
-        assert_eq!((options.tasks, options.log), (7, "/x".into()));
-        for wrong in ["--tasks", "--tasks 0", "--tasks x", "--heap -1", "--boats 3"] {
+        let options =
+            read("--tasks 7 --heap 5000000000 --log /x").unwrap_or_else(|why| panic!("{why}"));
+        let Options { tasks, heap, log, .. } = options;
+        assert_eq!((tasks, heap, log), (7, 5_000_000_000, "/x".into()));
+        for wrong in
+            ["--tasks", "--tasks 0", "--tasks x", "--tasks 5000000000", "--heap -1", "--boats 3"]
+        {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }

@@ -5,6 +5,7 @@ use std::mem::{MaybeUninit, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::null;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 /// The priority of the thread that calls the policy: above all that it schedules. Below that of the
@@ -59,25 +60,47 @@ pub fn block_signals() -> Result<Waited> {
     }
 }
 
-/// Tells a thread to stop.
+/// What another thread can be woken by.
 #[derive(Clone)]
-pub struct Stop(Arc<Waited>);
+pub struct Bell(Arc<(Waited, AtomicBool)>);
 
-impl Stop {
-    pub fn new() -> Result<Stop> {
+impl Bell {
+    pub fn new() -> Result<Bell> {
         // SAFETY: it touches no memory.
-        let event = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
-        Waited::of(event).map(|event| Stop(Arc::new(event)))
+        let event = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        Waited::of(event).map(|event| Bell(Arc::new((event, AtomicBool::new(false)))))
     }
 
     pub fn fd(&self) -> RawFd {
-        self.0.fd()
+        self.0.0.fd()
     }
 
-    pub fn stop(&self) {
-        // SAFETY: it reads eight bytes.
+    pub fn ring(&self) {
+        // SAFETY: it takes a number.
         unsafe { libc::eventfd_write(self.fd(), 1) };
+        self.0.1.store(true, SeqCst);
     }
+
+    /// As [`take`](Bell::take), but without a system call if it has hardly rung: for who looks
+    /// again before waiting.
+    pub fn has_rung(&self) -> bool {
+        self.0.1.load(SeqCst) && self.take()
+    }
+
+    /// Whether it has rung since this was asked last. What counts is the kernel's number: whoever
+    /// rings may be interrupted between that and the hint.
+    pub fn take(&self) -> bool {
+        self.0.1.store(false, SeqCst);
+        let mut times = 0;
+        // SAFETY: it writes to `times`.
+        unsafe { libc::eventfd_read(self.fd(), &mut times) == 0 }
+    }
+}
+
+/// Has the agent asked to end when the thread that has started it ends, however it does.
+pub fn end_with_parent() -> Result<()> {
+    // SAFETY: it touches no memory.
+    checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) }).map(drop)
 }
 
 /// Waits until there is something to read. Returns whether there is, of each.

@@ -59,7 +59,8 @@ pub struct Event {
     pub now: u64,
     /// CPU time of the task in nanoseconds.
     pub runtime: u64,
-    /// The CPU of the waker, plus 1.
+    /// The CPU of the waker, plus 1; when a task is attached, the number by which the kernel knows
+    /// it elsewhere.
     pub from: u32,
     /// Nice value + 20, 40 for `SCHED_IDLE`.
     pub niceness: u32,

@@ -1,89 +1,63 @@
 //! A policy in a process, as a child of this one.
 
-use std::fs;
-use std::fs::File;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use anysched_loader::{Agent, AgentFiles};
+use anysched_wire::start::Start;
 use rustix::process::{Pid, Signal, kill_process};
 
-const AGENT: &str = "/usr/sbin/anysched-agent";
-const DIRECTORY: &str = "/run/anysched";
-const START: &str = "/run/anysched/start";
-const SAID: &str = "/run/anysched/said";
+const PROGRAM: &str = "/usr/sbin/anysched-agent";
+const OBJECT: &str = "/lib/anysched/agent.bpf.o";
 
-/// What it says of itself when it has ended, as lines.
-pub const STATUS: &str = "/run/anysched/status";
 /// The log of decisions, when it has ended.
 pub const LOG: &str = "/run/anysched/log";
 
-/// Whether a program is about its end.
-static IS_EXPECTED: AtomicBool = AtomicBool::new(false);
+/// The agent, until it has ended.
+static AGENT: Mutex<Option<Agent>> = Mutex::new(None);
 
-/// The process, until it has ended.
-static CHILD: Mutex<Option<Child>> = Mutex::new(None);
-
-fn with<R>(action: impl FnOnce(&mut Option<Child>) -> R) -> R {
-    action(&mut CHILD.lock().unwrap_or_else(PoisonError::into_inner))
+fn with<R>(action: impl FnOnce(&mut Option<Agent>) -> R) -> R {
+    action(&mut AGENT.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Starts the agent with this start text. When it schedules, the kernel says.
+/// Starts the agent, and waits until it decides.
 ///
-/// Errors: it cannot be started.
-pub fn start(text: &[u8]) -> Result<(), String> {
-    let fault = |path: &str, error: std::io::Error| format!("{path}: {error}");
-    fs::create_dir_all(DIRECTORY).map_err(|error| fault(DIRECTORY, error))?;
-    fs::write(START, text).map_err(|error| fault(START, error))?;
-    let said = File::create(SAID).map_err(|error| fault(SAID, error))?;
-    let mut agent = Command::new(AGENT);
-    let child = agent.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said).spawn();
-    let child = child.map_err(|error| fault(AGENT, error))?;
-    with(|known| *known = Some(child));
+/// Errors: why it does not.
+pub fn start(start: Start) -> Result<(), String> {
+    let files =
+        AgentFiles { program: Path::new(PROGRAM), object: Path::new(OBJECT), log: Path::new(LOG) };
+    let agent = Agent::start(&files, None, start)?;
+    with(|known| *known = Some(agent));
     Ok(())
 }
 
-/// Whether it has ended by itself.
-pub fn has_ended() -> bool {
-    with(|child| {
-        child.as_mut().is_some_and(|child| child.try_wait().is_ok_and(|end| end.is_some()))
-    })
-}
-
-/// From here on its end is what the program is about, and none of the policy's.
-pub fn expect_end() {
-    IS_EXPECTED.store(true, Relaxed);
-}
-
-/// Whether [`expect_end`] was called.
-pub fn end_is_expected() -> bool {
-    IS_EXPECTED.load(Relaxed)
-}
-
-/// Its process.
-pub fn process() -> Option<Pid> {
-    with(|child| child.as_ref().map(Pid::from_child))
+/// Sends it a signal.
+///
+/// Errors: there is no agent, or it gets none.
+pub fn send(signal: Signal) -> Result<(), String> {
+    let process = with(|agent| agent.as_ref().map(Agent::process));
+    let process = process.and_then(|process| Pid::from_raw(process as i32));
+    let process = process.ok_or("there is no agent")?;
+    kill_process(process, signal).map_err(|error| error.to_string())
 }
 
 /// Why it has ended: what it has said last.
 pub fn last_words() -> String {
-    let said = fs::read(SAID).unwrap_or_default();
-    let said = String::from_utf8_lossy(&said);
-    let said = said.trim().strip_prefix("anysched-agent: ").unwrap_or(said.trim());
-    match said {
-        "" => "the agent has ended, and has not said why".into(),
-        said => said.into(),
-    }
+    with(|agent| {
+        agent.as_mut().map_or_else(
+            || "there is no agent".into(),
+            |agent| {
+                agent.has_ended();
+                agent.last_words()
+            },
+        )
+    })
 }
 
-/// Asks it to end, and waits until it has. Its status and its log are there then.
-pub fn stop() {
-    // One that was stopped hears nothing else.
-    let signal = if end_is_expected() { Signal::KILL } else { Signal::TERM };
-    if let Some(process) = process() {
-        let _ = kill_process(process, signal);
-    }
-    if let Some(mut child) = with(Option::take) {
-        let _ = child.wait();
-    }
+/// Has it end, and waits until the kernel's own scheduler is back. Its status and its log are there
+/// then.
+///
+/// Errors: the kernel does not give up its scheduler.
+pub fn stop() -> Result<(), String> {
+    with(Option::take).map_or(Ok(()), |mut agent| agent.end())
 }

@@ -65,7 +65,7 @@ fn perform(boot: &Boot, scheduler: Scheduler) -> Message {
     if let (Some(before), Some(after)) = (before, after) {
         report::value("switches", after - before);
     }
-    report::learned();
+    report::status();
     if boot.record {
         report::log();
     }

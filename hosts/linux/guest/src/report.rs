@@ -29,14 +29,18 @@ pub fn dump() {
     text.lines().for_each(|line| println!("{line}"));
 }
 
-/// Says what the policy has learned.
-pub fn learned() {
+/// Says what the policy has learned. Refuses a log of which records are lost.
+pub fn status() {
     let status = scheduler::status_lines();
-    let status = status
-        .unwrap_or_else(|error| refuse(format_args!("{}: {error}", scheduler::status_file())));
+    let status = status.unwrap_or_else(|error| refuse(format_args!("the status: {error}")));
     for line in status {
-        if let Line::Learned(name, value) = line {
-            Linux::say(&Message::Learned { name, value });
+        match line {
+            Line::Learned(name, value) => Linux::say(&Message::Learned { name, value }),
+            Line::Log(_, size, lost) if lost > 0 => refuse(format_args!(
+                "{lost} decisions found no room in the log's buffer of {size} bytes: record a \
+                 shorter program"
+            )),
+            _ => {}
         }
     }
 }

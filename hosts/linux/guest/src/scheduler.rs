@@ -4,10 +4,8 @@ use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
-use anysched_loader::{LOG, Module, STATUS, SchedExt, here};
+use anysched_loader::{Agent, LOG, Module, SchedExt};
 use anysched_wire::WireError;
 use anysched_wire::boot::Boot;
 use anysched_wire::status::{self, Line};
@@ -16,9 +14,6 @@ use crate::{agent, orders, procfs};
 
 const MODULE: &str = "/lib/anysched/anysched.ko";
 const BPFTOOL: &str = "/usr/sbin/bpftool";
-
-/// For how long the kernel may take to change over.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The most bytes of a record of the kernel's log.
 const LONGEST_RECORD: usize = 8192;
@@ -43,8 +38,7 @@ impl Scheduler {
             return Ok(Scheduler::Stock);
         }
         if orders::in_agent() && !boot.policy.starts_with("bpf-") {
-            agent::start(here(orders::start())?.as_bytes())?;
-            return await_state("enabled").map(|()| Scheduler::Agent);
+            return agent::start(orders::start()).map(|()| Scheduler::Agent);
         }
         let object = if boot.policy.starts_with("bpf-") {
             format!("/lib/anysched/{}.bpf.o", boot.policy)
@@ -63,7 +57,7 @@ impl Scheduler {
             return None;
         }
         if self == Scheduler::Agent {
-            return (!agent::end_is_expected()).then(agent::last_words);
+            return Some(agent::last_words());
         }
         let why = why_dead(&status_lines().unwrap_or_default());
         Some(why.unwrap_or_else(|| format!("sched_ext is {}: {}", state(), kernel_says())))
@@ -77,16 +71,10 @@ impl Scheduler {
             return Ok(());
         }
         if self == Scheduler::Agent {
-            agent::stop();
-            return await_state("disabled");
+            return agent::stop();
         }
         kernel().unregister()
     }
-}
-
-/// Where the module or the agent says how it is doing.
-pub fn status_file() -> &'static str {
-    if orders::in_agent() { agent::STATUS } else { STATUS }
 }
 
 /// Where the log of decisions is.
@@ -96,7 +84,7 @@ pub fn log_file() -> &'static str {
 
 /// What the module or the agent says of itself, if it is there.
 pub fn status() -> Option<String> {
-    std::fs::read(status_file()).ok().map(|text| String::from_utf8_lossy(&text).into_owned())
+    if orders::in_agent() { Agent::status() } else { Module.status() }
 }
 
 /// The same, read; nothing if it is not there.
@@ -141,23 +129,6 @@ fn with_status(why: String) -> String {
 
 fn kernel() -> SchedExt {
     SchedExt::new(BPFTOOL)
-}
-
-/// Waits until sched_ext is as `wanted`.
-///
-/// Errors: it is not, after a while, or the agent has ended before it was.
-fn await_state(wanted: &str) -> Result<(), String> {
-    let start = Instant::now();
-    while state() != wanted {
-        if wanted == "enabled" && agent::has_ended() {
-            return Err(agent::last_words());
-        }
-        if start.elapsed() >= PATIENCE {
-            return Err(format!("sched_ext is {} after {PATIENCE:?}, not {wanted}", state()));
-        }
-        sleep(Duration::from_millis(1));
-    }
-    Ok(())
 }
 
 /// What the kernel says of schedulers of sched_ext: `enabled`, `disabled` and what is between.

@@ -1,60 +1,98 @@
-//! What becomes of the machine when the agent fails.
+//! Agents that fail, one after the other, and what becomes of the machine. The scheduler of the
+//! orders has to be the kernel's own.
 //!
-//! Argument: `how`: `kill` and `stop` do that to the agent; `wait` waits for one that fails by
-//! itself.
+//! Arguments: `kinds`, with commas between: `kill` and `stop` do that to the agent, others are how
+//! its policy goes wrong; `policy`.
 //!
-//! Values, in nanoseconds: `back_after_ns`, from the signal until the kernel's own scheduler is
-//! back, or without one the longest time for which this program did not run; `progress_min_ns`, CPU
-//! time that each process, two for each CPU, has used in the half second after that, at least.
+//! Prose: `KIND: ` and why the agent has ended. Values, in nanoseconds: `KIND_back_after_ns`, from
+//! the signal until the kernel's own scheduler is back, or without one the longest time for which
+//! this program did not run; `KIND_progress_min_ns`, CPU time that each process, two for each CPU,
+//! has used in the fifth of a second after that, at least.
 
 use std::hint::black_box;
 use std::num::NonZero;
 use std::thread::available_parallelism;
 
+use anysched_loader::Agent;
 use anysched_programs::Kernel;
-use rustix::process::{Pid, Signal, kill_process};
+use anysched_wire::start::Start;
+use anysched_wire::status;
+use rustix::process::Signal;
 
 use crate::agent;
 use crate::kernel::Linux;
 use crate::machine::refuse;
 use crate::process::Process;
 use crate::report::value;
-use crate::scheduler::state;
+use crate::scheduler::{state, why_dead};
 
 const MILLISECOND: u64 = 1_000_000;
 
-/// Time under the policy before the agent fails.
+/// At which pick a policy goes wrong: when the processes are at work.
+const AT: u64 = 100;
+/// Time under the policy before an agent gets a signal.
 const BEFORE: u64 = 50 * MILLISECOND;
 /// Time in which the processes are to have run after that.
-const AFTER: u64 = 500 * MILLISECOND;
-/// The longest that is waited.
-const PATIENCE: u64 = 5_000 * MILLISECOND;
+const AFTER: u64 = 200 * MILLISECOND;
+/// The longest that is waited. sched_ext's watchdog looks for tasks that have waited for 5 s.
+const PATIENCE: u64 = 20_000 * MILLISECOND;
 
 /// Runs the program.
 pub fn agent_fault() {
-    let how = Linux::boot().argument("how").unwrap_or("wait");
-    let signal = match how {
+    let argument = |name, default| Linux::boot().argument(name).unwrap_or(default);
+    let policy = argument("policy", "cfs");
+    let processes: Vec<Process> = (0..2 * cpus()).map(|_| Process::start(spin)).collect();
+    for kind in argument("kinds", "kill,stop,loop,panic,contract,memory").split(',') {
+        fault(policy, kind, &processes);
+    }
+    processes.into_iter().for_each(Process::kill);
+}
+
+/// Has an agent fail.
+fn fault(policy: &str, kind: &str, processes: &[Process]) {
+    let signal = match kind {
         "kill" => Some(Signal::KILL),
         "stop" => Some(Signal::STOP),
-        "wait" => None,
-        other => refuse(format_args!("`how` = \"{other}\": kill, stop or wait is wanted")),
+        _ => None,
     };
-    let processes: Vec<Process> = (0..2 * cpus()).map(|_| Process::start(spin)).collect();
-    sleep(BEFORE);
-    agent::expect_end();
-    let start = Linux::now();
-    if let Some((signal, agent)) = signal.zip(agent::process()) {
-        send(agent, signal);
+    let start = Start {
+        policy: policy.into(),
+        checked: kind == "contract",
+        fault: signal.is_none().then(|| (kind.into(), AT)),
+        ..Start::default()
+    };
+    if let Err(why) = agent::start(start) {
+        refuse(format_args!("{kind}: {why}"));
     }
-    let longest = longest_pause(start);
-    let back = Linux::now() - start;
-    value("back_after_ns", if signal.is_some() { back } else { longest });
+    let start = match signal {
+        Some(signal) => {
+            sleep(BEFORE);
+            let start = Linux::now();
+            if let Err(why) = agent::send(signal) {
+                refuse(format_args!("{kind}: {why}"));
+            }
+            start
+        }
+        None => Linux::now(),
+    };
+    let longest = longest_pause(kind, start);
+    let back = if signal.is_some() { Linux::now() - start } else { longest };
+    value(&format!("{kind}_back_after_ns"), back);
     let before: Vec<u64> = processes.iter().map(Process::cpu_time).collect();
     sleep(AFTER);
     let progress =
         processes.iter().zip(before).map(|(process, before)| process.cpu_time() - before);
-    value("progress_min_ns", progress.min().unwrap_or_default());
-    processes.into_iter().for_each(Process::kill);
+    value(&format!("{kind}_progress_min_ns"), progress.min().unwrap_or_default());
+    if let Err(why) = agent::stop() {
+        refuse(format_args!("{kind}: {why}"));
+    }
+    println!("{kind}: {}", why_ended());
+}
+
+/// Why the last agent has ended: what it has left, if it could.
+fn why_ended() -> String {
+    let status = Agent::status().and_then(|text| status::read(text.as_bytes()).ok());
+    why_dead(&status.unwrap_or_default()).unwrap_or_else(|| "it has left no reason".into())
 }
 
 fn cpus() -> usize {
@@ -72,21 +110,12 @@ fn sleep(span: u64) {
     Linux::sleep_until(Linux::now() + span);
 }
 
-fn send(agent: Pid, signal: Signal) {
-    if let Err(error) = kill_process(agent, signal) {
-        refuse(format_args!("the agent gets no signal: {error}"));
-    }
-}
-
 /// Waits until the kernel's own scheduler is back. Returns the longest time between two looks.
-fn longest_pause(start: u64) -> u64 {
+fn longest_pause(kind: &str, start: u64) -> u64 {
     let (mut last, mut longest) = (start, 0);
     while state() != "disabled" {
         if last - start > PATIENCE {
-            refuse(format_args!(
-                "the scheduler is {} {PATIENCE} ns after the agent failed",
-                state()
-            ));
+            refuse(format_args!("{kind}: the scheduler is {} after {PATIENCE} ns", state()));
         }
         sleep(MILLISECOND);
         let now = Linux::now();
