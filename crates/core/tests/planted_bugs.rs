@@ -1,12 +1,13 @@
 //! Tests of the tester: a policy with a planted bug of each kind is caught, with the right
 //! violation, by a host that finds nothing wrong with the same policy without the bug.
 
+use anysched_core::call::Call;
 use anysched_core::checked::{
     Fault, HostFault, OnViolation, PolicyFault, Rules, TaskState, Violation,
 };
 use anysched_core::{
-    Arrival, Checked, CpuId, CpuMask, CpuSet, Cx, Enqueue, Machine, Off, Pick, Scheduler, Span,
-    TaskId, TaskParams, Time,
+    Arrival, Checked, CpuId, CpuMask, CpuSet, Cx, DomainId, DomainParams, Enqueue, Machine, Off,
+    Pick, Scheduler, Span, TaskId, TaskParams, Time, scheduler_by_call,
 };
 use anysched_oracle::random::{Host, Load};
 
@@ -500,6 +501,37 @@ fn the_last_cpu_of_a_task_must_not_go() {
     refused(c, 3, HostFault::NoCpuLeft { task: TaskId(0) }, |c, cx| {
         c.set_online(cx, CpuId(1), false);
     });
+}
+
+/// Runs nothing, though it kicks CPUs.
+struct Never {
+    policy: Box<dyn Scheduler>,
+}
+
+impl Never {
+    fn call(&mut self, cx: &mut Cx<'_>, call: Call<'_>) -> Option<Pick> {
+        if matches!(call, Call::PickNext { .. }) { None } else { call.make(&mut self.policy, cx) }
+    }
+}
+
+scheduler_by_call!([] Never);
+
+#[test]
+fn tasks_with_a_cap_may_wait_beside_an_idle_cpu() {
+    let machine = Machine::flat(1).unwrap();
+    let policy = (anysched_policies::policy("fcfs").unwrap().build)(&machine, &[]).unwrap();
+    let rules = Rules { on_violation: OnViolation::Collect, ..Rules::default() };
+    let c = &mut Checked::new(Never { policy }, &machine, rules);
+    let (cpu, task, domain) = (CpuId(0), TaskId(0), DomainId(3));
+    let cap = |cap_percent| DomainParams { weight: 256, cap_percent };
+    at(c, 0, |c, cx| c.attach(cx, task, &TaskParams { domain, ..TaskParams::default() }));
+    at(c, 0, |c, cx| c.set_domain(cx, domain, &cap(50)));
+    at(c, 1, |c, cx| c.enqueue(cx, task, new_task()));
+    at(c, 2, |c, cx| c.pick_next(cx, cpu));
+    assert_eq!(c.violations(), []);
+    at(c, 3, |c, cx| c.set_domain(cx, domain, &cap(0)));
+    let faults: Vec<_> = c.violations().iter().map(|violation| violation.fault).collect();
+    assert_eq!(faults, [Fault::Policy(PolicyFault::NoKick { task, idle: cpu })]);
 }
 
 #[test]

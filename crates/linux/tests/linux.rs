@@ -195,3 +195,28 @@ fn storms_stall_nobody() {
     });
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), chosen.len(), wrong.join("\n"));
 }
+
+/// Policies see cgroups as domains: those of weights 3 to 1 share the CPU so, and one with a limit
+/// gets no more.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts"]
+fn cgroups_are_domains() {
+    let Some(image) = image() else { return };
+    let command = "cd /sys/fs/cgroup; echo +cpu > cgroup.subtree_control; mkdir a b
+        echo 300 > a/cpu.weight
+        for g in a b; do for i in 1 2; do
+            sh -c 'echo $$ > /sys/fs/cgroup/'$g'/cgroup.procs; while :; do :; done' &
+        done; done
+        usage() { grep usage_usec [ab]/cpu.stat; }
+        sleep 1; usage; echo 20000 100000 > a/cpu.max; sleep 1; usage; kill %1 %2 %3 %4";
+    let mut boot = boot("vfair", "shell", &[("command", command)]);
+    boot.checked = true;
+    let (lines, outcome) = heard(&boot, image);
+    outcome.unwrap_or_else(|error| panic!("{error}\n{lines:#?}"));
+    let usage = lines.iter().filter_map(|line| line.split_once("usage_usec "));
+    let usage: Vec<f64> = usage.map(|(_, number)| number.parse().unwrap()).collect();
+    let [a, b, a_limited, b_beside] = usage[..] else { panic!("{lines:#?}") };
+    assert!((2.8..3.2).contains(&(a / b)), "{a} us beside {b} us");
+    let share = (a_limited - a) / (a_limited - a + b_beside - b);
+    assert!((0.18..0.22).contains(&share), "{share} of the CPU, 0.2 is its limit");
+}

@@ -8,6 +8,7 @@ use anysched_core::{
     Time,
 };
 
+use crate::groups::Groups;
 use crate::{Counts, Latencies};
 
 /// What the policy believes of a task, and where the kernel has it.
@@ -86,6 +87,7 @@ pub struct Prev {
 pub struct Adapter<P> {
     pub(crate) policy: P,
     has_timers: bool,
+    pub(crate) groups: Groups,
     tasks: Vec<Task>,
     /// What the policy knows of each task, for when CPUs come and go.
     pub(crate) params: Vec<Option<TaskParams>>,
@@ -117,6 +119,7 @@ impl<P: Scheduler> Adapter<P> {
         Adapter {
             has_timers: policy.has_timers(),
             policy,
+            groups: Groups::default(),
             tasks: Vec::new(),
             params: Vec::new(),
             free: Vec::new(),
@@ -203,8 +206,9 @@ impl<P: Scheduler> Adapter<P> {
         &mut self.tasks[task.index()]
     }
 
-    /// A task has come; it is blocked. Returns its number.
-    pub fn attach(&mut self, now: Time, params: TaskParams) -> TaskId {
+    /// A task has come, in this [group](crate::groups); it is blocked. Returns its number.
+    pub fn attach(&mut self, now: Time, mut params: TaskParams, group: u64) -> TaskId {
+        params.domain = self.groups.domain(group);
         let task = Task {
             state: State::New,
             yielded: false,
@@ -236,8 +240,15 @@ impl<P: Scheduler> Adapter<P> {
         self.free.push(id);
     }
 
-    /// The parameters of a task have changed.
-    pub fn update(&mut self, now: Time, id: TaskId, params: TaskParams) {
+    /// The parameters of a task have changed; its group is not among them.
+    pub fn update(&mut self, now: Time, id: TaskId, mut params: TaskParams) {
+        let known = &self.params[id.index()];
+        params.domain = known.as_ref().map_or_else(Default::default, |known| known.domain);
+        self.set_params(now, id, params);
+    }
+
+    /// Tells the policy of parameters that have changed.
+    pub(crate) fn set_params(&mut self, now: Time, id: TaskId, params: TaskParams) {
         if self.params[id.index()].as_ref() == Some(&params) {
             return;
         }

@@ -17,6 +17,8 @@
 //! | `quiescent`, for sleep | [`leaves`] | `put_prev(Blocked)` or `put_prev(Exited)` |
 //! | `yield`, `tick` | [`yields`], [`tick`] | at the next `put_prev`; `tick` |
 //! | `set_weight`, `set_cpumask` | [`update`] | `update` |
+//! | `cgroup_init`, `cgroup_set_weight`, `cgroup_set_bandwidth` | [`set_group_weight`], [`set_group_cap`] | `set_domain` |
+//! | `cgroup_move`, `cgroup_exit` | [`join`], [`disband`] | `update`; none |
 //! | `cpu_online`, `cpu_offline` | [`set_online`] | `set_online`, after `update` of tasks left without a CPU |
 //!
 //! [`attach`]: Adapter::attach
@@ -31,6 +33,10 @@
 //! [`tick`]: Adapter::tick
 //! [`update`]: Adapter::update
 //! [`set_online`]: Adapter::set_online
+//! [`set_group_weight`]: Adapter::set_group_weight
+//! [`set_group_cap`]: Adapter::set_group_cap
+//! [`join`]: Adapter::join
+//! [`disband`]: Adapter::disband
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -42,6 +48,7 @@ extern crate std;
 
 mod adapter;
 mod count;
+pub mod groups;
 mod hotplug;
 
 pub use adapter::{Adapter, Enqueued, Prev, State, Waking};

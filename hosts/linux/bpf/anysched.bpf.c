@@ -5,7 +5,7 @@
 char _license[] SEC("license") = "GPL";
 
 s32 anysched_start(void) __ksym;
-s32 anysched_attach(struct task_struct *p) __ksym;
+s32 anysched_attach(struct task_struct *p, u64 group) __ksym;
 s32 anysched_detach(struct task_struct *p) __ksym;
 s32 anysched_enable(struct task_struct *p) __ksym;
 s32 anysched_update(struct task_struct *p) __ksym;
@@ -19,6 +19,10 @@ s32 anysched_quiescent(struct task_struct *p) __ksym;
 s32 anysched_tick(struct task_struct *p) __ksym;
 s32 anysched_yield(struct task_struct *p) __ksym;
 s32 anysched_online(s32 cpu, bool online) __ksym;
+s32 anysched_weight(u64 group, u32 weight) __ksym;
+s32 anysched_bandwidth(u64 group, u64 period, u64 quota) __ksym;
+s32 anysched_disband(u64 group) __ksym;
+s32 anysched_join(struct task_struct *p, u64 group) __ksym;
 s32 anysched_why(char *text, u32 text__sz) __ksym;
 s32 anysched_ended(u64 why, u64 dump) __ksym;
 s64 anysched_state(struct task_struct *p) __ksym;
@@ -95,13 +99,38 @@ void OPS(a_disable, struct task_struct *p) { CHECK(anysched_quiescent(p)); }
 s32 OPS(a_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	/* Never a reason why a task could not be created: a dead policy is ended. */
-	CHECK(anysched_attach(p));
+	CHECK(anysched_attach(p, args->cgroup->kn->id));
 	return 0;
 }
 
 void OPS(a_exit_task, struct task_struct *p, struct scx_exit_task_args *args) { CHECK(anysched_detach(p)); }
 void OPS_SLEEPABLE(a_cpu_online, s32 cpu) { CHECK(anysched_online(cpu, 1)); }
 void OPS_SLEEPABLE(a_cpu_offline, s32 cpu) { CHECK(anysched_online(cpu, 0)); }
+
+/* cgroups are a policy's domains. */
+s32 OPS_SLEEPABLE(a_cgroup_init, struct cgroup *group, struct scx_cgroup_init_args *args)
+{
+	CHECK(anysched_weight(group->kn->id, args->weight));
+	CHECK(anysched_bandwidth(group->kn->id, args->bw_period_us, args->bw_quota_us));
+	return 0;
+}
+
+void OPS_SLEEPABLE(a_cgroup_exit, struct cgroup *group) { CHECK(anysched_disband(group->kn->id)); }
+
+void OPS(a_cgroup_set_weight, struct cgroup *group, u32 weight)
+{
+	CHECK(anysched_weight(group->kn->id, weight));
+}
+
+void OPS(a_cgroup_set_bandwidth, struct cgroup *group, u64 period, u64 quota, u64 burst)
+{
+	CHECK(anysched_bandwidth(group->kn->id, period, quota));
+}
+
+void OPS(a_cgroup_move, struct task_struct *p, struct cgroup *from, struct cgroup *to)
+{
+	CHECK(anysched_join(p, to->kn->id));
+}
 
 s32 OPS_SLEEPABLE(a_init)
 {
@@ -170,6 +199,11 @@ struct sched_ext_ops anysched = {
 	.exit_task = (void *)a_exit_task,
 	.cpu_online = (void *)a_cpu_online,
 	.cpu_offline = (void *)a_cpu_offline,
+	.cgroup_init = (void *)a_cgroup_init,
+	.cgroup_exit = (void *)a_cgroup_exit,
+	.cgroup_set_weight = (void *)a_cgroup_set_weight,
+	.cgroup_set_bandwidth = (void *)a_cgroup_set_bandwidth,
+	.cgroup_move = (void *)a_cgroup_move,
 	.init = (void *)a_init,
 	.exit = (void *)a_exit,
 	.dump_task = (void *)a_dump_task,

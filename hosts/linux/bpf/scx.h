@@ -61,8 +61,21 @@ struct scx_exit_info {
 	char *msg;
 	char *dump;
 };
+struct kernfs_node {
+	u64 id;
+};
+struct cgroup {
+	struct kernfs_node *kn;
+};
+struct scx_init_task_args {
+	struct cgroup *cgroup;
+};
+struct scx_cgroup_init_args {
+	u32 weight;
+	u64 bw_period_us;
+	u64 bw_quota_us;
+};
 #pragma clang attribute pop
-struct scx_init_task_args;
 struct scx_exit_task_args;
 struct scx_dump_ctx;
 
@@ -84,6 +97,11 @@ struct sched_ext_ops {
 	void (*disable)(struct task_struct *);
 	void (*cpu_online)(s32);
 	void (*cpu_offline)(s32);
+	s32 (*cgroup_init)(struct cgroup *, struct scx_cgroup_init_args *);
+	void (*cgroup_exit)(struct cgroup *);
+	void (*cgroup_set_weight)(struct cgroup *, u32);
+	void (*cgroup_set_bandwidth)(struct cgroup *, u64, u64, u64);
+	void (*cgroup_move)(struct task_struct *, struct cgroup *, struct cgroup *);
 	s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *);
 	void (*dump_cpu)(struct scx_dump_ctx *, s32, bool);

@@ -349,9 +349,9 @@ __bpf_kfunc s32 anysched_start(void)
 	return ok ? 0 : -EINVAL;
 }
 
-__bpf_kfunc s32 anysched_attach(struct task_struct *p)
+__bpf_kfunc s32 anysched_attach(struct task_struct *p, u64 group)
 {
-	struct call c = { .op = OP_ATTACH, .home = NO_CPU };
+	struct call c = { .op = OP_ATTACH, .home = NO_CPU, .group = group };
 	unsigned long flags;
 
 	s32 err = -1;
@@ -615,6 +615,46 @@ __bpf_kfunc s32 anysched_online(s32 cpu, bool online)
 	return ok ? 0 : -1;
 }
 
+/* A cgroup has this weight, or this much CPU time in each period, all in microseconds. One that is not
+ * known has come. */
+__bpf_kfunc s32 anysched_weight(u64 group, u32 weight)
+{
+	struct call c = { .op = OP_WEIGHT, .home = NO_CPU, .group = group, .amount = weight };
+
+	return run(&c) ? 0 : -1;
+}
+
+__bpf_kfunc s32 anysched_bandwidth(u64 group, u64 period, u64 quota)
+{
+	struct call c = { .op = OP_CAP, .home = NO_CPU, .group = group };
+
+	/* Without a limit the kernel has all ones here. */
+	if (period && quota < U64_MAX / 1000)
+		c.amount = max(quota * 100 / period, 1ULL);
+	return run(&c) ? 0 : -1;
+}
+
+__bpf_kfunc s32 anysched_disband(u64 group)
+{
+	struct call c = { .op = OP_DISBAND, .home = NO_CPU, .group = group };
+
+	return run(&c) ? 0 : -1;
+}
+
+__bpf_kfunc s32 anysched_join(struct task_struct *p, u64 group)
+{
+	struct call c = { .op = OP_JOIN, .home = NO_CPU, .group = group };
+	unsigned long flags;
+	struct entry *e;
+
+	/* In another class, its number is not where it usually is. */
+	raw_spin_lock_irqsave(&lock, flags);
+	e = entry(p);
+	c.task = e ? e - tasks : NO_TASK;
+	raw_spin_unlock_irqrestore(&lock, flags);
+	return c.task == NO_TASK || run(&c) ? 0 : -1;
+}
+
 /* Why the policy has died, once. Returns 0 if it has not, or that was said. */
 __bpf_kfunc s32 anysched_why(char *text, u32 text__sz)
 {
@@ -691,6 +731,10 @@ BTF_ID_FLAGS(func, anysched_quiescent)
 BTF_ID_FLAGS(func, anysched_tick)
 BTF_ID_FLAGS(func, anysched_yield)
 BTF_ID_FLAGS(func, anysched_online)
+BTF_ID_FLAGS(func, anysched_weight)
+BTF_ID_FLAGS(func, anysched_bandwidth)
+BTF_ID_FLAGS(func, anysched_disband)
+BTF_ID_FLAGS(func, anysched_join)
 BTF_ID_FLAGS(func, anysched_why)
 BTF_ID_FLAGS(func, anysched_ended)
 BTF_ID_FLAGS(func, anysched_state)

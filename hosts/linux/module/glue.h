@@ -26,6 +26,10 @@ enum op {
 	OP_TICK,
 	OP_TIMER,
 	OP_ONLINE,
+	OP_WEIGHT,
+	OP_CAP,
+	OP_DISBAND,
+	OP_JOIN,
 	OP_STATUS,
 	OP_STATE,
 };
@@ -58,6 +62,8 @@ struct call {
 	u32 text_len;
 	const unsigned long *affinity;	/* NULL: all */
 	char *text;
+	u64 group;		/* a cgroup's number */
+	u64 amount;		/* its weight (100 without a setting), or its cap in percent of a CPU (0: none) */
 	u64 slice;		/* answer: ns */
 	u64 timer;		/* answer: when the policy's timer is due, ns */
 };

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::violation::{HostFault, PolicyFault, TaskState};
 use crate::call::Call;
-use crate::ids::{CpuId, CpuMask, CpuSet, TaskId};
+use crate::ids::{CpuId, CpuMask, CpuSet, DomainId, TaskId};
 use crate::machine::Machine;
 use crate::per_task::PerTask;
 use crate::queue::{Links, List};
@@ -30,6 +30,8 @@ pub(crate) struct Belief {
     /// Ready tasks, longest-waiting first.
     ready: List,
     links: Links,
+    /// Domains with a cap: their tasks may wait beside an idle CPU.
+    capped: Vec<DomainId>,
     /// How many tasks have been attached.
     attached: u64,
     /// Per CPU, the task assigned to it; used within [`Belief::unserved`].
@@ -41,6 +43,7 @@ pub(crate) struct Belief {
 struct Task {
     state: TaskState,
     affinity: CpuSet,
+    domain: DomainId,
     /// When it became ready.
     since: Time,
     /// A CPU that went idle while this task was ready and allowed on it.
@@ -71,6 +74,7 @@ pub(super) enum Overdue {
 const NEW_TASK: Task = Task {
     state: TaskState::Detached,
     affinity: CpuSet::All,
+    domain: DomainId(0),
     since: Time::ZERO,
     passed: None,
     reported: false,
@@ -88,6 +92,7 @@ impl Belief {
             choosing: CpuMask::EMPTY,
             ready: List::default(),
             links: Links::default(),
+            capped: Vec::new(),
             attached: 0,
             serves: alloc::vec![None; machine.cpus()],
         }
@@ -223,14 +228,21 @@ impl Belief {
                 self.attached += 1;
                 self.links.attach(task);
                 self.tasks.grow(task, |_| NEW_TASK);
-                let affinity = params.affinity.clone();
-                self.tasks[task] = Task { state: TaskState::Blocked, affinity, ..NEW_TASK };
+                let (affinity, domain) = (params.affinity.clone(), params.domain);
+                self.tasks[task] = Task { state: TaskState::Blocked, affinity, domain, ..NEW_TASK };
             }
             Call::Detach { task } => self.tasks[task].state = TaskState::Detached,
             Call::Update { task, ref params } => {
                 self.tasks[task].affinity = params.affinity.clone();
+                self.tasks[task].domain = params.domain;
             }
-            Call::SetDomain { .. } | Call::Timer => {}
+            Call::SetDomain { domain, params } => {
+                self.capped.retain(|&other| other != domain);
+                if params.cap_percent > 0 {
+                    self.capped.push(domain);
+                }
+            }
+            Call::Timer => {}
             Call::SetOnline { cpu, online } => self.set_online(cpu, online),
             Call::Enqueue { task, .. } => self.make_ready(task),
             Call::Dequeue { task } => {
@@ -371,14 +383,15 @@ impl Belief {
     }
 
     /// A ready task that an idle CPU could run, and that CPU, unless all such tasks can each be
-    /// matched with a CPU that is about to pick. (A maximum matching, by augmenting paths.)
+    /// matched with a CPU that is about to pick. Tasks with a cap do not count. (A maximum matching, by augmenting paths.)
     pub fn unserved(&mut self) -> Option<(TaskId, CpuId)> {
         if self.idle.is_empty() || self.ready.is_empty() {
             return None;
         }
         let mut serves = core::mem::take(&mut self.serves);
         serves.fill(None);
-        let unserved = self.ready().find_map(|task| {
+        let may_wait = |task| self.capped.contains(&self.tasks[task].domain);
+        let unserved = self.ready().filter(|&task| !may_wait(task)).find_map(|task| {
             let idle = self.idle.lowest_of(self.affinity(task))?;
             let mut tried = CpuMask::EMPTY;
             let served = self.find_server(task, &mut serves, &mut tried);

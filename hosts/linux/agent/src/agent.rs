@@ -285,7 +285,8 @@ impl Running {
 
     fn attach(&mut self, now: Time, event: &Event, affinity: &[u64; WORDS]) {
         let params = self.params(event, affinity);
-        let id = self.adapter.attach(now, params);
+        // The program does not tell of cgroups.
+        let id = self.adapter.attach(now, params, 0);
         let number = event.task as usize;
         if self.known.len() <= number {
             self.known.resize(number + 1, None);

@@ -20,12 +20,16 @@ pub enum Op {
     Tick,
     Timer,
     Online,
+    Weight,
+    Cap,
+    Disband,
+    Join,
     Status,
     State,
 }
 
 impl Op {
-    const ALL: [Op; 16] = [
+    const ALL: [Op; 20] = [
         Op::Start,
         Op::Attach,
         Op::Detach,
@@ -40,6 +44,10 @@ impl Op {
         Op::Tick,
         Op::Timer,
         Op::Online,
+        Op::Weight,
+        Op::Cap,
+        Op::Disband,
+        Op::Join,
         Op::Status,
         Op::State,
     ];
@@ -80,6 +88,10 @@ pub struct Call {
     /// The CPUs that the task may run on, one bit each; null: all.
     affinity: *const u64,
     text: *mut u8,
+    /// The cgroup, as the kernel calls it.
+    pub group: u64,
+    /// Its weight, of 100 without a setting, or its cap in percent of a CPU, 0 for none.
+    pub amount: u64,
     /// In the answer: the slice in nanoseconds, `u64::MAX` without limit.
     pub slice: u64,
     /// In the answer: when the policy's timer is due, in nanoseconds; `u64::MAX` never. Of a start

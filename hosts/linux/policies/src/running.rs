@@ -78,7 +78,7 @@ impl Running {
             Op::Refuse => adapter.refuse(now, task),
             Op::Attach => {
                 let params = self.params(call);
-                let task = self.adapter.attach(now, params);
+                let task = self.adapter.attach(now, params, call.group);
                 call.answer(Some(task));
             }
             Op::Detach => adapter.detach(now, task, call.runtime),
@@ -89,6 +89,10 @@ impl Running {
             Op::Online => {
                 adapter.set_online(now, call.cpu(), call.has(Call::ONLINE), call.runtime);
             }
+            Op::Weight => adapter.set_group_weight(now, call.group, call.amount),
+            Op::Cap => adapter.set_group_cap(now, call.group, call.amount),
+            Op::Disband => adapter.disband(call.group),
+            Op::Join => adapter.join(now, task, call.group),
             Op::Status => status::answer(self, call),
             Op::State => call.slice = status::state(self.adapter.state(task)),
             Op::Start => unreachable!("handled before"),
