@@ -111,7 +111,8 @@ impl Host for ArceOs {
         let Order { by, setup, work, vms, mut watch } = order;
         HOST.require(&Demands { setup, vms: !vms.is_empty(), needs: Needs::NOTHING })?;
         let mut boot = self.boot_of(by.name(), by.settings(), setup);
-        let Job { program, arguments, tasks, reading } = Job::of(work, &HOST)?;
+        let job = Job::of(work, &HOST, setup.machine.cpus())?;
+        let Job { program, arguments, tasks, reading } = job;
         (boot.app, boot.arguments, boot.tasks) = (program, arguments, tasks);
         if boot.app == SERVER {
             return Err(HostError(format!("{SERVER} waits for requests: put a load on it")));

@@ -31,7 +31,14 @@ pub static HOST: HostInfo = HostInfo {
         traces: true,
         running_machine: cfg!(target_os = "linux"),
         agents: true,
-        tasks: Needs::NOTHING,
+        tasks: Needs {
+            wakeups_between_tasks: true,
+            locks: true,
+            barriers: true,
+            niceness: true,
+            affinity: true,
+            ..Needs::NOTHING
+        },
     },
     costs: Some("the kernel's own"),
     schedulers: &[NEWEST, CFS],
@@ -41,6 +48,7 @@ pub static HOST: HostInfo = HostInfo {
         program("yield", "Tasks yield after each short group"),
         program("realtime", "One task with long groups beside four with short ones"),
         program("occupy", "One task seldom yields; two others yield all the time"),
+        program("interbench", "Interbench's X beside tasks that only compute"),
         program("latency", "A task that sleeps and wakes beside others that only compute"),
         program("cost", "What a round trip through pipes and a yield take"),
         program("storm", "CPUs, niceness and classes of tasks change all the time"),
@@ -157,7 +165,8 @@ impl Host for Linux {
         let Order { by, setup, work, vms, mut watch } = order;
         HOST.require(&Demands { setup, vms: !vms.is_empty(), needs: Needs::NOTHING })?;
         let mut boot = self.boot_of(&by, setup)?;
-        let Job { program, arguments, tasks, reading } = Job::of(work, &HOST)?;
+        let job = Job::of(work, &HOST, setup.machine.cpus())?;
+        let Job { program, arguments, tasks, reading } = job;
         (boot.orders.program, boot.orders.arguments, boot.tasks) = (program, arguments, tasks);
         boot.orders.record = watch.record || watch.trace.is_some();
         if boot.orders.record {

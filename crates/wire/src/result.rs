@@ -21,7 +21,7 @@
 //! | `first` | when it ran first, likewise |
 //! | `finish` | when its work was done, likewise |
 //! | `groups` | parts of its work that it has done |
-//! | `slept` | time for which it slept as told, in nanoseconds |
+//! | `slept` | time for which it slept as told or waited for others, in nanoseconds |
 //! | `service` | CPU time that it used, in nanoseconds |
 //! | `dispatches` | how often it was picked |
 //!

@@ -18,12 +18,7 @@ use core::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Orderin
 use crate::arguments::argument;
 use crate::crew::Crew;
 use crate::work::{divide, shift};
-use crate::{Kernel, Signal, Task};
-use anysched_wire::result::Message;
-
-fn say<K: Kernel>(name: &str, number: u64) {
-    K::say(&Message::Value { name: name.into(), number });
-}
+use crate::{Kernel, Signal, Task, value};
 
 fn task(kind: &str, number: u64) -> Task {
     Task { name: format!("{kind}-{number}"), ..Task::default() }
@@ -43,9 +38,9 @@ fn yields<K: Kernel>(tasks: u64) {
     }
     crew.wait();
     let yields = each * tasks;
-    say::<K>(&format!("yield_ps_{tasks}"), (K::now() - start) * 1000 / yields);
+    value::<K>(&format!("yield_ps_{tasks}"), (K::now() - start) * 1000 / yields);
     if let (Some(before), Some(after)) = (switches, K::switches()) {
-        say::<K>(&format!("yield_switches_{tasks}"), (after - before) * 1000 / yields);
+        value::<K>(&format!("yield_switches_{tasks}"), (after - before) * 1000 / yields);
     }
 }
 
@@ -72,7 +67,7 @@ fn wakeups<K: Kernel>() {
         });
     }
     crew.wait();
-    say::<K>("wakeup_ps", (K::now() - start) * 1000 / (2 * each));
+    value::<K>("wakeup_ps", (K::now() - start) * 1000 / (2 * each));
 }
 
 /// Picoseconds that an iteration of `work` takes when nothing interrupts it.
@@ -99,7 +94,7 @@ fn interrupts<K: Kernel>(iteration: u64) {
     shift(iterations);
     let end = K::now();
     let interrupts = (end / tick - start / tick).max(1);
-    say::<K>(
+    value::<K>(
         "interrupt_ps",
         (end - start).saturating_sub(iterations * iteration / 1000) * 1000 / interrupts,
     );
@@ -122,15 +117,15 @@ fn starts<K: Kernel>() {
     let begun = K::now();
     left.1.wait_until(|| left.0.load(Acquire) == 0);
     let ended = K::now();
-    say::<K>("start_ps", (begun - start) * 1000 / TASKS);
-    say::<K>("end_ps", (ended - begun) * 1000 / TASKS);
+    value::<K>("start_ps", (begun - start) * 1000 / TASKS);
+    value::<K>("end_ps", (ended - begun) * 1000 / TASKS);
 }
 
 /// Measures, and reports the results.
 pub fn calibrate<K: Kernel>() {
     let iteration = per_iteration::<K>(shift);
-    say::<K>("divide_ps", per_iteration::<K>(divide));
-    say::<K>("shift_ps", iteration);
+    value::<K>("divide_ps", per_iteration::<K>(divide));
+    value::<K>("shift_ps", iteration);
     interrupts::<K>(iteration);
     starts::<K>();
     wakeups::<K>();

@@ -228,7 +228,8 @@ impl Generator for Interbench {
     }
 
     fn needs(&self) -> Needs {
-        self.settings.needs()
+        let niceness = self.load_nice != 0 && self.against.tasks() > 0;
+        Needs { niceness, ..Needs::NOTHING }.or(self.settings.needs())
     }
 
     fn build(&self, _: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {
