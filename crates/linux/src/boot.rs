@@ -1,7 +1,7 @@
 //! A boot of the guest: what it is given, and what it says.
 
 use crate::machine::Ready;
-use crate::{Archive, BootError, Image};
+use crate::{Archive, BootError, Image, packaged};
 use anysched_core::machine::Level;
 use anysched_core::{CpuId, Machine, Span};
 use anysched_host::{Clock, Place};
@@ -81,6 +81,14 @@ impl Boot {
             files: Vec::new(),
             patience: Duration::from_secs(600),
         }
+    }
+
+    /// Adds what the program needs, if that is one of Debian's packages. Call it when program and
+    /// arguments are known.
+    ///
+    /// Errors: the file that an argument names is not there.
+    pub fn provide(&mut self) -> Result<(), BootError> {
+        packaged::provide(self)
     }
 
     /// Builds what this boot needs besides the image. What happens meanwhile goes to `say`.

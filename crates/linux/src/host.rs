@@ -52,6 +52,11 @@ pub static HOST: HostInfo = HostInfo {
         program("latency", "A task that sleeps and wakes beside others that only compute"),
         program("cost", "What a round trip through pipes and a yield take"),
         program("storm", "CPUs, niceness and classes of tasks change all the time"),
+        program("cyclictest", "rt-tests' cyclictest: how late threads wake up"),
+        program("hackbench", "rt-tests' hackbench: processes send each other messages"),
+        program("rt-app", "rt-app: the tasks of a JSON file"),
+        program("stress-ng", "stress-ng: stressors do as much as they can"),
+        program("sysbench", "sysbench: threads do as many events as they can"),
         program("faults", "Policies go wrong, and the machine goes on"),
         program("shell", "A command of BusyBox's shell"),
         program("exec", "A program of the guest, with arguments"),
@@ -168,6 +173,7 @@ impl Host for Linux {
         let job = Job::of(work, &HOST, setup.machine.cpus())?;
         let Job { program, arguments, tasks, reading } = job;
         (boot.orders.program, boot.orders.arguments, boot.tasks) = (program, arguments, tasks);
+        boot.provide().map_err(failed)?;
         boot.orders.record = watch.record || watch.trace.is_some();
         if boot.orders.record {
             by.require_recordable()?;

@@ -17,6 +17,7 @@ mod build;
 mod during;
 mod host;
 mod machine;
+mod packaged;
 mod packages;
 #[cfg(target_os = "linux")]
 mod record;

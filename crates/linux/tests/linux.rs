@@ -16,7 +16,7 @@ use guest::image;
 use std::time::Duration;
 
 /// The programs, small: their arguments and the tasks of `batch`.
-const PROGRAMS: [(&str, &[(&str, &str)]); 9] = [
+const PROGRAMS: [(&str, &[(&str, &str)]); 14] = [
     ("yield", &[("scale", "200")]),
     ("equal", &[("scale", "100")]),
     ("unequal", &[("scale", "200")]),
@@ -26,12 +26,18 @@ const PROGRAMS: [(&str, &[(&str, &str)]); 9] = [
     ("interbench", &[("pause_ns", "20000000"), ("duration_ns", "400000000")]),
     ("latency", &[("duration_ns", "200000000")]),
     ("cost", &[("n", "200")]),
+    ("cyclictest", &[("args", "-l 40 -i 1000 -t 2 -h 5000"), ("burners", "2")]),
+    ("hackbench", &[("args", "-g 1 -f 3 -l 10")]),
+    ("rt-app", &[]),
+    ("stress-ng", &[("args", "--cpu 2 --cpu-method int64 --cpu-ops 10")]),
+    ("sysbench", &[("args", "threads --threads=3 --events=40 --time=0 run")]),
 ];
 
 fn boot(policy: &str, app: &str, arguments: &[(&str, &str)]) -> Boot {
     let mut boot = guest::boot(policy, app, arguments);
     boot.tasks = (app == "batch").then(|| Script::read(TASKS.as_bytes()).unwrap());
     boot.patience = Duration::from_secs(240);
+    boot.provide().unwrap();
     boot
 }
 

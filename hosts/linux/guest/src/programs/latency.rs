@@ -43,7 +43,8 @@ pub fn latency() {
     report(delays, used);
 }
 
-fn spin() {
+/// Computes for ever.
+pub fn spin() {
     let mut turns = 0_u64;
     loop {
         turns = black_box(turns + 1);
