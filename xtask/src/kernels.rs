@@ -57,6 +57,10 @@ const PRINTED: [(&str, &[&str]); 5] = [
         "hosts/linux/results/cost.txt",
         &["boot", "linux", "--policy", "stock-eevdf,cfs,gfs,rr,fcfs", "--app", "cost"],
     ),
+    (
+        "hosts/linux/results/interbench.txt",
+        &["boot", "linux", "--policy", "stock-eevdf,cfs,eevdf,gfs", "--app", "interbench"],
+    ),
 ];
 
 const RESULTS: &str = "hosts/arceos/results";
