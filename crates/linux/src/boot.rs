@@ -53,7 +53,7 @@ const LOG_BYTES: u64 = 256 << 20;
 const MEMORY: u64 = 1 << 30;
 
 /// The kernel's tick: Debian's kernels have 250 a second.
-const TICK: Span = Span::from_ms(4);
+pub(crate) const TICK: Span = Span::from_ms(4);
 
 /// What the kernel is told. Its own timer checks and ciphers' tests would take longer than a short
 /// program.

@@ -1,16 +1,17 @@
 //! Linux as a host: what it is asked to run, and what is read off it.
 
 use crate::boot::Boot;
+use crate::calibrate;
 use crate::{BootError, Image, StockKernel, Suite};
 #[cfg(target_os = "linux")]
 use crate::{attach, record};
 #[cfg(target_os = "linux")]
 use anysched_host::{Attach, Attached, Attachment, Built, Recorded, Recording, Sample};
 use anysched_host::{
-    By, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order, Outcome, Place,
-    ProgramInfo, Setup, cpus_in_words,
+    By, Calibration, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order,
+    Outcome, Place, ProgramInfo, Setup, Subject, cpus_in_words,
 };
-use anysched_qemu::{Job, Outcome as Said};
+use anysched_qemu::{CALIBRATE, Job, Outcome as Said};
 use anysched_trace::{Sink, decisions};
 use anysched_workload::kinds::Needs;
 use std::path::PathBuf;
@@ -49,6 +50,7 @@ pub static HOST: HostInfo = HostInfo {
         program("realtime", "One task with long groups beside four with short ones"),
         program("occupy", "One task seldom yields; two others yield all the time"),
         program("interbench", "Interbench's X beside tasks that only compute"),
+        program(CALIBRATE, "What scheduling costs under the policy"),
         program("latency", "A task that sleeps and wakes beside others that only compute"),
         program("cost", "What a round trip through pipes and a yield take"),
         program("storm", "CPUs, niceness and classes of tasks change all the time"),
@@ -185,6 +187,10 @@ impl Host for Linux {
         Ok(reading.outcome(said, watch.record))
     }
 
+    fn calibrate(&self, subjects: &[Subject]) -> Result<Calibration, HostError> {
+        calibrate::calibrate(self, subjects)
+    }
+
     #[cfg(target_os = "linux")]
     fn attach(
         &self,
@@ -213,6 +219,16 @@ impl Host for Linux {
     #[cfg(target_os = "linux")]
     fn record(&self, order: &Recording<'_>) -> Result<Recorded, HostError> {
         Ok(record::record(order)?)
+    }
+}
+
+/// Runs that measure what scheduling costs.
+impl Linux {
+    /// Boots the program that measures under a scheduler.
+    pub(crate) fn boot_calibration(&self, by: &By<'_>, setup: &Setup) -> Result<Said, HostError> {
+        let mut boot = self.boot_of(by, setup)?;
+        boot.orders.program = CALIBRATE.into();
+        boot.run(self.image()?, &mut |_| ()).map_err(failed)
     }
 }
 

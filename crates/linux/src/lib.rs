@@ -13,6 +13,7 @@ mod archive;
 mod attach;
 mod boot;
 mod build;
+mod calibrate;
 #[cfg(target_os = "linux")]
 mod during;
 mod host;

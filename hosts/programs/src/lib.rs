@@ -105,6 +105,11 @@ pub trait Kernel: 'static {
 
     /// How many times CPUs have switched tasks, where that is counted.
     fn switches() -> Option<u64>;
+
+    /// Nanoseconds that calls of the policy have taken so far, where that is always measured.
+    fn policy_time() -> Option<u64> {
+        None
+    }
 }
 
 /// What one task at a time waits for, until others have done something.

@@ -292,7 +292,8 @@ fn calibration_measures_what_its_host_reads() {
             "wakeup_ps",
             "yield_ps_1",
             "yield_ps_4",
-            "yield_ps_64"
+            "yield_ps_64",
+            "idle_ps"
         ]
     );
 }

@@ -15,7 +15,7 @@ use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 use crate::gate::{Gate, Shut};
 use crate::signal::{Alone, Wakes};
 use crate::usage::Begun;
-use crate::{attributes, machine, orders, procfs};
+use crate::{attributes, machine, orders, procfs, scheduler};
 
 /// Enough for the programs, and little enough for thousands of tasks. In bytes.
 const STACK: usize = 64 << 10;
@@ -115,7 +115,10 @@ impl Kernel for Linux {
             let has_waited = gate.is_some_and(|gate| gate.pass());
             let begun = Begun::now(has_waited);
             body();
-            let _ = own.set(begun.used());
+            // To ask takes longer than to end.
+            if Arc::strong_count(&own) > 1 {
+                let _ = own.set(begun.used());
+            }
         };
         // Names of threads are C's.
         let name = task.name.replace('\0', "");
@@ -142,5 +145,9 @@ impl Kernel for Linux {
 
     fn switches() -> Option<u64> {
         procfs::switches(&std::fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    fn policy_time() -> Option<u64> {
+        scheduler::policy_time()
     }
 }
