@@ -142,9 +142,14 @@ fn ns(ps: u64) -> u64 {
 }
 
 /// What a yield to another task takes more than one without, in picoseconds; `None` where yields
-/// seldom are to another.
-fn switch(said: &Said) -> Result<Option<u64>, HostError> {
-    let (alone, among) = (value(said, "yield_ps_1")?, value(said, "yield_ps_4")?);
+/// seldom are to another. The policy's part belongs to it, where that is measured, or not.
+fn switch(said: &Said, with_policy: bool) -> Result<Option<u64>, HostError> {
+    let part = |tasks: u32| {
+        let policy = said.value(&format!("policy_of_yield_ps_{tasks}")).filter(|_| !with_policy);
+        let all = value(said, &format!("yield_ps_{tasks}"))?;
+        Ok::<_, HostError>(all.saturating_sub(policy.unwrap_or(0)))
+    };
+    let (alone, among) = (part(1)?, part(4)?);
     let switches = said.value("yield_switches_4").filter(|switches| *switches > 500);
     Ok(switches.map(|switches| among.saturating_sub(alone) * 1000 / switches))
 }
@@ -153,9 +158,10 @@ impl Measured {
     /// Without the figures.
     fn costs(&self, reference: &Said, tick: Span) -> Result<MeasuredCosts, HostError> {
         let pick = ns(value(&self.plain, "yield_ps_1")?);
-        let switch = match switch(&self.plain)? {
+        let switch = match switch(&self.plain, true)? {
             Some(switch) => switch,
-            None => switch(reference)?.unwrap_or(0),
+            // The reference's policy is another one.
+            None => switch(reference, false)?.unwrap_or(0),
         };
         let context_switch = ns(switch);
         let wakeup = ns(value(&self.plain, "wakeup_ps")?);
@@ -230,6 +236,12 @@ mod tests {
         // One that does not switch tells nothing; the reference does.
         let none = measured("c", 3);
         assert_eq!(none.costs(&all.plain, TICK).unwrap().context_switch, Span(40));
+        // Of which 25 may be its policy's.
+        let mut known = measured("d", 1000);
+        let parts = [("policy_of_yield_ps_1", 100_000), ("policy_of_yield_ps_4", 125_000)];
+        known.plain.values.extend(parts.map(|(name, number)| (name.to_string(), number)));
+        assert_eq!(known.costs(&all.plain, TICK).unwrap().context_switch, Span(40));
+        assert_eq!(none.costs(&known.plain, TICK).unwrap().context_switch, Span(15));
     }
 
     #[test]
