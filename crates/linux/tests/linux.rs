@@ -6,8 +6,8 @@ mod guest;
 
 use anysched_core::registry::PolicyInfo;
 use anysched_core::{Machine, Span};
-use anysched_host::as_text;
-use anysched_linux::{Boot, BootError, Image};
+use anysched_host::{Host, Options, Subject, as_text};
+use anysched_linux::{Boot, BootError, Image, Linux};
 use anysched_oracle::kernel::{TASKS, each, replayed};
 use anysched_policies::{POLICIES, policy};
 use anysched_qemu::Outcome;
@@ -250,4 +250,33 @@ fn storms_stall_nobody() {
         }
     });
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), chosen.len(), wrong.join("\n"));
+}
+
+/// What scheduling costs is measured under policies and under the kernel's own scheduler: the policy's
+/// part is less than the whole, and what is charged to a simulation adds up to what was measured.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts"]
+fn what_scheduling_costs_is_measured() {
+    if image().is_none() {
+        return;
+    }
+    let names = ["rr", "eevdf", "gfs", "stock-eevdf"];
+    let subject =
+        |name: &str| Subject { label: name.into(), name: name.into(), settings: Vec::new() };
+    let measured = Linux::new(&Options::default()).calibrate(&names.map(subject)).unwrap();
+    for one in &measured.costs {
+        let [alone, of_4, _, policy, _, wakeup, of_wakeup, tick, idle, start, end] =
+            one.figures[..]
+        else {
+            panic!("{one:?}")
+        };
+        let is_own = one.label.starts_with("stock-");
+        assert!(policy.is_none() == is_own && of_wakeup.is_none() == is_own, "{one:?}");
+        assert!(policy < of_4 && of_wakeup < wakeup && of_4 >= alone, "{one:?}");
+        for time in [alone, wakeup, tick, idle, start, end] {
+            assert!(time.is_some_and(|ns| (300..300_000).contains(&ns)), "{one:?}");
+        }
+        let charged = one.pick + one.context_switch + one.enqueue;
+        assert_eq!(Some(charged.0), wakeup, "{one:?}");
+    }
 }

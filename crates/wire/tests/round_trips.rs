@@ -94,6 +94,7 @@ fn message() -> impl Strategy<Value = Message> {
         any::<u64>().prop_map(Message::Serving),
         task,
         (any_text(), any::<u64>()).prop_map(|(name, number)| Message::Value { name, number }),
+        (any_text(), any::<u64>()).prop_map(|(name, number)| Message::Sample { name, number }),
         (any_text(), any_text()).prop_map(|(name, value)| Message::Learned { name, value }),
         any_text().prop_map(Message::Refused),
         Just(Message::End),
