@@ -14,8 +14,9 @@
 //!
 //! Values: `latency_…` as the tool counts it, with its standard deviation and `latency_tool_sd_ns`,
 //! what the tool prints as such (it subtracts mean²/n where n·mean² is right); `wakeup_…`, from the
-//! end of a sleep to the CPU; `desired_cpu_millionths`, how much of its work X did;
-//! `deadlines_met_millionths`.
+//! end of a sleep to the CPU; frames: `work_done`, `work_missed`, `deadlines_met` and
+//! `deadlines_missed`, and what part of them was done or met, in millionths. Each latency is a
+//! sample `latency_ns`, each time from a sleep's end to the CPU a sample `wakeup_ns`.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -27,6 +28,7 @@ use crate::crew::{Crew, Notes};
 use crate::summary::Summary;
 use crate::work::Burner;
 use crate::{Guarded, Kernel, Task, value};
+use anysched_wire::result::Message;
 
 const MILLISECOND: u64 = 1_000_000;
 
@@ -160,6 +162,9 @@ fn share(part: u64, rest: u64) -> Option<u64> {
 fn report<K: Kernel>(measured: Measured) {
     let Measured { latencies, wakeups, done, left_out, met, missed } = measured;
     for (what, samples) in [("latency", latencies), ("wakeup", wakeups)] {
+        for &number in &samples {
+            K::say(&Message::Sample { name: format!("{what}_ns"), number });
+        }
         let Some(summary) = Summary::of(samples) else { continue };
         value::<K>(&format!("{what}_mean_ns"), summary.mean());
         value::<K>(&format!("{what}_sd_ns"), summary.deviation());
@@ -171,6 +176,14 @@ fn report<K: Kernel>(measured: Measured) {
             value::<K>(&format!("{what}_p{percent}_ns"), summary.percentile(percent));
         }
         value::<K>(&format!("{what}_count"), summary.count());
+    }
+    for (what, number) in [
+        ("work_done", done),
+        ("work_missed", left_out),
+        ("deadlines_met", met),
+        ("deadlines_missed", missed),
+    ] {
+        value::<K>(what, number);
     }
     for (what, share) in
         [("desired_cpu", share(done, left_out)), ("deadlines_met", share(met, missed))]

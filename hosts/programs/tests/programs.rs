@@ -318,6 +318,14 @@ fn interbench_measures_x_beside_its_burners() {
     assert!(value("wakeup_count") <= value("latency_count"));
     assert!(value("wakeup_p50_ns") <= value("wakeup_max_ns"));
     assert!(value("latency_sd_ns") <= value("latency_tool_sd_ns"), "{:?}", orders.said);
+    let samples = |wanted: &str| {
+        let is_wanted =
+            |message: &&Message| matches!(message, Message::Sample { name, .. } if name == wanted);
+        orders.said.iter().filter(is_wanted).count() as u64
+    };
+    assert_eq!(samples("latency_ns"), value("latency_count"));
+    assert_eq!(samples("wakeup_ns"), value("wakeup_count"));
+    assert!(value("work_done") + value("work_missed") > 0, "{:?}", orders.said);
     for share in ["desired_cpu_millionths", "deadlines_met_millionths"] {
         assert!(value(share) <= 1_000_000, "{share}");
     }
