@@ -252,8 +252,9 @@ fn storms_stall_nobody() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), chosen.len(), wrong.join("\n"));
 }
 
-/// What scheduling costs is measured under policies and under the kernel's own scheduler: the policy's
-/// part is less than the whole, and what is charged to a simulation adds up to what was measured.
+/// What scheduling costs is measured under policies and under the kernel's own scheduler: the
+/// policy's part is less than the whole, and what is charged to a simulation adds up to what was
+/// measured.
 #[test]
 #[ignore = "boots kernels: cargo xtask hosts"]
 fn what_scheduling_costs_is_measured() {
