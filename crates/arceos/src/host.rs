@@ -7,7 +7,7 @@ use anysched_host::{
     By, Calibration, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order,
     Outcome, ProgramInfo, Served, Setup, Subject, Work, cpus_in_words,
 };
-use anysched_qemu::{Job, measured};
+use anysched_qemu::{CALIBRATE, Job, measured};
 use anysched_trace::{Sink, decisions};
 use anysched_workload::kinds::Needs;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub static HOST: HostInfo = HostInfo {
         program("yield", "Tasks yield after each short group"),
         program("realtime", "One task with long groups beside four with short ones"),
         program("occupy", "One task seldom yields; two others yield all the time"),
-        program("calibrate", "What scheduling costs under the policy"),
+        program(CALIBRATE, "What scheduling costs under the policy"),
         program(SERVER, "A server whose requests come from clients on this computer"),
     ],
     server: Some(SERVER),
@@ -111,7 +111,8 @@ impl Host for ArceOs {
         let Order { by, setup, work, vms, mut watch } = order;
         HOST.require(&Demands { setup, vms: !vms.is_empty(), needs: Needs::NOTHING })?;
         let mut boot = self.boot_of(by.name(), by.settings(), setup);
-        let Job { program, arguments, tasks, reading } = Job::of(work, &HOST)?;
+        let job = Job::of(work, &HOST, setup.machine.cpus())?;
+        let Job { program, arguments, tasks, reading } = job;
         (boot.app, boot.arguments, boot.tasks) = (program, arguments, tasks);
         if boot.app == SERVER {
             return Err(HostError(format!("{SERVER} waits for requests: put a load on it")));
@@ -172,17 +173,16 @@ pub(crate) fn failed(error: BootError) -> HostError {
 
 /// Runs that measure what scheduling costs.
 impl ArceOs {
-    /// Boots the program `calibrate` under a scheduler, with a clock around the policy's calls if
-    /// `timed`.
+    /// Boots the program that measures under a scheduler, with a clock around the policy's calls
+    /// if `timed`.
     pub(crate) fn boot_calibration(
         &self,
-        name: &str,
-        settings: &[(&str, &str)],
+        by: &By<'_>,
         setup: &Setup,
         timed: bool,
     ) -> Result<Said, HostError> {
-        let mut boot = self.boot_of(name, settings, setup);
-        boot.app = "calibrate".into();
+        let mut boot = self.boot_of(by.name(), by.settings(), setup);
+        boot.app = CALIBRATE.into();
         boot.timed = timed;
         boot.run(&mut |_| ()).map_err(failed)
     }

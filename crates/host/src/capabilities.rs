@@ -90,17 +90,30 @@ impl HostInfo {
                 return Err(self.cannot(what));
             }
         }
+        self.require_tasks(needs)
+    }
+
+    /// Checks that tasks can do on the host what they need.
+    ///
+    /// Errors: names what they cannot, what they can, and what to do about it.
+    pub fn require_tasks(&self, needs: Needs) -> Result<(), HostError> {
         // A host that does not know deadlines runs the same tasks; what it would have measured of
         // them is absent.
-        let lacking: Vec<&str> = Needs { deadlines: false, ..needs }.lacking(can.tasks).collect();
-        match lacking[..] {
-            [] => Ok(()),
-            _ => Err(HostError(format!(
-                "{} does not have {}; its tasks compute, sleep, wait for a time and yield",
-                self.name,
-                lacking.join(", ")
-            ))),
+        let needs = Needs { deadlines: false, ..needs };
+        let can = self.capabilities.tasks;
+        let lacking: Vec<&str> = needs.lacking(can).collect();
+        if lacking.is_empty() {
+            return Ok(());
         }
+        let has: Vec<&str> = can.lacking(Needs::NOTHING).collect();
+        let besides = if has.is_empty() { "" } else { "; besides, it has " };
+        Err(HostError(format!(
+            "{} does not have {}: leave that out, or take a host of `anysched hosts` that has it; \
+             here tasks compute, sleep, wait for a time and yield{besides}{}",
+            self.name,
+            lacking.join(", "),
+            has.join(", ")
+        )))
     }
 
     /// Checks that what is to be watched can be seen.

@@ -153,4 +153,12 @@ fn what_a_host_cannot_do_is_said_before_anything_runs() {
     assert_eq!(said, "machine.cpus = 3: names has at most 2 CPUs, not 3");
     let said = refused(&format!("{LOAD}[[vm]]\nname = \"a\"\n{sweep}"));
     assert!(said.starts_with("names cannot run virtual machines"), "{said}");
+    // Of tasks, it is the load that is named.
+    let more = "[[workload]]\nkind = \"parallel\"\nrun = \"1ms\"\nnice = 5\n";
+    let plan = plan(&format!("{LOAD}{more}{sweep}"));
+    let said = plan.require(&NAMES).unwrap_err().to_string();
+    let begins =
+        "workload \"parallel: run 1ms, nice 5\": names does not have barriers, nice values: ";
+    assert!(said.starts_with(begins), "{said}");
+    assert!(run(&plan).is_err());
 }

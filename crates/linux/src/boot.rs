@@ -1,7 +1,7 @@
 //! A boot of the guest: what it is given, and what it says.
 
 use crate::machine::Ready;
-use crate::{Archive, BootError, Image};
+use crate::{Archive, BootError, Image, packaged};
 use anysched_core::machine::Level;
 use anysched_core::{CpuId, Machine, Span};
 use anysched_host::{Clock, Place};
@@ -55,7 +55,7 @@ const LOG_BYTES: u64 = 256 << 20;
 const MEMORY: u64 = 1 << 30;
 
 /// The kernel's tick: Debian's kernels have 250 a second.
-const TICK: Span = Span::from_ms(4);
+pub(crate) const TICK: Span = Span::from_ms(4);
 
 /// What the kernel is told. Its own timer checks and ciphers' tests would take longer than a short
 /// program.
@@ -84,6 +84,14 @@ impl Boot {
             patience: Duration::from_secs(600),
             log_bytes: LOG_BYTES,
         }
+    }
+
+    /// Adds what the program needs, if that is one of Debian's packages. Call it when program and
+    /// arguments are known.
+    ///
+    /// Errors: the file that an argument names is not there.
+    pub fn provide(&mut self) -> Result<(), BootError> {
+        packaged::provide(self)
     }
 
     /// Builds what this boot needs besides the image. What happens meanwhile goes to `say`.

@@ -1,16 +1,17 @@
 //! Linux as a host: what it is asked to run, and what is read off it.
 
 use crate::boot::Boot;
+use crate::calibrate;
 use crate::{BootError, Image, StockKernel, Suite};
 #[cfg(target_os = "linux")]
 use crate::{attach, record};
 #[cfg(target_os = "linux")]
 use anysched_host::{Attach, Attached, Attachment, Built, Recorded, Recording, Sample};
 use anysched_host::{
-    By, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order, Outcome, Place,
-    ProgramInfo, Setup, cpus_in_words,
+    By, Calibration, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order,
+    Outcome, Place, ProgramInfo, Setup, Subject, cpus_in_words,
 };
-use anysched_qemu::{Job, Outcome as Said};
+use anysched_qemu::{CALIBRATE, Job, Outcome as Said};
 use anysched_trace::{Sink, decisions};
 use anysched_workload::kinds::Needs;
 use std::path::PathBuf;
@@ -31,7 +32,14 @@ pub static HOST: HostInfo = HostInfo {
         traces: true,
         running_machine: cfg!(target_os = "linux"),
         agents: true,
-        tasks: Needs::NOTHING,
+        tasks: Needs {
+            wakeups_between_tasks: true,
+            locks: true,
+            barriers: true,
+            niceness: true,
+            affinity: true,
+            ..Needs::NOTHING
+        },
     },
     costs: Some("the kernel's own"),
     schedulers: &[NEWEST, CFS],
@@ -41,9 +49,16 @@ pub static HOST: HostInfo = HostInfo {
         program("yield", "Tasks yield after each short group"),
         program("realtime", "One task with long groups beside four with short ones"),
         program("occupy", "One task seldom yields; two others yield all the time"),
+        program("interbench", "Interbench's X beside tasks that only compute"),
+        program(CALIBRATE, "What scheduling costs under the policy"),
         program("latency", "A task that sleeps and wakes beside others that only compute"),
         program("cost", "What a round trip through pipes and a yield take"),
         program("storm", "CPUs, niceness and classes of tasks change all the time"),
+        program("cyclictest", "rt-tests' cyclictest: how late threads wake up"),
+        program("hackbench", "rt-tests' hackbench: processes send each other messages"),
+        program("rt-app", "rt-app: the tasks of a JSON file"),
+        program("stress-ng", "stress-ng: stressors do as much as they can"),
+        program("sysbench", "sysbench: threads do as many events as they can"),
         program("faults", "Policies go wrong, and the machine goes on"),
         program("shell", "A command of BusyBox's shell"),
         program("exec", "A program of the guest, with arguments"),
@@ -157,8 +172,10 @@ impl Host for Linux {
         let Order { by, setup, work, vms, mut watch } = order;
         HOST.require(&Demands { setup, vms: !vms.is_empty(), needs: Needs::NOTHING })?;
         let mut boot = self.boot_of(&by, setup)?;
-        let Job { program, arguments, tasks, reading } = Job::of(work, &HOST)?;
+        let job = Job::of(work, &HOST, setup.machine.cpus())?;
+        let Job { program, arguments, tasks, reading } = job;
         (boot.orders.program, boot.orders.arguments, boot.tasks) = (program, arguments, tasks);
+        boot.provide().map_err(failed)?;
         boot.orders.record = watch.record || watch.trace.is_some();
         if boot.orders.record {
             by.require_recordable()?;
@@ -168,6 +185,10 @@ impl Host for Linux {
             tell(&said, &mut **trace)?;
         }
         Ok(reading.outcome(said, watch.record))
+    }
+
+    fn calibrate(&self, subjects: &[Subject]) -> Result<Calibration, HostError> {
+        calibrate::calibrate(self, subjects)
     }
 
     #[cfg(target_os = "linux")]
@@ -203,6 +224,16 @@ impl Host for Linux {
     #[cfg(target_os = "linux")]
     fn record(&self, order: &Recording<'_>) -> Result<Recorded, HostError> {
         Ok(record::record(order)?)
+    }
+}
+
+/// Runs that measure what scheduling costs.
+impl Linux {
+    /// Boots the program that measures under a scheduler.
+    pub(crate) fn boot_calibration(&self, by: &By<'_>, setup: &Setup) -> Result<Said, HostError> {
+        let mut boot = self.boot_of(by, setup)?;
+        boot.orders.program = CALIBRATE.into();
+        boot.run(self.image()?, &mut |_| ()).map_err(failed)
     }
 }
 

@@ -13,10 +13,12 @@ mod archive;
 mod attach;
 mod boot;
 mod build;
+mod calibrate;
 #[cfg(target_os = "linux")]
 mod during;
 mod host;
 mod machine;
+mod packaged;
 mod packages;
 #[cfg(target_os = "linux")]
 mod record;

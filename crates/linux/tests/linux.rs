@@ -4,10 +4,10 @@
 
 mod guest;
 
-use anysched_core::Machine;
 use anysched_core::registry::PolicyInfo;
-use anysched_host::as_text;
-use anysched_linux::{Boot, BootError, Image};
+use anysched_core::{Machine, Span};
+use anysched_host::{Host, Options, Subject, as_text};
+use anysched_linux::{Boot, BootError, Image, Linux};
 use anysched_oracle::kernel::{TASKS, each, replayed};
 use anysched_policies::{POLICIES, policy};
 use anysched_qemu::Outcome;
@@ -16,21 +16,28 @@ use guest::image;
 use std::time::Duration;
 
 /// The programs, small: their arguments and the tasks of `batch`.
-const PROGRAMS: [(&str, &[(&str, &str)]); 8] = [
+const PROGRAMS: [(&str, &[(&str, &str)]); 14] = [
     ("yield", &[("scale", "200")]),
     ("equal", &[("scale", "100")]),
     ("unequal", &[("scale", "200")]),
     ("realtime", &[("scale", "1000")]),
     ("occupy", &[("scale", "2000")]),
     ("batch", &[]),
+    ("interbench", &[("pause_ns", "20000000"), ("duration_ns", "400000000")]),
     ("latency", &[("duration_ns", "200000000")]),
     ("cost", &[("n", "200")]),
+    ("cyclictest", &[("args", "-l 40 -i 1000 -t 2 -h 5000"), ("burners", "2")]),
+    ("hackbench", &[("args", "-g 1 -f 3 -l 10")]),
+    ("rt-app", &[]),
+    ("stress-ng", &[("args", "--cpu 2 --cpu-method int64 --cpu-ops 10")]),
+    ("sysbench", &[("args", "threads --threads=3 --events=40 --time=0 run")]),
 ];
 
 fn boot(policy: &str, app: &str, arguments: &[(&str, &str)]) -> Boot {
     let mut boot = guest::boot(policy, app, arguments);
     boot.tasks = (app == "batch").then(|| Script::read(TASKS.as_bytes()).unwrap());
     boot.patience = Duration::from_secs(240);
+    boot.provide().unwrap();
     boot
 }
 
@@ -89,6 +96,55 @@ fn every_policy_decides_in_the_kernel_as_it_does_here() {
         Ok(())
     });
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), jobs.len(), wrong.join("\n"));
+}
+
+/// Tasks of two CPUs that are nice, bound, and wait for each other.
+const AMONG: &str = "\
+anysched-script 1
+0 plain a0 c50000000
+0 nice i10 a0 c50000000
+0 ping a1 r20 c100000 p0 w1 e
+0 pong a1 r20 w0 c100000 p1 e
+0 holder r10 l0 c200000 o0 e
+0 other r10 l0 c200000 o0 x1 o1 e
+0 early a1 m0:3
+0 waiter w2 w3 i-5 a c1000 m0:3
+0 second w2 m0:3
+30000000 late n3 b2 p3
+";
+
+/// Tasks of experiments are created with their niceness and CPUs, change them, wake each other, and
+/// hand over locks; what the policy decides meanwhile, under its checks, it decides here, too.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts"]
+fn batches_have_niceness_and_cpus_and_wake_each_other() {
+    let Some(image) = image() else { return };
+    let mut among = boot("cfs", "batch", &[]);
+    among.tasks = Some(Script::read(AMONG.as_bytes()).unwrap());
+    among.machine = Machine::flat(2).unwrap();
+    (among.checked, among.orders.record) = (true, true);
+    let (lines, outcome) = heard(&among, image);
+    let outcome = outcome.unwrap_or_else(|error| panic!("{error}\n{lines:#?}"));
+    let task = |name: &str| outcome.tasks.iter().find(|task| task.name == name).unwrap();
+    assert_eq!(outcome.tasks.len(), 10, "all have come to their end");
+    // Where both compute, the nice one gets a tenth: it has nearly all of its work still to do.
+    let (plain, nice) = (task("plain"), task("nice"));
+    let after = nice.finish.since(plain.finish);
+    assert!(after > Span::from_ms(35), "{after:?}");
+    for name in ["ping", "pong", "holder", "other"] {
+        let task = task(name);
+        assert!(task.groups >= 10, "{task:?}");
+    }
+    // It computes when it is woken, and nothing else is as soon on that CPU.
+    let pong = task("pong");
+    assert!(pong.slept > Span::from_ms(1) && pong.dispatches >= Some(20), "{pong:?}");
+    // Those that meet had to wait for a task that came late.
+    for name in ["early", "waiter", "second"] {
+        let slept = task(name).slept;
+        assert!(slept >= Span::from_ms(25), "{name}: {slept:?}");
+    }
+    let picks = replayed(&outcome.logs[0], policy).unwrap();
+    assert!(picks >= 50, "{picks} picks");
 }
 
 /// What a boot said for people and in values, and how it ended.
@@ -219,4 +275,34 @@ fn cgroups_are_domains() {
     assert!((2.8..3.2).contains(&(a / b)), "{a} us beside {b} us");
     let share = (a_limited - a) / (a_limited - a + b_beside - b);
     assert!((0.18..0.22).contains(&share), "{share} of the CPU, 0.2 is its limit");
+}
+
+/// What scheduling costs is measured under policies and under the kernel's own scheduler: the
+/// policy's part is less than the whole, and what is charged to a simulation adds up to what was
+/// measured.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts"]
+fn what_scheduling_costs_is_measured() {
+    if image().is_none() {
+        return;
+    }
+    let names = ["rr", "eevdf", "gfs", "stock-eevdf"];
+    let subject =
+        |name: &str| Subject { label: name.into(), name: name.into(), settings: Vec::new() };
+    let measured = Linux::new(&Options::default()).calibrate(&names.map(subject)).unwrap();
+    for one in &measured.costs {
+        let [alone, of_4, _, policy, _, wakeup, of_wakeup, tick, idle, start, end] =
+            one.figures[..]
+        else {
+            panic!("{one:?}")
+        };
+        let is_own = one.label.starts_with("stock-");
+        assert!(policy.is_none() == is_own && of_wakeup.is_none() == is_own, "{one:?}");
+        assert!(policy < of_4 && of_wakeup < wakeup && of_4 >= alone, "{one:?}");
+        for time in [alone, wakeup, tick, idle, start, end] {
+            assert!(time.is_some_and(|ns| (300..300_000).contains(&ns)), "{one:?}");
+        }
+        let charged = one.pick + one.context_switch + one.enqueue;
+        assert_eq!(Some(charged.0), wakeup, "{one:?}");
+    }
 }

@@ -15,6 +15,8 @@ pub struct Outcome {
     pub tasks: Vec<TaskOutcome>,
     /// What it measured besides, by name.
     pub values: Vec<(String, u64)>,
+    /// What it measured many times, by name, in the order in which it said it.
+    pub samples: Vec<(String, u64)>,
     /// What the policy has learned: parameters for a later run, by name.
     pub learned: Vec<(String, String)>,
     /// The log of decisions of each CPU, if they were recorded.
@@ -193,7 +195,7 @@ impl Console {
     }
 
     fn heed(&mut self, message: Message, say: &mut dyn FnMut(&str)) -> Result<(), BootError> {
-        let Outcome { tasks, values, learned, .. } = &mut self.outcome;
+        let Outcome { tasks, values, samples, learned, .. } = &mut self.outcome;
         match message {
             Message::Started(program) => self.tell(format!("program {program}"), say),
             Message::Serving(sockets) => {
@@ -202,6 +204,7 @@ impl Console {
             }
             Message::Task(task) => tasks.push(task.into()),
             Message::Value { name, number } => values.push((name, number)),
+            Message::Sample { name, number } => samples.push((name, number)),
             Message::Learned { name, value } => learned.push((name, value)),
             Message::Refused(why) => return Err(BootError::Refused { why }),
             Message::End => {}
@@ -246,12 +249,15 @@ mod tests {
             "half done",
             "@task P\\s1 arrival=1 first=3 finish=40 groups=5 slept=2 service=6 dispatches=7",
             "@value per_yield_ns 195",
+            "@sample latency 7",
+            "@sample latency 5",
             "@learned profile 1 2\\n3",
             "@end",
         ])
         .unwrap();
         assert_eq!(said, ["program yield", "half done"]);
         assert_eq!(outcome.value("per_yield_ns"), Some(195));
+        assert_eq!(outcome.samples, [7, 5].map(|number| ("latency".to_string(), number)));
         assert_eq!(outcome.learned, [("profile".to_string(), "1 2\n3".to_string())]);
         assert_eq!(outcome.tasks[0].service, None);
         let second = TaskOutcome {

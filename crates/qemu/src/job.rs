@@ -33,10 +33,11 @@ pub struct Reading {
 }
 
 impl Job {
-    /// `work` as a kernel of `host` does it: a load as the program made for it, or step by step.
+    /// `work` as a kernel of `host` does it on `cpus` CPUs: a load as the program made for it, or
+    /// step by step.
     ///
     /// Errors: there is no such program, or a task of the load does what no kernel performs.
-    pub fn of(work: Work, host: &HostInfo) -> Result<Job, HostError> {
+    pub fn of(work: Work, host: &HostInfo, cpus: usize) -> Result<Job, HostError> {
         let load = match work {
             Work::Program(Program { name, arguments }) => {
                 host.require_program(&name)?;
@@ -49,7 +50,7 @@ impl Job {
             return Ok(Job {
                 program: BATCH.into(),
                 arguments: Vec::new(),
-                tasks: Some(steps::script(load).map_err(|error| error.to_string())?),
+                tasks: Some(steps::script(load, cpus).map_err(|error| error.to_string())?),
                 reading: Reading { is_script: true, iterations: Vec::new() },
             });
         };

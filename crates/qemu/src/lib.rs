@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod calibration;
 mod console;
 mod error;
 mod job;
@@ -12,6 +13,7 @@ mod measured;
 mod saved;
 mod sources;
 
+pub use calibration::{CALIBRATE, Calibrator, Column, Source};
 pub use console::{Console, Event, Outcome, TaskOutcome};
 pub use error::BootError;
 pub use job::{Job, Reading};

@@ -4,6 +4,7 @@ use crate::Outcome as Said;
 use anysched_core::Span;
 use anysched_host::Outcome;
 use anysched_measure::{Amount, Metrics, TaskProgress, Total};
+use anysched_workload::Measured;
 
 /// What a kernel has said, as what it measured.
 pub fn measured(said: Said) -> Outcome {
@@ -44,7 +45,27 @@ fn metrics(said: &Said) -> Metrics {
         metrics.first_arrival = Some(first);
         metrics.last_completion = metrics.last_completion.max(task.finish);
     }
+    of_benchmark(said).for_each(|measured| metrics.benchmark.record(measured));
     metrics
+}
+
+/// What a program that is a benchmark says of itself.
+fn of_benchmark(said: &Said) -> impl Iterator<Item = Measured> {
+    let sample = |(name, number): &(String, u64)| {
+        let span = Span(*number);
+        Some(match name.as_str() {
+            "latency_ns" => Measured::Latency { thread: 0, latency: span },
+            "wakeup_ns" => Measured::Wakeup(span),
+            _ => return None,
+        })
+    };
+    let count = |name: &str| said.value(name).map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+    let pair = |[one, other]: [&str; 2]| count(one).zip(count(other));
+    let deadlines = pair(["deadlines_met", "deadlines_missed"]);
+    let work = pair(["work_done", "work_missed"]);
+    let deadlines = deadlines.map(|(met, missed)| Measured::Deadlines { met, missed });
+    let work = work.map(|(done, missed)| Measured::Work { done, missed });
+    said.samples.iter().filter_map(sample).chain(deadlines).chain(work)
 }
 
 /// The sum of what all tasks have told; not measured if one has not, or there are none.
@@ -95,5 +116,22 @@ mod tests {
         }
         let names = measured([Some(3), Some(4)], &[("switches", 0)]);
         assert!(names.contains(&"context_switches".to_string()), "said to be 0");
+    }
+
+    #[test]
+    fn a_benchmark_says_what_it_measures() {
+        let owned = |(name, number): (&str, u64)| (name.to_string(), number);
+        let samples = [("latency_ns", 4), ("latency_ns", 8), ("wakeup_ns", 3), ("other", 1)];
+        let values = [("work_done", 3), ("work_missed", 1), ("deadlines_met", 1)];
+        let said = Said {
+            samples: samples.map(owned).to_vec(),
+            values: values.map(owned).to_vec(),
+            ..Said::default()
+        };
+        let benchmark = metrics(&said).benchmark;
+        assert_eq!((benchmark.latency.mean(), benchmark.latency.count()), (6.0, 2));
+        assert_eq!((benchmark.wakeup.max(), benchmark.wakeup.count()), (Some(3), 1));
+        assert_eq!(benchmark.desired_cpu_percent(), Some(75.0));
+        assert_eq!(benchmark.deadlines_met_percent(), None, "half of it was not said");
     }
 }

@@ -9,6 +9,7 @@
 //! | `@serving` *n* | once, by servers | clients can send to *n* sockets |
 //! | `@task` *name* *key*`=`*n* … | for each task | what became of it |
 //! | `@value` *name* *n* | | a measured number |
+//! | `@sample` *name* *n* | | a number of which many are measured, such as a latency |
 //! | `@learned` *name* *text* | | what the policy has learned: a parameter for a later run |
 //! | `@refused` *why* | at most once, the last | what was asked for cannot be done |
 //! | `@end` | once, the last | the program has done everything it had to do |
@@ -21,7 +22,7 @@
 //! | `first` | when it ran first, likewise |
 //! | `finish` | when its work was done, likewise |
 //! | `groups` | parts of its work that it has done |
-//! | `slept` | time for which it slept as told, in nanoseconds |
+//! | `slept` | time for which it slept as told or waited for others, in nanoseconds |
 //! | `service` | CPU time that it used, in nanoseconds |
 //! | `dispatches` | how often it was picked |
 //!
@@ -61,6 +62,13 @@ pub enum Message {
     Task(Task),
     /// A measured number.
     Value {
+        /// What it is.
+        name: String,
+        /// The number.
+        number: u64,
+    },
+    /// A number of which many are measured.
+    Sample {
         /// What it is.
         name: String,
         /// The number.
@@ -109,6 +117,7 @@ impl fmt::Display for Message {
             Message::Serving(sockets) => write!(f, "{MARK}serving {sockets}"),
             Message::Task(task) => task.fmt(f),
             Message::Value { name, number } => write!(f, "{MARK}value {} {number}", word(name)),
+            Message::Sample { name, number } => write!(f, "{MARK}sample {} {number}", word(name)),
             Message::Learned { name, value } => {
                 write!(f, "{MARK}learned {} {}", word(name), rest(value))
             }
@@ -161,6 +170,10 @@ impl Message {
             ("value", Some(rest)) => {
                 let (name, number) = pair(rest)?;
                 Message::Value { name: text(&name)?, number: read_number(line, &number)? }
+            }
+            ("sample", Some(rest)) => {
+                let (name, number) = pair(rest)?;
+                Message::Sample { name: text(&name)?, number: read_number(line, &number)? }
             }
             ("learned", Some(rest)) => {
                 let (name, value) = pair(rest)?;
@@ -293,6 +306,7 @@ mod tests {
                 "@task a\\sb arrival=1 first=2 finish=30 groups=4 slept=0 service=6 dispatches=7",
             ),
             (Message::Value { name: "switches".into(), number: 9 }, "@value switches 9"),
+            (Message::Sample { name: "latency".into(), number: 7 }, "@sample latency 7"),
             (Message::Learned { name, value }, "@learned profile 1 2\\n3"),
             (Message::Refused("no policy \"x\"".into()), "@refused no policy \"x\""),
             (Message::End, "@end"),
@@ -320,6 +334,8 @@ mod tests {
             "@value x",
             "@value x y",
             "@value x -1",
+            "@sample x",
+            "@sample x y",
             "@learned x",
             "@learned x ",
             "@serving",

@@ -10,7 +10,20 @@
 //! | `s`*n* | sleeps for *n* ns |
 //! | `u`*n* | sleeps until *n* ns from the start, unless that is past |
 //! | `y` | yields |
+//! | `i`*n* | has the niceness *n*, -20 to 19, from here on |
+//! | `a`*n*,… | may run on these CPUs only from here on, in ascending order; `a` alone is all CPUs |
+//! | `w`*n* | takes a signal of channel *n*, or blocks until one comes |
+//! | `p`*n* | wakes the first task that waits on channel *n*, or stores the signal |
+//! | `n`*n* | wakes the first task that waits on channel *n*, if there is one |
+//! | `b`*n* | wakes all tasks that wait on channel *n* |
+//! | `l`*n* | takes lock *n*, or blocks until it is handed over |
+//! | `x`*n* | takes lock *n*, or computes until it is handed over |
+//! | `o`*n* | gives lock *n*, if the task holds it, to the first that waits for it |
+//! | `m`*n*:*t* | blocks until *t* tasks, at least 1, have come to barrier *n* |
 //! | `r`*n* … `e` | does what is between them *n* times, at least 1 |
+//!
+//! Channels, locks and barriers exist as soon as a task uses them. `i` and `a` at the beginning of a
+//! task say how it is created. Whoever names a barrier names the same number of tasks.
 //!
 //! Arrivals count from the start, in nanoseconds. Limits:
 //!
@@ -19,11 +32,13 @@
 //! | tasks | [`MOST_TASKS`], and at least 1 |
 //! | steps in all, as written | [`MOST_STEPS`] |
 //! | depth of nested repetitions | [`DEEPEST`] |
+//! | number of a channel, lock, barrier or CPU | [`HIGHEST`] |
 //! | a time or span | [`LATEST`] |
 //! | the text | [`LONGEST`] |
 
 use crate::text::{TextFormat, number};
 use crate::{At, WireError, escape};
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -42,6 +57,9 @@ pub const MOST_STEPS: usize = 1 << 20;
 
 /// The deepest nesting of repetitions.
 pub const DEEPEST: usize = 8;
+
+/// The highest number of a channel, a lock, a barrier or a CPU.
+pub const HIGHEST: u32 = (1 << 24) - 1;
 
 /// The latest time and the longest span in nanoseconds, 115 days: kernels can still count a
 /// thousand times as much.
@@ -82,6 +100,31 @@ pub enum Step {
     Until(u64),
     /// Yields.
     Yield,
+    /// Has this niceness from here on, -20 to 19.
+    Nice(i8),
+    /// May run on these CPUs only from here on, in ascending order; on all, if there are none.
+    Cpus(Vec<u32>),
+    /// Takes a signal of a channel, or blocks until one comes.
+    Wait(u32),
+    /// Wakes the first task that waits on a channel, or stores the signal.
+    Post(u32),
+    /// Wakes the first task that waits on a channel, if there is one.
+    Notify(u32),
+    /// Wakes all tasks that wait on a channel.
+    Broadcast(u32),
+    /// Takes a lock, or blocks until it is handed over.
+    Lock(u32),
+    /// Takes a lock, or computes until it is handed over.
+    Spin(u32),
+    /// Gives a lock that the task holds to the first that waits for it.
+    Unlock(u32),
+    /// Blocks until as many tasks have come.
+    Meet {
+        /// To which barrier.
+        barrier: u32,
+        /// How many tasks; at least 1, and the same wherever the barrier is named.
+        tasks: u32,
+    },
     /// Does some steps, at least 1, this many times, at least 1.
     Repeat(u64, Vec<Step>),
 }
@@ -98,7 +141,7 @@ fn work(steps: &[Step]) -> u64 {
         sum.saturating_add(match step {
             Step::Compute(span) => *span,
             Step::Repeat(times, steps) => times.saturating_mul(work(steps)),
-            Step::Sleep(_) | Step::Until(_) | Step::Yield => 0,
+            _ => 0,
         })
     })
 }
@@ -110,6 +153,21 @@ impl fmt::Display for Step {
             Step::Sleep(span) => write!(f, "s{span}"),
             Step::Until(time) => write!(f, "u{time}"),
             Step::Yield => f.write_str("y"),
+            Step::Nice(nice) => write!(f, "i{nice}"),
+            Step::Cpus(cpus) => {
+                f.write_str("a")?;
+                cpus.iter().enumerate().try_for_each(|(place, cpu)| {
+                    write!(f, "{}{cpu}", if place == 0 { "" } else { "," })
+                })
+            }
+            Step::Wait(channel) => write!(f, "w{channel}"),
+            Step::Post(channel) => write!(f, "p{channel}"),
+            Step::Notify(channel) => write!(f, "n{channel}"),
+            Step::Broadcast(channel) => write!(f, "b{channel}"),
+            Step::Lock(lock) => write!(f, "l{lock}"),
+            Step::Spin(lock) => write!(f, "x{lock}"),
+            Step::Unlock(lock) => write!(f, "o{lock}"),
+            Step::Meet { barrier, tasks } => write!(f, "m{barrier}:{tasks}"),
             Step::Repeat(times, steps) => {
                 write!(f, "r{times} ")?;
                 steps.iter().try_for_each(|step| write!(f, "{step} "))?;
@@ -162,6 +220,8 @@ struct Limits {
     tasks: usize,
     steps: usize,
     last: u64,
+    /// How many tasks meet at each barrier that was named.
+    barriers: BTreeMap<u32, u32>,
 }
 
 impl Limits {
@@ -201,6 +261,21 @@ impl Limits {
                 let head = format!("r{times}");
                 error(&head, "a repetition does a step or more, once or more".into())
             }
+            Step::Nice(nice) if !(-20..=19).contains(nice) => {
+                error(step, "a niceness is from -20 to 19".into())
+            }
+            Step::Cpus(cpus) if !cpus.is_sorted_by(|one, next| one < next) => {
+                error(step, "CPUs are in ascending order, each once".into())
+            }
+            Step::Meet { barrier, tasks } => match self.barriers.insert(*barrier, *tasks) {
+                _ if *tasks == 0 => error(step, "at least 1 task meets at a barrier".into()),
+                Some(other) if other != *tasks => {
+                    error(step, format!("another step says that {other} tasks meet there"))
+                }
+                _ if *barrier > HIGHEST => error(step, highest()),
+                _ => Ok(()),
+            },
+            step if step.numbers().iter().any(|number| *number > HIGHEST) => error(step, highest()),
             _ => Ok(()),
         }
     }
@@ -221,6 +296,28 @@ impl Limits {
             return Ok(());
         }
         Err(FORMAT.error(At::Whole, "", "there are no tasks"))
+    }
+}
+
+fn highest() -> String {
+    format!("channels, locks, barriers and CPUs have numbers up to {HIGHEST}")
+}
+
+impl Step {
+    /// The numbers of objects or CPUs in it.
+    fn numbers(&self) -> &[u32] {
+        match self {
+            Step::Cpus(cpus) => cpus,
+            Step::Wait(number)
+            | Step::Post(number)
+            | Step::Notify(number)
+            | Step::Broadcast(number)
+            | Step::Lock(number)
+            | Step::Spin(number)
+            | Step::Unlock(number)
+            | Step::Meet { barrier: number, .. } => core::slice::from_ref(number),
+            _ => &[],
+        }
     }
 }
 
@@ -252,7 +349,7 @@ fn read_task(line: &str, limits: &mut Limits, at: At) -> Result<Task, WireError>
                     open.pop().ok_or_else(|| error(word, "no repetition has begun"))?;
                 Step::Repeat(times, mem::replace(&mut steps, before))
             }
-            None => return Err(error(word, "c, s, u or r and a number, y or e is wanted")),
+            None => return Err(error(word, "a step is wanted, such as c and a number, y or e")),
         };
         limits.step(&step, open.len(), at)?;
         steps.push(step);
@@ -270,16 +367,45 @@ enum Word {
 }
 
 fn read_word(word: &str) -> Option<Word> {
-    let (kind, digits) = word.split_at_checked(1)?;
-    Some(match (kind, number(digits), digits) {
-        ("c", Some(span), _) => Word::Step(Step::Compute(span)),
-        ("s", Some(span), _) => Word::Step(Step::Sleep(span)),
-        ("u", Some(time), _) => Word::Step(Step::Until(time)),
-        ("r", Some(times), _) => Word::Repeat(times),
-        ("y", None, "") => Word::Step(Step::Yield),
-        ("e", None, "") => Word::End,
+    let (kind, rest) = word.split_at_checked(1)?;
+    let object = || u32::try_from(number(rest)?).ok();
+    Some(Word::Step(match kind {
+        "r" => return number(rest).map(Word::Repeat),
+        "e" if rest.is_empty() => return Some(Word::End),
+        "c" => Step::Compute(number(rest)?),
+        "s" => Step::Sleep(number(rest)?),
+        "u" => Step::Until(number(rest)?),
+        "y" if rest.is_empty() => Step::Yield,
+        "i" => Step::Nice(nice(rest)?),
+        "a" => Step::Cpus(cpus(rest)?),
+        "w" => Step::Wait(object()?),
+        "p" => Step::Post(object()?),
+        "n" => Step::Notify(object()?),
+        "b" => Step::Broadcast(object()?),
+        "l" => Step::Lock(object()?),
+        "x" => Step::Spin(object()?),
+        "o" => Step::Unlock(object()?),
+        "m" => {
+            let (barrier, tasks) = rest.split_once(':')?;
+            let number = |text| u32::try_from(number(text)?).ok();
+            Step::Meet { barrier: number(barrier)?, tasks: number(tasks)? }
+        }
         _ => return None,
-    })
+    }))
+}
+
+/// A whole number that may be negative.
+fn nice(text: &str) -> Option<i8> {
+    let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
+    i8::try_from(sign * i64::try_from(number(digits)?).ok()?).ok()
+}
+
+/// Numbers with commas between; none, if there is no text.
+fn cpus(text: &str) -> Option<Vec<u32>> {
+    if text.is_empty() {
+        return Some(Vec::new());
+    }
+    text.split(',').map(|cpu| u32::try_from(number(cpu)?).ok()).collect()
 }
 
 #[cfg(test)]
@@ -311,6 +437,35 @@ mod tests {
         assert_eq!(Script::read(text.as_bytes()), Ok(script));
     }
 
+    /// So are the steps in which tasks meet others, or change.
+    #[test]
+    fn steps_among_tasks_by_hand() {
+        let text = "anysched-script 1\n0 a i-5 a0,3 w0 p1 n2 b3 l0 x1 o0 m0:2 i0 a\n0 b m0:2\n";
+        let meet = Step::Meet { barrier: 0, tasks: 2 };
+        let steps = vec![
+            Step::Nice(-5),
+            Step::Cpus(vec![0, 3]),
+            Step::Wait(0),
+            Step::Post(1),
+            Step::Notify(2),
+            Step::Broadcast(3),
+            Step::Lock(0),
+            Step::Spin(1),
+            Step::Unlock(0),
+            meet.clone(),
+            Step::Nice(0),
+            Step::Cpus(vec![]),
+        ];
+        let task = |name: &str, steps| Task { arrival: 0, name: name.into(), steps };
+        let script = Script { tasks: vec![task("a", steps), task("b", vec![meet])] };
+        assert_eq!(script.tasks[0].work(), 0);
+        assert_eq!(script.write().unwrap(), text);
+        assert_eq!(Script::read(text.as_bytes()), Ok(script));
+        let other = text.replace("b m0:2", "b m0:3");
+        let error = Script::read(other.as_bytes()).unwrap_err();
+        assert!(error.at == At::Line(3) && error.why.contains("2 tasks meet there"), "{error}");
+    }
+
     #[test]
     fn limits_hold_at_both_ends() {
         for (step, why) in [
@@ -319,6 +474,13 @@ mod tests {
             (repeat(DEEPEST + 1), "at most 8 repetitions"),
             (Step::Repeat(0, vec![Step::Yield]), "a step or more, once or more"),
             (Step::Repeat(2, vec![]), "a step or more, once or more"),
+            (Step::Nice(20), "from -20 to 19"),
+            (Step::Nice(-21), "from -20 to 19"),
+            (Step::Cpus(vec![1, 1]), "ascending order"),
+            (Step::Cpus(vec![HIGHEST + 1]), "up to 16777215"),
+            (Step::Post(HIGHEST + 1), "up to 16777215"),
+            (Step::Meet { barrier: HIGHEST + 1, tasks: 1 }, "up to 16777215"),
+            (Step::Meet { barrier: 0, tasks: 0 }, "at least 1 task"),
         ] {
             let written = one(step.clone()).write().unwrap_err();
             let words = step.to_string().replace("  ", " ");
@@ -356,6 +518,18 @@ mod tests {
             "0 a c+1",
             "0 a y1",
             "0 a x",
+            "0 a w",
+            "0 a p-1",
+            "0 a i+1",
+            "0 a i--1",
+            "0 a i200",
+            "0 a a,",
+            "0 a a1,,2",
+            "0 a m1",
+            "0 a m1:",
+            "0 a m:2",
+            "0 a w4294967296",
+            "0 a z1",
             "0 a e",
             "0 a r2 y",
             "0 a r2 y e e",

@@ -4,9 +4,9 @@
 use anysched_wire::boot::Boot;
 use anysched_wire::datagram::{Answer, DEAREST, Datagram, LONGEST, Request};
 use anysched_wire::result::{self, Message};
-use anysched_wire::script::{self, LATEST, Script, Step};
+use anysched_wire::script::{self, HIGHEST, LATEST, Script, Step};
 use anysched_wire::{escape, log};
-use proptest::collection::vec;
+use proptest::collection::{btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 
@@ -47,12 +47,27 @@ fn boot() -> impl Strategy<Value = Boot> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let leaf = prop_oneof![
+    let number = || 0..=HIGHEST;
+    let alone = prop_oneof![
         (0..=LATEST).prop_map(Step::Compute),
         (0..=LATEST).prop_map(Step::Sleep),
         (0..=LATEST).prop_map(Step::Until),
         Just(Step::Yield),
+        (-20..=19i8).prop_map(Step::Nice),
+        btree_set(number(), 0..4).prop_map(|cpus| Step::Cpus(Vec::from_iter(cpus))),
     ];
+    let among = prop_oneof![
+        number().prop_map(Step::Wait),
+        number().prop_map(Step::Post),
+        number().prop_map(Step::Notify),
+        number().prop_map(Step::Broadcast),
+        number().prop_map(Step::Lock),
+        number().prop_map(Step::Spin),
+        number().prop_map(Step::Unlock),
+        // As many for the same barrier wherever it is named.
+        number().prop_map(|barrier| Step::Meet { barrier, tasks: barrier / 2 + 1 }),
+    ];
+    let leaf = prop_oneof![alone, among];
     leaf.prop_recursive(script::DEEPEST as u32, 24, 4, |step| {
         (1..=u64::MAX, vec(step, 1..4)).prop_map(|(times, steps)| Step::Repeat(times, steps))
     })
@@ -79,6 +94,7 @@ fn message() -> impl Strategy<Value = Message> {
         any::<u64>().prop_map(Message::Serving),
         task,
         (any_text(), any::<u64>()).prop_map(|(name, number)| Message::Value { name, number }),
+        (any_text(), any::<u64>()).prop_map(|(name, number)| Message::Sample { name, number }),
         (any_text(), any_text()).prop_map(|(name, value)| Message::Learned { name, value }),
         any_text().prop_map(Message::Refused),
         Just(Message::End),

@@ -1,21 +1,26 @@
 //! Loads as [scripts](anysched_wire::script), for hosts that cannot ask a [`Load`] while its tasks
 //! run.
 //!
-//! Only what tasks do by themselves can be listed, and none of it may depend on when it is done.
+//! None of what can be listed depends on when it is done, or on what other tasks have done.
 
-use crate::{Load, Op, Outside};
-use anysched_core::{TaskId, Time};
+use crate::{Load, NewTask, Op, Outside, Sizes};
+use anysched_core::{CpuId, CpuSet, TaskId, Time};
 use anysched_wire::script::{Script, Step, Task};
 use std::fmt;
 
 /// The most tasks, and the most steps of a task, that are listed.
 const MOST: usize = 1 << 20;
 
+/// The most steps that are looked at for being repeated.
+const LONGEST_ROUND: usize = 16;
+
 /// Why a load cannot be listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepsError {
-    /// A task interacts with others, or changes itself.
-    Interacts {
+    /// A task does what no list says.
+    Unlisted {
+        /// The task.
+        task: String,
         /// The operation.
         op: String,
     },
@@ -28,12 +33,10 @@ pub enum StepsError {
 impl fmt::Display for StepsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StepsError::Interacts { op } => {
-                write!(
-                    f,
-                    "tasks can only compute, sleep, wait for a time and yield there, not {op}"
-                )
-            }
+            StepsError::Unlisted { task, op } => write!(
+                f,
+                "task \"{task}\": {op} cannot be done there; leave it out, or take another host"
+            ),
             StepsError::Signals => f.write_str("signals from devices cannot be made there"),
             StepsError::TooMany => write!(
                 f,
@@ -45,11 +48,13 @@ impl fmt::Display for StepsError {
 
 impl std::error::Error for StepsError {}
 
-/// What `load` does, as a script.
+/// What `load` does on a machine of `cpus` CPUs, as a script. Tasks that are bound to none of them
+/// may run on all, as elsewhere.
 ///
 /// Errors: it does something that cannot be listed, or too much.
-pub fn script(mut load: Box<dyn Load>) -> Result<Script, StepsError> {
+pub fn script(mut load: Box<dyn Load>, cpus: usize) -> Result<Script, StepsError> {
     let mut script = Script::default();
+    let machine = Machine { sizes: load.sizes(), cpus };
     for serial in 0.. {
         let arrival = load.peek();
         if arrival == Time::NEVER {
@@ -61,16 +66,83 @@ pub fn script(mut load: Box<dyn Load>) -> Result<Script, StepsError> {
         let Outside::Arrival(new) = load.outside() else { return Err(StepsError::Signals) };
         let task = TaskId(serial as u32);
         load.start(task, arrival);
-        let steps = steps_of(&mut *load, task, arrival)?;
         let name = format!("{}-{serial}", new.name.as_deref().unwrap_or("task"));
-        script.tasks.push(Task { arrival: arrival.0, name, steps: folded(&steps) });
+        let steps = steps_of(&mut *load, task, arrival, &machine);
+        let steps = steps.map_err(|unlisted| unlisted.by(&name))?;
+        let steps = [machine.created(&new), folded(&steps)].concat();
+        script.tasks.push(Task { arrival: arrival.0, name, steps });
         load.exited(task, arrival);
     }
     Err(StepsError::TooMany)
 }
 
-/// What `task` does from its arrival to its end, as if it had a CPU of its own.
-fn steps_of(load: &mut dyn Load, task: TaskId, arrival: Time) -> Result<Vec<Step>, StepsError> {
+/// What steps are about besides tasks.
+struct Machine {
+    sizes: Sizes,
+    cpus: usize,
+}
+
+/// Why steps cannot be listed.
+enum Unlisted {
+    Op(Op),
+    TooMany,
+}
+
+impl Unlisted {
+    /// Those of the task of this name.
+    fn by(self, task: &str) -> StepsError {
+        match self {
+            Unlisted::Op(op) => StepsError::Unlisted { task: task.into(), op: format!("{op:?}") },
+            Unlisted::TooMany => StepsError::TooMany,
+        }
+    }
+}
+
+impl Machine {
+    /// How a task is created, as its first steps.
+    fn created(&self, new: &NewTask) -> Vec<Step> {
+        let nice = (new.nice != 0).then_some(Step::Nice(new.nice));
+        let cpus = Some(self.bound(&new.affinity)).filter(|step| *step != Step::Cpus(Vec::new()));
+        nice.into_iter().chain(cpus).collect()
+    }
+
+    fn bound(&self, affinity: &CpuSet) -> Step {
+        let contained = |cpu: &u32| affinity.contains(CpuId(*cpu as u16));
+        let cpus: Vec<u32> = (0..self.cpus as u32).filter(contained).collect();
+        Step::Cpus(if cpus.len() == self.cpus { Vec::new() } else { cpus })
+    }
+
+    /// A step that takes no time of its own; none, for what is not performed.
+    fn step(&self, op: Op) -> Result<Option<Step>, Unlisted> {
+        Ok(Some(match op {
+            Op::Yield => Step::Yield,
+            Op::Wait(channel) => Step::Wait(channel.0),
+            Op::Signal(channel) => Step::Post(channel.0),
+            Op::Notify(channel) => Step::Notify(channel.0),
+            Op::Broadcast(channel) => Step::Broadcast(channel.0),
+            Op::Lock(lock) => Step::Lock(lock.0),
+            Op::Spin(lock) => Step::Spin(lock.0),
+            Op::Unlock(lock) => Step::Unlock(lock.0),
+            Op::Meet(barrier) => {
+                let tasks = self.sizes.barriers.get(barrier.0 as usize).copied();
+                Step::Meet { barrier: barrier.0, tasks: tasks.unwrap_or(1) }
+            }
+            Op::SetNice(nice) => Step::Nice(nice),
+            Op::SetAffinity(affinity) => self.bound(&affinity),
+            Op::Measure(_) => return Ok(None),
+            other => return Err(Unlisted::Op(other)),
+        }))
+    }
+}
+
+/// What `task` does from its arrival to its end, as if it had a CPU of its own and nothing to wait
+/// for.
+fn steps_of(
+    load: &mut dyn Load,
+    task: TaskId,
+    arrival: Time,
+    machine: &Machine,
+) -> Result<Vec<Step>, Unlisted> {
     let mut now = arrival;
     let mut steps = Vec::new();
     while steps.len() < MOST {
@@ -87,13 +159,11 @@ fn steps_of(load: &mut dyn Load, task: TaskId, arrival: Time) -> Result<Vec<Step
                 now = now.max(at);
                 steps.push(Step::Until(at.0));
             }
-            Op::Yield => steps.push(Step::Yield),
             Op::Exit => return Ok(steps),
-            Op::Measure(_) => {}
-            other => return Err(StepsError::Interacts { op: format!("{other:?}") }),
+            other => steps.extend(machine.step(other)?),
         }
     }
-    Err(StepsError::TooMany)
+    Err(Unlisted::TooMany)
 }
 
 /// `steps`, with repeated ones only once.
@@ -105,12 +175,12 @@ fn folded(steps: &[Step]) -> Vec<Step> {
             let (block, after) = rest.split_at_checked(period).unwrap_or((rest, &[]));
             1 + after.chunks_exact(period).take_while(|next| *next == block).count()
         };
-        let (period, times) = if times(1) > 1 { (1, times(1)) } else { (2, times(2)) };
-        if times == 1 {
+        let found = (1..=LONGEST_ROUND).map(|period| (period, times(period)));
+        let Some((period, times)) = found.into_iter().find(|(_, times)| *times > 1) else {
             folded.push(first.clone());
             rest = &rest[1..];
             continue;
-        }
+        };
         folded.push(Step::Repeat(times as u64, rest[..period].to_vec()));
         rest = &rest[period * times..];
     }
@@ -121,7 +191,7 @@ fn folded(steps: &[Step]) -> Vec<Step> {
 mod tests {
     use super::*;
     use crate::model::{self, Model, ModelTask};
-    use crate::{Channel, NewTask, Sizes};
+    use crate::{Barrier, Channel, Lock};
     use anysched_core::Span;
     use std::sync::Arc;
 
@@ -141,7 +211,7 @@ mod tests {
     #[test]
     fn what_tasks_do_is_listed_and_repetitions_are_short() {
         let (run, sleep) = (Op::Run(Span(5)), Op::Sleep(Span(3)));
-        let text = |ops: &[Op], rounds| script(model(ops, rounds)).unwrap().write().unwrap();
+        let text = |ops: &[Op], rounds| script(model(ops, rounds), 1).unwrap().write().unwrap();
         assert_eq!(
             text(&[run.clone(), sleep], 1),
             "anysched-script 1\n0 a-0 c5 s3\n7 b\\sc-1 c5 s3\n"
@@ -149,14 +219,45 @@ mod tests {
         let listed = text(&[run.clone(), Op::Yield], 1000);
         assert_eq!(listed.lines().nth(1), Some("0 a-0 r1000 c5 y e"));
         let listed = text(&[run, Op::Yield, Op::Yield], 2);
-        assert_eq!(listed.lines().nth(1), Some("0 a-0 c5 r2 y e c5 r2 y e"));
+        assert_eq!(listed.lines().nth(1), Some("0 a-0 r2 c5 y y e"));
+    }
+
+    #[test]
+    fn tasks_among_others_are_listed() {
+        let cpus = |list| Op::SetAffinity(CpuSet::parse(list).unwrap());
+        let ops = [
+            Op::SetNice(-3),
+            cpus("1-2"),
+            cpus("0-3"),
+            Op::Wait(Channel(1)),
+            Op::Signal(Channel(0)),
+            Op::Notify(Channel(0)),
+            Op::Broadcast(Channel(0)),
+            Op::Lock(Lock(0)),
+            Op::Spin(Lock(1)),
+            Op::Unlock(Lock(0)),
+            Op::Meet(Barrier(0)),
+            cpus("7"),
+        ];
+        let sizes = Sizes { channels: 2, locks: 2, barriers: vec![2] };
+        let ops = Arc::new(model::Script::once(ops.to_vec()));
+        let new = NewTask { nice: 5, affinity: CpuSet::parse("3").unwrap(), ..NewTask::default() };
+        let task = ModelTask { new, arrives: Some(Time(0)), script: ops };
+        let load = Model { tasks: vec![task], sizes, ..Model::default() }.into_load().unwrap();
+        let listed = script(Box::new(load), 4).unwrap().write().unwrap();
+        let expected = "0 task-0 i5 a3 i-3 a1,2 a w1 p0 n0 b0 l0 x1 o0 m0:2 a";
+        assert_eq!(listed.lines().nth(1), Some(expected));
     }
 
     #[test]
     fn what_cannot_be_listed_is_refused() {
-        let waits = script(model(&[Op::Wait(Channel(0))], 1));
-        assert!(matches!(waits, Err(StepsError::Interacts { .. })), "{waits:?}");
-        let endless = script(model(&[Op::Run(Span(1))], u64::MAX));
+        let spawns =
+            script(model(&[Op::Run(Span(1)), Op::Spawn(1)], 1), 1).unwrap_err().to_string();
+        assert_eq!(
+            spawns,
+            "task \"a-0\": Spawn(1) cannot be done there; leave it out, or take another host"
+        );
+        let endless = script(model(&[Op::Run(Span(1))], u64::MAX), 1);
         assert_eq!(endless, Err(StepsError::TooMany));
     }
 }

@@ -5,10 +5,15 @@ use core::str::FromStr;
 
 use crate::Kernel;
 
-/// An argument of the program, a whole number, with its default.
+/// An argument of the program, a whole number from 0, with its default.
 ///
 /// Refuses to run if it is not a number.
 pub fn argument<K: Kernel>(name: &str, default: u64) -> u64 {
+    whole::<K, u64>(name, default)
+}
+
+/// The same, in another range.
+pub fn whole<K: Kernel, N: FromStr>(name: &str, default: N) -> N {
     let Some(text) = K::boot().argument(name) else { return default };
     match text.parse() {
         Ok(number) => number,

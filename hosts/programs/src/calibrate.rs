@@ -5,9 +5,12 @@
 //! - `yield_ps_N`: a yield, while N tasks do nothing else, and `yield_switches_N`: how many of a
 //!   thousand go to another task, where the kernel counts them;
 //! - `wakeup_ps`: one of two tasks wakes the other and waits until that wakes it;
+//! - `policy_of_yield_ps_N`, `policy_of_wakeup_ps`: what the policy's calls take of that, where the
+//!   kernel always measures it;
 //! - `interrupt_ps`: a timer interrupt, of which there is one every tick;
 //! - `start_ps`, `end_ps`: what starting a task takes from the task that starts it; its first turn
-//!   and end.
+//!   and end;
+//! - `idle_ps`: how late a task runs that a timer wakes while the CPU is idle.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -18,20 +21,39 @@ use core::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Orderin
 use crate::arguments::argument;
 use crate::crew::Crew;
 use crate::work::{divide, shift};
-use crate::{Kernel, Signal, Task};
-use anysched_wire::result::Message;
-
-fn say<K: Kernel>(name: &str, number: u64) {
-    K::say(&Message::Value { name: name.into(), number });
-}
+use crate::{Kernel, Signal, Task, value};
 
 fn task(kind: &str, number: u64) -> Task {
     Task { name: format!("{kind}-{number}"), ..Task::default() }
 }
 
+/// Nanoseconds that the policy's calls have taken, as far as it was asked.
+struct PolicyTime {
+    asked: u64,
+    /// What asking takes.
+    nothing: u64,
+}
+
+impl PolicyTime {
+    /// Begins; `None` where it is not measured.
+    fn begin<K: Kernel>() -> Option<PolicyTime> {
+        let before = K::policy_time()?;
+        let asked = K::policy_time()?;
+        Some(PolicyTime { asked, nothing: asked - before })
+    }
+
+    /// Says what each of `times` has taken.
+    fn say<K: Kernel>(&self, name: &str, times: u64) {
+        if let Some(time) = K::policy_time() {
+            value::<K>(name, (time - self.asked).saturating_sub(self.nothing) * 1000 / times);
+        }
+    }
+}
+
 /// `tasks` tasks do nothing but yield.
 fn yields<K: Kernel>(tasks: u64) {
     let each = argument::<K>("yields", 20_000) / tasks;
+    let policy = PolicyTime::begin::<K>();
     let (start, switches) = (K::now(), K::switches());
     let mut crew = Crew::<K>::new();
     for i in 0..tasks {
@@ -43,9 +65,13 @@ fn yields<K: Kernel>(tasks: u64) {
     }
     crew.wait();
     let yields = each * tasks;
-    say::<K>(&format!("yield_ps_{tasks}"), (K::now() - start) * 1000 / yields);
-    if let (Some(before), Some(after)) = (switches, K::switches()) {
-        say::<K>(&format!("yield_switches_{tasks}"), (after - before) * 1000 / yields);
+    let (end, switched) = (K::now(), K::switches());
+    if let Some(policy) = policy {
+        policy.say::<K>(&format!("policy_of_yield_ps_{tasks}"), yields);
+    }
+    value::<K>(&format!("yield_ps_{tasks}"), (end - start) * 1000 / yields);
+    if let (Some(before), Some(after)) = (switches, switched) {
+        value::<K>(&format!("yield_switches_{tasks}"), (after - before) * 1000 / yields);
     }
 }
 
@@ -59,6 +85,7 @@ struct Turn<S> {
 fn wakeups<K: Kernel>() {
     let each = argument::<K>("wakeups", 2_000);
     let turn = Arc::new(Turn { whose: AtomicU64::new(0), waiting: <[K::Signal; 2]>::default() });
+    let policy = PolicyTime::begin::<K>();
     let start = K::now();
     let mut crew = Crew::<K>::new();
     for own in 0..2 {
@@ -72,7 +99,11 @@ fn wakeups<K: Kernel>() {
         });
     }
     crew.wait();
-    say::<K>("wakeup_ps", (K::now() - start) * 1000 / (2 * each));
+    let end = K::now();
+    if let Some(policy) = policy {
+        policy.say::<K>("policy_of_wakeup_ps", 2 * each);
+    }
+    value::<K>("wakeup_ps", (end - start) * 1000 / (2 * each));
 }
 
 /// Picoseconds that an iteration of `work` takes when nothing interrupts it.
@@ -99,7 +130,7 @@ fn interrupts<K: Kernel>(iteration: u64) {
     shift(iterations);
     let end = K::now();
     let interrupts = (end / tick - start / tick).max(1);
-    say::<K>(
+    value::<K>(
         "interrupt_ps",
         (end - start).saturating_sub(iterations * iteration / 1000) * 1000 / interrupts,
     );
@@ -122,19 +153,34 @@ fn starts<K: Kernel>() {
     let begun = K::now();
     left.1.wait_until(|| left.0.load(Acquire) == 0);
     let ended = K::now();
-    say::<K>("start_ps", (begun - start) * 1000 / TASKS);
-    say::<K>("end_ps", (ended - begun) * 1000 / TASKS);
+    value::<K>("start_ps", (begun - start) * 1000 / TASKS);
+    value::<K>("end_ps", (ended - begun) * 1000 / TASKS);
+}
+
+/// A task that sleeps while there is no other.
+fn idles<K: Kernel>() {
+    const SLEEPS: u64 = 50;
+    // Not a divisor of a tick, whose interrupt would come at the same time.
+    const SPAN: u64 = 1_700_000;
+    let late = (0..SLEEPS).map(|_| {
+        let due = K::now() + SPAN;
+        K::sleep_until(due);
+        K::now().saturating_sub(due)
+    });
+    let late: u64 = late.sum();
+    value::<K>("idle_ps", late * 1000 / SLEEPS);
 }
 
 /// Measures, and reports the results.
 pub fn calibrate<K: Kernel>() {
     let iteration = per_iteration::<K>(shift);
-    say::<K>("divide_ps", per_iteration::<K>(divide));
-    say::<K>("shift_ps", iteration);
+    value::<K>("divide_ps", per_iteration::<K>(divide));
+    value::<K>("shift_ps", iteration);
     interrupts::<K>(iteration);
     starts::<K>();
     wakeups::<K>();
     for tasks in [1, 4, 64] {
         yields::<K>(tasks);
     }
+    idles::<K>();
 }

@@ -100,7 +100,7 @@ impl Case {
 pub fn run<K: Kernel>(name: &str) -> bool {
     let Some(case) = CASES.iter().find(|case| case.name == name) else { return false };
     let duration = argument::<K>("duration", case.duration) / argument::<K>("scale", 1).max(1);
-    let (nice, cpus) = (numbers::<K, i32>("nice"), numbers::<K, usize>("cpus"));
+    let (nice, cpus) = (numbers::<K, i32>("nice"), numbers::<K, u32>("cpus"));
     let over = Arc::new(AtomicBool::new(false));
     let start = K::now();
     let mut crew = Crew::<K>::new();
@@ -109,7 +109,7 @@ pub fn run<K: Kernel>(name: &str) -> bool {
         let task = Task {
             name: format!("{name}-{number}"),
             nice: of(&nice, number).unwrap_or(0),
-            cpu: of(&cpus, number),
+            cpus: of(&cpus, number).into_iter().collect(),
             ..Task::default()
         };
         crew.start(task, move |notes| {

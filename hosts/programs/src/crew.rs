@@ -21,7 +21,7 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// It has been told to sleep for this many nanoseconds.
+    /// It has been told to sleep, or was blocked by others, for this many nanoseconds.
     pub fn sleeps(&self, span: u64) {
         self.slept.store(self.slept.load(Relaxed) + span, Relaxed);
     }

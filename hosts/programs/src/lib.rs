@@ -13,11 +13,14 @@
 
 extern crate alloc;
 
+mod among;
 mod arguments;
 mod batch;
 mod calibrate;
 mod cases;
 mod crew;
+mod interbench;
+mod summary;
 mod work;
 
 use alloc::boxed::Box;
@@ -30,6 +33,7 @@ use anysched_wire::result::Message;
 
 pub use arguments::{argument, numbers};
 pub use crew::{Crew, Notes};
+pub use summary::Summary;
 pub use work::{Burner, divide, shift};
 
 /// What programs need of a kernel. There is one kernel, so nothing here takes a value of it.
@@ -38,6 +42,8 @@ pub trait Kernel: 'static {
     type Handle;
     /// What tasks wait for.
     type Signal: Signal;
+    /// What tasks look at one after another.
+    type Guarded<T: Send + 'static>: Guarded<T>;
     /// While it is there, tasks that are started do not run on this CPU.
     type Together;
 
@@ -74,6 +80,17 @@ pub trait Kernel: 'static {
     /// Blocks the current task until a time in nanoseconds since boot.
     fn sleep_until(time: u64);
 
+    /// Has the current task be of this niceness, where the kernel knows that. Others refuse.
+    fn set_nice(nice: i32) {
+        Self::refuse(format_args!("this kernel has no niceness, such as {nice}"))
+    }
+
+    /// Has the current task run on these CPUs only, or on all if there are none, where the kernel
+    /// knows that. Others refuse.
+    fn set_cpus(cpus: &[u32]) {
+        Self::refuse(format_args!("this kernel binds no task to CPUs, such as {cpus:?}"))
+    }
+
     /// Starts a task that runs `body`.
     fn spawn(task: &Task, body: Box<dyn FnOnce() + Send>) -> Self::Handle;
 
@@ -88,6 +105,11 @@ pub trait Kernel: 'static {
 
     /// How many times CPUs have switched tasks, where that is counted.
     fn switches() -> Option<u64>;
+
+    /// Nanoseconds that calls of the policy have taken so far, where that is always measured.
+    fn policy_time() -> Option<u64> {
+        None
+    }
 }
 
 /// What one task at a time waits for, until others have done something.
@@ -99,6 +121,15 @@ pub trait Signal: Default + Send + Sync + 'static {
     fn wake(&self);
 }
 
+/// Something that one task at a time looks at.
+pub trait Guarded<T>: Send + Sync + 'static {
+    /// Guards it.
+    fn new(guarded: T) -> Self;
+
+    /// Looks at it, for some instructions in which nothing blocks.
+    fn with<R>(&self, look: impl FnOnce(&mut T) -> R) -> R;
+}
+
 /// A task, as a program describes it before it starts it.
 #[derive(Clone, Debug, Default)]
 pub struct Task {
@@ -108,8 +139,8 @@ pub struct Task {
     pub work: Option<u64>,
     /// Its niceness, -20 to 19, where the kernel knows that.
     pub nice: i32,
-    /// The one CPU on which it may run, where the kernel knows that; all if there is none.
-    pub cpu: Option<usize>,
+    /// The CPUs on which it may run, where the kernel knows that; all if there are none.
+    pub cpus: Vec<u32>,
 }
 
 /// What a task has used.
@@ -130,10 +161,16 @@ pub fn sleep_until_start<K: Kernel>() {
     K::sleep_until((K::now() / START + 1) * START);
 }
 
+/// Says a measured number.
+pub fn value<K: Kernel>(name: &str, number: u64) {
+    K::say(&Message::Value { name: name.into(), number });
+}
+
 /// Runs the program of this name; `false` if there is none.
 pub fn run<K: Kernel>(name: &str) -> bool {
     match name {
         "batch" => batch::batch::<K>(),
+        "interbench" => interbench::interbench::<K>(),
         "calibrate" => calibrate::calibrate::<K>(),
         case => return cases::run::<K>(case),
     }

@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
-use anysched_programs::{Kernel, Signal, Task, Usage, run};
+use anysched_programs::{Guarded, Kernel, Signal, Task, Usage, run};
 use anysched_wire::boot::Boot;
 use anysched_wire::result::{Message, Task as Outcome};
 
@@ -20,6 +20,8 @@ struct Orders {
     script: &'static str,
     said: Vec<Message>,
     started: Vec<Task>,
+    /// What tasks have become meanwhile, by niceness and by CPUs.
+    changed: Vec<(Option<i32>, Vec<u32>)>,
 }
 
 static ORDERS: Mutex<Option<Orders>> = Mutex::new(None);
@@ -49,6 +51,18 @@ impl Signal for Wakes {
     }
 }
 
+struct Alone<T>(Mutex<T>);
+
+impl<T: Send + 'static> Guarded<T> for Alone<T> {
+    fn new(guarded: T) -> Alone<T> {
+        Alone(Mutex::new(guarded))
+    }
+
+    fn with<R>(&self, look: impl FnOnce(&mut T) -> R) -> R {
+        look(&mut self.0.lock().unwrap())
+    }
+}
+
 /// A thread, of which it is told when it has ended.
 struct Handle {
     ended: Receiver<()>,
@@ -58,6 +72,7 @@ struct Handle {
 impl Kernel for Here {
     type Handle = Handle;
     type Signal = Wakes;
+    type Guarded<T: Send + 'static> = Alone<T>;
     type Together = ();
 
     const COUNTS: bool = true;
@@ -95,6 +110,14 @@ impl Kernel for Here {
         sleep(Duration::from_nanos(time.saturating_sub(Here::now())));
     }
 
+    fn set_nice(nice: i32) {
+        orders(|orders| orders.changed.push((Some(nice), Vec::new())));
+    }
+
+    fn set_cpus(cpus: &[u32]) {
+        orders(|orders| orders.changed.push((None, cpus.to_vec())));
+    }
+
     fn spawn(task: &Task, body: Box<dyn FnOnce() + Send>) -> Handle {
         orders(|orders| orders.started.push(task.clone()));
         let (tell, ended): (SyncSender<()>, _) = sync_channel(1);
@@ -128,7 +151,7 @@ fn perform(program: &str, arguments: &[(&str, &str)], script: &'static str) -> O
     let arguments = arguments.iter().map(owned).collect();
     let boot = Boot { program: program.into(), arguments, ..Boot::default() };
     let boot: &'static Boot = Box::leak(Box::new(boot));
-    let fresh = Orders { boot, script, said: Vec::new(), started: Vec::new() };
+    let fresh = Orders { boot, script, said: Vec::new(), started: Vec::new(), changed: Vec::new() };
     *ORDERS.lock().unwrap_or_else(PoisonError::into_inner) = Some(fresh);
     assert!(run::<Here>(program), "there is a program {program}");
     ORDERS.lock().unwrap().take().unwrap()
@@ -161,12 +184,78 @@ fn a_batch_does_what_the_script_says() {
 }
 
 #[test]
+fn tasks_are_created_as_their_first_steps_say_and_change_later() {
+    let script = "anysched-script 1\n0 a i3 a0,2 c1 i-2 a1 a\n0 b c1 i4\n";
+    let orders = perform("batch", &[], script);
+    let created: Vec<_> =
+        orders.started.iter().map(|task| (task.nice, task.cpus.clone())).collect();
+    assert_eq!(created, [(3, vec![0, 2]), (0, vec![])]);
+    let of_b = (Some(4), vec![]);
+    let of_a: Vec<_> = orders.changed.iter().filter(|change| **change != of_b).cloned().collect();
+    assert_eq!(of_a, [(Some(-2), vec![]), (None, vec![1]), (None, vec![])]);
+    assert_eq!(orders.changed.len(), 4);
+}
+
+/// The order in which tasks finish, which is that in which they were let go.
+fn finished(script: &'static str) -> Vec<(String, u64)> {
+    let orders = perform("batch", &[], script);
+    let mut outcomes = outcomes(&orders);
+    outcomes.sort_by_key(|task| task.finish);
+    outcomes.iter().map(|task| (task.name.clone(), task.slept)).collect()
+}
+
+#[test]
+fn signals_are_stored_or_lost_and_wake_in_order() {
+    // `a` takes the stored signal, `b` and `c` wait in this order; what is notified before that is
+    // lost.
+    let script = "anysched-script 1\n0 z n0 p0\n5000000 a w0\n10000000 b w0 s20000000\n\
+                  15000000 c w0 s20000000\n60000000 d p0 s10000000 n0\n";
+    let finished = finished(script);
+    let names: Vec<&str> = finished.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["z", "a", "d", "b", "c"]);
+    assert_eq!((finished[0].1, finished[1].1), (0, 0));
+    // 50 ms blocked, up to the signal, and 20 ms asleep.
+    let [b, c] = [&finished[3], &finished[4]].map(|(_, slept)| *slept / 1_000_000);
+    assert!((60..90).contains(&b) && (65..95).contains(&c), "{b} ms, {c} ms");
+}
+
+#[test]
+fn broadcasts_wake_all_that_wait() {
+    let script = "anysched-script 1\n0 a w7 s1\n0 b w7 s1\n30000000 c b7 p7\n30000000 d w7\n";
+    let finished = finished(script);
+    assert_eq!(finished.len(), 4);
+    let waited = finished.iter().filter(|(_, slept)| *slept > 15_000_000).count();
+    assert_eq!(waited, 2, "{finished:?}");
+}
+
+#[test]
+fn locks_are_handed_over_and_given_by_their_holders_only() {
+    // `b` does not hold the lock that it gives; `c` spins meanwhile and is before `d`.
+    let script = "anysched-script 1\n0 a l0 s40000000 o0\n5000000 b o0\n\
+                  10000000 c x0 s10000000 o0\n20000000 d l0 o0\n";
+    let finished = finished(script);
+    let names: Vec<&str> = finished.iter().map(|(name, _)| name.as_str()).collect();
+    assert!(names == ["b", "a", "c", "d"], "{finished:?}");
+    assert_eq!(finished[2].1, 10_000_000, "spinning is not being blocked");
+    assert!(finished[3].1 > 20_000_000, "{finished:?}");
+}
+
+#[test]
+fn tasks_meet_round_by_round() {
+    let script = "anysched-script 1\n0 a r50 m0:3 e\n0 b r50 m0:3 e\n0 c r50 s200000 m0:3 e\n";
+    let finished = finished(script);
+    for (name, slept) in finished {
+        assert!(slept >= if name == "c" { 10_000_000 } else { 5_000_000 }, "{name}: {slept} ns");
+    }
+}
+
+#[test]
 fn cases_follow_their_arguments() {
     let arguments =
         [("groups", "2,3"), ("iterations", "10"), ("nice", "0,-5"), ("cpus", "1"), ("scale", "1")];
     let orders = perform("equal", &arguments, "");
-    let asked: Vec<_> = orders.started.iter().map(|task| (task.nice, task.cpu)).collect();
-    assert_eq!(asked, [(0, Some(1)), (-5, Some(1))]);
+    let asked: Vec<_> = orders.started.iter().map(|task| (task.nice, task.cpus.clone())).collect();
+    assert_eq!(asked, [(0, vec![1]), (-5, vec![1])]);
     let outcomes = outcomes(&orders);
     let done: Vec<_> = outcomes.iter().map(|task| (task.name.as_str(), task.groups)).collect();
     assert_eq!(done, [("equal-0", 2), ("equal-1", 3)]);
@@ -203,9 +292,43 @@ fn calibration_measures_what_its_host_reads() {
             "wakeup_ps",
             "yield_ps_1",
             "yield_ps_4",
-            "yield_ps_64"
+            "yield_ps_64",
+            "idle_ps"
         ]
     );
+}
+
+#[test]
+fn interbench_measures_x_beside_its_burners() {
+    let arguments =
+        [("burners", "2"), ("load_nice", "5"), ("pause_ns", "0"), ("duration_ns", "450000000")];
+    let orders = perform("interbench", &arguments, "");
+    let started: Vec<_> =
+        orders.started.iter().map(|task| (task.name.as_str(), task.nice)).collect();
+    assert_eq!(started, [("burn-0", 5), ("burn-1", 5), ("x", 0)]);
+    let value = |wanted: &str| {
+        let value = |message: &Message| match message {
+            Message::Value { name, number } if name == wanted => Some(*number),
+            _ => None,
+        };
+        orders.said.iter().find_map(value).unwrap_or_else(|| panic!("{wanted} is missing"))
+    };
+    // A frame begins every 100 ms, or some are missed.
+    assert!((1..=6).contains(&value("latency_count")), "{:?}", orders.said);
+    assert!(value("wakeup_count") <= value("latency_count"));
+    assert!(value("wakeup_p50_ns") <= value("wakeup_max_ns"));
+    assert!(value("latency_sd_ns") <= value("latency_tool_sd_ns"), "{:?}", orders.said);
+    let samples = |wanted: &str| {
+        let is_wanted =
+            |message: &&Message| matches!(message, Message::Sample { name, .. } if name == wanted);
+        orders.said.iter().filter(is_wanted).count() as u64
+    };
+    assert_eq!(samples("latency_ns"), value("latency_count"));
+    assert_eq!(samples("wakeup_ns"), value("wakeup_count"));
+    assert!(value("work_done") + value("work_missed") > 0, "{:?}", orders.said);
+    for share in ["desired_cpu_millionths", "deadlines_met_millionths"] {
+        assert!(value(share) <= 1_000_000, "{share}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::spec::error::Fault;
 use crate::spec::files::Files;
 use crate::spec::tree::{Node, Table, Value};
 use anysched_core::Time;
+use anysched_host::{HostError, HostInfo};
 use anysched_workload::kinds::{self, Given, Needs, Pings, Place, Refusal, Source};
 use anysched_workload::mix::Mix;
 use anysched_workload::rng;
@@ -139,6 +140,17 @@ impl Loads {
     /// What they need from a host, together.
     pub(crate) fn needs(&self) -> Needs {
         self.parts.iter().map(Source::needs).fold(Needs::NOTHING, Needs::or)
+    }
+
+    /// Checks that tasks can do on `host` what they need.
+    ///
+    /// Errors: names the first load whose tasks cannot.
+    pub(crate) fn require(&self, host: &HostInfo) -> Result<(), HostError> {
+        for (part, words) in self.parts.iter().zip(&self.words) {
+            let required = host.require_tasks(part.needs());
+            required.map_err(|why| HostError(format!("workload \"{words}\": {why}")))?;
+        }
+        Ok(())
     }
 
     /// The load as the run with this seed has it.

@@ -319,6 +319,7 @@ impl Plan {
     /// Errors: names the first group that it cannot, and why.
     pub fn require(&self, host: &HostInfo) -> Result<(), HostError> {
         for group in &self.groups {
+            group.loads.require(host)?;
             for cell in &group.cells {
                 host.require(&group.demands(&cell.setup)).map_err(|why| {
                     match group.described.title() {

@@ -2,7 +2,7 @@
 
 use super::step::{run, step};
 use super::{Build, Parts};
-use crate::{Archive, BootError, Root, Suite};
+use crate::{Archive, BootError, Root, Suite, packaged};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,9 @@ const DIRECTORIES: [&str; 7] = ["/proc", "/sys", "/dev", "/tmp", "/run", "/etc/a
 
 const BUSYBOX: &str = "/usr/bin/busybox";
 const BPFTOOL: &str = "/usr/sbin/bpftool";
+
+/// What the C library loads when a thread ends itself or is cancelled; no program names it.
+const UNWINDER: &str = "/lib/x86_64-linux-gnu/libgcc_s.so.1";
 
 /// Finds the libraries that a program needs.
 const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
@@ -68,22 +71,39 @@ pub(super) fn program(build: &Build<'_>, suite: &Suite, name: &str) -> Result<Pa
     let path = format!("/usr/bin/{name}");
     let root = &suite.root;
     if !root.resolve(&path).is_ok_and(|found| found.is_file()) {
-        return Err(BootError::Missing {
-            what: format!("Debian {} has no program {name} for guests", suite.name),
-            remedy: "use another, or delete hosts/linux/target/packages to look for a newer suite"
-                .into(),
-        });
+        return Err(missing(suite, name, &path));
     }
     let result = build.of_kernel("initramfs").join(format!("usr-bin-{name}.cpio"));
-    step(&result, BPFTOOL, &[suite.record()], |new| {
+    step(&result, &[BPFTOOL, UNWINDER].join(" "), &[suite.record()], |new| {
         let base = libraries(root, BPFTOOL)?;
+        let mut needed = libraries(root, &path)?;
+        if root.resolve(UNWINDER).is_ok_and(|found| found.is_file()) {
+            needed.insert(UNWINDER.into());
+        }
         let mut archive = Archive::default();
-        for file in libraries(root, &path)?.difference(&base).chain([&path]) {
+        for file in needed.difference(&base).chain([&path]) {
             archive.add_program(file, read(&root.resolve(file)?)?);
         }
         write(new, &archive)
     })?;
     Ok(result)
+}
+
+/// That a program was looked for, and is not there.
+fn missing(suite: &Suite, name: &str, path: &str) -> BootError {
+    let Suite { name: suite, missing, .. } = suite;
+    let package = packaged::package(name).unwrap_or(name);
+    let why = if missing.iter().any(|missing| missing == package) {
+        "which that suite does not have, or not beside the rest"
+    } else {
+        "which was unpacked and does not have it"
+    };
+    BootError::Missing {
+        what: format!("there is no {path} of Debian {suite}'s package {package}, {why}"),
+        remedy: "take another program, or delete hosts/linux/target/packages to look for a newer \
+                 suite"
+            .into(),
+    }
 }
 
 /// BusyBox under all names that it has a command for.

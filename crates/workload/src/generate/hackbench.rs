@@ -62,7 +62,12 @@ impl Generator for Hackbench {
     }
 
     fn needs(&self) -> Needs {
-        Needs { wakeups_between_tasks: true, spawning: true, ..self.settings.needs() }
+        Needs {
+            wakeups_between_tasks: true,
+            spawning: true,
+            reactions: true,
+            ..self.settings.needs()
+        }
     }
 
     fn build(&self, _: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {

@@ -25,7 +25,7 @@
 use super::{Generator, Maker, SettingError, Settings, check, check_period};
 use crate::kinds::{Kind, LoadSpec, Needs, Reader, Refusal, keys, words};
 use crate::per_task::PerTask;
-use crate::{Load, Measured, Op, Outside};
+use crate::{Load, Measured, Op, Outside, Program};
 use anysched_core::{Span, TaskId, Time};
 use std::collections::VecDeque;
 
@@ -228,7 +228,8 @@ impl Generator for Interbench {
     }
 
     fn needs(&self) -> Needs {
-        self.settings.needs()
+        let niceness = self.load_nice != 0 && self.against.tasks() > 0;
+        Needs { niceness, ..Needs::NOTHING }.or(self.settings.needs())
     }
 
     fn build(&self, _: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {
@@ -246,6 +247,7 @@ impl Generator for Interbench {
             background: Maker::new(&background, self.against.tasks() > 1),
             task: self.task,
             against: self.against,
+            load_nice: self.load_nice,
             begin,
             stop: begin + self.duration,
             arrived: 0,
@@ -259,6 +261,7 @@ struct InterbenchLoad {
     background: Maker,
     task: Emulation,
     against: Background,
+    load_nice: i8,
     /// When the task begins.
     begin: Time,
     /// When everything ends.
@@ -434,6 +437,21 @@ impl Thread {
 }
 
 impl Load for InterbenchLoad {
+    /// X beside burners, for which there is one.
+    fn program(&self) -> Option<Program> {
+        let (Emulation::X, Background::Burn(burners)) = (self.task, self.against) else {
+            return None;
+        };
+        let span = |from: Time, to: Time| to.since(from).0.to_string();
+        let arguments = vec![
+            ("burners", burners.to_string()),
+            ("load_nice", self.load_nice.to_string()),
+            ("pause_ns", span(Time::ZERO, self.begin)),
+            ("duration_ns", span(self.begin, self.stop)),
+        ];
+        Some(Program { name: "interbench", arguments })
+    }
+
     #[inline]
     fn peek(&self) -> Time {
         if self.arrived <= self.against.tasks() { Time::ZERO } else { Time::NEVER }

@@ -179,7 +179,12 @@ fn shown(time: Option<Time>) -> Span {
 impl Settings {
     /// What tasks that do not interact need from a host.
     fn needs(&self) -> Needs {
-        Needs::deadlines(self.deadline.is_some())
+        Needs {
+            deadlines: self.deadline.is_some(),
+            niceness: self.nice != 0,
+            affinity: !self.affinity.is_all(),
+            ..Needs::NOTHING
+        }
     }
 
     fn validate(&self, cpus: usize) -> Result<(), SettingError> {

@@ -73,7 +73,7 @@ impl Generator for Schbench {
     }
 
     fn needs(&self) -> Needs {
-        Needs { wakeups_between_tasks: true, ..self.settings.needs() }
+        Needs { wakeups_between_tasks: true, reactions: true, ..self.settings.needs() }
     }
 
     fn build(&self, _: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {

@@ -96,7 +96,7 @@ impl Generator for TaskSet {
 
     fn needs(&self) -> Needs {
         // Without one of its own, the deadline of a job is the next release.
-        Needs::deadlines(true)
+        Needs { deadlines: true, ..self.settings.needs() }
     }
 
     fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {

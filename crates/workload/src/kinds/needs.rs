@@ -41,8 +41,12 @@ needs! {
     barriers = "barriers";
     /// Tasks create others: [`Op::Spawn`].
     spawning = "tasks that create others";
-    /// Tasks change themselves: [`Op::SetNice`], [`Op::SetAffinity`].
-    changes = "tasks that change their nice value or their CPUs";
+    /// What tasks do next depends on what others have done: no list of steps says it.
+    reactions = "tasks that go by what others have done";
+    /// Tasks have nice values other than 0: [`NewTask::nice`], [`Op::SetNice`].
+    niceness = "nice values";
+    /// Tasks are bound to CPUs: [`NewTask::affinity`], [`Op::SetAffinity`].
+    affinity = "tasks bound to CPUs";
     /// Timers and devices wake tasks: [`Outside::Signal`](crate::Outside::Signal).
     signals_from_outside = "signals from timers and devices";
     /// Messages come from outside: [`Outside::Message`](crate::Outside::Message), [`Op::Reply`].
@@ -70,7 +74,8 @@ impl Needs {
             Op::Lock(_) | Op::Spin(_) | Op::Unlock(_) => needs.locks = true,
             Op::Meet(_) => needs.barriers = true,
             Op::Spawn(_) => needs.spawning = true,
-            Op::SetNice(_) | Op::SetAffinity(_) => needs.changes = true,
+            Op::SetNice(_) => needs.niceness = true,
+            Op::SetAffinity(_) => needs.affinity = true,
             Op::Send(_) => needs.messages_between_vms = true,
             Op::Reply(_) => needs.messages_from_outside = true,
             Op::Release { deadline, .. } => {
@@ -84,7 +89,12 @@ impl Needs {
     /// What it needs to create a task.
     pub fn of_task(task: &NewTask) -> Needs {
         let deadline = task.deadline.is_some_and(|at| at != Time::NEVER);
-        Needs::deadlines(deadline || task.relative_deadline.is_some())
+        Needs {
+            deadlines: deadline || task.relative_deadline.is_some(),
+            niceness: task.nice != 0,
+            affinity: !task.affinity.is_all(),
+            ..Needs::NOTHING
+        }
     }
 
     /// What the tasks and signals of a model need.

@@ -94,10 +94,15 @@ impl Source {
     pub fn needs(&self) -> Needs {
         match self {
             Source::Generated(generator) => generator.needs(),
-            Source::Tasks(tasks) => Needs {
-                deadlines: tasks.rows().iter().any(|row| row.deadline.is_some()),
-                ..Needs::NOTHING
-            },
+            Source::Tasks(tasks) => {
+                let rows = tasks.rows();
+                Needs {
+                    deadlines: rows.iter().any(|row| row.deadline.is_some()),
+                    niceness: rows.iter().any(|row| row.nice != 0),
+                    affinity: rows.iter().any(|row| !row.affinity.is_all()),
+                    ..Needs::NOTHING
+                }
+            }
             Source::Model(model) => Needs::of_model(model.model()),
         }
     }

@@ -14,7 +14,7 @@ use axtask::AxTaskRef;
 use kernel_guard::NoPreempt;
 use std::println;
 
-use crate::signal::Waiting;
+use crate::signal::{Alone, Waiting};
 
 /// What differs between images scheduled by a policy of anysched and others.
 pub trait Image: 'static {
@@ -43,6 +43,7 @@ pub struct ArceOs<I>(PhantomData<I>);
 impl<I: Image> Kernel for ArceOs<I> {
     type Handle = AxTaskRef;
     type Signal = Waiting;
+    type Guarded<T: Send + 'static> = Alone<T>;
     type Together = NoPreempt;
 
     const COUNTS: bool = I::COUNTS;
@@ -80,7 +81,7 @@ impl<I: Image> Kernel for ArceOs<I> {
     }
 
     fn spawn(task: &Task, body: Box<dyn FnOnce() + Send>) -> AxTaskRef {
-        if task.nice != 0 || task.cpu.is_some() {
+        if task.nice != 0 || !task.cpus.is_empty() {
             qemu::refuse("ArceOS has no niceness, and this image binds no task to a CPU");
         }
         I::spawn(task, body)

@@ -8,7 +8,7 @@
 use core::future::poll_fn;
 use core::task::{Poll, Waker};
 
-use anysched_programs::Signal;
+use anysched_programs::{Guarded, Signal};
 use axtask::future::block_on;
 use kspin::SpinNoIrq;
 
@@ -40,5 +40,18 @@ impl Signal for Waiting {
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+}
+
+/// What one task at a time looks at, which keeps the CPU meanwhile.
+pub struct Alone<T>(SpinNoIrq<T>);
+
+impl<T: Send + 'static> Guarded<T> for Alone<T> {
+    fn new(guarded: T) -> Alone<T> {
+        Alone(SpinNoIrq::new(guarded))
+    }
+
+    fn with<R>(&self, look: impl FnOnce(&mut T) -> R) -> R {
+        look(&mut self.0.lock())
     }
 }

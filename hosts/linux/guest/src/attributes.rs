@@ -6,7 +6,8 @@ use std::io;
 use rustix::process::setpriority_process;
 use rustix::thread::{CpuSet, Pid, sched_setaffinity};
 
-use crate::machine::refuse;
+/// More CPUs than the kernel can have.
+pub const MAX_CPU: usize = CpuSet::MAX_CPU;
 
 /// A scheduling class, as far as programs use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,26 +52,12 @@ pub fn set_nice(thread: Option<Pid>, nice: i32) -> io::Result<()> {
 pub fn set_cpus(thread: Option<Pid>, cpus: &[usize]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus {
-        if cpu >= CpuSet::MAX_CPU {
+        if cpu >= MAX_CPU {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         set.set(cpu);
     }
     Ok(sched_setaffinity(thread, &set)?)
-}
-
-/// Gives the current thread what a program asks for. The guest refuses to run if it cannot.
-pub fn apply(nice: i32, cpu: Option<usize>) {
-    if nice != 0
-        && let Err(error) = set_nice(None, nice)
-    {
-        refuse(format_args!("a task of niceness {nice}: {error}"));
-    }
-    if let Some(cpu) = cpu
-        && let Err(error) = set_cpus(None, &[cpu])
-    {
-        refuse(format_args!("a task on CPU {cpu}: {error}"));
-    }
 }
 
 #[cfg(test)]
@@ -92,7 +79,7 @@ mod tests {
             // SAFETY: it only reads.
             assert_eq!(unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) }, 3);
             set_class(None, Class::Normal).unwrap();
-            assert!(set_cpus(None, &[CpuSet::MAX_CPU]).is_err() && set_cpus(None, &[]).is_err());
+            assert!(set_cpus(None, &[MAX_CPU]).is_err() && set_cpus(None, &[]).is_err());
         };
         std::thread::spawn(set).join().unwrap();
     }

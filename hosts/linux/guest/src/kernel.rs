@@ -13,9 +13,9 @@ use rustix::thread::{clock_nanosleep_absolute, sched_yield};
 use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 
 use crate::gate::{Gate, Shut};
-use crate::signal::Wakes;
+use crate::signal::{Alone, Wakes};
 use crate::usage::Begun;
-use crate::{attributes, machine, orders, procfs};
+use crate::{attributes, machine, orders, procfs, scheduler};
 
 /// Enough for the programs, and little enough for thousands of tasks. In bytes.
 const STACK: usize = 64 << 10;
@@ -39,6 +39,7 @@ pub struct Handle {
 impl Kernel for Linux {
     type Handle = Handle;
     type Signal = Wakes;
+    type Guarded<T: Send + 'static> = Alone<T>;
     type Together = Shut;
 
     const COUNTS: bool = true;
@@ -84,16 +85,40 @@ impl Kernel for Linux {
         while clock_nanosleep_absolute(ClockId::Monotonic, &time).is_err() {}
     }
 
+    fn set_nice(nice: i32) {
+        if let Err(error) = attributes::set_nice(None, nice) {
+            machine::refuse(format_args!("a task of niceness {nice}: {error}"));
+        }
+    }
+
+    fn set_cpus(cpus: &[u32]) {
+        let list: Vec<usize> = match cpus {
+            [] => (0..attributes::MAX_CPU).collect(),
+            cpus => cpus.iter().map(|cpu| *cpu as usize).collect(),
+        };
+        if let Err(error) = attributes::set_cpus(None, &list) {
+            machine::refuse(format_args!("a task on CPUs {cpus:?}: {error}"));
+        }
+    }
+
     fn spawn(task: &Task, body: Box<dyn FnOnce() + Send>) -> Handle {
         let used = Arc::new(OnceLock::new());
         let (gate, own) = (Gate::current(), used.clone());
-        let Task { nice, cpu, .. } = *task;
+        let (nice, cpus) = (task.nice, task.cpus.clone());
         let body = move || {
-            attributes::apply(nice, cpu);
+            if nice != 0 {
+                Linux::set_nice(nice);
+            }
+            if !cpus.is_empty() {
+                Linux::set_cpus(&cpus);
+            }
             let has_waited = gate.is_some_and(|gate| gate.pass());
             let begun = Begun::now(has_waited);
             body();
-            let _ = own.set(begun.used());
+            // To ask takes longer than to end.
+            if Arc::strong_count(&own) > 1 {
+                let _ = own.set(begun.used());
+            }
         };
         // Names of threads are C's.
         let name = task.name.replace('\0', "");
@@ -120,5 +145,9 @@ impl Kernel for Linux {
 
     fn switches() -> Option<u64> {
         procfs::switches(&std::fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    fn policy_time() -> Option<u64> {
+        scheduler::policy_time()
     }
 }

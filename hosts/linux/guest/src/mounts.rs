@@ -3,10 +3,11 @@
 use rustix::mount::{MountFlags, mount};
 
 /// Type and place of each. Where one is in another's, the other comes first.
-const ALL: [(&str, &str); 9] = [
+const ALL: [(&str, &str); 10] = [
     ("proc", "/proc"),
     ("sysfs", "/sys"),
     ("devtmpfs", "/dev"),
+    ("tmpfs", "/dev/shm"),
     ("tmpfs", "/tmp"),
     ("tmpfs", "/run"),
     ("bpf", "/sys/fs/bpf"),

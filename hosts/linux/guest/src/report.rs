@@ -20,7 +20,7 @@ const CHUNK: usize = 1 << 20;
 
 /// Says a measured number.
 pub fn value(name: &str, number: u64) {
-    Linux::say(&Message::Value { name: name.into(), number });
+    anysched_programs::value::<Linux>(name, number);
 }
 
 /// Says, for people, what the kernel knew of all CPUs and tasks when it ended the policy.

@@ -94,6 +94,15 @@ pub fn status_lines() -> Result<Vec<Line>, WireError> {
     status().map_or(Ok(Vec::new()), |text| status::read(text.as_bytes()))
 }
 
+/// Nanoseconds that calls of the policy have taken; `None` if there is none, or it does not say.
+pub fn policy_time() -> Option<u64> {
+    let lines = status_lines().unwrap_or_default();
+    lines.iter().find_map(|line| match line {
+        Line::Calls(_, time, _) => Some(*time),
+        _ => None,
+    })
+}
+
 /// Why the policy has died, if it has.
 pub fn why_dead(status: &[Line]) -> Option<String> {
     status.iter().find_map(|line| match line {

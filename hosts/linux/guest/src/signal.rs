@@ -1,8 +1,9 @@
 //! A task that waits until others have done something, as a futex.
 
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Release};
+use std::sync::{Mutex, PoisonError};
 
-use anysched_programs::Signal;
+use anysched_programs::{Guarded, Signal};
 use rustix::thread::futex;
 
 /// Counts how often the waiting task was woken.
@@ -24,5 +25,18 @@ impl Signal for Wakes {
     fn wake(&self) {
         self.0.fetch_add(1, Release);
         let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);
+    }
+}
+
+/// What one task at a time looks at; the others wait for it as for any other lock.
+pub struct Alone<T>(Mutex<T>);
+
+impl<T: Send + 'static> Guarded<T> for Alone<T> {
+    fn new(guarded: T) -> Alone<T> {
+        Alone(Mutex::new(guarded))
+    }
+
+    fn with<R>(&self, look: impl FnOnce(&mut T) -> R) -> R {
+        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -42,7 +42,7 @@ use core::cmp::Ordering;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{NICE_0_WEIGHT, ParamError, TaskParams};
 use anysched_core::queue::{Forest, Links, List, Tree};
-use anysched_core::registry::Policy;
+use anysched_core::registry::{Native, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why};
 use anysched_core::time::{Span, Time, VTime};
 use anysched_core::{Machine, Off, PerTask, Scaling, params};
@@ -176,6 +176,7 @@ fn to_virtual(time: Span, weight: u32) -> i64 {
 impl Policy for Cfs {
     type Params = CfsParams;
     const SOURCE: &'static str = "Linux 2.6.23 to 6.5 kernel/sched/fair.c";
+    const NATIVE: &'static [Native] = &[Native { host: "linux", scheduler: Some("stock-cfs") }];
     const IS_DEFAULT_GUEST: bool = true;
 
     fn build(machine: &Machine, queues: usize, params: &CfsParams) -> Result<Cfs, ParamError> {

@@ -55,7 +55,7 @@ use alloc::vec::Vec;
 use self::queue::{Deadline, Least, Mean, Nodes, Queue, Service, to_virtual};
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
-use anysched_core::registry::Policy;
+use anysched_core::registry::{Native, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why};
 use anysched_core::time::{Span, Time, VTime};
 use anysched_core::{Machine, Off, PerTask, Scaling, choice, params};
@@ -191,6 +191,7 @@ impl Policy for Eevdf {
     type Params = EevdfParams;
     const SOURCE: &'static str =
         "Stoica and Abdel-Wahab 1995; Linux 6.6 and 6.12.107 kernel/sched/fair.c";
+    const NATIVE: &'static [Native] = &[Native { host: "linux", scheduler: Some("stock-eevdf") }];
 
     fn build(machine: &Machine, queues: usize, params: &EevdfParams) -> Result<Eevdf, ParamError> {
         if params.base_slice == Span::ZERO || params.base_slice > LONGEST {

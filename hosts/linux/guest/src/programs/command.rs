@@ -2,7 +2,8 @@
 //! they ended.
 //!
 //! Argument: `command`, of `shell` a line for `/bin/sh`, of `exec` a program and its arguments,
-//! quoted as in a shell.
+//! quoted as in a shell. `programs`, which programs of Debian's packages the host adds, with commas
+//! between.
 
 use std::io::{BufRead, BufReader, PipeReader, Write, stdout};
 use std::process::Command;
@@ -72,7 +73,7 @@ fn pass_on(said: PipeReader) {
 }
 
 /// A line without its end, that cannot be taken for a message.
-fn prose(line: &[u8]) -> String {
+pub fn prose(line: &[u8]) -> String {
     let line = String::from_utf8_lossy(line.trim_ascii_end());
     if line.starts_with('@') { format!(" {line}") } else { line.into_owned() }
 }

@@ -10,13 +10,13 @@
 
 use std::hint::black_box;
 
-use anysched_programs::{Burner, Kernel, argument};
+use anysched_programs::{Burner, Kernel, Summary, argument};
 
 use crate::kernel::Linux;
 use crate::machine::refuse;
 use crate::process::Process;
 use crate::report::value;
-use crate::statistics::Summary;
+use crate::statistics::variation_millionths;
 
 /// Periods before the first wake-up, for the spinners to begin.
 const LEAD: u64 = 5;
@@ -43,7 +43,8 @@ pub fn latency() {
     report(delays, used);
 }
 
-fn spin() {
+/// Computes for ever.
+pub fn spin() {
     let mut turns = 0_u64;
     loop {
         turns = black_box(turns + 1);
@@ -82,6 +83,6 @@ fn report(delays: Vec<u64>, used: Vec<u64>) {
         value("spinner_cpu_min_ns", used.min());
         value("spinner_cpu_max_ns", used.max());
         value("spinner_cpu_mean_ns", used.mean());
-        value("spinner_cpu_cv_millionths", used.variation_millionths());
+        value("spinner_cpu_cv_millionths", variation_millionths(&used));
     }
 }

@@ -5,6 +5,7 @@ mod command;
 mod cost;
 mod faults;
 mod latency;
+mod packaged;
 mod storm;
 
 use crate::kernel::Linux;
@@ -19,7 +20,7 @@ pub fn run(name: &str) -> bool {
         "latency" => latency::latency(),
         "shell" => command::shell(),
         "storm" => storm::storm(),
-        shared => return anysched_programs::run::<Linux>(shared),
+        other => return packaged::run(other) || anysched_programs::run::<Linux>(other),
     }
     true
 }
