@@ -14,8 +14,8 @@ pub struct AttachArgs {
         required_unless_present_any = ["status", "stop", "build"]
     )]
     pub policy: Option<String>,
-    /// Where it runs: an agent needs no headers of the kernel and loads no module, and a policy that
-    /// goes wrong in it cannot hang the machine
+    /// Where it runs: an agent needs no headers of the kernel and loads no module, and a policy
+    /// that goes wrong in it cannot hang the machine
     #[arg(long = "in", value_enum, value_name = "PLACE", default_value_t = PlaceArg::Module)]
     pub place: PlaceArg,
     /// A parameter of the policy, for example quantum=10ms; `@FILE` reads the value from a file
@@ -65,8 +65,7 @@ pub struct AttachArgs {
     #[arg(long, conflicts_with_all = ["policy", "build"])]
     pub stop: bool,
     /// Only build what this kernel needs, and print the names of module or agent and of the BPF
-    /// program; this takes
-    /// no privileges
+    /// program; this takes no privileges
     #[arg(long, conflicts_with = "policy")]
     pub build: bool,
     /// Make the policy go wrong, for tests: how, and at which pick

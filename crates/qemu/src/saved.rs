@@ -33,10 +33,11 @@ impl Saved {
         Saved { path }
     }
 
-    /// Boots `qemu` until its guest is ready, and saves the machine to the file `path`. What the guest
-    /// says for people goes to `say`.
+    /// Boots `qemu` until its guest is ready, and saves the machine to the file `path`. What the
+    /// guest says for people goes to `say`.
     ///
-    /// Errors: the kernel panicked, was silent for longer than `patience` or ended; QEMU cannot save.
+    /// Errors: the kernel panicked, was silent for longer than `patience` or ended; QEMU cannot
+    /// save.
     pub fn boot(
         mut qemu: Command,
         path: &Path,

@@ -9,8 +9,9 @@
 //! The tool has a thread of real-time priority wake X, and deducts by how much that overslept; here
 //! X sleeps itself. Times are in nanoseconds; the tool reads whole microseconds.
 //!
-//! Arguments: `burners`, how many tasks compute; `load_nice`, their niceness, where the kernel knows
-//! it; `pause_ns`, for how long they run before X begins; `duration_ns`, for how long X is measured.
+//! Arguments: `burners`, how many tasks compute; `load_nice`, their niceness, where the kernel
+//! knows it; `pause_ns`, for how long they run before X begins; `duration_ns`, for how long X is
+//! measured.
 //!
 //! Values: `latency_…` as the tool counts it, with its standard deviation and `latency_tool_sd_ns`,
 //! what the tool prints as such (it subtracts mean²/n where n·mean² is right); `wakeup_…`, from the

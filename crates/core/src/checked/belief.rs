@@ -383,7 +383,8 @@ impl Belief {
     }
 
     /// A ready task that an idle CPU could run, and that CPU, unless all such tasks can each be
-    /// matched with a CPU that is about to pick. Tasks with a cap do not count. (A maximum matching, by augmenting paths.)
+    /// matched with a CPU that is about to pick. Tasks with a cap do not count. (A maximum
+    /// matching, by augmenting paths.)
     pub fn unserved(&mut self) -> Option<(TaskId, CpuId)> {
         if self.idle.is_empty() || self.ready.is_empty() {
             return None;

@@ -32,8 +32,8 @@ impl Ports {
         }
     }
 
-    /// Says that the guest is ready for its orders. The machine may stop here, and go on whenever it
-    /// is given some.
+    /// Says that the guest is ready for its orders. The machine may stop here, and go on whenever
+    /// it is given some.
     pub fn ready(&self) {
         // SAFETY: the port belongs to pvpanic or to nobody; writing to it touches no memory.
         unsafe {

@@ -1,5 +1,5 @@
-//! cyclictest of rt-tests: how late threads wake up. It prints whole microseconds, or nanoseconds if
-//! its arguments say so.
+//! cyclictest of rt-tests: how late threads wake up. It prints whole microseconds, or nanoseconds
+//! if its arguments say so.
 //!
 //! With `-h` or `-H` it prints a line for each latency, with how often each thread had it, and a
 //! line each for all the least, mean and greatest latencies, and for how many were beyond. Without,

@@ -73,18 +73,8 @@ mod tests {
     /// As rt-app 2.0 writes them.
     #[test]
     fn rounds_of_tasks_with_timers_are_jobs() {
-        let burner = "\
-# Policy : SCHED_OTHER priority : 0
-#idx     perf      run   period           start             end          rel_st      slack c_duration   c_period     wu_lat
-   1 20000000   792876   792877     41463454528     41464247405             219          0     200000          0          0
-";
-        let periodic = "\
-# Policy : SCHED_OTHER priority : 0
-#idx     perf      run   period           start             end          rel_st      slack c_duration   c_period     wu_lat
-   0   100000     1776     2517     41463456034     41463458551            1724        673       1000       4000         66
-   0   100000     9784     9785     41463458554     41463468339            4244      -5854       1000       4000          0
-   0   100000     1762     7705     41463468341     41463476047           14031       2236       1000       4000       3707
-";
+        let burner = include_str!("samples/rt-app-burner.log");
+        let periodic = include_str!("samples/rt-app-periodic.log");
         let values = of_logs(&[burner.into(), periodic.into()]);
         let values: Vec<_> = values.iter().map(|(name, number)| (name.as_str(), *number)).collect();
         let expected = [

@@ -68,14 +68,7 @@ mod tests {
     /// As stress-ng 0.22 prints it.
     #[test]
     fn stressors_have_operations() {
-        let output = "\
-stress-ng: info:  [9] dispatching hogs: 2 cpu, 1 sem-sysv
-stress-ng: metrc: [9] stressor       bogo ops real time  usr time  sys time   bogo ops/s     bogo ops/s
-stress-ng: metrc: [9]                           (secs)    (secs)    (secs)   (real time) (usr+sys time)
-stress-ng: metrc: [9] cpu                1021      1.01      0.64      0.00      1013.64        1600.38
-stress-ng: metrc: [9] sem-sysv             20      1.00      0.01      0.00        20.00         200.00
-stress-ng: info:  [9] passed: 2: cpu (2)
-";
+        let output = include_str!("samples/stress-ng.txt");
         let expected = [
             ("cpu_bogo_ops", 1021),
             ("cpu_bogo_ops_per_second", 1013),
