@@ -208,36 +208,37 @@ fn finished(script: &'static str) -> Vec<(String, u64)> {
 fn signals_are_stored_or_lost_and_wake_in_order() {
     // `a` takes the stored signal, `b` and `c` wait in this order; what is notified before that is
     // lost.
-    let script = "anysched-script 1\n0 z n0 p0\n5000000 a w0\n10000000 b w0 s20000000\n\
-                  15000000 c w0 s20000000\n60000000 d p0 s10000000 n0\n";
+    let script = "anysched-script 1\n0 z n0 p0\n100000000 a w0\n200000000 b w0 s20000000\n\
+                  300000000 c w0 s20000000\n400000000 d p0 s200000000 n0\n";
     let finished = finished(script);
     let names: Vec<&str> = finished.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["z", "a", "d", "b", "c"]);
+    assert_eq!(names, ["z", "a", "b", "d", "c"]);
     assert_eq!((finished[0].1, finished[1].1), (0, 0));
-    // 50 ms blocked, up to the signal, and 20 ms asleep.
-    let [b, c] = [&finished[3], &finished[4]].map(|(_, slept)| *slept / 1_000_000);
-    assert!((60..90).contains(&b) && (65..95).contains(&c), "{b} ms, {c} ms");
+    // Blocked for 200 or 300 ms, up to the signal, and 20 ms asleep. How much longer, and when each
+    // begins, is this computer's business; steps of 100 ms bear much of that.
+    let [b, c] = [&finished[2], &finished[4]].map(|(_, slept)| *slept / 1_000_000);
+    assert!(b >= 150 && c >= 250, "{b} ms, {c} ms");
 }
 
 #[test]
 fn broadcasts_wake_all_that_wait() {
-    let script = "anysched-script 1\n0 a w7 s1\n0 b w7 s1\n30000000 c b7 p7\n30000000 d w7\n";
+    let script = "anysched-script 1\n0 a w7 s1\n0 b w7 s1\n200000000 c b7 p7\n200000000 d w7\n";
     let finished = finished(script);
     assert_eq!(finished.len(), 4);
-    let waited = finished.iter().filter(|(_, slept)| *slept > 15_000_000).count();
+    let waited = finished.iter().filter(|(_, slept)| *slept > 100_000_000).count();
     assert_eq!(waited, 2, "{finished:?}");
 }
 
 #[test]
 fn locks_are_handed_over_and_given_by_their_holders_only() {
     // `b` does not hold the lock that it gives; `c` spins meanwhile and is before `d`.
-    let script = "anysched-script 1\n0 a l0 s40000000 o0\n5000000 b o0\n\
-                  10000000 c x0 s10000000 o0\n20000000 d l0 o0\n";
+    let script = "anysched-script 1\n0 a l0 s400000000 o0\n100000000 b o0\n\
+                  200000000 c x0 s10000000 o0\n300000000 d l0 o0\n";
     let finished = finished(script);
     let names: Vec<&str> = finished.iter().map(|(name, _)| name.as_str()).collect();
     assert!(names == ["b", "a", "c", "d"], "{finished:?}");
     assert_eq!(finished[2].1, 10_000_000, "spinning is not being blocked");
-    assert!(finished[3].1 > 20_000_000, "{finished:?}");
+    assert!(finished[3].1 > 50_000_000, "{finished:?}");
 }
 
 #[test]
