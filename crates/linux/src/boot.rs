@@ -51,7 +51,7 @@ const LOG: &str = "log";
 /// Room for the log of decisions, in bytes.
 const LOG_BYTES: u64 = 256 << 20;
 
-/// Memory without the log's.
+/// Memory without the log's. There is room for the kernel's own events and their text in it.
 const MEMORY: u64 = 1 << 30;
 
 /// The kernel's tick: Debian's kernels have 250 a second.
@@ -134,8 +134,10 @@ impl Boot {
         drop(running);
         heard.map_err(|error| with_console(error, &directory.join(CONSOLE)))?;
         let mut outcome = console.outcome;
-        if self.orders.record {
-            outcome.logs = qemu::read_logs(&directory.join(LOG), 1)?;
+        if self.orders.record || self.orders.events {
+            let mut logs = qemu::read_logs(&directory.join(LOG), 1 + self.machine.cpus())?;
+            outcome.events = logs.split_off(1);
+            outcome.logs = logs;
         }
         Ok(outcome)
     }
