@@ -16,7 +16,7 @@ mod build;
 mod calibrate;
 #[cfg(target_os = "linux")]
 mod during;
-mod events;
+pub mod events;
 mod host;
 mod machine;
 mod packaged;
@@ -28,7 +28,6 @@ mod root;
 pub use archive::Archive;
 pub use boot::Boot;
 pub use build::Image;
-pub use events::tell;
 pub use host::{HOST, Linux};
 pub use packages::{StockKernel, Suite};
 pub use root::Root;

@@ -1,8 +1,8 @@
 //! Whom a log means: which of the kernel's tasks each of its tasks is.
 //!
 //! A log does not say. But a pick is followed by a switch of that CPU to the task that was picked, and
-//! not often by others before the CPU's next pick; so whom a CPU switches to most often while it has
-//! been given a task is that task. What became of each pick is found out with that knowledge, and
+//! not often by others before the policy takes it back; so who runs most often meanwhile, and last, is
+//! that task. What became of each pick is found out with that knowledge, and
 //! so shows where it is wrong.
 
 use super::kernel::{Kernel, What};
@@ -147,7 +147,7 @@ fn walk(
 /// Who ran while a task was the policy's choice.
 #[derive(Default)]
 struct Votes {
-    /// By attach, how many picks of it each task has run after.
+    /// By attach, after how many picks of it each task has run; twice if it was the last to.
     of: Vec<BTreeMap<TaskId, u64>>,
     /// By CPU, the attach that it was given, and who has run since.
     given: Vec<Option<(usize, Vec<TaskId>)>>,
@@ -160,20 +160,27 @@ impl Votes {
         }
         let given = &mut self.given[cpu.index()];
         match step {
-            Step::Pick { attach, .. } => *given = Some((attach, Vec::new())),
-            Step::Nothing | Step::Put { .. } => *given = None,
             Step::Switch(Next::Task(task)) => {
-                if let Some((attach, seen)) = given
-                    && !seen.contains(&task)
-                {
-                    seen.push(task);
-                    if self.of.len() <= *attach {
-                        self.of.resize(*attach + 1, BTreeMap::new());
+                if let Some((attach, seen)) = given {
+                    if !seen.contains(&task) {
+                        vote(&mut self.of, *attach, task);
                     }
-                    *self.of[*attach].entry(task).or_default() += 1;
+                    seen.retain(|other| *other != task);
+                    seen.push(task);
                 }
             }
             Step::Switch(_) => {}
+            Step::Pick { .. } | Step::Nothing | Step::Put { .. } => {
+                // What is taken back is what ran last.
+                if let Some((attach, seen)) = given.take()
+                    && let Some(last) = seen.last()
+                {
+                    vote(&mut self.of, attach, *last);
+                }
+                if let Step::Pick { attach, .. } = step {
+                    *given = Some((attach, Vec::new()));
+                }
+            }
         }
     }
 
@@ -192,6 +199,13 @@ impl Votes {
         };
         self.of.iter().map(best).collect()
     }
+}
+
+fn vote(of: &mut Vec<BTreeMap<TaskId, u64>>, attach: usize, task: TaskId) {
+    if of.len() <= attach {
+        of.resize(attach + 1, BTreeMap::new());
+    }
+    *of[attach].entry(task).or_default() += 1;
 }
 
 /// What becomes of picks.
