@@ -14,8 +14,8 @@
 //!   CPUs. Its slices are the guest's tasks that ran, by name (argument `cpu`: the host CPU), and
 //!   `stolen` while it was ready and the host ran something else; a gap means that it was halted.
 //!   To the host, a virtual CPU is a task called `NAME/NUMBER`, with a track of its own.
-//! - Under "Policy", where a kernel has recorded its own events, what the policy decided: a track for
-//!   each CPU, whose slices are the tasks that it was given, from the pick until it is put back
+//! - Under "Policy", where a kernel has recorded its own events, what the policy decided: a track
+//!   for each CPU, whose slices are the tasks that it was given, from the pick until it is put back
 //!   (arguments `slice`, in nanoseconds, and `made`, what came of it; at the end `off`), with kicks
 //!   and ticks as instants; and the track "calls" with all other calls (arguments `task`, `why`).
 //!   All other tracks show what the kernel made of it.

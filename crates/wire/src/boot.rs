@@ -50,7 +50,7 @@ pub struct Boot {
     pub tick: Option<u64>,
     /// Whether the policy's calls and answers are recorded.
     pub record: bool,
-    /// Whether the kernel's own scheduling events are sent, by kernels that have a recorder of them.
+    /// Whether the kernel's own scheduling events are sent, by kernels that record them.
     pub events: bool,
     /// Whether the time that the policy's calls take is measured.
     pub timed: bool,

@@ -1,7 +1,8 @@
 //! The kernel's own scheduling events, as its tracefs records them, beside the policy's decisions.
 //!
 //! Text of events has times in microseconds, in which a kernel does a thousand things by its
-//! counted instructions. The buffers themselves have nanoseconds: each line gets its time from there.
+//! counted instructions. The buffers themselves have nanoseconds: each line gets its time from
+//! there.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Read};

@@ -1,8 +1,8 @@
-//! Pages of the kernel's ring buffer, as far as times of events go, and the text of the same events.
+//! Pages of the kernel's ring buffer, as far as times of events go, and the text of those events.
 //!
 //! A page begins with the time of its first event and the number of bytes that follow (8 bytes
-//! each). An event begins with a word: 5 bits of type, 27 bits of time passed since the event before
-//! it. tracefs describes that in `events/header_page` and `events/header_event`.
+//! each). An event begins with a word: 5 bits of type, 27 bits of time passed since the event
+//! before it. tracefs describes that in `events/header_page` and `events/header_event`.
 
 /// Bytes of a page.
 pub const SIZE: usize = 4096;
