@@ -98,7 +98,7 @@ fn check_picks(text: &str) -> usize {
 /// log are those of the kernel. What was picked ran, and importers read all of it.
 #[test]
 #[ignore = "boots kernels: cargo xtask hosts"]
-fn picks_are_followed_by_switches() {
+fn quick_picks_are_followed_by_switches() {
     for machine in ["1 cpu", "2 cores x 2 threads"] {
         let Some(outcome) = run(&boot("gfs", machine)) else { return };
         let text = text(&outcome);
