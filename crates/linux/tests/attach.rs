@@ -347,7 +347,7 @@ echo trace
 anysched record -o trace.txt.gz -- \
     sh -c 'i=0; while [ $i -lt 30 ]; do sleep 0.02; i=$((i+1)); done; exit 3'
 echo ended $?
-anysched import ftrace trace.txt.gz -o load.json 2>&1 | grep tasks; ls trace*
+anysched import ftrace trace.txt.gz -o load.json 2>&1 | grep ' tasks in '; ls trace*
 echo sleeps $(grep -o '"sleep[^"]*"' load.json | wc -l)
 gunzip -c trace.txt.gz | grep missing; ls /sys/kernel/tracing/instances; is_clean
 echo interrupt
