@@ -69,8 +69,9 @@ fn pid(decision: &str) -> u32 {
     name.rsplit_once('-').unwrap().1.parse().unwrap()
 }
 
-/// That each pick was followed by what is said of it; returns how many by a switch.
-fn check_picks(text: &str) -> usize {
+/// That each pick was followed by what is said of it, and otherwise by one of `others`; returns how
+/// many by a switch.
+fn check_picks(text: &str, others: &[&str]) -> usize {
     let switches = switches(text);
     let after = |at: u64, cpu: u32| {
         switches.iter().filter(move |switch| switch.cpu == cpu && switch.at >= at)
@@ -87,7 +88,8 @@ fn check_picks(text: &str) -> usize {
             let before = switches.iter().rev().find(|switch| switch.cpu == *cpu && switch.at < *at);
             assert_eq!(before.map(|switch| switch.next), Some(pid(what)), "{at} CPU {cpu}: {what}");
         } else {
-            assert!(what.contains(", not run"), "{at} CPU {cpu}: {what}");
+            let is_known = others.iter().any(|other| what.ends_with(other));
+            assert!(is_known, "{at} CPU {cpu}: {what}");
         }
     }
     assert!(switched * 2 > picks.len(), "{switched} of {} picks", picks.len());
@@ -102,7 +104,7 @@ fn quick_picks_are_followed_by_switches() {
     for machine in ["1 cpu", "2 cores x 2 threads"] {
         let Some(outcome) = run(&boot("gfs", machine)) else { return };
         let text = text(&outcome);
-        assert!(check_picks(&text) > 40);
+        assert!(check_picks(&text, &[", not run"]) > 40);
         let switches = switches(&text);
         let mut blocked = 0;
         for (at, cpu, what) in decisions(&text, "put_prev") {
@@ -143,8 +145,10 @@ fn an_agents_picks_are_followed_by_switches() {
     for machine in ["1 cpu", "4 cpus"] {
         let mut boot = boot("cfs", machine);
         boot.place = Place::Agent;
+        // Its answers may come too late, and it is ended with what is on its way.
+        let others = [", not run", ", taken back", ", overtaken", ", unknown"];
         let Some(outcome) = run(&boot) else { return };
-        assert!(check_picks(&text(&outcome)) > 40);
+        assert!(check_picks(&text(&outcome), &others) > 40);
     }
 }
 

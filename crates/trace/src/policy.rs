@@ -41,6 +41,8 @@ pub enum Made {
     Overtaken,
     /// The policy was told that the task could not be run.
     NotRun,
+    /// The policy took the task back, or was asked again, before the CPU had switched.
+    TakenBack,
     /// Nothing before the recording ended.
     Unknown,
 }
@@ -53,6 +55,7 @@ impl Made {
             Made::WentOn => "went on",
             Made::Overtaken => "overtaken",
             Made::NotRun => "not run",
+            Made::TakenBack => "taken back",
             Made::Unknown => "unknown",
         }
     }

@@ -276,7 +276,7 @@ fn close(fate: &mut Fate, not_run: bool, made: &mut HashMap<u64, Made>) {
                 return;
             }
             (false, true) => Made::Overtaken,
-            (false, false) => Made::Unknown,
+            (false, false) => Made::TakenBack,
         };
         made.entry(open.record).or_insert(outcome);
     }

@@ -38,8 +38,17 @@ const INSTANTS: [&str; 9] = [
 
 /// Values of arguments; numbers below are those of [`Off`], above are tasks' names.
 const FIRST_VALUE: u64 = 16;
-const VALUES: [&str; 8] =
-    ["new", "woken", "resumed", "switched to", "went on", "overtaken", "not run", "unknown"];
+const VALUES: [&str; 9] = [
+    "new",
+    "woken",
+    "resumed",
+    "switched to",
+    "went on",
+    "overtaken",
+    "not run",
+    "taken back",
+    "unknown",
+];
 const FIRST_TASK: u64 = 32;
 
 /// What the tracks show.

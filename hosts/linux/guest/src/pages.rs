@@ -120,14 +120,14 @@ mod tests {
     fn page(start: u64, words: &[u32]) -> Vec<u8> {
         let mut page = start.to_le_bytes().to_vec();
         // Events were lost before it.
-        page.extend((4 * words.len() as u64 | 1 << 31).to_le_bytes());
+        page.extend(((4 * words.len() as u64) | (1 << 31)).to_le_bytes());
         page.extend(words.iter().chain(words).flat_map(|word| word.to_le_bytes()));
         page
     }
 
     #[test]
     fn times_of_every_kind_of_event() {
-        let start = 5 << 59 | 1_000_000_000;
+        let start = (5 << 59) | 1_000_000_000;
         let words = [
             // Two words of data at once; none, 7 ns later, with a length of its own.
             2,
@@ -156,7 +156,7 @@ mod tests {
         let mut read = vec![1];
         times(&page(start, &words), &mut read).unwrap();
         let third = start + 7 + (1 << 27) + 3 + 1;
-        assert_eq!(read, [1, start, start + 7, third, 5 << 59 | 1 << 28 | 9]);
+        assert_eq!(read, [1, start, start + 7, third, (5 << 59) | (1 << 28) | 9]);
         for cut in [0, 8, 15, 16, 40] {
             let all = page(start, &words);
             assert!(times(&all[..cut], &mut Vec::new()).is_err(), "{cut}");
