@@ -3,7 +3,7 @@
 
 mod guest;
 
-use anysched_core::{Machine, Time};
+use anysched_core::{Machine, Span, Time};
 use anysched_host::Place;
 use anysched_linux::{Boot, events};
 use anysched_qemu::Outcome;
@@ -73,16 +73,18 @@ fn pid(decision: &str) -> u32 {
 /// many by a switch.
 fn check_picks(text: &str, others: &[&str]) -> usize {
     let switches = switches(text);
-    let after = |at: u64, cpu: u32| {
-        switches.iter().filter(move |switch| switch.cpu == cpu && switch.at >= at)
-    };
     let picks = decisions(text, "pick_next");
     let mut switched = 0;
     for (at, cpu, what) in picks.iter().filter(|(.., what)| *what != "nothing") {
         if what.contains(", switched to after ") {
-            // On the way, other CPUs' tasks have nothing to do here.
-            let found = after(*at, *cpu).take(4).any(|switch| switch.next == pid(what));
-            assert!(found, "{at} CPU {cpu}: {what}");
+            let (_, after) = what.rsplit_once(", switched to after ").unwrap();
+            let then = at + Span::parse(after.split(',').next().unwrap()).unwrap().0;
+            let is_there =
+                |switch: &Switch| (switch.at, switch.cpu, switch.next) == (then, *cpu, pid(what));
+            assert!(switches.iter().any(is_there), "{at} CPU {cpu}: {what}");
+            let is_between =
+                |(other, on, _): &&(u64, u32, &str)| on == cpu && (at + 1..then).contains(other);
+            assert_eq!(picks.iter().find(is_between), None, "{at} CPU {cpu}: {what}");
             switched += 1;
         } else if what.contains(", went on") {
             let before = switches.iter().rev().find(|switch| switch.cpu == *cpu && switch.at < *at);

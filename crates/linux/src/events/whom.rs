@@ -9,7 +9,7 @@ use super::kernel::{Kernel, What};
 use anysched_core::recorder::{Call, LogReader, Record};
 use anysched_core::{CpuId, Off, TaskId, Time};
 use anysched_trace::policy::Made;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Who the tasks of a log are, and what became of its picks.
 pub(super) struct Whom {
@@ -184,20 +184,29 @@ impl Votes {
         }
     }
 
-    /// Each attach's task: who ran most often. Who has as many votes, but more from elsewhere, is
-    /// likely to be one of those that run without being asked for.
+    /// Each attach's task, and nobody's twice: who ran most often. Of those who ran as often, first
+    /// who ran least for others: some run without being asked for.
     fn elected(self) -> Vec<Option<TaskId>> {
         let mut all: HashMap<TaskId, u64> = HashMap::new();
-        for (task, votes) in self.of.iter().flatten() {
-            *all.entry(*task).or_default() += votes;
+        let mut pairs = Vec::new();
+        for (attach, votes) in self.of.iter().enumerate() {
+            for (&task, &votes) in votes {
+                *all.entry(task).or_default() += votes;
+                pairs.push((attach, task, votes));
+            }
         }
-        let best = |votes: &BTreeMap<TaskId, u64>| {
-            let key = |(task, votes): &(&TaskId, &u64)| {
-                (**votes, std::cmp::Reverse(all[*task]), std::cmp::Reverse(**task))
-            };
-            votes.iter().max_by_key(key).map(|(task, _)| *task)
-        };
-        self.of.iter().map(best).collect()
+        pairs.sort_by_key(|(attach, task, votes)| {
+            (std::cmp::Reverse(*votes), all[task], *attach, *task)
+        });
+        let mut elected = vec![None; self.of.len()];
+        let mut taken = HashSet::new();
+        for (attach, task, _) in pairs {
+            if elected[attach].is_none() && !taken.contains(&task) {
+                elected[attach] = Some(task);
+                taken.insert(task);
+            }
+        }
+        elected
     }
 }
 
