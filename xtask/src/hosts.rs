@@ -14,17 +14,17 @@ pub fn test() -> Result<(), Failed> {
     kernels::check()
 }
 
-/// As [`test()`], of Linux: of agents and of attaching those whose names begin with `quick_`.
+/// As [`test()`], of Linux: of agents, attaching and traces those whose names begin with `quick_`.
 pub fn test_linux_quickly() -> Result<(), Failed> {
     require_toolchain()?;
     boot(&["linux"], &[])?;
-    boot(&["agent", "attach"], &["quick_"])
+    boot(&["agent", "attach", "trace"], &["quick_"])
 }
 
 /// As [`test()`], all of Linux.
 pub fn test_linux() -> Result<(), Failed> {
     require_toolchain()?;
-    boot(&["linux", "agent", "attach"], &[])
+    boot(&["linux", "agent", "attach", "trace"], &[])
 }
 
 /// Runs the tests of these files that boot kernels and, if `only` says so, whose names have one of

@@ -83,6 +83,7 @@ impl Boot {
             settings: self.settings.clone(),
             tick: self.tick.map(|tick| tick.0),
             record: self.record,
+            events: false,
             timed: self.timed,
             program: self.app.clone(),
             arguments: self.arguments.clone(),

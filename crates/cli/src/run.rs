@@ -12,6 +12,7 @@ use anysched_lab::{Plan, Results};
 use anysched_trace::decisions;
 use anysched_trace::ftrace::FtraceWriter;
 use anysched_trace::perfetto::PerfettoWriter;
+use anysched_trace::policy::Decision;
 use anysched_trace::{Event, Sink, TaskInfo};
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -157,6 +158,17 @@ impl<S: Sink> Sink for Ending<S> {
     fn event(&mut self, event: &Event) {
         self.end = event.time;
         self.sink.event(event);
+    }
+    fn takes_lines(&self) -> bool {
+        self.sink.takes_lines()
+    }
+    fn line(&mut self, time: Time, line: &str) {
+        self.end = time;
+        self.sink.line(time, line);
+    }
+    fn decision(&mut self, decision: &Decision<'_>) {
+        self.end = decision.time();
+        self.sink.decision(decision);
     }
     fn vm(&mut self, vm: usize, name: &str, tasks: &[TaskId]) {
         self.sink.vm(vm, name, tasks);

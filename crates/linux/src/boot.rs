@@ -51,7 +51,7 @@ const LOG: &str = "log";
 /// Room for the log of decisions, in bytes.
 const LOG_BYTES: u64 = 256 << 20;
 
-/// Memory without the log's.
+/// Memory without the log's. There is room for the kernel's own events and their text in it.
 const MEMORY: u64 = 1 << 30;
 
 /// The kernel's tick: Debian's kernels have 250 a second.
@@ -134,8 +134,10 @@ impl Boot {
         drop(running);
         heard.map_err(|error| with_console(error, &directory.join(CONSOLE)))?;
         let mut outcome = console.outcome;
-        if self.orders.record {
-            outcome.logs = qemu::read_logs(&directory.join(LOG), 1)?;
+        if self.orders.record || self.orders.events {
+            let mut logs = qemu::read_logs(&directory.join(LOG), 1 + self.machine.cpus())?;
+            outcome.events = logs.split_off(1);
+            outcome.logs = logs;
         }
         Ok(outcome)
     }
@@ -220,8 +222,8 @@ impl Boot {
     /// The machine, with its first file system and where the files go that it writes.
     fn qemu(&self, image: &Image, initrd: &Path, out: &Path) -> Result<Command, BootError> {
         // With room for a log, whether there is one or not: one machine does for both.
-        let memory = format!("{}M", (MEMORY + LOG_BYTES) >> 20);
-        let mut machine = qemu::machine(self.kernel(image), &memory)?;
+        let memory = MEMORY + LOG_BYTES;
+        let mut machine = qemu::machine(self.kernel(image), &format!("{}M", memory >> 20))?;
         machine.args(["-cpu", "max", "-append", COMMAND_LINE]).arg("-initrd").arg(initrd);
         machine.arg("-serial").arg(format!("file:{}", out.join(CONSOLE).display()));
         qemu::send_logs(&mut machine, &out.join(LOG));
@@ -230,16 +232,16 @@ impl Boot {
             // QEMU's CPUs at the same time oops in the kernel's patching of its own code.
             machine.args(["-accel", "tcg,thread=single"]);
         }
-        machine.args(cpus(&self.machine)?);
+        machine.args(cpus(&self.machine, memory)?);
         qemu::boot_quickly(&mut machine);
         Ok(machine)
     }
 }
 
-/// QEMU's words for the CPUs of a machine.
+/// QEMU's words for the CPUs of a machine, and for so much memory if it is in several nodes.
 ///
-/// Errors: packages, cores or nodes are of different sizes.
-fn cpus(machine: &Machine) -> Result<Vec<String>, BootError> {
+/// Errors: packages, caches, cores or nodes are of different sizes.
+fn cpus(machine: &Machine, memory: u64) -> Result<Vec<String>, BootError> {
     let uneven = || BootError::Missing {
         what: "QEMU has no machine whose packages or cores are of different sizes".into(),
         remedy: "take a regular one, such as \"2 packages x 4 cores x 2 threads\"".into(),
@@ -257,6 +259,12 @@ fn cpus(machine: &Machine) -> Result<Vec<String>, BootError> {
     };
     let (threads, package, node) = (each(Level::Core)?, each(Level::Package)?, each(Level::Node)?);
     let (all, sockets) = (machine.cpus(), machine.groups(Level::Package));
+    if machine.groups(Level::Llc) != sockets {
+        return Err(BootError::Missing {
+            what: "QEMU has no machine whose packages have several last-level caches".into(),
+            remedy: "take packages instead of llcs, such as \"2 packages x 4 cores\"".into(),
+        });
+    }
     let cores = package / threads;
     let mut words = vec![
         "-smp".to_string(),
@@ -264,12 +272,14 @@ fn cpus(machine: &Machine) -> Result<Vec<String>, BootError> {
     ];
     if node < all {
         let nodes = all / node;
-        let memory = (MEMORY >> 20) / nodes as u64;
+        let mib = (memory >> 20) as usize;
         for number in 0..nodes {
+            // All of it has to be in a node.
+            let size = mib / nodes + if number == 0 { mib % nodes } else { 0 };
             let (first, last) = (number * node, (number + 1) * node - 1);
             words.extend([
                 "-object".to_string(),
-                format!("memory-backend-ram,id=memory{number},size={memory}M"),
+                format!("memory-backend-ram,id=memory{number},size={size}M"),
                 "-numa".to_string(),
                 format!("node,nodeid={number},cpus={first}-{last},memdev=memory{number}"),
             ]);
@@ -303,7 +313,7 @@ mod tests {
     use super::*;
 
     fn words(machine: &str) -> Result<String, BootError> {
-        cpus(&Machine::parse(machine).unwrap()).map(|words| words.join(" "))
+        cpus(&Machine::parse(machine).unwrap(), 1 << 30).map(|words| words.join(" "))
     }
 
     #[test]
@@ -330,7 +340,9 @@ mod tests {
             capacity: 1024,
         };
         let machine = Machine::new([0, 0, 1].map(cpu).to_vec()).unwrap();
-        let error = cpus(&machine).unwrap_err().to_string();
+        let error = cpus(&machine, 1 << 30).unwrap_err().to_string();
         assert!(error.starts_with("QEMU has no machine whose"), "{error}");
+        let error = words("2 llcs x 2 cores").unwrap_err().to_string();
+        assert!(error.contains("several last-level caches"), "{error}");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::boot::Boot;
 use crate::calibrate;
-use crate::{BootError, Image, StockKernel, Suite};
+use crate::{BootError, Image, StockKernel, Suite, events};
 #[cfg(target_os = "linux")]
 use crate::{attach, record};
 #[cfg(target_os = "linux")]
@@ -12,7 +12,7 @@ use anysched_host::{
     Outcome, Place, ProgramInfo, Setup, Subject, cpus_in_words,
 };
 use anysched_qemu::{CALIBRATE, Job, Outcome as Said};
-use anysched_trace::{Sink, decisions};
+use anysched_trace::Sink;
 use anysched_workload::kinds::Needs;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -176,7 +176,8 @@ impl Host for Linux {
         let Job { program, arguments, tasks, reading } = job;
         (boot.orders.program, boot.orders.arguments, boot.tasks) = (program, arguments, tasks);
         boot.provide().map_err(failed)?;
-        boot.orders.record = watch.record || watch.trace.is_some();
+        boot.orders.events = watch.trace.is_some();
+        boot.orders.record = watch.record || boot.orders.events;
         if boot.orders.record {
             by.require_recordable()?;
         }
@@ -237,12 +238,12 @@ impl Linux {
     }
 }
 
-/// Tells the events of a run from its log.
+/// Tells what the policy has decided, and what the kernel has made of it.
 fn tell(said: &Said, sink: &mut dyn Sink) -> Result<(), HostError> {
     let [log] = &said.logs[..] else {
         return Err(HostError("the guest has sent no log".into()));
     };
-    decisions::tell(log, |_| None, sink).map(drop).map_err(|error| HostError(error.to_string()))
+    Ok(events::tell(&said.events, Some(log), sink)?)
 }
 
 fn failed(error: BootError) -> HostError {

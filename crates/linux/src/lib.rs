@@ -16,6 +16,7 @@ mod build;
 mod calibrate;
 #[cfg(target_os = "linux")]
 mod during;
+pub mod events;
 mod host;
 mod machine;
 mod packaged;

@@ -7,6 +7,7 @@ use crate::attach::Machine;
 use crate::during::{GoingOn, Signals};
 use anysched_core::Span;
 use anysched_host::{End, Recorded, Recording};
+use anysched_loader::tracefs;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::fs::{self, File, OpenOptions};
@@ -50,11 +51,11 @@ const NO_WAIT: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
 pub fn record(order: &Recording<'_>) -> Result<Recorded, String> {
     let machine = Machine::here();
     machine.require_root(&format!("record -o {}", order.output.display()))?;
-    let tracefs = tracefs(machine.root())?;
-    remove_stale(&tracefs, machine.root());
+    let directory = directory(machine.root())?;
+    remove_stale(&directory, machine.root());
     let signals = Signals::notice()?;
     let text = Temporary::create(order.output)?;
-    let instance = Instance::make(&tracefs, order.buffer)?;
+    let instance = Instance::make(&directory, order.buffer)?;
     let (mut text, elapsed, end) = recorded(&instance, order, &signals, text)?;
     let lost = instance.lost()?;
     drop(instance);
@@ -133,7 +134,7 @@ fn header(machine: &Machine, lost: u64) -> String {
 /// The directory of tracefs.
 ///
 /// Errors: it is not mounted.
-fn tracefs(root: &Path) -> Result<PathBuf, String> {
+fn directory(root: &Path) -> Result<PathBuf, String> {
     let mut places = PLACES.iter().map(|place| root.join(place));
     let found = places.find(|place| place.join("events/sched").is_dir());
     found.ok_or_else(|| {
@@ -199,7 +200,7 @@ impl Instance {
         for cpu in self.cpus()? {
             let path = cpu.join("stats");
             let text = fs::read_to_string(&path);
-            lost += lost_of(&text.map_err(|error| format!("{}: {error}", path.display()))?);
+            lost += tracefs::lost(&text.map_err(|error| format!("{}: {error}", path.display()))?);
         }
         Ok(lost)
     }
@@ -209,16 +210,6 @@ impl Drop for Instance {
     fn drop(&mut self) {
         let _ = fs::remove_dir(&self.0);
     }
-}
-
-/// What a CPU has lost, from the text of its `stats`.
-fn lost_of(stats: &str) -> u64 {
-    let number = |line: &str| {
-        let (key, value) = line.split_once(':')?;
-        let counts = matches!(key, "overrun" | "commit overrun" | "dropped events");
-        counts.then(|| value.trim().parse().ok())?
-    };
-    stats.lines().filter_map(number).fold(0, u64::saturating_add)
 }
 
 /// The text under another name; removed when this is dropped before it has its own.
@@ -339,22 +330,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_counted() {
-        let stats = "entries: 5\noverrun: 7\ncommit overrun: 1\nbytes: 100\noldest event ts:  1.2\n\
-                     now ts: 3.4\ndropped events: 2\nread events: 9\n";
-        assert_eq!(lost_of(stats), 10);
+    fn what_is_lost_is_said() {
         assert!(header(&Machine::here(), 10).contains(", 10 events are missing\n"));
     }
 
     #[test]
     fn tracefs_is_found_or_said_how_to_mount() {
         let root = tempfile::tempdir().unwrap();
-        let error = tracefs(root.path()).unwrap_err();
+        let error = directory(root.path()).unwrap_err();
         assert!(error.ends_with("`sudo mount -t tracefs tracefs /sys/kernel/tracing`"), "{error}");
         for place in ["sys/kernel/debug/tracing", "sys/kernel/tracing"] {
             let place = root.path().join(place);
             fs::create_dir_all(place.join("events/sched")).unwrap();
-            assert_eq!(tracefs(root.path()).unwrap(), place);
+            assert_eq!(directory(root.path()).unwrap(), place);
         }
     }
 

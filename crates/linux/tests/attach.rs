@@ -347,7 +347,7 @@ echo trace
 anysched record -o trace.txt.gz -- \
     sh -c 'i=0; while [ $i -lt 30 ]; do sleep 0.02; i=$((i+1)); done; exit 3'
 echo ended $?
-anysched import ftrace trace.txt.gz -o load.json 2>&1 | grep tasks; ls trace*
+anysched import ftrace trace.txt.gz -o load.json 2>&1 | grep ' tasks in '; ls trace*
 echo sleeps $(grep -o '"sleep[^"]*"' load.json | wc -l)
 gunzip -c trace.txt.gz | grep missing; ls /sys/kernel/tracing/instances; is_clean
 echo interrupt
@@ -396,6 +396,53 @@ anysched record -o /nonesuch/l.txt; echo ended $?; is_clean
     assert_eq!(losses[kept + 1], "l.txt");
     assert!(losses[kept + 2].ends_with(" events are missing"), "{losses:?}");
     assert_eq!(losses.last(), Some(&"ended 1"), "{losses:?}");
+}
+
+/// From a recording to results under other policies, by the command that is named; and what is said
+/// where it cannot be made.
+#[test]
+#[ignore = "boots a kernel"]
+fn recordings_become_loads_for_other_policies() {
+    let lines = shell(
+        r#"
+cd /tmp
+echo user
+echo nobody:x:65534:65534::/:/bin/sh > /etc/passwd
+su nobody -s /bin/sh -c "anysched record -o /tmp/r.txt --for 1s"; echo ended $?; is_clean
+echo unmounted
+umount /sys/kernel/tracing /sys/kernel/debug
+anysched record -o r.txt --for 1s > said 2>&1; echo ended $?; cat said
+$(grep -o '[`]sudo .*[`]' said | tr -d '[`]' | sed s/sudo//); echo mounted $?; is_clean
+echo recorded
+# What is there is replaced, as by all commands.
+echo old > r.txt
+anysched record -o r.txt -- sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.01 | true; done' 2> said
+echo ended $?; grep -c old r.txt; $(tail -n 1 said); echo imported $?
+cat > x.toml << EOF
+title = "A recording"
+question = "What would other policies have made of it?"
+[machine]
+cpus = 1
+[[workload]]
+kind = "model"
+file = "load.json"
+[[policy]]
+name = "rr"
+[[policy]]
+name = "cfs"
+EOF
+anysched run x.toml; echo ran $?; is_clean
+"#,
+    );
+    let root = "anysched: this takes root: `sudo anysched record -o /tmp/r.txt`";
+    assert_eq!(part(&lines, "user"), [root, "ended 1"]);
+    let unmounted = part(&lines, "unmounted");
+    assert!(unmounted[1].ends_with("`sudo mount -t tracefs tracefs /sys/kernel/tracing`"));
+    assert!(unmounted[0] == "ended 1" && unmounted[2] == "mounted 0", "{unmounted:?}");
+    let recorded = part(&lines, "recorded");
+    assert!(recorded[..2] == ["ended 0", "0"] && recorded.contains(&"imported 0"), "{recorded:?}");
+    assert!(is_said(&recorded, "rr ") && is_said(&recorded, "cfs "), "{recorded:?}");
+    assert_eq!(recorded.last(), Some(&"ran 0"));
 }
 
 /// In the root of the suite, this machine's tools are those that the suite has; the kernel that runs

@@ -4,6 +4,7 @@
 
 mod guest;
 
+use anysched_core::recorder::LogReader;
 use anysched_core::registry::PolicyInfo;
 use anysched_core::{Machine, Span};
 use anysched_host::{Host, Options, Subject, as_text};
@@ -222,6 +223,28 @@ fn wakers_run_soon() {
     let round_trip = |policy| values(policy, "cost", "pipe_round_trip_ns");
     let (ours, stock) = (round_trip("cfs"), round_trip("stock-eevdf"));
     assert!(ours * 100 < stock * 135, "{ours} instructions, {stock} under the kernel's own");
+}
+
+/// The machine that a policy is told of is the one that was asked for, whatever the guest's kernel
+/// makes of QEMU's processors.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts"]
+fn policies_see_the_machine_that_was_asked_for() {
+    let Some(image) = image() else { return };
+    let machines = ["2 cores x 2 threads", "2 packages x 2 cores x 2 threads", "3 nodes x 2 cores"];
+    let wrong = each(&machines, |machine| {
+        let mut boot = boot("fcfs", "yield", &[("scale", "2000")]);
+        boot.machine = Machine::parse(machine).unwrap();
+        boot.orders.record = true;
+        let outcome =
+            boot.run(image, &mut |_| ()).map_err(|error| format!("{machine}: {error}"))?;
+        let log = LogReader::new(&outcome.logs[0]).map_err(|error| error.to_string())?;
+        let (told, asked) = (&log.header().machine, &boot.machine);
+        let is_told = asked.cpu_ids().all(|cpu| told.cpu(cpu) == asked.cpu(cpu));
+        let count = told.cpus();
+        (is_told && count == asked.cpus()).then_some(()).ok_or(format!("{machine}: {told:?}"))
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// On four CPUs under a storm of system calls, with CPUs that come and go, every task goes on, under

@@ -11,6 +11,7 @@
 mod agent;
 mod module;
 mod sched_ext;
+pub mod tracefs;
 
 pub use agent::{Agent, AgentFiles};
 pub use module::{LOG, Module, STATUS, here};

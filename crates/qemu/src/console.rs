@@ -21,6 +21,8 @@ pub struct Outcome {
     pub learned: Vec<(String, String)>,
     /// The log of decisions of each CPU, if they were recorded.
     pub logs: Vec<Vec<u8>>,
+    /// What the kernel recorded of its own events, of each CPU, if it was asked to.
+    pub events: Vec<Vec<u8>>,
 }
 
 /// What became of a task.

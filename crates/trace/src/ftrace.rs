@@ -7,6 +7,8 @@
 //! | switch | `sched_process_exit` if the task has ended; `sched_switch` |
 //! | migrate | `sched_migrate_task` |
 //! | kick, sample | none: ftrace has no equivalent |
+//! | a kernel's own line | itself |
+//! | call of a policy beside those | `tracing_mark_write: I\|PID\|anysched: CALL` |
 //!
 //! - Times are in nanoseconds: nine digits after the point, where ftrace has six.
 //! - A pid is the task's serial + 1, so it is never reused; 0 is the idle task.
@@ -30,6 +32,7 @@
 //! the line. Names may be longer than Linux's 15 bytes but are cut at 63.
 
 use crate::output::Output;
+use crate::policy::Decision;
 use crate::{Event, Kind, Sink, TaskInfo};
 use anysched_core::{CpuId, Off, TaskId, Time};
 use std::fmt::{self, Write as _};
@@ -148,8 +151,18 @@ struct Text<W> {
 
 impl<W: Write> Text<W> {
     fn line(&mut self, context: Context<'_>, flags: &str, event: fmt::Arguments<'_>) {
-        let (pid, cpu) = (context.pid(), context.cpu.0);
         let comm = context.task.map_or("<idle>", |task| &task.comm);
+        self.put(comm, context.pid(), context.cpu, flags, event);
+    }
+
+    fn put(
+        &mut self,
+        comm: &str,
+        pid: u64,
+        CpuId(cpu): CpuId,
+        flags: &str,
+        event: fmt::Arguments<'_>,
+    ) {
         let (seconds, ns) = (self.now.0 / 1_000_000_000, self.now.0 % 1_000_000_000);
         self.line.clear();
         // Writing to a string does not fail.
@@ -303,6 +316,24 @@ impl<W: Write> FtraceWriter<W> {
 }
 
 impl<W: Write> Sink for FtraceWriter<W> {
+    fn takes_lines(&self) -> bool {
+        true
+    }
+
+    fn line(&mut self, time: Time, line: &str) {
+        self.text.now = self.text.now.max(time);
+        self.text.output.extend(line.as_bytes());
+        self.text.output.extend(b"\n");
+    }
+
+    /// An instant, as programs write them into the kernel's `trace_marker` for viewers.
+    fn decision(&mut self, decision: &Decision<'_>) {
+        self.text.now = self.text.now.max(decision.time());
+        let (comm, pid) = decision.current.map_or(("<idle>", 0), |task| (task.comm, task.pid));
+        let mark = format_args!("tracing_mark_write: I|{pid}|anysched: {decision}");
+        self.text.put(comm, u64::from(pid), decision.cpu, IN_SCHEDULER, mark);
+    }
+
     fn task(&mut self, info: &TaskInfo<'_>) {
         let breaks = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '=' | '#');
         let mut comm = info.label().to_string().replace(breaks, "_");

@@ -22,9 +22,11 @@ mod guests;
 mod output;
 #[cfg(feature = "std")]
 pub mod perfetto;
+pub mod policy;
 
 use anysched_core::{CpuId, Off, TaskId, Time};
 use core::fmt;
+use policy::Decision;
 
 /// What happened, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,6 +147,24 @@ pub trait Sink {
     /// Reports an event; times never decrease.
     fn event(&mut self, event: &Event);
 
+    /// Whether events that the kernel under test has recorded itself are to come as [`Sink::line`],
+    /// and not as events: this sink writes their format.
+    fn takes_lines(&self) -> bool {
+        false
+    }
+
+    /// An event that the kernel has recorded itself, as a line of ftrace's text without its end, in
+    /// time order with all else.
+    fn line(&mut self, time: Time, line: &str) {
+        let _ = (time, line);
+    }
+
+    /// A call of the policy and its answer, in time order with all else, where that is told beside
+    /// the kernel's own events.
+    fn decision(&mut self, decision: &Decision<'_>) {
+        let _ = decision;
+    }
+
     /// A virtual machine starts; `vm` is its number, never reused. Until it stops, its CPUs are
     /// these `tasks` of the host, in order; [`Sink::task`] describes each before it first becomes
     /// ready.
@@ -193,6 +213,15 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     }
     fn event(&mut self, event: &Event) {
         (**self).event(event);
+    }
+    fn takes_lines(&self) -> bool {
+        (**self).takes_lines()
+    }
+    fn line(&mut self, time: Time, line: &str) {
+        (**self).line(time, line);
+    }
+    fn decision(&mut self, decision: &Decision<'_>) {
+        (**self).decision(decision);
     }
     fn vm(&mut self, vm: usize, name: &str, tasks: &[TaskId]) {
         (**self).vm(vm, name, tasks);

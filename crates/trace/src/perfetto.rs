@@ -14,6 +14,11 @@
 //!   CPUs. Its slices are the guest's tasks that ran, by name (argument `cpu`: the host CPU), and
 //!   `stolen` while it was ready and the host ran something else; a gap means that it was halted.
 //!   To the host, a virtual CPU is a task called `NAME/NUMBER`, with a track of its own.
+//! - Under "Policy", where a kernel has recorded its own events, what the policy decided: a track
+//!   for each CPU, whose slices are the tasks that it was given, from the pick until it is put back
+//!   (arguments `slice`, in nanoseconds, and `made`, what came of it; at the end `off`), with kicks
+//!   and ticks as instants; and the track "calls" with all other calls (arguments `task`, `why`).
+//!   All other tracks show what the kernel made of it.
 //!
 //! A task's `running` slices and its slices on CPU tracks share a correlation id, its serial, by
 //! which the viewer gives them the same colour.
@@ -27,14 +32,17 @@
 //! becomes at most six packets of about 20 bytes. Only the state of live tasks and of CPUs is kept.
 
 mod event;
+mod policy;
 mod proto;
 mod vms;
 
 use crate::guests::Guests;
 use crate::output::Output;
+use crate::policy::Decision;
 use crate::{Counter, Event, Kind, Sink, TaskInfo};
 use anysched_core::{CpuId, Off, TaskId, Time};
 use event::{DebugAnnotation, TrackEvent, Type, Value};
+use policy::Policy;
 use prost::Message;
 use proto::{Interned, Trace, TracePacket, TrackDescriptor};
 use std::borrow::ToOwned;
@@ -88,9 +96,21 @@ enum Arg {
     Off,
     From,
     To,
+    Slice,
+    Made,
+    Task,
+    Why,
 }
-const ARGS: [(Arg, &str); 4] =
-    [(Arg::Cpu, "cpu"), (Arg::Off, "off"), (Arg::From, "from"), (Arg::To, "to")];
+const ARGS: [(Arg, &str); 8] = [
+    (Arg::Cpu, "cpu"),
+    (Arg::Off, "off"),
+    (Arg::From, "from"),
+    (Arg::To, "to"),
+    (Arg::Slice, "slice"),
+    (Arg::Made, "made"),
+    (Arg::Task, "task"),
+    (Arg::Why, "why"),
+];
 
 const OFFS: [(Off, &str); 6] = [
     (Off::Expired, "expired"),
@@ -156,6 +176,7 @@ pub struct PerfettoWriter<W> {
     flows: u64,
     guests: Guests,
     virtual_cpus: VirtualCpus,
+    policy: Policy,
 }
 
 impl<W: Write> PerfettoWriter<W> {
@@ -173,6 +194,7 @@ impl<W: Write> PerfettoWriter<W> {
             flows: 0,
             guests: Guests::default(),
             virtual_cpus: VirtualCpus::default(),
+            policy: Policy::default(),
         };
         writer.begin();
         writer
@@ -184,6 +206,7 @@ impl<W: Write> PerfettoWriter<W> {
     pub fn finish(mut self, end: Time) -> io::Result<W> {
         self.go_on_to(end);
         self.end_virtual_cpus();
+        self.end_policy();
         for cpu in 0..self.cpus.len() {
             if self.cpus[cpu].busy {
                 self.end_slice(cpu_track(CpuId(cpu as u16)), None);
@@ -521,6 +544,11 @@ impl<W: Write> Sink for PerfettoWriter<W> {
             Kind::Migrate { task, from, to } => self.migrate(task, from, to),
             Kind::Sample { counter, value } => self.sample(counter, value),
         }
+    }
+
+    fn decision(&mut self, decision: &Decision<'_>) {
+        self.go_on_to(decision.time());
+        self.decide(decision);
     }
 
     fn vm(&mut self, vm: usize, name: &str, tasks: &[TaskId]) {

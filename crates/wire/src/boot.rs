@@ -7,6 +7,7 @@
 //! | `set` *name* *value* | | a parameter of the policy |
 //! | `tick` *ns* | at most once | the machine's tick, for policies that have none of their own |
 //! | `record` | at most once | the policy's calls and answers are sent as a [log](crate::log) |
+//! | `events` | at most once | the kernel's own scheduling events are sent, too |
 //! | `timed` | at most once | the time that the policy's calls take is measured |
 //! | `program` *name* | once | the program |
 //! | `with` *name* *value* | | an argument of the program; the last of a name counts |
@@ -49,6 +50,8 @@ pub struct Boot {
     pub tick: Option<u64>,
     /// Whether the policy's calls and answers are recorded.
     pub record: bool,
+    /// Whether the kernel's own scheduling events are sent, by kernels that record them.
+    pub events: bool,
     /// Whether the time that the policy's calls take is measured.
     pub timed: bool,
     /// The program.
@@ -68,7 +71,7 @@ impl Boot {
     ///
     /// Errors: a name is invalid, the tick is 0, or the text is too long.
     pub fn write(&self) -> Result<String, WireError> {
-        let Boot { policy, settings, tick, record, timed, program, arguments } = self;
+        let Boot { policy, settings, tick, record, events, timed, program, arguments } = self;
         let mut text = FORMAT.begin();
         let name = |text, field| FORMAT.name(text, At::Field(field));
         let _ = writeln!(text, "policy {}", name(policy, "policy")?);
@@ -79,7 +82,7 @@ impl Boot {
             check_tick(&tick.to_string(), At::Field("tick"))?;
             let _ = writeln!(text, "tick {tick}");
         }
-        for (switch, is_on) in [("record", record), ("timed", timed)] {
+        for (switch, is_on) in [("record", record), ("events", events), ("timed", timed)] {
             if *is_on {
                 let _ = writeln!(text, "{switch}");
             }
@@ -114,6 +117,7 @@ impl Boot {
                 }
                 ("tick", Some(rest)) => boot.tick.replace(check_tick(rest, at)?).is_none(),
                 ("record", None) => !core::mem::replace(&mut boot.record, true),
+                ("events", None) => !core::mem::replace(&mut boot.events, true),
                 ("timed", None) => !core::mem::replace(&mut boot.timed, true),
                 _ => return Err(FORMAT.error(at, line, WANTED)),
             };
@@ -127,8 +131,8 @@ impl Boot {
     }
 }
 
-const WANTED: &str = "policy NAME, set NAME VALUE, tick NANOSECONDS, record, timed, program NAME \
-                      or with NAME VALUE is wanted";
+const WANTED: &str = "policy NAME, set NAME VALUE, tick NANOSECONDS, record, events, timed, \
+                      program NAME or with NAME VALUE is wanted";
 
 fn check_tick(text: &str, at: At) -> Result<u64, WireError> {
     let tick = number(text).filter(|tick| *tick > 0);
@@ -149,6 +153,7 @@ mod tests {
             settings: owned(&[("profile", "0: 1 2; 3\n4"), ("phase", "")]),
             tick: Some(1_000_000),
             record: true,
+            events: true,
             timed: true,
             program: "yield".into(),
             arguments: owned(&[("scale", "10"), ("scale", " 2 ")]),
@@ -157,8 +162,8 @@ mod tests {
 
     /// The text spelled out by hand, so that both ends can be built at different times.
     const TEXT: &str = "anysched-boot 1\npolicy pbg\nset profile 0: 1 2; 3\\n4\nset phase \\-\n\
-                        tick 1000000\nrecord\ntimed\nprogram yield\nwith scale 10\n\
-                        with scale  2 \n";
+                        tick 1000000\nrecord\nevents\ntimed\nprogram yield\n\
+                        with scale 10\nwith scale  2 \n";
 
     #[test]
     fn a_text_by_hand() {
@@ -213,7 +218,7 @@ mod tests {
             let error = Boot::read(text(&format!("{wrong}\n")).as_bytes()).unwrap_err();
             assert_eq!(error.at, At::Line(4), "{wrong}");
         }
-        for twice in ["tick 1", "record", "timed"] {
+        for twice in ["tick 1", "record", "events", "timed"] {
             let error = Boot::read(text(&format!("{twice}\n{twice}\n")).as_bytes()).unwrap_err();
             assert_eq!(error.at, At::Line(5), "{twice}");
         }

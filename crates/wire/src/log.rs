@@ -9,6 +9,9 @@
 //!
 //! Chunks of CPUs come in any order, one after the other to the end of the channel. What a log
 //! itself is, `anysched_core::recorder` defines.
+//!
+//! Linux, whose CPUs share a log, sends it as CPU 0's, and as that of CPU `1 + n` what the kernel
+//! recorded of its own on CPU *n*: lines of ftrace with times in nanoseconds.
 
 use crate::{At, WireError};
 use alloc::format;

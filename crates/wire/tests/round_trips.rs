@@ -33,12 +33,13 @@ fn name() -> impl Strategy<Value = String> {
 fn boot() -> impl Strategy<Value = Boot> {
     let pairs = || vec((name(), any_text()), 0..4);
     let tick = option::of(1..=u64::MAX);
-    (name(), pairs(), tick, any::<(bool, bool)>(), name(), pairs()).prop_map(
-        |(policy, settings, tick, (record, timed), program, arguments)| Boot {
+    (name(), pairs(), tick, any::<[bool; 3]>(), name(), pairs()).prop_map(
+        |(policy, settings, tick, [record, events, timed], program, arguments)| Boot {
             policy,
             settings,
             tick,
             record,
+            events,
             timed,
             program,
             arguments,

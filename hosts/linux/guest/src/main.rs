@@ -4,11 +4,13 @@
 mod agent;
 mod attributes;
 mod console;
+mod events;
 mod gate;
 mod kernel;
 mod machine;
 mod mounts;
 mod orders;
+mod pages;
 mod ports;
 mod process;
 mod procfs;
@@ -24,6 +26,7 @@ use anysched_programs::{Kernel, sleep_until_start};
 use anysched_wire::boot::Boot;
 use anysched_wire::result::Message;
 
+use events::Events;
 use kernel::Linux;
 use machine::refuse;
 use ports::Ports;
@@ -42,15 +45,16 @@ fn main() {
         ports.ready();
     }
     let boot = Linux::boot();
+    let events = boot.events.then(|| Events::record().unwrap_or_else(|why| refuse(why)));
     let scheduler = Scheduler::start(boot).unwrap_or_else(|why| refuse(why));
     Linux::say(&Message::Started(boot.program.clone()));
-    let end = perform(boot, scheduler);
+    let end = perform(boot, scheduler, events);
     Linux::say(&end);
     machine::end();
 }
 
 /// Runs the program; returns the last message.
-fn perform(boot: &Boot, scheduler: Scheduler) -> Message {
+fn perform(boot: &Boot, scheduler: Scheduler, events: Option<Events>) -> Message {
     sleep_until_start::<Linux>();
     let before = Linux::switches();
     if !programs::run(&boot.program) {
@@ -62,12 +66,18 @@ fn perform(boot: &Boot, scheduler: Scheduler) -> Message {
         report::dump();
     }
     let stopped = scheduler.stop();
+    if let Some(Err(why)) = events.as_ref().map(Events::stop) {
+        refuse(why);
+    }
     if let (Some(before), Some(after)) = (before, after) {
         report::value("switches", after - before);
     }
     report::status();
     if boot.record {
         report::log();
+    }
+    if let Some(events) = &events {
+        report::events(events);
     }
     match (death, stopped) {
         (Some(why), _) | (None, Err(why)) => Message::Refused(why),

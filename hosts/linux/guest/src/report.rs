@@ -8,6 +8,7 @@ use anysched_wire::log;
 use anysched_wire::result::Message;
 use anysched_wire::status::Line;
 
+use crate::events::Events;
 use crate::kernel::Linux;
 use crate::machine::refuse;
 use crate::ports::Ports;
@@ -49,17 +50,31 @@ pub fn status() {
 pub fn log() {
     let path = scheduler::log_file();
     let Ok(mut file) = File::open(path) else { return };
-    let ports = match Ports::open() {
-        Ok(ports) => ports,
-        Err(error) => refuse(format_args!("the log cannot be sent: I/O ports: {error}")),
-    };
     let mut bytes = vec![0; CHUNK];
     loop {
         match file.read(&mut bytes) {
             Ok(0) => return,
             // The module's CPUs share one log.
-            Ok(length) => log::send(0, &bytes[..length], |bytes| ports.send(bytes)),
+            Ok(length) => send(0, &bytes[..length]),
             Err(error) => refuse(format_args!("{path}: {error}")),
         }
+    }
+}
+
+/// Sends what the kernel has recorded of itself. The guest refuses if part of it is missing.
+pub fn events(events: &Events) {
+    for cpu in 0..events.cpus() {
+        match events.take(cpu) {
+            Ok(lines) => send(1 + cpu as u8, &lines),
+            Err(why) => refuse(why),
+        }
+    }
+}
+
+/// Sends a part of a log to the host.
+fn send(number: u8, bytes: &[u8]) {
+    match Ports::open() {
+        Ok(ports) => log::send(number, bytes, |bytes| ports.send(bytes)),
+        Err(error) => refuse(format_args!("the log cannot be sent: I/O ports: {error}")),
     }
 }

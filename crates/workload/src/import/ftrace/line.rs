@@ -4,7 +4,7 @@ use super::{Context, State};
 
 /// What a line is.
 #[derive(Debug, PartialEq)]
-pub(super) enum Line<'a> {
+pub enum Line<'a> {
     /// A scheduler event that is used.
     Event(Head<'a>, Fields<'a>),
     /// An event that is not used.
@@ -21,10 +21,12 @@ pub(super) enum Line<'a> {
 
 /// What every event line begins with.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Head<'a> {
+pub struct Head<'a> {
     /// The task that ran on the CPU; 0 is the idle task.
     pub pid: u32,
+    /// The CPU that recorded it.
     pub cpu: u32,
+    /// What that was doing.
     pub context: Context,
     /// In ns.
     pub time: u64,
@@ -34,8 +36,10 @@ pub(super) struct Head<'a> {
 
 /// A task as an event names it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Named<'a> {
+pub struct Named<'a> {
+    /// Its name.
     pub comm: &'a str,
+    /// Its number.
     pub pid: u32,
     /// The kernel's: 100 to 139 are nice −20 to 19, below is real-time.
     pub prio: i32,
@@ -43,13 +47,21 @@ pub(super) struct Named<'a> {
 
 /// What an event says.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Fields<'a> {
+#[allow(missing_docs, reason = "fields are the event's")]
+pub enum Fields<'a> {
+    /// `sched_switch`
     Switch { prev: Named<'a>, state: State, next: Named<'a> },
+    /// `sched_waking`
     Waking(Named<'a>),
+    /// `sched_wakeup`
     Wakeup(Named<'a>),
+    /// `sched_wakeup_new`
     WakeupNew(Named<'a>),
+    /// `sched_process_fork`
     Fork { child: u32 },
+    /// `sched_process_exit`
     Exit { pid: u32 },
+    /// `sched_migrate_task`
     Migrate { pid: u32 },
 }
 
@@ -57,7 +69,7 @@ pub(super) enum Fields<'a> {
 const MAX_COMM: usize = 64;
 
 /// Reads a line. Errors: a scheduler event that is not understood, and what was expected.
-pub(super) fn parse(line: &str) -> Result<Line<'_>, String> {
+pub fn parse(line: &str) -> Result<Line<'_>, String> {
     let trimmed = line.trim_start();
     if trimmed.is_empty() || trimmed.starts_with('#') {
         return Ok(cpus_in_comment(trimmed).map_or(Line::Nothing, Line::Cpus));
@@ -81,6 +93,11 @@ pub(super) fn parse(line: &str) -> Result<Line<'_>, String> {
     let fields = fields(head.event, head.rest.trim())
         .ok_or_else(|| format!("{} is not understood; it is `{expected}`", head.event))?;
     Ok(Line::Event(Head { time, ..head }, fields))
+}
+
+/// When an event of any kind was, in ns, if `line` is of one.
+pub fn time(line: &str) -> Option<u64> {
+    nanoseconds(find_head(line)?.1)
 }
 
 /// `#P:8` in the header of the kernel's `trace` file.

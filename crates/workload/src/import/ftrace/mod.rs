@@ -15,7 +15,7 @@
 //! trace-cmd report
 //! ```
 
-mod line;
+pub mod line;
 mod replay;
 #[cfg(test)]
 mod tests;
@@ -88,10 +88,12 @@ struct Task {
 
 /// What a CPU was doing when it recorded an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Context {
+pub enum Context {
     /// The text does not say.
     Unknown,
+    /// What the task wanted.
     Task,
+    /// A soft interrupt.
     SoftIrq,
     /// A hard interrupt, also within a soft one, or an NMI.
     HardIrq,
@@ -99,9 +101,12 @@ enum Context {
 
 /// How a task left its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub enum State {
+    /// It could have gone on.
     Ready,
+    /// It waits.
     Blocked,
+    /// It has ended.
     Ended,
     /// 64 means the one or the other, depending on the kernel.
     EndedOrParked,
