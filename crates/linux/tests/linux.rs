@@ -111,7 +111,7 @@ anysched-script 1
 0 early a1 m0:3
 0 waiter w2 w3 i-5 a c1000 m0:3
 0 second w2 m0:3
-30000000 late n3 b2 p3
+60000000 late n3 b2 p3
 ";
 
 /// Tasks of experiments are created with their niceness and CPUs, change them, wake each other, and

@@ -2,8 +2,8 @@
 //!
 //! A log does not say. But a pick is followed by a switch of that CPU to the task that was picked,
 //! and not often by others before the policy takes it back; so who runs most often meanwhile, and
-//! last, is that task. What became of each pick is found out with that knowledge, and so shows where
-//! it is wrong.
+//! last, is that task. What became of each pick is found out with that knowledge, and so shows
+//! where it is wrong.
 
 use super::kernel::{Kernel, What};
 use anysched_core::recorder::{Call, LogReader, Record};
