@@ -115,22 +115,27 @@ fn quick(paper: &str) -> Result<String, Failed> {
     anysched(&["reproduce", paper, "--host", ARCEOS, "--quick", "--format", "markdown"])
 }
 
-/// Repeats all experiments, then regenerates the pages.
-pub fn write() -> Result<(), Failed> {
+/// Repeats all experiments, or those in the kernel `only`, then regenerates the pages.
+pub fn write(only: Option<&str>) -> Result<(), Failed> {
+    if let Some(host) = only.filter(|host| ![ARCEOS, LINUX].contains(host)) {
+        return Err(Failed(format!("there are no results of {host}, but of {ARCEOS} and {LINUX}")));
+    }
+    let wanted = |host: &str| only.is_none_or(|only| only == host);
     docs::build_program()?;
     // First, because simulations of the kernel use these costs.
-    for (paper, host, file) in CALIBRATED {
+    for (paper, host, file) in CALIBRATED.into_iter().filter(|(_, host, _)| wanted(host)) {
         let experiment = format!("experiments/{paper}/{host}/{file}.toml");
         let costs = anysched(&["calibrate", host, &experiment, "--format", "toml"])?;
         write_file(&format!("experiments/{paper}/{host}/kernel.costs"), &costs)?;
     }
-    for paper in checked() {
+    for paper in checked().filter(|_| wanted(ARCEOS)) {
         write_file(&format!("{EXPECTED}/{paper}.md"), &quick(paper)?)?;
     }
-    for (paper, host) in PAPERS {
+    for (paper, host) in PAPERS.into_iter().filter(|(_, host)| wanted(host)) {
         write_results(paper, host)?;
     }
-    for (file, args) in PRINTED {
+    let of_host = |(file, _): &(&str, _)| file.split('/').nth(1).is_some_and(wanted);
+    for (file, args) in PRINTED.into_iter().filter(of_host) {
         write_file(file, &anysched(args)?)?;
     }
     docs::write()

@@ -26,7 +26,8 @@ cargo xtask <task>
                  what they depend on has changed  [names: only tests and pages so named]
   bench          run the benchmarks and write docs/performance.md  [--quick] [filter]
   docs           rewrite the generated parts of the documentation  [--check]
-                 [--kernels: first make the experiments in kernels again, which takes minutes]
+                 [--kernels [HOST]: first make the experiments in kernels, or in one of them,
+                 again, which takes minutes]
   hosts          build the kernels' images, boot them, and replay what their policies decided
                  [linux: only that; with ANYSCHED_LONG set, everything, which takes hours]
   fuzz           run every fuzz target  [seconds each, default 10]
@@ -43,7 +44,8 @@ fn main() -> ExitCode {
         ["bench", rest @ ..] => bench::bench(rest),
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
-        ["docs", "--kernels"] => setup::ensure().and_then(|()| kernels::write()),
+        ["docs", "--kernels"] => setup::ensure().and_then(|()| kernels::write(None)),
+        ["docs", "--kernels", host] => setup::ensure().and_then(|()| kernels::write(Some(host))),
         ["hosts"] => {
             setup::ensure().and_then(|()| hosts::test()).and_then(|()| hosts::test_linux())
         }
