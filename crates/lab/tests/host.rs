@@ -5,6 +5,7 @@ use anysched_host::{Capabilities, Host, HostError, HostInfo, Order, Outcome};
 use anysched_lab::{Experiment, Plan, Results, RunError, RunOptions, Verdict};
 use anysched_measure::Metrics;
 use anysched_sim::Simulator;
+use anysched_workload::kinds::Needs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -15,7 +16,12 @@ static NAMES: HostInfo = HostInfo {
     name: "names",
     title: "Names",
     summary: "How long names are",
-    capabilities: Capabilities { duration: false, vms: false, ..Capabilities::all(2) },
+    capabilities: Capabilities {
+        duration: false,
+        vms: false,
+        tasks: Needs::NOTHING,
+        ..Capabilities::all(2)
+    },
     costs: Some("none"),
     schedulers: &["own-1", "own-long"],
     programs: &[],
