@@ -136,9 +136,9 @@ fn batches_have_niceness_and_cpus_and_wake_each_other() {
         let task = task(name);
         assert!(task.groups >= 10, "{task:?}");
     }
-    // It blocks until it is woken, in each of its rounds.
+    // They take turns: each is picked anew in each of its rounds.
     let pong = task("pong");
-    assert!(pong.slept > Span::ZERO && pong.dispatches >= Some(20), "{pong:?}");
+    assert!(pong.dispatches >= Some(20), "{pong:?}");
     // Those that meet had to wait for a task that came late.
     for name in ["early", "waiter", "second"] {
         let slept = task(name).slept;
