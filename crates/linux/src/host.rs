@@ -75,7 +75,7 @@ const CFS: &str = "stock-cfs";
 const CFS_SERIES: &str = "6.1";
 
 /// CPUs of a machine, at most.
-const MAX_CPUS: usize = 128;
+const MAX_CPUS: usize = 64;
 
 /// How long a kernel may print nothing: programs print when they are done.
 const SILENCE: Duration = Duration::from_secs(600);
