@@ -118,8 +118,7 @@ impl Boot {
         kernel: &Path,
         listen: impl FnOnce(&mut Running, &mut Console) -> Result<R, BootError>,
     ) -> Result<(R, Outcome), BootError> {
-        let directory = tempfile::tempdir()
-            .map_err(|error| BootError::files("the directory for temporary files", error))?;
+        let directory = qemu::directory()?;
         let mut running = self.start(kernel, directory.path())?;
         let mut console = Console::default();
         let heard = listen(&mut running, &mut console)?;

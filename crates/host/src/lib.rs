@@ -98,6 +98,16 @@ pub enum Place {
     Agent,
 }
 
+impl Place {
+    /// In a word, as it is asked for.
+    pub fn name(self) -> &'static str {
+        match self {
+            Place::Kernel => "module",
+            Place::Agent => "agent",
+        }
+    }
+}
+
 /// How the time of an emulated machine passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {

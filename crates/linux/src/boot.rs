@@ -5,7 +5,7 @@ use crate::{Archive, BootError, Image, packaged};
 use anysched_core::machine::Level;
 use anysched_core::{CpuId, Machine, Span};
 use anysched_host::{Clock, Place};
-use anysched_qemu::{self as qemu, Console, Outcome, Saved};
+use anysched_qemu::{self as qemu, Console, Outcome};
 use anysched_wire::script::{self, Script};
 use anysched_wire::{boot, start};
 use std::fs::{self, File};
@@ -122,13 +122,12 @@ impl Boot {
     ///
     /// Errors: the kernel panicked, hung, or ended too soon; the guest refused its orders.
     pub fn run(&self, image: &Image, say: &mut dyn FnMut(&str)) -> Result<Outcome, BootError> {
-        let directory = tempfile::tempdir()
-            .map_err(|error| BootError::files("the directory for temporary files", error))?;
+        let directory = qemu::directory()?;
         let directory = directory.path();
         let machine = self.ready(image, say)?;
         let mut qemu = self.qemu(image, &machine.initrd, directory)?;
         self.give_orders(&mut qemu, directory)?;
-        let mut running = machine.saved.go_on(qemu)?;
+        let mut running = qemu::go_on(qemu, &machine.state)?;
         let mut console = Console::of_programs();
         let heard = console.listen(&mut running, self.patience, say);
         drop(running);
@@ -144,7 +143,8 @@ impl Boot {
 
     /// The machine of this boot, ready for its orders.
     fn ready(&self, image: &Image, say: &mut dyn FnMut(&str)) -> Result<Ready, BootError> {
-        let mut inputs = self.archives(image, say)?;
+        let archives = self.archives(image, say)?;
+        let mut inputs = archives.clone();
         inputs.push(self.kernel(image).into());
         inputs.extend(self.files.iter().map(|(_, path)| path.clone()));
         // Where its console and its log go changes with each boot, and says nothing of the machine.
@@ -153,11 +153,10 @@ impl Boot {
         let places: Vec<_> = self.files.iter().map(|(place, _)| place).collect();
         let description = format!("{} {qemu:?} {places:?}", qemu::version()?);
         image.ready(&description, &inputs, &mut |initrd, state| {
-            self.write_initrd(image, initrd, say)?;
-            let directory = tempfile::tempdir()
-                .map_err(|error| BootError::files("the directory for temporary files", error))?;
+            self.write_initrd(&archives, initrd)?;
+            let directory = qemu::directory()?;
             let qemu = self.qemu(image, initrd, directory.path())?;
-            Saved::boot(qemu, state, self.patience, say)
+            qemu::save(qemu, state, self.patience, say)
                 .map_err(|error| with_console(error, &directory.path().join(CONSOLE)))
         })
     }
@@ -177,12 +176,8 @@ impl Boot {
 
     /// Tells the guest what to run.
     fn give_orders(&self, qemu: &mut Command, directory: &Path) -> Result<(), BootError> {
-        let place = match self.place {
-            Place::Kernel => "module",
-            Place::Agent => "agent",
-        };
         qemu::give(qemu, boot::ITEM, directory, &self.orders.write()?)?;
-        qemu::give(qemu, boot::PLACE, directory, place)?;
+        qemu::give(qemu, boot::PLACE, directory, self.place.name())?;
         qemu::give(qemu, start::ITEM, directory, &self.start().write()?)?;
         if let Some(script) = &self.tasks {
             qemu::give(qemu, script::ITEM, directory, &script.write()?)?;
@@ -190,16 +185,11 @@ impl Boot {
         Ok(())
     }
 
-    /// The archives of the guest's first file system, one after the other.
-    fn write_initrd(
-        &self,
-        image: &Image,
-        path: &Path,
-        say: &mut dyn FnMut(&str),
-    ) -> Result<(), BootError> {
+    /// Writes the guest's first file system: the archives, one after the other, and files.
+    fn write_initrd(&self, archives: &[PathBuf], path: &Path) -> Result<(), BootError> {
         let fault = |error: io::Error| BootError::files(path.display(), error);
         let mut file = File::create(path).map_err(fault)?;
-        for archive in self.archives(image, say)? {
+        for archive in archives {
             let mut archive = File::open(archive).map_err(fault)?;
             io::copy(&mut archive, &mut file).map_err(fault)?;
         }

@@ -109,10 +109,7 @@ impl Linux {
 
     /// Fetches and builds what is booted, once.
     fn image(&self) -> Result<&Image, HostError> {
-        let make = || {
-            let say = &mut |line: &str| eprintln!("linux: {line}");
-            Image::build(&Suite::find(say)?, say)
-        };
+        let make = || Image::build(&Suite::find(&mut say)?, &mut say);
         self.image.get_or_init(make).as_ref().map_err(|error| HostError(error.to_string()))
     }
 
@@ -121,8 +118,7 @@ impl Linux {
         let owned = |(name, text): &(&str, &str)| (name.to_string(), text.to_string());
         let kernel = match by {
             By::Own(name) if *name == CFS => {
-                let say = &mut |line: &str| eprintln!("linux: {line}");
-                Some(StockKernel::find(CFS_SERIES, say).map_err(failed)?.vmlinuz)
+                Some(StockKernel::find(CFS_SERIES, &mut say).map_err(failed)?.vmlinuz)
             }
             _ => self.kernel.clone(),
         };
@@ -164,8 +160,7 @@ impl Host for Linux {
 
     fn build(&self, by: &By<'_>, setup: &Setup) -> Result<(), HostError> {
         HOST.require(&Demands { setup, vms: false, needs: Needs::NOTHING })?;
-        let say = &mut |line: &str| eprintln!("linux: {line}");
-        self.boot_of(by, setup)?.build(self.image()?, say).map_err(failed)
+        self.boot_of(by, setup)?.build(self.image()?, &mut say).map_err(failed)
     }
 
     fn run(&self, order: Order<'_>) -> Result<Outcome, HostError> {
@@ -244,6 +239,11 @@ fn tell(said: &Said, sink: &mut dyn Sink) -> Result<(), HostError> {
         return Err(HostError("the guest has sent no log".into()));
     };
     Ok(events::tell(&said.events, Some(log), sink)?)
+}
+
+/// Says what is done before anything runs.
+fn say(line: &str) {
+    eprintln!("linux: {line}");
 }
 
 fn failed(error: BootError) -> HostError {

@@ -2,7 +2,6 @@
 
 use crate::build::{lock, step::step};
 use crate::{BootError, Image};
-use anysched_qemu::Saved;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -22,8 +21,8 @@ const IN_USE: Duration = Duration::from_secs(3600);
 
 /// A machine that is ready.
 pub struct Ready {
-    /// Its state.
-    pub saved: Saved,
+    /// The file with its state.
+    pub state: PathBuf,
     /// Its first file system: QEMU wants to see it again.
     pub initrd: PathBuf,
 }
@@ -37,7 +36,7 @@ impl Image {
         &self,
         description: &str,
         inputs: &[PathBuf],
-        boot: &mut dyn FnMut(&Path, &Path) -> Result<Saved, BootError>,
+        boot: &mut dyn FnMut(&Path, &Path) -> Result<(), BootError>,
     ) -> Result<Ready, BootError> {
         let mut name = DefaultHasher::new();
         (description, inputs).hash(&mut name);
@@ -47,10 +46,10 @@ impl Image {
         let [initrd, state, used] = [INITRD, STATE, USED].map(|name| directory.join(name));
         step(&state, description, inputs, |new| {
             forget_old(&machines).map_err(|error| BootError::files(machines.display(), error))?;
-            boot(&initrd, new).map(drop)
+            boot(&initrd, new)
         })?;
         File::create(&used).map_err(|error| BootError::files(used.display(), error))?;
-        Ok(Ready { saved: Saved::at(state), initrd })
+        Ok(Ready { state, initrd })
     }
 }
 

@@ -155,9 +155,9 @@ fn heard(boot: &Boot, image: &Image) -> (Vec<String>, Result<Outcome, BootError>
     (lines, outcome)
 }
 
-/// A policy that panics, breaks the contract, loops, uses up its memory or picks nothing is ended with its
-/// reason, and so is one by SysRq-S; tasks go on, the module stays, and is not unloaded while its
-/// policy decides. What does not exist is refused by name.
+/// A policy that panics, breaks the contract, loops, uses up its memory or picks nothing is ended
+/// with its reason, and so is one by SysRq-S; tasks go on, the module stays, and is not unloaded
+/// while its policy decides. What does not exist is refused by name.
 #[test]
 #[ignore = "boots kernels: cargo xtask hosts"]
 fn policies_that_go_wrong_give_the_machine_back() {

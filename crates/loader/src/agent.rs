@@ -4,6 +4,7 @@ use crate::{SchedExt, here};
 use anysched_wire::start::Start;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Pid, Signal, kill_process};
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -97,6 +98,13 @@ impl Agent {
         self.child.id()
     }
 
+    /// Sends it a signal.
+    ///
+    /// Errors: it gets none.
+    pub fn send(&self, signal: Signal) -> Result<(), String> {
+        send(self.process(), signal)
+    }
+
     /// Whether it has ended.
     pub fn has_ended(&mut self) -> bool {
         if self.end.is_none() {
@@ -122,10 +130,10 @@ impl Agent {
     ///
     /// Errors: the kernel does not give up its scheduler.
     pub fn end(&mut self) -> Result<(), String> {
-        if let Some(process) = Pid::from_raw(self.process() as i32).filter(|_| !self.has_ended()) {
-            let _ = kill_process(process, Signal::TERM);
+        if !self.has_ended() {
+            let _ = self.send(Signal::TERM);
             // One that was stopped hears nothing before.
-            let _ = kill_process(process, Signal::CONT);
+            let _ = self.send(Signal::CONT);
         }
         let start = Instant::now();
         while !self.has_ended() && start.elapsed() < PATIENCE {
@@ -162,10 +170,8 @@ impl Agent {
     ///
     /// Errors: there is none, or it does not end.
     pub fn end_running() -> Result<(), String> {
-        let agent = Agent::running().and_then(|process| Pid::from_raw(process as i32));
-        let agent = agent.ok_or_else(|| format!("{SOCKET}: no agent answers"))?;
-        let asked = kill_process(agent, Signal::TERM);
-        asked.map_err(|error| format!("the agent gets no signal: {error}"))?;
+        let agent = Agent::running().ok_or_else(|| format!("{SOCKET}: no agent answers"))?;
+        send(agent, Signal::TERM)?;
         SchedExt::new("").await_end()
     }
 
@@ -180,6 +186,12 @@ impl Drop for Agent {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+fn send(process: u32, signal: Signal) -> Result<(), String> {
+    let fault = |error: &dyn Display| format!("the agent gets no signal: {error}");
+    let process = Pid::from_raw(process as i32).ok_or_else(|| fault(&"it is no process"))?;
+    kill_process(process, signal).map_err(|error| fault(&error))
 }
 
 fn connect() -> io::Result<UnixStream> {

@@ -19,7 +19,7 @@ pub use error::BootError;
 pub use job::{Job, Reading};
 pub use measured::measured;
 #[cfg(unix)]
-pub use saved::Saved;
+pub use saved::{go_on, save};
 pub use sources::{require_target, sources};
 
 use anysched_host::Clock;
@@ -31,6 +31,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
+use tempfile::TempDir;
 
 const PROGRAM: &str = "qemu-system-x86_64";
 
@@ -54,6 +55,14 @@ fn missing() -> BootError {
                  `dnf install qemu-system-x86-core` (Fedora) or `pacman -S qemu-system-x86` (Arch)"
             .into(),
     }
+}
+
+/// A directory for the files of a boot, which go with it.
+///
+/// Errors: it cannot be made.
+pub fn directory() -> Result<TempDir, BootError> {
+    tempfile::tempdir()
+        .map_err(|error| BootError::files("the directory for temporary files", error))
 }
 
 /// A machine that boots `kernel`: no screen, no network, its console on our pipe.

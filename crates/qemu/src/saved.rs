@@ -5,12 +5,12 @@
 //! goes on from there is in the same state to the byte each time, clocks included, and reads the
 //! orders that it is given then.
 
-use crate::{BootError, Console, Event, Heard, Running};
+use crate::{BootError, Console, Event, Heard, Running, directory};
 use anysched_wire::result::READY_PORT;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -21,65 +21,50 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// For how long QEMU may say nothing to an order.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A machine that is saved in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Saved {
-    path: PathBuf,
-}
-
-impl Saved {
-    /// One in the file `path`, which exists.
-    pub fn at(path: PathBuf) -> Saved {
-        Saved { path }
-    }
-
-    /// Boots `qemu` until its guest is ready, and saves the machine to the file `path`. What the
-    /// guest says for people goes to `say`.
-    ///
-    /// Errors: the kernel panicked, was silent for longer than `patience` or ended; QEMU cannot
-    /// save.
-    pub fn boot(
-        mut qemu: Command,
-        path: &Path,
-        patience: Duration,
-        say: &mut dyn FnMut(&str),
-    ) -> Result<Saved, BootError> {
-        qemu.args(["-action", "panic=pause"]);
-        let (mut running, mut monitor) = start(qemu)?;
-        let mut console = Console::default();
-        let begun = Instant::now();
-        // The console has to be read meanwhile: a guest that cannot write stands still.
-        while monitor.status()? != "guest-panicked" {
-            match console.hear(&mut running, PAUSE, say)? {
-                Event::Silence if begun.elapsed() >= patience => return Err(console.hung(patience)),
-                Event::Silence | Event::Line => {}
-                Event::End => {
-                    return Err(BootError::Refused { why: "it ended before it was ready".into() });
-                }
+/// Boots `qemu` until its guest is ready, and saves the machine to the file `path`. What the
+/// guest says for people goes to `say`.
+///
+/// Errors: the kernel panicked, was silent for longer than `patience` or ended; QEMU cannot
+/// save.
+pub fn save(
+    mut qemu: Command,
+    path: &Path,
+    patience: Duration,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), BootError> {
+    qemu.args(["-action", "panic=pause"]);
+    let (mut running, mut monitor) = start(qemu)?;
+    let mut console = Console::default();
+    let begun = Instant::now();
+    // The console has to be read meanwhile: a guest that cannot write stands still.
+    while monitor.status()? != "guest-panicked" {
+        match console.hear(&mut running, PAUSE, say)? {
+            Event::Silence if begun.elapsed() >= patience => return Err(console.hung(patience)),
+            Event::Silence | Event::Line => {}
+            Event::End => {
+                return Err(BootError::Refused { why: "it ended before it was ready".into() });
             }
         }
-        monitor.save(path)?;
-        Ok(Saved { path: path.into() })
     }
+    monitor.save(path)
+}
 
-    /// Has `qemu`, otherwise the same as the one that was saved, go on from here.
-    ///
-    /// Errors: QEMU does not take it.
-    pub fn go_on(&self, mut qemu: Command) -> Result<Running, BootError> {
-        qemu.arg("-incoming").arg(shell("cat", &self.path)?);
-        let (running, mut monitor) = start(qemu)?;
-        while monitor.status()? == "inmigrate" {
-            sleep(PAUSE);
-        }
-        monitor.ask("cont", &json!({}))?;
-        Ok(running)
+/// Has `qemu`, otherwise the same as the one that was saved to the file `path`, go on from there.
+///
+/// Errors: QEMU does not take it.
+pub fn go_on(mut qemu: Command, path: &Path) -> Result<Running, BootError> {
+    qemu.arg("-incoming").arg(shell("cat", path)?);
+    let (running, mut monitor) = start(qemu)?;
+    while monitor.status()? == "inmigrate" {
+        sleep(PAUSE);
     }
+    monitor.ask("cont", &json!({}))?;
+    Ok(running)
 }
 
 /// Starts a machine with what its guest says that it is ready by.
 fn start(mut qemu: Command) -> Result<(Running, Monitor), BootError> {
-    let directory = tempfile::tempdir()
-        .map_err(|error| BootError::files("the directory for temporary files", error))?;
+    let directory = directory()?;
     let socket = directory.path().join("qmp");
     qemu.args(["-device", &format!("pvpanic,ioport={READY_PORT}"), "-qmp"]);
     qemu.arg(format!("unix:{},server=on,wait=off", socket.display()));

@@ -65,9 +65,9 @@ pub fn attach(args: &AttachArgs) -> Result<(), Failure> {
 
 /// What was built before, if anything was.
 fn built(args: &AttachArgs) -> Result<Option<Built>, Failure> {
-    let (given, other, wanted) = match args.place {
-        PlaceArg::Module => (&args.module, &args.agent, "--module"),
-        PlaceArg::Agent => (&args.agent, &args.module, "--agent"),
+    let (given, other) = match args.place {
+        PlaceArg::Module => (&args.module, &args.agent),
+        PlaceArg::Agent => (&args.agent, &args.module),
     };
     match (given, &args.bpf, other) {
         (Some(decider), Some(program), None) => {
@@ -75,8 +75,8 @@ fn built(args: &AttachArgs) -> Result<Option<Built>, Failure> {
         }
         (None, None, None) => Ok(None),
         _ => {
-            let place = wanted.trim_start_matches('-');
-            Err(format!("--in {place} goes with {wanted} and --bpf, or with neither").into())
+            let place = args.place.place().name();
+            Err(format!("--in {place} goes with --{place} and --bpf, or with neither").into())
         }
     }
 }

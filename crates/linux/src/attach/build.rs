@@ -44,10 +44,10 @@ pub fn as_user(
     let Some(user) = User::behind_sudo(machine.root()) else {
         return build(machine, place, checked, say);
     };
-    let place = match place {
-        Place::Kernel => machine.headers().map(|_| "module")?,
-        Place::Agent => "agent",
-    };
+    if place == Place::Kernel {
+        machine.headers()?;
+    }
+    let place = place.name();
     say(&format!("building as {}", user.name));
     let program = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
     let mut path = vec![user.home.join(".cargo/bin")];

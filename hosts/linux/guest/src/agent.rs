@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anysched_loader::{Agent, AgentFiles};
 use anysched_wire::start::Start;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 const PROGRAM: &str = "/usr/sbin/anysched-agent";
 const OBJECT: &str = "/lib/anysched/agent.bpf.o";
@@ -35,10 +35,7 @@ pub fn start(start: Start) -> Result<(), String> {
 ///
 /// Errors: there is no agent, or it gets none.
 pub fn send(signal: Signal) -> Result<(), String> {
-    let process = with(|agent| agent.as_ref().map(Agent::process));
-    let process = process.and_then(|process| Pid::from_raw(process as i32));
-    let process = process.ok_or("there is no agent")?;
-    kill_process(process, signal).map_err(|error| error.to_string())
+    with(|agent| agent.as_ref().ok_or("there is no agent")?.send(signal))
 }
 
 /// Why it has ended: what it has said last.
