@@ -3,7 +3,6 @@
 
 mod guest;
 
-use anysched_host::Clock;
 use anysched_linux::Suite;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,6 +14,7 @@ const TARGET: &str = "x86_64-unknown-linux-musl";
 
 /// What an agent is linked with on the machine that it is for; the guest has what that needs.
 const LIBBPF: &str = "/usr/lib/x86_64-linux-gnu/libbpf.so.1";
+const UNWINDER: &str = "/lib/x86_64-linux-gnu/libgcc_s.so.1";
 
 /// What scripts begin with.
 const PRELUDE: &str = r#"
@@ -62,9 +62,6 @@ fn shell_with(script: &str, files: &[(&str, &Path)]) -> Vec<String> {
     let files = [("/bin/anysched", command())].into_iter().chain(files.iter().copied());
     let command = format!("{PRELUDE}{script}");
     let mut boot = guest::boot("stock-eevdf", "shell", &[("command", &command)]);
-    // Time passes as here, on one CPU: where there are more, QEMU lets one run into what another is
-    // patching in the kernel's code, whenever sched_ext comes and goes.
-    boot.clock = Clock::Parallel;
     boot.files = files.map(|(place, file)| (place.into(), file.into())).collect();
     boot.patience = Duration::from_secs(120);
     let mut lines = Vec::new();
@@ -179,10 +176,7 @@ echo nobody:x:65534:65534::/:/bin/sh > /etc/passwd; su nobody -s /bin/sh -c "$at
     }
     for (name, said) in [
         ("small", "the policy's memory is used up: "),
-        (
-            "panic",
-            "the policy has died: the policy panicked: asked to panic (policies/src/fault.rs:",
-        ),
+        ("panic", "the policy has died: the policy panicked: asked to panic (start/src/fault.rs:"),
         ("memory", "the policy has died: the policy's memory is used up: "),
         // Whichever of the watchdog's threads it is that gets no CPU.
         ("idle", "the policy has died: "),
@@ -304,7 +298,7 @@ fn a_policy_is_ended_by_another_process() {
 echo nothing
 anysched attach --status; anysched attach --stop; echo ended $?; is_clean
 echo watched
-$attach --policy gfs --quiet > /tmp/table 2>&1 & until_enabled
+$attach --policy gfs --quiet > /tmp/table 2>&1 & until_enabled; sleep 1
 anysched attach --stop; echo stopped $?; wait $!; echo ended $?; is_clean
 echo left
 $attach --policy cfs --set steal=never > /tmp/table 2>&1 & until_enabled
@@ -490,6 +484,7 @@ anysched attach --in agent --policy gfs --agent /own/agent --bpf /own/agent.bpf.
             ("/own/agent", agent),
             ("/own/agent.bpf.o", of_agent),
             (LIBBPF, &suite.root.resolve(LIBBPF).unwrap()),
+            (UNWINDER, &suite.root.resolve(UNWINDER).unwrap()),
         ],
     );
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
