@@ -333,9 +333,9 @@ pub struct BootArgs {
     /// The tick for policies that do not define their own
     #[arg(long, value_name = "TIME", value_parser = Span::parse)]
     pub tick: Option<Span>,
-    /// Where policies run [default: module]
-    #[arg(long = "in", value_enum, value_name = "PLACE")]
-    pub place: Option<PlaceArg>,
+    /// Where policies run; a row for each, if there are several [default: module]
+    #[arg(long = "in", value_enum, value_delimiter = ',', value_name = "PLACE,…")]
+    pub place: Vec<PlaceArg>,
     /// Count instructions instead of time, the default for one CPU: each instruction takes a
     /// nanosecond, and the same boot always takes the same time
     #[arg(long)]

@@ -7,8 +7,8 @@ use crate::serve;
 use anysched_core::Machine;
 use anysched_core::registry::{PolicyInfo, Settings};
 use anysched_host::{
-    By, Clock, Demands, Host, Options, Order, Outcome, Program, Setup, Stage, Watch, Work, as_text,
-    rehearsed,
+    By, Clock, Demands, Host, Options, Order, Outcome, Place, Program, Setup, Stage, Watch, Work,
+    as_text, rehearsed,
 };
 use anysched_lab::output::{self as formats, write_whole};
 use anysched_lab::{HostedRun, PolicyUsed, Results};
@@ -24,6 +24,10 @@ pub struct Row {
     /// `None`: one of the host's own.
     pub info: Option<&'static PolicyInfo>,
     pub settings: Settings,
+    /// What results call it.
+    pub label: String,
+    /// Where the policy runs: which of [`places`].
+    pub place: usize,
 }
 
 impl Row {
@@ -40,6 +44,7 @@ impl Row {
         let of_host = PolicyUsed::of_host(self.name);
         let nature = self.info.and_then(|info| (info.nature)(&as_text(&self.settings)).ok());
         PolicyUsed {
+            label: self.label.clone(),
             settings: self.settings.clone(),
             nature: nature.unwrap_or(of_host.nature),
             ..of_host
@@ -52,7 +57,7 @@ pub fn boot(args: &BootArgs) -> Result<(), Failure> {
         return serve::serve(args);
     }
     serve::require_no_load(args)?;
-    if args.place == Some(PlaceArg::Agent) && !args.host.capabilities.agents {
+    if args.place.contains(&PlaceArg::Agent) && !args.host.capabilities.agents {
         return Err(args.host.cannot("run policies in an agent").into());
     }
     args.host.require_program(&args.app)?;
@@ -60,13 +65,14 @@ pub fn boot(args: &BootArgs) -> Result<(), Failure> {
     let setup = setup(args)?;
     args.host.require(&Demands { setup: &setup, vms: false, needs: Needs::NOTHING })?;
     let rows = rows(args, &setup)?;
-    let host = open(args);
-    rows.iter().try_for_each(|row| host.build(&row.by(&row.settings), &setup))?;
+    let hosts: Vec<_> = places(args).into_iter().map(|place| open(args, place)).collect();
+    let host = |row: &Row| &*hosts[row.place];
+    rows.iter().try_for_each(|row| host(row).build(&row.by(&row.settings), &setup))?;
     let mut runs = Vec::new();
     for row in &rows {
-        let beside = |path: &PathBuf| beside(path, row.name, rows.len());
+        let beside = |path: &PathBuf| beside(path, &row.label, rows.len());
         let trace = args.files.trace.as_ref().map(beside).zip(format);
-        let outcome = run(args, &*host, row, &setup, trace)?;
+        let outcome = run(args, host(row), row, &setup, trace)?;
         if let Some(path) = &args.files.record {
             write_logs(&beside(path), &outcome)?;
         }
@@ -76,7 +82,7 @@ pub fn boot(args: &BootArgs) -> Result<(), Failure> {
         runs.push(HostedRun { policy: row.used(), outcome });
     }
     let values = values(&runs);
-    let results = results(args, &*host, &setup, runs);
+    let results = results(args, &*hosts[0], &setup, runs);
     output::print(&match args.format {
         Format::Table => formats::table(&results) + &values,
         Format::Json => formats::json(&results),
@@ -92,7 +98,7 @@ fn run(
     setup: &Setup,
     trace: Option<(PathBuf, TraceFormat)>,
 ) -> Result<Outcome, Failure> {
-    let say = |line: &str| eprintln!("{}: {line}", row.name);
+    let say = |line: &str| eprintln!("{}: {line}", row.label);
     let arguments = pairs("--with", &args.with)?;
     let order = |settings: &Settings, mut watch: Watch<'_>| {
         let program = Program { name: args.app.clone(), arguments: arguments.clone() };
@@ -187,8 +193,14 @@ const COLUMNS: [&str; 7] = [
     "context_switches",
 ];
 
-/// Opens the host as the arguments want it.
-pub fn open(args: &BootArgs) -> Box<dyn Host> {
+/// Where policies run, one place after the other; `None`: where the host usually has them.
+pub fn places(args: &BootArgs) -> Vec<Option<Place>> {
+    let places: Vec<_> = args.place.iter().map(|place| Some(place.place())).collect();
+    if places.is_empty() { vec![None] } else { places }
+}
+
+/// Opens the host as the arguments want it, with policies in that place.
+pub fn open(args: &BootArgs, place: Option<Place>) -> Box<dyn Host> {
     let clock = match (args.real_time, args.icount) {
         (true, _) => Some(Clock::Real),
         (false, true) => Some(Clock::Instructions),
@@ -199,7 +211,7 @@ pub fn open(args: &BootArgs) -> Box<dyn Host> {
         clock,
         kernel: args.kernel.clone(),
         checked: args.checked,
-        place: args.place.map(PlaceArg::place),
+        place,
     })
 }
 
@@ -210,7 +222,23 @@ pub fn setup(args: &BootArgs) -> Result<Setup, Failure> {
 
 /// The schedulers of the table, checked.
 pub fn rows(args: &BootArgs, setup: &Setup) -> Result<Vec<Row>, Failure> {
-    args.policy.iter().map(|name| row(args, name, setup)).collect()
+    let mut rows = Vec::new();
+    for name in &args.policy {
+        let first = row(args, name, setup)?;
+        let places = places(args);
+        // The kernel's own schedulers are where they are.
+        let several = places.len() > 1 && first.info.is_some();
+        for (at, place) in places.into_iter().enumerate().take(if several { usize::MAX } else { 1 })
+        {
+            let label = match place {
+                Some(Place::Agent) if several => format!("{}-agent", first.name),
+                _ => first.name.into(),
+            };
+            let Row { name, info, ref settings, .. } = first;
+            rows.push(Row { name, info, settings: settings.clone(), label, place: at });
+        }
+    }
+    Ok(rows)
 }
 
 fn row(args: &BootArgs, name: &str, setup: &Setup) -> Result<Row, Failure> {
@@ -218,14 +246,15 @@ fn row(args: &BootArgs, name: &str, setup: &Setup) -> Result<Row, Failure> {
         if args.files.record.is_some() || args.files.trace.is_some() {
             By::Own(name).require_recordable()?;
         }
-        return Ok(Row { name, info: None, settings: Vec::new() });
+        return Ok(Row { name, info: None, settings: Vec::new(), label: (*name).into(), place: 0 });
     }
     let info = policy(name).ok_or_else(|| unknown(args.host, name))?;
     let settings = settings(&args.set)?;
     let machine = Machine::flat(1).map_err(|error| error.to_string())?;
     let machine = machine.with_tick(setup.machine.tick());
     (info.build)(&machine, &as_text(&settings)).map_err(|error| format!("{name}: {error}"))?;
-    Ok(Row { name: info.name, info: Some(info), settings })
+    let label = info.name.into();
+    Ok(Row { name: info.name, info: Some(info), settings, label, place: 0 })
 }
 
 /// That `name` is no scheduler there.

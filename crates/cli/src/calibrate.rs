@@ -3,15 +3,16 @@
 use crate::args::{CalibrateArgs, CalibrateFormat};
 use crate::boot::unknown;
 use crate::choose;
+use crate::hosts;
 use crate::output::{self, Failure};
-use anysched_host::{Calibration, Figure, HostInfo, MeasuredCosts, Options, Subject};
+use anysched_host::{Calibration, Figure, HostInfo, MeasuredCosts, Subject};
 use anysched_lab::Experiment;
 use anysched_lab::output::align;
 use anysched_policies::{POLICIES, policy};
 use std::fmt::Write;
 
 pub fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
-    let host = (args.host.open)(&Options::default());
+    let host = hosts::open(args.host);
     let measured = host.calibrate(&subjects(args)?)?;
     output::print(&match args.format {
         CalibrateFormat::Table => table(args.host, &measured),

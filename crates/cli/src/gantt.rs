@@ -2,9 +2,10 @@
 
 use crate::args::GanttArgs;
 use crate::choose;
+use crate::hosts;
 use crate::output::{self, Failure};
 use anysched_core::Time;
-use anysched_host::{Options, Outcome, Watch};
+use anysched_host::{Outcome, Watch};
 use anysched_trace::gantt::Gantt;
 use anysched_trace::{Event, Sink, TaskInfo};
 
@@ -45,7 +46,7 @@ pub fn gantt(args: &GanttArgs) -> Result<(), Failure> {
         return Err(Failure::from(format!("--until {until}: it has to be after --from {from}")));
     }
     let from = Time::ZERO + args.from;
-    let host = (args.host.host.open)(&Options::default());
+    let host = hosts::open(args.host.host);
     let traced = |sink: &mut dyn Sink, policy: usize| {
         let watch = Watch { trace: Some(sink), ..Watch::default() };
         plan.run_one(&*host, args.group, policy, args.seed, watch)

@@ -2,7 +2,7 @@
 
 use crate::args::{HostsArgs, PlainFormat};
 use crate::output::{self, Failure};
-use anysched_host::{Capabilities, Host, HostInfo, Options, cpus_in_words};
+use anysched_host::{Capabilities, Clock, Host, HostInfo, Options, cpus_in_words};
 use anysched_workload::kinds::Needs;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
@@ -32,12 +32,18 @@ pub fn measured() -> &'static str {
     all().iter().find(|host| host.costs.is_some()).map_or("", |host| host.name)
 }
 
+/// A host for experiments. Emulated machines count instructions, with several CPUs, too: what is
+/// published has to come out again.
+pub fn open(info: &HostInfo) -> Box<dyn Host> {
+    (info.open)(&Options { clock: Some(Clock::Instructions), ..Options::default() })
+}
+
 /// The usual host, open.
 ///
 /// Errors: this command has no hosts.
 pub fn open_usual() -> Result<Box<dyn Host>, Failure> {
     let host = all().first().ok_or("this command has no hosts")?;
-    Ok((host.open)(&Options::default()))
+    Ok(open(host))
 }
 
 /// Whether `host` is the usual one.

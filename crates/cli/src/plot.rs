@@ -2,10 +2,10 @@
 
 use crate::args::{PlotArgs, PlotFormat};
 use crate::choose;
+use crate::hosts;
 use crate::output::{self, Failure};
 use crate::progress::with_bar;
 use crate::run::interrupted;
-use anysched_host::Options;
 use anysched_lab::output::write_whole;
 use std::io::Write;
 
@@ -19,7 +19,7 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
         output::require_place(path)?;
     }
     let cancel = output::cancel_on_interrupt()?;
-    let host = (args.host.host.open)(&Options::default());
+    let host = hosts::open(args.host.host);
     let results = with_bar(&*host, args.jobs, cancel, |options| plan.run(options))?;
     let drawn = match args.format {
         PlotFormat::Svg => chart.svg(&results),

@@ -6,7 +6,7 @@ use crate::hosts;
 use crate::output::{self, Failure};
 use crate::progress::with_bar;
 use crate::run::interrupted;
-use anysched_host::{Host, Options};
+use anysched_host::Host;
 use anysched_lab::output::align::{self, Side};
 use anysched_lab::{Column, Experiment, Results};
 use std::fmt::Write;
@@ -25,7 +25,7 @@ struct Compared {
 
 pub fn predict(args: &PredictArgs) -> Result<(), Failure> {
     let cancel = output::cancel_on_interrupt()?;
-    let (simulator, predicted) = (hosts::open_usual()?, (args.host.open)(&Options::default()));
+    let (simulator, predicted) = (hosts::open_usual()?, hosts::open(args.host));
     let mut all = Vec::new();
     for file in &args.files {
         let mut experiment = Experiment::load(file).map_err(Failure::pointing)?;

@@ -6,7 +6,6 @@ use crate::hosts;
 use crate::output::{self, Failure};
 use crate::progress::with_bar;
 use crate::run::write_results;
-use anysched_host::{Clock, Options};
 use anysched_lab::{Experiment, Results, output as formats};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -14,9 +13,7 @@ use std::sync::atomic::Ordering;
 pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     let folder = (!hosts::is_usual(args.host)).then_some(args.host.name);
     let files = experiments(&args.experiments, &args.paper, folder)?;
-    // What is published has to come out again, on machines of several CPUs, too.
-    let clock = Some(Clock::Instructions);
-    let host = (args.host.open)(&Options { clock, ..Options::default() });
+    let host = hosts::open(args.host);
     if let Some(folder) = &args.out {
         output::require_folder(folder)?;
     }

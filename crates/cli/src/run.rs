@@ -2,11 +2,12 @@
 
 use crate::args::{CheckArgs, Format, RunArgs, RunFiles};
 use crate::choose;
+use crate::hosts;
 use crate::output::{self, Failure};
 use crate::progress::with_bar;
 use anysched_core::recorder::LogReader;
 use anysched_core::{TaskId, Time};
-use anysched_host::{Host, Options, Watch};
+use anysched_host::{Host, Watch};
 use anysched_lab::output::{self as formats, Form, write_whole};
 use anysched_lab::{Plan, Results};
 use anysched_trace::decisions;
@@ -25,7 +26,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         output::require_folder(folder)?;
     }
     let cancel = output::cancel_on_interrupt()?;
-    let host = (args.host.host.open)(&Options::default());
+    let host = hosts::open(args.host.host);
     plan.require(args.host.host)?;
     let results = with_bar(&*host, args.jobs, cancel, |options| plan.run(options))?;
     if let (Some(path), Some(format)) = (&args.files.trace, format) {

@@ -44,7 +44,7 @@ pub fn serve(args: &BootArgs) -> Result<(), Failure> {
     let load = load(&args.clients)?;
     let setup = boot::setup(args)?;
     let rows = boot::rows(args, &setup)?;
-    let host = boot::open(args);
+    let host = boot::open(args, boot::places(args)[0]);
     let mut served = Vec::new();
     for row in &rows {
         let mut say = |line: &str| eprintln!("{}: {line}", row.name);

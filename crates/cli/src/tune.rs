@@ -2,9 +2,9 @@
 
 use crate::args::{ListFormat, ObjectiveName, TuneArgs};
 use crate::choose;
+use crate::hosts;
 use crate::output::{self, Failure};
 use crate::progress::with_bar;
-use anysched_host::Options;
 use anysched_lab::tune::{Arriving, GridRequest, Objective, TuneError, Tuning, space};
 use anysched_lab::{Experiment, output as formats};
 use anysched_workload::dist::Dist;
@@ -22,7 +22,7 @@ pub fn tune(args: &TuneArgs) -> Result<(), Failure> {
     };
     let tuning = tuning(args, service)?;
     let cancel = output::cancel_on_interrupt()?;
-    let host = (args.host.host.open)(&Options::default());
+    let host = hosts::open(args.host.host);
     let tuned = with_bar(&*host, args.jobs, cancel, |options| tuning.tune(options));
     let tuned = tuned.map_err(|error| match error {
         TuneError::Setting { key, value, why } => format!("--{key} {value}: {why}"),
@@ -94,7 +94,7 @@ fn tune_file(args: &TuneArgs, file: &Path) -> Result<(), Failure> {
         eprintln!("anysched: {warning}");
     }
     let cancel = output::cancel_on_interrupt()?;
-    let host = (args.host.host.open)(&Options::default());
+    let host = hosts::open(args.host.host);
     let tuned = with_bar(&*host, args.jobs, cancel, |options| grid.run(options))?;
     output::print(&match args.format {
         ListFormat::Table => formats::grid_table(&tuned),
