@@ -24,7 +24,8 @@ pub fn test_linux_quickly() -> Result<(), Failed> {
 /// As [`test()`], all of Linux.
 pub fn test_linux() -> Result<(), Failed> {
     require_toolchain()?;
-    boot(&["linux", "agent", "attach", "trace"], &[])
+    boot(&["linux", "agent", "attach", "trace"], &[])?;
+    kernels::check_linux()
 }
 
 /// Runs the tests of these files that boot kernels and, if `only` says so, whose names have one of

@@ -36,10 +36,11 @@ fn metrics(said: &Said) -> Metrics {
         }
         let left = task.finish.since(task.first);
         metrics.benchmark.leave_time.record(left.0);
+        let groups = u32::try_from(task.groups).unwrap_or(u32::MAX);
         metrics.benchmark.tasks.push(TaskProgress {
             finished: Some(turnaround),
             left: Some(left),
-            counted: Some((u32::try_from(task.groups).unwrap_or(u32::MAX), Span::ZERO)),
+            counted: Some((groups, task.service.unwrap_or_default())),
         });
         let first = metrics.first_arrival.map_or(task.arrival, |first| first.min(task.arrival));
         metrics.first_arrival = Some(first);
