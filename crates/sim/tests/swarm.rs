@@ -98,7 +98,7 @@ fn settings(rng: &mut Rng, policy: &PolicyInfo, machine: &Machine) -> Vec<Settin
     let mut settings = vec![
         ("layout", *pick(rng, &["global", "per-cpu", "per-llc", "per-node"])),
         ("place", *pick(rng, &["creator", "round-robin", "least-loaded", "linux"])),
-        ("steal", *pick(rng, &["never", "llc", "node", "machine", "machine"])),
+        ("steal", *pick(rng, &["never", "llc", "node", "machine", "machine", "linux", "linux"])),
     ];
     settings.push(("balance", *pick(rng, &["never", "linux"])));
     settings

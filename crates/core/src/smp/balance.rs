@@ -35,7 +35,7 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 use core::cmp::Reverse;
 
-use super::{At, Balance, Entry, RunQueue, Smp, SmpParams, Why, at};
+use super::{At, Balance, Entry, Layout, RunQueue, Smp, SmpParams, Why, at};
 use crate::Cx;
 use crate::ids::{CpuId, TaskId};
 use crate::machine::{Distance, Level, Machine};
@@ -144,7 +144,7 @@ impl Balancer {
     pub(super) fn new(machine: &Machine, params: &SmpParams, queues: usize) -> Balancer {
         let mut turns = Vec::new();
         let mut turn_of = [const { Vec::new() }; 5];
-        if params.balance == Balance::Linux && queues > 1 {
+        if params.balance == Balance::Linux && params.layout != Layout::PerCpu && queues > 1 {
             for level in Level::ALL {
                 // A runqueue that spans groups of a domain leaves nothing to balance between them.
                 if params.layout.level() > below(level) {
@@ -239,6 +239,9 @@ impl<Q: RunQueue> Smp<Q> {
     /// nearest first. Returns whether it got one.
     #[inline]
     pub(super) fn pull(&mut self, cx: &mut Cx<'_>, queue: usize, cpu: CpuId) -> bool {
+        if self.fair.pulls {
+            return self.balance_newly_idle(cx, cpu);
+        }
         if self.waiting.is_empty() {
             return false;
         }

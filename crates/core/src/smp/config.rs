@@ -57,6 +57,10 @@ choice! {
         Node = "node",
         /// From any runqueue, nearest first.
         Machine = "machine",
+        /// As Linux does: domain by domain, if there is a CPU with two tasks and that is expected to
+        /// take less time than the CPU would be idle. It is not told of tasks that wait elsewhere.
+        /// With a runqueue per CPU; else as `machine`.
+        Linux = "linux",
     }
 }
 
@@ -64,7 +68,7 @@ impl Steal {
     /// The level within which CPUs pull from each other; `None` if they never do.
     pub fn level(self) -> Option<Level> {
         match self {
-            Steal::Never => None,
+            Steal::Never | Steal::Linux => None,
             Steal::Llc => Some(Level::Llc),
             Steal::Node => Some(Level::Node),
             Steal::Machine => Some(Level::Machine),
@@ -96,6 +100,9 @@ params! {
         /// A task that ran within this time is moved only when nothing else can be (Linux
         /// sched_migration_cost).
         cache_hot: Span = Span::from_us(500),
+        /// With `steal = linux`, what balancing on running out of work is taken to cost for each
+        /// CPU that is looked at.
+        newidle_cost: Span = Span::ZERO,
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod balance;
 mod config;
+mod fair;
 mod kick;
 mod loads;
 mod place;
@@ -215,6 +216,11 @@ pub trait RunQueue: Policy {
     /// How many tasks wait in `queue`. Delayed ones do not count.
     fn len(&self, queue: usize) -> usize;
 
+    /// How many tasks are kept in `queue` though they sleep ([`RunQueue::leave`]).
+    fn delayed(&self, _queue: usize) -> usize {
+        0
+    }
+
     /// The load of `queue` for balancing, in weight (1024 for a task of nice 0): waiting tasks,
     /// and running ones where the rule counts them.
     fn load(&self, queue: usize) -> u64 {
@@ -287,6 +293,8 @@ pub struct Smp<Q> {
     balancer: balance::Balancer,
     /// Kept where each CPU has a runqueue of its own.
     loads: loads::Loads,
+    /// Kept where that is so, too, and tasks are placed, pulled or balanced as in Linux.
+    fair: fair::Fair,
 }
 
 /// What is kept of each task, whatever the rule.
@@ -368,8 +376,11 @@ impl<Q: RunQueue> Smp<Q> {
         let first =
             |queue: usize| by_queue.partition_point(|c| usize::from(queue_of[c.index()]) < queue);
         let idle = |&cpu: &CpuId| Running { task: NOBODY, cpu, told: false, since: Time::ZERO };
+        let rule = Q::build(machine, queues, params)?;
+        let tick = rule.tick_period().or(machine.tick());
         Ok(Smp {
-            rule: Q::build(machine, queues, params)?,
+            rule,
+            fair: fair::Fair::new(machine, smp, tick),
             params: smp.clone(),
             machine: machine.clone(),
             first_slot: (0..=queues).map(|queue| first(queue) as u16).collect(),
@@ -457,6 +468,7 @@ impl<Q: RunQueue> Smp<Q> {
         let slot = &mut self.tasks[task];
         slot.queue = queue as u16;
         slot.state = State::Ready;
+        self.note_entering(cx, queue, task);
         let at = at!(self, cx.now, queue);
         self.rule.push(&at, task, entry);
         self.touched(cx, queue);
@@ -478,6 +490,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// Takes the waiting `task` out of its runqueue so that it can enter another.
     fn take_out(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         let from = usize::from(self.tasks[task].queue);
+        self.note_leaving(cx, from, task, fair::Leaves::Moves);
         self.rule.remove(&at!(self, cx.now, from), task, Removal::Move);
         self.touched(cx, from);
     }
@@ -485,7 +498,13 @@ impl<Q: RunQueue> Smp<Q> {
     /// Moves `task`, which waits in one runqueue, to another.
     fn move_task(&mut self, cx: &mut Cx<'_>, task: TaskId, to: usize) {
         self.take_out(cx, task);
+        self.push_moved(cx, task, to);
+    }
+
+    /// Puts `task`, which was taken out of another runqueue, into `to`, whose CPU is about to pick.
+    fn push_moved(&mut self, cx: &mut Cx<'_>, task: TaskId, to: usize) {
         self.tasks[task].queue = to as u16;
+        self.note_entering(cx, to, task);
         self.rule.push(&at!(self, cx.now, to), task, &Entry::because(Why::Moved));
         self.touched(cx, to);
     }
@@ -541,6 +560,9 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
     fn attach(&mut self, _: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
         self.tasks.grow(task, |_| Slot::default());
         self.promises.attach(task);
+        if self.fair.is_on {
+            self.fair.attach(task);
+        }
         self.restricted += u32::from(!params.affinity.is_all());
         self.tasks[task] = Slot { affinity: params.affinity.clone(), ..Slot::default() };
         self.rule.attach(task, params);
@@ -566,6 +588,10 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         let (queue, state, cpu) = (usize::from(slot.queue), slot.state, CpuId(slot.cpu));
         self.rule.update(&at!(self, cx.now, queue), state.whereabouts(), task, params);
         self.loads.note(CpuId(queue as u16));
+        if self.fair.is_on {
+            let weight = self.rule.weight(task);
+            self.fair.reweighs(CpuId(queue as u16), task, weight, cx.now);
+        }
         match state {
             State::Ready if !self.may_enter(task, queue) => self.rehome(cx, task, cpu),
             State::Ready => {
@@ -582,6 +608,9 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
     fn set_online(&mut self, cx: &mut Cx<'_>, cpu: CpuId, online: bool) {
         self.rule.set_online(cpu, online);
         self.loads.note(cpu);
+        if self.fair.is_on {
+            self.fair.set_online(cpu, online);
+        }
         if online {
             self.online.insert(cpu);
             self.tell(cx, cpu);
@@ -620,14 +649,20 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         }
         let queue = if stays || self.queues() == 1 {
             home
+        } else if self.fair.places {
+            self.select(cx.now, task, &arrival, near).index()
         } else {
             self.choose_queue(task, Some(&arrival), near)
         };
+        if self.fair.is_on {
+            self.note_arrival(cx, task, arrival.why, queue);
+        }
         self.enter(cx, task, queue, near, &entry);
     }
 
     fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         let queue = usize::from(self.tasks[task].queue);
+        self.note_leaving(cx, queue, task, fair::Leaves::Out);
         self.rule.remove(&at!(self, cx.now, queue), task, Removal::Dequeue);
         self.tasks[task].state = State::Blocked;
         self.touched(cx, queue);
@@ -645,10 +680,16 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
             if online {
                 self.idle.insert(cpu);
                 self.hurry(cx, cpu);
+                if self.fair.is_on {
+                    self.goes_idle(cx, cpu);
+                }
             }
             return None;
         };
         self.idle.remove(cpu);
+        if self.fair.is_on {
+            self.fair.starts(cpu, task, cx.now);
+        }
         self.cpus[slot] = Running { task: task.0, cpu, told: false, since: cx.now };
         self.loads.note(CpuId(queue as u16));
         let state = &mut self.tasks[task];
@@ -668,16 +709,24 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         self.loads.note(CpuId(queue as u16));
         self.tasks[task].hot_until = cx.now + self.params.cache_hot;
         if !why.runnable() {
+            let how = if why == Off::Exited { fair::Leaves::Ended } else { fair::Leaves::Asleep };
+            self.note_leaving(cx, queue, task, how);
             let delayed = self.rule.leave(&at!(self, cx.now, queue), task, why);
             let state = if delayed { State::Delayed } else { State::Blocked };
             self.tasks[task].state = state;
         } else if self.restricted == 0 && online || self.may_enter(task, queue) {
             self.tasks[task].state = State::Ready;
+            if self.fair.is_on {
+                self.fair.stops(cpu, task, cx.now);
+            }
             self.rule.push(&at!(self, cx.now, queue), task, &Entry::because(Why::Put(why)));
             self.touched(cx, queue);
             self.keep_or_kick(cx, task, queue, cpu, why);
         } else {
             self.expel(cx, task, queue, cpu, why);
+        }
+        if self.fair.is_on {
+            self.push_if_wanted(cx, cpu);
         }
         if online && !self.cpus[slot].told {
             // The host is about to pick for this CPU, so it is idle only if that finds nothing.
@@ -686,6 +735,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
                 self.cpus[slot].told = true;
             } else {
                 self.idle.insert(cpu);
+                self.fair.note(cpu);
             }
         }
     }
@@ -698,6 +748,9 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         self.cpus[slot].since = cx.now;
         if self.rule.tick(&at!(self, cx.now, queue), task) && !self.cpus[slot].told {
             self.tell(cx, cpu);
+        }
+        if self.fair.is_on {
+            self.ticks(cx, cpu, task);
         }
     }
 

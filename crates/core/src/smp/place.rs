@@ -1,6 +1,7 @@
 //! Placement: which runqueue a task enters, and which idle CPU is kicked for it.
 
 use super::At;
+use super::fair::Leaves;
 use super::{Entry, Place, Removal, RunQueue, Smp, State, Why, at};
 use crate::ids::{CpuId, CpuSet, TaskId};
 use crate::machine::Level;
@@ -82,7 +83,7 @@ impl<Q: RunQueue> Smp<Q> {
         best.map_or(home, |(_, _, queue)| queue)
     }
 
-    fn usable(&self, task: TaskId, cpu: CpuId) -> bool {
+    pub(super) fn usable(&self, task: TaskId, cpu: CpuId) -> bool {
         self.online.contains(cpu) && self.tasks[task].affinity.contains(cpu)
     }
 
@@ -260,8 +261,12 @@ impl<Q: RunQueue> Smp<Q> {
         let slot = &mut self.tasks[task];
         (slot.state, slot.queue) = (State::Ready, queue as u16);
         self.promises.withdraw(task);
+        if self.fair.is_on {
+            self.fair.stops(cpu, task, cx.now);
+        }
         self.rule.push(&at!(self, cx.now, queue), task, &Entry::because(Why::Put(why)));
         let to = self.choose_queue(task, None, cpu);
+        self.note_leaving(cx, queue, task, Leaves::Moves);
         self.rule.remove(&at!(self, cx.now, queue), task, Removal::Move);
         self.touched(cx, queue);
         self.enter(cx, task, to, cpu, &Entry::because(Why::Moved));

@@ -1,0 +1,292 @@
+//! When CPUs balance: as they run out of work, at their ticks, and without ticks for as long as they
+//! are idle.
+
+use super::super::{RunQueue, Smp};
+use super::balance::Idle;
+use super::domains::Domains;
+use super::{Fair, Turn};
+use crate::Cx;
+use crate::ids::{CpuId, CpuMask};
+
+/// An interval of a busy CPU is so many times longer.
+const BUSY_FACTOR: u64 = 16;
+
+impl Domains {
+    /// How a CPU begins to balance a domain.
+    pub(super) fn turn(&self, domain: u16) -> Turn {
+        let interval = self.all[usize::from(domain)].cpus.len() as u64;
+        Turn { last: 0, interval, failures: 0, newidle: 0, newidle_set: 0 }
+    }
+}
+
+impl Fair {
+    /// How long `turn` lasts, in jiffies, of `cpus` CPUs.
+    fn interval(&self, turn: &Turn, is_busy: bool) -> u64 {
+        let ms = if is_busy { turn.interval * BUSY_FACTOR } else { turn.interval };
+        let jiffies = (ms * 1_000_000).div_ceil(self.jiffy.0);
+        let longest = (self.hz() * self.queues.len() as u64 / 10).max(1);
+        // Not the multiple of a narrower domain's.
+        (jiffies - u64::from(is_busy)).clamp(1, longest)
+    }
+
+    /// The cost of newidle balancing falls by 1 % a second. Returns whether it has.
+    fn forget_cost(&mut self, cpu: CpuId, depth: usize, jiffies: u64) -> bool {
+        let hz = self.hz();
+        let turn = &mut self.queues[cpu.index()].turns[depth];
+        let falls = jiffies > turn.newidle_set + hz;
+        if falls {
+            turn.newidle = turn.newidle * 253 / 256;
+            turn.newidle_set = jiffies;
+        }
+        falls
+    }
+
+    /// `cpu` has ticks, or has none, as far as others know.
+    pub(super) fn set_tickless(&mut self, cpu: CpuId, is_tickless: bool) {
+        let queue = &mut self.queues[cpu.index()];
+        if queue.is_tickless == is_tickless {
+            return;
+        }
+        queue.is_tickless = is_tickless;
+        let cache = self.domains.cache[cpu.index()].map(|domain| usize::from(domain));
+        let busy = cache.map(|domain| &mut self.caches[domain].busy);
+        if is_tickless {
+            self.nohz.cpus.insert(cpu);
+            self.nohz.has_news = true;
+            busy.map(|busy| *busy -= 1);
+        } else {
+            self.nohz.cpus.remove(cpu);
+            busy.map(|busy| *busy += 1);
+        }
+    }
+}
+
+impl<Q: RunQueue> Smp<Q> {
+    /// `cpu` has run out of work: pulls. Returns whether it got a task (`sched_balance_newidle`).
+    pub(in super::super) fn balance_newly_idle(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> bool {
+        let jiffies = self.fair.jiffies(cx.now);
+        self.fair.queues[cpu.index()].idle_since = cx.now.0.max(1);
+        let depths = self.fair.queues[cpu.index()].turns.len();
+        let mut next = jiffies + self.fair.hz();
+        let mut moved = 0;
+        let expected = |smp: &Self, depth: usize| smp.fair.queues[cpu.index()].turns[depth].newidle;
+        let mean_idle = self.fair.queues[cpu.index()].mean_idle;
+        if depths == 0 {
+        } else if !self.fair.is_overloaded || mean_idle < expected(self, 0) {
+            next = next.min(self.next_turn(cpu, 0));
+        } else {
+            self.fair.advance(cpu, cx.now);
+            let mut spent = 0;
+            for depth in 0..depths {
+                next = next.min(self.next_turn(cpu, depth));
+                if mean_idle < spent + expected(self, depth) {
+                    break;
+                }
+                let passed = self.pass(cx, cpu, depth, Idle::Newly);
+                moved += passed.moved;
+                let domain = self.fair.domains.around[cpu.index()][depth];
+                let size = self.fair.domains.all[usize::from(domain)].cpus.len() as u64;
+                let cost = self.params.newidle_cost.scaled(size, 1).0;
+                spent += cost;
+                self.spend(cpu, depth, cost, jiffies);
+                if moved > 0 || !passed.goes_on {
+                    break;
+                }
+            }
+            let queue = &mut self.fair.queues[cpu.index()];
+            queue.most_newidle = queue.most_newidle.max(spent);
+        }
+        let queue = &mut self.fair.queues[cpu.index()];
+        queue.next_balance = queue.next_balance.min(next);
+        if moved > 0 {
+            queue.idle_since = 0;
+        }
+        moved > 0
+    }
+
+    /// Balancing a domain on running out of work has taken `cost`.
+    fn spend(&mut self, cpu: CpuId, depth: usize, cost: u64, jiffies: u64) {
+        let turn = &mut self.fair.queues[cpu.index()].turns[depth];
+        if cost > turn.newidle {
+            (turn.newidle, turn.newidle_set) = (cost, jiffies);
+        } else {
+            self.fair.forget_cost(cpu, depth, jiffies);
+        }
+    }
+
+    /// When an idle `cpu` would balance that domain, in jiffies.
+    fn next_turn(&self, cpu: CpuId, depth: usize) -> u64 {
+        let turn = &self.fair.queues[cpu.index()].turns[depth];
+        turn.last + self.fair.interval(turn, false)
+    }
+
+    /// `cpu` has found nothing to run.
+    pub(in super::super) fn goes_idle(&mut self, cx: &Cx<'_>, cpu: CpuId) {
+        let _ = cx;
+        if self.fair.domains.has_smt
+            && let Some(cache) = self.fair.domains.cache[cpu.index()]
+            && !self.fair.caches[usize::from(cache)].has_idle_core
+            && self.is_core_of_idle(cpu, Some(cpu))
+        {
+            self.fair.caches[usize::from(cache)].has_idle_core = true;
+        }
+        self.fair.queues[cpu.index()].has_blocked = true;
+        self.fair.set_tickless(cpu, true);
+        self.fair.nohz.has_blocked = true;
+        self.fair.sums.note(cpu);
+    }
+
+    /// A task has woken up on `cpu`, which may have been idle.
+    pub(in super::super) fn wakes_on(&mut self, cx: &Cx<'_>, cpu: CpuId) {
+        let queue = &mut self.fair.queues[cpu.index()];
+        if queue.idle_since == 0 {
+            return;
+        }
+        let was_idle = cx.now.0.saturating_sub(queue.idle_since) as i64;
+        let mean = queue.mean_idle as i64;
+        let mean = mean + (was_idle - mean) / 8;
+        queue.mean_idle = (mean as u64).min(2 * queue.most_newidle);
+        queue.idle_since = 0;
+    }
+
+    /// The tick of `cpu`, which runs a task.
+    pub(in super::super) fn balance_at_tick(&mut self, cx: &mut Cx<'_>, cpu: CpuId) {
+        let jiffies = self.fair.jiffies(cx.now);
+        if jiffies >= self.fair.queues[cpu.index()].next_balance {
+            self.update_blocked(cx, cpu);
+            self.balance_domains(cx, cpu, Idle::Not);
+        }
+        self.kick_balancer(cx, cpu, jiffies);
+    }
+
+    /// Averages decay.
+    fn update_blocked(&mut self, cx: &Cx<'_>, cpu: CpuId) -> bool {
+        self.fair.queues[cpu.index()].blocked_updated = self.fair.jiffies(cx.now);
+        self.fair.advance(cpu, cx.now);
+        let queue = &mut self.fair.queues[cpu.index()];
+        queue.has_blocked = !queue.average.is_over();
+        queue.has_blocked
+    }
+
+    /// Balances the domains around `cpu` whose time has come (`sched_balance_domains`).
+    fn balance_domains(&mut self, cx: &mut Cx<'_>, cpu: CpuId, idle: Idle) {
+        let jiffies = self.fair.jiffies(cx.now);
+        let (mut idle, mut is_busy) = (idle, idle != Idle::Idle);
+        let mut next = None;
+        let (mut goes_on, mut falls, mut cost) = (true, false, 0);
+        for depth in 0..self.fair.queues[cpu.index()].turns.len() {
+            falls = self.fair.forget_cost(cpu, depth, jiffies);
+            let turn = self.fair.queues[cpu.index()].turns[depth];
+            cost += turn.newidle;
+            if !goes_on {
+                if falls {
+                    continue;
+                }
+                break;
+            }
+            let mut interval = self.fair.interval(&turn, is_busy);
+            let mut last = turn.last;
+            if jiffies >= last + interval {
+                let passed = self.pass(cx, cpu, depth, idle);
+                goes_on = passed.goes_on;
+                if passed.moved > 0 {
+                    is_busy = !self.idle.contains(cpu);
+                    idle = if is_busy { Idle::Not } else { Idle::Idle };
+                }
+                let turn = &mut self.fair.queues[cpu.index()].turns[depth];
+                turn.last = jiffies;
+                last = jiffies;
+                let turn = *turn;
+                interval = self.fair.interval(&turn, is_busy);
+            }
+            next = Some(next.map_or(last + interval, |next: u64| next.min(last + interval)));
+        }
+        let latest = jiffies + 60 * self.fair.hz();
+        let queue = &mut self.fair.queues[cpu.index()];
+        if falls {
+            queue.most_newidle = cost.max(self.params.cache_hot.0);
+        }
+        if let Some(next) = next {
+            queue.next_balance = next.min(latest);
+        }
+    }
+
+    /// A busy CPU sees at its tick whether CPUs without ticks have to balance, and has the first of
+    /// them do so for all (`nohz_balancer_kick`).
+    fn kick_balancer(&mut self, cx: &mut Cx<'_>, cpu: CpuId, jiffies: u64) {
+        self.fair.set_tickless(cpu, false);
+        let nohz = &self.fair.nohz;
+        if nohz.cpus.is_empty() {
+            return;
+        }
+        let mut balances = false;
+        let mut updates = nohz.has_blocked && jiffies > nohz.next_blocked;
+        if jiffies >= nohz.next_balance {
+            let cache = self.fair.domains.cache[cpu.index()];
+            let busy = cache.map_or(0, |domain| self.fair.caches[usize::from(domain)].busy);
+            balances = self.tasks_of(cpu) >= 2 || busy > 1;
+        }
+        updates |= balances;
+        let has_news = nohz.has_news;
+        if !balances && !updates && !has_news {
+            return;
+        }
+        if balances {
+            self.fair.nohz.next_balance = jiffies + 1;
+        }
+        let mut idle = self.fair.nohz.cpus.iter_among(&self.idle);
+        let Some(first) = idle.find(|&other| other != cpu) else { return };
+        drop(idle);
+        self.balance_idle(cx, first, [balances, updates, has_news]);
+    }
+
+    /// `first` balances for all CPUs without ticks, beginning with the one after it
+    /// (`_nohz_idle_balance`).
+    fn balance_idle(&mut self, cx: &mut Cx<'_>, first: CpuId, what: [bool; 3]) {
+        let [balances, updates, has_news] = what;
+        let jiffies = self.fair.jiffies(cx.now);
+        let mut has_blocked = false;
+        if updates {
+            self.fair.nohz.has_blocked = false;
+        }
+        if has_news {
+            self.fair.nohz.has_news = false;
+        }
+        let mut next = jiffies + 60 * self.fair.hz();
+        let mut is_known = false;
+        let cpus: CpuMask = self.fair.nohz.cpus.clone();
+        let (after, before): (alloc::vec::Vec<CpuId>, alloc::vec::Vec<CpuId>) =
+            cpus.iter().partition(|&cpu| cpu > first);
+        for cpu in after.into_iter().chain(before) {
+            if !self.idle.contains(cpu) {
+                continue;
+            }
+            if updates {
+                has_blocked |= self.update_blocked_of_idle(cx, cpu, jiffies);
+            }
+            if balances && jiffies >= self.fair.queues[cpu.index()].next_balance {
+                self.balance_domains(cx, cpu, Idle::Idle);
+            }
+            let own = self.fair.queues[cpu.index()].next_balance;
+            if own < next {
+                (next, is_known) = (own, true);
+            }
+        }
+        let nohz = &mut self.fair.nohz;
+        if is_known {
+            nohz.next_balance = next;
+        }
+        if updates {
+            nohz.next_blocked = jiffies + (32_000_000_u64).div_ceil(self.fair.jiffy.0);
+        }
+        nohz.has_blocked |= has_blocked;
+    }
+
+    fn update_blocked_of_idle(&mut self, cx: &Cx<'_>, cpu: CpuId, jiffies: u64) -> bool {
+        let queue = &self.fair.queues[cpu.index()];
+        if !queue.has_blocked {
+            return false;
+        }
+        jiffies <= queue.blocked_updated || self.update_blocked(cx, cpu)
+    }
+}

@@ -1,0 +1,537 @@
+//! Linux's fair class on many CPUs: where tasks are placed and how they are balanced, each CPU with
+//! a runqueue of its own (Linux `kernel/sched/fair.c`, `topology.c` and `pelt.c`, 6.12.107).
+//!
+//! - [`select`](self): a new task goes to the idlest group, domain by domain; one that wakes up to
+//!   an idle CPU of the cache of its waker or of the CPU where it last ran.
+//! - A CPU that runs out of work pulls (`newidle`), as long as that is expected to take less time
+//!   than it would be idle, and if there is a CPU with two tasks at all.
+//! - At ticks each CPU balances its domains, from the narrowest, at intervals that grow while there
+//!   is nothing to do. Idle CPUs have no ticks (`NO_HZ`): a busy one has the first of them balance
+//!   for all.
+//!
+//! What is decided on are averages of [load](pelt), counts of tasks and idle CPUs.
+//!
+//! Deviations:
+//! - A jiffy is the tick; where the host has none, 4 ms, and ticks are timers. A CPU is tickless from
+//!   the moment that it finds nothing to run. What one CPU has another do happens at once.
+//! - Balancing takes no time of its own; how long a CPU expects it to take is
+//!   [`newidle_cost`](super::SmpParams) for each CPU that is looked at.
+//! - Left out: control groups, CPUs of unequal capacity, other classes, NUMA balancing (pages), core
+//!   scheduling, clusters within a cache, clamping of utilisation.
+//! - A task that a rule keeps queued while it sleeps counts in no load.
+//!
+//! Cost: O(1) for each change; sums of domains are brought up to date when they are needed, so that
+//! a pass looks at groups, and at CPUs of one group only.
+
+mod balance;
+mod domains;
+mod idle;
+mod pelt;
+mod select;
+mod sums;
+
+use alloc::vec::Vec;
+
+use self::domains::Domains;
+use self::pelt::{Average, Removed, Since};
+use self::sums::Sums;
+use super::{Balance, Layout, NOBODY, Place, RunQueue, Smp, SmpParams, Steal};
+use crate::ids::{CpuId, CpuMask, TaskId};
+use crate::machine::{Level, Machine};
+use crate::per_task::PerTask;
+use crate::queue::{Links, List};
+use crate::time::{Span, Time};
+use crate::{Cx, Enqueue};
+
+/// The tick where the host has none: HZ = 250.
+const USUAL_JIFFY: Span = Span::from_ms(4);
+
+/// What is kept of all CPUs and tasks.
+#[derive(Debug)]
+pub(super) struct Fair {
+    /// Whether anything is kept.
+    pub(super) is_on: bool,
+    pub(super) places: bool,
+    pub(super) pulls: bool,
+    pub(super) balances: bool,
+    jiffy: Span,
+    domains: Domains,
+    /// Per CPU.
+    queues: Vec<Queue>,
+    entities: PerTask<Entity>,
+    links: Links,
+    /// Per domain; of use where it is the widest that shares a cache.
+    caches: Vec<Cache>,
+    sums: Sums,
+    /// Per domain: as a group of its parent, it is out of balance because of tasks bound to CPUs.
+    out_of_balance: Vec<bool>,
+    /// Some CPU has two tasks, or had when that was last looked at.
+    is_overloaded: bool,
+    nohz: Nohz,
+}
+
+/// A CPU.
+#[derive(Debug)]
+struct Queue {
+    average: Average,
+    removed: Removed,
+    /// Expected utilisation of the tasks that are ready.
+    util_est: u64,
+    /// Of the tasks that are ready.
+    weight: u64,
+    /// How many there are, the running one included.
+    ready: u64,
+    running: Option<TaskId>,
+    /// They, the one that was picked or came longest ago first.
+    tasks: List,
+    /// The running task is to be pushed to this CPU as soon as it is off this one.
+    push_to: Option<CpuId>,
+    /// In jiffies.
+    next_balance: u64,
+    /// Since when it has been idle, until a task wakes up here; 0: a task has.
+    idle_since: u64,
+    /// How long it is idle on average, in ns.
+    mean_idle: u64,
+    /// What balancing all domains when it runs out of work has taken at most.
+    most_newidle: u64,
+    /// Per domain around it.
+    turns: Vec<Turn>,
+    /// It has no ticks, as far as others know.
+    is_tickless: bool,
+    /// It went idle and may have averages that have to decay.
+    has_blocked: bool,
+    /// In jiffies.
+    blocked_updated: u64,
+    /// Of interrupts that come while it is idle.
+    waker: Waker,
+}
+
+/// How one CPU balances one domain.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    /// In jiffies.
+    last: u64,
+    /// In ms.
+    interval: u64,
+    /// How many times in a row nothing could be moved.
+    failures: u32,
+    /// What balancing it when the CPU ran out of work has taken at most, in ns; less by 1 % a second.
+    newidle: u64,
+    /// When that was raised or lowered last, in jiffies.
+    newidle_set: u64,
+}
+
+/// The CPUs that share a cache.
+#[derive(Clone, Copy, Debug)]
+struct Cache {
+    /// Some core may be idle.
+    has_idle_core: bool,
+    /// How many CPUs are looked at for an idle one.
+    scan: u64,
+    /// CPUs that have ticks.
+    busy: usize,
+}
+
+/// What is kept of CPUs without ticks.
+#[derive(Debug)]
+struct Nohz {
+    cpus: CpuMask,
+    /// In jiffies.
+    next_balance: u64,
+    /// Some of them has averages that have to decay,
+    has_blocked: bool,
+    /// which is not due before this jiffy.
+    next_blocked: u64,
+    /// A CPU came since `next_balance` was computed.
+    has_news: bool,
+}
+
+/// A task.
+#[derive(Clone, Debug)]
+struct Entity {
+    average: Average,
+    weight: u64,
+    /// Its utilisation when it last went to sleep, smoothed where that was less than before.
+    util_est: u64,
+    /// Its utilisation has not been computed anew since it went to sleep.
+    is_unchanged: bool,
+    is_ready: bool,
+    waker: Waker,
+    /// The CPU where it was before the last one.
+    recent: CpuId,
+}
+
+/// Whom a task wakes.
+#[derive(Clone, Copy, Debug)]
+struct Waker {
+    last: u32,
+    /// How often that was another one than before, halved each second.
+    flips: u32,
+    /// In jiffies.
+    halved: u64,
+}
+
+/// How a task leaves a runqueue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leaves {
+    /// It sleeps.
+    Asleep,
+    /// It has ended.
+    Ended,
+    /// The host takes it out for a moment.
+    Out,
+    /// It goes to another runqueue.
+    Moves,
+}
+
+impl Fair {
+    pub(super) fn new(machine: &Machine, params: &SmpParams, tick: Option<Span>) -> Fair {
+        let is_split = params.layout == Layout::PerCpu && machine.cpus() > 1;
+        let places = is_split && params.place == Place::Linux;
+        let pulls = is_split && params.steal == Steal::Linux;
+        let balances = is_split && params.balance == Balance::Linux;
+        let is_on = places || pulls || balances;
+        let domains = if is_on { Domains::new(machine) } else { Domains::default() };
+        let cost = params.cache_hot.0;
+        let queue = |cpu: CpuId| Queue {
+            average: Average::EMPTY,
+            removed: Removed::default(),
+            util_est: 0,
+            weight: 0,
+            ready: 0,
+            running: None,
+            tasks: List::default(),
+            push_to: None,
+            next_balance: 0,
+            idle_since: 1,
+            mean_idle: 2 * cost,
+            most_newidle: cost,
+            turns: domains.around[cpu.index()].iter().map(|&domain| domains.turn(domain)).collect(),
+            is_tickless: true,
+            has_blocked: false,
+            blocked_updated: 0,
+            waker: Waker::new(),
+        };
+        let cache = |domain: &domains::Domain| Cache {
+            has_idle_core: true,
+            scan: domain.cpus.len() as u64,
+            busy: 0,
+        };
+        Fair {
+            is_on,
+            places,
+            pulls,
+            balances,
+            jiffy: tick.filter(|tick| *tick > Span::ZERO).unwrap_or(USUAL_JIFFY),
+            queues: machine.cpu_ids().filter(|_| is_on).map(queue).collect(),
+            entities: PerTask::new(),
+            links: Links::default(),
+            caches: domains.all.iter().map(cache).collect(),
+            sums: Sums::new(machine, &domains, is_on),
+            out_of_balance: alloc::vec![false; domains.all.len()],
+            is_overloaded: false,
+            nohz: Nohz {
+                cpus: CpuMask::first(machine.cpus()),
+                next_balance: 0,
+                has_blocked: false,
+                next_blocked: 0,
+                has_news: false,
+            },
+            domains,
+        }
+    }
+
+    /// Something about `cpu` has changed.
+    #[inline]
+    pub(super) fn note(&mut self, cpu: CpuId) {
+        if self.is_on {
+            self.sums.note(cpu);
+        }
+    }
+
+    /// `cpu` comes into use or goes out of it.
+    pub(super) fn set_online(&mut self, cpu: CpuId, online: bool) {
+        if !online {
+            self.set_tickless(cpu, false);
+        }
+        self.sums.note(cpu);
+    }
+
+    /// The time in jiffies.
+    fn jiffies(&self, now: Time) -> u64 {
+        now.0 / self.jiffy.0
+    }
+
+    /// How many jiffies a second has.
+    fn hz(&self) -> u64 {
+        (1_000_000_000 / self.jiffy.0).max(1)
+    }
+
+    /// Makes room for `task`.
+    pub(super) fn attach(&mut self, task: TaskId) {
+        self.entities.grow(task, |_| Entity::new());
+        self.links.attach(task);
+        self.entities[task] = Entity::new();
+    }
+
+    /// What the runqueue of `cpu` has been doing.
+    fn since(&self, cpu: CpuId) -> Since {
+        let Queue { weight, ready, running, .. } = self.queues[cpu.index()];
+        Since { load: weight, runnable: ready, running: running.is_some() }
+    }
+
+    /// Brings the averages of the runqueue of `cpu` up to date.
+    fn advance(&mut self, cpu: CpuId, now: Time) {
+        let since = self.since(cpu);
+        let queue = &mut self.queues[cpu.index()];
+        if queue.removed.tasks > 0 {
+            let removed = core::mem::take(&mut queue.removed);
+            queue.average.remove(&removed);
+        }
+        queue.average.advance(now.0, since, 1);
+        self.sums.note(cpu);
+    }
+
+    /// Brings the averages of `task`, and those of its runqueue, up to date.
+    fn advance_with(&mut self, cpu: CpuId, task: TaskId, now: Time, is_ready: bool) {
+        let running = self.queues[cpu.index()].running == Some(task);
+        let ready = u64::from(is_ready);
+        let since = Since { load: ready, runnable: ready, running };
+        let entity = &mut self.entities[task];
+        if entity.average.updated.is_some() && entity.average.advance(now.0, since, entity.weight) {
+            entity.is_unchanged = false;
+        }
+        self.advance(cpu, now);
+    }
+
+    /// A new task, of which nothing is known, is about to enter the runqueue of `cpu`: it is taken
+    /// to use as much as the tasks there do for their load, and at most half of what is free.
+    fn guess(&mut self, task: TaskId, cpu: CpuId) {
+        let there = &self.queues[cpu.index()].average;
+        let entity = &mut self.entities[task];
+        entity.average = Average::new(entity.weight);
+        let free = 1024_u64.saturating_sub(there.util) / 2;
+        let util = match there.util {
+            0 => free,
+            util => (util * entity.weight / (there.load + 1)).min(free),
+        };
+        (entity.average.util, entity.average.runnable) = (util, util);
+    }
+
+    /// `task` becomes ready in the runqueue of `cpu`.
+    pub(super) fn enters(&mut self, cpu: CpuId, task: TaskId, now: Time) {
+        let util_est = self.entities[task].util_est;
+        self.queues[cpu.index()].util_est += util_est;
+        self.advance_with(cpu, task, now, false);
+        let (entity, queue) = (&mut self.entities[task], &mut self.queues[cpu.index()]);
+        if entity.average.updated.is_none() {
+            entity.average.attach(&mut queue.average, entity.weight);
+        }
+        entity.is_ready = true;
+        queue.weight += entity.weight;
+        queue.ready += 1;
+        self.is_overloaded |= queue.ready > 1;
+        self.links.push_back(&mut queue.tasks, task);
+        self.sums.note(cpu);
+    }
+
+    /// `task`, which was ready in the runqueue of `cpu`, leaves it.
+    pub(super) fn leaves(&mut self, cpu: CpuId, task: TaskId, now: Time, how: Leaves) {
+        let util_est = self.entities[task].util_est;
+        let queue = &mut self.queues[cpu.index()];
+        queue.util_est = queue.util_est.saturating_sub(util_est);
+        self.advance_with(cpu, task, now, true);
+        let (entity, queue) = (&mut self.entities[task], &mut self.queues[cpu.index()]);
+        if how == Leaves::Moves {
+            entity.average.detach(&mut queue.average, entity.weight);
+            entity.average.updated = None;
+        }
+        entity.is_ready = false;
+        queue.weight -= entity.weight;
+        queue.ready -= 1;
+        if queue.running == Some(task) {
+            queue.running = None;
+        }
+        self.links.remove(&mut queue.tasks, task);
+        if matches!(how, Leaves::Asleep | Leaves::Ended) {
+            entity.estimate();
+        }
+        if how == Leaves::Ended {
+            self.removes(cpu, task);
+        }
+        self.sums.note(cpu);
+    }
+
+    /// What `task`, which sleeps, has left behind on `cpu` is to be forgotten there.
+    fn removes(&mut self, cpu: CpuId, task: TaskId) {
+        let (entity, queue) = (&mut self.entities[task], &mut self.queues[cpu.index()]);
+        if entity.average.updated.is_none() {
+            return;
+        }
+        let until = queue.average.updated.unwrap_or(0);
+        entity.average.advance(until, Since::BLOCKED, entity.weight);
+        queue.removed.add(&entity.average);
+        entity.average.updated = None;
+    }
+
+    /// `task`, which slept, goes from `cpu` to another one, where it wakes up.
+    fn goes(&mut self, cpu: CpuId, task: TaskId, now: Time) {
+        self.removes(cpu, task);
+        let is_idle = self.queues[cpu.index()].running.is_none();
+        let entity = &mut self.entities[task];
+        if is_idle && !entity.average.is_over() {
+            let updated = self.queues[cpu.index()].average.updated;
+            entity.average.updated = updated;
+            entity.average.advance(now.0, Since::BLOCKED, entity.weight);
+            entity.average.updated = None;
+        }
+    }
+
+    /// `cpu` begins to run `task`.
+    #[inline]
+    pub(super) fn starts(&mut self, cpu: CpuId, task: TaskId, now: Time) {
+        self.advance_with(cpu, task, now, true);
+        let queue = &mut self.queues[cpu.index()];
+        queue.running = Some(task);
+        self.links.remove(&mut queue.tasks, task);
+        self.links.push_back(&mut queue.tasks, task);
+        self.sums.note(cpu);
+    }
+
+    /// `cpu` puts back `task`, which stays ready.
+    #[inline]
+    pub(super) fn stops(&mut self, cpu: CpuId, task: TaskId, now: Time) {
+        self.advance_with(cpu, task, now, true);
+        self.queues[cpu.index()].running = None;
+        self.sums.note(cpu);
+    }
+
+    /// The weight of `task` becomes `weight`; it is, or was, on `cpu`.
+    pub(super) fn reweighs(&mut self, cpu: CpuId, task: TaskId, weight: u64, now: Time) {
+        let from = self.entities[task].weight;
+        if from == weight {
+            return;
+        }
+        let is_ready = self.entities[task].is_ready;
+        if is_ready {
+            self.advance_with(cpu, task, now, true);
+        }
+        let (entity, queue) = (&mut self.entities[task], &mut self.queues[cpu.index()]);
+        let attached = entity.average.updated.is_some().then_some(&mut queue.average);
+        entity.average.reweigh(attached, from, weight);
+        entity.weight = weight;
+        if is_ready {
+            queue.weight = queue.weight - from + weight;
+        }
+        self.sums.note(cpu);
+    }
+
+    /// The load that `task` makes on `cpu`, where it counts.
+    fn task_load(&self, cpu: CpuId, task: TaskId) -> u64 {
+        let there = self.queues[cpu.index()].average.load;
+        self.entities[task].average.load * there / (there + 1)
+    }
+}
+
+impl Waker {
+    fn new() -> Waker {
+        Waker { last: NOBODY, flips: 0, halved: 0 }
+    }
+}
+
+impl Entity {
+    fn new() -> Entity {
+        Entity {
+            average: Average::default(),
+            weight: 0,
+            util_est: 0,
+            is_unchanged: false,
+            is_ready: false,
+            waker: Waker::new(),
+            recent: CpuId(0),
+        }
+    }
+
+    /// The task went to sleep: what it will use next time is what it used until now, smoothed by a
+    /// quarter where that is less (`UTIL_EST`).
+    fn estimate(&mut self) {
+        /// Differences that do not count: 1 %.
+        const MARGIN: u64 = 1024 / 100;
+        if self.is_unchanged {
+            return;
+        }
+        let used = self.average.util;
+        let is_cut_short = used + MARGIN < self.average.runnable;
+        if self.util_est > used && self.util_est - used >= MARGIN && !is_cut_short {
+            if used > 1024 {
+                return;
+            }
+            self.util_est = (self.util_est * 4 - (self.util_est - used)) / 4;
+        } else if self.util_est <= used {
+            self.util_est = used;
+        }
+        self.is_unchanged = true;
+    }
+}
+
+impl<Q: RunQueue> Smp<Q> {
+    /// How many tasks are in the runqueue of `cpu`, running and delayed ones included.
+    fn tasks_of(&self, cpu: CpuId) -> u64 {
+        let running = self.fair.queues[cpu.index()].running.is_some();
+        (self.rule.len(cpu.index()) + self.rule.delayed(cpu.index())) as u64 + u64::from(running)
+    }
+
+    /// `task` becomes ready on `cpu`, for the reason `why`.
+    pub(super) fn note_arrival(&mut self, cx: &Cx<'_>, task: TaskId, why: Enqueue, queue: usize) {
+        let (cpu, weight) = (CpuId(queue as u16), self.rule.weight(task));
+        if why == Enqueue::New {
+            self.fair.entities[task].weight = weight;
+            return self.fair.guess(task, cpu);
+        }
+        let last = CpuId(self.tasks[task].queue);
+        if last != cpu {
+            self.fair.goes(last, task, cx.now);
+        }
+        if matches!(why, Enqueue::Wakeup { .. }) {
+            self.wakes_on(cx, cpu);
+        }
+    }
+
+    /// `task` enters the runqueue of a CPU.
+    #[inline]
+    pub(super) fn note_entering(&mut self, cx: &Cx<'_>, queue: usize, task: TaskId) {
+        if self.fair.is_on {
+            self.fair.enters(CpuId(queue as u16), task, cx.now);
+        }
+    }
+
+    /// `task` leaves the runqueue of a CPU.
+    #[inline]
+    pub(super) fn note_leaving(&mut self, cx: &Cx<'_>, queue: usize, task: TaskId, how: Leaves) {
+        if self.fair.is_on {
+            self.fair.leaves(CpuId(queue as u16), task, cx.now, how);
+        }
+    }
+
+    /// `cpu` has put back what it ran: another CPU may have wanted that, or another task.
+    pub(super) fn push_if_wanted(&mut self, cx: &mut Cx<'_>, cpu: CpuId) {
+        if let Some(to) = self.fair.queues[cpu.index()].push_to.take() {
+            self.push_to(cx, cpu, to);
+        }
+    }
+
+    /// The tick of `cpu`, which runs `task`.
+    pub(super) fn ticks(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId) {
+        self.fair.advance_with(cpu, task, cx.now, true);
+        if self.fair.balances {
+            self.balance_at_tick(cx, cpu);
+        }
+    }
+
+    /// Whether nothing runs on the core of `cpu`, or nothing but on `cpu` itself.
+    fn is_core_of_idle(&self, cpu: CpuId, but: Option<CpuId>) -> bool {
+        let mut threads = self.machine.sharing(Level::Core, cpu).iter();
+        threads
+            .all(|&cpu| Some(cpu) == but || self.idle.contains(cpu) || !self.online.contains(cpu))
+    }
+}

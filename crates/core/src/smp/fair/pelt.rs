@@ -1,0 +1,303 @@
+//! Per-entity load tracking (Linux `kernel/sched/pelt.c`, 6.12): averages in which what was a
+//! millisecond ago counts a little less than what is now, and half after 32 of them.
+//!
+//! Time is cut into periods of 1024 us (2^20 ns). A sum is that of all periods, each multiplied by
+//! y^(its age), y^32 = 1/2. An average is the sum divided by what it would be if all had been full.
+//! All of it is in integers, rounded where Linux rounds, because decisions compare averages that
+//! differ by one.
+
+/// Σ 1024·y^n over all n ≥ 0, as rounded by Linux.
+const MOST: u32 = 47_742;
+
+/// The divider of averages at the start of a period: what the sum of a full history is there.
+const LEAST_DIVIDER: u32 = MOST - 1024;
+
+/// The period in units of 1024 ns.
+const PERIOD: u64 = 1024;
+
+/// How many periods halve a sum.
+const HALF_LIFE: u64 = 32;
+
+/// (2^32 − 1)·y^n, rounded down, for n = 0 to 31.
+const Y_TO_THE: [u32; 32] = {
+    // y, y², y⁴, y⁸ and y¹⁶ as multiples of 2^-62, from which the binary digits of n choose.
+    const POWERS: [u128; 5] = [
+        4_512_867_096_753_504_462,
+        4_416_165_660_797_809_419,
+        4_228_934_724_888_366_667,
+        3_877_950_241_171_266_237,
+        3_260_954_456_333_195_553,
+    ];
+    let mut table = [u32::MAX; 32];
+    let mut n = 1;
+    while n < 32 {
+        let (mut product, mut bit) = (1_u128 << 62, 0);
+        while bit < 5 {
+            if n & (1 << bit) != 0 {
+                product = (product * POWERS[bit]) >> 62;
+            }
+            bit += 1;
+        }
+        table[n] = ((product * 0xffff_ffff) >> 62) as u32;
+        n += 1;
+    }
+    table
+};
+
+/// `sum` after so many periods.
+fn decayed(sum: u64, periods: u64) -> u64 {
+    if periods > HALF_LIFE * 63 {
+        return 0;
+    }
+    let halved = sum >> (periods / HALF_LIFE);
+    let rest = Y_TO_THE[(periods % HALF_LIFE) as usize];
+    ((u128::from(halved) * u128::from(rest)) >> 32) as u64
+}
+
+/// What an entity or a runqueue was doing since it was last brought up to date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Since {
+    /// The weight that counts: 1 for a ready task, the sum of weights for a runqueue, 0 for nobody.
+    pub load: u64,
+    /// How many tasks were ready.
+    pub runnable: u64,
+    /// Whether one ran.
+    pub running: bool,
+}
+
+impl Since {
+    /// Nothing.
+    pub const BLOCKED: Since = Since { load: 0, runnable: 0, running: false };
+}
+
+/// The averages of a task or a runqueue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Average {
+    /// Up to when it is, in nanoseconds, or a little before; `None`: it belongs to no runqueue yet.
+    pub updated: Option<u64>,
+    load_sum: u64,
+    runnable_sum: u64,
+    util_sum: u64,
+    /// How far the present period had come, in units of 1024 ns.
+    into_period: u64,
+    /// Weight times the share of time for which it was ready.
+    pub load: u64,
+    /// Tasks that were ready, 1024 for each.
+    pub runnable: u64,
+    /// The share of time for which it ran, of 1024.
+    pub util: u64,
+}
+
+impl Average {
+    /// Of a runqueue in which nothing has happened up to now, which is time 0.
+    pub const EMPTY: Average = Average {
+        updated: Some(0),
+        load_sum: 0,
+        runnable_sum: 0,
+        util_sum: 0,
+        into_period: 0,
+        load: 0,
+        runnable: 0,
+        util: 0,
+    };
+
+    /// Of a new task: as if it had always been ready.
+    pub fn new(weight: u64) -> Average {
+        Average { load: weight, ..Average::default() }
+    }
+
+    /// What a full sum is at this moment.
+    fn divider(&self) -> u64 {
+        u64::from(LEAST_DIVIDER) + self.into_period
+    }
+
+    /// Counts the time up to `now`; averages are those of a task of this `weight`, or of a runqueue
+    /// if it is 1. Returns whether a period has ended, as only then averages change.
+    pub fn advance(&mut self, now: u64, since: Since, weight: u64) -> bool {
+        let updated = self.updated.unwrap_or(now);
+        let Some(units) = now.checked_sub(updated).map(|passed| passed >> 10) else {
+            self.updated = Some(now);
+            return false;
+        };
+        if units == 0 {
+            self.updated = Some(updated);
+            return false;
+        }
+        self.updated = Some(updated + (units << 10));
+        let since = if since.load == 0 { Since::BLOCKED } else { since };
+        let whole = units + self.into_period;
+        let (periods, into) = (whole / PERIOD, whole % PERIOD);
+        let mut counted = units;
+        if periods > 0 {
+            self.load_sum = decayed(self.load_sum, periods);
+            self.runnable_sum = decayed(self.runnable_sum, periods);
+            self.util_sum = decayed(self.util_sum, periods);
+            let first = decayed(PERIOD - self.into_period, periods);
+            let between = u64::from(MOST) - decayed(u64::from(MOST), periods) - PERIOD;
+            counted = first + between + into;
+        }
+        self.into_period = into;
+        self.load_sum += since.load * counted;
+        self.runnable_sum += (since.runnable * counted) << 10;
+        if since.running {
+            self.util_sum += counted << 10;
+        }
+        if periods > 0 {
+            let divider = self.divider();
+            self.load = weight * self.load_sum / divider;
+            self.runnable = self.runnable_sum / divider;
+            self.util = self.util_sum / divider;
+        }
+        periods > 0
+    }
+
+    /// A task with these averages begins to count in `queue`, which is up to date.
+    pub fn attach(&mut self, queue: &mut Average, weight: u64) {
+        (self.updated, self.into_period) = (queue.updated, queue.into_period);
+        let divider = self.divider();
+        self.util_sum = self.util * divider;
+        self.runnable_sum = self.runnable * divider;
+        let load_sum = self.load * divider;
+        self.load_sum = if weight < load_sum { load_sum / weight } else { 1 };
+        queue.load += self.load;
+        queue.load_sum += weight * self.load_sum;
+        queue.util += self.util;
+        queue.util_sum += self.util_sum;
+        queue.runnable += self.runnable;
+        queue.runnable_sum += self.runnable_sum;
+    }
+
+    /// A task ceases to count in `queue`; both are up to date.
+    pub fn detach(&self, queue: &mut Average, weight: u64) {
+        queue.subtract_load(self.load, weight * self.load_sum);
+        queue.util = queue.util.saturating_sub(self.util);
+        queue.util_sum = queue.util_sum.saturating_sub(self.util_sum);
+        queue.util_sum = queue.util_sum.max(queue.util * u64::from(LEAST_DIVIDER));
+        queue.runnable = queue.runnable.saturating_sub(self.runnable);
+        queue.runnable_sum = queue.runnable_sum.saturating_sub(self.runnable_sum);
+        queue.runnable_sum = queue.runnable_sum.max(queue.runnable * u64::from(LEAST_DIVIDER));
+    }
+
+    fn subtract_load(&mut self, load: u64, sum: u64) {
+        self.load = self.load.saturating_sub(load);
+        // In 32 bits, as there.
+        let rest = self.load_sum.saturating_sub(sum) as u32;
+        self.load_sum = rest.max((self.load * u64::from(LEAST_DIVIDER)) as u32).into();
+    }
+
+    /// Tasks with these averages together have gone from the runqueue since it was last brought up
+    /// to date.
+    pub fn remove(&mut self, gone: &Removed) {
+        let divider = self.divider();
+        self.subtract_load(gone.load, gone.load * divider);
+        self.util = self.util.saturating_sub(gone.util);
+        self.util_sum = self.util_sum.saturating_sub(gone.util * divider);
+        self.util_sum = self.util_sum.max(self.util * u64::from(LEAST_DIVIDER));
+        self.runnable = self.runnable.saturating_sub(gone.runnable);
+        self.runnable_sum = self.runnable_sum.saturating_sub(gone.runnable * divider);
+        self.runnable_sum = self.runnable_sum.max(self.runnable * u64::from(LEAST_DIVIDER));
+    }
+
+    /// The weight of a task that counts in `queue` changes.
+    pub fn reweigh(&mut self, queue: Option<&mut Average>, from: u64, to: u64) {
+        let before = (self.load, from * self.load_sum);
+        self.load = to * self.load_sum / self.divider();
+        if let Some(queue) = queue {
+            queue.subtract_load(before.0, before.1);
+            queue.load += self.load;
+            queue.load_sum += to * self.load_sum;
+        }
+    }
+
+    /// Whether nothing is left of it.
+    pub fn is_over(&self) -> bool {
+        self.load == 0 && self.util == 0
+    }
+}
+
+/// Averages of tasks that have left a runqueue while they slept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Removed {
+    pub load: u64,
+    pub runnable: u64,
+    pub util: u64,
+    /// How many there are.
+    pub tasks: u32,
+}
+
+impl Removed {
+    pub fn add(&mut self, task: &Average) {
+        self.load += task.load;
+        self.runnable += task.runnable;
+        self.util += task.util;
+        self.tasks += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUNS: Since = Since { load: 1, runnable: 1, running: true };
+
+    /// The first and the last powers as Linux's table has them.
+    #[test]
+    fn powers_of_y() {
+        assert_eq!(Y_TO_THE[0], 0xffff_ffff);
+        assert_eq!(Y_TO_THE[1], 0xfa83_b2da);
+        assert_eq!(Y_TO_THE[16], 0xb504_f333);
+        assert_eq!(Y_TO_THE[31], 0x82cd_8698);
+    }
+
+    #[test]
+    fn half_of_it_is_from_the_last_32_periods() {
+        let mut task = Average::new(1024);
+        task.load = 0;
+        task.updated = Some(0);
+        let mut now = 0;
+        for _ in 0..32 {
+            now += 1 << 20;
+            task.advance(now, RUNS, 1024);
+        }
+        // 1024·(1 − 1/2), less by what the present, empty period lacks.
+        assert!((500..=512).contains(&task.util), "{task:?}");
+        assert!((500..=512).contains(&task.load), "{task:?}");
+        for _ in 0..32 {
+            now += 1 << 20;
+            task.advance(now, Since::BLOCKED, 1024);
+        }
+        assert!((245..=256).contains(&task.util), "{task:?}");
+        task.advance(now + (64 << 20), Since::BLOCKED, 1024);
+        assert!((61..=64).contains(&task.util), "{task:?}");
+        task.advance(now + (3000 << 20), Since::BLOCKED, 1024);
+        assert!(task.is_over());
+    }
+
+    #[test]
+    fn less_than_a_period_waits_for_its_end() {
+        let mut task = Average { updated: Some(0), ..Average::default() };
+        assert!(!task.advance(1023, RUNS, 1024), "less than a unit");
+        assert_eq!(task.updated, Some(0));
+        assert!(!task.advance(500_000, RUNS, 1024));
+        assert_eq!(task.util, 0);
+        assert!(task.advance(1_100_000, RUNS, 1024));
+        assert!(task.util > 0);
+    }
+
+    #[test]
+    fn a_runqueue_is_the_sum_of_its_tasks() {
+        let mut queue = Average { updated: Some(5 << 20), ..Average::default() };
+        let (mut a, mut b) = (Average::new(1024), Average::new(335));
+        a.attach(&mut queue, 1024);
+        b.attach(&mut queue, 335);
+        assert_eq!(queue.load, 1024 + 335);
+        a.detach(&mut queue, 1024);
+        assert_eq!(queue.load, 335);
+        b.reweigh(Some(&mut queue), 335, 670);
+        assert!((669..=671).contains(&queue.load), "{queue:?}");
+        let mut gone = Removed::default();
+        gone.add(&b);
+        queue.remove(&gone);
+        assert_eq!(queue.load, 0);
+    }
+}

@@ -1,0 +1,112 @@
+//! What domains are judged by, summed over their CPUs.
+
+use alloc::vec::Vec;
+use core::ops::{AddAssign, SubAssign};
+
+use super::domains::{Domains, Group};
+use crate::ids::{CpuId, CpuMask};
+use crate::machine::Machine;
+
+/// What a CPU does, or the CPUs of a group together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sum {
+    /// Usable CPUs.
+    pub cpus: u64,
+    /// Those of them that are idle.
+    pub idle: u64,
+    /// Those with more than one task.
+    pub crowded: u64,
+    /// Tasks, running ones included.
+    pub tasks: u64,
+    /// Averages: see [`Average`](super::pelt::Average). Utilisation is at most 1024 a CPU.
+    pub load: u64,
+    pub runnable: u64,
+    pub util: u64,
+}
+
+impl AddAssign for Sum {
+    fn add_assign(&mut self, more: Sum) {
+        self.cpus += more.cpus;
+        self.idle += more.idle;
+        self.crowded += more.crowded;
+        self.tasks += more.tasks;
+        self.load += more.load;
+        self.runnable += more.runnable;
+        self.util += more.util;
+    }
+}
+
+impl SubAssign for Sum {
+    fn sub_assign(&mut self, less: Sum) {
+        self.cpus -= less.cpus;
+        self.idle -= less.idle;
+        self.crowded -= less.crowded;
+        self.tasks -= less.tasks;
+        self.load -= less.load;
+        self.runnable -= less.runnable;
+        self.util -= less.util;
+    }
+}
+
+/// Sums of all CPUs and domains.
+#[derive(Debug)]
+pub(super) struct Sums {
+    cpus: Vec<Sum>,
+    domains: Vec<Sum>,
+    /// CPUs whose sum may be wrong.
+    stale: CpuMask,
+}
+
+impl Sums {
+    /// Nothing is known. Unless it `is_on`, nothing is kept.
+    pub fn new(machine: &Machine, domains: &Domains, is_on: bool) -> Sums {
+        let cpus = if is_on { machine.cpus() } else { 0 };
+        Sums {
+            cpus: alloc::vec![Sum::default(); cpus],
+            domains: alloc::vec![Sum::default(); domains.all.len()],
+            stale: CpuMask::first(cpus),
+        }
+    }
+
+    /// Something about `cpu` has changed.
+    #[inline]
+    pub fn note(&mut self, cpu: CpuId) {
+        self.stale.insert(cpu);
+    }
+
+    /// A CPU whose sum has to be [set](Sums::set), the next one each time.
+    pub fn next_stale(&mut self) -> Option<CpuId> {
+        self.stale.take_lowest()
+    }
+
+    /// What `cpu` does.
+    pub fn set(&mut self, domains: &Domains, cpu: CpuId, sum: Sum) {
+        let old = core::mem::replace(&mut self.cpus[cpu.index()], sum);
+        if old == sum {
+            return;
+        }
+        for &domain in &domains.around[cpu.index()] {
+            let all = &mut self.domains[usize::from(domain)];
+            *all += sum;
+            *all -= old;
+        }
+    }
+
+    pub fn of_cpu(&self, cpu: CpuId) -> &Sum {
+        &self.cpus[cpu.index()]
+    }
+
+    /// Of the CPUs of a group but those `without`.
+    pub fn of_group(&self, group: &Group, without: &CpuMask) -> Sum {
+        let mut sum = match group.domain {
+            Some(domain) => self.domains[usize::from(domain)],
+            None => self.cpus[group.cpus[0].index()],
+        };
+        if !without.is_empty() {
+            for cpu in group.cpus.iter().filter(|cpu| without.contains(**cpu)) {
+                sum -= self.cpus[cpu.index()];
+            }
+        }
+        sum
+    }
+}
