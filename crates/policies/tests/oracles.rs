@@ -5,7 +5,7 @@ use anysched_core::{Checked, Machine, Off, Scheduler, Span, TaskParams, Time};
 use anysched_oracle::{
     Moves, Picks, Pins, Scope, Seen, bfs, compare, compare_all, credit, credit2, m_rsf, moves,
 };
-use anysched_oracle::{osv, pbg, sedf};
+use anysched_oracle::{osv, pbg, rtds, sedf};
 use anysched_policies::policy;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -320,4 +320,65 @@ fn sedf_changes_its_order_under_overload_as_its_rules_say() {
         compare_sedf(kind, false, scope, &moves)
     });
     assert!(seen["switches"] > 300, "{seen:?}");
+}
+
+fn compare_rtds(
+    (cpus, extratime, prompt): (usize, bool, bool),
+    scope: Scope,
+    moves: &Moves,
+) -> Result<Seen, TestCaseError> {
+    let renewals = if prompt { "prompt" } else { "xen" };
+    let settings = [("extratime", word(extratime)), ("renewals", renewals)];
+    let machine = Machine::flat(cpus).unwrap();
+    let policy = build("rtds", &machine, &settings);
+    compare(&machine, policy, rtds::Rtds::new(cpus, extratime, prompt), &scope, moves)
+}
+
+/// With CPUs that come and go, parameters and affinities that change.
+#[test]
+fn rtds_decides_as_xen_does() {
+    let pass = (1..8_000_000u64, 0..3u32).prop_map(|(ns, finer)| ns / 50u64.pow(finer));
+    let options = (1..5usize, any::<bool>(), any::<bool>());
+    let seen = compare_all(
+        800,
+        (options, any::<bool>(), moves(pass, 250)),
+        |(options, is_calm, moves)| {
+            let scope = Scope {
+                attached: is_calm,
+                offs: &[Off::Preempted, Off::Yielded, Off::Blocked, Off::Blocked, Off::Exited],
+                pins: Pins::Any,
+                renices: true,
+                dequeues: true,
+                detaches: true,
+                undoes: true,
+                hotplug: true,
+                describe: periodic,
+                prompt: is_calm,
+                ..Scope::new(2 + options.0 as u32 * 2)
+            };
+            compare_rtds(options, scope, &moves)
+        },
+    );
+    assert!(
+        ["held up", "levels", "tickled busy"].iter().all(|name| seen[name] > 1_000),
+        "{seen:?}"
+    );
+}
+
+/// vCPUs that hardly sleep, so that levels rise and delay new periods.
+#[test]
+fn rtds_orders_new_periods_as_xen_does() {
+    let strategy = (1..4usize, any::<bool>(), moves(1_000..20_000_000u64, 80));
+    let seen = compare_all(500, strategy, |(cpus, prompt, moves)| {
+        let scope = Scope {
+            attached: true,
+            offs: &[Off::Preempted, Off::Blocked],
+            describe: overload,
+            prompt: true,
+            picks: Picks::AtOnce,
+            ..Scope::new(2 + cpus as u32 * 2)
+        };
+        compare_rtds((cpus, true, prompt), scope, &moves)
+    });
+    assert!(seen["held up"] > 1_000, "{seen:?}");
 }
