@@ -144,6 +144,32 @@ fn sleeping_only_ages() {
     assert_eq!(decayed(&drive), 17_109_642);
 }
 
+/// Task 2 gets a slice without an end because 0 is out and 1 has blocked.
+#[test]
+fn one_that_was_out_for_a_moment_does_not_wait_for_ever() {
+    let mut drive = Rig::new("1", &[]);
+    hogs(&mut drive, 0..1);
+    assert_eq!(drive.pick(0), Some((0, Span::MAX)));
+    hogs(&mut drive, 1..3);
+    drive.put(0, 0, ms(9), Off::Preempted);
+    assert_eq!(drive.pick_task(0), Some(1));
+    drive.dequeue(0);
+    drive.put(0, 1, ms(1), Off::Blocked);
+    assert_eq!(drive.pick(0), Some((2, Span::MAX)));
+    drive.ready(0, Enqueue::Resumed { prev: CpuId(0) }, None);
+    assert_eq!(drive.kicked(), [0]);
+    drive.put(0, 2, ms(1), Off::Preempted);
+    let (task, slice) = drive.pick(0).unwrap();
+    assert!(task == 2 && slice < ms(20), "{slice}");
+    // One that is not the first waits for the end of a slice that another has bounded.
+    drive.wake(1, None);
+    drive.put(0, 2, ms(1), Off::Preempted);
+    drive.pick(0);
+    drive.kicked();
+    drive.take_out_and_resume(0);
+    assert_eq!(drive.kicked(), []);
+}
+
 #[test]
 fn a_yielder_is_picked_again_only_when_it_is_alone() {
     let mut drive = Rig::new("1", &[]);
