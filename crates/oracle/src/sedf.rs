@@ -391,6 +391,7 @@ impl Oracle for Sedf {}
 pub struct Cpus {
     spread: bool,
     cpus: Vec<Sedf>,
+    offline: Vec<bool>,
     vcpus: Vec<Place>,
     /// How many vCPUs there have been.
     count: usize,
@@ -410,8 +411,9 @@ struct Place {
 impl Cpus {
     /// This many CPUs, each as `make` makes it; `spread` is Xen 4.4's placement.
     pub fn new(cpus: usize, spread: bool, make: impl Fn() -> Sedf) -> Cpus {
+        let offline = vec![false; cpus];
         let cpus = (0..cpus).map(|_| make()).collect();
-        Cpus { spread, cpus, vcpus: Vec::new(), count: 0, moves: 0 }
+        Cpus { spread, cpus, offline, vcpus: Vec::new(), count: 0, moves: 0 }
     }
 
     /// Makes a call to `cpu`, which thinks that it is CPU 0.
@@ -430,7 +432,28 @@ impl Cpus {
     }
 
     fn may(&self, vcpu: usize, cpu: usize) -> bool {
-        self.vcpus[vcpu].affinity.contains(CpuId(cpu as u16))
+        !self.offline[cpu] && self.vcpus[vcpu].affinity.contains(CpuId(cpu as u16))
+    }
+
+    /// Takes `vcpu` off a CPU that it may not use.
+    fn settle(&mut self, vcpu: usize, cx: &mut Cx<'_>) {
+        let cpu = self.vcpus[vcpu].cpu;
+        if self.may(vcpu, cpu) {
+            return;
+        }
+        if !self.vcpus[vcpu].ready {
+            self.go_elsewhere(vcpu);
+        } else if self.runs(vcpu) {
+            cx.kick(CpuId(cpu as u16));
+        } else {
+            self.cpus[cpu].drop_all(vcpu);
+            self.go_and_wake(vcpu, cx);
+        }
+    }
+
+    /// When a period begins on `cpu`.
+    fn due(&self, cpu: usize) -> Option<Time> {
+        self.cpus[cpu].next_timer().filter(|_| !self.offline[cpu])
     }
 
     fn choose_cpu(&self, vcpu: usize) -> usize {
@@ -482,17 +505,16 @@ impl Scheduler for Cpus {
     fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
         let vcpu = task.index();
         self.vcpus[vcpu].affinity = params.affinity.clone();
-        let cpu = self.vcpus[vcpu].cpu;
-        if self.may(vcpu, cpu) {
-            return;
-        }
-        if !self.vcpus[vcpu].ready {
-            self.go_elsewhere(vcpu);
-        } else if self.runs(vcpu) {
-            cx.kick(CpuId(cpu as u16));
-        } else {
-            self.cpus[cpu].drop_all(vcpu);
-            self.go_and_wake(vcpu, cx);
+        self.settle(vcpu, cx);
+    }
+
+    fn set_online(&mut self, cx: &mut Cx<'_>, cpu: CpuId, online: bool) {
+        self.offline[cpu.index()] = !online;
+        self.cpus[cpu.index()].undecided = false;
+        for vcpu in 0..self.vcpus.len() {
+            if self.vcpus[vcpu].cpu == cpu.index() {
+                self.settle(vcpu, cx);
+            }
         }
     }
 
@@ -517,6 +539,9 @@ impl Scheduler for Cpus {
         let stays = self.may(vcpu, cpu);
         let why_here = if stays { why } else { Off::Blocked };
         self.on(cpu, cx, |sedf, cx| sedf.put_prev(cx, CpuId(0), task, ran, why_here));
+        if self.offline[cpu] {
+            (self.cpus[cpu].running, self.cpus[cpu].undecided) = (Running::Idle, false);
+        }
         if !stays && why.runnable() {
             self.go_and_wake(vcpu, cx);
         } else if !stays {
@@ -525,12 +550,12 @@ impl Scheduler for Cpus {
     }
 
     fn next_timer(&self) -> Option<Time> {
-        self.cpus.iter().filter_map(Sedf::next_timer).min()
+        (0..self.cpus.len()).filter_map(|cpu| self.due(cpu)).min()
     }
 
     fn timer(&mut self, cx: &mut Cx<'_>) {
         for cpu in 0..self.cpus.len() {
-            if self.cpus[cpu].next_timer().is_some_and(|due| due <= cx.now) {
+            if self.due(cpu).is_some_and(|due| due <= cx.now) {
                 self.on(cpu, cx, |sedf, cx| sedf.timer(cx));
             }
         }

@@ -99,8 +99,9 @@ fn compare_credit(ratelimit: &str, tickle_one: bool, improved: bool) {
         ("dyn_slice", word(improved)),
     ];
     let limit = Span::parse(ratelimit).unwrap().0;
-    let machine = Machine::flat(credit::CPUS).unwrap();
-    let seen = compare_all(64, (5..20u32, moves(0..3_000_000u64, 1_500)), |(tasks, moves)| {
+    let strategy = (1..5usize, 5..20u32, moves(0..3_000_000u64, 1_500));
+    let seen = compare_all(150, strategy, |(cpus, tasks, moves)| {
+        let machine = Machine::flat(cpus).unwrap();
         let scope = Scope {
             attached: true,
             domains: credit::DOMAINS as u16,
@@ -114,7 +115,7 @@ fn compare_credit(ratelimit: &str, tickle_one: bool, improved: bool) {
             tick: Some(Span::from_ms(10)),
             ..Scope::new(tasks)
         };
-        let oracle = credit::Credit::new(limit, tickle_one, improved);
+        let oracle = credit::Credit::new(cpus, limit, tickle_one, improved);
         compare(&machine, build("credit", &machine, &settings), oracle, &scope, &moves)
     });
     assert!(["boosted", "over", "parked"].iter().all(|name| seen[name] > 100), "{seen:?}");
@@ -208,23 +209,27 @@ fn credit2_gives_hogs_their_turns() {
 
 #[test]
 fn osv_decides_as_floats_do() {
-    let machine = Machine::flat(osv::CPUS).unwrap();
     // From microseconds to seconds.
     let pass = (1..400_000_000u64, 0..3u32).prop_map(|(ns, finer)| ns / 100u64.pow(finer) + 1);
-    compare_all(256, moves(pass, 240), |moves| {
+    let seen = compare_all(800, (1..5usize, any::<bool>(), moves(pass, 240)), |options| {
+        let (cpus, balances, moves) = options;
         let scope = Scope {
             attached: true,
             offs: &[Off::Preempted, Off::Yielded, Off::Blocked, Off::Blocked],
             nice: true,
             pins: Pins::Asleep,
             wakers: 3,
+            dequeues: true,
             picks: Picks::AtOnce,
             prompt: true,
             ..Scope::new(6)
         };
-        let policy = build("osv", &machine, &[("lb_period", "0")]);
-        compare(&machine, policy, osv::Osv::new(), &scope, &moves)
+        let machine = Machine::flat(cpus).unwrap();
+        let period = if balances { "100ms" } else { "0" };
+        let policy = build("osv", &machine, &[("lb_period", period)]);
+        compare(&machine, policy, osv::Osv::new(cpus, balances), &scope, &moves)
     });
+    assert!(seen["moves"] > 500 && seen["moves of running"] > 500, "{seen:?}");
 }
 
 fn m_rsf_rules() -> impl Strategy<Value = m_rsf::Rules> {
@@ -376,7 +381,7 @@ fn sedf_decides_as_xen_does() {
     });
 }
 
-/// Several CPUs, which do not know each other, and affinities that change.
+/// Several CPUs, which do not know each other, come and go; affinities change.
 #[test]
 fn sedf_places_as_xen_does() {
     let pass = (1..8_000_000u64, 0..3u32).prop_map(|(ns, finer)| ns / 50u64.pow(finer));
@@ -386,6 +391,7 @@ fn sedf_places_as_xen_does() {
             attached: true,
             offs: &[Off::Preempted, Off::Yielded, Off::Blocked, Off::Blocked],
             dequeues: true,
+            hotplug: true,
             pins: Pins::Any,
             describe: if aware { best_effort } else { periodic },
             picks: Picks::AtOnce,

@@ -342,6 +342,26 @@ fn runtime_keeps_its_meaning_on_another_cpu() {
     assert!(slice > ms(143) && slice < ms(145), "{slice}");
 }
 
+/// CPU 0 gives a task that waits to CPU 1, which has the smallest queue until its own balancer
+/// takes that task in.
+#[test]
+fn no_balancer_gives_a_task_to_its_own_cpu() {
+    let mut drive = Rig::new("2", &[]);
+    (0..2).for_each(|task| drive.create(task, &TaskParams::default(), Some(1)));
+    (2..6).for_each(|task| drive.create(task, &TaskParams::default(), Some(0)));
+    assert_eq!([0, 1].map(|cpu| drive.pick_task(cpu)), [Some(2), Some(0)]);
+    drive.at(90);
+    assert_eq!(drive.next(0, Off::Preempted), Some(3));
+    drive.kicked();
+    drive.timer();
+    assert_eq!(drive.kicked(), [1]);
+    assert_eq!(drive.probe(2, "runqueue"), 1);
+    assert_eq!(drive.off(1, Off::Preempted), 0);
+    // 1.01 (τ ln(e^(1/2) + R) − 100.01 ms + thyst), where R is that of task 2 and 10 us are the
+    // penalty for taking the CPU from task 0.
+    assert_slices(&[drive.pick(1).unwrap()], &[(1, 64_863_655)]);
+}
+
 #[test]
 fn a_cpu_that_goes_gives_everything_to_the_shortest_queue() {
     let mut drive = Rig::new("3", &[]);
