@@ -79,7 +79,8 @@ fn up(amount: i64, by: i64) -> i64 {
 }
 
 impl Credit {
-    /// On this many PCPUs with this ratelimit in ns; `improved` sets `boost_balance` and `dyn_slice`.
+    /// On this many PCPUs, with this ratelimit in ns; `improved` sets `boost_balance` and
+    /// `dyn_slice`.
     pub fn new(cpus: usize, ratelimit: u64, tickle_one: bool, improved: bool) -> Credit {
         let pcpu = Pcpu { idle: true, ..Pcpu::default() };
         Credit {

@@ -17,8 +17,9 @@
 //!   first allowed CPU that is idle and has not been kicked, from its own upwards and wrapping
 //!   around. Else, of the others, the one whose vCPU is last in order, if the new one precedes it.
 //!   When a running vCPU begins a period and the first that waits then precedes it, that one kicks.
-//! - A vCPU whose budget has run out also kicks at the first end of a period that comes while it
-//!   waits, even if it has had a new budget since.
+//! - A vCPU whose budget has run out kicks too when it is put back, to no effect but that equals
+//!   change places, and at the first end of a period that comes while it waits, even if it has had
+//!   a new budget since.
 //! - Two things that Xen does with extra time cause avoidable deadline misses. A vCPU that waits at
 //!   a level above 0 kicks no CPU when its new period puts it ahead of running ones. And new
 //!   periods begin in the order of a list, into which a vCPU that wakes or begins a period goes
