@@ -145,7 +145,7 @@ fn path_of_run(path: &Path, plan: &Plan, group: usize, policy: usize) -> PathBuf
     output::with_suffix(path, &suffix)
 }
 
-/// Knows when the last event was.
+/// Knows when the run ended: when its host says, or at the last event.
 struct Ending<S> {
     sink: S,
     end: Time,
@@ -159,6 +159,10 @@ impl<S: Sink> Sink for Ending<S> {
     fn event(&mut self, event: &Event) {
         self.end = event.time;
         self.sink.event(event);
+    }
+    fn end(&mut self, time: Time) {
+        self.end = self.end.max(time);
+        self.sink.end(time);
     }
     fn takes_lines(&self) -> bool {
         self.sink.takes_lines()

@@ -214,6 +214,30 @@ fn traces_are_of_the_format_that_their_name_says() {
     assert_eq!(folder.read("x.pftrace")[0], 0x0a);
 }
 
+/// The last event is the start of the task that runs from then on.
+#[test]
+fn a_trace_ends_when_the_run_does() {
+    let folder = Folder::new();
+    let experiment = r#"
+question = "When does it end?"
+duration = "70ms"
+[machine]
+cpus = 1
+[[workload]]
+kind = "hog"
+[sweep]
+policy = ["fcfs"]
+"#;
+    folder.write("hog.toml", experiment);
+    folder.stdout(&["run", "hog.toml", "--trace", "x.txt"]);
+    let trace = String::from_utf8(folder.read("x.txt")).unwrap();
+    let last = trace.lines().last().unwrap();
+    assert!(
+        last.contains(" 0.070000000: sched_switch: ") && last.ends_with("next_pid=0 next_prio=120"),
+        "{last}"
+    );
+}
+
 #[test]
 fn a_log_replays_and_a_changed_one_does_not() {
     let folder = small();

@@ -77,7 +77,7 @@ pub struct Scope {
     pub caps: bool,
     /// Tasks differ in weight.
     pub nice: bool,
-    /// Their weights change.
+    /// Their weights change, and what `describe` says of them.
     pub renices: bool,
     /// Which tasks are bound to CPUs, and later to others.
     pub pins: Pins,
@@ -561,7 +561,8 @@ impl<P: Scheduler, O: Oracle> Twins<P, O> {
 
     fn renice(&mut self, task: u32, number: u64) -> Outcome {
         let weight = TaskParams::nice(nice(number)).weight;
-        let params = TaskParams { weight, ..self.tasks[task as usize].params.clone() };
+        let mut params = TaskParams { weight, ..self.tasks[task as usize].params.clone() };
+        (self.scope.describe)(number, &mut params);
         self.update(task, params)
     }
 

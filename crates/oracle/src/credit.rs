@@ -8,8 +8,6 @@ use anysched_core::{
 };
 
 const MS: u64 = 1_000_000;
-/// How many PCPUs there are.
-pub const CPUS: usize = 3;
 /// How many domains there are.
 pub const DOMAINS: usize = 4;
 
@@ -80,20 +78,17 @@ fn up(amount: i64, by: i64) -> i64 {
     (amount + by - 1).div_euclid(by)
 }
 
-fn cycle(after: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
-    (1..=CPUS).map(|step| (after + step) % CPUS).find(|&cpu| fits(cpu))
-}
-
 impl Credit {
-    /// With this ratelimit in ns; `improved` sets `boost_balance` and `dyn_slice`.
-    pub fn new(ratelimit: u64, tickle_one: bool, improved: bool) -> Credit {
+    /// On this many PCPUs, with this ratelimit in ns; `improved` sets `boost_balance` and
+    /// `dyn_slice`.
+    pub fn new(cpus: usize, ratelimit: u64, tickle_one: bool, improved: bool) -> Credit {
         let pcpu = Pcpu { idle: true, ..Pcpu::default() };
         Credit {
             ratelimit,
             tickle_one,
             improved,
             vcpus: Vec::new(),
-            pcpus: vec![pcpu; CPUS],
+            pcpus: vec![pcpu; cpus],
             weights: [256; DOMAINS],
             caps: [0; DOMAINS],
             newest: [None; DOMAINS],
@@ -105,6 +100,11 @@ impl Credit {
             over: 0,
             parked: 0,
         }
+    }
+
+    fn cycle(&self, after: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
+        let count = self.pcpus.len();
+        (1..=count).map(|step| (after + step) % count).find(|&cpu| fits(cpu))
     }
 
     fn weight(&self) -> i64 {
@@ -139,14 +139,14 @@ impl Credit {
         if self.pcpus[home].idle {
             return kick(cx, home);
         }
-        let idle: Vec<usize> = (0..CPUS).filter(|&cpu| self.pcpus[cpu].idle).collect();
+        let idle: Vec<usize> = (0..self.pcpus.len()).filter(|&cpu| self.pcpus[cpu].idle).collect();
         let fit: Vec<usize> = idle.iter().copied().filter(|&cpu| self.may(new, cpu)).collect();
         let current = self.pcpus[home].current;
         let loser = current.filter(|&current| self.vcpus[current].pri < self.vcpus[new].pri);
         if !fit.is_empty() && !self.tickle_one {
             fit.iter().for_each(|&cpu| kick(cx, cpu));
         } else if !fit.is_empty() {
-            let next = cycle(self.pcpus[by].last_tickled, |cpu| fit.contains(&cpu)).unwrap();
+            let next = self.cycle(self.pcpus[by].last_tickled, |cpu| fit.contains(&cpu)).unwrap();
             self.pcpus[by].last_tickled = next;
             kick(cx, next);
         } else if let Some(loser) = loser {
@@ -183,14 +183,14 @@ impl Credit {
         }
         let free =
             |cpu| self.may(task, cpu) && self.pcpus[cpu].idle && self.pcpus[cpu].queue.is_empty();
-        let fewest = (0..CPUS).filter(|&cpu| self.may(task, cpu)).min_by_key(|&cpu| {
+        let fewest = (0..self.pcpus.len()).filter(|&cpu| self.may(task, cpu)).min_by_key(|&cpu| {
             let pcpu = &self.pcpus[cpu];
             (
                 pcpu.queue.iter().chain(&pcpu.current).filter(|task| boosts(task)).count(),
                 cpu != home,
             )
         });
-        self.vcpus[task].home = cycle(home, free).or(fewest).unwrap();
+        self.vcpus[task].home = self.cycle(home, free).or(fewest).unwrap();
     }
 
     /// Where all PCPUs are alike, only one that is busy or not allowed is left.
@@ -200,11 +200,11 @@ impl Credit {
         let idle = |cpu: usize| {
             self.pcpus[cpu].idle || stays && cpu == home && self.pcpus[cpu].queue.is_empty()
         };
-        let first = if stays { home } else { cycle(home, |cpu| self.may(task, cpu)).unwrap() };
+        let first = if stays { home } else { self.cycle(home, |cpu| self.may(task, cpu)).unwrap() };
         if idle(first) {
             return first;
         }
-        cycle(first, |cpu| self.may(task, cpu) && idle(cpu)).unwrap_or(first)
+        self.cycle(first, |cpu| self.may(task, cpu) && idle(cpu)).unwrap_or(first)
     }
 
     fn relocate(&mut self, task: usize) {
@@ -230,7 +230,7 @@ impl Credit {
     fn account(&mut self, cx: &mut Cx<'_>) {
         let whole = self.weight();
         let owed = (-self.balance).max(0);
-        let (mut left, mut pool) = (whole, 300 * CPUS as i64 + owed);
+        let (mut left, mut pool) = (whole, 300 * self.pcpus.len() as i64 + owed);
         let mut wanted = false;
         self.balance = 0;
         for (domain, vcpus) in self.active.clone() {
@@ -259,7 +259,7 @@ impl Credit {
             }
         }
         self.accountings += 1;
-        for cpu in 0..CPUS {
+        for cpu in 0..self.pcpus.len() {
             if self.pcpus[cpu].idle {
                 self.sort(cpu);
             }
@@ -338,7 +338,7 @@ impl Credit {
     }
 
     fn steal(&mut self, cpu: usize, pri: i64) -> Option<usize> {
-        let peers = (0..CPUS).filter(|&peer| peer != cpu && !self.pcpus[peer].idle);
+        let peers = (0..self.pcpus.len()).filter(|&peer| peer != cpu && !self.pcpus[peer].idle);
         let above = peers.flat_map(|peer| {
             self.pcpus[peer].queue.iter().take_while(|&&task| self.vcpus[task].pri > pri)
         });
@@ -374,9 +374,10 @@ impl Scheduler for Credit {
         let domain = usize::from(params.domain.0);
         let allowed = |cpu: usize| params.affinity.contains(CpuId(cpu as u16));
         let count = |cpu: usize| self.vcpus.iter().filter(|vcpu| vcpu.home == cpu).count();
-        let fewest = (0..CPUS).rev().filter(|&cpu| allowed(cpu)).min_by_key(|&cpu| count(cpu));
+        let fewest =
+            (0..self.pcpus.len()).rev().filter(|&cpu| allowed(cpu)).min_by_key(|&cpu| count(cpu));
         let home = match self.newest[domain] {
-            Some(newest) => cycle(newest, allowed),
+            Some(newest) => self.cycle(newest, allowed),
             None => fewest,
         };
         self.newest[domain] = home;

@@ -28,6 +28,7 @@ pub mod pbg;
 pub mod periodic;
 pub mod random;
 pub mod rehearsal;
+pub mod rtds;
 pub mod sedf;
 
 pub use compare::{Moves, Oracle, Picks, Pins, Scope, Seen, compare, compare_all, moves};

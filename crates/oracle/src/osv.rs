@@ -1,18 +1,18 @@
 //! OSv's rules as it computes them, in floats: c, R and head starts changed step by step.
 //!
-//! On two CPUs without balancing. A CPU must pick as soon as its task has left, and kicks must be
-//! answered at once; only sleeping tasks may be bound to another CPU.
+//! A CPU must pick as soon as its task has left, and kicks must be answered at once; only sleeping
+//! tasks may be bound to a CPU, a single one.
 
 use crate::Oracle;
 use anysched_core::{
-    Arrival, CpuId, CpuSet, Cx, Enqueue, Off, Pick, Scheduler, Span, TaskId, TaskParams,
+    Arrival, CpuId, CpuSet, Cx, Enqueue, Off, Pick, Scheduler, Span, TaskId, TaskParams, Time,
 };
 
 const TAU: f64 = 200e6;
 const THYST: f64 = 5e6;
 const PENALTY: f64 = 10e3;
-/// How many CPUs there are.
-pub const CPUS: usize = 2;
+/// Between two rounds of the balancers, in ns.
+const PERIOD: u64 = 100_000_000;
 
 #[derive(Clone)]
 struct Thread {
@@ -31,6 +31,8 @@ struct Cpu {
     left: bool,
     /// The current thread could go on: whether it yields.
     put: Option<bool>,
+    /// Where the balancer has sent the current thread.
+    leaves_for: Option<usize>,
     queue: Vec<usize>,
     incoming: Vec<(usize, usize)>,
 }
@@ -39,19 +41,20 @@ struct Cpu {
 pub struct Osv {
     cpus: Vec<Cpu>,
     threads: Vec<Thread>,
+    balances: bool,
+    /// When the balancers last ran.
+    balanced: u64,
+    next_balance: u64,
+    /// Threads that the balancers moved, and those of them that ran.
+    moves: u64,
+    moves_of_running: u64,
     /// A decision was too close for floats.
     close: bool,
 }
 
-impl Default for Osv {
-    fn default() -> Osv {
-        Osv::new()
-    }
-}
-
 impl Osv {
-    /// With no thread yet.
-    pub fn new() -> Osv {
+    /// On this many CPUs, with or without balancers.
+    pub fn new(cpus: usize, balances: bool) -> Osv {
         let cpu = Cpu {
             // The idle thread has a head start too.
             c: (-THYST / TAU).exp(),
@@ -59,10 +62,20 @@ impl Osv {
             current: None,
             left: false,
             put: None,
+            leaves_for: None,
             queue: Vec::new(),
             incoming: Vec::new(),
         };
-        Osv { cpus: vec![cpu; CPUS], threads: Vec::new(), close: false }
+        Osv {
+            cpus: vec![cpu; cpus],
+            threads: Vec::new(),
+            balances: balances && cpus > 1,
+            balanced: 0,
+            next_balance: PERIOD,
+            moves: 0,
+            moves_of_running: 0,
+            close: false,
+        }
     }
 
     /// The idle thread does not count as a thread here: only c changes.
@@ -94,11 +107,62 @@ impl Osv {
         self.cpus[self.threads[thread].cpu].incoming.push((from, thread));
     }
 
-    fn move_sleeper(&mut self, thread: usize, to: usize, now: u64) {
+    /// c of `cpu` at `now`, with the head start of what runs there.
+    fn c_at(&self, cpu: usize, now: u64) -> f64 {
+        let on = &self.cpus[cpu];
+        let taken_back = if on.left { THYST } else { 0.0 };
+        on.c * ((now.saturating_sub(on.since) as f64 - taken_back) / TAU).exp()
+    }
+
+    /// `thread`, which is on no CPU, belongs to `to` from now on.
+    fn change_cpu(&mut self, thread: usize, to: usize, now: u64) {
         let Thread { cpu: from, r, .. } = self.threads[thread].clone();
-        let here = self.cpus[from].c * ((now - self.cpus[from].since) as f64 / TAU).exp();
-        self.threads[thread].r = r / here * self.cpus[to].c;
-        self.threads[thread].cpu = to;
+        if from != to {
+            // The other CPU's c is as of when that last rescheduled, by its balancer at the latest.
+            let there = self.c_at(to, self.balanced);
+            self.threads[thread].r = r / self.c_at(from, now) * there;
+            self.threads[thread].cpu = to;
+        }
+    }
+
+    fn load(&self, cpu: usize) -> usize {
+        let on = &self.cpus[cpu];
+        let expected = self.cpus.iter().filter(|other| other.leaves_for == Some(cpu)).count();
+        match on.current {
+            // The idle thread waits too.
+            Some(_) => on.queue.len() + 1,
+            None => on.queue.len() + on.incoming.len() + expected,
+        }
+    }
+
+    fn balance(&mut self, cpu: usize, now: u64) {
+        let Some(current) = self.cpus[cpu].current else { return };
+        self.take_in(cpu);
+        let to = (0..self.cpus.len()).min_by_key(|&other| self.load(other)).unwrap();
+        // The displaced thread waits as well; one more than there are is not enough.
+        if self.load(to) >= self.load(cpu) {
+            return;
+        }
+        let may = |&thread: &usize| self.threads[thread].allowed.contains(CpuId(to as u16));
+        let Thread { p, r, .. } = self.threads[current];
+        // It has to give its head start back when the balancer displaces it.
+        let r = r + p * (self.c_at(cpu, now) * (THYST / TAU).exp() - self.cpus[cpu].c);
+        let last = self.cpus[cpu].queue.iter().copied().rev().find(may);
+        let ahead = last.map_or(f64::NEG_INFINITY, |last| self.threads[last].r - r);
+        self.close |= may(&current) && ahead.abs() < 1e-10 * self.cpus[cpu].c;
+        match last {
+            Some(last) if ahead > 0.0 || !may(&current) => {
+                self.moves += 1;
+                self.cpus[cpu].queue.retain(|&other| other != last);
+                self.change_cpu(last, to, now);
+                self.wake(last, cpu);
+            }
+            _ if may(&current) => {
+                self.moves_of_running += 1;
+                self.cpus[cpu].leaves_for = Some(to);
+            }
+            _ => {}
+        }
     }
 
     fn take_in(&mut self, cpu: usize) {
@@ -195,12 +259,24 @@ impl Scheduler for Osv {
         if arrival.why == Enqueue::New {
             self.threads[thread].cpu = from;
         } else if !self.threads[thread].allowed.contains(CpuId(prev as u16)) {
-            self.move_sleeper(thread, 1 - prev, cx.now.0);
+            let allowed = |&cpu: &usize| self.threads[thread].allowed.contains(CpuId(cpu as u16));
+            let to = (0..self.cpus.len()).find(allowed).unwrap();
+            self.change_cpu(thread, to, cx.now.0);
+            // The CPU where it was sends it on.
+            return self.wake(thread, prev);
         }
-        self.wake(thread, from);
+        match arrival.why {
+            Enqueue::Resumed { .. } => self.queue(prev, thread),
+            _ => self.wake(thread, from),
+        }
     }
 
-    fn dequeue(&mut self, _: &mut Cx<'_>, _: TaskId) {}
+    fn dequeue(&mut self, _: &mut Cx<'_>, task: TaskId) {
+        for on in &mut self.cpus {
+            on.queue.retain(|&thread| thread != task.index());
+            on.incoming.retain(|&(_, thread)| thread != task.index());
+        }
+    }
 
     fn pick_next(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<Pick> {
         let put = self.cpus[cpu.index()].put.take();
@@ -209,18 +285,37 @@ impl Scheduler for Osv {
         Some(Pick { task: TaskId(thread as u32), slice })
     }
 
-    fn put_prev(&mut self, cx: &mut Cx<'_>, cpu: CpuId, _: TaskId, _: Span, why: Off) {
-        if why.runnable() {
+    fn put_prev(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, _: Span, why: Off) {
+        let leaves_for = self.cpus[cpu.index()].leaves_for.take().filter(|_| why.runnable());
+        if why.runnable() && leaves_for.is_none() {
             self.cpus[cpu.index()].put = Some(why == Off::Yielded);
-        } else {
-            self.leave(cpu.index(), cx.now.0);
+            return;
         }
+        self.leave(cpu.index(), cx.now.0);
+        if let Some(to) = leaves_for {
+            self.change_cpu(task.index(), to, cx.now.0);
+            self.wake(task.index(), cpu.index());
+        }
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.balances.then_some(Time(self.next_balance))
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>) {
+        self.balanced = cx.now.0;
+        self.next_balance += PERIOD;
+        (0..self.cpus.len()).for_each(|cpu| self.balance(cpu, cx.now.0));
+    }
+
+    fn tally(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("moves", self.moves);
+        sink("moves of running", self.moves_of_running);
     }
 }
 
 impl Oracle for Osv {
     const KICKS: bool = false;
-    const TIMERS: bool = false;
 
     fn is_same_slice(&self, policy: Span, own: Span) -> bool {
         policy == own || own != Span::MAX && policy.0.abs_diff(own.0) <= 3

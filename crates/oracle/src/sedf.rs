@@ -1,9 +1,12 @@
 //! The SEDF family as Xen implements it, with plain lists that are walked: vCPUs, queues, one CPU,
 //! one function that decides. The CPU must pick as soon as a turn has ended, and answer at once.
+//!
+//! Several CPUs are as many of these, beside each other.
 
 use crate::Oracle;
 use anysched_core::{
-    Arrival, CpuId, Cx, Enqueue, Off, Pick, Scheduler, Span, TaskId, TaskParams, Time,
+    Arrival, CpuId, CpuMask, CpuSet, Cx, Enqueue, Off, Pick, Scheduler, Span, TaskId, TaskParams,
+    Time,
 };
 
 const US: i64 = 1_000;
@@ -383,3 +386,191 @@ impl Scheduler for Sedf {
 }
 
 impl Oracle for Sedf {}
+
+/// CPUs that do not know each other.
+pub struct Cpus {
+    spread: bool,
+    cpus: Vec<Sedf>,
+    offline: Vec<bool>,
+    vcpus: Vec<Place>,
+    /// How many vCPUs there have been.
+    count: usize,
+    /// vCPUs that were ready on a CPU that they may not use any more.
+    moves: u64,
+}
+
+/// Where a vCPU is.
+#[derive(Clone, Default)]
+struct Place {
+    number: usize,
+    affinity: CpuSet,
+    cpu: usize,
+    ready: bool,
+}
+
+impl Cpus {
+    /// This many CPUs, each as `make` makes it; `spread` is Xen 4.4's placement.
+    pub fn new(cpus: usize, spread: bool, make: impl Fn() -> Sedf) -> Cpus {
+        let offline = vec![false; cpus];
+        let cpus = (0..cpus).map(|_| make()).collect();
+        Cpus { spread, cpus, offline, vcpus: Vec::new(), count: 0, moves: 0 }
+    }
+
+    /// Makes a call to `cpu`, which thinks that it is CPU 0.
+    fn on<R>(
+        &mut self,
+        cpu: usize,
+        cx: &mut Cx<'_>,
+        call: impl FnOnce(&mut Sedf, &mut Cx<'_>) -> R,
+    ) -> R {
+        let mut kicks = CpuMask::EMPTY;
+        let answer = call(&mut self.cpus[cpu], &mut Cx::new(cx.now, &mut kicks));
+        if !kicks.is_empty() {
+            cx.kick(CpuId(cpu as u16));
+        }
+        answer
+    }
+
+    fn may(&self, vcpu: usize, cpu: usize) -> bool {
+        !self.offline[cpu] && self.vcpus[vcpu].affinity.contains(CpuId(cpu as u16))
+    }
+
+    /// Takes `vcpu` off a CPU that it may not use.
+    fn settle(&mut self, vcpu: usize, cx: &mut Cx<'_>) {
+        let cpu = self.vcpus[vcpu].cpu;
+        if self.may(vcpu, cpu) {
+            return;
+        }
+        if !self.vcpus[vcpu].ready {
+            self.go_elsewhere(vcpu);
+        } else if self.runs(vcpu) {
+            cx.kick(CpuId(cpu as u16));
+        } else {
+            self.cpus[cpu].drop_all(vcpu);
+            self.go_and_wake(vcpu, cx);
+        }
+    }
+
+    /// When a period begins on `cpu`.
+    fn due(&self, cpu: usize) -> Option<Time> {
+        self.cpus[cpu].next_timer().filter(|_| !self.offline[cpu])
+    }
+
+    fn choose_cpu(&self, vcpu: usize) -> usize {
+        let allowed: Vec<usize> = (0..self.cpus.len()).filter(|&cpu| self.may(vcpu, cpu)).collect();
+        let from = if self.spread { self.vcpus[vcpu].number % allowed.len() } else { 0 };
+        *allowed.iter().find(|&&cpu| cpu >= from).unwrap_or(&allowed[0])
+    }
+
+    /// Takes `vcpu`, which is in no queue, to another CPU.
+    fn go_elsewhere(&mut self, vcpu: usize) {
+        let (from, to) = (self.vcpus[vcpu].cpu, self.choose_cpu(vcpu));
+        let what = self.cpus[from].vcpus[vcpu];
+        let known = &mut self.cpus[to].vcpus;
+        known.resize(known.len().max(vcpu + 1), Vcpu::default());
+        known[vcpu] = what;
+        self.vcpus[vcpu].cpu = to;
+    }
+
+    fn go_and_wake(&mut self, vcpu: usize, cx: &mut Cx<'_>) {
+        self.moves += 1;
+        self.go_elsewhere(vcpu);
+        if self.on(self.vcpus[vcpu].cpu, cx, |sedf, cx| sedf.wake(vcpu, ns(cx.now))) {
+            cx.kick(CpuId(self.vcpus[vcpu].cpu as u16));
+        }
+    }
+
+    fn runs(&self, vcpu: usize) -> bool {
+        match self.cpus[self.vcpus[vcpu].cpu].running {
+            Running::Idle => false,
+            Running::Right(other) | Running::Extra(other, _) => other == vcpu,
+        }
+    }
+}
+
+impl Scheduler for Cpus {
+    fn attach(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
+        let vcpu = task.index();
+        self.vcpus.resize(self.vcpus.len().max(vcpu + 1), Place::default());
+        let affinity = params.affinity.clone();
+        self.vcpus[vcpu] = Place { number: self.count, affinity, ..Place::default() };
+        self.count += 1;
+        let cpu = self.choose_cpu(vcpu);
+        self.vcpus[vcpu].cpu = cpu;
+        self.on(cpu, cx, |sedf, cx| sedf.attach(cx, task, params));
+    }
+
+    fn detach(&mut self, _: &mut Cx<'_>, _: TaskId) {}
+
+    fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
+        let vcpu = task.index();
+        self.vcpus[vcpu].affinity = params.affinity.clone();
+        self.settle(vcpu, cx);
+    }
+
+    fn set_online(&mut self, cx: &mut Cx<'_>, cpu: CpuId, online: bool) {
+        self.offline[cpu.index()] = !online;
+        self.cpus[cpu.index()].undecided = false;
+        for vcpu in 0..self.vcpus.len() {
+            if self.vcpus[vcpu].cpu == cpu.index() {
+                self.settle(vcpu, cx);
+            }
+        }
+    }
+
+    fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, arrival: Arrival) {
+        self.vcpus[task.index()].ready = true;
+        let cpu = self.vcpus[task.index()].cpu;
+        self.on(cpu, cx, |sedf, cx| sedf.enqueue(cx, task, arrival));
+    }
+
+    fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        self.vcpus[task.index()].ready = false;
+        self.on(self.vcpus[task.index()].cpu, cx, |sedf, cx| sedf.dequeue(cx, task));
+    }
+
+    fn pick_next(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<Pick> {
+        self.on(cpu.index(), cx, |sedf, cx| sedf.pick_next(cx, CpuId(0)))
+    }
+
+    fn put_prev(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span, why: Off) {
+        let (cpu, vcpu) = (cpu.index(), task.index());
+        self.vcpus[vcpu].ready = why.runnable();
+        let stays = self.may(vcpu, cpu);
+        let why_here = if stays { why } else { Off::Blocked };
+        self.on(cpu, cx, |sedf, cx| sedf.put_prev(cx, CpuId(0), task, ran, why_here));
+        if self.offline[cpu] {
+            (self.cpus[cpu].running, self.cpus[cpu].undecided) = (Running::Idle, false);
+        }
+        if !stays && why.runnable() {
+            self.go_and_wake(vcpu, cx);
+        } else if !stays {
+            self.go_elsewhere(vcpu);
+        }
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        (0..self.cpus.len()).filter_map(|cpu| self.due(cpu)).min()
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>) {
+        for cpu in 0..self.cpus.len() {
+            if self.due(cpu).is_some_and(|due| due <= cx.now) {
+                self.on(cpu, cx, |sedf, cx| sedf.timer(cx));
+            }
+        }
+    }
+
+    fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
+        let cpu = self.vcpus[task.index()].cpu;
+        sink("runqueue", cpu as i64);
+        self.cpus[cpu].probe(task, sink);
+    }
+
+    fn tally(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("moves", self.moves);
+        self.cpus.iter().for_each(|sedf| sedf.tally(sink));
+    }
+}
+
+impl Oracle for Cpus {}

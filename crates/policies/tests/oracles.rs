@@ -1,11 +1,12 @@
 //! Policies decide as naive implementations of their rules do.
 
 use anysched_core::checked::Rules;
-use anysched_core::{Checked, Machine, Off, Scheduler, Span, TaskParams, Time};
+use anysched_core::machine::Level;
+use anysched_core::{Checked, CpuId, Machine, Off, Scheduler, Span, TaskParams, Time};
 use anysched_oracle::{
     Moves, Picks, Pins, Scope, Seen, bfs, compare, compare_all, credit, credit2, m_rsf, moves,
 };
-use anysched_oracle::{osv, pbg, sedf};
+use anysched_oracle::{osv, pbg, rtds, sedf};
 use anysched_policies::policy;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -98,8 +99,9 @@ fn compare_credit(ratelimit: &str, tickle_one: bool, improved: bool) {
         ("dyn_slice", word(improved)),
     ];
     let limit = Span::parse(ratelimit).unwrap().0;
-    let machine = Machine::flat(credit::CPUS).unwrap();
-    let seen = compare_all(64, (5..20u32, moves(0..3_000_000u64, 1_500)), |(tasks, moves)| {
+    let strategy = (1..5usize, 5..20u32, moves(0..3_000_000u64, 1_500));
+    let seen = compare_all(150, strategy, |(cpus, tasks, moves)| {
+        let machine = Machine::flat(cpus).unwrap();
         let scope = Scope {
             attached: true,
             domains: credit::DOMAINS as u16,
@@ -113,48 +115,121 @@ fn compare_credit(ratelimit: &str, tickle_one: bool, improved: bool) {
             tick: Some(Span::from_ms(10)),
             ..Scope::new(tasks)
         };
-        let oracle = credit::Credit::new(limit, tickle_one, improved);
+        let oracle = credit::Credit::new(cpus, limit, tickle_one, improved);
         compare(&machine, build("credit", &machine, &settings), oracle, &scope, &moves)
     });
     assert!(["boosted", "over", "parked"].iter().all(|name| seen[name] > 100), "{seen:?}");
 }
 
+/// Machines, which of their CPUs share a runqueue, and how that is asked for.
+const CREDIT2: [(&str, Option<Level>, &str); 7] = [
+    ("1", None, "cpu"),
+    ("3", Some(Level::Machine), "all"),
+    ("3", None, "cpu"),
+    ("2 cores x 2 threads", Some(Level::Package), "socket"),
+    ("2 cores x 2 threads", Some(Level::Core), "core"),
+    ("2 packages x 2 cores x 2 threads", Some(Level::Package), "socket"),
+    ("2 nodes x 3 cores", Some(Level::Node), "node"),
+];
+
+fn compare_credit2(
+    (name, shared, runqueue): (&str, Option<Level>, &str),
+    (ratelimit, saves): (&str, bool),
+    scope: Scope,
+    moves: &Moves,
+) -> Result<Seen, TestCaseError> {
+    let machine = Machine::parse(name).unwrap();
+    let first = |level: Option<Level>, cpu| level.map_or(cpu, |at| machine.sharing(at, cpu)[0]);
+    let number = |level: Option<Level>| -> Vec<usize> {
+        let firsts: Vec<CpuId> = machine.cpu_ids().map(|cpu| first(level, cpu)).collect();
+        let mut all = firsts.clone();
+        all.dedup();
+        firsts.iter().map(|cpu| all.iter().position(|other| other == cpu).unwrap()).collect()
+    };
+    let options = credit2::Options {
+        queues: number(shared),
+        cores: number(Some(Level::Core)),
+        ratelimit: Span::parse(ratelimit).unwrap().0 as i64,
+        saves,
+    };
+    let settings =
+        [("runqueue", runqueue), ("ratelimit", ratelimit), ("smt_power_savings", word(saves))];
+    let policy = build("credit2", &machine, &settings);
+    compare(&machine, policy, credit2::Credit2::new(options), &scope, moves)
+}
+
+/// From microseconds to tens of milliseconds.
+fn short_and_long() -> impl Strategy<Value = u64> {
+    (1..20_000_000u64, 0..3u32).prop_map(|(ns, finer)| ns / 30u64.pow(finer))
+}
+
+#[test]
+fn credit2_decides_as_xen_does() {
+    let settings = (select(["1ms", "0", "100us"].as_slice()), any::<bool>());
+    let machine = select(CREDIT2.as_slice());
+    let flags = any::<[bool; 3]>();
+    let strategy = (machine, settings, flags, moves(short_and_long(), 300));
+    let seen = compare_all(1_000, strategy, |(machine, settings, [caps, pins, at_once], moves)| {
+        let scope = Scope {
+            attached: at_once,
+            domains: 3,
+            caps,
+            offs: &[Off::Preempted, Off::Yielded, Off::Blocked, Off::Blocked, Off::Exited],
+            pins: if pins { Pins::Any } else { Pins::None },
+            dequeues: true,
+            detaches: true,
+            undoes: true,
+            picks: if at_once { Picks::AtOnce } else { Picks::Later },
+            prompt: at_once,
+            ..Scope::new(9)
+        };
+        compare_credit2(machine, settings, scope, &moves)
+    });
+    assert!(["resets", "moves", "parked"].iter().all(|name| seen[name] > 1_000), "{seen:?}");
+}
+
+/// vCPUs that hardly sleep: resets come, and loads differ for long enough to be balanced.
 #[test]
 fn credit2_gives_hogs_their_turns() {
-    let machine = Machine::flat(1).unwrap();
-    let pass = prop_oneof![2 => 0..10_000_000u64, 1 => 0..1_000_000u64];
-    compare_all(256, (1..6u32, moves(pass, 120)), |(tasks, moves)| {
+    let machine = select(CREDIT2.as_slice());
+    let strategy = (machine, 1..9u32, moves(short_and_long(), 150));
+    let seen = compare_all(500, strategy, |(machine, tasks, moves)| {
         let scope = Scope {
             attached: true,
-            domains: tasks.max(2) as u16,
-            offs: &[Off::Preempted],
+            domains: 4,
+            offs: &[Off::Preempted, Off::Preempted, Off::Preempted, Off::Blocked],
             picks: Picks::AtOnce,
+            prompt: true,
             ..Scope::new(tasks)
         };
-        let policy = build("credit2", &machine, &[]);
-        compare(&machine, policy, credit2::Hogs::default(), &scope, &moves)
+        compare_credit2(machine, ("1ms", false), scope, &moves)
     });
+    assert!(seen["resets"] > 1_000 && seen["moves"] > 100, "{seen:?}");
 }
 
 #[test]
 fn osv_decides_as_floats_do() {
-    let machine = Machine::flat(osv::CPUS).unwrap();
     // From microseconds to seconds.
     let pass = (1..400_000_000u64, 0..3u32).prop_map(|(ns, finer)| ns / 100u64.pow(finer) + 1);
-    compare_all(256, moves(pass, 240), |moves| {
+    let seen = compare_all(800, (1..5usize, any::<bool>(), moves(pass, 240)), |options| {
+        let (cpus, balances, moves) = options;
         let scope = Scope {
             attached: true,
             offs: &[Off::Preempted, Off::Yielded, Off::Blocked, Off::Blocked],
             nice: true,
             pins: Pins::Asleep,
             wakers: 3,
+            dequeues: true,
             picks: Picks::AtOnce,
             prompt: true,
             ..Scope::new(6)
         };
-        let policy = build("osv", &machine, &[("lb_period", "0")]);
-        compare(&machine, policy, osv::Osv::new(), &scope, &moves)
+        let machine = Machine::flat(cpus).unwrap();
+        let period = if balances { "100ms" } else { "0" };
+        let policy = build("osv", &machine, &[("lb_period", period)]);
+        compare(&machine, policy, osv::Osv::new(cpus, balances), &scope, &moves)
     });
+    assert!(seen["moves"] > 500 && seen["moves of running"] > 500, "{seen:?}");
 }
 
 fn m_rsf_rules() -> impl Strategy<Value = m_rsf::Rules> {
@@ -306,6 +381,35 @@ fn sedf_decides_as_xen_does() {
     });
 }
 
+/// Several CPUs, which do not know each other, come and go; affinities change.
+#[test]
+fn sedf_places_as_xen_does() {
+    let pass = (1..8_000_000u64, 0..3u32).prop_map(|(ns, finer)| ns / 50u64.pow(finer));
+    let strategy = (select(SEDF.as_slice()), any::<[bool; 2]>(), 2..5usize, moves(pass, 250));
+    let seen = compare_all(600, strategy, |((name, kind), [aware, spread], cpus, moves)| {
+        let scope = Scope {
+            attached: true,
+            offs: &[Off::Preempted, Off::Yielded, Off::Blocked, Off::Blocked],
+            dequeues: true,
+            hotplug: true,
+            pins: Pins::Any,
+            describe: if aware { best_effort } else { periodic },
+            picks: Picks::AtOnce,
+            prompt: true,
+            ..Scope::new(3 * cpus as u32)
+        };
+        let placement = if spread { "spread" } else { "first" };
+        let mut settings = vec![("extra", word(aware)), ("slice", "1ms"), ("placement", placement)];
+        if kind == sedf::Kind::SedfDm {
+            settings.push(("window", "24"));
+        }
+        let machine = Machine::flat(cpus).unwrap();
+        let oracle = sedf::Cpus::new(cpus, spread, || sedf::Sedf::new(kind, aware, 24));
+        compare(&machine, build(name, &machine, &settings), oracle, &scope, &moves)
+    });
+    assert!(seen["moves"] > 300, "{seen:?}");
+}
+
 /// vCPUs that hardly sleep, so that orders change.
 #[test]
 fn sedf_changes_its_order_under_overload_as_its_rules_say() {
@@ -320,4 +424,65 @@ fn sedf_changes_its_order_under_overload_as_its_rules_say() {
         compare_sedf(kind, false, scope, &moves)
     });
     assert!(seen["switches"] > 300, "{seen:?}");
+}
+
+fn compare_rtds(
+    (cpus, extratime, prompt): (usize, bool, bool),
+    scope: Scope,
+    moves: &Moves,
+) -> Result<Seen, TestCaseError> {
+    let renewals = if prompt { "prompt" } else { "xen" };
+    let settings = [("extratime", word(extratime)), ("renewals", renewals)];
+    let machine = Machine::flat(cpus).unwrap();
+    let policy = build("rtds", &machine, &settings);
+    compare(&machine, policy, rtds::Rtds::new(cpus, extratime, prompt), &scope, moves)
+}
+
+/// With CPUs that come and go, parameters and affinities that change.
+#[test]
+fn rtds_decides_as_xen_does() {
+    let pass = (1..8_000_000u64, 0..3u32).prop_map(|(ns, finer)| ns / 50u64.pow(finer));
+    let options = (1..5usize, any::<bool>(), any::<bool>());
+    let seen = compare_all(
+        800,
+        (options, any::<bool>(), moves(pass, 250)),
+        |(options, is_calm, moves)| {
+            let scope = Scope {
+                attached: is_calm,
+                offs: &[Off::Preempted, Off::Yielded, Off::Blocked, Off::Blocked, Off::Exited],
+                pins: Pins::Any,
+                renices: true,
+                dequeues: true,
+                detaches: true,
+                undoes: true,
+                hotplug: true,
+                describe: periodic,
+                prompt: is_calm,
+                ..Scope::new(2 + options.0 as u32 * 2)
+            };
+            compare_rtds(options, scope, &moves)
+        },
+    );
+    assert!(
+        ["held up", "levels", "tickled busy"].iter().all(|name| seen[name] > 1_000),
+        "{seen:?}"
+    );
+}
+
+/// vCPUs that hardly sleep, so that levels rise and delay new periods.
+#[test]
+fn rtds_orders_new_periods_as_xen_does() {
+    let strategy = (1..4usize, any::<bool>(), moves(1_000..20_000_000u64, 80));
+    let seen = compare_all(500, strategy, |(cpus, prompt, moves)| {
+        let scope = Scope {
+            attached: true,
+            offs: &[Off::Preempted, Off::Blocked],
+            describe: overload,
+            prompt: true,
+            picks: Picks::AtOnce,
+            ..Scope::new(2 + cpus as u32 * 2)
+        };
+        compare_rtds((cpus, true, prompt), scope, &moves)
+    });
+    assert!(seen["held up"] > 1_000, "{seen:?}");
 }

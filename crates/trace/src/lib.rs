@@ -147,6 +147,12 @@ pub trait Sink {
     /// Reports an event; times never decrease.
     fn event(&mut self, event: &Event);
 
+    /// The run ends at `time`, perhaps later than its last event: what runs then has run until
+    /// then.
+    fn end(&mut self, time: Time) {
+        let _ = time;
+    }
+
     /// Whether events that the kernel under test has recorded itself are to come as [`Sink::line`],
     /// and not as events: this sink writes their format.
     fn takes_lines(&self) -> bool {
@@ -213,6 +219,9 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     }
     fn event(&mut self, event: &Event) {
         (**self).event(event);
+    }
+    fn end(&mut self, time: Time) {
+        (**self).end(time);
     }
     fn takes_lines(&self) -> bool {
         (**self).takes_lines()

@@ -177,9 +177,42 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
         } else {
             self.insert_below(tree.root, node, key);
         }
-        self.refresh_upwards(self.nodes[task].parent);
+        self.rise(tree, node);
+    }
+
+    /// Adds `task`, which must be in no tree, right before `next`, which must be in `tree`; at the
+    /// end if that is `None`. For orders that no key expresses: all keys must be equal.
+    pub fn insert_before(&mut self, tree: &mut Tree, next: Option<TaskId>, task: TaskId, own: S) {
+        let key = K::default();
+        let Some(next) = next else { return self.insert(tree, task, key, own) };
+        debug_assert!(self.nodes[next].key == key);
+        let prev = self.prev(next);
+        let Node { rank, .. } = self.nodes[task];
+        self.nodes[task] = Node { key, own, all: own, left: NONE, right: NONE, parent: NONE, rank };
+        tree.len += 1;
+        // Of two neighbours, one has no child towards the other.
+        match prev.filter(|_| self.nodes[next].left != NONE) {
+            Some(prev) => {
+                self.nodes[prev].right = task.0;
+                self.nodes[task].parent = prev.0;
+            }
+            None => {
+                self.nodes[next].left = task.0;
+                self.nodes[task].parent = next.0;
+            }
+        }
+        if prev.is_none() {
+            tree.first = task.0;
+        }
+        self.rise(tree, task.0);
+    }
+
+    /// Restores summaries and the order of ranks above `node`, which has just become a leaf.
+    fn rise(&mut self, tree: &mut Tree, node: u32) {
+        let Node { rank, parent, .. } = self.nodes[TaskId(node)];
+        self.refresh_upwards(parent);
         loop {
-            let parent = self.nodes[task].parent;
+            let parent = self.nodes[TaskId(node)].parent;
             if parent == NONE || self.nodes[TaskId(parent)].rank >= rank {
                 return;
             }
@@ -316,6 +349,19 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
         Some(task)
     }
 
+    /// The first task of `tree` whose value `fits`. `fits` must hold of a combination if and only
+    /// if it holds of one of the values combined.
+    pub fn first_that(&self, tree: &Tree, fits: impl Fn(S) -> bool) -> Option<TaskId> {
+        let mut at = tree.root().filter(|&root| fits(self.summary(root)))?;
+        loop {
+            at = match self.left(at).filter(|&left| fits(self.summary(left))) {
+                Some(left) => left,
+                None if fits(self.own(at)) => return Some(at),
+                None => self.right(at)?,
+            };
+        }
+    }
+
     /// Changes the value of `task`, which must be in a tree, and the summaries above it.
     pub fn set_own(&mut self, task: TaskId, own: S) {
         self.nodes[task].own = own;
@@ -393,6 +439,7 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
 mod tests {
     use super::*;
     use alloc::collections::BTreeMap;
+    use alloc::vec::Vec;
     use proptest::prelude::*;
 
     #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -405,7 +452,10 @@ mod tests {
         }
     }
 
-    fn check(forest: &Forest<(u32, u32), Least>, at: Option<TaskId>) -> Option<u32> {
+    fn check<K: Ord + Copy + Default>(
+        forest: &Forest<K, Least>,
+        at: Option<TaskId>,
+    ) -> Option<u32> {
         let at = at?;
         let mut least = forest.own(at).0;
         for child in [forest.left(at), forest.right(at)].into_iter().flatten() {
@@ -455,6 +505,49 @@ mod tests {
                     }
                     check(&forest, tree.root());
                 }
+            }
+        }
+
+        /// A tree without keys behaves as a vector whose values change, searched from the front.
+        #[test]
+        fn trees_by_position_behave_as_vectors(
+            steps in prop::collection::vec((0..4u8, 0..40u32, 0..20u32), 0..400)
+        ) {
+            let mut forest = Forest::<(), Least>::default();
+            let mut tree = Tree::default();
+            let mut model: Vec<(TaskId, u32)> = Vec::new();
+            (0..40).for_each(|task| forest.attach(TaskId(task)));
+            for (step, task, value) in steps {
+                let task = TaskId(task);
+                let queued = model.iter().position(|&(other, _)| other == task);
+                match (step, queued) {
+                    (0 | 1, None) => {
+                        let next = forest.first_that(&tree, |least| least.0 < value);
+                        let place = model.iter().position(|&(_, other)| other < value);
+                        prop_assert_eq!(next, place.map(|place| model[place].0));
+                        forest.insert_before(&mut tree, next, task, Least(value));
+                        model.insert(place.unwrap_or(model.len()), (task, value));
+                    }
+                    (2, Some(place)) => {
+                        forest.remove(&mut tree, task);
+                        model.remove(place);
+                    }
+                    (3, Some(place)) => {
+                        forest.set_own(task, Least(value));
+                        model[place].1 = value;
+                    }
+                    _ => {
+                        let first = (!model.is_empty()).then(|| model.remove(0).0);
+                        prop_assert_eq!(forest.pop_first(&mut tree), first);
+                    }
+                }
+                prop_assert!(forest.iter(&tree).eq(model.iter().map(|&(task, _)| task)));
+                prop_assert_eq!(tree.last(), model.last().map(|&(task, _)| task));
+                prop_assert_eq!(tree.len(), model.len());
+                for pair in model.windows(2) {
+                    prop_assert_eq!(forest.prev(pair[1].0), Some(pair[0].0));
+                }
+                check(&forest, tree.root());
             }
         }
     }

@@ -284,6 +284,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             self.clock.advance(self.setup.until);
         }
         let now = self.now();
+        self.sink.end(now);
         self.close_seconds(now);
         self.finish_guest();
         self.finish_machines();

@@ -42,7 +42,7 @@ impl Osv {
         let mut least = self.least();
         for cpu in 0..self.cpus.len() {
             for _ in 0..self.params.lb_batch {
-                if !self.give_one_away(cx, cpu, least) {
+                if !self.give_one_away(cx, cpu, &mut least) {
                     break;
                 }
                 least = self.least();
@@ -57,10 +57,9 @@ impl Osv {
         sizes.min().unwrap_or((usize::MAX, CpuId(0)))
     }
 
-    /// The balancer of `cpu`: of its tasks that may run on `to`, gives away the one with the
-    /// largest R if the difference in size is large enough.
-    fn give_one_away(&mut self, cx: &mut Cx<'_>, cpu: usize, least: (usize, CpuId)) -> bool {
-        let (size, to) = least;
+    /// The balancer of `cpu`: of its tasks that may run where `least` is, gives away the one with
+    /// the largest R if the difference in size is large enough.
+    fn give_one_away(&mut self, cx: &mut Cx<'_>, cpu: usize, least: &mut (usize, CpuId)) -> bool {
         let on = &self.cpus[cpu];
         let Some(stint) = on.running().filter(|stint| on.online && stint.leaves_for.is_none())
         else {
@@ -71,7 +70,11 @@ impl Osv {
             // The balancer's arrival is a reschedule.
             self.take_in(cpu);
             cx.kick(CpuId(cpu as u16));
+            if least.1.index() == cpu {
+                *least = self.least();
+            }
         }
+        let (size, to) = *least;
         // The displaced task and the idle thread wait too.
         if size + 1 >= self.cpus[cpu].queue.len() + 2 {
             return false;

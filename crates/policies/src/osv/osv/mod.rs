@@ -128,6 +128,8 @@ struct Stint {
     ran: Span,
     /// p e^(clock/τ) where R was last charged.
     base: Real,
+    /// R of the waiting task that its slice is for, or less; none if the slice has no end.
+    rival: Option<Real>,
     /// The balancer gives the task to this CPU as soon as it is off its present one.
     leaves_for: Option<CpuId>,
 }
@@ -362,14 +364,25 @@ impl Osv {
         self.decay.time_until(until, on.clock - self.thyst()).max(Span(1))
     }
 
+    /// The current task of `cpu`, for as long as it stays ahead.
+    fn goes_on(&mut self, cpu: usize) -> Option<Pick> {
+        let slice = self.time_ahead(cpu);
+        let on = &mut self.cpus[cpu];
+        let rival = on.queue.first().map(|first| self.queued.key(first));
+        let Current::Task(stint) = &mut on.current else { return None };
+        stint.rival = rival;
+        Some(Pick { task: stint.task, slice })
+    }
+
     /// Switches `cpu` to `task`, which is on no queue.
     fn begin(&mut self, cpu: usize, task: TaskId, now: Time, pays: bool) {
         let known = &mut self.tasks[task];
         known.place = Place::OnCpu;
         let on = &mut self.cpus[cpu];
         let base = known.p.times(self.decay.growth(on.clock));
-        on.current =
-            Current::Task(Stint { task, began: now, ran: Span::ZERO, base, leaves_for: None });
+        let ran = Span::ZERO;
+        let stint = Stint { task, began: now, ran, base, rival: None, leaves_for: None };
+        on.current = Current::Task(stint);
         if pays {
             on.advance(self.params.penalty);
         }
@@ -390,8 +403,7 @@ impl Osv {
         };
         if goes_on {
             self.cpus[cpu].put = None;
-            let task = self.cpus[cpu].stint()?.task;
-            return Some(Pick { task, slice: self.time_ahead(cpu) });
+            return self.goes_on(cpu);
         }
         let old = self.end_stint(cpu, now)?.task;
         if !yields {
@@ -402,8 +414,13 @@ impl Osv {
             self.queue(cpu, old);
         }
         self.begin(cpu, next, now, true);
-        let slice = if yields { self.params.thyst } else { self.time_ahead(cpu) };
-        Some(Pick { task: next, slice })
+        if !yields {
+            return self.goes_on(cpu);
+        }
+        if let Current::Task(stint) = &mut self.cpus[cpu].current {
+            stint.rival = Some(Real::ZERO);
+        }
+        Some(Pick { task: next, slice: self.params.thyst })
     }
 
     /// What OSv does when the task that ran has left, or none ran.
@@ -418,7 +435,7 @@ impl Osv {
         }
         let next = self.queued.pop_first(&mut self.cpus[cpu].queue)?;
         self.begin(cpu, next, now, false);
-        Some(Pick { task: next, slice: self.time_ahead(cpu) })
+        self.goes_on(cpu)
     }
 
     /// Where `task` becomes ready, if it may run there.
@@ -504,8 +521,11 @@ impl Scheduler for Osv {
         if matches!(arrival.why, Enqueue::Resumed { .. }) {
             // It never really left the queue.
             self.queue(cpu.index(), task);
+            // What runs there may have been given its slice while this task was out.
             let on = &self.cpus[cpu.index()];
-            if on.stint().is_none() && !on.is_choosing() {
+            let r = self.tasks[task].r;
+            let counted = on.stint().and_then(|stint| stint.rival).is_some_and(|rival| rival <= r);
+            if !counted && !on.is_choosing() {
                 cx.kick(cpu);
             }
             return self.touched(cx, cpu);

@@ -144,6 +144,32 @@ fn sleeping_only_ages() {
     assert_eq!(decayed(&drive), 17_109_642);
 }
 
+/// Task 2 gets a slice without an end because 0 is out and 1 has blocked.
+#[test]
+fn one_that_was_out_for_a_moment_does_not_wait_for_ever() {
+    let mut drive = Rig::new("1", &[]);
+    hogs(&mut drive, 0..1);
+    assert_eq!(drive.pick(0), Some((0, Span::MAX)));
+    hogs(&mut drive, 1..3);
+    drive.put(0, 0, ms(9), Off::Preempted);
+    assert_eq!(drive.pick_task(0), Some(1));
+    drive.dequeue(0);
+    drive.put(0, 1, ms(1), Off::Blocked);
+    assert_eq!(drive.pick(0), Some((2, Span::MAX)));
+    drive.ready(0, Enqueue::Resumed { prev: CpuId(0) }, None);
+    assert_eq!(drive.kicked(), [0]);
+    drive.put(0, 2, ms(1), Off::Preempted);
+    let (task, slice) = drive.pick(0).unwrap();
+    assert!(task == 2 && slice < ms(20), "{slice}");
+    // One that is not the first waits for the end of a slice that another has bounded.
+    drive.wake(1, None);
+    drive.put(0, 2, ms(1), Off::Preempted);
+    drive.pick(0);
+    drive.kicked();
+    drive.take_out_and_resume(0);
+    assert_eq!(drive.kicked(), []);
+}
+
 #[test]
 fn a_yielder_is_picked_again_only_when_it_is_alone() {
     let mut drive = Rig::new("1", &[]);
@@ -314,6 +340,26 @@ fn runtime_keeps_its_meaning_on_another_cpu() {
     // Without balancers that clock says when CPU 1 began: R decays for that second once more.
     let slice = slice_of_the_moved("0");
     assert!(slice > ms(143) && slice < ms(145), "{slice}");
+}
+
+/// CPU 0 gives a task that waits to CPU 1, which has the smallest queue until its own balancer
+/// takes that task in.
+#[test]
+fn no_balancer_gives_a_task_to_its_own_cpu() {
+    let mut drive = Rig::new("2", &[]);
+    (0..2).for_each(|task| drive.create(task, &TaskParams::default(), Some(1)));
+    (2..6).for_each(|task| drive.create(task, &TaskParams::default(), Some(0)));
+    assert_eq!([0, 1].map(|cpu| drive.pick_task(cpu)), [Some(2), Some(0)]);
+    drive.at(90);
+    assert_eq!(drive.next(0, Off::Preempted), Some(3));
+    drive.kicked();
+    drive.timer();
+    assert_eq!(drive.kicked(), [1]);
+    assert_eq!(drive.probe(2, "runqueue"), 1);
+    assert_eq!(drive.off(1, Off::Preempted), 0);
+    // 1.01 (τ ln(e^(1/2) + R) − 100.01 ms + thyst), where R is that of task 2 and 10 us are the
+    // penalty for taking the CPU from task 0.
+    assert_slices(&[drive.pick(1).unwrap()], &[(1, 64_863_655)]);
 }
 
 #[test]

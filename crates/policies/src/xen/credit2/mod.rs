@@ -52,6 +52,8 @@
 //! Deviations:
 //! - A CPU charges what the host says was used; when other CPUs look at it in between, the clock
 //!   decides. (Xen: always the clock.)
+//! - A kicked CPU that may no longer run the vCPU does not keep others from it. In Xen it does
+//!   until it picks, and then nobody looks again.
 //! - An idle CPU does not resist. In Xen it does when credit is below −9.5 ms, and since each CPU
 //!   may leave the vCPU to the other, both could stay idle beside it.
 //! - A CPU whose vCPU has blocked counts as idle until it picks; in Xen that is one step.
@@ -397,8 +399,7 @@ impl Credit2 {
             if !yields && known.credit <= credit {
                 break;
             }
-            let awaited =
-                known.tickled.is_some_and(|by| by != cpu && self.cpus[by.index()].tickled);
+            let awaited = known.tickled.is_some_and(|by| by != cpu && self.awaits(by, known));
             let resisted = known.cpu != cpu && known.credit < resist;
             let fits = known.affinity.contains(cpu) && !awaited && !resisted;
             // Asking for budget takes it, so this check comes last.
@@ -407,6 +408,12 @@ impl Credit2 {
             }
         }
         own
+    }
+
+    /// Whether `cpu`, which was kicked for `task`, has not picked since and could still run it.
+    fn awaits(&self, cpu: CpuId, task: &Task) -> bool {
+        let on = &self.cpus[cpu.index()];
+        on.tickled && on.queue == task.queue && task.affinity.contains(cpu)
     }
 
     /// Whether `task`, which has been taken off `cpu`, is ready and may go on or wait there.

@@ -17,11 +17,18 @@
 //!   first allowed CPU that is idle and has not been kicked, from its own upwards and wrapping
 //!   around. Else, of the others, the one whose vCPU is last in order, if the new one precedes it.
 //!   When a running vCPU begins a period and the first that waits then precedes it, that one kicks.
+//! - A vCPU whose budget has run out kicks too when it is put back, to no effect but that equals
+//!   change places, and at the first end of a period that comes while it waits, even if it has had
+//!   a new budget since.
 //! - Two things that Xen does with extra time cause avoidable deadline misses. A vCPU that waits at
-//!   a level above 0 kicks no CPU when its new period puts it ahead of running ones. And the ends
-//!   of periods are events in order of (level, deadline) as of when the vCPU woke or began its
-//!   period, so one that woke at a level above 0 begins its next period only after all that were at
-//!   level 0 then. `renewals = "prompt"` does neither.
+//!   a level above 0 kicks no CPU when its new period puts it ahead of running ones. And new
+//!   periods begin in the order of a list, into which a vCPU that wakes or begins a period goes
+//!   before the first that it precedes by (level, deadline) at that moment; vCPUs whose level rises
+//!   stay where they are. So one that is due waits for all before it, whatever their deadlines, and
+//!   may itself hold up others. `renewals = "prompt"` does neither.
+//! - A vCPU whose affinity changes, or whose CPU goes out of use, leaves its place as one that
+//!   falls asleep (a running one at the next pick of its CPU) and wakes at once on the first CPU
+//!   that it may use, from its own upwards and wrapping around.
 //!
 //! | constant | value |
 //! |---|---|
@@ -32,10 +39,9 @@
 //! Deviations:
 //! - Budget is charged as the host measures it, but never for more than the time since the period
 //!   began. (Xen: by the clock.)
-//! - A vCPU without budget kicks no CPU. In Xen it does when it is put back, with no effect but
-//!   that equals change places.
-//! - A running vCPU whose affinity changes goes on if it may. `extratime` is one setting for all
-//!   vCPUs.
+//! - `extratime` is one setting for all vCPUs.
+//! - When a CPU that was kicked goes out of use before it picks, others are kicked for the vCPUs
+//!   that wait. In Xen those wait for the next pick of any CPU.
 //! - Levels end at 2^32 − 1, as since 4.22; before, they started again at 0.
 //! - A budget above its period is cut to it; Xen refuses it.
 //!
@@ -53,7 +59,7 @@ use alloc::vec::Vec;
 
 use anysched_core::ids::{CpuId, CpuSet, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
-use anysched_core::queue::{Forest, Links, List, Tree};
+use anysched_core::queue::{Forest, Links, List, Summary, Tree};
 use anysched_core::registry::Policy;
 use anysched_core::time::{Span, Time};
 use anysched_core::{Arrival, Cx, Machine, Off, PerTask, Pick, Scheduler, choice, params};
@@ -94,8 +100,8 @@ pub struct Rtds {
     /// Waiting vCPUs with budget, by (level, deadline, arrival number).
     waiting: Forest<(u32, Time, u64)>,
     queue: Tree,
-    /// All vCPUs that are ready or run, by (level or 0, deadline, arrival number).
-    periods: Forest<(u32, Time, u64)>,
+    /// All vCPUs that are ready or run, in the order in which their periods end.
+    periods: Forest<(), Latest>,
     ends: Tree,
     /// Those whose periods have just ended, while the timer runs.
     renewed: Links,
@@ -125,8 +131,22 @@ struct Task {
     cpu: CpuId,
     /// Up to when it has been charged.
     charged: Time,
-    /// It may precede others now that the timer has given it a new budget.
-    refilled: bool,
+    /// Its budget has run out since the timer last looked at it.
+    ran_out: bool,
+    /// It must leave its CPU and wake again.
+    moving: bool,
+}
+
+/// Level and deadline, of several vCPUs the last in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Latest(u32, Time);
+
+impl Summary for Latest {
+    const NEEDED: bool = true;
+
+    fn merge(self, other: Latest) -> Latest {
+        self.max(other)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,7 +225,8 @@ impl Rtds {
             place: Place::Blocked,
             cpu: CpuId(0),
             charged: Time::ZERO,
-            refilled: false,
+            ran_out: false,
+            moving: false,
         }
     }
 
@@ -220,10 +241,17 @@ impl Rtds {
         let used = ran.min(now.since(known.charged));
         known.charged = now;
         known.left = known.left.saturating_sub(used);
-        if known.left == Span::ZERO && self.params.extratime {
-            known.level = known.level.saturating_add(1);
-            known.left = known.budget;
+        if known.left > Span::ZERO {
+            return;
         }
+        if !self.params.extratime {
+            known.ran_out = true;
+            return;
+        }
+        known.level = known.level.saturating_add(1);
+        known.left = known.budget;
+        let place = self.place_in_periods(task);
+        self.periods.set_own(task, place);
     }
 
     /// Queues `task`, or sets it aside until its deadline.
@@ -239,13 +267,19 @@ impl Rtds {
         self.waiting.insert(&mut self.queue, task, key, ());
     }
 
+    /// By what the ends of periods are compared.
+    fn place_in_periods(&self, task: TaskId) -> Latest {
+        let known = self.task(task);
+        match self.params.renewals {
+            Renewals::Xen => Latest(known.level, known.deadline),
+            Renewals::Prompt => Latest(0, known.deadline),
+        }
+    }
+
     fn expect_end(&mut self, task: TaskId) {
-        let level = match self.params.renewals {
-            Renewals::Xen => self.task(task).level,
-            Renewals::Prompt => 0,
-        };
-        let key = (level, self.task(task).deadline, self.arrival());
-        self.periods.insert(&mut self.ends, task, key, ());
+        let own = self.place_in_periods(task);
+        let next = self.periods.first_that(&self.ends, |latest| latest > own);
+        self.periods.insert_before(&mut self.ends, next, task, own);
     }
 
     fn poke(&mut self, cx: &mut Cx<'_>, cpu: usize) {
@@ -256,12 +290,9 @@ impl Rtds {
         }
     }
 
-    /// Kicks the best CPU for `task`, if it waits and there is one.
+    /// Kicks the best CPU for `task`, if there is one.
     fn tickle(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         let known = self.task(task);
-        if known.place != Place::Waiting {
-            return;
-        }
         let (own, count) = (known.cpu.index(), self.cpus.len());
         let mut last = None;
         for cpu in (own..count).chain(0..own) {
@@ -282,13 +313,58 @@ impl Rtds {
 
     /// `task`, which has left its CPU, waits.
     fn put_back(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        if self.task(task).moving {
+            self.rest(task);
+            self.relocate(task);
+            return self.wake(cx, task);
+        }
         self.insert(task);
         self.tickle(cx, task);
     }
 
+    /// `task` becomes ready.
+    fn wake(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        let known = &mut self.tasks[task];
+        if cx.now >= known.deadline {
+            known.renew(cx.now);
+        }
+        self.expect_end(task);
+        self.put_back(cx, task);
+    }
+
+    /// Gives `task` a CPU that it may use, its own if it can.
+    fn relocate(&mut self, task: TaskId) {
+        let known = self.task(task);
+        let (own, count) = (known.cpu.index(), self.cpus.len());
+        let usable =
+            |&cpu: &usize| self.cpus[cpu].online && known.affinity.contains(CpuId(cpu as u16));
+        if let Some(cpu) = (own..count).chain(0..own).find(usable) {
+            self.tasks[task].cpu = CpuId(cpu as u16);
+        }
+    }
+
+    /// Has `task` leave its place and wake again on a CPU that it may use.
+    fn replace(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        let Task { place, cpu, .. } = *self.task(task);
+        match place {
+            Place::OnCpu => {
+                self.tasks[task].moving = true;
+                cx.kick(cpu);
+                return;
+            }
+            Place::Waiting => self.waiting.remove(&mut self.queue, task),
+            Place::Depleted => {}
+            Place::Blocked => return self.relocate(task),
+        }
+        self.rest(task);
+        self.relocate(task);
+        self.wake(cx, task);
+    }
+
     /// `task`, which is on no queue and no CPU, is no longer ready.
     fn rest(&mut self, task: TaskId) {
-        self.tasks[task].place = Place::Blocked;
+        let known = &mut self.tasks[task];
+        (known.place, known.moving) = (Place::Blocked, false);
         self.periods.remove(&mut self.ends, task);
     }
 
@@ -308,7 +384,7 @@ impl Rtds {
         let mut waiting = self.waiting.iter(&self.queue).inspect(|_| cx.work.scanned += 1);
         let first = waiting.find(usable);
         let own = self.cpus[cpu.index()].current.filter(usable);
-        let own = own.filter(|&own| self.task(own).left > Span::ZERO);
+        let own = own.filter(|&own| self.task(own).left > Span::ZERO && !self.task(own).moving);
         match (own, first) {
             (Some(own), Some(first)) => {
                 let stays = self.task(own).urgency() < self.task(first).urgency();
@@ -328,6 +404,7 @@ impl Scheduler for Rtds {
         self.tasks.grow(task, |_| known.clone());
         known.renew(cx.now);
         self.tasks[task] = known;
+        self.relocate(task);
     }
 
     fn detach(&mut self, _: &mut Cx<'_>, _: TaskId) {}
@@ -336,17 +413,8 @@ impl Scheduler for Rtds {
         let Task { affinity, period, budget, .. } = self.read(params);
         let known = &mut self.tasks[task];
         (known.period, known.budget) = (period, budget);
-        if core::mem::replace(&mut known.affinity, affinity) == params.affinity {
-            return;
-        }
-        let Task { place, cpu, .. } = *known;
-        match place {
-            Place::Waiting => {
-                self.waiting.remove(&mut self.queue, task);
-                self.put_back(cx, task);
-            }
-            Place::OnCpu if !params.affinity.contains(cpu) => self.poke(cx, cpu.index()),
-            _ => {}
+        if core::mem::replace(&mut known.affinity, affinity) != params.affinity {
+            self.replace(cx, task);
         }
     }
 
@@ -360,7 +428,13 @@ impl Scheduler for Rtds {
             }
             return;
         }
-        if let Some(aside) = on.current.filter(|_| on.is_aside) {
+        let aside = on.current.filter(|_| on.is_aside);
+        for task in (0..self.tasks.len() as u32).map(TaskId) {
+            if self.task(task).cpu == cpu {
+                self.replace(cx, task);
+            }
+        }
+        if let Some(aside) = aside {
             self.clear(cpu);
             self.put_back(cx, aside);
         }
@@ -373,12 +447,7 @@ impl Scheduler for Rtds {
     }
 
     fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, _: Arrival) {
-        let known = &mut self.tasks[task];
-        if cx.now >= known.deadline {
-            known.renew(cx.now);
-        }
-        self.expect_end(task);
-        self.put_back(cx, task);
+        self.wake(cx, task);
         self.touched(cx);
     }
 
@@ -436,19 +505,19 @@ impl Scheduler for Rtds {
     }
 
     fn next_timer(&self) -> Option<Time> {
-        self.ends.first().map(|task| self.periods.key(task).1)
+        self.ends.first().map(|task| self.task(task).deadline)
     }
 
     fn timer(&mut self, cx: &mut Cx<'_>) {
         let mut renewed = List::default();
         while let Some(task) = self.ends.first() {
-            if self.periods.key(task).1 > cx.now {
+            if self.task(task).deadline > cx.now {
                 break;
             }
             self.periods.remove(&mut self.ends, task);
             let prompt = self.params.renewals == Renewals::Prompt;
             let known = &mut self.tasks[task];
-            known.refilled = known.place == Place::Depleted || prompt && known.level > 0;
+            known.ran_out |= prompt && known.place == Place::Waiting && known.level > 0;
             known.renew(cx.now);
             match known.place {
                 Place::Waiting => {
@@ -461,13 +530,19 @@ impl Scheduler for Rtds {
             self.renewed.push_front(&mut renewed, task);
         }
         while let Some(task) = self.renewed.pop_front(&mut renewed) {
-            let known = self.task(task);
-            let first = self.queue.first().filter(|_| known.place == Place::OnCpu);
-            if let Some(first) = first.filter(|&first| self.task(first).urgency() < known.urgency())
-            {
-                self.tickle(cx, first);
-            } else if known.refilled {
-                self.tickle(cx, task);
+            let Task { place, .. } = *self.task(task);
+            match self.queue.first().filter(|_| place == Place::OnCpu) {
+                Some(first) => {
+                    if self.task(first).urgency() < self.task(task).urgency() {
+                        self.tickle(cx, first);
+                    }
+                }
+                None => {
+                    let ran_out = core::mem::take(&mut self.tasks[task].ran_out);
+                    if ran_out && place == Place::Waiting {
+                        self.tickle(cx, task);
+                    }
+                }
             }
             self.expect_end(task);
         }

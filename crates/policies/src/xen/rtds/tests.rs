@@ -224,6 +224,40 @@ fn levels_delay_new_periods_unless_prompt() {
     assert_eq!(next_end("prompt"), Some(at(10)));
 }
 
+/// Who runs on CPU 0 in each millisecond until `until` ms.
+fn by_ms(rig: &mut Rig, until: u64) -> Vec<u32> {
+    (0..until)
+        .map(|n| {
+            rig.go(at(n) + Span(1));
+            rig.running(0).unwrap()
+        })
+        .collect()
+}
+
+/// The end of a period of 0 is expected before or behind that of 1 by the level that 0 has reached
+/// when 1 begins a period.
+#[test]
+fn new_periods_come_in_the_order_of_levels_at_that_moment() {
+    let mut rig = Rig::new(1, &[]);
+    rig.create(0, &of(4, 20));
+    rig.create(1, &of(2, 7));
+    let ran = by_ms(&mut rig, 24);
+    let switches: Vec<(usize, u32)> =
+        (1..24).filter(|&ms| ran[ms] != ran[ms - 1]).map(|ms| (ms, ran[ms])).collect();
+    assert_eq!(switches[switches.len() - 3..], [(19, 0), (21, 1), (23, 0)]);
+}
+
+#[test]
+fn extra_time_is_shared_as_new_periods_come() {
+    let mut rig = Rig::new(1, &[]);
+    rig.create(0, &of(10, 20));
+    rig.create(1, &of(2, 7));
+    rig.create(2, &of(2, 11));
+    rig.go(at(2_000));
+    let shares = [0, 1, 2].map(|task| rig.used(task));
+    assert_eq!(shares, [1_266_000, 369_000, 365_000]);
+}
+
 /// 0 needs 1 ms of every 2, and 1 runs from 1 to 4 ms because nothing kicks the CPU at 2 ms.
 #[test]
 fn extra_time_of_xen_makes_deadlines_be_missed() {

@@ -620,3 +620,32 @@ fn a_cpu_that_goes_takes_nobody_along() {
     rig.set_online(0, true);
     assert_eq!(runqueues(&rig), [[0, 1], [2, 3]]);
 }
+
+/// The kick of CPU 2 was for vCPU 0 while that could run there.
+#[test]
+fn a_kicked_cpu_that_may_not_run_it_leaves_a_vcpu_to_others() {
+    let mut rig = Rig::new("3", &[]);
+    rig.attach(0, &only(&[1]));
+    rig.wake(0);
+    assert_eq!(rig.kicks.iter().map(|cpu| cpu.0).collect::<Vec<_>>(), [1]);
+    rig.update(0, &only(&[2]));
+    rig.update(0, &only(&[1]));
+    assert_eq!(rig.kicked(), [1, 2]);
+    assert_eq!(rig.pick_task(1), Some(0));
+}
+
+/// The same with a CPU that serves another runqueue by then.
+#[test]
+fn a_kicked_cpu_of_another_runqueue_leaves_a_vcpu_to_its_own() {
+    let mut rig = Rig::new("2", &[("runqueue", "cpu")]);
+    rig.create(0, 0);
+    assert_eq!(rig.kicked(), [0]);
+    rig.dequeue(0);
+    rig.create(1, 0);
+    assert_eq!(rig.kicked(), [1]);
+    rig.set_online(1, false);
+    rig.set_online(1, true);
+    rig.create(2, 0);
+    assert_eq!(rig.kicked(), [1]);
+    assert_eq!([rig.pick_task(0), rig.pick_task(1)], [Some(1), Some(2)]);
+}
