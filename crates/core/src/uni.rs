@@ -109,8 +109,13 @@ impl<Q: RunQueue> Scheduler for Uni<Q> {
     fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
         let runs = self.running[0].task() == Some(task);
         let state = if runs { State::Running } else { self.states[task] };
-        let is = state.whereabouts();
-        self.rule.update(&at!(self, cx), is, task, params);
+        self.rule.update(&at!(self, cx), state.whereabouts(), task, params);
+        let asks = matches!(state, State::Ready | State::Running)
+            && self.running[0].task != NOBODY
+            && !self.running[0].told;
+        if asks && self.rule.reconsiders(&at!(self, cx), task, &self.running[0]) {
+            self.tell(cx);
+        }
     }
 
     fn set_online(&mut self, cx: &mut Cx<'_>, _: CpuId, online: bool) {

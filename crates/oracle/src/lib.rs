@@ -17,6 +17,7 @@
 #![warn(missing_docs)]
 
 pub mod bfs;
+pub mod cfs;
 pub mod compare;
 pub mod credit;
 pub mod credit2;

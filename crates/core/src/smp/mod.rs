@@ -213,6 +213,12 @@ pub trait RunQueue: Policy {
         None
     }
 
+    /// Whether `running` should pick again because the parameters of `task`, which it runs, have
+    /// just changed; on a machine of one CPU also asked if `task` waits there.
+    fn reconsiders(&mut self, _at: &At<'_>, _task: TaskId, _running: &Running) -> bool {
+        false
+    }
+
     /// How many tasks wait in `queue`. Delayed ones do not count.
     fn len(&self, queue: usize) -> usize;
 
@@ -600,7 +606,12 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
                     self.kick_victim(cx, task, queue);
                 }
             }
-            State::Running if !params.affinity.contains(cpu) => self.tell(cx, cpu),
+            State::Running => {
+                let (at, running) = (at!(self, cx.now, queue), self.cpus[self.slot(cpu)]);
+                if self.rule.reconsiders(&at, task, &running) || !params.affinity.contains(cpu) {
+                    self.tell(cx, cpu);
+                }
+            }
             _ => {}
         }
     }

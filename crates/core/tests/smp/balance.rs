@@ -277,21 +277,25 @@ fn a_moved_task_preempts_as_if_it_woke_up() {
     rig.create_with(10, 0, &pinned("0"));
     rig.settle();
     rig.next(0, Off::Blocked);
-    for (task, cpus) in [(1, "1"), (0, "0"), (11, "0"), (12, "0")] {
+    let create = |rig: &mut Rig<Cfs>, task, cpus: &str| {
         rig.create_with(task, cpus.parse().unwrap(), &pinned(cpus));
         rig.settle();
-    }
-    // After a second of the others, task 10 wakes up half a latency ahead of them, as it stays
-    // when it is moved.
+    };
+    create(&mut rig, 1, "1");
+    create(&mut rig, 0, "0");
+    // After a second of these two, task 10 wakes up half a latency ahead of all, as it stays when
+    // it is moved.
     let ran = Span::from_s(1);
     rig.now += ran;
     for cpu in 0..2 {
         rig.call(|smp, cx| smp.tick(cx, CpuId(cpu), TaskId(cpu.into()), ran));
     }
+    create(&mut rig, 11, "0");
+    create(&mut rig, 12, "0");
     rig.wake(10, 0, None);
     rig.call(|smp, cx| smp.update(cx, TaskId(10), &TaskParams::default()));
     rig.kicks.clear();
-    rig.call(|smp, cx| smp.timer(cx));
+    rig.timer();
     assert_eq!((rig.queue(10), rig.kicked()), (1, [1].into()));
 }
 

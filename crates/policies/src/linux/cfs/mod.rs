@@ -1,38 +1,51 @@
 //! Completely fair: the task that has had the least CPU time for its weight runs next.
 //!
-//! Source: Linux `kernel/sched/fair.c`, 2.6.23 to 6.5 (read in 3.7 and 6.1).
+//! Source: Linux `kernel/sched/fair.c`, `features.h` 6.1.192; for the other kernels of `profile`,
+//! those that the page of this policy lists. CFS of 2.6.23 had another key, 2.6.24 other rules for
+//! placing tasks.
 //!
 //! A task of weight w that runs for Δ gains Δ·1024/w of virtual runtime v. Order key: (v, arrival
-//! number). `min_vruntime` follows the least v of a runqueue and never goes back; W is the weight
-//! of its tasks and n their number, running ones included.
+//! number). `min_vruntime` follows the least v of a runqueue, whenever what runs is charged and
+//! when a task leaves, and never goes back. W is the weight of its tasks and n their number,
+//! running ones included. All of it is rounded as in the kernel.
 //!
+//! - What runs is charged at ticks, when it stops, and whenever a task comes, goes or changes its
+//!   weight.
 //! - Slice: period·w/W, where period = `latency`, or n·`min_granularity` if more than
-//!   latency / min_granularity tasks share it. At a tick a running task has to go once it ran for
-//!   longer, or if it ran for `min_granularity` and the first waiting task is more than a slice
-//!   behind it.
+//!   latency / min_granularity tasks share it; at least min_granularity (`base_slice`). At a tick a
+//!   running task has to go once it ran for longer, or if it ran for `min_granularity` and the
+//!   first waiting task is more than a slice behind it. If it is picked again, its slice goes on,
+//!   so that it has to go at each further tick (`keep_slice`).
 //! - New: v = max(v of its creator, min_vruntime + slice·1024/w) (`start_debit`), counted on the
 //!   creator's runqueue.
 //! - Woken: v = max(own, min_vruntime − latency/2) (`gentle_sleepers`; else − latency).
 //! - It preempts a running task whose v is more than wakeup_granularity·1024/w above its own,
-//!   w being the weight of the task that wakes up.
+//!   w being the weight of the task that wakes up. So does a waiting task whose weight changes.
 //! - Other runqueue: v − min_vruntime is kept.
+//! - A task that gets less weight while it runs makes room; a new slice begins in any case.
 //! - Buddies are preferred to the first task while not more than wakeup_granularity·1024/w(first)
 //!   behind it: `next`, who preempts, then `last`, whom it preempted (if there are at least
 //!   latency / min_granularity tasks), then the second task if the first one yielded (`skip`).
 //!   So a yielder may be picked again, but only until it has run for that long.
+//! - A task of weight 3 is one of SCHED_IDLE: it preempts no one, is preempted by all others, and
+//!   is no buddy.
 //!
 //! Deviations:
 //! - A slice may end exactly (`tick = 0`), as with the HRTICK switch, which is off in Linux. It is
-//!   fixed when the task is picked and at least 10us: who has run alone may stay for a latency.
-//! - Between charges a running task's v grows with the clock, so that it is up to date at any
-//!   instant. Where the host measures less CPU time than that, min_vruntime stays ahead.
+//!   fixed when the task is picked and at least 10us: who has run alone may stay for a latency, and
+//!   who is picked again has a new one.
+//! - What is charged at other times than the host's reports is the time that has passed. Where the
+//!   host measures less, the next report corrects v, but min_vruntime stays ahead.
 //! - If c CPUs share a runqueue, n is the tasks per CPU and W the weight per CPU, but a slice is
 //!   at most a period; the least v is that of all tasks; there is no `last`, as whoever was
-//!   preempted left no warmer a cache to the CPU that picks.
-//! - Left out: control groups, SCHED_IDLE and SCHED_BATCH, child_runs_first, load averages.
+//!   preempted left no warmer a cache to the CPU that picks; each pick begins a slice.
+//! - min_vruntime begins at 0, not at −2^20 ns, on which nothing depends.
+//! - Left out: control groups, SCHED_BATCH, load averages.
 //!
 //! Cost: O(log n), plus O(CPUs of the runqueue) to bring min_vruntime up to date.
 
+mod profile;
+mod rate;
 #[cfg(test)]
 mod tests;
 
@@ -40,43 +53,15 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use anysched_core::ids::{CpuId, TaskId};
-use anysched_core::params::{NICE_0_WEIGHT, ParamError, TaskParams};
+use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Forest, Links, List, Tree};
 use anysched_core::registry::{Native, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why};
 use anysched_core::time::{Span, Time, VTime};
-use anysched_core::{Machine, Off, PerTask, Scaling, params};
-
-params! {
-    /// Parameters of `cfs`. Times are before scaling; with the default scaling they are 4 times
-    /// as long on 8 CPUs or more.
-    pub struct CfsParams {
-        /// Time in which each of a few ready tasks runs once, up to 1s (sched_latency).
-        latency: Span = Span::from_ms(6),
-        /// Time per task of such a period when there are many tasks (sched_min_granularity).
-        min_granularity: Span = Span::from_us(750),
-        /// How far behind a running task, in virtual time, one that wakes up must be to preempt
-        /// it, up to 1s (sched_wakeup_granularity).
-        wakeup_granularity: Span = Span::from_ms(1),
-        /// How the three times grow with the number of CPUs, of which at most 8 count.
-        tunable_scaling: Scaling = Scaling::Log,
-        /// Slices are at least min_granularity whatever the weight (BASE_SLICE, Linux 5.13).
-        base_slice: bool = false,
-        /// A task that wakes up is ahead by half a latency at most, not by a whole one.
-        gentle_sleepers: bool = true,
-        /// A new task begins one slice behind.
-        start_debit: bool = true,
-        /// A task that wakes up may preempt.
-        wakeup_preempt: bool = true,
-        /// Among many tasks, one that wakes up is preferred even if it does not preempt.
-        next_buddy: bool = false,
-        /// Among many tasks, one that was preempted is preferred.
-        last_buddy: bool = true,
-        /// Tick at which slices are seen to end, up to 1s; auto is the machine's or 1ms, 0 ends
-        /// them exactly.
-        tick: Option<Span> = None,
-    }
-}
+use anysched_core::{Machine, Off, PerTask};
+use profile::Switches;
+pub use profile::{CfsParams, Profile};
+use rate::Rate;
 
 /// The longest of each time that is a parameter.
 const LONGEST: Span = Span::from_s(1);
@@ -84,10 +69,20 @@ const LONGEST: Span = Span::from_s(1);
 /// The shortest slice that ends by a timer of its own.
 const SHORTEST_EXACT: Span = Span::from_us(10);
 
+/// The weight of tasks of SCHED_IDLE; at nice 19 it is 15.
+const IDLE_WEIGHT: u32 = 3;
+
+/// The shortest slice of a task of SCHED_IDLE beside others (sched_idle_min_granularity).
+const IDLE_SLICE: Span = Span::from_us(750);
+
+/// Who slept for longer is placed anew: 2^63 / 1024 ns, 104 days.
+const LONG_SLEEP: Span = Span(1 << 53);
+
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub struct Cfs {
     params: CfsParams,
+    on: Switches,
     /// The most tasks that share one latency.
     nr_latency: u64,
     /// Zero: there is no tick, slices end exactly.
@@ -98,20 +93,74 @@ pub struct Cfs {
     queues: Vec<Queue>,
     /// Arrival number of the next task that enters a tree.
     arrivals: u64,
+    /// A running task that has become nicer, or a new one that is to run before its creator: its
+    /// CPU has to pick.
+    oust: Option<TaskId>,
+    /// Whose weight changed last, until that has been considered.
+    changed: Option<TaskId>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Task {
     /// Up to `since`.
     vruntime: VTime,
-    /// When it was picked or last charged, while it runs.
+    /// When it was picked or last charged; zero if that was on another runqueue.
     since: Time,
-    /// CPU time since it was picked.
+    /// CPU time of its slice.
     ran: Span,
+    /// CPU time charged before the host reported it; it is set off against the next report.
+    prepaid: Span,
+    rate: Rate,
     weight: u32,
     /// The runqueue to whose min_vruntime its vruntime relates; [`AFLOAT`] if to zero.
     queue: u16,
     running: bool,
+}
+
+impl Task {
+    /// Whether it is of SCHED_IDLE.
+    #[inline]
+    fn is_idle(&self) -> bool {
+        self.weight == IDLE_WEIGHT
+    }
+
+    /// Charges `time`.
+    #[inline]
+    fn charge(&mut self, time: Span) {
+        self.vruntime = self.vruntime.plus(self.rate.apply(time).0 as i64);
+        self.ran += time;
+    }
+
+    /// Charges what has passed since the last charge, ahead of the host's report. Whether that is
+    /// anything.
+    #[inline]
+    fn catch_up(&mut self, now: Time) -> bool {
+        let passed = now.since(self.since);
+        if passed == Span::ZERO {
+            return false;
+        }
+        self.since = now;
+        self.prepaid += passed;
+        self.charge(passed);
+        true
+    }
+
+    /// Charges `ran`, which the host reports, except for what has been charged ahead. Whether that
+    /// is anything.
+    #[inline]
+    fn settle(&mut self, ran: Span, now: Time) -> bool {
+        let excess = self.prepaid.saturating_sub(ran);
+        let rest = ran.saturating_sub(self.prepaid);
+        self.since = now;
+        self.prepaid = Span::ZERO;
+        if excess > Span::ZERO {
+            // The host lost time to something else, an interrupt perhaps.
+            self.vruntime = self.vruntime.plus(-(self.rate.apply(excess).0 as i64));
+            self.ran = self.ran.saturating_sub(excess);
+        }
+        self.charge(rest);
+        rest > Span::ZERO
+    }
 }
 
 /// A task on its way from one runqueue to another, or a new one.
@@ -148,9 +197,13 @@ struct Queue {
     min_vruntime: VTime,
     /// Weight of all tasks, running ones included.
     weight: u64,
+    /// How many of them are of SCHED_IDLE.
+    idle: u32,
     next: Option<TaskId>,
     last: Option<TaskId>,
     skip: Option<TaskId>,
+    /// Who has been put back by the CPU that is about to pick.
+    prev: Option<TaskId>,
 }
 
 impl Queue {
@@ -163,19 +216,9 @@ impl Queue {
     }
 }
 
-/// What `time` of CPU time is in the virtual time of a task of `weight`.
-#[inline]
-fn to_virtual(time: Span, weight: u32) -> i64 {
-    if weight == NICE_0_WEIGHT {
-        return time.0 as i64;
-    }
-    let virtual_time = time.scaled(NICE_0_WEIGHT.into(), weight.max(1).into());
-    virtual_time.0.min(i64::MAX as u64) as i64
-}
-
 impl Policy for Cfs {
     type Params = CfsParams;
-    const SOURCE: &'static str = "Linux 2.6.23 to 6.5 kernel/sched/fair.c";
+    const SOURCE: &'static str = "Linux 3.14 to 6.5 kernel/sched/fair.c";
     const NATIVE: &'static [Native] = &[Native { host: "linux", scheduler: Some("stock-cfs") }];
     const IS_DEFAULT_GUEST: bool = true;
 
@@ -195,6 +238,9 @@ impl Policy for Cfs {
                 return Err(ParamError::Invalid { name, why: "must be above 0" });
             }
         }
+        let mut on = Switches::of(&params);
+        // Who has come to the exact end of its slice needs another one.
+        on.keep_slice &= tick > Span::ZERO;
         let nr_latency = params.latency.0.div_ceil(params.min_granularity.0);
         for time in
             [&mut params.latency, &mut params.min_granularity, &mut params.wakeup_granularity]
@@ -203,6 +249,7 @@ impl Policy for Cfs {
         }
         Ok(Cfs {
             params,
+            on,
             nr_latency,
             tick,
             tasks: PerTask::new(),
@@ -210,28 +257,27 @@ impl Policy for Cfs {
             links: Links::default(),
             queues: alloc::vec![Queue::default(); queues],
             arrivals: 0,
+            oust: None,
+            changed: None,
         })
     }
 }
 
 impl Cfs {
-    /// The vruntime of `task`, which runs, including what it has not been charged for yet.
-    #[inline]
-    fn vruntime_now(&self, task: TaskId, now: Time) -> VTime {
-        let task = &self.tasks[task];
-        task.vruntime.plus(to_virtual(now.since(task.since), task.weight))
-    }
-
     /// Brings min_vruntime up to date.
     #[inline]
     fn advance(&mut self, at: &At<'_>) {
+        self.advance_with(at, None);
+    }
+
+    /// The same, counting `leaver`, which has just stopped.
+    #[inline]
+    fn advance_with(&mut self, at: &At<'_>, leaver: Option<TaskId>) {
         let queue = &self.queues[at.queue];
         let mut least = queue.tree.first().map(|task| self.tasks[task].vruntime);
-        for running in at.running {
-            if let Some(task) = running.task() {
-                let vruntime = self.vruntime_now(task, at.now);
-                least = Some(least.map_or(vruntime, |least| least.min(vruntime)));
-            }
+        for task in at.running.iter().filter_map(Running::task).chain(leaver) {
+            let vruntime = self.tasks[task].vruntime;
+            least = Some(least.map_or(vruntime, |least| least.min(vruntime)));
         }
         if let Some(least) = least {
             let queue = &mut self.queues[at.queue];
@@ -239,48 +285,83 @@ impl Cfs {
         }
     }
 
-    /// The slice of a task of `weight` among `tasks` of `total` weight that share `cpus` CPUs,
-    /// itself included.
-    fn slice_among(&self, weight: u32, tasks: usize, total: u64, cpus: usize) -> Span {
+    /// Charges what runs for the time that has passed (update_curr). min_vruntime stays as it is if
+    /// that is none: of two tasks that wake up on an idle CPU, the first does not move it.
+    #[inline]
+    fn charge_running(&mut self, at: &At<'_>) {
+        let mut charged = false;
+        for task in at.running.iter().filter_map(Running::task) {
+            charged |= self.tasks[task].catch_up(at.now);
+        }
+        if charged {
+            self.advance(at);
+        }
+    }
+
+    /// The slice of `task` in `queue`, which `cpus` CPUs share; it is in the runqueue or about to
+    /// be.
+    fn slice_in(&self, queue: &Queue, task: TaskId, is_in: bool, cpus: usize) -> Span {
+        let task = &self.tasks[task];
+        let (mut tasks, mut total) = (queue.by_age.len(), queue.weight);
+        if !is_in {
+            tasks += 1;
+            total += u64::from(task.weight);
+        }
         let per_cpu = tasks.div_ceil(cpus) as u64;
         let period = if per_cpu > self.nr_latency {
             self.params.min_granularity.scaled(per_cpu, 1)
         } else {
             self.params.latency
         };
-        let share = (u64::from(weight) * cpus as u64).min(total);
-        let slice = period.scaled(share, total.max(1));
-        if self.params.base_slice { slice.max(self.params.min_granularity) } else { slice }
+        let share = (u64::from(task.weight) * cpus as u64).min(total);
+        let slice = rate::slice(period, share, total);
+        if !self.on.base_slice {
+            return slice;
+        }
+        let among_idle = queue.idle > 0 && queue.idle as usize == queue.by_age.len();
+        let shortest = if self.on.short_idle && task.is_idle() && !among_idle {
+            IDLE_SLICE
+        } else {
+            self.params.min_granularity
+        };
+        slice.max(shortest)
     }
 
     /// The slice of `task`, which is in the runqueue.
     fn slice_of(&self, at: &At<'_>, task: TaskId) -> Span {
-        let queue = &self.queues[at.queue];
-        let weight = self.tasks[task].weight;
-        self.slice_among(weight, queue.by_age.len(), queue.weight, at.running.len())
+        self.slice_in(&self.queues[at.queue], task, true, at.running.len())
     }
 
-    /// How far from min_vruntime of its creator's runqueue a new task begins.
-    fn debit(&self, at: &At<'_>, task: TaskId, creator: Option<TaskId>) -> i64 {
-        let weight = self.tasks[task].weight;
+    /// Places `task`, which is new, relative to its creator's runqueue.
+    fn place_new(&mut self, at: &At<'_>, task: TaskId, creator: Option<TaskId>) {
         let home = creator.map_or(at.queue, |by| usize::from(self.tasks[by].queue));
-        let queue = &self.queues[home];
-        let mut debit = 0;
-        if self.params.start_debit {
-            let (tasks, total) = (queue.by_age.len() + 1, queue.weight + u64::from(weight));
-            let slice = self.slice_among(weight, tasks, total, at.running.len());
-            debit = to_virtual(slice, weight);
-        }
-        let Some(creator) = creator else { return debit };
-        let vruntime = self.vruntime_now(creator, at.now);
-        let mut min_vruntime = queue.min_vruntime;
-        if home != at.queue {
-            // Who runs elsewhere is not known, so this runqueue's minimum is brought up to date
-            // as if the creator ran alone.
+        if let Some(creator) = creator.filter(|_| home != at.queue) {
+            let charged = self.tasks[creator].catch_up(at.now);
+            let vruntime = self.tasks[creator].vruntime;
+            let queue = &mut self.queues[home];
             let first = queue.tree.first().map(|task| self.tasks[task].vruntime);
-            min_vruntime = min_vruntime.max(first.map_or(vruntime, |first| first.min(vruntime)));
+            // Who runs on the other CPUs of a shared runqueue is not known.
+            if charged && at.running.len() == 1 {
+                let least = first.map_or(vruntime, |first| first.min(vruntime));
+                queue.min_vruntime = queue.min_vruntime.max(least);
+            }
         }
-        debit.max(vruntime.minus(min_vruntime))
+        let queue = &self.queues[home];
+        let min_vruntime = queue.min_vruntime;
+        let mut vruntime = min_vruntime;
+        if self.params.start_debit {
+            let slice = self.slice_in(queue, task, false, at.running.len());
+            vruntime = vruntime.plus(self.tasks[task].rate.apply(slice).0 as i64);
+        }
+        if let Some(creator) = creator {
+            let own = &mut self.tasks[creator].vruntime;
+            vruntime = vruntime.max(*own);
+            if self.params.child_runs_first && vruntime.minus(*own) > 0 {
+                core::mem::swap(own, &mut vruntime);
+                self.oust = Some(task).filter(|_| home == at.queue);
+            }
+        }
+        self.tasks[task].vruntime = VTime(0).plus(vruntime.minus(min_vruntime));
     }
 
     /// Makes the vruntime of `task` relate to the runqueue that it enters.
@@ -297,22 +378,39 @@ impl Cfs {
         }
     }
 
-    /// The furthest that a task that wakes up may be ahead.
-    fn sleeper_credit(&self) -> i64 {
-        let latency = self.params.latency.0 as i64;
-        if self.params.gentle_sleepers { latency / 2 } else { latency }
+    /// Places `task`, which wakes up: not too far ahead.
+    #[inline]
+    fn place_woken(&mut self, at: &At<'_>, task: TaskId) {
+        let state = &mut self.tasks[task];
+        let idle = self.on.short_idle && state.is_idle();
+        let credit = if idle { self.params.min_granularity } else { self.params.latency };
+        let credit = (credit.0 >> u32::from(self.params.gentle_sleepers)) as i64;
+        let earliest = self.queues[at.queue].min_vruntime.plus(-credit);
+        let slept = at.now.since(state.since);
+        if self.on.renew_sleepers && slept > LONG_SLEEP && state.since > Time::ZERO {
+            state.vruntime = earliest;
+        } else {
+            state.vruntime = state.vruntime.max(earliest);
+        }
     }
 
     /// wakeup_granularity in the virtual time of `task`.
     #[inline]
     fn granularity(&self, task: TaskId) -> i64 {
-        to_virtual(self.params.wakeup_granularity, self.tasks[task].weight)
+        self.tasks[task].rate.apply(self.params.wakeup_granularity).0 as i64
     }
 
     /// Whether there are so many tasks that buddies matter.
     fn is_crowded(&self, at: &At<'_>) -> bool {
         let tasks = self.queues[at.queue].by_age.len();
         tasks.div_ceil(at.running.len()) as u64 >= self.nr_latency
+    }
+
+    /// `task`, which may preempt, is preferred even if it does not, if that is wanted.
+    fn nominate(&mut self, at: &At<'_>, task: TaskId) {
+        if self.params.next_buddy && self.is_crowded(at) && !self.tasks[task].is_idle() {
+            self.queues[at.queue].next = Some(task);
+        }
     }
 
     /// Puts `task` into the tree, behind equals.
@@ -344,13 +442,24 @@ impl Cfs {
             _ => {}
         }
         self.insert(queue, task);
+        self.queues[queue].prev = Some(task);
+    }
+
+    /// `task` enters the runqueue's accounts.
+    fn join(&mut self, queue: usize, task: TaskId) {
+        let queue = &mut self.queues[queue];
+        queue.weight += u64::from(self.tasks[task].weight);
+        queue.idle += u32::from(self.tasks[task].is_idle());
+        self.links.push_back(&mut queue.by_age, task);
     }
 
     /// `task` leaves the runqueue's accounts.
     fn forget(&mut self, queue: usize, task: TaskId) {
         let queue = &mut self.queues[queue];
         queue.weight -= u64::from(self.tasks[task].weight);
+        queue.idle -= u32::from(self.tasks[task].is_idle());
         queue.forget_buddy(task);
+        queue.prev = queue.prev.filter(|&prev| prev != task);
         self.links.remove(&mut queue.by_age, task);
     }
 
@@ -394,6 +503,8 @@ impl RunQueue for Cfs {
             vruntime: VTime(0),
             since: Time::ZERO,
             ran: Span::ZERO,
+            prepaid: Span::ZERO,
+            rate: Rate::of(params.weight),
             weight: params.weight,
             queue: AFLOAT,
             running: false,
@@ -402,46 +513,69 @@ impl RunQueue for Cfs {
     }
 
     fn update(&mut self, at: &At<'_>, is: Whereabouts, task: TaskId, params: &TaskParams) {
-        let Task { weight: old, since, .. } = self.tasks[task];
+        let old = self.tasks[task].weight;
         let new = params.weight;
+        self.changed = Some(task).filter(|_| new != old);
         if new == old {
             return;
         }
+        // As in Linux it is taken out and comes back: no buddy, last of its equals, the youngest,
+        // and with a new slice if it runs.
+        let is_here = is != Whereabouts::Away;
+        if is_here {
+            self.charge_running(at);
+            self.forget(at.queue, task);
+        }
+        let state = &mut self.tasks[task];
+        (state.weight, state.rate) = (new, Rate::of(new));
+        if !is_here {
+            return;
+        }
+        self.join(at.queue, task);
+        let others = self.queues[at.queue].by_age.len() > 1;
         if is == Whereabouts::Running {
-            // The time since the last charge was run at the old weight, but will be charged at
-            // the new one.
-            let ran = at.now.since(since);
-            let task = &mut self.tasks[task];
-            task.vruntime = task.vruntime.plus(to_virtual(ran, old) - to_virtual(ran, new));
+            self.tasks[task].ran = Span::ZERO;
+            self.oust = Some(task).filter(|_| others && new < old);
+            return;
         }
-        if is != Whereabouts::Away {
-            let queue = &mut self.queues[at.queue];
-            queue.weight = queue.weight - u64::from(old) + u64::from(new);
+        self.forest.remove(&mut self.queues[at.queue].tree, task);
+        self.insert(at.queue, task);
+        if others {
+            self.nominate(at, task);
         }
-        self.tasks[task].weight = new;
+    }
+
+    fn reconsiders(&mut self, at: &At<'_>, task: TaskId, running: &Running) -> bool {
+        if self.changed.take() != Some(task) {
+            return false;
+        }
+        if running.task() == Some(task) {
+            return self.oust.take() == Some(task);
+        }
+        self.preempts(at, task, running).is_some()
     }
 
     #[inline]
     fn push(&mut self, at: &At<'_>, task: TaskId, entry: &Entry) {
-        self.advance(at);
         if let Why::Put(off) = entry.why {
             return self.put(at.queue, task, off);
         }
+        self.charge_running(at);
         if entry.why == Why::New {
-            self.tasks[task].vruntime = VTime(0).plus(self.debit(at, task, entry.by));
+            self.place_new(at, task, entry.by);
         }
+        let is_home = usize::from(self.tasks[task].queue) == at.queue;
         self.relocate(at, task);
         if entry.why == Why::Woken {
-            let earliest = self.queues[at.queue].min_vruntime.plus(-self.sleeper_credit());
-            let task = &mut self.tasks[task];
-            task.vruntime = task.vruntime.max(earliest);
+            self.place_woken(at, task);
         }
-        let queue = &mut self.queues[at.queue];
-        queue.weight += u64::from(self.tasks[task].weight);
-        self.links.push_back(&mut queue.by_age, task);
+        if !is_home {
+            self.tasks[task].since = Time::ZERO;
+        }
+        self.join(at.queue, task);
         self.insert(at.queue, task);
-        if self.params.next_buddy && entry.why == Why::Woken && self.is_crowded(at) {
-            self.queues[at.queue].next = Some(task);
+        if matches!(entry.why, Why::Woken | Why::Moved) {
+            self.nominate(at, task);
         }
     }
 
@@ -449,17 +583,26 @@ impl RunQueue for Cfs {
     fn pop(&mut self, at: &At<'_>, _: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         let task = self.choose(&self.queues[at.queue], fits)?;
         let queue = &mut self.queues[at.queue];
-        queue.forget_buddy(task);
+        self.oust = None;
+        let again = queue.prev.take() == Some(task);
         self.forest.remove(&mut queue.tree, task);
         self.links.remove(&mut queue.by_age, task);
         self.links.push_back(&mut queue.by_age, task);
-        let task_state = &mut self.tasks[task];
-        (task_state.since, task_state.ran, task_state.running) = (at.now, Span::ZERO, true);
+        let state = &mut self.tasks[task];
+        (state.since, state.running) = (at.now, true);
+        // Linux leaves alone a task that goes on running.
+        let again = again && self.on.keep_slice && at.running.len() == 1;
+        if !again {
+            state.ran = Span::ZERO;
+        }
+        if !(again && self.on.keep_buddies) {
+            queue.forget_buddy(task);
+        }
         Some(task)
     }
 
     fn remove(&mut self, at: &At<'_>, task: TaskId, why: Removal) {
-        self.advance(at);
+        self.charge_running(at);
         self.forest.remove(&mut self.queues[at.queue].tree, task);
         self.forget(at.queue, task);
         if why == Removal::Move {
@@ -472,17 +615,15 @@ impl RunQueue for Cfs {
 
     #[inline]
     fn charge(&mut self, at: &At<'_>, task: TaskId, ran: Span) {
-        let task = &mut self.tasks[task];
-        task.vruntime = task.vruntime.plus(to_virtual(ran, task.weight));
-        task.since = at.now;
-        task.ran += ran;
-        self.advance(at);
+        if self.tasks[task].settle(ran, at.now) {
+            self.advance(at);
+        }
     }
 
     fn leave(&mut self, at: &At<'_>, task: TaskId, _: Off) -> bool {
         self.tasks[task].running = false;
         self.forget(at.queue, task);
-        self.advance(at);
+        self.advance_with(at, Some(task).filter(|_| self.on.await_leaver));
         false
     }
 
@@ -496,7 +637,10 @@ impl RunQueue for Cfs {
 
     fn tick(&mut self, at: &At<'_>, task: TaskId) -> bool {
         let Some(first) = self.queues[at.queue].tree.first() else { return false };
-        let slice = self.slice_of(at, task);
+        let mut slice = self.slice_of(at, task);
+        if self.on.cap_slice {
+            slice = slice.min(self.params.latency);
+        }
         let Task { ran, vruntime, .. } = self.tasks[task];
         if ran > slice {
             self.queues[at.queue].forget_buddy(task);
@@ -511,8 +655,19 @@ impl RunQueue for Cfs {
     }
 
     fn preempts(&mut self, at: &At<'_>, task: TaskId, running: &Running) -> Option<u64> {
-        let current = running.task().filter(|_| self.params.wakeup_preempt)?;
-        let behind = self.vruntime_now(current, at.now).minus(self.tasks[task].vruntime);
+        if self.oust.take() == Some(task) {
+            return Some(0);
+        }
+        let current = running.task()?;
+        let is_idle = |task: TaskId| self.tasks[task].is_idle();
+        if is_idle(current) && !is_idle(task) {
+            return Some(u64::MAX);
+        }
+        if is_idle(task) || !self.params.wakeup_preempt {
+            return None;
+        }
+        self.charge_running(at);
+        let behind = self.tasks[current].vruntime.minus(self.tasks[task].vruntime);
         let margin = behind - self.granularity(task);
         if behind <= 0 || margin <= 0 {
             return None;

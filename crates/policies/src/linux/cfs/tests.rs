@@ -14,6 +14,10 @@ use anysched_core::{CpuId, Machine, Off, Span, TaskId, TaskParams, Time, VTime};
 
 const MS: i64 = 1_000_000;
 
+/// Half of 24 ms, and a third, by rounded inverses of weights.
+const HALF: Span = Span(11_999_994);
+const THIRD: Span = Span(7_999_998);
+
 const fn ms(n: u64) -> Span {
     Span::from_ms(n)
 }
@@ -175,13 +179,176 @@ fn vruntime_grows_by_weight() {
 fn a_slice_is_over_when_it_has_been_exceeded() {
     let mut rule = Rule::new(&[]);
     rule.runs(0, 0, 0);
-    // Beyond reach of vruntime, so that only the time since the pick counts: 24 ms / 2.
+    // Beyond reach of vruntime, so that only the time since the pick counts.
     rule.waits(1, 0, 1000 * MS);
-    assert!(!rule.tick_after(ms(12)));
+    assert!(!rule.tick_after(HALF));
     assert!(rule.tick_after(Span(1)));
-    assert_eq!(rule.next(Off::Preempted), Some(0), "still the first, with a new slice");
-    assert!(!rule.tick_after(ms(12)));
-    assert!(rule.tick_after(Span(1)));
+}
+
+#[test]
+fn who_is_picked_again_goes_on_with_its_slice_since_3_15() {
+    for (profile, still_over) in [("3.14", false), ("3.15", true)] {
+        let mut rule = Rule::new(&[("profile", profile)]);
+        rule.runs(0, 0, 0);
+        rule.waits(1, 0, 1000 * MS);
+        assert!(rule.tick_after(ms(12)));
+        assert_eq!(rule.next(Off::Preempted), Some(0), "still the first");
+        assert_eq!(rule.tick_after(ms(1)), still_over, "{profile}");
+        // Who leaves, or lets another one run, begins anew.
+        assert_eq!(rule.next(Off::Blocked), Some(1));
+        rule.push(0, Why::Woken);
+        assert_eq!(rule.next(Off::Preempted), Some(0));
+        assert!(!rule.tick_after(ms(1)), "{profile}");
+    }
+}
+
+#[test]
+fn who_is_picked_again_remains_a_buddy_since_5_14() {
+    for (profile, picked) in [("5.12", Some(0)), ("5.14", Some(1))] {
+        let mut rule = Rule::new(&[("profile", profile)]);
+        rule.runs(0, 0, 0);
+        rule.waits(1, 0, 5 * MS);
+        assert_eq!(rule.next(Off::Yielded), Some(0), "task 1 is 5 ms behind it, not 4");
+        rule.now += ms(2);
+        assert_eq!(rule.next(Off::Preempted), picked, "{profile}");
+    }
+}
+
+#[test]
+fn slices_have_bounds_in_later_kernels() {
+    let over = |profile, nice, ran| {
+        let mut rule = Rule::new(&[("profile", profile)]);
+        rule.runs(0, nice, 0);
+        (1..16).for_each(|task| rule.waits(task, 19, 1000 * MS));
+        rule.tick_after(ran)
+    };
+    // Nice 19 among 16 of them has a slice of 3 ms; nice -20, nearly the whole period of 48 ms.
+    assert!(!over("6.1", -20, ms(47)) && over("6.1", -20, ms(48)));
+    assert!(!over("6.5", -20, ms(24)) && over("6.5", -20, Span(24_000_001)));
+    let beside_nice_0 = |profile, ran| {
+        let mut rule = Rule::new(&[("profile", profile)]);
+        rule.runs(0, 19, 0);
+        rule.waits(1, 0, 1000 * MS);
+        rule.tick_after(ran)
+    };
+    // 15 of 1039 parts of 24 ms.
+    assert!(!beside_nice_0("4.19", Span(346_487)) && beside_nice_0("4.19", Span(346_488)));
+    assert!(!beside_nice_0("5.12", ms(3)) && beside_nice_0("5.12", Span(3_000_001)));
+}
+
+#[test]
+fn sched_idle_has_shorter_slices_and_less_credit_since_6_1() {
+    let idle = TaskParams { weight: 3, ..TaskParams::default() };
+    let kernels = [("5.14", ms(3), ms(12)), ("6.1", Span(750_000), Span(1_500_000))];
+    for (profile, slice, credit) in kernels {
+        let mut rule = Rule::new(&[("profile", profile)]);
+        rule.cfs.attach(TaskId(0), &idle);
+        rule.push(0, Why::Resumed);
+        assert_eq!(rule.pick(), Some(0));
+        rule.waits(1, 0, 100_000 * MS);
+        assert!(!rule.tick_after(slice), "{profile}");
+        assert!(rule.tick_after(Span(1)), "{profile}");
+        rule.off(Off::Blocked);
+        assert_eq!(rule.pick(), Some(1));
+        rule.cfs.tasks[TaskId(0)].vruntime = VTime(0);
+        rule.push(0, Why::Woken);
+        assert_eq!(rule.min_vruntime() - rule.vruntime(0), credit.0 as i64, "{profile}");
+    }
+}
+
+#[test]
+fn sched_idle_gives_way_at_once_and_preempts_no_one() {
+    let mut rule = Rule::new(&[]);
+    rule.cfs.attach(TaskId(0), &TaskParams { weight: 3, ..TaskParams::default() });
+    rule.push(0, Why::Resumed);
+    assert_eq!(rule.pick(), Some(0));
+    rule.sleeps(1, 19, 1000 * MS);
+    assert!(rule.wake(1), "however far behind");
+    rule.off(Off::Blocked);
+    assert_eq!(rule.pick(), Some(1));
+    rule.now += ms(1000);
+    assert!(!rule.wake(0), "however far ahead");
+}
+
+#[test]
+fn who_blocks_counts_for_the_minimum_until_3_15() {
+    for (profile, minimum) in [("3.15", 3), ("4.19", 50)] {
+        let mut rule = Rule::new(&[("profile", profile)]);
+        rule.runs(0, 0, 0);
+        rule.waits(1, 0, 50 * MS);
+        rule.now += ms(3);
+        rule.off(Off::Blocked);
+        assert_eq!(rule.min_vruntime(), minimum * MS, "{profile}");
+        assert_eq!(rule.pick(), Some(1));
+        rule.now += Span(1);
+        rule.charge();
+        assert_eq!(rule.min_vruntime(), 50 * MS + 1);
+    }
+}
+
+#[test]
+fn who_slept_for_104_days_is_placed_anew() {
+    let vruntime = |profile, slept| {
+        let mut rule = Rule::new(&[("profile", profile)]);
+        rule.runs(0, 0, 299 * MS);
+        rule.now += ms(1);
+        rule.off(Off::Blocked);
+        rule.waits(1, 0, 0);
+        assert_eq!(rule.pick(), Some(1));
+        rule.now += Span(slept);
+        // What runs has been charged nothing: it lost all of it to something else.
+        rule.cfs.charge(&at!(rule), TaskId(1), Span::ZERO);
+        rule.running[0] = Running::new(CpuId(0), None, rule.now);
+        rule.push(0, Why::Woken);
+        rule.vruntime(0)
+    };
+    assert_eq!(vruntime("6.1", 1 << 53), 300 * MS);
+    assert_eq!(vruntime("6.1", (1 << 53) + 1), 288 * MS);
+    assert_eq!(vruntime("5.14", (1 << 53) + 1), 300 * MS);
+}
+
+/// The put-back task is neither running nor waiting for a moment, in which the others are not all.
+#[test]
+fn putting_a_task_back_does_not_move_the_minimum() {
+    let mut rule = Rule::new(&[]);
+    rule.runs(0, 0, 0);
+    rule.waits(1, 0, 50 * MS);
+    rule.now += ms(3);
+    assert_eq!(rule.next(Off::Preempted), Some(0));
+    assert_eq!(rule.min_vruntime(), 3 * MS);
+}
+
+#[test]
+fn tasks_that_wake_up_on_an_idle_cpu_do_not_move_the_minimum() {
+    let mut rule = Rule::new(&[]);
+    rule.waits(0, 0, 50 * MS);
+    rule.waits(1, 0, 70 * MS);
+    assert_eq!(rule.min_vruntime(), 0);
+    assert_eq!(rule.pick(), Some(0));
+    assert_eq!(rule.min_vruntime(), 0);
+    rule.now += Span(1);
+    rule.charge();
+    assert_eq!(rule.min_vruntime(), 50 * MS + 1);
+}
+
+#[test]
+fn a_wake_up_charges_what_runs() {
+    let mut rule = Rule::new(&[]);
+    rule.runs(0, 5, 0);
+    rule.sleeps(1, 0, 0);
+    rule.now += ms(2);
+    rule.wake(1);
+    assert_eq!(rule.vruntime(0), 6_113_432);
+    rule.now += ms(1);
+    // The host reports 3 ms, of which 2 have been charged.
+    rule.charge();
+    assert!((9_170_147..=9_170_149).contains(&rule.vruntime(0)), "{}", rule.vruntime(0));
+    // Of the next 2 ms it lost one.
+    rule.now += ms(2);
+    rule.sleeps(2, 0, 0);
+    rule.wake(2);
+    rule.cfs.charge(&at!(rule), TaskId(0), ms(1));
+    assert!((12_226_863..=12_226_867).contains(&rule.vruntime(0)), "{}", rule.vruntime(0));
 }
 
 #[test]
@@ -194,10 +361,10 @@ fn a_task_alone_has_no_slice() {
 #[test]
 fn a_task_a_slice_ahead_of_the_first_goes_after_the_least_granularity() {
     let mut rule = Rule::new(&[]);
-    rule.runs(0, 0, 9 * MS);
+    rule.runs(0, 0, 9 * MS - 6);
     rule.waits(1, 0, 0);
     assert!(!rule.tick_after(Span(2_999_999)), "ran for less than 3 ms");
-    assert!(!rule.tick_after(Span(1)), "exactly a slice of 12 ms ahead");
+    assert!(!rule.tick_after(Span(1)), "exactly a slice ahead");
     assert!(rule.tick_after(Span(1)));
 
     let mut rule = Rule::new(&[]);
@@ -483,8 +650,10 @@ fn the_minimum_follows_who_leaves() {
 #[test]
 fn who_moves_keeps_the_distance_that_it_had_when_it_left() {
     let mut rule = Rule::new(&[]);
+    rule.runs(2, 0, 0);
     rule.waits(0, 0, 3 * MS);
     rule.waits(1, 0, 10 * MS);
+    rule.now += ms(20);
     // Task 0 is the minimum; when it has gone, task 1 is.
     rule.cfs.remove(&at!(rule), TaskId(0), Removal::Move);
     rule.push(0, Why::Moved);
