@@ -9,7 +9,7 @@ use anysched_core::{CpuId, MAX_CPUS, Machine, Span, Time};
 use anysched_host::{Costs, Setup};
 use anysched_topology as topology;
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 21] = [
     "cpus",
     "topology",
     "context_switch",
@@ -21,6 +21,11 @@ const KEYS: [&str; 16] = [
     "lock_hold",
     "ipi",
     "timer_irq",
+    "wake_irq",
+    "idle_exit",
+    "create",
+    "exit",
+    "after_wake",
     "charged",
     "costs",
     "tick",
@@ -97,6 +102,11 @@ fn costs(fields: &Fields<'_>) -> Result<Costs, Fault> {
         lock_hold: cost("lock_hold")?,
         ipi: cost("ipi")?,
         timer_irq: cost("timer_irq")?,
+        wake_irq: cost("wake_irq")?,
+        idle_exit: cost("idle_exit")?,
+        create: cost("create")?,
+        exit: cost("exit")?,
+        after_wake: cost("after_wake")?,
         charged: fields.flag("charged")?.unwrap_or_default(),
         ..Costs::default()
     };
@@ -168,6 +178,11 @@ pub(crate) fn describe_costs(costs: &Costs) -> String {
         ("lock", costs.lock_hold),
         ("IPI", costs.ipi),
         ("tick", costs.timer_irq),
+        ("interrupt", costs.wake_irq),
+        ("leaving idle", costs.idle_exit),
+        ("create", costs.create),
+        ("exit", costs.exit),
+        ("after a wake-up", costs.after_wake),
     ]
     .into_iter()
     .filter(|&(_, cost)| cost > Span::ZERO)
