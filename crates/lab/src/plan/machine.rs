@@ -1,5 +1,6 @@
 //! `[machine]`: CPUs, what scheduling costs on them, and when they come and go.
 
+use crate::plan::like;
 use crate::spec::error::Fault;
 use crate::spec::fields::{self, Fields};
 use crate::spec::files::Files;
@@ -9,7 +10,7 @@ use anysched_core::{CpuId, MAX_CPUS, Machine, Span, Time};
 use anysched_host::{Costs, Setup};
 use anysched_topology as topology;
 
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 22] = [
     "cpus",
     "topology",
     "context_switch",
@@ -28,6 +29,7 @@ const KEYS: [&str; 21] = [
     "after_wake",
     "charged",
     "costs",
+    "like",
     "tick",
     "smt",
     "capacity",
@@ -35,6 +37,7 @@ const KEYS: [&str; 21] = [
 
 /// The setup that `[machine]` describes, without an end; the topology may be in `files`.
 pub(crate) fn setup(node: &Node, files: &mut Files) -> Result<Setup, Fault> {
+    let node = &like::written_out(node)?;
     let keys: Vec<&str> = KEYS.into_iter().chain(["hotplug"]).collect();
     let fields = Fields::of(node, "[machine]", &keys)?;
     let machine = with_capacities(&fields, cpus(&fields, node, files)?)?;

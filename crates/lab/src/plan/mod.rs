@@ -1,6 +1,7 @@
 //! From an experiment to its runs: machines, loads and policies are built, and runs made on a host.
 
 mod calibrated;
+mod like;
 mod load;
 mod machine;
 pub(crate) mod rehearsal;
@@ -9,6 +10,7 @@ pub(crate) mod vm;
 pub(crate) mod workers;
 
 use crate::plan::calibrated::Calibrated;
+use crate::plan::like::Like;
 use crate::plan::load::Loads;
 use crate::plan::rehearsal::OneRun;
 use crate::plan::run::RunError;
@@ -396,6 +398,7 @@ fn build_group(
     let calibrated = Calibrated::of(machine, files)?;
     let tree = &calibrated.with_measured(tree)?;
     let part = |key: &str| tree.as_table().and_then(|table| table.get(key));
+    let like = Like::of(machine)?;
     let mut setup = machine::setup(machine, files)?;
     // Policies with machines of their own are given the same tasks as the others.
     let cpus = setup.machine.cpus();
@@ -419,6 +422,7 @@ fn build_group(
     };
     let setup = Arc::new(setup);
     let mut cells = Vec::with_capacity(policies.len());
+    let mut words = Vec::new();
     for mut policy in policies {
         policy.read_files(files)?;
         let mut own = Arc::clone(&setup);
@@ -426,6 +430,12 @@ fn build_group(
         if !different.is_empty() {
             let (label, changes) = (policy.label.clone(), different);
             described.exceptions.push(Exception::Settings { label, changes });
+        }
+        if let Some(like) = &like {
+            let settled = like.settle(&mut policy);
+            if !settled.is_empty() {
+                words.push(format!("{}: {}", policy.label, settled.join(", ")));
+            }
         }
         let costs = calibrated.costs(&policy, machine)?;
         if !policy.machine.0.is_empty() || !costs.0.is_empty() {
@@ -444,7 +454,21 @@ fn build_group(
             });
         }
         policy.build(&own.machine)?;
+        let says_tick = policy.settings().iter().any(|(name, _)| *name == "tick");
+        if own.machine.tick().is_none()
+            && !says_tick
+            && like::is_of_a_distribution(policy.info.name)
+        {
+            files.warn(format!(
+                "`{}` decides at ticks, and none is stated; say `like = \"debian-13\"` or \
+                 `tick = \"4ms\"` in [machine]",
+                policy.label
+            ));
+        }
         cells.push(Cell { policy, setup: own });
+    }
+    if let Some(like) = like {
+        described.machine += &like.described(&words);
     }
     let needs = loads.needs().or(vms.needs());
     Ok(PlannedGroup { described, cells, loads, vms, needs, identity })

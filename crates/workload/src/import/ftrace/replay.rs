@@ -727,7 +727,7 @@ impl Tracked {
 }
 
 /// The same operations with consecutive runs joined and empty ones removed.
-fn joined(ops: Vec<Op>) -> Vec<Op> {
+pub(super) fn joined(ops: Vec<Op>) -> Vec<Op> {
     let mut joined: Vec<Op> = Vec::with_capacity(ops.len());
     for op in ops {
         match (joined.last_mut(), op) {
