@@ -1,5 +1,5 @@
-//! What a machine's costs do to waits, turnarounds and preemptions, in cases worked out by hand; and
-//! which wake-ups are in sync.
+//! What a machine's costs do to waits, turnarounds and preemptions, in cases worked out by hand;
+//! and which wake-ups are in sync.
 
 mod support;
 

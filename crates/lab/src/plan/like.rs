@@ -5,6 +5,7 @@ use crate::spec::error::Fault;
 use crate::spec::fields::{self, hint};
 use crate::spec::sweep::PolicyEntry;
 use crate::spec::tree::{self, Node, Table, Value};
+use anysched_core::Machine;
 use std::ops::Range;
 
 /// A machine that comes with the program, in the folder `machines`.
@@ -100,8 +101,22 @@ fn settings<'a>(machine: &'a Table, policy: &str) -> Vec<(&'a str, &'a str)> {
     entries.unwrap_or_default().iter().filter_map(pair).collect()
 }
 
+/// Whether a kernel's own policy is without the tick that belongs to its rule.
+pub(crate) fn misses_tick(policy: &PolicyEntry, machine: &Machine) -> bool {
+    let says_tick = policy.settings().iter().any(|(name, _)| *name == "tick");
+    machine.tick().is_none() && !says_tick && is_of_a_distribution(policy.info.name)
+}
+
+/// The warning about it.
+pub(crate) fn missing_tick(label: &str) -> String {
+    format!(
+        "`{label}` decides at ticks, and none is stated; say `like = \"debian-13\"` or \
+         `tick = \"4ms\"` in [machine]"
+    )
+}
+
 /// Whether a distribution's kernel schedules by this policy, so that its tick belongs to the rule.
-pub(crate) fn is_of_a_distribution(policy: &str) -> bool {
+fn is_of_a_distribution(policy: &str) -> bool {
     MACHINES
         .iter()
         .any(|known| read(known, &(0..0)).is_ok_and(|table| !settings(&table, policy).is_empty()))

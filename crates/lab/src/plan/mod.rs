@@ -421,8 +421,7 @@ fn build_group(
         exceptions: Vec::new(),
     };
     let setup = Arc::new(setup);
-    let mut cells = Vec::with_capacity(policies.len());
-    let mut words = Vec::new();
+    let (mut cells, mut words) = (Vec::with_capacity(policies.len()), Vec::new());
     for mut policy in policies {
         policy.read_files(files)?;
         let mut own = Arc::clone(&setup);
@@ -454,16 +453,8 @@ fn build_group(
             });
         }
         policy.build(&own.machine)?;
-        let says_tick = policy.settings().iter().any(|(name, _)| *name == "tick");
-        if own.machine.tick().is_none()
-            && !says_tick
-            && like::is_of_a_distribution(policy.info.name)
-        {
-            files.warn(format!(
-                "`{}` decides at ticks, and none is stated; say `like = \"debian-13\"` or \
-                 `tick = \"4ms\"` in [machine]",
-                policy.label
-            ));
+        if like::misses_tick(&policy, &own.machine) {
+            files.warn(like::missing_tick(&policy.label));
         }
         cells.push(Cell { policy, setup: own });
     }

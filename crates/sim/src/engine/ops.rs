@@ -159,9 +159,26 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
+    /// Performs an operation on a channel, by the task on `cpu`; whether it woke a task.
+    fn wake_at(&mut self, cpu: usize, op: &Op) -> bool {
+        let (now, cpu) = (self.now(), self.cpus[cpu].id);
+        let waker = Some(Waker { cpu, sync: matches!(op, Op::Write(_)) });
+        match *op {
+            Op::Signal(channel) | Op::Write(channel) => self.signal(channel, Some(now), waker, now),
+            Op::Notify(channel) => self.signal(channel, None, waker, now),
+            Op::Broadcast(channel) => {
+                let mut woke = false;
+                while self.signal(channel, None, waker, now) {
+                    woke = true;
+                }
+                woke
+            }
+            _ => false,
+        }
+    }
+
     fn perform(&mut self, cpu: usize, id: TaskId, op: Op) -> Then {
-        let waker = |sync| Some(Waker { cpu: self.cpus[cpu].id, sync });
-        let here = waker(false);
+        let here = Some(Waker { cpu: self.cpus[cpu].id, sync: false });
         let mut woke = false;
         match op {
             Op::Run(Span::ZERO) => {}
@@ -187,18 +204,8 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                 Some(sent) => self.objects.give_message(id, sent),
                 None => return Then::Leaves(Off::Blocked),
             },
-            Op::Signal(channel) => woke = self.signal(channel, Some(self.now()), here, self.now()),
-            Op::Write(channel) => {
-                let writer = waker(true);
-                woke = self.signal(channel, Some(self.now()), writer, self.now());
-            }
-            Op::Notify(channel) => woke = self.signal(channel, None, here, self.now()),
-            Op::Broadcast(channel) => {
-                while let Some(woken) = self.objects.signal(channel, None) {
-                    self.objects.give_message(woken, self.now());
-                    self.wake(woken, here, self.now());
-                    woke = true;
-                }
+            Op::Signal(_) | Op::Write(_) | Op::Notify(_) | Op::Broadcast(_) => {
+                woke = self.wake_at(cpu, &op);
             }
             Op::Send(port) => self.send_on(id, port),
             Op::Reply(way) => self.reply(id, way),
