@@ -130,16 +130,20 @@ fn toml(args: &CalibrateArgs, measured: &Calibration) -> String {
     for &(name, ps) in &measured.iterations {
         let _ = writeln!(text, "{name} = \"{}\"", exact(ps));
     }
-    for MeasuredCosts { label, pick, context_switch, enqueue, timer_irq, .. } in &measured.costs {
+    for MeasuredCosts { label, pick, context_switch, enqueue, create, exit, timer_irq, .. } in
+        &measured.costs
+    {
         let _ = write!(
             text,
             "\n[{}]\npick = \"{}ns\"\ncontext_switch = \"{}ns\"\nenqueue = \"{}ns\"\n\
-             timer_irq = \"{}ns\"\ncharged = true\n",
+             timer_irq = \"{}ns\"\ncreate = \"{}ns\"\nexit = \"{}ns\"\ncharged = true\n",
             key(label),
             pick.0,
             context_switch.0,
             enqueue.0,
-            timer_irq.0
+            timer_irq.0,
+            create.0,
+            exit.0
         );
     }
     text

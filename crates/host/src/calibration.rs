@@ -45,6 +45,10 @@ pub struct MeasuredCosts {
     pub context_switch: Span,
     /// What making a task ready takes.
     pub enqueue: Span,
+    /// What starting a task takes from the one that starts it, without the enqueue.
+    pub create: Span,
+    /// What a task takes to end, without the switch to and from it.
+    pub exit: Span,
     /// What a timer interrupt takes.
     pub timer_irq: Span,
     /// The figures behind it, in the order of [`Calibration::figures`]; `None`: not measured.

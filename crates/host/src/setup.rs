@@ -31,10 +31,24 @@ pub struct Costs {
     /// A runqueue's lock is held this long by every enqueue and pick, and also while a pick looks
     /// at tasks one by one; CPUs queue for it in order. Zero: there is no lock.
     pub lock_hold: Span,
-    /// A CPU is kicked by another.
+    /// A CPU is kicked because a task on another wakes or creates one.
     pub ipi: Span,
     /// A tick.
     pub timer_irq: Span,
+    /// An interrupt that wakes a task: a timer at the end of a sleep, or a device; on the CPU that
+    /// the task last ran on.
+    pub wake_irq: Span,
+    /// A CPU that was idle for any time picks a task.
+    pub idle_exit: Span,
+    /// Creating a task: work of the creator before the new task is there; of a task from outside,
+    /// its own first work. This and the next two are CPU time of the task, of which policies are
+    /// told and which counts for slices, but not its service.
+    pub create: Span,
+    /// Ending a task: its own last work.
+    pub exit: Span,
+    /// What a task does behind a wake-up by it until it is in its program again: it may be
+    /// preempted before it gets there. Nothing, if nobody was woken.
+    pub after_wake: Span,
     /// Policies are told that a task also ran for the cost of switching to it and of interrupting
     /// it, and slices include that: kernels that read the clock once between two tasks cannot tell
     /// these apart.

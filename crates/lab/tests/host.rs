@@ -168,3 +168,60 @@ fn what_a_host_cannot_do_is_said_before_anything_runs() {
     assert!(said.starts_with(begins), "{said}");
     assert!(run(&plan).is_err());
 }
+
+#[test]
+fn a_machine_is_like_that_of_a_distribution() {
+    let text = |machine: &str, policy: &str| {
+        format!(
+            "question = \"?\"\npolicy = {policy}\n[machine]\ncpus = 1\n{machine}\n[[workload]]\n\
+             kind = \"batch\"\ntasks = 1\nservice = \"1ms\"\n"
+        )
+    };
+    let plan = |machine: &str, policy: &str| {
+        let experiment = Experiment::parse(&text(machine, policy), Path::new("x.toml")).unwrap();
+        experiment.plan().unwrap()
+    };
+    let debian = plan("like = \"debian-13\"", "\"eevdf\"");
+    let setup = debian.setup(0, 0);
+    assert_eq!(setup.machine.tick(), Some(Span::from_ms(4)));
+    assert!(setup.costs.context_switch > Span::ZERO && setup.costs.charged);
+    assert!(debian.policy(0, 0).settings().contains(&("profile", "6.12")));
+    let words = debian.groups().next().unwrap().machine.clone();
+    assert!(
+        words.contains("like debian-13 (Debian 13, Linux 6.12; eevdf: profile 6.12"),
+        "{words}"
+    );
+    assert!(debian.warnings().is_empty());
+    // What is said goes before.
+    let own = plan(
+        "like = \"debian-13\"\ntick = \"1ms\"\ncontext_switch = \"7us\"",
+        "{ name = \"eevdf\", profile = \"6.6\" }",
+    );
+    assert_eq!(own.setup(0, 0).machine.tick(), Some(Span::from_ms(1)));
+    assert_eq!(own.setup(0, 0).costs.context_switch, Span::from_us(7));
+    assert_eq!(own.setup(0, 0).costs.pick_base, setup.costs.pick_base);
+    assert_eq!(own.policy(0, 0).settings()[0], ("profile", "6.6"));
+    let free = plan("like = \"debian-13\"\ncosts = \"free\"", "\"rr\"");
+    assert!(free.setup(0, 0).costs.are_zero());
+    assert_eq!(free.policy(0, 0).settings(), []);
+    // The same costs by the name of the distribution or of the kernel.
+    let [by_distribution, by_kernel] = ["debian-12", "linux-6.1"]
+        .map(|name| plan(&format!("costs = {name:?}"), "\"rr\"").setup(0, 0).costs.clone());
+    assert_eq!(by_distribution, by_kernel);
+    assert_ne!(by_kernel, setup.costs);
+}
+
+#[test]
+fn unknown_distributions_are_refused_and_missing_ticks_noted() {
+    let text = "question = \"?\"\npolicy = [\"eevdf\", \"cfs\", \"rr\"]\n[machine]\ncpus = 1\n\
+                [[workload]]\nkind = \"batch\"\ntasks = 1\nservice = \"1ms\"\n";
+    let plan = |text: &str| Experiment::parse(text, Path::new("x.toml")).unwrap().plan();
+    let warnings = plan(text).unwrap().warnings().to_vec();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].starts_with("`eevdf` decides at ticks, and none is stated"));
+    let ticking = text.replace("cpus = 1", "cpus = 1\ntick = \"4ms\"");
+    assert!(plan(&ticking).unwrap().warnings().is_empty());
+    let error = plan(&text.replace("cpus = 1", "cpus = 1\nlike = \"debian-31\"")).unwrap_err();
+    let error = error.to_string();
+    assert!(error.contains("no machine is known as \"debian-31\""), "{error}");
+}

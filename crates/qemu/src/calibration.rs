@@ -167,11 +167,17 @@ impl Measured {
         let wakeup = ns(value(&self.plain, "wakeup_ps")?);
         // Measured for each tick of the kernel, and charged for each of the simulation.
         let interrupt = Span(ns(value(&self.plain, "interrupt_ps")?));
+        let enqueue = wakeup.saturating_sub(pick + context_switch);
+        // What the tasks' runqueues and the switches to them take is charged besides.
+        let create = ns(value(&self.plain, "start_ps")?).saturating_sub(enqueue);
+        let exit = ns(value(&self.plain, "end_ps")?).saturating_sub(pick + context_switch);
         Ok(MeasuredCosts {
             label: self.label.clone(),
             pick: Span(pick),
             context_switch: Span(context_switch),
-            enqueue: Span(wakeup.saturating_sub(pick + context_switch)),
+            enqueue: Span(enqueue),
+            create: Span(create),
+            exit: Span(exit),
             timer_irq: interrupt.scaled(self.tick.0, tick.0),
             figures: Vec::new(),
         })
@@ -230,6 +236,8 @@ mod tests {
         assert_eq!((costs.pick, costs.context_switch), (Span(300), Span(40)));
         assert_eq!(costs.pick + costs.context_switch + costs.enqueue, Span(900));
         assert_eq!(costs.timer_irq, Span(1501));
+        // Starting takes 2 us with the enqueue of 560 ns, ending 3 us with the pick and the switch.
+        assert_eq!((costs.create, costs.exit), (Span(1440), Span(2660)));
         // Four of five yields are to another task.
         let some = measured("b", 800);
         assert_eq!(some.costs(&all.plain, TICK).unwrap().context_switch, Span(50));

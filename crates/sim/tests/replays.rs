@@ -66,7 +66,7 @@ impl Seen {
         match op {
             Op::Wait(channel) => task.waits = Some(*channel),
             Op::Exit => task.exited = true,
-            Op::Signal(channel) => {
+            Op::Signal(channel) | Op::Write(channel) => {
                 task.woke.push((used.0, channel.0));
                 self.signals[channel.0 as usize] += 1;
             }

@@ -70,8 +70,11 @@ pub enum Op {
     /// it from then on, in place of any earlier one; any other signal counts as a message sent just
     /// then.
     Wait(Channel),
-    /// Wakes the first waiting task, or stores the signal.
+    /// Wakes the first waiting task, or stores the signal, as a semaphore does.
     Signal(Channel),
+    /// The same by writing to a pipe or a socket, or by reading from a full one: the kernel takes
+    /// it that the waker waits for the other soon, which Linux calls a sync wake-up.
+    Write(Channel),
     /// Wakes the first waiting task, if there is one.
     Notify(Channel),
     /// Wakes every waiting task.

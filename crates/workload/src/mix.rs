@@ -114,6 +114,7 @@ impl Load for Mix {
         match &mut op {
             Op::Wait(channel)
             | Op::Signal(channel)
+            | Op::Write(channel)
             | Op::Notify(channel)
             | Op::Broadcast(channel) => channel.0 += part.channels,
             Op::Lock(lock) | Op::Spin(lock) | Op::Unlock(lock) => lock.0 += part.locks,

@@ -247,6 +247,7 @@ fn write_op(out: &mut impl Write, op: &Op) -> io::Result<()> {
         }
         Op::Wait(channel) => write!(out, "[\"wait\",{}]", channel.0),
         Op::Signal(channel) => write!(out, "[\"signal\",{}]", channel.0),
+        Op::Write(channel) => write!(out, "[\"write\",{}]", channel.0),
         Op::Notify(channel) => write!(out, "[\"notify\",{}]", channel.0),
         Op::Broadcast(channel) => write!(out, "[\"broadcast\",{}]", channel.0),
         Op::Lock(lock) => write!(out, "[\"lock\",{}]", lock.0),
@@ -423,6 +424,7 @@ const OP_NAMES: &[&str] = &[
     "release",
     "wait",
     "signal",
+    "write",
     "notify",
     "broadcast",
     "lock",
@@ -481,6 +483,7 @@ fn read_op<'de, A: SeqAccess<'de>>(name: &str, seq: &mut A) -> Result<Op, A::Err
         }
         "wait" => Op::Wait(one(name, seq)?),
         "signal" => Op::Signal(one(name, seq)?),
+        "write" => Op::Write(one(name, seq)?),
         "notify" => Op::Notify(one(name, seq)?),
         "broadcast" => Op::Broadcast(one(name, seq)?),
         "lock" => Op::Lock(one(name, seq)?),
@@ -654,6 +657,7 @@ mod tests {
             }),
             two.clone().prop_map(|n| Op::Wait(Channel(n))),
             two.clone().prop_map(|n| Op::Signal(Channel(n))),
+            two.clone().prop_map(|n| Op::Write(Channel(n))),
             two.clone().prop_map(|n| Op::Notify(Channel(n))),
             two.clone().prop_map(|n| Op::Broadcast(Channel(n))),
             two.clone().prop_map(|n| Op::Lock(Lock(n))),

@@ -141,7 +141,7 @@ impl<L: Load> Player<L> {
                     }
                     *stored -= 1;
                 }
-                Op::Signal(channel) => self.signal(channel.0, true, now),
+                Op::Signal(channel) | Op::Write(channel) => self.signal(channel.0, true, now),
                 Op::Notify(channel) => self.signal(channel.0, false, now),
                 Op::Spawn(what) => {
                     let new = self.load.spawn(what);

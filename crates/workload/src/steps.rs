@@ -117,7 +117,7 @@ impl Machine {
         Ok(Some(match op {
             Op::Yield => Step::Yield,
             Op::Wait(channel) => Step::Wait(channel.0),
-            Op::Signal(channel) => Step::Post(channel.0),
+            Op::Signal(channel) | Op::Write(channel) => Step::Post(channel.0),
             Op::Notify(channel) => Step::Notify(channel.0),
             Op::Broadcast(channel) => Step::Broadcast(channel.0),
             Op::Lock(lock) => Step::Lock(lock.0),
@@ -231,6 +231,7 @@ mod tests {
             cpus("0-3"),
             Op::Wait(Channel(1)),
             Op::Signal(Channel(0)),
+            Op::Write(Channel(0)),
             Op::Notify(Channel(0)),
             Op::Broadcast(Channel(0)),
             Op::Lock(Lock(0)),
@@ -245,7 +246,7 @@ mod tests {
         let task = ModelTask { new, arrives: Some(Time(0)), script: ops };
         let load = Model { tasks: vec![task], sizes, ..Model::default() }.into_load().unwrap();
         let listed = script(Box::new(load), 4).unwrap().write().unwrap();
-        let expected = "0 task-0 i5 a3 i-3 a1,2 a w1 p0 n0 b0 l0 x1 o0 m0:2 a";
+        let expected = "0 task-0 i5 a3 i-3 a1,2 a w1 r2 p0 e n0 b0 l0 x1 o0 m0:2 a";
         assert_eq!(listed.lines().nth(1), Some(expected));
     }
 

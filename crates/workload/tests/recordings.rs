@@ -41,7 +41,9 @@ fn woken_by(script: &Script, pids: &[u32]) -> Vec<(u64, u32)> {
     for op in &script.ops {
         match op {
             Op::Run(span) => used += span.0,
-            Op::Signal(Channel(task)) => woken.push((used, pids[*task as usize])),
+            Op::Signal(Channel(task)) | Op::Write(Channel(task)) => {
+                woken.push((used, pids[*task as usize]))
+            }
             _ => {}
         }
     }
@@ -126,7 +128,9 @@ fn follow(model: &Model) {
                         0 => break,
                         stored => *stored -= 1,
                     },
-                    Op::Signal(Channel(channel)) => stored[*channel as usize] += 1,
+                    Op::Signal(Channel(channel)) | Op::Write(Channel(channel)) => {
+                        stored[*channel as usize] += 1
+                    }
                     Op::Spawn(new) => {
                         let twice = std::mem::replace(&mut there[*new as usize], true);
                         assert!(!twice, "task {new} is spawned once");
@@ -194,7 +198,7 @@ fn the_recording_of_a_server() {
     let ops = |name: &str| named(name).into_iter().flat_map(|task| &model.tasks[task].script.ops);
     let woken_by = |wakers: &str, woken: &str| -> usize {
         let woken = named(woken);
-        let is = |op: &&Op| matches!(op, Op::Signal(Channel(c)) if woken.contains(&(*c as usize)));
+        let is = |op: &&Op| matches!(op, Op::Signal(Channel(c)) | Op::Write(Channel(c)) if woken.contains(&(*c as usize)));
         ops(wakers).filter(is).count()
     };
     let waits = |who: &str| ops(who).filter(|op| matches!(op, Op::Wait(_))).count();

@@ -1,5 +1,6 @@
 //! `[machine]`: CPUs, what scheduling costs on them, and when they come and go.
 
+use crate::plan::like;
 use crate::spec::error::Fault;
 use crate::spec::fields::{self, Fields};
 use crate::spec::files::Files;
@@ -9,7 +10,7 @@ use anysched_core::{CpuId, MAX_CPUS, Machine, Span, Time};
 use anysched_host::{Costs, Setup};
 use anysched_topology as topology;
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 22] = [
     "cpus",
     "topology",
     "context_switch",
@@ -21,8 +22,14 @@ const KEYS: [&str; 16] = [
     "lock_hold",
     "ipi",
     "timer_irq",
+    "wake_irq",
+    "idle_exit",
+    "create",
+    "exit",
+    "after_wake",
     "charged",
     "costs",
+    "like",
     "tick",
     "smt",
     "capacity",
@@ -30,6 +37,7 @@ const KEYS: [&str; 16] = [
 
 /// The setup that `[machine]` describes, without an end; the topology may be in `files`.
 pub(crate) fn setup(node: &Node, files: &mut Files) -> Result<Setup, Fault> {
+    let node = &like::written_out(node)?;
     let keys: Vec<&str> = KEYS.into_iter().chain(["hotplug"]).collect();
     let fields = Fields::of(node, "[machine]", &keys)?;
     let machine = with_capacities(&fields, cpus(&fields, node, files)?)?;
@@ -97,6 +105,11 @@ fn costs(fields: &Fields<'_>) -> Result<Costs, Fault> {
         lock_hold: cost("lock_hold")?,
         ipi: cost("ipi")?,
         timer_irq: cost("timer_irq")?,
+        wake_irq: cost("wake_irq")?,
+        idle_exit: cost("idle_exit")?,
+        create: cost("create")?,
+        exit: cost("exit")?,
+        after_wake: cost("after_wake")?,
         charged: fields.flag("charged")?.unwrap_or_default(),
         ..Costs::default()
     };
@@ -168,6 +181,11 @@ pub(crate) fn describe_costs(costs: &Costs) -> String {
         ("lock", costs.lock_hold),
         ("IPI", costs.ipi),
         ("tick", costs.timer_irq),
+        ("interrupt", costs.wake_irq),
+        ("leaving idle", costs.idle_exit),
+        ("create", costs.create),
+        ("exit", costs.exit),
+        ("after a wake-up", costs.after_wake),
     ]
     .into_iter()
     .filter(|&(_, cost)| cost > Span::ZERO)

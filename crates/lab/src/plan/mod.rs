@@ -1,6 +1,7 @@
 //! From an experiment to its runs: machines, loads and policies are built, and runs made on a host.
 
 mod calibrated;
+mod like;
 mod load;
 mod machine;
 pub(crate) mod rehearsal;
@@ -9,6 +10,7 @@ pub(crate) mod vm;
 pub(crate) mod workers;
 
 use crate::plan::calibrated::Calibrated;
+use crate::plan::like::Like;
 use crate::plan::load::Loads;
 use crate::plan::rehearsal::OneRun;
 use crate::plan::run::RunError;
@@ -396,6 +398,7 @@ fn build_group(
     let calibrated = Calibrated::of(machine, files)?;
     let tree = &calibrated.with_measured(tree)?;
     let part = |key: &str| tree.as_table().and_then(|table| table.get(key));
+    let like = Like::of(machine)?;
     let mut setup = machine::setup(machine, files)?;
     // Policies with machines of their own are given the same tasks as the others.
     let cpus = setup.machine.cpus();
@@ -418,7 +421,7 @@ fn build_group(
         exceptions: Vec::new(),
     };
     let setup = Arc::new(setup);
-    let mut cells = Vec::with_capacity(policies.len());
+    let (mut cells, mut words) = (Vec::with_capacity(policies.len()), Vec::new());
     for mut policy in policies {
         policy.read_files(files)?;
         let mut own = Arc::clone(&setup);
@@ -426,6 +429,12 @@ fn build_group(
         if !different.is_empty() {
             let (label, changes) = (policy.label.clone(), different);
             described.exceptions.push(Exception::Settings { label, changes });
+        }
+        if let Some(like) = &like {
+            let settled = like.settle(&mut policy);
+            if !settled.is_empty() {
+                words.push(format!("{}: {}", policy.label, settled.join(", ")));
+            }
         }
         let costs = calibrated.costs(&policy, machine)?;
         if !policy.machine.0.is_empty() || !costs.0.is_empty() {
@@ -444,7 +453,13 @@ fn build_group(
             });
         }
         policy.build(&own.machine)?;
+        if like::misses_tick(&policy, &own.machine) {
+            files.warn(like::missing_tick(&policy.label));
+        }
         cells.push(Cell { policy, setup: own });
+    }
+    if let Some(like) = like {
+        described.machine += &like.described(&words);
     }
     let needs = loads.needs().or(vms.needs());
     Ok(PlannedGroup { described, cells, loads, vms, needs, identity })

@@ -41,6 +41,13 @@ impl Files {
         }
     }
 
+    /// Adds a warning, unless it is there.
+    pub(crate) fn warn(&mut self, warning: String) {
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+
     /// The names and contents' hashes of all files so far, ordered by name.
     pub(crate) fn hashes(&self) -> &BTreeMap<String, blake3::Hash> {
         &self.hashes

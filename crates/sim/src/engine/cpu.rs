@@ -29,7 +29,7 @@ pub(super) struct Cpu {
     /// same however often its time is counted.
     pub(super) rest: u64,
     pub(super) next_tick: Time,
-    /// When the CPU finishes work that nobody is charged for (interrupts while idle).
+    /// When the CPU has done what it does whichever task it runs: interrupts, and what wakes.
     pub(super) free_at: Time,
     pub(super) busy: Span,
     pub(super) overhead: Span,

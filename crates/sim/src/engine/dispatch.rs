@@ -32,11 +32,17 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             }
             self.count(index);
             self.delay(index, cost);
+            self.occupy(index, cost);
             self.schedule(index);
         } else {
-            let cpu = &mut self.cpus[index];
-            cpu.free_at = cpu.free_at.max(self.clock.now()) + cost;
+            self.occupy(index, cost);
         }
+    }
+
+    /// `cpu` spends `cost` whichever task it runs then: one that is picked meanwhile has to wait.
+    fn occupy(&mut self, cpu: usize, cost: Span) {
+        let cpu = &mut self.cpus[cpu];
+        cpu.free_at = cpu.free_at.max(self.clock.now()) + cost;
     }
 
     /// Delays the task on `cpu` by `cost`; its time must have been counted up to now.
@@ -122,6 +128,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         let cost = self.setup.costs.timer_irq;
         if cost > Span::ZERO {
             self.delay(cpu, cost);
+            self.occupy(cpu, cost);
         }
         self.cpus[cpu].next_tick = self.now() + self.tick;
         self.schedule(cpu);
@@ -193,15 +200,18 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             self.tell_leaving(id, last);
             self.note_migration(id, last, cpu_id);
         }
+        let mut idle = Span::ZERO;
         if prev.is_none() {
-            let idle = self.now().since(self.cpus[cpu].idle_since);
+            idle = self.now().since(self.cpus[cpu].idle_since);
             self.cpus[cpu].idle += idle;
         }
-        let delay = if self.free {
-            Span::ZERO
-        } else {
-            self.pick_cost(cpu, switched, migrated.then_some(last), work)
-        };
+        let mut delay = Span::ZERO;
+        if !self.free {
+            delay = self.pick_cost(cpu, switched, migrated.then_some(last), work);
+            if idle > Span::ZERO {
+                delay += self.setup.costs.idle_exit;
+            }
+        }
         self.note_run(id, delay);
         let tick = self.tick;
         let cpu = &mut self.cpus[cpu];

@@ -1,12 +1,23 @@
 //! The lives of tasks: arrival, wake-ups, exit.
 
-use anysched_core::{Arrival, CpuId, CpuSet, Enqueue, Scheduler, Span, TaskId, TaskParams, Time};
+use anysched_core::{
+    Arrival, CpuId, CpuMask, CpuSet, Enqueue, Scheduler, Span, TaskId, TaskParams, Time,
+};
 use anysched_trace::{Kind, Sink, TaskInfo};
 use anysched_workload::{Load, NewTask, Op, Outside};
 
 use super::Sim;
 use super::cpu::Cpu;
-use super::task::{Job, State};
+use super::task::{Doing, Job, State};
+
+/// Who wakes a task.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waker {
+    /// The CPU that its task runs on.
+    pub(super) cpu: CpuId,
+    /// The kernel takes it that this task waits for the woken one soon.
+    pub(super) sync: bool,
+}
 
 impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     pub(super) fn take_outside(&mut self) {
@@ -16,8 +27,12 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.agenda.outside = self.load.peek();
         match what {
             Outside::Arrival(new) => self.create(new, None, at),
-            Outside::Signal(channel) => self.signal(channel, Some(at), None, at),
-            Outside::Message { channel, sent } => self.signal(channel, Some(sent), None, at),
+            Outside::Signal(channel) => {
+                self.signal(channel, Some(at), None, at);
+            }
+            Outside::Message { channel, sent } => {
+                self.signal(channel, Some(sent), None, at);
+            }
         }
     }
 
@@ -77,23 +92,27 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
         self.load.start(id, at);
         self.fetch(id);
+        if creator.is_none() && self.setup.costs.create > Span::ZERO {
+            self.begin_kernel_work(id, Doing::Starts);
+        }
         self.enqueue(id, Enqueue::New, creator);
         self.tasks[id].since = at;
     }
 
-    /// `task`, which is blocked, becomes ready because of an event at `at`; `waker` is the CPU
-    /// whose task woke it.
-    pub(super) fn wake(&mut self, id: TaskId, waker: Option<CpuId>, at: Time) {
+    /// `task`, which is blocked, becomes ready because of an event at `at`; `waker` says whose task
+    /// woke it.
+    pub(super) fn wake(&mut self, id: TaskId, waker: Option<Waker>, at: Time) {
         let task = &mut self.tasks[id];
         let at = at.max(task.since);
         task.blocked += at.since(task.since);
         task.woken = true;
         let prev = task.last_cpu();
         self.tell_leaving(id, prev);
-        let by = waker.and_then(|cpu| self.cpus[cpu.index()].task);
-        self.emit(Kind::Wake { task: id, by, cpu: waker });
+        let (cpu, sync) = (waker.map(|waker| waker.cpu), waker.is_some_and(|waker| waker.sync));
+        let by = cpu.and_then(|cpu| self.cpus[cpu.index()].task);
+        self.emit(Kind::Wake { task: id, by, cpu });
         self.fetch(id);
-        self.enqueue(id, Enqueue::Wakeup { prev, sync: false }, waker);
+        self.enqueue(id, Enqueue::Wakeup { prev, sync }, cpu);
         self.tasks[id].since = at;
     }
 
@@ -123,12 +142,31 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             burst: if vcpu { None } else { Some(self.load.burst(id, left)) },
             deadline: (deadline != Time::NEVER).then_some(deadline),
         };
+        let kicked = from.filter(|_| self.setup.costs.ipi > Span::ZERO).map(|_| self.kicks.clone());
         let ((), work) = self.call_counting(|policy, cx| policy.enqueue(cx, id, arrival));
         if !self.free {
-            let cost = self.setup.costs.enqueue(work.queued) + self.lock(work.queue, Span::ZERO);
+            let mut cost =
+                self.setup.costs.enqueue(work.queued) + self.lock(work.queue, Span::ZERO);
+            if from.is_none() && matches!(why, Enqueue::Wakeup { .. }) {
+                cost += self.setup.costs.wake_irq;
+            }
             self.charge(from.unwrap_or(last), cost);
         }
+        if let (Some(before), Some(from)) = (kicked, from) {
+            self.interrupt_kicked(&before, from);
+        }
         self.sample();
+    }
+
+    /// Charges the CPUs that have been kicked by a task on `from`, but for those kicked `before`.
+    #[cold]
+    fn interrupt_kicked(&mut self, before: &CpuMask, from: CpuId) {
+        let cost = self.setup.costs.ipi;
+        for cpu in self.setup.machine.cpu_ids() {
+            if self.kicks.contains(cpu) && !before.contains(cpu) && cpu != from {
+                self.charge(cpu, cost);
+            }
+        }
     }
 
     /// `task` has exited and been taken off its CPU.

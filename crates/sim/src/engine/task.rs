@@ -13,6 +13,24 @@ pub(super) enum State {
     Running,
 }
 
+/// What the run of a task is, or will be when it next has a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) enum Doing {
+    /// Its own work.
+    #[default]
+    Own,
+    /// It spins until a lock is handed to it.
+    Spins,
+    /// What the kernel does to start it, and then its own work.
+    Starts,
+    /// What the kernel does to create another.
+    Creates,
+    /// What the kernel does behind a wake-up, until the waker is in its program again.
+    Returns,
+    /// What the kernel does to end it.
+    Exits,
+}
+
 /// One live task. Kept small: a closed batch holds a million. What every wake-up, dispatch and
 /// block reads comes first and fills a cache line: with many tasks each line costs a miss.
 #[derive(Debug, Default)]
@@ -31,8 +49,8 @@ pub(super) struct Task {
     pub(super) has_run: bool,
     /// It was woken and has not run since.
     pub(super) woken: bool,
-    /// It spins until a lock is handed to it.
-    pub(super) spins: bool,
+    /// What its run is.
+    pub(super) doing: Doing,
     /// It is a CPU of a virtual machine.
     pub(super) vcpu: bool,
     /// Time blocked so far.

@@ -34,6 +34,7 @@ pub fn costs(rng: &mut Rng) -> Costs {
         ipi: span(rng, 3),
         timer_irq: span(rng, 3),
         charged: sometimes(rng, 4),
+        ..Costs::default()
     }
 }
 

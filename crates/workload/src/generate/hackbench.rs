@@ -207,7 +207,7 @@ impl HackbenchLoad {
 
     fn receive(&mut self, pipe: u32, left: &mut u64, step: Receive) -> (Receive, Op) {
         match step {
-            Receive::Ready => (Receive::Gate, Op::Signal(READY)),
+            Receive::Ready => (Receive::Gate, Op::Write(READY)),
             Receive::Gate if !self.open => (Receive::Wait, Op::Wait(GATE)),
             Receive::Gate | Receive::Wait if *left == 0 => (Receive::Leave, Op::Signal(EXITED)),
             Receive::Gate | Receive::Wait => (Receive::Read, Op::Wait(messages(pipe))),
@@ -219,7 +219,7 @@ impl HackbenchLoad {
                 let state = &mut self.pipes[pipe as usize];
                 if state.senders > 0 {
                     state.senders -= 1;
-                    return (Receive::Wait, Op::Signal(room(pipe)));
+                    return (Receive::Wait, Op::Write(room(pipe)));
                 }
                 state.room += 1;
                 self.receive(pipe, left, Receive::Wait)
@@ -231,7 +231,7 @@ impl HackbenchLoad {
     fn send(&mut self, group: u32, sent: &mut u64, step: Send) -> (Send, Op) {
         let pipe = group * self.plan.fds + (*sent % u64::from(self.plan.fds)) as u32;
         match step {
-            Send::Ready => (Send::Gate, Op::Signal(READY)),
+            Send::Ready => (Send::Gate, Op::Write(READY)),
             Send::Gate if !self.open => (Send::Pass, Op::Wait(GATE)),
             Send::Pass => (Send::Room, Op::Run(Span::ZERO)),
             Send::Gate | Send::Room if *sent == self.each() => (Send::Leave, Op::Signal(EXITED)),
@@ -247,7 +247,7 @@ impl HackbenchLoad {
             Send::Write => (Send::Tell, Op::Run(self.plan.send)),
             Send::Tell => {
                 *sent += 1;
-                (Send::Room, Op::Signal(messages(pipe)))
+                (Send::Room, Op::Write(messages(pipe)))
             }
             Send::Leave => (Send::Leave, Op::Exit),
         }

@@ -33,7 +33,8 @@ macro_rules! needs {
 }
 
 needs! {
-    /// Tasks wake each other: [`Op::Wait`], [`Op::Signal`], [`Op::Notify`], [`Op::Broadcast`].
+    /// Tasks wake each other: [`Op::Wait`], [`Op::Signal`], [`Op::Write`], [`Op::Notify`],
+    /// [`Op::Broadcast`].
     wakeups_between_tasks = "tasks that wake each other";
     /// Tasks exclude each other: [`Op::Lock`], [`Op::Spin`], [`Op::Unlock`].
     locks = "locks";
@@ -68,7 +69,7 @@ impl Needs {
     pub fn of_op(op: &Op) -> Needs {
         let mut needs = Needs::NOTHING;
         match op {
-            Op::Wait(_) | Op::Signal(_) | Op::Notify(_) | Op::Broadcast(_) => {
+            Op::Wait(_) | Op::Signal(_) | Op::Write(_) | Op::Notify(_) | Op::Broadcast(_) => {
                 needs.wakeups_between_tasks = true;
             }
             Op::Lock(_) | Op::Spin(_) | Op::Unlock(_) => needs.locks = true,

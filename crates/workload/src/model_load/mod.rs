@@ -264,6 +264,7 @@ fn check_script(model: &Model, script: &Script) -> Result<(), (Option<usize>, St
         let checked = match op {
             Op::Wait(channel)
             | Op::Signal(channel)
+            | Op::Write(channel)
             | Op::Notify(channel)
             | Op::Broadcast(channel) => check_index("channel", channel.0, sizes.channels as usize),
             Op::Lock(lock) | Op::Spin(lock) | Op::Unlock(lock) => {

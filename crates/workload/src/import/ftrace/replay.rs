@@ -178,6 +178,8 @@ enum Waker {
     Task {
         task: usize,
         place: usize,
+        /// A soft interrupt did it for the task, as the network does, which wakes in sync.
+        sync: bool,
     },
 }
 
@@ -425,7 +427,7 @@ impl Replayer<'_> {
         let index = self.tasks.len();
         let arrives = match creator {
             Waker::Outside(at) => Some(at),
-            Waker::Task { task, place } => {
+            Waker::Task { task, place, .. } => {
                 self.tasks[task].ops[place] = Op::Spawn(index as u32);
                 None
             }
@@ -523,7 +525,8 @@ impl Replayer<'_> {
             Current::Task(task) if by_task => {
                 self.count(task, now);
                 self.tasks[task].ops.push(Op::Run(Span::ZERO));
-                Waker::Task { task, place: self.tasks[task].ops.len() - 1 }
+                let sync = event.context == Context::SoftIrq && !self.tasks[task].exiting;
+                Waker::Task { task, place: self.tasks[task].ops.len() - 1, sync }
             }
             _ => Waker::Outside(now),
         }
@@ -534,7 +537,10 @@ impl Replayer<'_> {
         let channel = Channel(task as u32);
         match waker {
             Waker::Outside(at) => self.signals.push((at, channel)),
-            Waker::Task { task, place } => self.tasks[task].ops[place] = Op::Signal(channel),
+            Waker::Task { task, place, sync } => {
+                let wake = if sync { Op::Write } else { Op::Signal };
+                self.tasks[task].ops[place] = wake(channel);
+            }
         }
         self.tasks[task].stage = Stage::Ready;
         self.tasks[task].since = now;
@@ -721,7 +727,7 @@ impl Tracked {
 }
 
 /// The same operations with consecutive runs joined and empty ones removed.
-fn joined(ops: Vec<Op>) -> Vec<Op> {
+pub(super) fn joined(ops: Vec<Op>) -> Vec<Op> {
     let mut joined: Vec<Op> = Vec::with_capacity(ops.len());
     for op in ops {
         match (joined.last_mut(), op) {

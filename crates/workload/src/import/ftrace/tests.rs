@@ -64,7 +64,7 @@ fn show(model: &Model) -> Vec<String> {
     let op = |op: &Op| match op {
         Op::Run(span) => format!("run {}", span.0 / 1000),
         Op::Wait(_) => "wait".into(),
-        Op::Signal(channel) => format!("signal {}", name(channel.0)),
+        Op::Signal(channel) | Op::Write(channel) => format!("signal {}", name(channel.0)),
         Op::Spawn(task) => format!("spawn {}", name(*task)),
         Op::SetNice(nice) => format!("nice {nice}"),
         other => panic!("{other:?}"),
@@ -499,7 +499,11 @@ fn soft_interrupts_wake_for_the_task_if_they_never_do_on_an_idle_cpu() {
     ] {
         let model = recording(&wakes(times, idle)).replay(softirqs).model;
         assert_eq!(model.signals.len(), outside, "{times} {idle} {softirqs:?}");
-        let by_a = model.tasks[0].script.ops.iter().filter(|op| matches!(op, Op::Signal(_)));
+        let by_a = model.tasks[0]
+            .script
+            .ops
+            .iter()
+            .filter(|op| matches!(op, Op::Signal(_) | Op::Write(_)));
         assert_eq!(by_a.count() + outside, times as usize);
     }
 }

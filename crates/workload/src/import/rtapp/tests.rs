@@ -27,7 +27,7 @@ fn show(model: &Model) -> Vec<String> {
         Op::SetAffinity(cpus) => format!("on {cpus}"),
         Op::Spawn(task) => format!("spawn {task}"),
         Op::Exit => "exit".into(),
-        Op::Spin(_) | Op::Send(_) | Op::Reply(_) | Op::Measure(_) => {
+        Op::Write(_) | Op::Spin(_) | Op::Send(_) | Op::Reply(_) | Op::Measure(_) => {
             panic!("rt-app has no such event")
         }
     };
