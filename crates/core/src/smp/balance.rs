@@ -1,4 +1,5 @@
-//! Pulling by CPUs that run out of work, and Linux's periodic balancing.
+//! Pulling by CPUs that run out of work; and periodic balancing where several CPUs share a
+//! runqueue. Where each has its own, [`fair`](super::fair) balances.
 //!
 //! Both walk the levels of the machine from the nearest. A level's group of CPUs is a *domain* made
 //! of the groups of the level below; the narrowest domain is a core, made of its CPUs.
@@ -8,7 +9,7 @@
 //! where they are even if the CPU then idles; here they are taken when there is nothing else,
 //! because no CPU may idle beside a task that it could run.
 //!
-//! **Balancing** (Linux `load_balance` up to 6.5): at intervals, one CPU of each group of each
+//! **Balancing** (after Linux's `load_balance` up to 6.5): at intervals, one CPU of each group of each
 //! domain (the first idle one, else the first) compares its group with the busiest other group of
 //! the domain, the next one round among equals, and pulls. [`Tuning`] has the numbers per level.
 //!

@@ -112,12 +112,12 @@ impl SmpParams {
         SmpParams::default()
     }
 
-    /// A runqueue per CPU, placement and balancing as in Linux.
+    /// A runqueue per CPU, placement, pulling and balancing as in Linux.
     pub fn linux() -> SmpParams {
         SmpParams {
             layout: Layout::PerCpu,
             place: Place::Linux,
-            steal: Steal::Machine,
+            steal: Steal::Linux,
             balance: Balance::Linux,
             ..SmpParams::default()
         }

@@ -452,6 +452,7 @@ impl<Q: RunQueue> Smp<Q> {
             if queued > 0 {
                 if self.waiting.is_empty() {
                     self.balancer.resume(cx.now);
+                    self.fair.resume(cx.now);
                 }
                 self.waiting.insert(CpuId(queue as u16));
             } else {
@@ -692,7 +693,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
                 self.idle.insert(cpu);
                 self.hurry(cx, cpu);
                 if self.fair.is_on {
-                    self.goes_idle(cx, cpu);
+                    self.goes_idle(cpu);
                 }
             }
             return None;
@@ -771,7 +772,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
 
     #[inline]
     fn next_timer(&self) -> Option<Time> {
-        let balance = self.next_balance();
+        let balance = self.next_balance().or_else(|| self.next_own_tick());
         match due(&self.rule) {
             None => balance,
             Some(rule) => Some(balance.map_or(rule, |balance| rule.min(balance))),
@@ -785,6 +786,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
             self.answer_opened(cx);
         }
         self.balance(cx);
+        self.own_tick(cx);
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {

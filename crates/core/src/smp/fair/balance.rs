@@ -11,7 +11,7 @@ use crate::Cx;
 use crate::ids::{CpuId, CpuMask, TaskId};
 
 /// The most tasks that a pass looks at (`sched_nr_migrate`).
-const MOST_LOOKED_AT: u64 = 32;
+pub(super) const MOST_LOOKED_AT: u64 = 32;
 
 /// Intervals of passes that fail because of tasks bound to CPUs grow up to this, in ms.
 const LONGEST_PINNED: u64 = 512;
@@ -348,11 +348,13 @@ impl<Q: RunQueue> Smp<Q> {
         let mut moved = 0;
         let most = MOST_LOOKED_AT.min(self.tasks_of(from));
         loop {
-            let tasks = self.detach_tasks(cx, pass, from, most);
+            let mut tasks = core::mem::take(&mut self.fair.detached);
+            self.detach_tasks(cx, pass, from, most, &mut tasks);
             moved += tasks.len() as u64;
-            for &task in tasks.iter().rev() {
+            while let Some(task) = tasks.pop() {
                 self.attach_task(cx, pass, task);
             }
+            self.fair.detached = tasks;
             match pass.other.take().filter(|_| pass.imbalance > 0) {
                 None => return moved,
                 Some(other) => {
@@ -370,11 +372,11 @@ impl<Q: RunQueue> Smp<Q> {
         pass: &mut Pass,
         from: CpuId,
         most: u64,
-    ) -> Vec<TaskId> {
-        let mut detached = Vec::new();
+        detached: &mut Vec<TaskId>,
+    ) {
         if self.tasks_of(from) <= 1 {
             pass.all_pinned = false;
-            return detached;
+            return;
         }
         let mut looked_at = 0;
         while pass.imbalance > 0 {
@@ -400,7 +402,6 @@ impl<Q: RunQueue> Smp<Q> {
                 break;
             }
         }
-        detached
     }
 
     /// How much of the imbalance `task` is; `None`: more than all of it, by far.

@@ -48,15 +48,15 @@ impl Fair {
             return;
         }
         queue.is_tickless = is_tickless;
-        let cache = self.domains.cache[cpu.index()].map(|domain| usize::from(domain));
-        let busy = cache.map(|domain| &mut self.caches[domain].busy);
+        let cache = self.domains.cache[cpu.index()];
+        if let Some(cache) = cache.map(|domain| &mut self.caches[usize::from(domain)]) {
+            cache.busy = if is_tickless { cache.busy - 1 } else { cache.busy + 1 };
+        }
         if is_tickless {
             self.nohz.cpus.insert(cpu);
             self.nohz.has_news = true;
-            busy.map(|busy| *busy -= 1);
         } else {
             self.nohz.cpus.remove(cpu);
-            busy.map(|busy| *busy += 1);
         }
     }
 }
@@ -121,8 +121,7 @@ impl<Q: RunQueue> Smp<Q> {
     }
 
     /// `cpu` has found nothing to run.
-    pub(in super::super) fn goes_idle(&mut self, cx: &Cx<'_>, cpu: CpuId) {
-        let _ = cx;
+    pub(in super::super) fn goes_idle(&mut self, cpu: CpuId) {
         if self.fair.domains.has_smt
             && let Some(cache) = self.fair.domains.cache[cpu.index()]
             && !self.fair.caches[usize::from(cache)].has_idle_core
@@ -234,9 +233,8 @@ impl<Q: RunQueue> Smp<Q> {
         if balances {
             self.fair.nohz.next_balance = jiffies + 1;
         }
-        let mut idle = self.fair.nohz.cpus.iter_among(&self.idle);
-        let Some(first) = idle.find(|&other| other != cpu) else { return };
-        drop(idle);
+        let first = self.fair.nohz.cpus.iter_among(&self.idle).find(|&other| other != cpu);
+        let Some(first) = first else { return };
         self.balance_idle(cx, first, [balances, updates, has_news]);
     }
 
@@ -255,9 +253,9 @@ impl<Q: RunQueue> Smp<Q> {
         let mut next = jiffies + 60 * self.fair.hz();
         let mut is_known = false;
         let cpus: CpuMask = self.fair.nohz.cpus.clone();
-        let (after, before): (alloc::vec::Vec<CpuId>, alloc::vec::Vec<CpuId>) =
-            cpus.iter().partition(|&cpu| cpu > first);
-        for cpu in after.into_iter().chain(before) {
+        let after = cpus.iter().filter(|&cpu| cpu > first);
+        let before = cpus.iter().filter(|&cpu| cpu <= first);
+        for cpu in after.chain(before) {
             if !self.idle.contains(cpu) {
                 continue;
             }

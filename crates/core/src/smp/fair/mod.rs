@@ -55,6 +55,8 @@ pub(super) struct Fair {
     pub(super) pulls: bool,
     pub(super) balances: bool,
     jiffy: Span,
+    /// When the next tick is, where the host has none.
+    next_tick: Option<Time>,
     domains: Domains,
     /// Per CPU.
     queues: Vec<Queue>,
@@ -68,6 +70,8 @@ pub(super) struct Fair {
     /// Some CPU has two tasks, or had when that was last looked at.
     is_overloaded: bool,
     nohz: Nohz,
+    /// Tasks on their way, within a call.
+    detached: Vec<TaskId>,
 }
 
 /// A CPU.
@@ -193,6 +197,7 @@ impl Fair {
         let is_on = places || pulls || balances;
         let domains = if is_on { Domains::new(machine) } else { Domains::default() };
         let cost = params.cache_hot.0;
+        let tick = tick.filter(|tick| *tick > Span::ZERO);
         let queue = |cpu: CpuId| Queue {
             average: Average::EMPTY,
             removed: Removed::default(),
@@ -222,7 +227,8 @@ impl Fair {
             places,
             pulls,
             balances,
-            jiffy: tick.filter(|tick| *tick > Span::ZERO).unwrap_or(USUAL_JIFFY),
+            jiffy: tick.unwrap_or(USUAL_JIFFY),
+            next_tick: (balances && tick.is_none()).then_some(Time::ZERO + USUAL_JIFFY),
             queues: machine.cpu_ids().filter(|_| is_on).map(queue).collect(),
             entities: PerTask::new(),
             links: Links::default(),
@@ -230,6 +236,7 @@ impl Fair {
             sums: Sums::new(machine, &domains, is_on),
             out_of_balance: alloc::vec![false; domains.all.len()],
             is_overloaded: false,
+            detached: Vec::with_capacity(balance::MOST_LOOKED_AT as usize),
             nohz: Nohz {
                 cpus: CpuMask::first(machine.cpus()),
                 next_balance: 0,
@@ -255,6 +262,14 @@ impl Fair {
             self.set_tickless(cpu, false);
         }
         self.sums.note(cpu);
+    }
+
+    /// A task waits again, after none did: a tick of our own that fell due meanwhile is left out.
+    pub(super) fn resume(&mut self, now: Time) {
+        let jiffies = self.jiffies(now);
+        if let Some(next) = &mut self.next_tick {
+            *next = (*next).max(Time((jiffies + 1) * self.jiffy.0));
+        }
     }
 
     /// The time in jiffies.
@@ -525,6 +540,26 @@ impl<Q: RunQueue> Smp<Q> {
         self.fair.advance_with(cpu, task, cx.now, true);
         if self.fair.balances {
             self.balance_at_tick(cx, cpu);
+        }
+    }
+
+    /// When a tick of our own is due: while a task waits, where the host has none.
+    #[inline]
+    pub(super) fn next_own_tick(&self) -> Option<Time> {
+        self.fair.next_tick.filter(|_| !self.waiting.is_empty())
+    }
+
+    /// All CPUs that run something have a tick, if it is due.
+    pub(super) fn own_tick(&mut self, cx: &mut Cx<'_>) {
+        if self.fair.next_tick.is_none_or(|due| due > cx.now) {
+            return;
+        }
+        let jiffy = self.fair.jiffy;
+        self.fair.next_tick = Some(Time((self.fair.jiffies(cx.now) + 1) * jiffy.0));
+        for cpu in self.machine.cpu_ids() {
+            if let Some(task) = self.fair.queues[cpu.index()].running {
+                self.ticks(cx, cpu, task);
+            }
         }
     }
 
