@@ -4,7 +4,8 @@ use anysched_core::checked::Rules;
 use anysched_core::machine::Level;
 use anysched_core::{Checked, CpuId, Machine, Off, Scheduler, Span, TaskParams, Time};
 use anysched_oracle::{
-    Moves, Picks, Pins, Scope, Seen, bfs, compare, compare_all, credit, credit2, m_rsf, moves,
+    Moves, Picks, Pins, Scope, Seen, bfs, compare, compare_all, credit, credit2, eevdf, m_rsf,
+    moves,
 };
 use anysched_oracle::{osv, pbg, rtds, sedf};
 use anysched_policies::policy;
@@ -485,4 +486,79 @@ fn rtds_orders_new_periods_as_xen_does() {
         compare_rtds((cpus, true, prompt), scope, &moves)
     });
     assert!(seen["held up"] > 1_000, "{seen:?}");
+/// A slice of its own, of 0.05 to 3.2 ms, for some.
+fn own_slice(number: u64, params: &mut TaskParams) {
+    if number >> 32 & 3 == 0 {
+        params.budget = Some(Span::from_us(50 << (number >> 34) % 7));
+    }
+}
+
+/// Tasks that come and go on one CPU, of all nice values, with slices of their own.
+fn fair_scope(tasks: u32, tick: Span) -> Scope {
+    Scope {
+        nice: true,
+        renices: true,
+        dequeues: true,
+        detaches: true,
+        offs: &[
+            Off::Blocked,
+            Off::Blocked,
+            Off::Blocked,
+            Off::Yielded,
+            Off::Preempted,
+            Off::Exited,
+        ],
+        describe: own_slice,
+        picks: Picks::AtOnce,
+        prompt: true,
+        tick: Some(tick),
+        ..Scope::new(tasks)
+    }
+}
+
+fn fair_moves() -> impl Strategy<Value = Moves> {
+    let pass = prop_oneof![
+        2 => Just(0u64),
+        2 => 0..40_000u64,
+        3 => 0..900_000u64,
+        1 => (0..12u64).prop_map(|steps| steps * 250_000),
+        1 => 0..6_000_000u64,
+    ];
+    moves(pass, 300)
+}
+
+const KERNELS: [(&str, (u8, u8)); 5] =
+    [("6.6", (6, 6)), ("6.12", (6, 12)), ("6.18", (6, 18)), ("7.2", (7, 2)), ("7.3", (7, 3))];
+
+#[test]
+fn eevdf_decides_as_each_kernel() {
+    let machine = Machine::flat(1).unwrap();
+    for (profile, version) in KERNELS {
+        let tick = select(["250us", "1ms", "4ms", "10ms"].as_slice());
+        let base = select([None, Some("200us"), Some("3ms")].as_slice());
+        let seen = compare_all(
+            1_200,
+            (tick, base, 2..9u32, fair_moves()),
+            |(tick, base, tasks, moves)| {
+                let mut settings = vec![("profile", profile), ("tick", tick)];
+                let tick = Span::parse(tick).unwrap();
+                let mut rules = eevdf::Rules::of(version, tick.0);
+                if let Some(base) = base {
+                    settings.push(("base_slice", base));
+                    rules.base_slice = i128::from(Span::parse(base).unwrap().0);
+                }
+                let policy = build("eevdf", &machine, &settings);
+                compare(
+                    &machine,
+                    policy,
+                    eevdf::Eevdf::new(rules),
+                    &fair_scope(tasks, tick),
+                    &moves,
+                )
+            },
+        );
+        for (name, since) in [("switches", (6, 6)), ("delays", (6, 12)), ("buddies", (7, 3))] {
+            assert!(version < since || seen[name] > 1_000, "{profile}: {seen:?}");
+        }
+    }
 }
