@@ -650,11 +650,20 @@ impl Scheduler for Eevdf {
     fn put_prev(&mut self, cx: &mut Cx<'_>, _: CpuId, task: TaskId, _: Span, why: Off) {
         self.sees(cx);
         let task = task.index();
+        let end = self.all[task].d;
         self.update_curr();
         self.runs = false;
         self.was_preempted = why == Off::Preempted;
         match why {
-            Off::Expired => self.timer = None,
+            Off::Expired => {
+                self.timer = None;
+                // The interrupt makes up for what rounding took.
+                let one = self.all[task];
+                if one.d == end && one.d - one.v <= self.virtually(1_000, one.weight) {
+                    self.all[task].v = one.d;
+                    self.all[task].d += self.request(task);
+                }
+            }
             Off::Yielded => self.yields(task),
             Off::Blocked | Off::Exited => {
                 self.all[task].lag = self.lag(task);

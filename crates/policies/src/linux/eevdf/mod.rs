@@ -83,6 +83,10 @@ const HRTICK_LEAST: Span = Span::from_us(10);
 /// The timer of `hrtick` is left as it is if it would change by this at most.
 const HRTICK_SLACK: Span = Span::from_us(5);
 
+/// What the interrupt of that timer is taken to last, if charges were rounded down so often that
+/// the request would not have ended yet.
+const HRTICK_LATE: Span = Span::from_us(1);
+
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub struct Eevdf {
@@ -297,6 +301,19 @@ impl Eevdf {
         cpu.resched = cpu.resched.max(how);
     }
 
+    /// `task` goes on by `distance` in virtual time; whether that ends its request.
+    #[inline]
+    fn go_on(&mut self, queue: usize, task: TaskId, distance: i64) -> bool {
+        let known = &mut self.tasks[task];
+        known.vruntime = known.vruntime.plus(distance);
+        self.queues[queue].mean.ran(distance, known.share.weight);
+        let ended = known.ahead() <= 0;
+        if ended {
+            known.deadline = known.vruntime.plus(known.request());
+        }
+        ended
+    }
+
     /// As the kernel charges (`update_curr`): `task`, which runs on `cpu`, has used `ran`. If its
     /// request has ended or it has lost its protection, and others wait, `cpu` is to pick again.
     #[inline]
@@ -304,20 +321,12 @@ impl Eevdf {
         if ran == Span::ZERO {
             return;
         }
-        let known = &mut self.tasks[task];
-        let distance = known.share.to_virtual(ran);
-        known.vruntime = known.vruntime.plus(distance);
-        let ended = known.ahead() <= 0;
-        if ended {
-            known.deadline = known.vruntime.plus(known.request());
-        }
-        let (vruntime, weight) = (known.vruntime, known.share.weight);
-        let queue = &mut self.queues[queue];
-        queue.mean.ran(distance, weight);
+        let ended = self.go_on(queue, task, self.tasks[task].share.to_virtual(ran));
+        let queue = &self.queues[queue];
         if queue.tree.is_empty() {
             return;
         }
-        let eligible = queue.mean.reached(vruntime);
+        let eligible = queue.mean.reached(self.tasks[task].vruntime);
         let gives_way = ended
             || !self.is_protected(task)
                 && (self.on.shortest_slice_limits || self.on.preempt_short && !eligible);
@@ -818,9 +827,14 @@ impl RunQueue for Eevdf {
 
     #[inline]
     fn settle(&mut self, at: &At<'_>, task: TaskId, ran: Span, why: Off) {
+        let deadline = self.tasks[task].deadline;
         self.charge(at, task, ran);
         if why == Off::Expired {
-            let cpu = self.tasks[task].cpu;
+            let known = &self.tasks[task];
+            let (cpu, short) = (known.cpu, known.ahead());
+            if known.deadline == deadline && short <= known.share.to_virtual(HRTICK_LATE) {
+                self.go_on(at.queue, task, short);
+            }
             self.cpus[cpu.index()].hrtick_at = Time::NEVER;
             self.resched(cpu, Resched::AtOnce);
         }
