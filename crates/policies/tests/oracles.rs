@@ -562,3 +562,78 @@ fn eevdf_decides_as_each_kernel() {
         }
     }
 }
+
+fn any_rules() -> impl Strategy<Value = eevdf::Rules> {
+    let limits =
+        [eevdf::Limits::Never, eevdf::Limits::Short, eevdf::Limits::Woken, eevdf::Limits::All];
+    let flags = (any::<[bool; 10]>(), any::<[bool; 11]>(), select(limits.to_vec()));
+    flags.prop_map(|(first, second, wakeup_limits)| eevdf::Rules {
+        hrtick: first[0],
+        lazy: first[1],
+        place_lag: first[2],
+        place_deadline_initial: first[3],
+        place_rel_deadline: first[4],
+        scale_deadline: first[5],
+        longest_slice_limits_lag: first[6],
+        run_to_parity: first[7],
+        shortest_slice_limits: first[8],
+        protect_to_parity: first[9],
+        wakeup_limits,
+        protect_at_nice: second[0],
+        running_wins_ties: second[1],
+        wakeup_preemption: second[2],
+        fork_preemption: second[3],
+        preempt_short: second[4],
+        short_ends_protection: second[5],
+        short_runs_next: second[6],
+        delay_dequeue: second[7],
+        delay_zero: second[8],
+        delay_keeps_debt: second[9],
+        yield_forfeits: second[10],
+        ..eevdf::Rules::of((7, 3), 1_000_000)
+    })
+}
+
+fn fair_settings(rules: &eevdf::Rules) -> Vec<(&'static str, &'static str)> {
+    let limits = match rules.wakeup_limits {
+        eevdf::Limits::Never => "never",
+        eevdf::Limits::Short => "short",
+        eevdf::Limits::Woken => "woken",
+        eevdf::Limits::All => "all",
+    };
+    vec![
+        ("tick", "1ms"),
+        ("hrtick", word(rules.hrtick)),
+        ("preemption", if rules.lazy { "lazy" } else { "full" }),
+        ("place_lag", word(rules.place_lag)),
+        ("place_deadline_initial", word(rules.place_deadline_initial)),
+        ("place_rel_deadline", word(rules.place_rel_deadline)),
+        ("scale_deadline", word(rules.scale_deadline)),
+        ("longest_slice_limits_lag", word(rules.longest_slice_limits_lag)),
+        ("run_to_parity", word(rules.run_to_parity)),
+        ("shortest_slice_limits", word(rules.shortest_slice_limits)),
+        ("protect_to_parity", word(rules.protect_to_parity)),
+        ("wakeup_limits", limits),
+        ("protect_at_nice", word(rules.protect_at_nice)),
+        ("running_wins_ties", word(rules.running_wins_ties)),
+        ("wakeup_preemption", word(rules.wakeup_preemption)),
+        ("fork_preemption", word(rules.fork_preemption)),
+        ("preempt_short", word(rules.preempt_short)),
+        ("short_ends_protection", word(rules.short_ends_protection)),
+        ("short_runs_next", word(rules.short_runs_next)),
+        ("delay_dequeue", word(rules.delay_dequeue)),
+        ("delay_zero", word(rules.delay_zero)),
+        ("delay_keeps_debt", word(rules.delay_keeps_debt)),
+        ("yield_forfeits", word(rules.yield_forfeits)),
+    ]
+}
+
+#[test]
+fn eevdf_obeys_each_switch() {
+    let machine = Machine::flat(1).unwrap();
+    compare_all(3_000, (any_rules(), 2..9u32, fair_moves()), |(rules, tasks, moves)| {
+        let policy = build("eevdf", &machine, &fair_settings(&rules));
+        let scope = fair_scope(tasks, Span::from_ms(1));
+        compare(&machine, policy, eevdf::Eevdf::new(rules), &scope, &moves)
+    });
+}

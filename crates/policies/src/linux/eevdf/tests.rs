@@ -136,7 +136,9 @@ impl Host {
     }
 
     fn put_on(&mut self, cpu: usize, why: Off) {
-        let task = self.charge(cpu);
+        let (task, since) = (self.cpus[cpu].task().unwrap(), self.cpus[cpu].since());
+        let ran = Time(self.now).since(since);
+        self.call(self.queue_of(cpu), |rule, at| rule.settle(at, task, ran, why));
         self.put_charged(cpu, task, why);
     }
 

@@ -105,3 +105,133 @@ fn shares_follow_weights_on_two_cpus() {
         assert!(share.abs_diff(due) <= 5, "task {task}: {share} of {due} per 10000, {had:?}");
     }
 }
+
+/// What happens next on two CPUs that share a runqueue.
+#[derive(Clone, Debug)]
+enum Step {
+    Pass(u64),
+    Put(usize, Off),
+    Tick(usize),
+    Wake(u32),
+    Remove(u32),
+    Renice(u32, i8, Option<u64>),
+}
+
+const TASKS: u32 = 10;
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let off = prop_oneof![
+        2 => Just(Off::Preempted),
+        1 => Just(Off::Yielded),
+        1 => Just(Off::NotRun),
+        3 => Just(Off::Blocked),
+        1 => Just(Off::Exited),
+    ];
+    let own = prop::option::of(50..3_000u64);
+    let step = prop_oneof![
+        6 => (0..2_000_000u64).prop_map(Step::Pass),
+        6 => (0..2usize, off).prop_map(|(cpu, off)| Step::Put(cpu, off)),
+        3 => (0..2usize).prop_map(Step::Tick),
+        8 => (0..TASKS).prop_map(Step::Wake),
+        1 => (0..TASKS).prop_map(Step::Remove),
+        2 => (0..TASKS, -20..20i8, own).prop_map(|(task, nice, own)| Step::Renice(task, nice, own)),
+    ];
+    prop::collection::vec(step, 1..300)
+}
+
+fn step(host: &mut Host, step: Step) {
+    let runs = |host: &Host, cpu: usize| host.cpus[cpu].task().is_some();
+    let running = |host: &Host, task| host.cpus.iter().any(|cpu| cpu.task() == Some(TaskId(task)));
+    match step {
+        Step::Pass(ns) => host.now += ns,
+        Step::Put(cpu, why) if runs(host, cpu) => host.put_on(cpu, why),
+        Step::Tick(cpu) if runs(host, cpu) => drop(host.tick_on(cpu)),
+        Step::Wake(task) => {
+            let known = host.rule.tasks[TaskId(task)];
+            if !running(host, task) && (!known.queued || known.delayed) {
+                host.enter(task, Why::Woken);
+            }
+        }
+        Step::Remove(task) => host.remove(task, Removal::Dequeue),
+        Step::Renice(task, nice, own) => host.update(task, &params(nice, own)),
+        Step::Put(..) | Step::Tick(_) => {}
+    }
+    for cpu in 0..host.cpus.len() {
+        if host.cpus[cpu].task().is_none() {
+            pick_as_a_scan_does(host, cpu);
+        }
+    }
+}
+
+/// The pick is protected, or the first in order of deadlines among the eligible.
+fn pick_as_a_scan_does(host: &mut Host, cpu: usize) {
+    let before = host.rule.queues[0].clone();
+    let all: Vec<(u32, Task)> =
+        (0..TASKS).map(|task| (task, host.rule.tasks[TaskId(task)])).collect();
+    let last = host.rule.cpus[cpu].picked;
+    let Some((picked, _)) = host.pick_on(cpu) else {
+        assert!(all.iter().all(|(_, task)| !task.queued || task.delayed));
+        return;
+    };
+    let dropped =
+        all.iter().any(|(task, was)| was.delayed && !host.rule.tasks[TaskId(*task)].delayed);
+    let goes_on = last == Some(TaskId(picked)) || before.next == Some(TaskId(picked));
+    if dropped || goes_on {
+        return;
+    }
+    let eligible = |task: &Task| task.queued && before.mean.reached(task.vruntime);
+    let was = &all[picked as usize].1;
+    if all.iter().any(|(_, task)| eligible(task)) {
+        assert!(eligible(was));
+        assert!(
+            all.iter().all(|(_, task)| !eligible(task) || task.deadline.minus(was.deadline) >= 0)
+        );
+    } else {
+        assert!(all.iter().all(|(_, task)| !task.queued || task.vruntime.minus(was.vruntime) >= 0));
+    }
+}
+
+/// The sums that are kept agree with the tasks.
+fn check(host: &Host) {
+    let queue = &host.rule.queues[0];
+    let runs = |task: u32| host.cpus.iter().any(|cpu| cpu.task() == Some(TaskId(task)));
+    let (mut sum, mut weight, mut load, mut delayed) = (0, 0, 0, 0);
+    for task in 0..TASKS {
+        let known = &host.rule.tasks[TaskId(task)];
+        if known.queued || runs(task) {
+            let own = u64::from(known.share.weight);
+            sum += i128::from(known.vruntime.0 as i64) * i128::from(own);
+            weight += own;
+            load += if known.delayed { 0 } else { own };
+            delayed += u32::from(known.delayed);
+            assert!(known.ahead() >= 0);
+        }
+    }
+    assert_eq!((queue.mean.weight(), queue.load, queue.delayed), (weight, load, delayed));
+    if weight > 0 {
+        let mean = sum.div_euclid(i128::from(weight)) as i64;
+        assert_eq!(queue.mean.value(), VTime(mean as u64));
+    }
+    if let Some(next) = queue.next {
+        assert!(host.rule.tasks[next].queued && !host.rule.tasks[next].delayed);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn two_cpus_pick_from_one_runqueue_as_a_scan_does(
+        profile in prop::sample::select(["6.6", "6.12", "6.18", "7.2", "7.3"].as_slice()),
+        steps in steps(),
+    ) {
+        let mut host = Host::new(2, &[("profile", profile), ("tick", "1ms")]);
+        for task in 0..TASKS {
+            host.attach(task, &TaskParams::default());
+        }
+        for one in steps {
+            step(&mut host, one);
+            check(&host);
+        }
+    }
+}
