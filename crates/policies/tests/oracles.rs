@@ -489,7 +489,7 @@ fn rtds_orders_new_periods_as_xen_does() {
 /// A slice of its own, of 0.05 to 3.2 ms, for some.
 fn own_slice(number: u64, params: &mut TaskParams) {
     if number >> 32 & 3 == 0 {
-        params.budget = Some(Span::from_us(50 << (number >> 34) % 7));
+        params.budget = Some(Span::from_us(50 << ((number >> 34) % 7)));
     }
 }
 
