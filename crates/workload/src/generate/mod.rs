@@ -105,8 +105,8 @@ keys! {
         domain: DomainId = "0", eg "1";
         /// Time from the arrival or release of a job to its deadline.
         deadline: Option<Span> = none "none; of periodic tasks, the period", eg "20ms";
-        /// Their own slice, for policies that let a task choose (sched_attr::sched_runtime of Linux);
-        /// periodic tasks have none.
+        /// Their own slice, for policies that let a task choose it (sched_attr::sched_runtime of
+        /// Linux); periodic tasks have none.
         slice: Option<Span> = none "the policy's", eg "1ms";
         /// The key by which policies that learn from an earlier run recognise the tasks; those with
         /// the same key count as one that runs several times.

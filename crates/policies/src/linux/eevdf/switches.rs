@@ -107,7 +107,8 @@ params! {
         delay_keeps_debt: Option<bool> = None,
         /// A task's slice is its own, 0.1ms to 100ms (from 6.12).
         custom_slice: Option<bool> = None,
-        /// An eligible task that yields gives up the rest of its request (from 6.12, but not in 6.12.0).
+        /// An eligible task that yields gives up the rest of its request (from 6.12, though not in
+        /// 6.12.0).
         yield_forfeits: Option<bool> = None,
     }
 }
