@@ -80,6 +80,24 @@ fn equal_deadlines_are_decided_as_in_each_kernel() {
     }
 }
 
+/// A slice of 0.1 ms wakes up sooner beside hogs than one of 3 ms.
+#[test]
+fn a_short_slice_is_for_latency() {
+    for profile in ["6.12", "6.18", "7.2", "7.3"] {
+        let latency = |slice| {
+            let [run, sleep, offset] = [100_000, 3_000_000, 0].map(|ns| Dist::constant(Span(ns)));
+            let settings = Settings { slice, ..Settings::default() };
+            let sleeper = Interactive { settings, tasks: 1, run, sleep, offset, until: None };
+            let loads = vec![hog(), hog(), hog(), sleeper.build(1, 1).unwrap()];
+            let settings = [("profile", profile), ("base_slice", "3ms")];
+            let metrics = measure(&settings, loads, Span::from_s(1));
+            (metrics.wakeup_latency.mean(), metrics.wakeup_latency.count())
+        };
+        let (short, long) = (latency(Some(Span::from_us(100))), latency(None));
+        assert!(short.0 * 2.0 < long.0, "{profile}: {short:?} {long:?}");
+    }
+}
+
 /// Who ran from when on.
 #[derive(Default)]
 struct Switches(Vec<(Time, Option<TaskId>)>);
