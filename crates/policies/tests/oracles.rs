@@ -486,6 +486,8 @@ fn rtds_orders_new_periods_as_xen_does() {
         compare_rtds((cpus, true, prompt), scope, &moves)
     });
     assert!(seen["held up"] > 1_000, "{seen:?}");
+}
+
 /// A slice of its own, of 0.05 to 3.2 ms, for some.
 fn own_slice(number: u64, params: &mut TaskParams) {
     if number >> 32 & 3 == 0 {
