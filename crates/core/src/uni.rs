@@ -85,6 +85,14 @@ impl<Q: RunQueue> Uni<Q> {
         Some(Pick { task, slice })
     }
 
+    /// Kicks the CPU if the rule wants it to pick ([`RunQueue::wants_pick`]).
+    fn answer_wish(&mut self, cx: &mut Cx<'_>) {
+        let Running { task, told, cpu, .. } = self.running[0];
+        if task != NOBODY && !told && self.rule.wants_pick(cpu) {
+            self.tell(cx);
+        }
+    }
+
     #[inline]
     fn tell(&mut self, cx: &mut Cx<'_>) {
         self.running[0].told = true;
@@ -102,6 +110,7 @@ impl<Q: RunQueue> Scheduler for Uni<Q> {
         if self.states[task] == State::Delayed {
             self.rule.remove(&at!(self, cx), task, Removal::Dequeue);
             self.states[task] = State::Blocked;
+            self.answer_wish(cx);
         }
         self.rule.detach(task);
     }
@@ -116,6 +125,7 @@ impl<Q: RunQueue> Scheduler for Uni<Q> {
         if asks && self.rule.reconsiders(&at!(self, cx), task, &self.running[0]) {
             self.tell(cx);
         }
+        self.answer_wish(cx);
     }
 
     fn set_online(&mut self, cx: &mut Cx<'_>, _: CpuId, online: bool) {
@@ -145,6 +155,7 @@ impl<Q: RunQueue> Scheduler for Uni<Q> {
         self.rule.remove(&at!(self, cx), task, Removal::Dequeue);
         self.states[task] = State::Blocked;
         self.touched(cx);
+        self.answer_wish(cx);
     }
 
     #[inline]

@@ -22,6 +22,7 @@ pub mod compare;
 pub mod credit;
 pub mod credit2;
 pub mod drive;
+pub mod eevdf;
 pub mod kernel;
 pub mod m_rsf;
 pub mod osv;

@@ -4,7 +4,8 @@ use anysched_core::checked::Rules;
 use anysched_core::machine::Level;
 use anysched_core::{Checked, CpuId, Machine, Off, Scheduler, Span, TaskParams, Time};
 use anysched_oracle::{
-    Moves, Picks, Pins, Scope, Seen, bfs, compare, compare_all, credit, credit2, m_rsf, moves,
+    Moves, Picks, Pins, Scope, Seen, bfs, compare, compare_all, credit, credit2, eevdf, m_rsf,
+    moves,
 };
 use anysched_oracle::{osv, pbg, rtds, sedf};
 use anysched_policies::policy;
@@ -485,4 +486,156 @@ fn rtds_orders_new_periods_as_xen_does() {
         compare_rtds((cpus, true, prompt), scope, &moves)
     });
     assert!(seen["held up"] > 1_000, "{seen:?}");
+}
+
+/// A slice of its own, of 0.05 to 3.2 ms, for some.
+fn own_slice(number: u64, params: &mut TaskParams) {
+    if number >> 32 & 3 == 0 {
+        params.budget = Some(Span::from_us(50 << ((number >> 34) % 7)));
+    }
+}
+
+/// Tasks that come and go on one CPU, of all nice values, with slices of their own.
+fn fair_scope(tasks: u32, tick: Span) -> Scope {
+    Scope {
+        nice: true,
+        renices: true,
+        dequeues: true,
+        detaches: true,
+        offs: &[
+            Off::Blocked,
+            Off::Blocked,
+            Off::Blocked,
+            Off::Yielded,
+            Off::Preempted,
+            Off::Exited,
+        ],
+        describe: own_slice,
+        picks: Picks::AtOnce,
+        prompt: true,
+        tick: Some(tick),
+        ..Scope::new(tasks)
+    }
+}
+
+fn fair_moves() -> impl Strategy<Value = Moves> {
+    let pass = prop_oneof![
+        2 => Just(0u64),
+        2 => 0..40_000u64,
+        3 => 0..900_000u64,
+        1 => (0..12u64).prop_map(|steps| steps * 250_000),
+        1 => 0..6_000_000u64,
+    ];
+    moves(pass, 300)
+}
+
+const KERNELS: [(&str, (u8, u8)); 5] =
+    [("6.6", (6, 6)), ("6.12", (6, 12)), ("6.18", (6, 18)), ("7.2", (7, 2)), ("7.3", (7, 3))];
+
+#[test]
+fn eevdf_decides_as_each_kernel() {
+    let machine = Machine::flat(1).unwrap();
+    for (profile, version) in KERNELS {
+        let tick = select(["250us", "1ms", "4ms", "10ms"].as_slice());
+        let base = select([None, Some("200us"), Some("3ms")].as_slice());
+        let seen = compare_all(
+            1_200,
+            (tick, base, 2..9u32, fair_moves()),
+            |(tick, base, tasks, moves)| {
+                let mut settings = vec![("profile", profile), ("tick", tick)];
+                let tick = Span::parse(tick).unwrap();
+                let mut rules = eevdf::Rules::of(version, tick.0);
+                if let Some(base) = base {
+                    settings.push(("base_slice", base));
+                    rules.base_slice = i128::from(Span::parse(base).unwrap().0);
+                }
+                let policy = build("eevdf", &machine, &settings);
+                compare(
+                    &machine,
+                    policy,
+                    eevdf::Eevdf::new(rules),
+                    &fair_scope(tasks, tick),
+                    &moves,
+                )
+            },
+        );
+        for (name, since) in [("switches", (6, 6)), ("delays", (6, 12)), ("buddies", (7, 3))] {
+            assert!(version < since || seen[name] > 1_000, "{profile}: {seen:?}");
+        }
+    }
+}
+
+fn any_rules() -> impl Strategy<Value = eevdf::Rules> {
+    let limits =
+        [eevdf::Limits::Never, eevdf::Limits::Short, eevdf::Limits::Woken, eevdf::Limits::All];
+    let flags = (any::<[bool; 10]>(), any::<[bool; 11]>(), select(limits.to_vec()));
+    flags.prop_map(|(first, second, wakeup_limits)| eevdf::Rules {
+        hrtick: first[0],
+        lazy: first[1],
+        place_lag: first[2],
+        place_deadline_initial: first[3],
+        place_rel_deadline: first[4],
+        scale_deadline: first[5],
+        longest_slice_limits_lag: first[6],
+        run_to_parity: first[7],
+        shortest_slice_limits: first[8],
+        protect_to_parity: first[9],
+        wakeup_limits,
+        protect_at_nice: second[0],
+        running_wins_ties: second[1],
+        wakeup_preemption: second[2],
+        fork_preemption: second[3],
+        preempt_short: second[4],
+        short_ends_protection: second[5],
+        short_runs_next: second[6],
+        delay_dequeue: second[7],
+        delay_zero: second[8],
+        delay_keeps_debt: second[9],
+        yield_forfeits: second[10],
+        ..eevdf::Rules::of((7, 3), 1_000_000)
+    })
+}
+
+fn fair_settings(rules: &eevdf::Rules) -> Vec<(&'static str, &'static str)> {
+    let limits = match rules.wakeup_limits {
+        eevdf::Limits::Never => "never",
+        eevdf::Limits::Short => "short",
+        eevdf::Limits::Woken => "woken",
+        eevdf::Limits::All => "all",
+    };
+    vec![
+        ("tick", "1ms"),
+        ("hrtick", word(rules.hrtick)),
+        ("preemption", if rules.lazy { "lazy" } else { "full" }),
+        ("place_lag", word(rules.place_lag)),
+        ("place_deadline_initial", word(rules.place_deadline_initial)),
+        ("place_rel_deadline", word(rules.place_rel_deadline)),
+        ("scale_deadline", word(rules.scale_deadline)),
+        ("longest_slice_limits_lag", word(rules.longest_slice_limits_lag)),
+        ("run_to_parity", word(rules.run_to_parity)),
+        ("shortest_slice_limits", word(rules.shortest_slice_limits)),
+        ("protect_to_parity", word(rules.protect_to_parity)),
+        ("wakeup_limits", limits),
+        ("protect_at_nice", word(rules.protect_at_nice)),
+        ("running_wins_ties", word(rules.running_wins_ties)),
+        ("wakeup_preemption", word(rules.wakeup_preemption)),
+        ("fork_preemption", word(rules.fork_preemption)),
+        ("preempt_short", word(rules.preempt_short)),
+        ("short_ends_protection", word(rules.short_ends_protection)),
+        ("short_runs_next", word(rules.short_runs_next)),
+        ("delay_dequeue", word(rules.delay_dequeue)),
+        ("delay_zero", word(rules.delay_zero)),
+        ("delay_keeps_debt", word(rules.delay_keeps_debt)),
+        ("yield_forfeits", word(rules.yield_forfeits)),
+    ]
+}
+
+#[test]
+fn eevdf_obeys_each_switch() {
+    let machine = Machine::flat(1).unwrap();
+    compare_all(3_000, (any_rules(), 2..9u32, fair_moves()), |(rules, tasks, moves)| {
+        let policy = build("eevdf", &machine, &fair_settings(&rules));
+        let scope = fair_scope(tasks, Span::from_ms(1));
+        compare(&machine, policy, eevdf::Eevdf::new(rules), &scope, &moves)
+    });
 }

@@ -3,7 +3,7 @@
 //! CPUs that run out of work leave alone tasks that are [promised](crate::promise) to others, as
 //! Linux leaves alone a runqueue whose CPU is about to run its only task.
 
-use super::{At, NOBODY, RunQueue, Slot, Smp, State, at};
+use super::{At, NOBODY, RunQueue, Running, Slot, Smp, State, at};
 use crate::ids::{CpuId, TaskId};
 use crate::promise::PassedOver;
 use crate::{Cx, Off};
@@ -81,6 +81,16 @@ impl<Q: RunQueue> Smp<Q> {
         }
         if let Some((_, cpu)) = victim {
             self.tell(cx, cpu);
+        }
+    }
+
+    /// Kicks the CPUs of `queue` that [`RunQueue::wants_pick`] names.
+    pub(super) fn answer_wish(&mut self, cx: &mut Cx<'_>, queue: usize) {
+        for slot in usize::from(self.first_slot[queue])..usize::from(self.first_slot[queue + 1]) {
+            let Running { task, cpu, told, .. } = self.cpus[slot];
+            if task != NOBODY && !told && self.rule.wants_pick(cpu) {
+                self.tell(cx, cpu);
+            }
         }
     }
 

@@ -219,6 +219,13 @@ pub trait RunQueue: Policy {
         false
     }
 
+    /// Whether `cpu`, which runs a task, should pick again, as a rule may have decided when
+    /// another task left its runqueue or a task's parameters changed; asked after either.
+    #[inline]
+    fn wants_pick(&self, _cpu: CpuId) -> bool {
+        false
+    }
+
     /// How many tasks wait in `queue`. Delayed ones do not count.
     fn len(&self, queue: usize) -> usize;
 
@@ -500,6 +507,7 @@ impl<Q: RunQueue> Smp<Q> {
         self.note_leaving(cx, from, task, fair::Leaves::Moves);
         self.rule.remove(&at!(self, cx.now, from), task, Removal::Move);
         self.touched(cx, from);
+        self.answer_wish(cx, from);
     }
 
     /// Moves `task`, which waits in one runqueue, to another.
@@ -581,7 +589,8 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         if slot.state == State::Delayed {
             let queue = usize::from(slot.queue);
             self.rule.remove(&at!(self, cx.now, queue), task, Removal::Dequeue);
-            self.loads.note(CpuId(slot.queue));
+            self.loads.note(CpuId(queue as u16));
+            self.answer_wish(cx, queue);
         }
         self.tasks[task] = Slot::default();
         self.rule.detach(task);
@@ -611,9 +620,11 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
                 let (at, running) = (at!(self, cx.now, queue), self.cpus[self.slot(cpu)]);
                 if self.rule.reconsiders(&at, task, &running) || !params.affinity.contains(cpu) {
                     self.tell(cx, cpu);
+                } else {
+                    self.answer_wish(cx, queue);
                 }
             }
-            _ => {}
+            _ => self.answer_wish(cx, queue),
         }
     }
 
@@ -678,6 +689,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         self.rule.remove(&at!(self, cx.now, queue), task, Removal::Dequeue);
         self.tasks[task].state = State::Blocked;
         self.touched(cx, queue);
+        self.answer_wish(cx, queue);
     }
 
     #[inline]

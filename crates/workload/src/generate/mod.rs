@@ -105,6 +105,9 @@ keys! {
         domain: DomainId = "0", eg "1";
         /// Time from the arrival or release of a job to its deadline.
         deadline: Option<Span> = none "none; of periodic tasks, the period", eg "20ms";
+        /// Their own slice, for policies that let a task choose it (sched_attr::sched_runtime of
+        /// Linux); periodic tasks have none.
+        slice: Option<Span> = none "the policy's", eg "1ms";
         /// The key by which policies that learn from an earlier run recognise the tasks; those with
         /// the same key count as one that runs several times.
         key: Option<u32> = none "the order of creation", eg "7";
@@ -194,7 +197,9 @@ impl Settings {
             format_args!("none of these is a CPU of this machine, which has {cpus}").to_string();
         check(somewhere, "affinity", &self.affinity, why)?;
         let why = "longer than 0; leave it out for tasks without deadlines";
-        check(self.deadline != Some(Span::ZERO), "deadline", 0, why)
+        check(self.deadline != Some(Span::ZERO), "deadline", 0, why)?;
+        let why = "longer than 0; leave it out for the policy's";
+        check(self.slice != Some(Span::ZERO), "slice", 0, why)
     }
 }
 
@@ -231,7 +236,7 @@ impl Maker {
             domain: settings.domain,
             priority: settings.priority,
             period: None,
-            budget: None,
+            budget: settings.slice,
             relative_deadline: settings.deadline,
             deadline: settings.deadline.map(|deadline| at + deadline),
             key: settings.key,

@@ -306,6 +306,17 @@ fn periodic_tasks_are_released_on_their_grid() {
 }
 
 #[test]
+fn a_slice_is_a_budget_without_a_period() {
+    let settings = Settings { slice: Some(Span::from_us(500)), ..Settings::default() };
+    let played = played(&Interactive { settings, ..interactive() }, 1);
+    let new = &played.new[0].1;
+    assert_eq!((new.budget, new.period), (Some(Span::from_us(500)), None));
+    let settings = Settings { slice: Some(Span::ZERO), ..Settings::default() };
+    let error = Hog { settings, ..hog() }.validate(1).unwrap_err();
+    assert_eq!(error.key, "slice");
+}
+
+#[test]
 fn late_jobs_follow_each_other_and_none_is_left_out() {
     let late = Periodic { run: dist("25ms"), jobs: None, until: Some(ms(33)), ..periodic() };
     // Releases at 3, 13 and 23; the one at 33 is too late. Without a deadline it is the period.

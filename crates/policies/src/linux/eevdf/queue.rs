@@ -3,22 +3,12 @@
 use core::cmp::Ordering;
 
 use anysched_core::ids::TaskId;
-use anysched_core::params::NICE_0_WEIGHT;
 use anysched_core::queue::{Forest, Summary, Tree};
 use anysched_core::time::{Span, VTime};
-
-/// Virtual nanoseconds times weight that a nanosecond of CPU time is worth, whatever the weight.
-const SCALE: u64 = NICE_0_WEIGHT as u64;
 
 /// How far, as a power of two of virtual ns, the mean may leave its zero point before that point
 /// follows: 2^40 ns are 18 minutes of a lone task of nice 0.
 const DRIFT: u32 = 40;
-
-/// `real` ns of CPU time in virtual ns of a task of this weight, rounded down.
-#[inline]
-pub(super) fn to_virtual(real: Span, weight: u32) -> i64 {
-    real.scaled(SCALE, u64::from(weight)).0 as i64
-}
 
 /// The weighted mean V = Σ w·v / Σ w over the tasks of a runqueue, kept as a sum around a zero
 /// point that follows it, so that neither a division nor a growing number is needed to compare
@@ -32,57 +22,17 @@ pub(super) fn to_virtual(real: Span, weight: u32) -> i64 {
 /// included), and its deadline another 2^43 / w behind that: far inside the 2^63 of an `i64`
 /// distance, even for w = 1. On a runqueue of one CPU the theory bounds lag from then on by the
 /// longest request and the time between two ticks.
-/// A term of the sum is w·(v − z) + rest. With |v − z| < 2^63, w < 2^32 and 2^20 tasks (88761,
+/// A term of the sum is w·(v − z). With |v − z| < 2^63, w < 2^32 and 2^20 tasks (88761,
 /// the weight of nice −20, is below 2^17) the sum is below 2^115; so are its product with the sum
 /// of weights, at most 2^52, and a distance: |v − z|·Σw < 2^115. An `i128` holds 2^127.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mean {
     /// The zero point z.
     zero: VTime,
-    /// Σ w·(v − z) + rest, see [`Service`].
+    /// Σ w·(v − z).
     moment: i128,
     /// Σ w.
     weight: u64,
-}
-
-/// How much CPU time a task has had, in virtual time, without loss by rounding: however often
-/// the host charges, the sum is the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Service {
-    /// The virtual runtime v.
-    pub vruntime: VTime,
-    /// What is left of 1024·(CPU time) once whole virtual ns have been taken out, `0 .. weight`.
-    pub rest: u32,
-}
-
-impl Service {
-    /// A task placed at `vruntime`.
-    #[inline]
-    pub fn at(vruntime: VTime) -> Service {
-        Service { vruntime, rest: 0 }
-    }
-
-    /// After another `ran` of CPU time at this weight.
-    #[inline]
-    pub fn after(self, ran: Span, weight: u32) -> Service {
-        let fine = ran.0.checked_mul(SCALE).and_then(|fine| fine.checked_add(self.rest.into()));
-        let (whole, rest) = match fine {
-            Some(fine) => (fine / u64::from(weight), fine % u64::from(weight)),
-            None => {
-                let fine = u128::from(ran.0) * u128::from(SCALE) + u128::from(self.rest);
-                ((fine / u128::from(weight)) as u64, (fine % u128::from(weight)) as u64)
-            }
-        };
-        Service { vruntime: self.vruntime.plus(whole as i64), rest: rest as u32 }
-    }
-
-    /// The least CPU time at this weight after which `vruntime` is at `goal` or past it.
-    #[inline]
-    pub fn until(self, goal: VTime, weight: u32) -> Span {
-        let whole = u128::from(goal.minus(self.vruntime).max(0).unsigned_abs());
-        let fine = (whole * u128::from(weight)).saturating_sub(u128::from(self.rest));
-        Span(u64::try_from(fine.div_ceil(u128::from(SCALE))).unwrap_or(u64::MAX))
-    }
 }
 
 impl Mean {
@@ -92,33 +42,32 @@ impl Mean {
         self.weight
     }
 
-    fn term(&self, service: Service, weight: u32) -> i128 {
-        let distance = i128::from(service.vruntime.minus(self.zero));
-        distance * i128::from(weight) + i128::from(service.rest)
+    fn term(&self, vruntime: VTime, weight: u32) -> i128 {
+        i128::from(vruntime.minus(self.zero)) * i128::from(weight)
     }
 
     /// A task of this weight is counted from now on.
     #[inline]
-    pub fn add(&mut self, service: Service, weight: u32) {
-        self.moment += self.term(service, weight);
+    pub fn add(&mut self, vruntime: VTime, weight: u32) {
+        self.moment += self.term(vruntime, weight);
         self.weight += u64::from(weight);
     }
 
     /// A task that is counted with this weight is not any more.
     #[inline]
-    pub fn remove(&mut self, service: Service, weight: u32) {
-        self.moment -= self.term(service, weight);
+    pub fn remove(&mut self, vruntime: VTime, weight: u32) {
+        self.moment -= self.term(vruntime, weight);
         self.weight -= u64::from(weight);
         if self.weight == 0 {
             // The next task continues where the last one left.
-            *self = Mean { zero: service.vruntime, moment: 0, weight: 0 };
+            *self = Mean { zero: vruntime, moment: 0, weight: 0 };
         }
     }
 
-    /// Some counted task, whichever, used `span` of CPU time.
+    /// A counted task of this weight went on by `distance`.
     #[inline]
-    pub fn ran(&mut self, span: Span) {
-        self.moment += i128::from(span.0) * i128::from(SCALE);
+    pub fn ran(&mut self, distance: i64, weight: u32) {
+        self.moment += i128::from(distance) * i128::from(weight);
         if self.moment >> DRIFT > i128::from(self.weight) {
             let value = self.value();
             self.moment -= i128::from(value.minus(self.zero)) * i128::from(self.weight);
@@ -167,20 +116,39 @@ impl PartialOrd for Deadline {
     }
 }
 
-/// The least virtual runtime of a subtree.
+/// What is known of a subtree: its least virtual runtime, its shortest and its longest slice.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Least(pub VTime);
+pub(super) struct Extremes {
+    /// The least virtual runtime.
+    pub vruntime: VTime,
+    /// The shortest slice.
+    pub shortest: Span,
+    /// The longest slice.
+    pub longest: Span,
+}
 
-impl Summary for Least {
+impl Extremes {
+    /// Those of one task.
+    #[inline]
+    pub fn of(vruntime: VTime, slice: Span) -> Extremes {
+        Extremes { vruntime, shortest: slice, longest: slice }
+    }
+}
+
+impl Summary for Extremes {
     const NEEDED: bool = true;
     #[inline]
-    fn merge(self, other: Least) -> Least {
-        Least(self.0.min(other.0))
+    fn merge(self, other: Extremes) -> Extremes {
+        Extremes {
+            vruntime: self.vruntime.min(other.vruntime),
+            shortest: self.shortest.min(other.shortest),
+            longest: self.longest.max(other.longest),
+        }
     }
 }
 
 /// The nodes of all tasks.
-pub(super) type Nodes = Forest<Deadline, Least>;
+pub(super) type Nodes = Forest<Deadline, Extremes>;
 
 /// One runqueue.
 #[derive(Clone, Debug, Default)]
@@ -193,23 +161,31 @@ pub(super) struct Queue {
     pub delayed: u32,
     /// Weight of the waiting and the running tasks.
     pub load: u64,
+    /// The waiting task that runs next if it is eligible (the kernel's *buddy*).
+    pub next: Option<TaskId>,
 }
 
 impl Queue {
+    /// What is known of all tasks in the tree, if there are any.
+    #[inline]
+    pub fn extremes(&self, nodes: &Nodes) -> Option<Extremes> {
+        self.tree.root().map(|root| nodes.summary(root))
+    }
+
     /// The first task in the order of the tree whose vruntime is `low` enough; `low` must hold
     /// below any vruntime for which it holds. O(log n).
     pub fn earliest(&self, nodes: &Nodes, low: impl Fn(VTime) -> bool) -> Option<TaskId> {
         let first = self.tree.first()?;
-        if low(nodes.own(first).0) {
+        if low(nodes.own(first).vruntime) {
             return Some(first);
         }
         let mut at = self.tree.root()?;
         loop {
             if let Some(left) = nodes.left(at)
-                && low(nodes.summary(left).0)
+                && low(nodes.summary(left).vruntime)
             {
                 at = left;
-            } else if low(nodes.own(at).0) {
+            } else if low(nodes.own(at).vruntime) {
                 return Some(at);
             } else {
                 at = nodes.right(at)?;
@@ -226,18 +202,18 @@ impl Queue {
     ) -> Option<TaskId> {
         let first = self.earliest(nodes, &low)?;
         core::iter::successors(Some(first), |&task| nodes.next(task))
-            .find(|&task| low(nodes.own(task).0) && fits(task))
+            .find(|&task| low(nodes.own(task).vruntime) && fits(task))
     }
 
     /// The task that fits whose vruntime is the least, the earliest deadline first among equals.
     /// O(log n) if all fit, else O(n).
     pub fn least(&self, nodes: &Nodes, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
-        let least = nodes.summary(self.tree.root()?).0;
+        let least = self.extremes(nodes)?.vruntime;
         let first = self.earliest(nodes, |vruntime| vruntime.minus(least) <= 0)?;
         if fits(first) {
             return Some(first);
         }
-        let vruntime = |task: &TaskId| nodes.own(*task).0;
+        let vruntime = |task: &TaskId| nodes.own(*task).vruntime;
         let fitting = nodes.iter(&self.tree).filter(|&task| fits(task));
         fitting.min_by(|a, b| vruntime(a).minus(vruntime(b)).cmp(&0))
     }

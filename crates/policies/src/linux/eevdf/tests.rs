@@ -24,8 +24,9 @@ struct Known {
     queued: bool,
 }
 
+/// Settings are on top of profile 6.6.
 fn build(cpus: usize, queues: usize, settings: &[(&str, &str)]) -> Result<Eevdf, ParamError> {
-    let mut params = EevdfParams::default();
+    let mut params = EevdfParams { profile: Profile::Linux66, ..EevdfParams::default() };
     for (name, text) in settings {
         params.set(name, text)?;
     }
@@ -135,7 +136,9 @@ impl Host {
     }
 
     fn put_on(&mut self, cpu: usize, why: Off) {
-        let task = self.charge(cpu);
+        let (task, since) = (self.cpus[cpu].task().unwrap(), self.cpus[cpu].since());
+        let ran = Time(self.now).since(since);
+        self.call(self.queue_of(cpu), |rule, at| rule.settle(at, task, ran, why));
         self.put_charged(cpu, task, why);
     }
 
@@ -193,7 +196,7 @@ impl Host {
     /// vruntime and deadline.
     fn at(&self, task: u32) -> (u64, u64) {
         let task = &self.rule.tasks[TaskId(task)];
-        (task.vruntime().0, task.deadline.0)
+        (task.vruntime.0, task.deadline.0)
     }
 
     fn lag(&self, task: u32) -> i64 {

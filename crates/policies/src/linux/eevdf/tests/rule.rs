@@ -1,7 +1,7 @@
 //! Cases worked out by hand, exact to the nanosecond.
 
 use super::*;
-use crate::linux::eevdf::queue::{Mean, Service};
+use crate::linux::eevdf::queue::Mean;
 
 #[test]
 fn a_deadline_is_one_slice_away_in_virtual_time() {
@@ -23,10 +23,14 @@ fn a_deadline_is_one_slice_away_in_virtual_time() {
 
 #[test]
 fn a_new_task_begins_with_half_a_slice() {
-    let mut host = Host::new(8, &[]);
-    host.spawn(0, &TaskParams::default());
-    host.spawn(1, &TaskParams::nice(-5));
-    assert_eq!((host.at(0), host.at(1)), ((0, 1_500_000), (0, 492_149)));
+    // 6.6 places a new task twice, the second time with a whole slice.
+    for (profile, slice, halves) in [("6.6", 3_000_000, 1), ("6.12", 2_800_000, 2)] {
+        let mut host = Host::new(8, &[("profile", profile)]);
+        host.spawn(0, &TaskParams::default());
+        host.spawn(1, &TaskParams::nice(-5));
+        assert_eq!(host.at(0), (0, slice / halves), "{profile}");
+        assert_eq!(host.at(1), (0, slice * 1024 / 3121 / halves), "{profile}");
+    }
 }
 
 #[test]
@@ -90,11 +94,11 @@ fn inflation_goes_by_weight() {
     }
     assert_eq!(host.pick(), Some(0));
     host.run(MS, Off::Blocked);
-    // v = ⌊1024·10^6 / 3121⌋ = 328099, V = ⌊1024·10^6 / 4480⌋ = 228571.
-    assert_eq!(host.lag(0), 228_571 - 328_099);
+    // v = ⌊1024·10^6 / 3121⌋ = 328099, V = ⌊3121 · 328099 / 4480⌋ = 228570.
+    assert_eq!(host.lag(0), 228_570 - 328_099);
     host.wake(0);
-    // 99528 · 4480 / 1359 = 328098.2, and V = 0 without it.
-    assert_eq!(host.at(0).0, 328_098);
+    // 99529 + ⌊99529 · 3121 / 1359⌋ = 328101, and V = 0 without it.
+    assert_eq!(host.at(0).0, 328_101);
 }
 
 #[test]
@@ -205,7 +209,7 @@ fn the_tick_stops_what_lost_its_protection() {
         assert!(!host.spawn(2, &sliced(1_000)));
         assert_eq!((host.at(1).1, host.at(2).1), (1_034_609, 2 * MS));
         assert_eq!(host.tick(1), kicked);
-        assert_eq!(host.rule.tasks[TaskId(0)].protected, !kicked);
+        assert_eq!(host.rule.is_protected(TaskId(0)), !kicked);
     }
 }
 
@@ -274,11 +278,19 @@ fn a_delayed_task_that_wakes_with_lag_loses_it() {
     host.now += 2_500_000;
     assert!(host.wake(0));
     assert_eq!(host.at(0), (2 * MS, 3 * MS));
-    // V without task 0 is 2.5 ms, where it is placed; what runs is eligible again.
-    let mut host = delayed(&[]);
-    host.now += 2_500_000;
-    assert!(!host.wake(0));
-    assert_eq!(host.at(0), (2_500_000, 5_500_000));
+    // V without task 0 is 2.5 ms, where it is placed; what runs is eligible again. Up to 6.18 V
+    // is as of the last charge.
+    for (debt, charged) in [("false", false), ("false", true), ("true", false)] {
+        let mut host = delayed(&[("delay_keeps_debt", debt)]);
+        host.now += 2_500_000;
+        if charged {
+            assert!(!host.tick(0));
+        }
+        let stale = debt == "false" && !charged;
+        assert_eq!(host.wake(0), stale);
+        let expected = if stale { (2 * MS, 3 * MS) } else { (2_500_000, 5_500_000) };
+        assert_eq!(host.at(0), expected, "{debt} {charged}");
+    }
 }
 
 #[test]
@@ -354,7 +366,7 @@ fn a_yielder_gives_up_its_request_if_it_is_eligible() {
 
 #[test]
 fn a_change_of_nice_keeps_the_mean_and_weighted_lag() {
-    let mut host = Host::exact(&[]);
+    let mut host = Host::exact(&[("profile", "6.18")]);
     for task in 0..3 {
         host.spawn(task, &TaskParams::default());
     }
@@ -362,55 +374,54 @@ fn a_change_of_nice_keeps_the_mean_and_weighted_lag() {
     host.run(1_500_000, Off::Preempted);
     assert_eq!(host.pick(), Some(1));
     host.now += 600_000;
-    // v = 1.5, 0.6 (running), 0; V = 0.7 ms. Lag −0.8 ms · 1024 / 3121 = −262479.97 ns, then
-    // d − v = 1.5 ms · 1024 / 3121 = 492149.95 ns.
+    // v = 1.5, 0.6 (running), 0; V = 0.7 ms. Lag −0.8 ms · 1024 / 3121 = −262479.97 ns, inflated
+    // by 3121 / 2048 to −662477, from V = 0.3 ms without it; d − v = 1.5 ms · 1024 / 3121.
     host.update(0, &TaskParams::nice(-5));
-    assert_eq!(host.at(0), (962_479, 962_479 + 492_149));
-    // Rounding has moved V to 699999. Task 2 to nice 5 (335): lag ⌊699999 · 1024 / 335⌋ =
-    // 2139698, d − v = ⌊3 ms · 1024 / 335⌋ = 9170149.
+    assert_eq!(host.at(0), (962_477, 962_477 + 492_149));
+    // Rounding has moved V to 699998. Task 2 to nice 5 (335): lag 699998 · 1024 / 335 = 2139695,
+    // inflated by 335 / 4145 to 2312625, from V = 872929 without it; d − v = 3 ms · 1024 / 335.
     host.update(2, &TaskParams::nice(5));
-    let vruntime = 699_999 - 2_139_698_i64;
+    let vruntime = 872_929 - 2_312_625_i64;
     assert_eq!(host.at(2), (vruntime as u64, (vruntime + 9_170_149) as u64));
-    host.put_on(0, Off::Preempted);
-    let value = host.mean().value();
-    assert!(value.minus(VTime(700_000)).abs() <= 1, "{value:?}");
+    assert_eq!(host.mean().value(), VTime(699_998));
     assert_eq!(host.rule.load(0), 3121 + 1024 + 335);
 }
 
-/// What has run so far counts at the old weight, and the request ends when it would have.
+/// What has run so far counts at the old weight. What is left of the request is a whole new one in
+/// 6.6, the same virtual time in 6.12, the same CPU time from 6.18 on.
 #[test]
-fn a_change_of_nice_while_running_keeps_the_end_of_the_request() {
-    let mut host = Host::exact(&[]);
-    host.spawn(0, &TaskParams::default());
-    host.spawn(1, &TaskParams::default());
-    assert_eq!(host.pick_on(0), Some((0, 3 * MS)));
-    host.now = MS;
-    host.update(0, &TaskParams::nice(-5));
-    // V = 0.5 ms, lag −164049.98 ns, d − v = 2 ms · 1024 / 3121 = 656199.94 ns, both cut.
-    assert_eq!(host.at(0), (664_049, 664_049 + 656_199));
-    // 1999997 · 1024 / 3121 = 656198.95: not yet.
-    host.now = 3 * MS - 3;
-    host.tick(0);
-    assert_eq!(host.at(0), (664_049 + 656_198, 664_049 + 656_199));
-    host.run(3, Off::Expired);
-    assert_eq!(host.at(0), (1_320_248, 1_320_248 + 984_299));
+fn a_change_of_nice_keeps_the_request_as_each_kernel_does() {
+    for (profile, ahead) in [("6.6", 984_299), ("6.12", 2 * MS), ("6.18", 656_199)] {
+        let mut host = Host::exact(&[("profile", profile)]);
+        host.spawn(0, &TaskParams::default());
+        host.spawn(1, &TaskParams::default());
+        assert_eq!(host.pick_on(0), Some((0, 3 * MS)));
+        host.now = MS;
+        host.update(0, &TaskParams::nice(-5));
+        // Lag −0.5 ms · 1024 / 3121 = −164049.98, inflated by 3121 / 1024 to −664046.
+        assert_eq!(host.at(0), (664_046, 664_046 + ahead), "{profile}");
+        assert!(!host.rule.wants_pick(CpuId(0)));
+        assert!(host.rule.is_protected(TaskId(0)));
+        // A worse nice value than before reschedules.
+        host.update(0, &TaskParams::nice(-4));
+        assert!(host.rule.wants_pick(CpuId(0)));
+    }
 }
 
 /// What would round to nothing is one virtual nanosecond: slices are above zero.
 #[test]
 fn the_shortest_request_takes_time() {
-    let mut host = Host::exact(&[]);
+    let mut host = Host::exact(&[("profile", "6.18")]);
     host.spawn(0, &TaskParams::nice(19));
     host.pick();
-    // 2999999 · 1024 / 15 = 204799931.7; the deadline is 204800000. 69 · 15 / 88761 < 1.
+    // 2999999 · 1024 / 15 = 204799931.7; the deadline is 204800000. 68 · 15 / 88761 < 1.
     host.run(2_999_999, Off::Preempted);
     host.update(0, &TaskParams::nice(-20));
-    assert_eq!(host.at(0), (204_799_931, 204_799_932));
-    assert_eq!(host.pick_on(0), Some((0, 87)), "⌈88761 / 1024⌉");
-    host.run(87, Off::Expired);
-    let mut host = Host::exact(&[("base_slice", "1ns"), ("place_deadline_initial", "true")]);
+    assert_eq!(host.at(0), (204_799_931, 204_799_931));
+    assert_eq!(host.pick_on(0), Some((0, 1)));
+    let mut host = Host::exact(&[("base_slice", "1ns")]);
     host.spawn(0, &TaskParams::nice(-20));
-    assert_eq!(host.pick_on(0), Some((0, 87)));
+    assert_eq!(host.pick_on(0), Some((0, 87)), "⌈88761 / 1024⌉");
     host.run(87, Off::Expired);
     assert_eq!(host.at(0), (1, 2));
 }
@@ -487,15 +498,14 @@ fn an_undone_pick_gives_no_protection() {
 }
 
 #[test]
-fn charging_in_small_pieces_loses_nothing() {
+fn each_charge_is_rounded_down() {
     let mut host = Host::exact(&[("tick", "1ms")]);
     host.spawn(0, &TaskParams::nice(-20));
     host.pick();
-    for _ in 0..1_000 {
-        host.tick(86);
+    for (ran, vruntime) in [(86, 0), (87, 1), (86, 1), (174, 3)] {
+        host.tick(ran);
+        assert_eq!(host.at(0).0, vruntime);
     }
-    // 86 ns are 0.99 virtual ns: ⌊86000 · 1024 / 88761⌋.
-    assert_eq!(host.at(0).0, 992);
 }
 
 #[test]
@@ -558,23 +568,22 @@ fn affinity_narrows_the_choice_to_the_eligible_that_fit() {
     assert_eq!(host.pick_on(0).unwrap().0, 2);
 }
 
-/// The host reports less CPU time than passed, after a change of nice has charged all of it.
+/// The host reports less CPU time than passed, after a wake-up has charged all of it.
 #[test]
 fn what_was_charged_too_early_is_set_off_later() {
     let mut host = Host::exact(&[]);
     host.spawn(0, &TaskParams::default());
     host.pick();
     host.now = MS;
-    host.update(0, &TaskParams::nice(-5));
-    assert_eq!(host.at(0), (MS, MS + 656_199));
+    host.spawn(1, &TaskParams::default());
+    assert_eq!(host.at(0), (MS, 3 * MS));
     let task = host.charge_part(0, Span(400_000));
     host.put_charged(0, task, Off::Preempted);
-    assert_eq!(host.at(0), (MS, MS + 656_199));
-    // ⌈656199 · 3121 / 1024⌉ = 1999998, and 0.6 ms are paid already.
-    assert_eq!(host.pick_on(0), Some((0, 2_599_998)));
+    assert_eq!(host.at(0), (MS, 3 * MS));
+    // 0.6 ms are paid already.
+    assert_eq!(host.pick_on(0), Some((0, 2_600_000)));
     host.run(700_000, Off::Preempted);
-    // 0.1 ms · 1024 / 3121 = 32810.0
-    assert_eq!(host.at(0), (MS + 32_809, MS + 656_199));
+    assert_eq!(host.at(0), (1_100_000, 3 * MS));
 }
 
 #[test]
@@ -583,7 +592,7 @@ fn parameters_out_of_range_are_refused() {
         ("base_slice", "0", "`base_slice`: from 1ns to 1s"),
         ("base_slice", "1001ms", "`base_slice`: from 1ns to 1s"),
         ("tick", "none", "`tick`: at most 1s; 0 is none"),
-        ("profile", "6.7", "`profile` = \"6.7\": not one of 6.6 | 6.12"),
+        ("profile", "6.7", "`profile` = \"6.7\": not one of 6.6 | 6.12 | 6.18 | 7.2 | 7.3"),
     ] {
         let error = build(1, 1, &[(name, value)]).unwrap_err();
         assert_eq!(alloc::string::ToString::to_string(&error), text);
@@ -612,50 +621,191 @@ fn the_mean_holds_a_million_of_the_heaviest() {
     for weight in [88_761, u32::MAX] {
         let start = VTime(u64::MAX - 1_000);
         let mut mean = Mean::default();
-        mean.add(Service::at(start), 1);
-        mean.remove(Service::at(start), 1);
+        mean.add(start, 1);
+        mean.remove(start, 1);
         for _ in 0..1 << 19 {
-            mean.add(Service::at(start.plus(FAR)), weight);
+            mean.add(start.plus(FAR), weight);
         }
         assert_eq!(mean.value(), start.plus(FAR));
         for _ in 0..1 << 19 {
-            mean.add(Service::at(start.plus(-FAR)), weight);
+            mean.add(start.plus(-FAR), weight);
         }
         assert_eq!(mean.value(), start);
         assert!(mean.reached(start.plus(-FAR)) && mean.reached(start));
         assert!(!mean.reached(start.plus(1)) && !mean.reached(start.plus(FAR)));
-        // A year of CPU time for one of them makes the zero point move.
-        let year = Span::from_s(365 * 86_400);
-        mean.ran(year);
-        let each = u128::from(year.0) * 1024 / (u128::from(weight) << 20);
-        assert_eq!(mean.value(), start.plus(each as i64));
+        // Years for one of them make the zero point move.
+        let years = 1 << 62;
+        mean.ran(years, weight);
+        assert_eq!(mean.value(), start.plus(years >> 20));
     }
 }
 
 #[test]
 fn the_mean_goes_on_when_its_zero_point_follows() {
+    const HOUR: i64 = 3_600_000_000_000;
     let mut mean = Mean::default();
-    let mut ahead = Service::default();
-    mean.add(ahead, 1024);
-    mean.add(ahead, 3072);
+    mean.add(VTime(0), 1024);
+    mean.add(VTime(0), 3072);
     for hour in 1..=48 {
-        mean.ran(Span::from_s(3600));
-        ahead = ahead.after(Span::from_s(3600), 1024);
-        assert_eq!(mean.value(), VTime(hour * 900 * 1_000_000_000));
+        mean.ran(HOUR, 1024);
+        assert_eq!(mean.value(), VTime(hour * HOUR as u64 / 4));
     }
-    mean.remove(ahead, 1024);
+    mean.remove(VTime(48 * HOUR as u64), 1024);
     assert_eq!(mean.value(), VTime(0));
 }
 
+/// Reciprocals of weights as in `sched_prio_to_wmult` of `kernel/sched/core.c`: to nearest, but
+/// rounded down where the kernel computes them.
 #[test]
-fn service_is_exact_for_long_and_for_light() {
-    // 300 days exceed 64 bits before the division.
-    let days = Span::from_s(300 * 86_400);
-    assert_eq!(Service::default().after(days, 1024), Service::at(VTime(days.0)));
-    let half = Service::default().after(Span(1), 3121);
-    assert_eq!(half, Service { vruntime: VTime(0), rest: 1024 });
-    // 3 · 1024 = 3072 < 3121 ≤ 4 · 1024.
-    assert_eq!(half.until(VTime(1), 3121), Span(3));
-    assert_eq!(half.until(VTime(0), 3121), Span(0));
-    assert_eq!(half.after(Span(3), 3121), Service { vruntime: VTime(1), rest: 4 * 1024 - 3121 });
+fn a_share_is_rounded_as_in_the_kernel() {
+    for (weight, reciprocal, floor) in [
+        (88_761, 48_388, 48_388),
+        (56_483, 76_040, 76_039),
+        (3_121, 1_376_151, 1_376_151),
+        (335, 12_820_798, 12_820_797),
+        (15, 286_331_153, 286_331_153),
+    ] {
+        for (rounds, reciprocal) in [(false, reciprocal), (true, floor)] {
+            let share = Share::new(weight, rounds);
+            let (mut factor, mut shift) = (1024_u128 * reciprocal, 32);
+            while factor >> 32 > 0 {
+                (factor, shift) = (factor >> 1, shift - 1);
+            }
+            for ran in [1, 87, 999_999, 4_000_000, 5_000_000_000, 300 * 86_400_000_000_000] {
+                let distance = share.to_virtual(Span(ran));
+                assert_eq!(distance as u128, (u128::from(ran) * factor) >> shift, "{weight} {ran}");
+                let real = share.to_real(distance);
+                assert!(real.0 <= ran && share.to_virtual(real) == distance);
+                assert!(real.0 == 0 || share.to_virtual(Span(real.0 - 1)) < distance);
+            }
+        }
+    }
+    assert_eq!(Share::new(1024, true).to_virtual(Span(u64::MAX / 4)), (u64::MAX / 4) as i64);
+    assert_eq!(Share::new(0, false).weight, 1);
+}
+
+#[test]
+fn distances_are_converted_toward_zero() {
+    let (nice_0, nice_5) = (Share::new(1024, false), Share::new(335, false));
+    assert_eq!(nice_5.convert(-1_000, nice_0), -327);
+    assert_eq!(nice_0.convert(1 << 60, nice_5), ((1_i128 << 70) / 335) as i64);
+}
+
+/// Task 1 wakes, is not eligible and has no earlier deadline: its wake-up ends the request of task
+/// 0 all the same, as `update_curr` does.
+#[test]
+fn a_wakeup_ends_a_request_that_has_been_used_up() {
+    for (profile, requests) in [("6.6", 750_000), ("6.12", 700_000), ("6.18", 700_000)] {
+        let mut host = Host::new(1, &[("profile", profile), ("tick", "4ms")]);
+        for task in 0..3 {
+            host.spawn(task, &TaskParams::default());
+        }
+        for (task, ran) in [(0, MS / 4), (1, 2 * MS)] {
+            assert_eq!(host.pick(), Some(task));
+            host.run(ran, if task == 1 { Off::Blocked } else { Off::Preempted });
+        }
+        let running = host.pick().unwrap();
+        let ahead = host.at(running).1 - host.at(running).0;
+        host.now += ahead - 1;
+        host.attach(3, &TaskParams::default());
+        let before = host.enter(3, Why::New).is_some();
+        host.now += 1;
+        host.attach(4, &TaskParams::nice(19));
+        assert!(host.enter(4, Why::New).is_some(), "{profile}");
+        assert_eq!((before, host.at(running).1 - host.at(running).0), (false, requests));
+    }
+}
+
+/// With a timer a request ends exactly if another task waits, from when it comes.
+#[test]
+fn the_timer_is_set_when_another_task_comes() {
+    let mut host = Host::new(1, &[("profile", "7.3"), ("tick", "4ms")]);
+    host.spawn(0, &TaskParams::default());
+    assert_eq!(host.pick_on(0), Some((0, u64::MAX)), "0.35 ms, but alone");
+    host.now = 100_000;
+    assert!(host.spawn(1, &TaskParams::nice(19)), "a kick to set the timer");
+    host.put_on(0, Off::Preempted);
+    assert_eq!(host.pick_on(0), Some((0, 250_000)), "it goes on");
+    host.run(250_000, Off::Expired);
+    assert_eq!(host.at(0), (350_000, 1_050_000));
+    // V has hardly moved: what has run is not eligible.
+    assert_eq!(host.pick_on(0).unwrap().0, 1);
+}
+
+/// Task 0 runs into its third request without a switch: there is no new timer.
+#[test]
+fn who_goes_on_into_the_next_request_has_no_timer() {
+    let mut host = Host::new(1, &[("profile", "7.3"), ("tick", "4ms")]);
+    host.spawn(0, &TaskParams::nice(-20));
+    host.spawn(1, &TaskParams::nice(19));
+    // Half a request: ⌊0.7 ms · 1024 / 88761⌋ / 2 = 4037 virtual ns.
+    assert_eq!(host.pick_on(0), Some((0, 349_930)));
+    host.run(349_930, Off::Expired);
+    assert_eq!(host.at(0), (4_037, 4_037 + 8_075));
+    // V is just below: task 1 is next, for half a request too.
+    assert_eq!(host.pick_on(0), Some((1, 350_000)));
+    host.run(350_000, Off::Expired);
+    // Task 1 is at 23893333, V at 8073.
+    let (task, slice) = host.pick_on(0).unwrap();
+    assert_eq!(task, 0);
+    host.run(slice, Off::Expired);
+    assert_eq!(host.at(0).0, 4_037 + 8_075);
+    assert_eq!(host.pick_on(0), Some((0, u64::MAX)));
+}
+
+/// Profile 7.3: while a shorter slice waits, what runs is protected until it is not eligible.
+#[test]
+fn protection_beside_shorter_slices_is_as_in_each_kernel() {
+    // Tasks of 3 ms and, at first place, 0.1 ms; all at v = 0.
+    for (profile, protected) in [("6.12", 3 * MS), ("6.18", 100_000), ("7.2", 100_000), ("7.3", 1)]
+    {
+        let mut host = Host::exact(&[("profile", profile)]);
+        host.spawn(0, &TaskParams::default());
+        host.spawn(1, &TaskParams::default());
+        host.spawn(2, &sliced(100));
+        assert_eq!(host.pick(), Some(2));
+        host.run(1, Off::Preempted);
+        assert_eq!(host.pick(), Some(0));
+        assert_eq!(host.rule.tasks[TaskId(0)].protection, VTime(protected), "{profile}");
+    }
+}
+
+/// The running task is eligible and protected when a shorter slice wakes, whose deadline is later
+/// than that of a third task.
+#[test]
+fn a_shorter_slice_that_is_not_first_does_as_in_each_kernel() {
+    for (profile, ends, preempts) in
+        [("6.12", true, false), ("6.18", false, false), ("7.2", false, false), ("7.3", true, true)]
+    {
+        let settings = [("profile", profile), ("tick", "10ms"), ("hrtick", "false")];
+        let mut host = Host::exact(&settings);
+        host.spawn(0, &TaskParams::default());
+        host.pick();
+        host.now = MS;
+        // d = 1 ms + 3 ms · 1024 / 88761, before the 2 ms of the short one.
+        assert!(!host.spawn(1, &TaskParams::nice(-20)), "{profile}");
+        assert_eq!(host.spawn(2, &sliced(1_000)), preempts, "{profile}");
+        assert_eq!(host.rule.is_protected(TaskId(0)), !ends, "{profile}");
+        if preempts {
+            host.put_on(0, Off::Preempted);
+            assert_eq!(host.pick(), Some(2), "in spite of the earlier deadline");
+        }
+    }
+}
+
+#[test]
+fn lag_is_limited_as_in_each_kernel() {
+    // Its own slice of 0.5 ms twice, but a tick at least; or the longest and a tick.
+    for (profile, tick, limit) in
+        [("6.12", "1ms", MS), ("6.12", "4ms", 4 * MS), ("7.2", "1ms", 4 * MS)]
+    {
+        let mut host = Host::exact(&[("profile", profile), ("tick", tick)]);
+        host.spawn(0, &TaskParams::default());
+        host.spawn(1, &sliced(500));
+        assert_eq!(host.pick(), Some(1));
+        host.run(100 * MS, Off::Preempted);
+        // V = 50 ms.
+        let lag = host.call(0, |rule, at| rule.lag(at, TaskId(1)));
+        assert_eq!(lag, -(limit as i64), "{profile} {tick}");
+    }
 }

@@ -1,531 +1,10 @@
-//! Against a model without trees, sums or search, and against what the theory promises.
+//! Against what the theory promises.
 
 use super::*;
 use proptest::prelude::*;
 
-/// EEVDF word by word: every quantity is recomputed from all tasks whenever it is asked for.
-struct Model {
-    on: Switches,
-    slice: u64,
-    tick: u64,
-    now: u64,
-    arrivals: u64,
-    /// Where an empty runqueue continues.
-    rest_at: i128,
-    tasks: Vec<One>,
-    cpus: Vec<Cpu>,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Cpu {
-    running: Option<usize>,
-    since: u64,
-    /// What it ran last, while that has not run or been taken out since.
-    last: Option<usize>,
-}
-
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum State {
-    Away,
-    Ready,
-    Delayed,
-    Running,
-}
-
-#[derive(Clone, Copy)]
-struct One {
-    state: State,
-    weight: i128,
-    slice: u64,
-    /// v = start + 1024 · used / weight
-    start: i128,
-    used: i128,
-    deadline: i128,
-    lag: i128,
-    ahead: i128,
-    arrival: u64,
-    prepaid: u64,
-    protected: bool,
-    renewed: bool,
-}
-
-impl One {
-    fn new(slice: u64) -> One {
-        One {
-            state: State::Away,
-            weight: 1024,
-            slice,
-            start: 0,
-            used: 0,
-            deadline: 0,
-            lag: 0,
-            ahead: 0,
-            arrival: 0,
-            prepaid: 0,
-            protected: false,
-            renewed: false,
-        }
-    }
-
-    fn vruntime(&self) -> i128 {
-        self.start + 1024 * self.used / self.weight
-    }
-
-    fn request(&self) -> i128 {
-        i128::from(self.slice) * 1024 / self.weight
-    }
-
-    fn run(&mut self, ran: u64) {
-        self.used += i128::from(ran);
-        if self.vruntime() >= self.deadline {
-            self.deadline = self.vruntime() + self.request();
-            self.protected = false;
-            self.renewed = true;
-        }
-    }
-}
-
-impl Model {
-    fn of(rule: &Eevdf, cpus: usize) -> Model {
-        Model {
-            on: rule.on,
-            slice: rule.slice.0,
-            tick: rule.tick.0,
-            now: 0,
-            arrivals: 0,
-            rest_at: 0,
-            tasks: Vec::new(),
-            cpus: alloc::vec![Cpu::default(); cpus],
-        }
-    }
-
-    fn members(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.tasks.len()).filter(|&task| self.tasks[task].state != State::Away)
-    }
-
-    fn queued(&self) -> impl Iterator<Item = usize> + '_ {
-        self.members().filter(|&task| self.tasks[task].state != State::Running)
-    }
-
-    fn uncharged(&self, cpu: usize) -> u64 {
-        let Cpu { running, since, .. } = self.cpus[cpu];
-        running.map_or(0, |task| (self.now - since).saturating_sub(self.tasks[task].prepaid))
-    }
-
-    /// Σ w·v, with fractions and with the time that has not been charged, and Σ w.
-    fn sums(&self) -> (i128, i128) {
-        let term = |task: &usize| {
-            let one = &self.tasks[*task];
-            one.weight * one.start + 1024 * one.used
-        };
-        let charged: i128 = self.members().map(|task| term(&task)).sum();
-        let uncharged: u64 = (0..self.cpus.len()).map(|cpu| self.uncharged(cpu)).sum();
-        let weight = self.members().map(|task| self.tasks[task].weight).sum();
-        (charged + 1024 * i128::from(uncharged), weight)
-    }
-
-    fn mean(&self) -> i128 {
-        match self.sums() {
-            (_, 0) => self.rest_at,
-            (sum, weight) => sum.div_euclid(weight),
-        }
-    }
-
-    fn eligible(&self, vruntime: i128) -> bool {
-        let (sum, weight) = self.sums();
-        sum >= vruntime * weight
-    }
-
-    fn first(&self) -> Option<usize> {
-        let eligible = self.queued().filter(|&task| self.eligible(self.tasks[task].vruntime()));
-        eligible.min_by_key(|&task| (self.tasks[task].deadline, self.tasks[task].arrival))
-    }
-
-    fn place(&mut self, task: usize, ahead: i128) {
-        let (_, there) = self.sums();
-        let mean = self.mean();
-        let one = &mut self.tasks[task];
-        let lag = match self.on.place_lag && there > 0 {
-            true => one.lag * (there + one.weight) / there,
-            false => 0,
-        };
-        (one.start, one.used) = (mean - lag, 0);
-        one.deadline = one.start + ahead.max(1);
-    }
-
-    fn line_up(&mut self, task: usize, state: State) {
-        self.tasks[task].state = state;
-        self.tasks[task].arrival = self.arrivals;
-        self.arrivals += 1;
-    }
-
-    fn depart(&mut self, task: usize) {
-        let mean = self.mean();
-        let one = self.tasks[task];
-        let limit = i128::from((2 * one.slice).max(self.tick)) * 1024 / one.weight;
-        let mut lag = (mean - one.vruntime()).clamp(-limit, limit);
-        if one.state == State::Delayed && self.on.delay_zero {
-            lag = lag.min(0);
-        }
-        self.tasks[task].lag = lag;
-        self.tasks[task].ahead = one.deadline - one.vruntime();
-        self.tasks[task].state = State::Away;
-        if self.members().next().is_none() {
-            self.rest_at = one.vruntime();
-        }
-        self.cpus.iter_mut().filter(|cpu| cpu.last == Some(task)).for_each(|cpu| cpu.last = None);
-    }
-
-    /// Returns the CPU that is to be interrupted.
-    fn enter(&mut self, task: usize, why: Why) -> Option<usize> {
-        let one = self.tasks[task];
-        if one.state == State::Delayed {
-            self.tasks[task].state = State::Ready;
-            if self.on.delay_zero && self.mean() > one.vruntime() {
-                self.tasks[task].state = State::Away;
-                self.tasks[task].lag = 0;
-                self.place(task, one.request());
-                self.line_up(task, State::Ready);
-            }
-        } else {
-            let ahead = match why {
-                Why::New if self.on.place_deadline_initial => one.request() / 2,
-                Why::Resumed => one.ahead,
-                _ => one.request(),
-            };
-            self.place(task, ahead);
-            self.line_up(task, State::Ready);
-        }
-        let busy = self.cpus.iter().all(|cpu| cpu.running.is_some());
-        if busy && self.on.wakeup_preemption { self.victim(task) } else { None }
-    }
-
-    fn victim(&mut self, wakee: usize) -> Option<usize> {
-        let mut victim: Option<(bool, i128, usize)> = None;
-        for cpu in 0..self.cpus.len() {
-            let current = self.cpus[cpu].running.unwrap();
-            let mut runs = self.tasks[current];
-            runs.run(self.uncharged(cpu));
-            let one = self.tasks[wakee];
-            let eligible = self.eligible(runs.vruntime());
-            let short = self.on.preempt_short && one.slice < runs.slice;
-            if short && self.eligible(one.vruntime()) && (one.deadline < runs.deadline || !eligible)
-            {
-                runs.protected = false;
-                self.tasks[current].protected = false;
-            }
-            let stays = self.on.run_to_parity && runs.protected || runs.deadline < one.deadline;
-            if eligible && stays || self.first() != Some(wakee) {
-                continue;
-            }
-            let better = (!eligible, (runs.deadline - one.deadline).max(0));
-            if victim.is_none_or(|(class, behind, _)| better > (class, behind)) {
-                victim = Some((better.0, better.1, cpu));
-            }
-        }
-        victim.map(|(_, _, cpu)| cpu)
-    }
-
-    fn pick(&mut self, cpu: usize) -> Option<(usize, u64)> {
-        loop {
-            let last = self.cpus[cpu].last;
-            let stays = last.filter(|&task| {
-                let one = &self.tasks[task];
-                self.on.run_to_parity && one.protected && self.eligible(one.vruntime())
-            });
-            let least = |task: &usize| {
-                let one = &self.tasks[*task];
-                (one.vruntime(), one.deadline, one.arrival)
-            };
-            let next = stays.or_else(|| self.first()).or_else(|| self.queued().min_by_key(least));
-            let task = next?;
-            if self.tasks[task].state == State::Delayed {
-                self.depart(task);
-                continue;
-            }
-            self.cpus
-                .iter_mut()
-                .filter(|cpu| cpu.last == Some(task))
-                .for_each(|cpu| cpu.last = None);
-            self.cpus[cpu] = Cpu { running: Some(task), since: self.now, last: None };
-            let one = &mut self.tasks[task];
-            one.state = State::Running;
-            one.protected |= last != Some(task);
-            one.renewed = false;
-            let mut slice = 0;
-            if self.tick == 0 {
-                // 1024 · (used + slice) ≥ (deadline − start) · weight
-                let goal = (one.deadline - one.start) * one.weight - 1024 * one.used;
-                slice = (goal + 1023) / 1024;
-            }
-            return Some((task, if self.tick == 0 { slice as u64 } else { u64::MAX }));
-        }
-    }
-
-    fn charge(&mut self, cpu: usize) -> usize {
-        let ran = self.uncharged(cpu);
-        let task = self.cpus[cpu].running.unwrap();
-        let one = &mut self.tasks[task];
-        one.prepaid = one.prepaid.saturating_sub(self.now - self.cpus[cpu].since);
-        self.cpus[cpu].since = self.now;
-        one.run(ran);
-        task
-    }
-
-    fn put(&mut self, cpu: usize, why: Off) {
-        let task = self.charge(cpu);
-        self.cpus[cpu].running = None;
-        let alone = self.queued().next().is_none();
-        let eligible = self.eligible(self.tasks[task].vruntime());
-        let one = &mut self.tasks[task];
-        match why {
-            Off::Blocked if self.on.delay_dequeue && !eligible => {
-                return self.line_up(task, State::Delayed);
-            }
-            Off::Blocked | Off::Exited => return self.depart(task),
-            Off::Yielded if !alone && !self.on.yield_forfeits => {
-                one.deadline += one.request();
-                one.protected = false;
-            }
-            Off::Yielded if !alone && eligible => {
-                (one.start, one.used) = (one.deadline, 0);
-                one.deadline += one.request();
-                one.protected = false;
-            }
-            _ => {}
-        }
-        self.line_up(task, State::Ready);
-        self.cpus[cpu].last = (why != Off::NotRun).then_some(task);
-    }
-
-    fn tick(&mut self, cpu: usize) -> bool {
-        let task = self.charge(cpu);
-        if self.tick == 0 {
-            return false;
-        }
-        let renewed = core::mem::take(&mut self.tasks[task].renewed);
-        let one = self.tasks[task];
-        let idle_talk = self.on.preempt_short && !one.protected && !self.eligible(one.vruntime());
-        self.queued().next().is_some() && (renewed || idle_talk)
-    }
-
-    fn reweigh(&mut self, task: usize, params: &TaskParams) {
-        let (weight, before) = (i128::from(params.weight), self.tasks[task].weight);
-        let own = params.budget.filter(|_| self.on.custom_slice);
-        let slice = own.map_or(self.slice, |own| own.0.clamp(100_000, 100_000_000));
-        self.tasks[task].slice = slice;
-        if weight == before {
-            return;
-        }
-        if let Some(cpu) = (0..self.cpus.len()).find(|&cpu| self.cpus[cpu].running == Some(task)) {
-            let ran = self.uncharged(cpu);
-            self.tasks[task].run(ran);
-            self.tasks[task].prepaid += ran;
-        }
-        let mean = self.mean();
-        let one = &mut self.tasks[task];
-        let (v, d) = (one.vruntime(), one.deadline);
-        one.weight = weight;
-        match one.state {
-            State::Away => {
-                one.lag = one.lag * before / weight;
-                one.ahead = one.ahead * before / weight;
-            }
-            state => {
-                (one.start, one.used) = (mean - (mean - v) * before / weight, 0);
-                one.deadline = one.start + ((d - v) * before / weight).max(1);
-                if state != State::Running {
-                    self.line_up(task, state);
-                }
-            }
-        }
-    }
-}
-
-/// What happens next; which step is meant depends on what the task or the CPU is doing.
-#[derive(Clone, Debug)]
-enum Step {
-    Pass(u64),
-    Put(usize, Off),
-    Tick(usize),
-    Wake(usize),
-    Remove(usize),
-    Renice(usize, i8, Option<u64>),
-}
-
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let off = prop_oneof![
-        2 => Just(Off::Expired),
-        2 => Just(Off::Preempted),
-        2 => Just(Off::Yielded),
-        1 => Just(Off::NotRun),
-        5 => Just(Off::Blocked),
-        1 => Just(Off::Exited),
-    ];
-    let own = prop::option::of(50..3_000u64);
-    let step = prop_oneof![
-        6 => (0..2_000_000u64).prop_map(Step::Pass),
-        6 => (0..2usize, off).prop_map(|(cpu, off)| Step::Put(cpu, off)),
-        3 => (0..2usize).prop_map(Step::Tick),
-        8 => (0..TASKS).prop_map(Step::Wake),
-        1 => (0..TASKS).prop_map(Step::Remove),
-        2 => (0..TASKS, -20..20i8, own).prop_map(|(task, nice, own)| Step::Renice(task, nice, own)),
-    ];
-    prop::collection::vec(step, 1..400)
-}
-
-const TASKS: usize = 12;
-
-const SWITCHES: [&str; 10] = [
-    "place_lag",
-    "place_deadline_initial",
-    "place_rel_deadline",
-    "run_to_parity",
-    "wakeup_preemption",
-    "preempt_short",
-    "delay_dequeue",
-    "delay_zero",
-    "custom_slice",
-    "yield_forfeits",
-];
-
 fn params(nice: i8, own: Option<u64>) -> TaskParams {
     TaskParams { budget: own.map(Span::from_us), ..TaskParams::nice(nice) }
-}
-
-/// Both sides do the same; every answer is compared.
-struct Pair {
-    host: Host,
-    model: Model,
-    new: [bool; TASKS],
-    /// Taken out, and to come back as if nothing had been.
-    taken: [bool; TASKS],
-}
-
-impl Pair {
-    fn new(cpus: usize, switches: u16, tick: bool) -> Pair {
-        let mut settings =
-            alloc::vec![("base_slice", "1ms"), ("tick", if tick { "1ms" } else { "0" })];
-        for (bit, name) in SWITCHES.into_iter().enumerate() {
-            settings.push((name, if switches >> bit & 1 == 1 { "true" } else { "false" }));
-        }
-        let mut host = Host::new(cpus, &settings);
-        let mut model = Model::of(&host.rule, cpus);
-        for task in 0..TASKS {
-            host.attach(task as u32, &TaskParams::default());
-            model.tasks.push(One::new(model.slice));
-        }
-        Pair { host, model, new: [true; TASKS], taken: [false; TASKS] }
-    }
-
-    fn step(&mut self, step: Step) {
-        let cpus = self.host.cpus.len();
-        let runs = |host: &Host, cpu: usize| cpu < cpus && host.cpus[cpu].task().is_some();
-        match step {
-            Step::Pass(ns) => {
-                self.host.now += ns;
-                self.model.now += ns;
-            }
-            Step::Put(cpu, why) if runs(&self.host, cpu) => {
-                self.host.put_on(cpu, why);
-                self.model.put(cpu, why);
-            }
-            Step::Tick(cpu) if runs(&self.host, cpu) => {
-                let picks = self.host.tick_on(cpu);
-                assert_eq!(picks, self.model.tick(cpu), "tick on {cpu} at {}", self.model.now);
-                if picks {
-                    self.repick(cpu);
-                }
-            }
-            Step::Wake(task) => self.wake(task),
-            Step::Remove(task) if self.model.tasks[task].state == State::Ready => {
-                self.host.remove(task as u32, Removal::Dequeue);
-                self.model.depart(task);
-                self.taken[task] = task % 2 == 0;
-            }
-            Step::Renice(task, nice, own) => {
-                let params = params(nice, own);
-                self.host.update(task as u32, &params);
-                self.model.reweigh(task, &params);
-            }
-            _ => {}
-        }
-        for cpu in 0..cpus {
-            if self.host.cpus[cpu].task().is_none() {
-                self.pick(cpu);
-            }
-        }
-    }
-
-    fn pick(&mut self, cpu: usize) {
-        let got = self.host.pick_on(cpu);
-        let expected = self.model.pick(cpu).map(|(task, slice)| (task as u32, slice));
-        assert_eq!(got, expected, "pick on CPU {cpu} at {}", self.model.now);
-    }
-
-    fn repick(&mut self, cpu: usize) {
-        self.host.put_on(cpu, Off::Preempted);
-        self.model.put(cpu, Off::Preempted);
-        self.pick(cpu);
-    }
-
-    fn wake(&mut self, task: usize) {
-        if matches!(self.model.tasks[task].state, State::Ready | State::Running) {
-            return;
-        }
-        let why = if core::mem::take(&mut self.taken[task]) {
-            Why::Resumed
-        } else if core::mem::take(&mut self.new[task]) {
-            Why::New
-        } else {
-            Why::Woken
-        };
-        let victim = self.host.enter(task as u32, why);
-        let expected = self.model.enter(task, why);
-        assert_eq!(victim, expected, "wake-up of {task} at {}", self.model.now);
-        if let Some(cpu) = victim {
-            self.repick(cpu);
-        }
-    }
-
-    /// The sums that are kept agree with the tasks.
-    fn check(&self) {
-        let rule = &self.host.rule;
-        let (queue, mean) = (&rule.queues[0], self.host.mean());
-        let ready = self.model.queued().filter(|&t| self.model.tasks[t].state == State::Ready);
-        assert_eq!(queue.tree.len() - queue.delayed as usize, ready.count());
-        let mut load = 0;
-        let mut weighted_lag = 0;
-        let mut fractions = 0;
-        for task in self.model.members() {
-            let (one, known) = (&self.model.tasks[task], &rule.tasks[TaskId(task as u32)]);
-            assert_eq!(i128::from(known.vruntime().0 as i64), one.vruntime());
-            assert_eq!(i128::from(known.deadline.0 as i64), one.deadline);
-            load += if one.state == State::Delayed { 0 } else { u64::from(known.weight) };
-            let lag = i128::from(mean.value().minus(known.vruntime()));
-            weighted_lag += lag * i128::from(known.weight);
-            fractions += i128::from(known.service.rest);
-        }
-        assert_eq!(queue.load, load);
-        // Σ w·lag = 0, but for V's fraction (less than 1 for each unit of weight) and the v's.
-        let rounding = fractions - weighted_lag;
-        assert!((0..i128::from(mean.weight()).max(1)).contains(&rounding), "{rounding}");
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
-
-    #[test]
-    fn every_answer_is_that_of_a_linear_scan(
-        cpus in 1..3usize, switches in 0..1024u16, tick: bool, steps in steps(),
-    ) {
-        let mut pair = Pair::new(cpus, switches, tick);
-        for step in steps {
-            pair.step(step);
-            pair.check();
-        }
-    }
 }
 
 /// All tasks want the CPU all the time; returns after each pick by how much each has fallen
@@ -624,5 +103,135 @@ fn shares_follow_weights_on_two_cpus() {
         let share = had[task] * 10_000 / total;
         let due = weight * 10_000 / weights.iter().sum::<u64>();
         assert!(share.abs_diff(due) <= 5, "task {task}: {share} of {due} per 10000, {had:?}");
+    }
+}
+
+/// What happens next on two CPUs that share a runqueue.
+#[derive(Clone, Debug)]
+enum Step {
+    Pass(u64),
+    Put(usize, Off),
+    Tick(usize),
+    Wake(u32),
+    Remove(u32),
+    Renice(u32, i8, Option<u64>),
+}
+
+const TASKS: u32 = 10;
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let off = prop_oneof![
+        2 => Just(Off::Preempted),
+        1 => Just(Off::Yielded),
+        1 => Just(Off::NotRun),
+        3 => Just(Off::Blocked),
+        1 => Just(Off::Exited),
+    ];
+    let own = prop::option::of(50..3_000u64);
+    let step = prop_oneof![
+        6 => (0..2_000_000u64).prop_map(Step::Pass),
+        6 => (0..2usize, off).prop_map(|(cpu, off)| Step::Put(cpu, off)),
+        3 => (0..2usize).prop_map(Step::Tick),
+        8 => (0..TASKS).prop_map(Step::Wake),
+        1 => (0..TASKS).prop_map(Step::Remove),
+        2 => (0..TASKS, -20..20i8, own).prop_map(|(task, nice, own)| Step::Renice(task, nice, own)),
+    ];
+    prop::collection::vec(step, 1..300)
+}
+
+fn step(host: &mut Host, step: Step) {
+    let runs = |host: &Host, cpu: usize| host.cpus[cpu].task().is_some();
+    let running = |host: &Host, task| host.cpus.iter().any(|cpu| cpu.task() == Some(TaskId(task)));
+    match step {
+        Step::Pass(ns) => host.now += ns,
+        Step::Put(cpu, why) if runs(host, cpu) => host.put_on(cpu, why),
+        Step::Tick(cpu) if runs(host, cpu) => drop(host.tick_on(cpu)),
+        Step::Wake(task) => {
+            let known = host.rule.tasks[TaskId(task)];
+            if !running(host, task) && (!known.queued || known.delayed) {
+                host.enter(task, Why::Woken);
+            }
+        }
+        Step::Remove(task) => host.remove(task, Removal::Dequeue),
+        Step::Renice(task, nice, own) => host.update(task, &params(nice, own)),
+        Step::Put(..) | Step::Tick(_) => {}
+    }
+    for cpu in 0..host.cpus.len() {
+        if host.cpus[cpu].task().is_none() {
+            pick_as_a_scan_does(host, cpu);
+        }
+    }
+}
+
+/// The pick is protected, or the first in order of deadlines among the eligible.
+fn pick_as_a_scan_does(host: &mut Host, cpu: usize) {
+    let before = host.rule.queues[0].clone();
+    let all: Vec<(u32, Task)> =
+        (0..TASKS).map(|task| (task, host.rule.tasks[TaskId(task)])).collect();
+    let last = host.rule.cpus[cpu].picked;
+    let Some((picked, _)) = host.pick_on(cpu) else {
+        assert!(all.iter().all(|(_, task)| !task.queued || task.delayed));
+        return;
+    };
+    let dropped =
+        all.iter().any(|(task, was)| was.delayed && !host.rule.tasks[TaskId(*task)].delayed);
+    let goes_on = last == Some(TaskId(picked)) || before.next == Some(TaskId(picked));
+    if dropped || goes_on {
+        return;
+    }
+    let eligible = |task: &Task| task.queued && before.mean.reached(task.vruntime);
+    let was = &all[picked as usize].1;
+    if all.iter().any(|(_, task)| eligible(task)) {
+        assert!(eligible(was));
+        assert!(
+            all.iter().all(|(_, task)| !eligible(task) || task.deadline.minus(was.deadline) >= 0)
+        );
+    } else {
+        assert!(all.iter().all(|(_, task)| !task.queued || task.vruntime.minus(was.vruntime) >= 0));
+    }
+}
+
+/// The sums that are kept agree with the tasks.
+fn check(host: &Host) {
+    let queue = &host.rule.queues[0];
+    let runs = |task: u32| host.cpus.iter().any(|cpu| cpu.task() == Some(TaskId(task)));
+    let (mut sum, mut weight, mut load, mut delayed) = (0, 0, 0, 0);
+    for task in 0..TASKS {
+        let known = &host.rule.tasks[TaskId(task)];
+        if known.queued || runs(task) {
+            let own = u64::from(known.share.weight);
+            sum += i128::from(known.vruntime.0 as i64) * i128::from(own);
+            weight += own;
+            load += if known.delayed { 0 } else { own };
+            delayed += u32::from(known.delayed);
+            assert!(known.ahead() >= 0);
+        }
+    }
+    assert_eq!((queue.mean.weight(), queue.load, queue.delayed), (weight, load, delayed));
+    if weight > 0 {
+        let mean = sum.div_euclid(i128::from(weight)) as i64;
+        assert_eq!(queue.mean.value(), VTime(mean as u64));
+    }
+    if let Some(next) = queue.next {
+        assert!(host.rule.tasks[next].queued && !host.rule.tasks[next].delayed);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn two_cpus_pick_from_one_runqueue_as_a_scan_does(
+        profile in prop::sample::select(["6.6", "6.12", "6.18", "7.2", "7.3"].as_slice()),
+        steps in steps(),
+    ) {
+        let mut host = Host::new(2, &[("profile", profile), ("tick", "1ms")]);
+        for task in 0..TASKS {
+            host.attach(task, &TaskParams::default());
+        }
+        for one in steps {
+            step(&mut host, one);
+            check(&host);
+        }
     }
 }
