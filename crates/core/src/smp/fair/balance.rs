@@ -20,9 +20,9 @@ const LONGEST_PINNED: u64 = 512;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Idle {
     /// It runs a task.
-    Not,
-    /// It is idle.
-    Idle,
+    Busy,
+    /// It has been idle for some time.
+    Long,
     /// It has just run out of work.
     Newly,
 }
@@ -292,7 +292,7 @@ impl<Q: RunQueue> Smp<Q> {
         let is_core =
             group.domain.is_some_and(|it| self.fair.domains.all[usize::from(it)].shares_capacity);
         let mut busyness = classify(&sum, domain.imbalance_percent, out);
-        let is_shared = is_core && pass.idle != Idle::Not && sum.tasks > 1;
+        let is_shared = is_core && pass.idle != Idle::Busy && sum.tasks > 1;
         if !is_local && is_shared && busyness < Busyness::SmtBalance {
             busyness = Busyness::SmtBalance;
         }
@@ -380,7 +380,7 @@ impl<Q: RunQueue> Smp<Q> {
         }
         let mut looked_at = 0;
         while pass.imbalance > 0 {
-            if pass.idle != Idle::Not && self.tasks_of(from) <= 1 {
+            if pass.idle != Idle::Busy && self.tasks_of(from) <= 1 {
                 break;
             }
             looked_at += 1;
@@ -513,7 +513,7 @@ fn is_busier(side: &Side, busiest: &Side) -> bool {
 
 /// By how many tasks more than this group the busiest one has, relative to their cores.
 fn sibling_imbalance(pass: &Pass, local: &Side, busiest: &Side) -> u64 {
-    if pass.idle == Idle::Not || busiest.sum.tasks == 0 {
+    if pass.idle == Idle::Busy || busiest.sum.tasks == 0 {
         return 0;
     }
     let (theirs, ours) = (busiest.cores, local.cores);
@@ -549,7 +549,7 @@ fn imbalance(
             && local.busyness == Busyness::HasSpare
             && sibling_imbalance(pass, local, busiest) > 1;
         if !spreads && busiest.busyness != Busyness::Overloaded {
-            if pass.idle == Idle::Not {
+            if pass.idle == Idle::Busy {
                 return None;
             }
             let frees =
@@ -579,7 +579,7 @@ fn amount(
         if busiest.busyness > Busyness::FullyBusy && !domain.shares_cache {
             let spare = (1024 * local.sum.cpus).saturating_sub(local.sum.util);
             return match (pass.idle, spare) {
-                (Idle::Idle | Idle::Newly, 0) => (Unit::Tasks, 1),
+                (Idle::Long | Idle::Newly, 0) => (Unit::Tasks, 1),
                 _ => (Unit::Util, spare),
             };
         }

@@ -153,7 +153,7 @@ impl<Q: RunQueue> Smp<Q> {
         let jiffies = self.fair.jiffies(cx.now);
         if jiffies >= self.fair.queues[cpu.index()].next_balance {
             self.update_blocked(cx, cpu);
-            self.balance_domains(cx, cpu, Idle::Not);
+            self.balance_domains(cx, cpu, Idle::Busy);
         }
         self.kick_balancer(cx, cpu, jiffies);
     }
@@ -170,7 +170,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// Balances the domains around `cpu` whose time has come (`sched_balance_domains`).
     fn balance_domains(&mut self, cx: &mut Cx<'_>, cpu: CpuId, idle: Idle) {
         let jiffies = self.fair.jiffies(cx.now);
-        let (mut idle, mut is_busy) = (idle, idle != Idle::Idle);
+        let (mut idle, mut is_busy) = (idle, idle != Idle::Long);
         let mut next = None;
         let (mut goes_on, mut falls, mut cost) = (true, false, 0);
         for depth in 0..self.fair.queues[cpu.index()].turns.len() {
@@ -190,7 +190,7 @@ impl<Q: RunQueue> Smp<Q> {
                 goes_on = passed.goes_on;
                 if passed.moved > 0 {
                     is_busy = !self.idle.contains(cpu);
-                    idle = if is_busy { Idle::Not } else { Idle::Idle };
+                    idle = if is_busy { Idle::Busy } else { Idle::Long };
                 }
                 let turn = &mut self.fair.queues[cpu.index()].turns[depth];
                 turn.last = jiffies;
@@ -263,7 +263,7 @@ impl<Q: RunQueue> Smp<Q> {
                 has_blocked |= self.update_blocked_of_idle(cx, cpu, jiffies);
             }
             if balances && jiffies >= self.fair.queues[cpu.index()].next_balance {
-                self.balance_domains(cx, cpu, Idle::Idle);
+                self.balance_domains(cx, cpu, Idle::Long);
             }
             let own = self.fair.queues[cpu.index()].next_balance;
             if own < next {
