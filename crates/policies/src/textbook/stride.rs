@@ -30,7 +30,7 @@ use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Forest, Tree};
 use anysched_core::registry::Policy;
-use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Whereabouts, Why};
+use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Steal, Whereabouts, Why};
 use anysched_core::time::Span;
 use anysched_core::{Machine, Off, PerTask, params};
 
@@ -173,7 +173,8 @@ impl RunQueue for Stride {
     const LOAD_COUNTS_RUNNING: bool = true;
 
     fn smp() -> SmpParams {
-        SmpParams::linux()
+        // Whom a CPU takes is up to the order.
+        SmpParams { steal: Steal::Machine, ..SmpParams::linux() }
     }
 
     fn attach(&mut self, task: TaskId, params: &TaskParams) {

@@ -28,19 +28,22 @@ fn wakes(op: &Op) -> bool {
 }
 
 fn let_one_stay(script: &mut Script, most: Span) {
-    let ops = &mut script.ops;
-    // From the end, so that wake-ups close to each other keep their order.
-    for at in (0..ops.len()).rev().filter(|&at| wakes(&ops[at])).collect::<Vec<_>>() {
-        let runs = ops[at + 1..].iter().map_while(|op| match op {
+    let mut ops = std::mem::take(&mut script.ops);
+    let mut at = 0;
+    while at < ops.len() {
+        // Wake-ups next to each other go together, so that they keep their order.
+        let woken = ops[at..].iter().take_while(|op| wakes(op)).count();
+        let runs = ops[at + woken..].iter().map_while(|op| match op {
             Op::Run(span) => Some(span.0),
             _ => None,
         });
         let (count, time) = runs.fold((0, 0u64), |(n, sum), run| (n + 1, sum.saturating_add(run)));
         if time <= most.0 {
-            ops[at..=at + count].rotate_left(1);
+            ops[at..at + woken + count].rotate_left(woken);
         }
+        at += (woken + count).max(1);
     }
-    *ops = joined(std::mem::take(ops));
+    script.ops = joined(ops);
 }
 
 #[cfg(test)]
