@@ -224,6 +224,7 @@ impl<R: Rule> Fair<R> {
         self.activate(id, true);
         let at = self.at(self.tasks[id].cpu);
         self.rule.enter(at, id, Enter::Moved, None);
+        self.check_preempt(id);
         self.moves += 1;
     }
 
@@ -263,7 +264,8 @@ impl<R: Rule> Fair<R> {
         Some(&mut self.domains.imbalance[shared])
     }
 
-    /// sched_balance_rq: how many tasks have moved, or `None` if another CPU should balance.
+    /// sched_balance_rq: how many tasks have moved, and whether this CPU goes on with the next
+    /// domain.
     pub(super) fn balance(
         &mut self,
         cpu: usize,
@@ -329,6 +331,7 @@ impl<R: Rule> Fair<R> {
                 env.all_pinned = false;
                 if self.cpus[env.src].push_to.is_none() {
                     self.cpus[env.src].push_to = Some(cpu);
+                    self.kicks.push(env.src);
                     starts_active = true;
                 }
             }

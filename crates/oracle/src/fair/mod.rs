@@ -86,6 +86,8 @@ pub struct Fair<R> {
     /// Some CPU may have more than one task.
     overloaded: bool,
     nohz: Nohz,
+    /// CPUs that are to pick again.
+    kicks: Vec<usize>,
     /// How many tasks were moved.
     moves: u64,
     /// How often a CPU with nothing to run got something.
@@ -110,6 +112,7 @@ impl<R: Rule> Fair<R> {
             tasks: Vec::new(),
             overloaded: false,
             nohz: Nohz::default(),
+            kicks: Vec::new(),
             moves: 0,
             pulls: 0,
         }
@@ -131,6 +134,22 @@ impl<R: Rule> Fair<R> {
     fn at(&self, cpu: usize) -> At {
         let on = &self.cpus[cpu];
         At { now: self.now, cpu, running: on.running.map(|task| (task, on.since)) }
+    }
+
+    /// `id` has been queued on its CPU (wakeup_preempt).
+    fn check_preempt(&mut self, id: usize) {
+        let at = self.at(self.tasks[id].cpu);
+        if at.running.is_none() || self.rule.preempts(at, id) {
+            self.kicks.push(at.cpu);
+        }
+    }
+
+    /// Follows a call at the time of `cx`, and makes the kicks that it causes.
+    fn on<A>(&mut self, cx: &mut Cx<'_>, call: impl FnOnce(&mut Fair<R>) -> A) -> A {
+        self.now = cx.now.0;
+        let answer = call(self);
+        self.kicks.drain(..).for_each(|cpu| cx.kick(CpuId(cpu as u16)));
+        answer
     }
 
     /// wake_up_new_task
@@ -212,39 +231,16 @@ impl<R: Rule> Fair<R> {
     }
 }
 
-impl<R: Rule> Scheduler for Fair<R> {
-    fn attach(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
-        self.now = cx.now.0;
-        let id = task.index();
-        if self.tasks.len() <= id {
-            self.tasks.resize(id + 1, Task::default());
-        }
+impl<R: Rule> Fair<R> {
+    fn set_params(&mut self, id: usize, params: &TaskParams) {
         let weight = u64::from(params.weight);
-        self.tasks[id] =
-            Task { state: State::New, weight, allowed: params.affinity.clone(), ..Task::default() };
-        self.tasks[id].avg.load = self.tasks[id].load_weight();
-        self.rule.attach(id, weight);
-    }
-
-    fn detach(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        self.now = cx.now.0;
-        let id = task.index();
-        if self.tasks[id].state != State::New {
-            self.remove_load(id);
-        }
-        self.tasks[id].state = State::Gone;
-    }
-
-    fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
-        self.now = cx.now.0;
-        let id = task.index();
-        let weight = u64::from(params.weight);
+        let cpu = self.tasks[id].cpu;
         let is = match self.tasks[id].state {
             State::Running => Where::Running,
             State::Waiting => Where::Waiting,
             _ => Where::Away,
         };
-        self.rule.reweigh(self.at(self.tasks[id].cpu), id, is, weight);
+        self.rule.reweigh(self.at(cpu), id, is, weight);
         if self.tasks[id].state == State::New {
             self.tasks[id].weight = weight;
             self.tasks[id].avg.load = self.tasks[id].load_weight();
@@ -254,50 +250,30 @@ impl<R: Rule> Scheduler for Fair<R> {
         if self.tasks[id].allowed != params.affinity {
             self.change(id, |fair| fair.tasks[id].allowed = params.affinity.clone());
         }
-        let cpu = self.tasks[id].cpu;
-        if self.tasks[id].state == State::Waiting && !self.is_allowed(id, cpu) {
-            self.move_task(id, self.fall_back(id, cpu));
+        match is {
+            _ if self.is_allowed(id, cpu) => {}
+            Where::Waiting => self.move_task(id, self.fall_back(id, cpu)),
+            Where::Running => self.kicks.push(cpu),
+            Where::Away => {}
         }
     }
 
-    fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, arrival: Arrival) {
-        self.now = cx.now.0;
-        let id = task.index();
-        let from = arrival.from.map(CpuId::index);
-        match arrival.why {
-            Enqueue::New => self.begin(id, from),
-            Enqueue::Wakeup { sync, .. } => self.wake(id, from, sync),
-            Enqueue::Resumed { .. } => self.resume(id),
-        }
-        self.tasks[id].state = State::Waiting;
-    }
-
-    fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        self.now = cx.now.0;
-        let id = task.index();
-        self.rule.remove(self.at(self.tasks[id].cpu), id);
-        self.deactivate(id, false, false);
-        self.tasks[id].state = State::Blocked;
-    }
-
-    fn pick_next(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<Pick> {
-        self.now = cx.now.0;
-        let cpu = cpu.index();
+    /// schedule, as far as the next task is concerned
+    fn pick(&mut self, cpu: usize) -> Option<(usize, Span)> {
         let mut updates = false;
         if self.cpus[cpu].tasks.is_empty() {
             (_, updates) = self.newidle(cpu);
         }
-        let Some((id, slice)) = self.rule.pick(self.at(cpu)) else {
-            self.go_idle(cpu, updates);
-            return None;
-        };
-        self.set_next(cpu, id);
-        Some(Pick { task: TaskId(id as u32), slice })
+        let next = self.rule.pick(self.at(cpu));
+        match next {
+            Some((id, _)) => self.set_next(cpu, id),
+            None => self.go_idle(cpu, updates),
+        }
+        next
     }
 
-    fn put_prev(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span, why: Off) {
-        self.now = cx.now.0;
-        let (cpu, id) = (cpu.index(), task.index());
+    /// schedule, as far as the task that ran is concerned
+    fn put(&mut self, cpu: usize, id: usize, ran: Span, why: Off) {
         if why.runnable() {
             self.rule.put_back(self.at(cpu), id, ran, why);
             self.update_load(id);
@@ -316,17 +292,81 @@ impl<R: Rule> Scheduler for Fair<R> {
         self.push(cpu);
     }
 
-    fn tick(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span) {
-        self.now = cx.now.0;
-        let (cpu, id) = (cpu.index(), task.index());
-        let resched = self.rule.tick(self.at(cpu), id, ran);
-        self.cpus[cpu].since = self.now;
-        if resched {
-            cx.kick(CpuId(cpu as u16));
+    /// sched_tick
+    fn tick_on(&mut self, cpu: usize, id: usize, ran: Span) {
+        if self.rule.tick(self.at(cpu), id, ran) {
+            self.kicks.push(cpu);
         }
+        self.cpus[cpu].since = self.now;
         self.tasks[id].exec_start = self.now;
         self.update_load(id);
         self.trigger(cpu);
+    }
+}
+
+impl<R: Rule> Scheduler for Fair<R> {
+    fn attach(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
+        self.now = cx.now.0;
+        let id = task.index();
+        if self.tasks.len() <= id {
+            self.tasks.resize(id + 1, Task::default());
+        }
+        let weight = u64::from(params.weight);
+        self.tasks[id] =
+            Task { state: State::New, weight, allowed: params.affinity.clone(), ..Task::default() };
+        self.tasks[id].avg.load = self.tasks[id].load_weight();
+        self.rule.attach(id, weight);
+    }
+
+    fn detach(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        let id = task.index();
+        self.on(cx, |fair| {
+            if fair.tasks[id].state != State::New {
+                fair.remove_load(id);
+            }
+            fair.tasks[id].state = State::Gone;
+        });
+    }
+
+    fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
+        self.on(cx, |fair| fair.set_params(task.index(), params));
+    }
+
+    fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, arrival: Arrival) {
+        let id = task.index();
+        let from = arrival.from.map(CpuId::index);
+        self.on(cx, |fair| {
+            match arrival.why {
+                Enqueue::New => fair.begin(id, from),
+                Enqueue::Wakeup { sync, .. } => fair.wake(id, from, sync),
+                Enqueue::Resumed { .. } => fair.resume(id),
+            }
+            fair.tasks[id].state = State::Waiting;
+            fair.check_preempt(id);
+        });
+    }
+
+    fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        let id = task.index();
+        self.on(cx, |fair| {
+            fair.rule.remove(fair.at(fair.tasks[id].cpu), id);
+            fair.deactivate(id, false, false);
+            fair.tasks[id].state = State::Blocked;
+        });
+    }
+
+    fn pick_next(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<Pick> {
+        let (id, slice) = self.on(cx, |fair| fair.pick(cpu.index()))?;
+        Some(Pick { task: TaskId(id as u32), slice })
+    }
+
+    fn put_prev(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span, why: Off) {
+        self.on(cx, |fair| fair.put(cpu.index(), task.index(), ran, why));
+        cx.kick_if_undone(cpu, why);
+    }
+
+    fn tick(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span) {
+        self.on(cx, |fair| fair.tick_on(cpu.index(), task.index(), ran));
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {

@@ -1,6 +1,8 @@
 //! Per-entity load tracking: geometric sums in periods of 1024 times 1024 ns that lose half of
 //! their worth in 32 periods.
 
+use std::sync::LazyLock;
+
 /// What is tracked of a task or of a runqueue. Times are in ns.
 #[derive(Clone, Debug, Default)]
 pub struct Avg {
@@ -25,9 +27,22 @@ pub struct Avg {
 const PERIOD: u64 = 1024;
 
 /// 2^32 − 1 times 2^(−n/32), of which the integer part counts.
-fn factor(n: u64) -> u64 {
-    (f64::from(u32::MAX) * 0.5f64.powf(1.0 / 32.0).powf(n as f64)) as u64
-}
+static FACTORS: LazyLock<Vec<u64>> = LazyLock::new(|| {
+    let y = 0.5f64.powf(1.0 / 32.0);
+    (0..32).map(|n| (f64::from(u32::MAX) * y.powi(n)) as u64).collect()
+});
+
+/// What the sum of a share of 1 converges to.
+static MOST: LazyLock<u64> = LazyLock::new(|| {
+    let mut sum = PERIOD;
+    loop {
+        let next = ((sum * FACTORS[1]) >> 32) + PERIOD;
+        if next == sum {
+            return sum;
+        }
+        sum = next;
+    }
+});
 
 /// `value` after `periods` periods.
 pub fn decay(value: u64, periods: u64) -> u64 {
@@ -35,19 +50,7 @@ pub fn decay(value: u64, periods: u64) -> u64 {
         return 0;
     }
     let halved = value >> (periods / 32);
-    ((u128::from(halved) * u128::from(factor(periods % 32))) >> 32) as u64
-}
-
-/// What the sum of a share of 1 converges to.
-pub fn most() -> u64 {
-    let mut sum = PERIOD;
-    loop {
-        let next = ((sum * factor(1)) >> 32) + PERIOD;
-        if next == sum {
-            return sum;
-        }
-        sum = next;
-    }
+    ((u128::from(halved) * u128::from(FACTORS[periods as usize % 32])) >> 32) as u64
 }
 
 /// Average and sum without some of them. A sum is never less than its average needs; that is
@@ -60,7 +63,7 @@ fn less(all: (u64, u64), part: (u64, u64)) -> (u64, u64) {
 
 /// The least that a sum is divided by.
 pub fn least_divider() -> u64 {
-    most() - PERIOD
+    *MOST - PERIOD
 }
 
 impl Avg {
@@ -90,7 +93,7 @@ impl Avg {
             self.runnable_sum = decay(self.runnable_sum, periods);
             self.util_sum = decay(self.util_sum, periods);
             let first = decay(PERIOD - self.contrib, periods);
-            let full = most() - decay(most(), periods) - PERIOD;
+            let full = *MOST - decay(*MOST, periods) - PERIOD;
             seen = first + full + rest;
         }
         self.contrib = rest;
@@ -137,9 +140,9 @@ mod tests {
     /// From Documentation/scheduler: the factors and the limit.
     #[test]
     fn factors_are_those_of_the_kernel() {
-        assert_eq!([factor(0), factor(1), factor(16)], [0xffff_ffff, 0xfa83_b2da, 0xb504_f333]);
-        assert_eq!([factor(5), factor(31)], [0xe5b9_06e6, 0x82cd_8698]);
-        assert_eq!(most(), 47_742);
+        assert_eq!([FACTORS[0], FACTORS[1], FACTORS[16]], [0xffff_ffff, 0xfa83_b2da, 0xb504_f333]);
+        assert_eq!([FACTORS[5], FACTORS[31]], [0xe5b9_06e6, 0x82cd_8698]);
+        assert_eq!(*MOST, 47_742);
     }
 
     fn run(units: u64, running: bool) -> Avg {

@@ -116,7 +116,7 @@ impl<R: Rule> Fair<R> {
     }
 
     /// wake_wide
-    fn is_wide(&mut self, this: usize, id: usize) -> bool {
+    pub(super) fn is_wide(&mut self, this: usize, id: usize) -> bool {
         let size = self.domains.llc_size(this);
         let (one, other) = (self.waker(this).flips, self.tasks[id].waker.flips);
         let (more, fewer) = (one.max(other), one.min(other));
@@ -211,7 +211,7 @@ impl<R: Rule> Fair<R> {
     }
 
     /// select_idle_cpu
-    fn idle_cpu(
+    pub(super) fn idle_cpu(
         &mut self,
         id: usize,
         llc: &[usize],
