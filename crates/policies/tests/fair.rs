@@ -56,7 +56,8 @@ fn play<R: Rule>(
     moves: &Moves,
 ) -> Result<Seen, TestCaseError> {
     let machine = Machine::parse(machine).unwrap();
-    let policy = (policy(name).unwrap().build)(&machine, &LINUX).unwrap();
+    let settings: &[(&str, &str)] = if machine.cpus() > 1 { &LINUX } else { &[] };
+    let policy = (policy(name).unwrap().build)(&machine, settings).unwrap();
     let oracle = Fair::new(&machine, rule(machine.cpus()), Options::default());
     compare(&machine, policy, oracle, scope, moves)
 }
@@ -64,6 +65,17 @@ fn play<R: Rule>(
 /// Machine, tasks, wakers among three, prompt kicks, and what happens.
 fn loads() -> impl Strategy<Value = (&'static str, u32, u8, bool, Moves)> {
     (select(MACHINES.as_slice()), 2..20u32, 0..4u8, any::<bool>(), moves(pass(), 400))
+}
+
+/// The order within a runqueue, without any balancing.
+#[test]
+fn a_single_cpu_decides_as_the_rule() {
+    compare_all(200, loads(), |(_, tasks, wakers, prompt, moves)| {
+        let scope = changing(tasks, wakers, prompt);
+        let turns = |cpus| Turns::new(cpus, Span::from_ms(50));
+        play("rr", "1", turns, &scope, &moves)?;
+        play("stride", "1", Stride::new, &scope, &moves)
+    });
 }
 
 #[test]
@@ -87,20 +99,24 @@ fn stride_on_many_cpus_is_balanced_as_by_linux() {
 }
 
 /// Weights and affinities change, tasks end and are taken out, picks are undone.
+fn changing(tasks: u32, wakers: u8, prompt: bool) -> Scope {
+    Scope {
+        offs: &[Off::Blocked, Off::Blocked, Off::Yielded, Off::Preempted, Off::Exited],
+        nice: true,
+        renices: true,
+        pins: Pins::Any,
+        dequeues: true,
+        detaches: true,
+        undoes: true,
+        ..scope(tasks, wakers, prompt)
+    }
+}
+
 #[test]
 #[ignore = "waits for steal=linux"]
 fn tasks_that_change_are_balanced_as_by_linux() {
     let seen = compare_all(500, loads(), |(machine, tasks, wakers, prompt, moves)| {
-        let scope = Scope {
-            offs: &[Off::Blocked, Off::Blocked, Off::Yielded, Off::Preempted, Off::Exited],
-            nice: true,
-            renices: true,
-            pins: Pins::Any,
-            dequeues: true,
-            detaches: true,
-            undoes: true,
-            ..scope(tasks, wakers, prompt)
-        };
+        let scope = changing(tasks, wakers, prompt);
         play("stride", machine, Stride::new, &scope, &moves)
     });
     assert!(seen["moves"] > 500, "{seen:?}");

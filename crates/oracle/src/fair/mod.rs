@@ -371,7 +371,9 @@ impl<R: Rule> Scheduler for Fair<R> {
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
         let shown = &self.tasks[task.index()];
-        sink("runqueue", shown.cpu as i64);
+        if self.cpus.len() > 1 {
+            sink("runqueue", shown.cpu as i64);
+        }
         if self.options.shows_load {
             sink("load_avg", shown.avg.load as i64);
             sink("util_avg", shown.avg.util as i64);

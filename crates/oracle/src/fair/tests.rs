@@ -337,3 +337,56 @@ fn cache_hot_tasks_stay() {
     };
     assert_eq!([pulled(499), pulled(500)], [None, Some(0)]);
 }
+
+/// A CPU that runs one of two tasks kicks the idle one at its tick, which pulls the other.
+#[test]
+fn an_idle_cpu_is_kicked_to_pull() {
+    let mut drive = on("2", ms(1));
+    idle(&mut drive);
+    run_on(&mut drive, 0, 0);
+    drive.create_from(1, &pinned("0"), None);
+    drive.update(1, &TaskParams::default());
+    drive.now += ms(3);
+    assert_eq!(runqueue(&drive, 1), 0);
+    drive.tick_on(0);
+    assert_eq!(runqueue(&drive, 1), 1);
+    assert_eq!(drive.pick_task(1), Some(1));
+}
+
+/// Two tasks on the threads of one core, and another core idle: its first thread tries every 4 ms
+/// to get one, finds both running, and has one pushed after the fourth failure.
+#[test]
+fn one_of_two_siblings_is_pushed_to_an_idle_core() {
+    let mut drive = on("2 cores x 2 threads", ms(1));
+    idle(&mut drive);
+    run_on(&mut drive, 0, 0);
+    run_on(&mut drive, 1, 1);
+    let mut failures = Vec::new();
+    while drive.policy.cpus[0].push_to.is_none() && failures.len() < 100 {
+        ticks(&mut drive, 1);
+        failures.push(drive.policy.domains.of[2][1].failed);
+    }
+    assert_eq!(drive.policy.cpus[0].push_to, Some(2), "{failures:?}");
+    assert_eq!(failures.last(), Some(&4));
+    assert!(failures.len() <= 20, "{failures:?}");
+    assert_eq!(drive.next(0, Off::Preempted), None);
+    assert_eq!((runqueue(&drive, 0), drive.pick_task(2)), (2, Some(0)));
+    assert_eq!(drive.policy.domains.of[2][1].failed, 0);
+}
+
+/// Bound tasks that could go to another CPU of the group go there.
+#[test]
+fn bound_tasks_go_to_another_cpu_of_the_group() {
+    let mut drive = on("2 llcs x 2 cores", ms(1));
+    idle(&mut drive);
+    for (task, cpu) in [(0, 0), (1, 1)] {
+        run_on(&mut drive, task, cpu);
+    }
+    for task in 2..6 {
+        drive.create_from(task, &pinned("0"), None);
+        drive.update(task, &pinned("0,3"));
+    }
+    ticks(&mut drive, 20);
+    let moved: Vec<u32> = (2..6).filter(|&task| runqueue(&drive, task) == 3).collect();
+    assert!(!moved.is_empty(), "CPU 2 cannot take them, and lets 3 have some");
+}
