@@ -10,8 +10,8 @@ use super::{Fair, Rule};
 pub struct Nohz {
     has_blocked: bool,
     needs_update: bool,
-    next_balance: u64,
-    next_blocked: u64,
+    pub(super) next_balance: u64,
+    pub(super) next_blocked: u64,
 }
 
 /// What an idle CPU is asked for.

@@ -288,7 +288,7 @@ impl<R: Rule> Fair<R> {
         }
         let jiffies = self.jiffies();
         let on = &mut self.cpus[self.tasks[id].cpu];
-        if on.h_load.1 != jiffies {
+        if on.h_load.1 != jiffies || !self.options.caches_h_load {
             on.h_load = (on.avg.load, jiffies);
         }
         load * on.h_load.0 / (on.avg.load + 1)

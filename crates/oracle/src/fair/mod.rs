@@ -14,7 +14,10 @@
 //! - What a timer or device wakes is woken on its last CPU.
 //! - At a tick, a CPU first balances for itself; the idle CPU that it then kicks balances at once.
 //! - What a CPU runs is put back, and its load updated, even if it goes on.
+//! - A ready task that may not be where it is goes where the fewest tasks are, and the lowest CPU
+//!   among those; in the kernel, CPUs take turns.
 //! - A running task is pushed away when it is put back.
+//! - A machine has been idle for long, unless it is [fresh](Options::is_fresh).
 
 mod balance;
 pub mod domains;
@@ -52,9 +55,14 @@ pub struct Options {
     pub batch: u64,
     /// The kernel knows groups of tasks, although there are none (CONFIG_FAIR_GROUP_SCHED).
     pub groups: bool,
+    /// The load of a runqueue, of which that of a task is a part, is taken once in a jiffy.
+    pub caches_h_load: bool,
     /// The kernel is preemptible (CONFIG_PREEMPTION).
     pub preemption: bool,
-    /// The loads of tasks are shown.
+    /// CPUs have not been idle yet, and nothing was balanced, as the kernel builds it; if not, the
+    /// machine has been idle for long.
+    pub is_fresh: bool,
+    /// Loads of tasks and of their runqueues are shown, and how their CPUs balance.
     pub shows_load: bool,
 }
 
@@ -67,7 +75,9 @@ impl Default for Options {
             nr_migrate: 32,
             batch: 32,
             groups: true,
+            caches_h_load: true,
             preemption: true,
+            is_fresh: false,
             shows_load: false,
         }
     }
@@ -103,12 +113,22 @@ impl<R: Rule> Fair<R> {
             max_idle_balance_cost: options.migration_cost.0,
             ..Cpu::default()
         };
+        let mut domains = Domains::new(machine);
+        let mut cpus = vec![cpu; machine.cpus()];
+        if !options.is_fresh {
+            for (cpu, on) in cpus.iter_mut().enumerate() {
+                (on.tickless, on.idle_stamp) = (!domains.of[cpu].is_empty(), 1);
+                domains.shared[cpu].busy = 0;
+                domains.shared[cpu].idle_cores = true;
+                domains.shared[cpu].scan = domains.llc_size(cpu);
+            }
+        }
         Fair {
             options,
             rule,
             now: 0,
-            domains: Domains::new(machine),
-            cpus: vec![cpu; machine.cpus()],
+            domains,
+            cpus,
             tasks: Vec::new(),
             overloaded: false,
             nohz: Nohz::default(),
@@ -252,7 +272,7 @@ impl<R: Rule> Fair<R> {
         }
         match is {
             _ if self.is_allowed(id, cpu) => {}
-            Where::Waiting => self.move_task(id, self.fall_back(id, cpu)),
+            Where::Waiting => self.move_task(id, self.least_crowded(id)),
             Where::Running => self.kicks.push(cpu),
             Where::Away => {}
         }
@@ -281,7 +301,7 @@ impl<R: Rule> Fair<R> {
             self.tasks[id].exec_start = self.now;
             self.tasks[id].state = State::Waiting;
             if !self.is_allowed(id, cpu) {
-                self.move_task(id, self.fall_back(id, cpu));
+                self.move_task(id, self.least_crowded(id));
             }
         } else {
             self.rule.leave(self.at(cpu), id, ran);
@@ -377,6 +397,20 @@ impl<R: Rule> Scheduler for Fair<R> {
         if self.options.shows_load {
             sink("load_avg", shown.avg.load as i64);
             sink("util_avg", shown.avg.util as i64);
+            sink("util_est", shown.util_est as i64);
+            let on = &self.cpus[shown.cpu];
+            sink("q_load", on.avg.load as i64);
+            sink("q_util", on.avg.util as i64);
+            sink("q_runnable", on.avg.runnable as i64);
+            sink("q_est", on.util_est as i64);
+            sink("q_avg_idle", on.avg_idle as i64);
+            sink("q_next", on.next_balance as i64);
+            let of = &self.domains.of[shown.cpu];
+            sink("q_fails", of.iter().map(|domain| domain.failed as i64).sum());
+            sink("q_interval", of.iter().map(|domain| domain.interval as i64).sum());
+            sink("nohz_next", self.nohz.next_balance as i64);
+            sink("nohz_blocked", self.nohz.next_blocked as i64);
+            sink("over", i64::from(self.overloaded));
         }
         self.rule.probe(task.index(), sink);
     }

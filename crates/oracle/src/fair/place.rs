@@ -43,6 +43,12 @@ impl<R: Rule> Fair<R> {
         near.or(self.allowed(id).first().copied()).unwrap_or(cpu)
     }
 
+    /// Where `id` is moved that may not stay.
+    pub(super) fn least_crowded(&self, id: usize) -> usize {
+        let tasks = |&cpu: &usize| self.cpus[cpu].nr_running();
+        self.allowed(id).into_iter().min_by_key(tasks).unwrap_or(self.tasks[id].cpu)
+    }
+
     /// The widest domain that spreads new tasks, if no lower one does not; then down
     /// (select_task_rq_fair, sched_balance_find_dst_cpu).
     fn select_fork(&mut self, id: usize, this: usize) -> usize {
