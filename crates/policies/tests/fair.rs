@@ -58,11 +58,12 @@ fn play<R: Rule>(
     scope: &Scope,
     moves: &Moves,
 ) -> Result<Seen, TestCaseError> {
-    let machine = Machine::parse(machine).unwrap();
+    let machine = Machine::parse(machine).unwrap().with_tick(Some(Span::from_ms(4)));
     let settings: &[(&str, &str)] = if machine.cpus() > 1 { &LINUX } else { &[] };
     let policy = (policy(name).unwrap().build)(&machine, settings).unwrap();
     // The policies compute the load of a task as a part of its runqueue's whenever they need it.
-    let options = Options { caches_h_load: false, ..Options::default() };
+    let options =
+        Options { caches_h_load: false, shows_load: machine.cpus() > 1, ..Options::default() };
     let oracle = Fair::new(&machine, rule(machine.cpus()), options);
     compare(&machine, policy, oracle, scope, moves)
 }
@@ -84,7 +85,6 @@ fn a_single_cpu_decides_as_the_rule() {
 }
 
 #[test]
-#[ignore = "policies differ in details of balancing"]
 fn round_robin_on_many_cpus_is_balanced_as_by_linux() {
     let seen = compare_all(500, loads(), |(machine, tasks, wakers, prompt, moves)| {
         let rule = |cpus| Turns::new(cpus, Span::from_ms(50));
@@ -94,7 +94,6 @@ fn round_robin_on_many_cpus_is_balanced_as_by_linux() {
 }
 
 #[test]
-#[ignore = "policies differ in details of balancing"]
 fn stride_on_many_cpus_is_balanced_as_by_linux() {
     let seen = compare_all(500, loads(), |(machine, tasks, wakers, prompt, moves)| {
         let scope = Scope { nice: true, ..scope(tasks, wakers, prompt) };
@@ -118,7 +117,6 @@ fn changing(tasks: u32, wakers: u8, prompt: bool) -> Scope {
 }
 
 #[test]
-#[ignore = "policies differ in details of balancing"]
 fn tasks_that_change_are_balanced_as_by_linux() {
     let seen = compare_all(500, loads(), |(machine, tasks, wakers, prompt, moves)| {
         let scope = changing(tasks, wakers, prompt);
