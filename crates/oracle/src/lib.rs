@@ -23,6 +23,7 @@ pub mod credit;
 pub mod credit2;
 pub mod drive;
 pub mod eevdf;
+pub mod fair;
 pub mod kernel;
 pub mod m_rsf;
 pub mod osv;

@@ -505,6 +505,9 @@ impl<Q: RunQueue> Smp<Q> {
     fn take_out(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         let from = usize::from(self.tasks[task].queue);
         self.note_leaving(cx, from, task, fair::Leaves::Moves);
+        if self.fair.is_on {
+            self.tasks[task].hot_until = Time::ZERO;
+        }
         self.rule.remove(&at!(self, cx.now, from), task, Removal::Move);
         self.touched(cx, from);
         self.answer_wish(cx, from);
@@ -592,6 +595,9 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
             self.loads.note(CpuId(queue as u16));
             self.answer_wish(cx, queue);
         }
+        if self.fair.is_on {
+            self.fair.removes(CpuId(self.tasks[task].queue), task);
+        }
         self.tasks[task] = Slot::default();
         self.rule.detach(task);
     }
@@ -600,6 +606,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         let slot = &mut self.tasks[task];
         self.restricted -= u32::from(!slot.affinity.is_all());
         self.restricted += u32::from(!params.affinity.is_all());
+        let is_bound_anew = slot.affinity != params.affinity;
         slot.affinity = params.affinity.clone();
         let (queue, state, cpu) = (usize::from(slot.queue), slot.state, CpuId(slot.cpu));
         self.rule.update(&at!(self, cx.now, queue), state.whereabouts(), task, params);
@@ -607,6 +614,9 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         if self.fair.is_on {
             let weight = self.rule.weight(task);
             self.fair.reweighs(CpuId(queue as u16), task, weight, cx.now);
+            if is_bound_anew {
+                self.fair.requeues(CpuId(queue as u16), task, cx.now);
+            }
         }
         match state {
             State::Ready if !self.may_enter(task, queue) => self.rehome(cx, task, cpu),
@@ -661,6 +671,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         let slot = &self.tasks[task];
         let near = match arrival.why {
             Enqueue::New => arrival.from.unwrap_or(CpuId(0)),
+            _ if self.fair.places => CpuId(slot.queue),
             Enqueue::Wakeup { prev, .. } | Enqueue::Resumed { prev } => prev,
         };
         let home = usize::from(slot.queue);
@@ -678,6 +689,9 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
             self.choose_queue(task, Some(&arrival), near)
         };
         if self.fair.is_on {
+            if let (Enqueue::New, Some(by)) = (arrival.why, by) {
+                self.fair.inherits(task, by);
+            }
             self.note_arrival(cx, task, arrival.why, queue);
         }
         self.enter(cx, task, queue, near, &entry);
@@ -705,7 +719,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
                 self.idle.insert(cpu);
                 self.hurry(cx, cpu);
                 if self.fair.is_on {
-                    self.goes_idle(cpu);
+                    self.goes_idle(cx, cpu);
                 }
             }
             return None;
@@ -803,6 +817,9 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
         sink("runqueue", i64::from(self.tasks[task].queue));
+        if self.fair.is_on {
+            self.fair.probe(task, self.tasks[task].queue, sink);
+        }
         self.rule.probe(task, sink);
     }
 

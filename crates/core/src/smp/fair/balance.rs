@@ -39,6 +39,8 @@ enum Unit {
 struct Pass {
     domain: u16,
     depth: usize,
+    /// Who balances.
+    by: CpuId,
     /// Who pulls.
     to: CpuId,
     idle: Idle,
@@ -89,7 +91,7 @@ impl<Q: RunQueue> Smp<Q> {
             let usable = u64::from(self.online.contains(cpu));
             let sum = Sum {
                 cpus: usable,
-                idle: u64::from(self.idle.contains(cpu)),
+                idle: u64::from(self.is_idle(cpu)),
                 crowded: u64::from(tasks > 1),
                 tasks,
                 load: queue.average.load,
@@ -107,6 +109,7 @@ impl<Q: RunQueue> Smp<Q> {
         let mut pass = Pass {
             domain,
             depth,
+            by: cpu,
             to: cpu,
             idle,
             without: CpuMask::EMPTY,
@@ -148,7 +151,7 @@ impl<Q: RunQueue> Smp<Q> {
             }
             if self.needs_push(&pass, cpu) {
                 let running = self.fair.queues[from.index()].running;
-                let fits = running.is_none_or(|task| self.tasks[task].affinity.contains(cpu));
+                let fits = running.is_some_and(|task| self.tasks[task].affinity.contains(cpu));
                 if !fits {
                     self.give_up(&pass, cpu, false);
                     return Passed { moved: 0, goes_on: true };
@@ -235,7 +238,7 @@ impl<Q: RunQueue> Smp<Q> {
         let cpus = &domain.groups[self.own_group(pass)].cpus;
         let mut thread = None;
         for &cpu in cpus {
-            if !self.idle.contains(cpu) || pass.without.contains(cpu) {
+            if !self.is_idle(cpu) || pass.without.contains(cpu) {
                 continue;
             }
             if domain.shares_capacity || self.is_core_of_idle(cpu, None) {
@@ -289,8 +292,10 @@ impl<Q: RunQueue> Smp<Q> {
         // Capacity is that of all.
         let sum = Sum { cpus: all.cpus, ..seen };
         let out = group.domain.is_some_and(|it| self.fair.out_of_balance[usize::from(it)]);
-        let is_core =
-            group.domain.is_some_and(|it| self.fair.domains.all[usize::from(it)].shares_capacity);
+        let is_core = (is_local || !domain.is_numa)
+            && group
+                .domain
+                .is_some_and(|it| self.fair.domains.all[usize::from(it)].shares_capacity);
         let mut busyness = classify(&sum, domain.imbalance_percent, out);
         let is_shared = is_core && pass.idle != Idle::Busy && sum.tasks > 1;
         if !is_local && is_shared && busyness < Busyness::SmtBalance {
@@ -355,9 +360,10 @@ impl<Q: RunQueue> Smp<Q> {
                 self.attach_task(cx, pass, task);
             }
             self.fair.detached = tasks;
-            match pass.other.take().filter(|_| pass.imbalance > 0) {
+            match pass.other.filter(|_| pass.imbalance > 0) {
                 None => return moved,
                 Some(other) => {
+                    pass.other = None;
                     pass.without.insert(pass.to);
                     pass.to = other;
                 }
@@ -406,7 +412,7 @@ impl<Q: RunQueue> Smp<Q> {
 
     /// How much of the imbalance `task` is; `None`: more than all of it, by far.
     fn cost(&self, pass: &Pass, from: CpuId, task: TaskId) -> Option<u64> {
-        let failures = self.fair.queues[pass.to.index()].turns[pass.depth].failures.min(63);
+        let failures = self.fair.queues[pass.by.index()].turns[pass.depth].failures.min(63);
         let entity = &self.fair.entities[task];
         let cost = match pass.unit {
             Unit::Tasks => return Some(1),
@@ -439,7 +445,7 @@ impl<Q: RunQueue> Smp<Q> {
         }
         let domain = &self.fair.domains.all[usize::from(pass.domain)];
         let is_hot = !domain.shares_capacity && cx.now < slot.hot_until;
-        let failures = self.fair.queues[pass.to.index()].turns[pass.depth].failures;
+        let failures = self.fair.queues[pass.by.index()].turns[pass.depth].failures;
         !is_hot || failures > domain.cache_nice_tries
     }
 
@@ -466,7 +472,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// (`active_load_balance_cpu_stop`).
     #[cold]
     pub(super) fn push_to(&mut self, cx: &mut Cx<'_>, cpu: CpuId, to: CpuId) {
-        if !self.online.contains(cpu) || !self.online.contains(to) || self.tasks_of(cpu) <= 1 {
+        if !self.online.contains(cpu) || !self.online.contains(to) {
             return;
         }
         let around = &self.fair.domains.around[to.index()];
@@ -593,11 +599,12 @@ fn amount(
         }
         return (Unit::Tasks, tasks >> 1);
     }
-    let (here, there) = (mean_load(&local.sum), mean_load(&busiest.sum));
+    let here = mean_load(&local.sum);
+    let there = if busiest.busyness == Busyness::Overloaded { mean_load(&busiest.sum) } else { 0 };
     if local.busyness < Busyness::Overloaded && (here >= there || here >= mean) {
         return (Unit::Load, 0);
     }
-    let surplus = there.saturating_sub(mean) * busiest.sum.cpus;
-    let deficit = mean.saturating_sub(here) * local.sum.cpus;
-    (Unit::Load, surplus.min(deficit))
+    let surplus = there.wrapping_sub(mean).wrapping_mul(1024 * busiest.sum.cpus);
+    let deficit = mean.wrapping_sub(here).wrapping_mul(1024 * local.sum.cpus);
+    (Unit::Load, surplus.min(deficit) / 1024)
 }

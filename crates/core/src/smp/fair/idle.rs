@@ -75,7 +75,7 @@ impl<Q: RunQueue> Smp<Q> {
         } else if !self.fair.is_overloaded || mean_idle < expected(self, 0) {
             next = next.min(self.next_turn(cpu, 0));
         } else {
-            self.fair.advance(cpu, cx.now);
+            self.update_blocked(cx, cpu);
             let mut spent = 0;
             for depth in 0..depths {
                 next = next.min(self.next_turn(cpu, depth));
@@ -101,6 +101,10 @@ impl<Q: RunQueue> Smp<Q> {
         if moved > 0 {
             queue.idle_since = 0;
         }
+        queue.updates_idle = moved == 0
+            && queue.mean_idle >= self.params.cache_hot.0
+            && self.fair.nohz.has_blocked
+            && jiffies >= self.fair.nohz.next_blocked;
         moved > 0
     }
 
@@ -121,13 +125,19 @@ impl<Q: RunQueue> Smp<Q> {
     }
 
     /// `cpu` has found nothing to run.
-    pub(in super::super) fn goes_idle(&mut self, cpu: CpuId) {
-        if self.fair.domains.has_smt
+    pub(in super::super) fn goes_idle(&mut self, cx: &mut Cx<'_>, cpu: CpuId) {
+        let was_idle = core::mem::replace(&mut self.fair.queues[cpu.index()].runs_idle, true);
+        self.fair.sums.note(cpu);
+        if !was_idle
+            && self.fair.domains.has_smt
             && let Some(cache) = self.fair.domains.cache[cpu.index()]
             && !self.fair.caches[usize::from(cache)].has_idle_core
             && self.is_core_of_idle(cpu, Some(cpu))
         {
             self.fair.caches[usize::from(cache)].has_idle_core = true;
+        }
+        if core::mem::take(&mut self.fair.queues[cpu.index()].updates_idle) {
+            self.balance_idle(cx, cpu, [false, true, false]);
         }
         self.fair.queues[cpu.index()].has_blocked = true;
         self.fair.set_tickless(cpu, true);
@@ -189,7 +199,7 @@ impl<Q: RunQueue> Smp<Q> {
                 let passed = self.pass(cx, cpu, depth, idle);
                 goes_on = passed.goes_on;
                 if passed.moved > 0 {
-                    is_busy = !self.idle.contains(cpu);
+                    is_busy = !self.is_idle(cpu);
                     idle = if is_busy { Idle::Busy } else { Idle::Long };
                 }
                 let turn = &mut self.fair.queues[cpu.index()].turns[depth];
@@ -233,8 +243,10 @@ impl<Q: RunQueue> Smp<Q> {
         if balances {
             self.fair.nohz.next_balance = jiffies + 1;
         }
-        let first = self.fair.nohz.cpus.iter_among(&self.idle).find(|&other| other != cpu);
+        let mut idle = self.fair.nohz.cpus.iter();
+        let first = idle.find(|&other| other != cpu && self.is_idle(other));
         let Some(first) = first else { return };
+        drop(idle);
         self.balance_idle(cx, first, [balances, updates, has_news]);
     }
 
@@ -256,8 +268,13 @@ impl<Q: RunQueue> Smp<Q> {
         let after = cpus.iter().filter(|&cpu| cpu > first);
         let before = cpus.iter().filter(|&cpu| cpu <= first);
         for cpu in after.chain(before) {
-            if !self.idle.contains(cpu) {
+            if !self.is_idle(cpu) {
                 continue;
+            }
+            if !self.is_idle(first) {
+                self.fair.nohz.has_blocked |= updates;
+                self.fair.nohz.has_news |= has_news;
+                return;
             }
             if updates {
                 has_blocked |= self.update_blocked_of_idle(cx, cpu, jiffies);

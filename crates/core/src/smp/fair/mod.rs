@@ -106,6 +106,10 @@ struct Queue {
     has_blocked: bool,
     /// In jiffies.
     blocked_updated: u64,
+    /// It runs nothing, and has not picked since a task came.
+    runs_idle: bool,
+    /// It is to bring the averages of idle CPUs up to date before it goes idle.
+    updates_idle: bool,
     /// Of interrupts that come while it is idle.
     waker: Waker,
 }
@@ -215,6 +219,8 @@ impl Fair {
             is_tickless: true,
             has_blocked: false,
             blocked_updated: 0,
+            updates_idle: false,
+            runs_idle: true,
             waker: Waker::new(),
         };
         let cache = |domain: &domains::Domain| Cache {
@@ -246,6 +252,26 @@ impl Fair {
             },
             domains,
         }
+    }
+
+    /// See [`Scheduler::probe`](crate::Scheduler::probe).
+    pub(super) fn probe(&self, task: TaskId, queue: u16, sink: &mut dyn FnMut(&'static str, i64)) {
+        let entity = &self.entities[task];
+        sink("load_avg", entity.average.load as i64);
+        sink("util_avg", entity.average.util as i64);
+        sink("util_est", entity.util_est as i64);
+        let on = &self.queues[usize::from(queue)];
+        sink("q_load", on.average.load as i64);
+        sink("q_util", on.average.util as i64);
+        sink("q_runnable", on.average.runnable as i64);
+        sink("q_est", on.util_est as i64);
+        sink("q_avg_idle", on.mean_idle as i64);
+        sink("q_next", on.next_balance as i64);
+        sink("q_fails", on.turns.iter().map(|turn| i64::from(turn.failures)).sum());
+        sink("q_interval", on.turns.iter().map(|turn| turn.interval as i64).sum());
+        sink("nohz_next", self.nohz.next_balance as i64);
+        sink("nohz_blocked", self.nohz.next_blocked as i64);
+        sink("over", i64::from(self.is_overloaded));
     }
 
     /// Something about `cpu` has changed.
@@ -355,6 +381,9 @@ impl Fair {
         let util_est = self.entities[task].util_est;
         let queue = &mut self.queues[cpu.index()];
         queue.util_est = queue.util_est.saturating_sub(util_est);
+        if matches!(how, Leaves::Asleep | Leaves::Ended) {
+            self.entities[task].estimate();
+        }
         self.advance_with(cpu, task, now, true);
         let (entity, queue) = (&mut self.entities[task], &mut self.queues[cpu.index()]);
         if how == Leaves::Moves {
@@ -368,9 +397,6 @@ impl Fair {
             queue.running = None;
         }
         self.links.remove(&mut queue.tasks, task);
-        if matches!(how, Leaves::Asleep | Leaves::Ended) {
-            entity.estimate();
-        }
         if how == Leaves::Ended {
             self.removes(cpu, task);
         }
@@ -378,7 +404,7 @@ impl Fair {
     }
 
     /// What `task`, which sleeps, has left behind on `cpu` is to be forgotten there.
-    fn removes(&mut self, cpu: CpuId, task: TaskId) {
+    pub(super) fn removes(&mut self, cpu: CpuId, task: TaskId) {
         let (entity, queue) = (&mut self.entities[task], &mut self.queues[cpu.index()]);
         if entity.average.updated.is_none() {
             return;
@@ -408,6 +434,7 @@ impl Fair {
         self.advance_with(cpu, task, now, true);
         let queue = &mut self.queues[cpu.index()];
         queue.running = Some(task);
+        queue.runs_idle = false;
         self.links.remove(&mut queue.tasks, task);
         self.links.push_back(&mut queue.tasks, task);
         self.sums.note(cpu);
@@ -428,9 +455,7 @@ impl Fair {
             return;
         }
         let is_ready = self.entities[task].is_ready;
-        if is_ready {
-            self.advance_with(cpu, task, now, true);
-        }
+        self.requeues(cpu, task, now);
         let (entity, queue) = (&mut self.entities[task], &mut self.queues[cpu.index()]);
         let attached = entity.average.updated.is_some().then_some(&mut queue.average);
         entity.average.reweigh(attached, from, weight);
@@ -439,6 +464,23 @@ impl Fair {
             queue.weight = queue.weight - from + weight;
         }
         self.sums.note(cpu);
+    }
+
+    /// `parent` creates `task`, a copy of itself.
+    pub(super) fn inherits(&mut self, task: TaskId, parent: TaskId) {
+        self.entities[task].waker = self.entities[parent].waker;
+    }
+
+    /// `task` is taken out, if it is ready, and comes back at once.
+    pub(super) fn requeues(&mut self, cpu: CpuId, task: TaskId, now: Time) {
+        if !self.entities[task].is_ready {
+            return;
+        }
+        self.advance_with(cpu, task, now, true);
+        let queue = &mut self.queues[cpu.index()];
+        self.is_overloaded |= queue.ready > 1;
+        self.links.remove(&mut queue.tasks, task);
+        self.links.push_back(&mut queue.tasks, task);
     }
 
     /// The load that `task` makes on `cpu`, where it counts.
@@ -506,6 +548,7 @@ impl<Q: RunQueue> Smp<Q> {
         let last = CpuId(self.tasks[task].queue);
         if last != cpu {
             self.fair.goes(last, task, cx.now);
+            self.tasks[task].hot_until = Time::ZERO;
         }
         if matches!(why, Enqueue::Wakeup { .. }) {
             self.wakes_on(cx, cpu);
@@ -566,7 +609,6 @@ impl<Q: RunQueue> Smp<Q> {
     /// Whether nothing runs on the core of `cpu`, or nothing but on `cpu` itself.
     fn is_core_of_idle(&self, cpu: CpuId, but: Option<CpuId>) -> bool {
         let mut threads = self.machine.sharing(Level::Core, cpu).iter();
-        threads
-            .all(|&cpu| Some(cpu) == but || self.idle.contains(cpu) || !self.online.contains(cpu))
+        threads.all(|&cpu| Some(cpu) == but || self.is_idle(cpu) || !self.online.contains(cpu))
     }
 }

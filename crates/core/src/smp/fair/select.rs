@@ -118,8 +118,9 @@ impl<Q: RunQueue> Smp<Q> {
         near.chain(all).find(|&cpu| self.usable(task, cpu)).unwrap_or(prev)
     }
 
-    fn is_idle(&self, cpu: CpuId) -> bool {
-        self.idle.contains(cpu)
+    pub(super) fn is_idle(&self, cpu: CpuId) -> bool {
+        let queue = &self.fair.queues[cpu.index()];
+        queue.runs_idle && queue.ready == 0
     }
 
     fn select_woken(
