@@ -1,11 +1,16 @@
+//! Balancing of runqueues that CPUs share.
+
 use crate::{Rig, pinned};
 use anysched_core::{CpuId, Off, RunQueue, Scheduler, Span, TaskId, TaskParams, Time};
 use anysched_policies::linux::cfs::Cfs;
 use anysched_policies::textbook::fcfs::Fcfs;
 
-/// A rig where tasks start on their creator's CPU and only periodic balancing moves them.
+/// A rig where CPUs of a cache share a runqueue, tasks start on that of their creator and only
+/// periodic balancing moves them. Where a cache has one CPU, runqueues have the numbers of CPUs.
 fn rig<Q: RunQueue>(machine: &str) -> Rig<Q> {
-    Rig::new(machine, &[("place", "creator"), ("steal", "never"), ("balance", "linux")])
+    let settings =
+        [("layout", "per-llc"), ("place", "creator"), ("steal", "never"), ("balance", "linux")];
+    Rig::new(machine, &settings)
 }
 
 /// `counts[n]` tasks on CPU n, one of them running, numbered from 100·n on.
@@ -22,7 +27,7 @@ const MS: u64 = 1000;
 
 #[test]
 fn there_is_a_timer_only_while_something_waits() {
-    let mut rig = rig::<Fcfs>("2 cpus");
+    let mut rig = rig::<Fcfs>("2 llcs x 1 core");
     assert_eq!(rig.policy.next_timer(), None);
     rig.now = Time(5_300_000);
     fill(&mut rig, &[1, 1]);
@@ -49,7 +54,7 @@ fn one_runqueue_has_nothing_to_balance() {
 
 #[test]
 fn half_of_the_difference_moves() {
-    let mut rig = rig::<Fcfs>("2 cpus");
+    let mut rig = rig::<Fcfs>("2 llcs x 1 core");
     fill(&mut rig, &[9, 1]);
     rig.pass_until(999);
     assert_eq!(rig.waiting(), [8, 0]);
@@ -60,7 +65,7 @@ fn half_of_the_difference_moves() {
 
 #[test]
 fn three_groups_meet_at_the_mean() {
-    let mut rig = rig::<Fcfs>("3 cpus");
+    let mut rig = rig::<Fcfs>("3 llcs x 1 core");
     fill(&mut rig, &[10, 1, 1]);
     rig.pass_until(MS);
     // The mean is 4: CPU 1 takes 3, then CPU 2 sees 7, 4 and 1.
@@ -70,7 +75,7 @@ fn three_groups_meet_at_the_mean() {
 #[test]
 fn a_quarter_more_is_balanced() {
     for (counts, after) in [([5, 4], [4, 3]), ([6, 4], [4, 4]), ([10, 8], [9, 7])] {
-        let mut rig = rig::<Fcfs>("2 cpus");
+        let mut rig = rig::<Fcfs>("2 llcs x 1 core");
         fill(&mut rig, &counts);
         rig.pass_until(MS);
         assert_eq!(rig.waiting(), after, "{counts:?}");
@@ -78,16 +83,8 @@ fn a_quarter_more_is_balanced() {
 }
 
 #[test]
-fn threads_of_a_core_are_balanced_down_to_a_tenth_more() {
-    let mut rig = rig::<Fcfs>("1 core x 2 threads");
-    fill(&mut rig, &[10, 8]);
-    rig.pass_until(MS);
-    assert_eq!(rig.waiting(), [8, 8]);
-}
-
-#[test]
 fn weight_counts_not_number() {
-    let mut rig = rig::<Cfs>("2 cpus");
+    let mut rig = rig::<Cfs>("2 llcs x 1 core");
     rig.create_with(0, 0, &TaskParams { weight: 9000, ..pinned("0") });
     rig.create_with(1, 1, &TaskParams { weight: 4000, ..pinned("1") });
     rig.settle();
@@ -101,7 +98,7 @@ fn weight_counts_not_number() {
 
 #[test]
 fn what_weighs_more_than_is_to_move_stays() {
-    let mut rig = rig::<Cfs>("2 cpus");
+    let mut rig = rig::<Cfs>("2 llcs x 1 core");
     rig.create_with(0, 0, &TaskParams { weight: 1000, ..pinned("0") });
     rig.create_with(1, 1, &TaskParams { weight: 1000, ..pinned("1") });
     rig.settle();
@@ -115,7 +112,7 @@ fn what_weighs_more_than_is_to_move_stays() {
 
 #[test]
 fn three_tasks_take_turns_at_having_a_cpu_alone() {
-    let mut rig = rig::<Fcfs>("2 cpus");
+    let mut rig = rig::<Fcfs>("2 llcs x 1 core");
     fill(&mut rig, &[2, 1]);
     // Half of the difference is half a task: the first try fails, the second one may move twice
     // as much. CPU 1 is busy, so that its turns are 64ms apart.
@@ -132,7 +129,7 @@ fn three_tasks_take_turns_at_having_a_cpu_alone() {
 
 #[test]
 fn groups_prefer_different_ones_of_equals() {
-    let mut rig = rig::<Fcfs>("4 cpus");
+    let mut rig = rig::<Fcfs>("4 llcs x 1 core");
     fill(&mut rig, &[1, 1, 2, 2]);
     // Each of CPUs 0 and 1 may take a task at its second try: the one of CPU 2, then of CPU 3,
     // not the one that CPU 0 has only just got.
@@ -146,7 +143,7 @@ fn groups_prefer_different_ones_of_equals() {
 
 #[test]
 fn intervals_double_while_balanced_up_to_the_longest() {
-    let mut rig = rig::<Fcfs>("2 cpus");
+    let mut rig = rig::<Fcfs>("2 llcs x 1 core");
     fill(&mut rig, &[5, 4]);
     let mut due = Vec::new();
     for _ in 0..5 {
@@ -160,7 +157,7 @@ fn intervals_double_while_balanced_up_to_the_longest() {
 
 #[test]
 fn a_late_host_keeps_the_grid() {
-    let mut rig = rig::<Fcfs>("2 cpus");
+    let mut rig = rig::<Fcfs>("2 llcs x 1 core");
     fill(&mut rig, &[5, 4]);
     rig.now = Time(3_700_000);
     rig.call(|smp, cx| smp.timer(cx));
@@ -169,7 +166,7 @@ fn a_late_host_keeps_the_grid() {
 
 #[test]
 fn an_idle_cpu_balances_more_often_and_takes_a_task_of_any_weight() {
-    let mut rig = rig::<Cfs>("2 cpus");
+    let mut rig = rig::<Cfs>("2 llcs x 1 core");
     rig.create_with(0, 0, &TaskParams { weight: 15, ..pinned("0") });
     rig.create_with(1, 1, &pinned("1"));
     rig.settle();
@@ -186,7 +183,7 @@ fn an_idle_cpu_balances_more_often_and_takes_a_task_of_any_weight() {
 
 #[test]
 fn hot_tasks_move_after_two_failures() {
-    let mut rig = rig::<Fcfs>("2 cpus");
+    let mut rig = rig::<Fcfs>("2 llcs x 1 core");
     fill(&mut rig, &[4, 1]);
     // All that wait on CPU 0 are always hot: each has run for a moment just before.
     let stir = |rig: &mut Rig<Fcfs>| {
@@ -208,7 +205,7 @@ fn hot_tasks_move_after_two_failures() {
 
 #[test]
 fn a_task_that_its_cpu_is_about_to_run_stays() {
-    let mut rig = rig::<Fcfs>("2 cpus");
+    let mut rig = rig::<Fcfs>("2 llcs x 1 core");
     fill(&mut rig, &[0, 1]);
     for task in 0..4 {
         rig.create(task, 0);
@@ -221,7 +218,7 @@ fn a_task_that_its_cpu_is_about_to_run_stays() {
 
 #[test]
 fn pinned_tasks_stay_and_another_runqueue_is_tried() {
-    let mut rig = rig::<Fcfs>("2 nodes x 2 cores");
+    let mut rig = rig::<Fcfs>("2 nodes x 2 llcs x 1 core");
     for task in 0..8 {
         rig.create_with(task, 0, &pinned("0"));
     }
@@ -235,7 +232,7 @@ fn pinned_tasks_stay_and_another_runqueue_is_tried() {
 
 #[test]
 fn near_groups_are_balanced_more_often_than_far_ones() {
-    let mut rig = rig::<Fcfs>("2 nodes x 2 cores");
+    let mut rig = rig::<Fcfs>("2 nodes x 2 llcs x 1 core");
     fill(&mut rig, &[9, 1, 1, 1]);
     rig.pass_until(7 * MS);
     assert_eq!(rig.waiting(), [4, 4, 0, 0]);
@@ -249,7 +246,7 @@ fn near_groups_are_balanced_more_often_than_far_ones() {
 
 #[test]
 fn the_first_idle_cpu_of_a_group_balances_for_it() {
-    let mut rig = rig::<Fcfs>("2 nodes x 3 cores");
+    let mut rig = rig::<Fcfs>("2 nodes x 3 llcs x 1 core");
     fill(&mut rig, &[2, 2, 2, 1]);
     rig.pass_until(8 * MS);
     // CPU 3 runs the task that is there, and CPU 4 takes one of the busiest, of equals the lowest.
@@ -259,7 +256,7 @@ fn the_first_idle_cpu_of_a_group_balances_for_it() {
 
 #[test]
 fn a_cpu_out_of_use_takes_no_part() {
-    let mut rig = rig::<Fcfs>("3 cpus");
+    let mut rig = rig::<Fcfs>("3 llcs x 1 core");
     rig.set_online(1, false);
     fill(&mut rig, &[8, 0, 2]);
     rig.pass_until(MS);
@@ -273,7 +270,7 @@ fn a_cpu_out_of_use_takes_no_part() {
 
 #[test]
 fn a_moved_task_preempts_as_if_it_woke_up() {
-    let mut rig = rig::<Cfs>("2 cpus");
+    let mut rig = rig::<Cfs>("2 llcs x 1 core");
     rig.create_with(10, 0, &pinned("0"));
     rig.settle();
     rig.next(0, Off::Blocked);
@@ -301,16 +298,23 @@ fn a_moved_task_preempts_as_if_it_woke_up() {
 
 #[test]
 fn groups_with_runqueues_of_their_own_are_balanced_whole() {
-    let settings =
-        [("layout", "per-llc"), ("place", "creator"), ("steal", "never"), ("balance", "linux")];
-    let mut rig = Rig::<Fcfs>::new("2 llcs x 2 cores", &settings);
-    for task in 0..12 {
-        rig.create(task, 0);
+    for (machine, layout) in
+        [("2 llcs x 2 cores", "per-llc"), ("2 nodes x 2 llcs x 1 core", "per-node")]
+    {
+        let place = [("place", "creator"), ("steal", "never"), ("balance", "linux")];
+        let mut rig = Rig::<Fcfs>::new(machine, &[&[("layout", layout)], &place[..]].concat());
+        for task in 0..12 {
+            rig.create(task, 0);
+        }
+        rig.create(20, 2);
+        rig.create(21, 3);
+        rig.settle();
+        assert_eq!(rig.waiting(), [10, 0]);
+        // Nodes begin with an interval of 8ms.
+        let due = if layout == "per-node" { 8 * MS } else { MS };
+        rig.pass_until(due - 1);
+        assert_eq!(rig.waiting(), [10, 0]);
+        rig.pass_until(due);
+        assert_eq!(rig.waiting(), [5, 5]);
     }
-    rig.create(20, 2);
-    rig.create(21, 3);
-    rig.settle();
-    assert_eq!(rig.waiting(), [10, 0]);
-    rig.pass_until(MS);
-    assert_eq!(rig.waiting(), [5, 5]);
 }

@@ -41,7 +41,7 @@ struct Pass {
     depth: usize,
     /// Who balances.
     by: CpuId,
-    /// Who pulls.
+    /// To which CPU of its group tasks are pulled; at first itself.
     to: CpuId,
     idle: Idle,
     /// CPUs that are not looked at any more, because all of their tasks are bound elsewhere, or

@@ -84,11 +84,13 @@ impl<Q: RunQueue> Smp<Q> {
         arrival: &Arrival,
         prev: CpuId,
     ) -> CpuId {
+        if arrival.why == Enqueue::New {
+            self.fair.entities[task].recent = prev;
+        }
         let chosen = match (self.only_cpu(task), arrival.why) {
             (Some(cpu), _) => cpu,
             (None, Enqueue::Resumed { .. }) => prev,
             (None, Enqueue::New) => {
-                self.fair.entities[task].recent = prev;
                 self.refresh();
                 self.find_idlest_cpu(task, prev)
             }
@@ -145,6 +147,10 @@ impl<Q: RunQueue> Smp<Q> {
         // They are of so many that they had better be spread: one changes whom it wakes as often as
         // there are CPUs behind a cache, and the other so many times as often.
         let is_wide = less >= factor && u64::from(more) >= u64::from(less) * u64::from(factor);
+        if !self.online.contains(prev) {
+            // It is in no domain, and runs nothing.
+            return prev;
+        }
         let mut target = prev;
         if !is_wide && waker != prev && self.tasks[task].affinity.contains(waker) {
             let around = &self.fair.domains.around[waker.index()];
@@ -239,7 +245,7 @@ impl<Q: RunQueue> Smp<Q> {
         let (before, from) = cpus.split_at(after);
         let affinity = &self.tasks[task].affinity;
         for &cpu in from.iter().chain(before) {
-            if !affinity.contains(cpu) || passed.contains(cpu) {
+            if !self.online.contains(cpu) || !affinity.contains(cpu) || passed.contains(cpu) {
                 continue;
             }
             if !by_core {
@@ -254,7 +260,7 @@ impl<Q: RunQueue> Smp<Q> {
             }
             let threads = self.machine.sharing(crate::machine::Level::Core, cpu);
             let mut is_idle = true;
-            for &thread in threads {
+            for &thread in threads.iter().filter(|thread| self.online.contains(**thread)) {
                 if !self.is_idle(thread) {
                     is_idle = false;
                     if found.is_some() {
