@@ -2,6 +2,7 @@
 
 mod balance;
 mod idle;
+mod linux;
 mod place;
 mod pull;
 

@@ -41,7 +41,7 @@ pub(super) struct Group {
     pub cpus: Vec<CpuId>,
     /// The domain that it is; `None` for a single CPU.
     pub domain: Option<u16>,
-    /// How many cores it has.
+    /// How many cores it has, a part of one being one.
     pub cores: u64,
 }
 
@@ -83,7 +83,8 @@ impl Domains {
             let domain = self.around[cpu.index()].last().copied();
             let own =
                 domain.map_or_else(|| [cpu].to_vec(), |it| self.all[usize::from(it)].cpus.clone());
-            let is_first = |cpu: &&CpuId| machine.sharing(Level::Core, **cpu)[0] == **cpu;
+            let first = |cpu| machine.sharing(Level::Core, cpu).iter().find(|it| own.contains(it));
+            let is_first = |cpu: &&CpuId| first(**cpu) == Some(*cpu);
             let cores = own.iter().filter(is_first).count() as u64;
             groups.push(Group { cpus: own, domain, cores });
         }
