@@ -110,6 +110,21 @@ fn new_tasks_go_to_the_cpu_of_a_group_that_went_idle_last() {
 }
 
 #[test]
+fn what_idle_cpus_have_done_fades_when_another_goes_idle() {
+    let mut rig = Rig::<Fcfs>::new("3 cpus", &[("place", "linux"), ("steal", "linux")]);
+    busy(&mut rig, &[0]);
+    rig.create_with(10, 1, &pinned("1"));
+    rig.settle();
+    rig.pass_until(20_000);
+    rig.next(1, Off::Blocked);
+    rig.pass_until(100_000);
+    sleeper(&mut rig, 11, 2);
+    // CPU 1 was used by 685 of 1024 when it went idle, which is 130 now; CPU 2 by 512.
+    rig.create(20, 0);
+    assert_eq!(rig.queue(20), 1);
+}
+
+#[test]
 fn new_tasks_are_spread_over_the_cpus_that_they_may_use() {
     let mut rig = linux("2 nodes x 4 cores");
     // Node 0 has 3 tasks on 4 CPUs, but both of its CPUs that task 20 may use are free.
