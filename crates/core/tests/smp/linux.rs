@@ -187,6 +187,17 @@ fn the_first_idle_cpu_of_a_group_balances_for_it() {
 }
 
 #[test]
+fn a_cpu_out_of_use_takes_no_part() {
+    let mut rig = rig::<Fcfs>("2 llcs x 2 cores");
+    rig.set_online(2, false);
+    bind(&mut rig, 1, 100, 1, "1");
+    fill(&mut rig, &[3]);
+    // It is for CPU 3 to balance: 4 tasks against none, so 2 are to be moved.
+    change_at(&mut rig, 1, &[2, 0, 0, 0], &[0, 0, 0, 1]);
+    assert_eq!([2, 3].map(|cpu| rig.running(cpu)), [None, Some(2)]);
+}
+
+#[test]
 fn hot_tasks_move_after_two_failures() {
     for (machine, moves_in) in [("2 cpus", 3), ("1 core x 2 threads", 1)] {
         let mut rig = rig::<Fcfs>(machine);

@@ -122,7 +122,7 @@ impl<Q: RunQueue> Smp<Q> {
 
     pub(super) fn is_idle(&self, cpu: CpuId) -> bool {
         let queue = &self.fair.queues[cpu.index()];
-        queue.runs_idle && queue.ready == 0
+        self.online.contains(cpu) && queue.runs_idle && queue.ready == 0
     }
 
     fn select_woken(
