@@ -9,9 +9,9 @@
 //! where they are even if the CPU then idles; here they are taken when there is nothing else,
 //! because no CPU may idle beside a task that it could run.
 //!
-//! **Balancing** (after Linux's `load_balance` up to 6.5): at intervals, one CPU of each group of each
-//! domain (the first idle one, else the first) compares its group with the busiest other group of
-//! the domain, the next one round among equals, and pulls. [`Tuning`] has the numbers per level.
+//! **Balancing** (after Linux's `load_balance` up to 6.5): at intervals, one CPU of each group of
+//! each domain (the first idle one, else the first) compares its group with the busiest other group
+//! of the domain, the next one round among equals, and pulls. [`Tuning`] has the numbers per level.
 //!
 //! - Balanced: no other group has waiting tasks, or the busiest has at most `imbalance_percent` of
 //!   this group's load per capacity, or this group's load is at least the mean.

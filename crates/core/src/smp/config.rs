@@ -57,9 +57,9 @@ choice! {
         Node = "node",
         /// From any runqueue, nearest first.
         Machine = "machine",
-        /// As Linux does: domain by domain, if there is a CPU with two tasks and that is expected to
-        /// take less time than the CPU would be idle. It is not told of tasks that wait elsewhere.
-        /// With a runqueue per CPU; else as `machine`.
+        /// As Linux does: domain by domain, if there is a CPU with two tasks and that is expected
+        /// to take less time than the CPU would be idle. It is not told of tasks that wait
+        /// elsewhere. With a runqueue per CPU; else as `machine`.
         Linux = "linux",
     }
 }

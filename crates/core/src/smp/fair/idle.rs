@@ -1,5 +1,5 @@
-//! When CPUs balance: as they run out of work, at their ticks, and without ticks for as long as they
-//! are idle.
+//! When CPUs balance: as they run out of work, at their ticks, and without ticks for as long as
+//! they are idle.
 
 use super::super::{RunQueue, Smp};
 use super::balance::Idle;

@@ -12,12 +12,12 @@
 //! What is decided on are averages of [load](pelt), counts of tasks and idle CPUs.
 //!
 //! Deviations:
-//! - A jiffy is the tick; where the host has none, 4 ms, and ticks are timers. A CPU is tickless from
-//!   the moment that it finds nothing to run. What one CPU has another do happens at once.
+//! - A jiffy is the tick; where the host has none, 4 ms, and ticks are timers. A CPU is tickless
+//!   from the moment that it finds nothing to run. What one CPU has another do happens at once.
 //! - Balancing takes no time of its own; how long a CPU expects it to take is
 //!   [`newidle_cost`](super::SmpParams) for each CPU that is looked at.
-//! - Left out: control groups, CPUs of unequal capacity, other classes, NUMA balancing (pages), core
-//!   scheduling, clusters within a cache, clamping of utilisation.
+//! - Left out: control groups, CPUs of unequal capacity, other classes, NUMA balancing (pages),
+//!   core scheduling, clusters within a cache, clamping of utilisation.
 //! - A task that a rule keeps queued while it sleeps counts in no load.
 //!
 //! Cost: O(1) for each change; sums of domains are brought up to date when they are needed, so that
@@ -123,7 +123,8 @@ struct Turn {
     interval: u64,
     /// How many times in a row nothing could be moved.
     failures: u32,
-    /// What balancing it when the CPU ran out of work has taken at most, in ns; less by 1 % a second.
+    /// What balancing it when the CPU ran out of work has taken at most, in ns; less by 1 % a
+    /// second.
     newidle: u64,
     /// When that was raised or lowered last, in jiffies.
     newidle_set: u64,

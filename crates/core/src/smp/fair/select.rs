@@ -225,8 +225,8 @@ impl<Q: RunQueue> Smp<Q> {
         self.scan_for_idle(task, cache, by_core, target).unwrap_or(target)
     }
 
-    /// An idle CPU of a cache, on an idle core if it is to be `by_core`, from the one after `target`
-    /// on (`select_idle_cpu`).
+    /// An idle CPU of a cache, on an idle core if it is to be `by_core`, from the one after
+    /// `target` on (`select_idle_cpu`).
     fn scan_for_idle(
         &mut self,
         task: TaskId,

@@ -42,7 +42,7 @@
 //! - Of equal deadlines of waiting tasks the one that came first is first; 6.6 goes by the shape
 //!   of its tree.
 //! - A task's own slice (sched_attr::sched_runtime) is its `budget`, if it has no `period`.
-//! - Balancing takes the latest deadline first, where Linux takes who has been there longest.
+//! - Where CPUs pull otherwise than as in Linux, they take the latest deadline first.
 //! - Left out: control groups, `NEXT_BUDDY` (off in all kernels), SCHED_IDLE and SCHED_BATCH.
 //!
 //! If CPUs share a runqueue, all of their tasks count in V, and each CPU protects what it ran
