@@ -619,7 +619,10 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
             }
         }
         match state {
-            State::Ready if !self.may_enter(task, queue) => self.rehome(cx, task, cpu),
+            State::Ready if !self.may_enter(task, queue) => {
+                let near = if self.fair.is_on { CpuId(queue as u16) } else { cpu };
+                self.rehome(cx, task, near);
+            }
             State::Ready => {
                 let kicked = self.is_promised_allowed(task) || self.kick_idle(cx, task, queue, cpu);
                 if Q::PREEMPTS && !kicked {

@@ -106,6 +106,9 @@ impl<Q: RunQueue> Smp<Q> {
     /// `cpu` balances the domain at `depth` around it.
     pub(super) fn pass(&mut self, cx: &mut Cx<'_>, cpu: CpuId, depth: usize, idle: Idle) -> Passed {
         let domain = self.fair.domains.around[cpu.index()][depth];
+        if idle == Idle::Newly && depth == 0 && self.fair.crowded == 0 {
+            return self.pass_in_vain(cpu, domain);
+        }
         let mut pass = Pass {
             domain,
             depth,
@@ -170,6 +173,16 @@ impl<Q: RunQueue> Smp<Q> {
             self.turn(cpu, depth).interval = size;
         }
         Passed { moved, goes_on: true }
+    }
+
+    /// The same where CPUs are compared with each other, none of which has a task to spare.
+    fn pass_in_vain(&mut self, cpu: CpuId, domain: u16) -> Passed {
+        match self.fair.domains.all[usize::from(domain)].parent {
+            Some(_) => self.fair.out_of_balance[usize::from(domain)] = false,
+            None => self.fair.is_overloaded = false,
+        }
+        self.turn(cpu, 0).failures = 0;
+        Passed { moved: 0, goes_on: true }
     }
 
     fn turn(&mut self, cpu: CpuId, depth: usize) -> &mut super::Turn {

@@ -69,6 +69,8 @@ pub(super) struct Fair {
     out_of_balance: Vec<bool>,
     /// Some CPU has two tasks, or had when that was last looked at.
     is_overloaded: bool,
+    /// How many CPUs have two tasks that are ready.
+    crowded: u32,
     nohz: Nohz,
     /// Tasks on their way, within a call.
     detached: Vec<TaskId>,
@@ -243,6 +245,7 @@ impl Fair {
             sums: Sums::new(machine, &domains, is_on),
             out_of_balance: alloc::vec![false; domains.all.len()],
             is_overloaded: false,
+            crowded: 0,
             detached: Vec::with_capacity(balance::MOST_LOOKED_AT as usize),
             nohz: Nohz {
                 cpus: CpuMask::first(machine.cpus()),
@@ -372,7 +375,8 @@ impl Fair {
         entity.is_ready = true;
         queue.weight += entity.weight;
         queue.ready += 1;
-        self.is_overloaded |= queue.ready > 1;
+        self.crowded += u32::from(queue.ready == 2);
+        self.is_overloaded |= queue.ready == 2;
         self.links.push_back(&mut queue.tasks, task);
         self.sums.note(cpu);
     }
@@ -394,6 +398,7 @@ impl Fair {
         entity.is_ready = false;
         queue.weight -= entity.weight;
         queue.ready -= 1;
+        self.crowded -= u32::from(queue.ready == 1);
         if queue.running == Some(task) {
             queue.running = None;
         }
@@ -479,7 +484,7 @@ impl Fair {
         }
         self.advance_with(cpu, task, now, true);
         let queue = &mut self.queues[cpu.index()];
-        self.is_overloaded |= queue.ready > 1;
+        self.is_overloaded |= queue.ready == 2;
         self.links.remove(&mut queue.tasks, task);
         self.links.push_back(&mut queue.tasks, task);
     }
