@@ -21,7 +21,8 @@
 //!    the time that passed.
 //! 3. After every call, each ready task that an idle CPU could run has a CPU of its own that is
 //!    about to pick and may run it: one that has been kicked, or one between `put_prev` and
-//!    `pick_next`.
+//!    `pick_next`. Policies that are not [work-conserving](registry::Nature) owe that only to tasks
+//!    that they do not hold back, for example from CPUs with other runqueues.
 //! 4. A kick may be late or merged, never lost; an extra pick is harmless.
 //! 5. `pick_next` returns a ready task that is allowed on that CPU, and a slice above zero.
 //!    [`Off::NotRun`] undoes a pick that the host could not start.
