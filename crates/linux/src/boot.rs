@@ -165,7 +165,7 @@ impl Boot {
     fn start(&self) -> start::Start {
         start::Start {
             policy: self.orders.policy.clone(),
-            settings: self.orders.settings.clone(),
+            settings: in_kernel(&self.orders.policy, &self.orders.settings),
             tick: self.orders.tick,
             checked: self.checked,
             record: self.orders.record.then_some(self.log_bytes),
@@ -226,6 +226,19 @@ impl Boot {
         qemu::boot_quickly(&mut machine);
         Ok(machine)
     }
+}
+
+/// The settings of a policy in the kernel. There, idle CPUs are told of tasks that wait elsewhere
+/// unless settings say otherwise: under `steal = linux` they stall tasks when CPUs come and go.
+pub(crate) fn in_kernel(name: &str, settings: &[(String, String)]) -> Vec<(String, String)> {
+    let mut settings = settings.to_vec();
+    let params = anysched_policies::policy(name).map(|info| (info.params)()).unwrap_or_default();
+    let pulls_as_linux =
+        params.iter().any(|param| param.name == "steal" && param.default == "linux");
+    if pulls_as_linux && settings.iter().all(|(name, _)| name != "steal") {
+        settings.push(("steal".into(), "machine".into()));
+    }
+    settings
 }
 
 /// QEMU's words for the CPUs of a machine, and for so much memory if it is in several nodes.

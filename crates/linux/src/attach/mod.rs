@@ -208,7 +208,7 @@ impl Session {
 fn start(order: &Attach<'_>) -> Start {
     Start {
         policy: order.policy.into(),
-        settings: order.settings.to_vec(),
+        settings: crate::boot::in_kernel(order.policy, order.settings),
         tick: Some(tick()),
         checked: order.checked,
         record: order.record.map(|_| match order.place {
