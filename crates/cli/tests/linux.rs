@@ -56,10 +56,12 @@ fn experiments_run_in_linux() {
     let rows = results["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2, "{results:#}");
     for row in rows {
-        let mean = |metric: &str| row["metrics"][metric]["mean"].as_f64().unwrap();
-        assert_eq!(mean("completed"), 3.0, "{row:#}");
-        // The nice one has a tenth of the CPU until the other is done: they end after 66 and 120 ms
-        // of CPU 0's time, and the third after 60 of CPU 1's.
-        assert!(mean("turnaround_ns") < 0.8 * mean("makespan_ns"), "{row:#}");
+        let of = |metric: &str, value: &str| row["metrics"][metric][value].as_f64().unwrap();
+        assert_eq!(of("completed", "mean"), 3.0, "{row:#}");
+        // The nice one has a tenth of CPU 0 until the other is done, so that it ends after 120 ms of
+        // its time, the other after 66; with equal shares both would end at the same time. CPUs
+        // take turns, so that times of two are not compared closely.
+        let (second, last) = (of("turnaround_ns", "p50"), of("turnaround_ns", "max"));
+        assert!(second < 0.9 * last, "{row:#}");
     }
 }
