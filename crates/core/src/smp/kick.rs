@@ -22,7 +22,6 @@ impl<Q: RunQueue> Smp<Q> {
         let slot = self.slot(cpu);
         self.cpus[slot].told = true;
         self.idle.remove(cpu);
-        self.fair.note(cpu);
         cx.kick(cpu);
     }
 

@@ -776,7 +776,6 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
                 self.cpus[slot].told = true;
             } else {
                 self.idle.insert(cpu);
-                self.fair.note(cpu);
             }
         }
     }

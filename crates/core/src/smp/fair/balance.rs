@@ -159,7 +159,7 @@ impl<Q: RunQueue> Smp<Q> {
                     self.give_up(&pass, cpu, false);
                     return Passed { moved: 0, goes_on: true };
                 }
-                if self.fair.queues[from.index()].push_to.is_none() && running.is_some() {
+                if self.fair.queues[from.index()].push_to.is_none() {
                     self.fair.queues[from.index()].push_to = Some(cpu);
                     pushes = true;
                     self.tell(cx, from);
@@ -169,7 +169,7 @@ impl<Q: RunQueue> Smp<Q> {
             self.turn(cpu, depth).failures = 0;
         }
         if !pushes || self.needs_push(&pass, cpu) {
-            let size = self.fair.domains.all[usize::from(domain)].cpus.len() as u64;
+            let size = self.fair.domains[domain].cpus.len() as u64;
             self.turn(cpu, depth).interval = size;
         }
         Passed { moved, goes_on: true }
@@ -177,7 +177,7 @@ impl<Q: RunQueue> Smp<Q> {
 
     /// The same where CPUs are compared with each other, none of which has a task to spare.
     fn pass_in_vain(&mut self, cpu: CpuId, domain: u16) -> Passed {
-        match self.fair.domains.all[usize::from(domain)].parent {
+        match self.fair.domains[domain].parent {
             Some(_) => self.fair.out_of_balance[usize::from(domain)] = false,
             None => self.fair.is_overloaded = false,
         }
@@ -191,7 +191,7 @@ impl<Q: RunQueue> Smp<Q> {
 
     /// There is nothing to do: the interval grows.
     fn note_balanced(&mut self, pass: &Pass, cpu: CpuId) {
-        if !pass.all_pinned && self.fair.domains.all[usize::from(pass.domain)].parent.is_some() {
+        if !pass.all_pinned && self.fair.domains[pass.domain].parent.is_some() {
             self.fair.out_of_balance[usize::from(pass.domain)] = false;
         }
         self.turn(cpu, pass.depth).failures = 0;
@@ -210,7 +210,7 @@ impl<Q: RunQueue> Smp<Q> {
         if pass.idle == Idle::Newly {
             return;
         }
-        let longest = 2 * self.fair.domains.all[usize::from(pass.domain)].cpus.len() as u64;
+        let longest = 2 * self.fair.domains[pass.domain].cpus.len() as u64;
         let turn = self.turn(cpu, pass.depth);
         if pass.all_pinned && turn.interval < LONGEST_PINNED || turn.interval < longest {
             turn.interval *= 2;
@@ -219,21 +219,22 @@ impl<Q: RunQueue> Smp<Q> {
 
     /// The wider domain learns that averages mislead, because tasks are bound.
     fn note_pinned(&mut self, pass: &Pass) {
-        let has_parent = self.fair.domains.all[usize::from(pass.domain)].parent.is_some();
+        let has_parent = self.fair.domains[pass.domain].parent.is_some();
         if has_parent && pass.some_pinned && pass.imbalance > 0 {
             self.fair.out_of_balance[usize::from(pass.domain)] = true;
         }
     }
 
-    /// The group of the domain that has the CPU for which the pass is.
-    fn own_group(&self, pass: &Pass) -> usize {
-        self.fair.domains.ring(pass.domain, pass.to).next().unwrap_or(0)
+    /// The CPUs of the group for which the pass is.
+    fn own_cpus(&self, pass: &Pass) -> &[CpuId] {
+        let own = self.fair.domains.own_group(pass.by, pass.depth);
+        &self.fair.domains[pass.domain].groups[own].cpus
     }
 
     /// Whether CPUs are left that can be pulled from.
     fn has_others(&self, pass: &Pass) -> bool {
-        let domain = &self.fair.domains.all[usize::from(pass.domain)];
-        let own = &domain.groups[self.own_group(pass)].cpus;
+        let domain = &self.fair.domains[pass.domain];
+        let own = self.own_cpus(pass);
         let usable = |cpu: &&CpuId| self.online.contains(**cpu) && !pass.without.contains(**cpu);
         domain.cpus.iter().filter(usable).any(|cpu| !own.contains(cpu))
     }
@@ -247,8 +248,8 @@ impl<Q: RunQueue> Smp<Q> {
         if pass.idle == Idle::Newly {
             return self.tasks_of(pass.to) == 0;
         }
-        let domain = &self.fair.domains.all[usize::from(pass.domain)];
-        let cpus = &domain.groups[self.own_group(pass)].cpus;
+        let domain = &self.fair.domains[pass.domain];
+        let cpus = self.own_cpus(pass);
         let mut thread = None;
         for &cpu in cpus {
             if !self.is_idle(cpu) || pass.without.contains(cpu) {
@@ -266,10 +267,10 @@ impl<Q: RunQueue> Smp<Q> {
     /// The CPU to pull from, if any, with the imbalance (`find_busiest_group` and `_queue`).
     fn find_busiest(&mut self, pass: &mut Pass) -> Option<CpuId> {
         self.refresh();
-        let domain = &self.fair.domains.all[usize::from(pass.domain)];
+        let domain = &self.fair.domains[pass.domain];
         let (mut local, mut busiest): (Option<Side>, Option<Side>) = (None, None);
         let mut total = Sum::default();
-        for (place, number) in self.fair.domains.ring(pass.domain, pass.to).enumerate() {
+        for (place, number) in self.fair.domains.ring(pass.by, pass.depth).enumerate() {
             let side = self.side(pass, domain, number, place == 0);
             total += side.sum;
             if place == 0 {
@@ -282,7 +283,7 @@ impl<Q: RunQueue> Smp<Q> {
         }
         let prefers_sibling = busiest.is_some_and(|busiest| {
             let group = domain.groups[busiest.group].domain;
-            group.is_some_and(|it| !self.fair.domains.all[usize::from(it)].is_numa)
+            group.is_some_and(|it| !self.fair.domains[it].is_numa)
         });
         let found = local.zip(busiest).and_then(|(local, busiest)| {
             let (unit, imbalance) =
@@ -300,15 +301,10 @@ impl<Q: RunQueue> Smp<Q> {
 
     fn side(&self, pass: &Pass, domain: &Domain, number: usize, is_local: bool) -> Side {
         let group = &domain.groups[number];
-        let seen = self.fair.sums.of_group(group, &pass.without);
-        let all = self.fair.sums.of_group(group, &CpuMask::EMPTY);
-        // Capacity is that of all.
-        let sum = Sum { cpus: all.cpus, ..seen };
-        let out = group.domain.is_some_and(|it| self.fair.out_of_balance[usize::from(it)]);
+        let sum = self.fair.sums.of_group(group, &pass.without);
         let is_core = (is_local || !domain.is_numa)
-            && group
-                .domain
-                .is_some_and(|it| self.fair.domains.all[usize::from(it)].shares_capacity);
+            && group.domain.is_some_and(|it| self.fair.domains[it].shares_capacity);
+        let out = self.fair.is_out_of_balance(group);
         let mut busyness = classify(&sum, domain.imbalance_percent, out);
         let is_shared = is_core && pass.idle != Idle::Busy && sum.tasks > 1;
         if !is_local && is_shared && busyness < Busyness::SmtBalance {
@@ -320,7 +316,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// How many CPUs of a cache are looked at for an idle one: the fewer, the busier they are
     /// (`SIS_UTIL`).
     fn limit_scans(&mut self, pass: &Pass, util: u64) {
-        let domain = &self.fair.domains.all[usize::from(pass.domain)];
+        let domain = &self.fair.domains[pass.domain];
         if pass.idle == Idle::Newly || self.fair.domains.cache[pass.to.index()] != Some(pass.domain)
         {
             return;
@@ -332,7 +328,7 @@ impl<Q: RunQueue> Smp<Q> {
     }
 
     fn find_busiest_cpu(&self, pass: &Pass, group: usize) -> Option<CpuId> {
-        let domain = &self.fair.domains.all[usize::from(pass.domain)];
+        let domain = &self.fair.domains[pass.domain];
         let mut busiest: Option<(u64, CpuId)> = None;
         for &cpu in &domain.groups[group].cpus {
             let tasks = self.tasks_of(cpu);
@@ -441,14 +437,12 @@ impl<Q: RunQueue> Smp<Q> {
         if !slot.affinity.contains(pass.to) {
             pass.some_pinned = true;
             if pass.idle != Idle::Newly && pass.other.is_none() {
-                let domain = &self.fair.domains.all[usize::from(pass.domain)];
-                let own = domain.groups[self.own_group(pass)].cpus.iter().copied();
                 let usable = |cpu: &CpuId| {
                     self.online.contains(*cpu)
                         && !pass.without.contains(*cpu)
                         && slot.affinity.contains(*cpu)
                 };
-                pass.other = own.into_iter().find(usable);
+                pass.other = self.own_cpus(pass).iter().copied().find(usable);
             }
             return false;
         }
@@ -456,27 +450,24 @@ impl<Q: RunQueue> Smp<Q> {
         if slot.state == State::Running {
             return false;
         }
-        let domain = &self.fair.domains.all[usize::from(pass.domain)];
+        let domain = &self.fair.domains[pass.domain];
         let is_hot = !domain.shares_capacity && cx.now < slot.hot_until;
         let failures = self.fair.queues[pass.by.index()].turns[pass.depth].failures;
         !is_hot || failures > domain.cache_nice_tries
     }
 
     fn attach_task(&mut self, cx: &mut Cx<'_>, pass: &Pass, task: TaskId) {
-        let entry = Entry::because(Why::Moved);
         if pass.idle == Idle::Newly {
-            // The CPU is about to pick.
-            self.tasks[task].queue = pass.to.0;
             self.push_moved(cx, task, pass.to.index());
         } else {
-            self.enter(cx, task, pass.to.index(), pass.to, &entry);
+            self.enter(cx, task, pass.to.index(), pass.to, &Entry::because(Why::Moved));
         }
     }
 
     /// Whether the running task is to be pushed, as those that wait cannot be moved
     /// (`need_active_balance`).
     fn needs_push(&self, pass: &Pass, cpu: CpuId) -> bool {
-        let tries = self.fair.domains.all[usize::from(pass.domain)].cache_nice_tries;
+        let tries = self.fair.domains[pass.domain].cache_nice_tries;
         let failures = self.fair.queues[cpu.index()].turns[pass.depth].failures;
         pass.unit == Unit::Tasks && failures > tries + 2
     }
@@ -488,17 +479,13 @@ impl<Q: RunQueue> Smp<Q> {
         if !self.online.contains(cpu) || !self.online.contains(to) {
             return;
         }
-        let around = &self.fair.domains.around[to.index()];
-        let domains = &self.fair.domains.all;
-        let meets = |domain: &u16| domains[usize::from(*domain)].cpus.contains(&cpu);
-        let Some(depth) = around.iter().position(meets) else { return };
+        let Some(depth) = self.fair.domains.meeting(to, cpu) else { return };
         let fits = |task: &TaskId| {
             let slot = &self.tasks[*task];
             slot.affinity.contains(to) && slot.state == State::Ready
         };
-        let mut tasks = self.fair.links.iter(&self.fair.queues[cpu.index()].tasks);
-        let Some(task) = tasks.find(fits) else { return };
-        drop(tasks);
+        let task = self.fair.links.iter(&self.fair.queues[cpu.index()].tasks).find(fits);
+        let Some(task) = task else { return };
         self.turn(to, depth).failures = 0;
         self.take_out(cx, task);
         self.enter(cx, task, to.index(), to, &Entry::because(Why::Moved));

@@ -3,6 +3,7 @@
 //! the next narrower sets, or single CPUs in the narrowest.
 
 use alloc::vec::Vec;
+use core::ops::{Index, IndexMut};
 
 use crate::ids::CpuId;
 use crate::machine::{Level, Machine};
@@ -51,6 +52,8 @@ pub(super) struct Domains {
     pub all: Vec<Domain>,
     /// Per CPU, its domains from the narrowest.
     pub around: Vec<Vec<u16>>,
+    /// Per CPU, which of the groups of each of them it is in.
+    groups: Vec<Vec<u16>>,
     /// Per CPU, the widest of them that shares the last-level cache.
     pub cache: Vec<Option<u16>>,
     /// Whether cores have threads.
@@ -61,6 +64,7 @@ impl Domains {
     pub fn new(machine: &Machine) -> Domains {
         let mut domains = Domains {
             around: alloc::vec![Vec::new(); machine.cpus()],
+            groups: alloc::vec![Vec::new(); machine.cpus()],
             cache: alloc::vec![None; machine.cpus()],
             ..Domains::default()
         };
@@ -81,8 +85,7 @@ impl Domains {
                 continue;
             }
             let domain = self.around[cpu.index()].last().copied();
-            let own =
-                domain.map_or_else(|| [cpu].to_vec(), |it| self.all[usize::from(it)].cpus.clone());
+            let own = domain.map_or_else(|| [cpu].to_vec(), |it| self[it].cpus.clone());
             let first = |cpu| machine.sharing(Level::Core, cpu).iter().find(|it| own.contains(it));
             let is_first = |cpu: &&CpuId| first(**cpu) == Some(*cpu);
             let cores = own.iter().filter(is_first).count() as u64;
@@ -93,15 +96,16 @@ impl Domains {
         }
         let (shares_capacity, shares_cache, is_numa) = (kind == 0, kind <= 1, kind == 3);
         let number = self.all.len() as u16;
-        for group in &groups {
+        for (place, group) in (0..).zip(&groups) {
             if let Some(domain) = group.domain {
-                self.all[usize::from(domain)].parent = Some(number);
+                self[domain].parent = Some(number);
             }
-        }
-        for cpu in cpus {
-            self.around[cpu.index()].push(number);
-            if shares_cache {
-                self.cache[cpu.index()] = Some(number);
+            for cpu in &group.cpus {
+                self.around[cpu.index()].push(number);
+                self.groups[cpu.index()].push(place);
+                if shares_cache {
+                    self.cache[cpu.index()] = Some(number);
+                }
             }
         }
         self.all.push(Domain {
@@ -121,18 +125,41 @@ impl Domains {
         });
     }
 
-    /// The groups of `domain` in a ring, from the one with `cpu`.
-    pub fn ring(&self, domain: u16, cpu: CpuId) -> impl Iterator<Item = usize> + use<> {
-        let groups = &self.all[usize::from(domain)].groups;
-        let own = groups.iter().position(|group| group.cpus.contains(&cpu)).unwrap_or(0);
-        let count = groups.len();
+    /// Which group of the domain at `depth` around it `cpu` is in.
+    pub fn own_group(&self, cpu: CpuId, depth: usize) -> usize {
+        self.groups[cpu.index()][depth].into()
+    }
+
+    /// The groups of the domain at `depth` around `cpu` in a ring, its own first.
+    pub fn ring(&self, cpu: CpuId, depth: usize) -> impl Iterator<Item = usize> + use<> {
+        let own = self.own_group(cpu, depth);
+        let count = self[self.around[cpu.index()][depth]].groups.len();
         (own..count).chain(0..own)
+    }
+
+    /// Of the domains around `cpu`, how deep the narrowest lies that has `other`, too.
+    pub fn meeting(&self, cpu: CpuId, other: CpuId) -> Option<usize> {
+        let of_other = &self.around[other.index()];
+        self.around[cpu.index()].iter().position(|domain| of_other.contains(domain))
     }
 
     /// Whether the two share a last-level cache.
     pub fn share_cache(&self, a: CpuId, b: CpuId) -> bool {
         let (of_a, of_b) = (self.cache[a.index()], self.cache[b.index()]);
         a == b || of_a.is_some() && of_a == of_b
+    }
+}
+
+impl Index<u16> for Domains {
+    type Output = Domain;
+    fn index(&self, domain: u16) -> &Domain {
+        &self.all[usize::from(domain)]
+    }
+}
+
+impl IndexMut<u16> for Domains {
+    fn index_mut(&mut self, domain: u16) -> &mut Domain {
+        &mut self.all[usize::from(domain)]
     }
 }
 
@@ -151,7 +178,7 @@ mod tests {
     fn around(machine: &str) -> Vec<(usize, usize)> {
         let domains = Domains::new(&Machine::parse(machine).unwrap());
         let shape = |domain: &u16| {
-            let domain = &domains.all[usize::from(*domain)];
+            let domain = &domains[*domain];
             (domain.cpus.len(), domain.groups.len())
         };
         domains.around[0].iter().map(shape).collect()
@@ -173,17 +200,18 @@ mod tests {
     #[test]
     fn groups_come_in_a_ring() {
         let domains = Domains::new(&Machine::parse("4 cores x 2 threads").unwrap());
-        let ring: Vec<usize> = domains.ring(domains.around[5][1], CpuId(5)).collect();
+        let ring: Vec<usize> = domains.ring(CpuId(5), 1).collect();
         assert_eq!(ring, [2, 3, 0, 1]);
         assert!(domains.share_cache(CpuId(0), CpuId(7)));
-        assert_eq!(domains.all[usize::from(domains.around[0][1])].groups[1].cores, 1);
+        assert_eq!([1, 7].map(|cpu| domains.meeting(CpuId(0), CpuId(cpu))), [Some(0), Some(1)]);
+        assert_eq!(domains[domains.around[0][1]].groups[1].cores, 1);
     }
 
     #[test]
     fn nodes_may_differ_by_an_eighth_of_their_cpus() {
         let widest = |machine: &str| {
             let domains = Domains::new(&Machine::parse(machine).unwrap());
-            domains.all[usize::from(*domains.around[0].last().unwrap())].numa_imbalance
+            domains[*domains.around[0].last().unwrap()].numa_imbalance
         };
         assert_eq!(widest("2 nodes x 16 cores"), 2);
         assert_eq!(widest("2 nodes x 4 cores"), 1);

@@ -11,16 +11,27 @@ use crate::ids::{CpuId, CpuMask};
 /// An interval of a busy CPU is so many times longer.
 const BUSY_FACTOR: u64 = 16;
 
+/// What an idle CPU is to do for all that have no ticks.
+#[derive(Clone, Copy, Debug)]
+struct Help {
+    /// Balance them.
+    balances: bool,
+    /// Let their averages decay.
+    updates: bool,
+    /// Find out when the next of them is due.
+    has_news: bool,
+}
+
 impl Domains {
     /// How a CPU begins to balance a domain.
     pub(super) fn turn(&self, domain: u16) -> Turn {
-        let interval = self.all[usize::from(domain)].cpus.len() as u64;
+        let interval = self[domain].cpus.len() as u64;
         Turn { last: 0, interval, failures: 0, newidle: 0, newidle_set: 0 }
     }
 }
 
 impl Fair {
-    /// How long `turn` lasts, in jiffies, of `cpus` CPUs.
+    /// How long `turn` lasts, in jiffies.
     fn interval(&self, turn: &Turn, is_busy: bool) -> u64 {
         let ms = if is_busy { turn.interval * BUSY_FACTOR } else { turn.interval };
         let jiffies = (ms * 1_000_000).div_ceil(self.jiffy.0);
@@ -71,21 +82,20 @@ impl<Q: RunQueue> Smp<Q> {
         let mut moved = 0;
         let expected = |smp: &Self, depth: usize| smp.fair.queues[cpu.index()].turns[depth].newidle;
         let mean_idle = self.fair.queues[cpu.index()].mean_idle;
-        if depths == 0 {
-        } else if !self.fair.is_overloaded || mean_idle < expected(self, 0) {
-            next = next.min(self.next_turn(cpu, 0));
+        if !self.fair.is_overloaded || mean_idle < expected(self, 0) {
+            next = next.min(self.next_turn(cpu, 0, false));
         } else {
             self.update_blocked(cx, cpu);
             let mut spent = 0;
             for depth in 0..depths {
-                next = next.min(self.next_turn(cpu, depth));
+                next = next.min(self.next_turn(cpu, depth, false));
                 if mean_idle < spent + expected(self, depth) {
                     break;
                 }
                 let passed = self.pass(cx, cpu, depth, Idle::Newly);
                 moved += passed.moved;
                 let domain = self.fair.domains.around[cpu.index()][depth];
-                let size = self.fair.domains.all[usize::from(domain)].cpus.len() as u64;
+                let size = self.fair.domains[domain].cpus.len() as u64;
                 let cost = self.params.newidle_cost.scaled(size, 1).0;
                 spent += cost;
                 self.spend(cpu, depth, cost, jiffies);
@@ -118,16 +128,15 @@ impl<Q: RunQueue> Smp<Q> {
         }
     }
 
-    /// When an idle `cpu` would balance that domain, in jiffies.
-    fn next_turn(&self, cpu: CpuId, depth: usize) -> u64 {
+    /// When `cpu` balances that domain next, in jiffies.
+    fn next_turn(&self, cpu: CpuId, depth: usize, is_busy: bool) -> u64 {
         let turn = &self.fair.queues[cpu.index()].turns[depth];
-        turn.last + self.fair.interval(turn, false)
+        turn.last + self.fair.interval(turn, is_busy)
     }
 
     /// `cpu` has found nothing to run.
     pub(in super::super) fn goes_idle(&mut self, cx: &mut Cx<'_>, cpu: CpuId) {
         let was_idle = core::mem::replace(&mut self.fair.queues[cpu.index()].runs_idle, true);
-        self.fair.sums.note(cpu);
         if !was_idle
             && self.fair.domains.has_smt
             && let Some(cache) = self.fair.domains.cache[cpu.index()]
@@ -137,7 +146,8 @@ impl<Q: RunQueue> Smp<Q> {
             self.fair.caches[usize::from(cache)].has_idle_core = true;
         }
         if core::mem::take(&mut self.fair.queues[cpu.index()].updates_idle) {
-            self.balance_idle(cx, cpu, [false, true, false]);
+            let help = Help { balances: false, updates: true, has_news: false };
+            self.balance_idle(cx, cpu, help);
         }
         self.fair.queues[cpu.index()].has_blocked = true;
         self.fair.set_tickless(cpu, true);
@@ -181,43 +191,33 @@ impl<Q: RunQueue> Smp<Q> {
     fn balance_domains(&mut self, cx: &mut Cx<'_>, cpu: CpuId, idle: Idle) {
         let jiffies = self.fair.jiffies(cx.now);
         let (mut idle, mut is_busy) = (idle, idle != Idle::Long);
-        let mut next = None;
+        let mut next = jiffies + 60 * self.fair.hz();
         let (mut goes_on, mut falls, mut cost) = (true, false, 0);
         for depth in 0..self.fair.queues[cpu.index()].turns.len() {
             falls = self.fair.forget_cost(cpu, depth, jiffies);
-            let turn = self.fair.queues[cpu.index()].turns[depth];
-            cost += turn.newidle;
+            cost += self.fair.queues[cpu.index()].turns[depth].newidle;
             if !goes_on {
                 if falls {
                     continue;
                 }
                 break;
             }
-            let mut interval = self.fair.interval(&turn, is_busy);
-            let mut last = turn.last;
-            if jiffies >= last + interval {
+            if jiffies >= self.next_turn(cpu, depth, is_busy) {
                 let passed = self.pass(cx, cpu, depth, idle);
                 goes_on = passed.goes_on;
                 if passed.moved > 0 {
                     is_busy = !self.is_idle(cpu);
                     idle = if is_busy { Idle::Busy } else { Idle::Long };
                 }
-                let turn = &mut self.fair.queues[cpu.index()].turns[depth];
-                turn.last = jiffies;
-                last = jiffies;
-                let turn = *turn;
-                interval = self.fair.interval(&turn, is_busy);
+                self.fair.queues[cpu.index()].turns[depth].last = jiffies;
             }
-            next = Some(next.map_or(last + interval, |next: u64| next.min(last + interval)));
+            next = next.min(self.next_turn(cpu, depth, is_busy));
         }
-        let latest = jiffies + 60 * self.fair.hz();
         let queue = &mut self.fair.queues[cpu.index()];
         if falls {
             queue.most_newidle = cost.max(self.params.cache_hot.0);
         }
-        if let Some(next) = next {
-            queue.next_balance = next.min(latest);
-        }
+        queue.next_balance = next;
     }
 
     /// A busy CPU sees at its tick whether CPUs without ticks have to balance, and has the first of
@@ -228,32 +228,28 @@ impl<Q: RunQueue> Smp<Q> {
         if nohz.cpus.is_empty() {
             return;
         }
-        let mut balances = false;
-        let mut updates = nohz.has_blocked && jiffies > nohz.next_blocked;
-        if jiffies >= nohz.next_balance {
-            let cache = self.fair.domains.cache[cpu.index()];
-            let busy = cache.map_or(0, |domain| self.fair.caches[usize::from(domain)].busy);
-            balances = self.tasks_of(cpu) >= 2 || busy > 1;
-        }
-        updates |= balances;
-        let has_news = nohz.has_news;
-        if !balances && !updates && !has_news {
+        let cache = self.fair.domains.cache[cpu.index()];
+        let busy = cache.map_or(0, |domain| self.fair.caches[usize::from(domain)].busy);
+        let balances = jiffies >= nohz.next_balance && (self.tasks_of(cpu) >= 2 || busy > 1);
+        let updates = balances || nohz.has_blocked && jiffies > nohz.next_blocked;
+        let help = Help { balances, updates, has_news: nohz.has_news };
+        if !updates && !help.has_news {
             return;
         }
         if balances {
             self.fair.nohz.next_balance = jiffies + 1;
         }
-        let mut idle = self.fair.nohz.cpus.iter();
-        let first = idle.find(|&other| other != cpu && self.is_idle(other));
-        let Some(first) = first else { return };
-        drop(idle);
-        self.balance_idle(cx, first, [balances, updates, has_news]);
+        let is_other = |&other: &CpuId| other != cpu && self.is_idle(other);
+        let first = self.fair.nohz.cpus.iter().find(is_other);
+        if let Some(first) = first {
+            self.balance_idle(cx, first, help);
+        }
     }
 
     /// `first` balances for all CPUs without ticks, beginning with the one after it
     /// (`_nohz_idle_balance`).
-    fn balance_idle(&mut self, cx: &mut Cx<'_>, first: CpuId, what: [bool; 3]) {
-        let [balances, updates, has_news] = what;
+    fn balance_idle(&mut self, cx: &mut Cx<'_>, first: CpuId, help: Help) {
+        let Help { balances, updates, has_news } = help;
         let jiffies = self.fair.jiffies(cx.now);
         let mut has_blocked = false;
         if updates {
@@ -262,8 +258,8 @@ impl<Q: RunQueue> Smp<Q> {
         if has_news {
             self.fair.nohz.has_news = false;
         }
-        let mut next = jiffies + 60 * self.fair.hz();
-        let mut is_known = false;
+        let latest = jiffies + 60 * self.fair.hz();
+        let mut next = latest;
         let cpus: CpuMask = self.fair.nohz.cpus.clone();
         let after = cpus.iter().filter(|&cpu| cpu > first);
         let before = cpus.iter().filter(|&cpu| cpu <= first);
@@ -282,13 +278,10 @@ impl<Q: RunQueue> Smp<Q> {
             if balances && jiffies >= self.fair.queues[cpu.index()].next_balance {
                 self.balance_domains(cx, cpu, Idle::Long);
             }
-            let own = self.fair.queues[cpu.index()].next_balance;
-            if own < next {
-                (next, is_known) = (own, true);
-            }
+            next = next.min(self.fair.queues[cpu.index()].next_balance);
         }
         let nohz = &mut self.fair.nohz;
-        if is_known {
+        if next < latest {
             nohz.next_balance = next;
         }
         if updates {

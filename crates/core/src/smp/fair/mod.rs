@@ -32,7 +32,7 @@ mod sums;
 
 use alloc::vec::Vec;
 
-use self::domains::Domains;
+use self::domains::{Domains, Group};
 use self::pelt::{Average, Removed, Since};
 use self::sums::Sums;
 use super::{Balance, Layout, NOBODY, Place, RunQueue, Smp, SmpParams, Steal};
@@ -278,14 +278,6 @@ impl Fair {
         sink("over", i64::from(self.is_overloaded));
     }
 
-    /// Something about `cpu` has changed.
-    #[inline]
-    pub(super) fn note(&mut self, cpu: CpuId) {
-        if self.is_on {
-            self.sums.note(cpu);
-        }
-    }
-
     /// `cpu` comes into use or goes out of it.
     pub(super) fn set_online(&mut self, cpu: CpuId, online: bool) {
         if !online {
@@ -314,9 +306,8 @@ impl Fair {
 
     /// Makes room for `task`.
     pub(super) fn attach(&mut self, task: TaskId) {
-        self.entities.grow(task, |_| Entity::new());
+        self.entities.set(task, Entity::new());
         self.links.attach(task);
-        self.entities[task] = Entity::new();
     }
 
     /// What the runqueue of `cpu` has been doing.
@@ -325,7 +316,13 @@ impl Fair {
         Since { load: weight, runnable: ready, running: running.is_some() }
     }
 
-    /// Brings the averages of the runqueue of `cpu` up to date.
+    /// Whether averages of `group` mislead, because tasks are bound to CPUs.
+    fn is_out_of_balance(&self, group: &Group) -> bool {
+        group.domain.is_some_and(|domain| self.out_of_balance[usize::from(domain)])
+    }
+
+    /// Brings the averages of the runqueue of `cpu` up to date, before anything else about it
+    /// changes.
     fn advance(&mut self, cpu: CpuId, now: Time) {
         let since = self.since(cpu);
         let queue = &mut self.queues[cpu.index()];
@@ -378,7 +375,6 @@ impl Fair {
         self.crowded += u32::from(queue.ready == 2);
         self.is_overloaded |= queue.ready == 2;
         self.links.push_back(&mut queue.tasks, task);
-        self.sums.note(cpu);
     }
 
     /// `task`, which was ready in the runqueue of `cpu`, leaves it.
@@ -406,7 +402,6 @@ impl Fair {
         if how == Leaves::Ended {
             self.removes(cpu, task);
         }
-        self.sums.note(cpu);
     }
 
     /// What `task`, which sleeps, has left behind on `cpu` is to be forgotten there.
@@ -443,7 +438,6 @@ impl Fair {
         queue.runs_idle = false;
         self.links.remove(&mut queue.tasks, task);
         self.links.push_back(&mut queue.tasks, task);
-        self.sums.note(cpu);
     }
 
     /// `cpu` puts back `task`, which stays ready.
@@ -451,7 +445,6 @@ impl Fair {
     pub(super) fn stops(&mut self, cpu: CpuId, task: TaskId, now: Time) {
         self.advance_with(cpu, task, now, true);
         self.queues[cpu.index()].running = None;
-        self.sums.note(cpu);
     }
 
     /// The weight of `task` becomes `weight`; it is, or was, on `cpu`.

@@ -183,12 +183,9 @@ impl Average {
     /// A task ceases to count in `queue`; both are up to date.
     pub fn detach(&self, queue: &mut Average, weight: u64) {
         queue.subtract_load(self.load, weight * self.load_sum);
-        queue.util = queue.util.saturating_sub(self.util);
-        queue.util_sum = queue.util_sum.saturating_sub(self.util_sum);
-        queue.util_sum = queue.util_sum.max(queue.util * u64::from(LEAST_DIVIDER));
-        queue.runnable = queue.runnable.saturating_sub(self.runnable);
-        queue.runnable_sum = queue.runnable_sum.saturating_sub(self.runnable_sum);
-        queue.runnable_sum = queue.runnable_sum.max(queue.runnable * u64::from(LEAST_DIVIDER));
+        subtract((&mut queue.util, &mut queue.util_sum), (self.util, self.util_sum));
+        let runnable = (self.runnable, self.runnable_sum);
+        subtract((&mut queue.runnable, &mut queue.runnable_sum), runnable);
     }
 
     fn subtract_load(&mut self, load: u64, sum: u64) {
@@ -203,12 +200,9 @@ impl Average {
     pub fn remove(&mut self, gone: &Removed) {
         let divider = self.divider();
         self.subtract_load(gone.load, gone.load * divider);
-        self.util = self.util.saturating_sub(gone.util);
-        self.util_sum = self.util_sum.saturating_sub(gone.util * divider);
-        self.util_sum = self.util_sum.max(self.util * u64::from(LEAST_DIVIDER));
-        self.runnable = self.runnable.saturating_sub(gone.runnable);
-        self.runnable_sum = self.runnable_sum.saturating_sub(gone.runnable * divider);
-        self.runnable_sum = self.runnable_sum.max(self.runnable * u64::from(LEAST_DIVIDER));
+        subtract((&mut self.util, &mut self.util_sum), (gone.util, gone.util * divider));
+        let runnable = (gone.runnable, gone.runnable * divider);
+        subtract((&mut self.runnable, &mut self.runnable_sum), runnable);
     }
 
     /// The weight of a task that counts in `queue` changes.
@@ -226,6 +220,13 @@ impl Average {
     pub fn is_over(&self) -> bool {
         self.load == 0 && self.util == 0
     }
+}
+
+/// Takes an average and its sum from those of a runqueue, whose sum stays at what its average is
+/// worth at least.
+fn subtract((average, sum): (&mut u64, &mut u64), (less, less_sum): (u64, u64)) {
+    *average = average.saturating_sub(less);
+    *sum = sum.saturating_sub(less_sum).max(*average * u64::from(LEAST_DIVIDER));
 }
 
 /// Averages of tasks that have left a runqueue while they slept.

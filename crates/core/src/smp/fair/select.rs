@@ -5,6 +5,7 @@ use super::domains::Group;
 use super::sums::Sum;
 use super::{Fair, Waker};
 use crate::ids::{CpuId, CpuMask, TaskId};
+use crate::machine::Level;
 use crate::time::Time;
 use crate::{Arrival, Enqueue};
 
@@ -71,7 +72,7 @@ impl Fair {
     /// How many CPUs share the cache of `cpu`.
     fn cache_size(&self, cpu: CpuId) -> u32 {
         let domain = self.domains.cache[cpu.index()];
-        domain.map_or(1, |domain| self.domains.all[usize::from(domain)].cpus.len() as u32)
+        domain.map_or(1, |domain| self.domains[domain].cpus.len() as u32)
     }
 }
 
@@ -105,7 +106,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// The CPU to which `task` is bound, if it is bound to one.
     fn only_cpu(&self, task: TaskId) -> Option<CpuId> {
         let affinity = &self.tasks[task].affinity;
-        if self.restricted == 0 || affinity.is_all() {
+        if affinity.is_all() {
             return None;
         }
         let mut allowed = affinity.iter().filter(|&cpu| cpu.index() < self.machine.cpus());
@@ -115,7 +116,7 @@ impl<Q: RunQueue> Smp<Q> {
 
     /// The first CPU of the node of `prev` that `task` may use, else the first of all.
     fn fall_back(&self, task: TaskId, prev: CpuId) -> CpuId {
-        let near = self.machine.sharing(crate::machine::Level::Node, prev).iter().copied();
+        let near = self.machine.sharing(Level::Node, prev).iter().copied();
         let all = self.machine.cpu_ids();
         near.chain(all).find(|&cpu| self.usable(task, cpu)).unwrap_or(prev)
     }
@@ -153,10 +154,9 @@ impl<Q: RunQueue> Smp<Q> {
         }
         let mut target = prev;
         if !is_wide && waker != prev && self.tasks[task].affinity.contains(waker) {
-            let around = &self.fair.domains.around[waker.index()];
-            let domains = around.iter().map(|&domain| &self.fair.domains.all[usize::from(domain)]);
-            let meeting = domains.into_iter().find(|domain| domain.cpus.contains(&prev));
-            if let Some(percent) = meeting.map(|domain| domain.imbalance_percent) {
+            let domains = &self.fair.domains;
+            if let Some(depth) = domains.meeting(waker, prev) {
+                let percent = domains[domains.around[waker.index()][depth]].imbalance_percent;
                 target = self.nearer(task, waker, prev, sync, percent);
             }
         }
@@ -213,7 +213,7 @@ impl<Q: RunQueue> Smp<Q> {
         if self.fair.domains.has_smt {
             by_core = self.fair.caches[usize::from(cache)].has_idle_core;
             if !by_core && self.fair.domains.share_cache(prev, target) {
-                let threads = self.machine.sharing(crate::machine::Level::Core, prev).iter();
+                let threads = self.machine.sharing(Level::Core, prev).iter();
                 let mut idle = threads.copied().filter(|&cpu| {
                     cpu != target && self.is_idle(cpu) && self.tasks[task].affinity.contains(cpu)
                 });
@@ -240,7 +240,7 @@ impl<Q: RunQueue> Smp<Q> {
         }
         let (mut left, mut found) = (limit + 1, None);
         let mut passed = CpuMask::EMPTY;
-        let cpus = &self.fair.domains.all[usize::from(cache)].cpus;
+        let cpus = &self.fair.domains[cache].cpus;
         let after = cpus.partition_point(|&cpu| cpu <= target);
         let (before, from) = cpus.split_at(after);
         let affinity = &self.tasks[task].affinity;
@@ -258,7 +258,7 @@ impl<Q: RunQueue> Smp<Q> {
                 }
                 continue;
             }
-            let threads = self.machine.sharing(crate::machine::Level::Core, cpu);
+            let threads = self.machine.sharing(Level::Core, cpu);
             let mut is_idle = true;
             for &thread in threads.iter().filter(|thread| self.online.contains(**thread)) {
                 if !self.is_idle(thread) {
@@ -288,18 +288,17 @@ impl<Q: RunQueue> Smp<Q> {
         let mut depth = self.fair.domains.around[cpu.index()].len();
         while depth > 0 {
             depth -= 1;
-            let domain = self.fair.domains.around[cpu.index()][depth];
-            let Some(group) = self.find_idlest_group(task, domain, cpu) else { continue };
+            let Some(group) = self.find_idlest_group(task, cpu, depth) else { continue };
             chosen = self.find_idlest_of_group(task, group, cpu);
             if chosen == cpu {
                 continue;
             }
             // Goes on in the domains of the chosen CPU that are narrower than this one.
-            let size = self.fair.domains.all[usize::from(domain)].cpus.len();
+            let domains = &self.fair.domains;
+            let size = domains[domains.around[cpu.index()][depth]].cpus.len();
             cpu = chosen;
-            let around = &self.fair.domains.around[cpu.index()];
-            let narrower =
-                |domain: &&u16| self.fair.domains.all[usize::from(**domain)].cpus.len() < size;
+            let around = &domains.around[cpu.index()];
+            let narrower = |domain: &&u16| domains[**domain].cpus.len() < size;
             depth = around.iter().take_while(narrower).count();
         }
         chosen
@@ -309,7 +308,7 @@ impl<Q: RunQueue> Smp<Q> {
     fn sum_for(&self, task: TaskId, group: &Group) -> Sum {
         let affinity = &self.tasks[task].affinity;
         let whole = self.fair.sums.of_group(group, &CpuMask::EMPTY);
-        if self.restricted == 0 || affinity.is_all() {
+        if affinity.is_all() {
             return whole;
         }
         let mut sum = Sum::default();
@@ -320,18 +319,18 @@ impl<Q: RunQueue> Smp<Q> {
         Sum { cpus: whole.cpus, ..sum }
     }
 
-    fn find_idlest_group(&self, task: TaskId, domain: u16, cpu: CpuId) -> Option<&Group> {
-        let whole = &self.fair.domains.all[usize::from(domain)];
+    fn find_idlest_group(&self, task: TaskId, cpu: CpuId, depth: usize) -> Option<&Group> {
+        let whole = &self.fair.domains[self.fair.domains.around[cpu.index()][depth]];
         let affinity = &self.tasks[task].affinity;
         let mut idlest: Option<(Busyness, Sum, &Group)> = None;
         let mut local: Option<(Busyness, Sum, &Group)> = None;
-        for (place, number) in self.fair.domains.ring(domain, cpu).enumerate() {
+        for (place, number) in self.fair.domains.ring(cpu, depth).enumerate() {
             let group = &whole.groups[number];
             if !group.cpus.iter().any(|&cpu| self.online.contains(cpu) && affinity.contains(cpu)) {
                 continue;
             }
             let sum = self.sum_for(task, group);
-            let out = group.domain.is_some_and(|it| self.fair.out_of_balance[usize::from(it)]);
+            let out = self.fair.is_out_of_balance(group);
             let busyness = classify(&sum, whole.imbalance_percent, out);
             if place == 0 {
                 local = Some((busyness, sum, group));
@@ -369,10 +368,9 @@ impl<Q: RunQueue> Smp<Q> {
                 }
                 Busyness::HasSpare => {
                     let stays = whole.is_numa && {
-                        let bound = !(self.restricted == 0 || affinity.is_all());
-                        let allowed = home.cpus.iter().filter(|cpu| affinity.contains(**cpu));
-                        let most = if bound { allowed.count() as u64 } else { u64::MAX };
-                        let allowed = whole.numa_imbalance.min(most);
+                        let here = home.cpus.iter().filter(|cpu| affinity.contains(**cpu));
+                        let most = if affinity.is_all() { usize::MAX } else { here.count() };
+                        let allowed = whole.numa_imbalance.min(most as u64);
                         numa_imbalance(local.idle.abs_diff(sum.idle), local.tasks + 1, allowed) == 0
                     };
                     !stays && local.idle < sum.idle

@@ -96,17 +96,18 @@ impl Sums {
         &self.cpus[cpu.index()]
     }
 
-    /// Of the CPUs of a group but those `without`.
+    /// Of a group without what the CPUs `without` do; its capacity is that of all.
     pub fn of_group(&self, group: &Group, without: &CpuMask) -> Sum {
-        let mut sum = match group.domain {
+        let whole = match group.domain {
             Some(domain) => self.domains[usize::from(domain)],
             None => self.cpus[group.cpus[0].index()],
         };
+        let mut sum = whole;
         if !without.is_empty() {
             for cpu in group.cpus.iter().filter(|cpu| without.contains(**cpu)) {
                 sum -= self.cpus[cpu.index()];
             }
         }
-        sum
+        Sum { cpus: whole.cpus, ..sum }
     }
 }
