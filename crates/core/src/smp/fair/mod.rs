@@ -419,9 +419,9 @@ impl Fair {
     /// `task`, which slept, goes from `cpu` to another one, where it wakes up.
     fn goes(&mut self, cpu: CpuId, task: TaskId, now: Time) {
         self.removes(cpu, task);
-        let is_idle = self.queues[cpu.index()].running.is_none();
+        let is_idle = self.queues[cpu.index()].runs_idle;
         let entity = &mut self.entities[task];
-        if is_idle && !entity.average.is_over() {
+        if is_idle && !entity.average.is_decayed() {
             let updated = self.queues[cpu.index()].average.updated;
             entity.average.updated = updated;
             entity.average.advance(now.0, Since::BLOCKED, entity.weight);

@@ -216,7 +216,12 @@ impl Average {
         }
     }
 
-    /// Whether nothing is left of it.
+    /// Whether nothing is left of the sums.
+    pub fn is_decayed(&self) -> bool {
+        self.load_sum == 0 && self.runnable_sum == 0 && self.util_sum == 0
+    }
+
+    /// Whether load and utilisation are too small to show.
     pub fn is_over(&self) -> bool {
         self.load == 0 && self.util == 0
     }
