@@ -154,7 +154,7 @@ pub fn list_rule<Q: RunQueue>() -> Vec<ParamInfo> {
 /// Errors: as [`PolicyInfo::nature`].
 pub fn nature_of_rule<Q: RunQueue>(settings: &[(&str, &str)]) -> Result<Nature, ParamError> {
     let (params, smp) = read_settings::<Q>(settings)?;
-    let together = smp.layout == Layout::Global || smp.steal == Steal::Machine;
+    let together = smp.layout == Layout::Global || smp.steal() == Steal::Machine;
     Ok(Nature {
         clairvoyant: Q::is_clairvoyant(&params),
         rehearsed: Q::is_rehearsed(&params),

@@ -112,6 +112,14 @@ impl SmpParams {
         SmpParams::default()
     }
 
+    /// From where CPUs pull with this layout: Linux's way needs a runqueue per CPU.
+    pub fn steal(&self) -> Steal {
+        match (self.steal, self.layout) {
+            (Steal::Linux, Layout::Global | Layout::PerLlc | Layout::PerNode) => Steal::Machine,
+            (steal, _) => steal,
+        }
+    }
+
     /// A runqueue per CPU, placement, pulling and balancing as in Linux.
     pub fn linux() -> SmpParams {
         SmpParams {

@@ -394,7 +394,7 @@ impl<Q: RunQueue> Smp<Q> {
         Ok(Smp {
             rule,
             fair: fair::Fair::new(machine, smp, tick),
-            params: smp.clone(),
+            params: SmpParams { steal: smp.steal(), ..smp.clone() },
             machine: machine.clone(),
             first_slot: (0..=queues).map(|queue| first(queue) as u16).collect(),
             cpus: by_queue.iter().map(idle).collect(),

@@ -42,6 +42,17 @@ fn the_nearest_runqueue_comes_first_then_the_busiest() {
     assert_eq!(pulled, [10, 30, 20, 31, 21, 32, 60, 61, 62, 63]);
 }
 
+/// As Linux pulls, CPUs need runqueues of their own; where they share them they pull from all.
+#[test]
+fn cpus_that_share_runqueues_pull_from_all() {
+    let settings = [("layout", "per-llc"), ("place", "creator"), ("steal", "linux")];
+    let mut rig = Rig::<Fcfs>::new("2 llcs x 1 core", &settings);
+    wait_on(&mut rig, 1, 10, 2);
+    assert_eq!(rig.waiting(), [0, 0], "CPU 0 was told, and has taken one");
+    let nature = anysched_core::registry::nature_of_rule::<Fcfs>(&settings).unwrap();
+    assert!(nature.work_conserving);
+}
+
 #[test]
 fn the_next_nearest_comes_after_one_with_nothing_to_take() {
     let mut rig = creator::<Fcfs>("2 nodes x 2 llcs x 2 cores", "machine");
