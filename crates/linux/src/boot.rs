@@ -229,7 +229,8 @@ impl Boot {
 }
 
 /// The settings of a policy in the kernel. There, idle CPUs are told of tasks that wait elsewhere
-/// unless settings say otherwise: under `steal = linux` they stall tasks when CPUs come and go.
+/// unless settings say otherwise: under `steal = linux` a task may wait beside an idle CPU for as
+/// long as Linux lets it, which under CFS can be seconds after it was in SCHED_IDLE.
 pub(crate) fn in_kernel(name: &str, settings: &[(String, String)]) -> Vec<(String, String)> {
     let mut settings = settings.to_vec();
     let params = anysched_policies::policy(name).map(|info| (info.params)()).unwrap_or_default();

@@ -464,7 +464,10 @@ __bpf_kfunc s32 anysched_enqueue(struct task_struct *p, u64 flags)
 		return -1;
 	if (!c.slice)
 		return 0;
-	p->scx.slice = SCX_SLICE_INF;
+	/* Without a slice it was to make room, for a bound task perhaps that waits in the local queue and
+	 * of which the policy does not know. With one it would be kept. */
+	if (p->scx.slice)
+		p->scx.slice = SCX_SLICE_INF;
 	return 2;
 }
 
