@@ -1,6 +1,6 @@
 //! Balancing of runqueues that CPUs share.
 
-use crate::{Rig, pinned};
+use crate::{Rig, fill, pinned};
 use anysched_core::{CpuId, Off, RunQueue, Scheduler, Span, TaskId, TaskParams, Time};
 use anysched_policies::linux::cfs::Cfs;
 use anysched_policies::textbook::fcfs::Fcfs;
@@ -11,16 +11,6 @@ fn rig<Q: RunQueue>(machine: &str) -> Rig<Q> {
     let settings =
         [("layout", "per-llc"), ("place", "creator"), ("steal", "never"), ("balance", "linux")];
     Rig::new(machine, &settings)
-}
-
-/// `counts[n]` tasks on CPU n, one of them running, numbered from 100·n on.
-fn fill<Q: RunQueue>(rig: &mut Rig<Q>, counts: &[u32]) {
-    for (cpu, &count) in (0..).zip(counts) {
-        for task in 0..count {
-            rig.create(100 * u32::from(cpu) + task, cpu);
-        }
-    }
-    rig.settle();
 }
 
 const MS: u64 = 1000;

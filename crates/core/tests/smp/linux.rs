@@ -5,7 +5,7 @@
 //! (117 % of its use is more than a CPU) only after some 60 ms, and a CPU that is not busy, but not
 //! idle either, leaves it to idle ones to pull.
 
-use crate::{Rig, pinned};
+use crate::{Rig, fill, pinned};
 use anysched_core::registry::build_rule;
 use anysched_core::{Machine, Off, RunQueue, Scheduler, Span, TaskParams, Time};
 use anysched_oracle::Drive;
@@ -23,16 +23,6 @@ fn rig<Q: RunQueue>(machine: &str) -> Rig<Q> {
 fn weighted(machine: &str) -> Rig<Cfs> {
     let settings = [("place", "creator"), ("steal", "never"), ("balance", "linux"), ("tick", "0")];
     Rig::new(machine, &settings)
-}
-
-/// `counts[n]` tasks on CPU n, one of them running, numbered from 100·n on.
-fn fill<Q: RunQueue>(rig: &mut Rig<Q>, counts: &[u32]) {
-    for (cpu, &count) in (0..).zip(counts) {
-        for task in 0..count {
-            rig.create(100 * u32::from(cpu) + task, cpu);
-        }
-    }
-    rig.settle();
 }
 
 /// `cpu` has `count` tasks from number `first` on that may run on `cpus` only.

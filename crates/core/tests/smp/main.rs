@@ -28,6 +28,16 @@ impl<Q> DerefMut for Rig<Q> {
     }
 }
 
+/// `counts[n]` tasks on CPU n, one of them running, numbered from 100·n on.
+pub fn fill<Q: RunQueue>(rig: &mut Rig<Q>, counts: &[u32]) {
+    for (cpu, &count) in (0..).zip(counts) {
+        for task in 0..count {
+            rig.create(100 * u32::from(cpu) + task, cpu);
+        }
+    }
+    rig.settle();
+}
+
 impl<Q: RunQueue> Rig<Q> {
     /// One runqueue per CPU unless `settings` say otherwise.
     pub fn new(machine: &str, settings: &[(&str, &str)]) -> Rig<Q> {
