@@ -18,6 +18,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// A scheduler of the table.
+#[derive(Clone)]
 pub struct Row {
     /// The policy, or one of the host's own schedulers.
     pub name: &'static str,
@@ -222,21 +223,19 @@ pub fn setup(args: &BootArgs) -> Result<Setup, Failure> {
 
 /// The schedulers of the table, checked.
 pub fn rows(args: &BootArgs, setup: &Setup) -> Result<Vec<Row>, Failure> {
+    let places = places(args);
     let mut rows = Vec::new();
     for name in &args.policy {
-        let first = row(args, name, setup)?;
-        let places = places(args);
+        let row = row(args, name, setup)?;
         // The kernel's own schedulers are where they are.
-        let several = places.len() > 1 && first.info.is_some();
-        for (at, place) in places.into_iter().enumerate().take(if several { usize::MAX } else { 1 })
-        {
-            let label = match place {
-                Some(Place::Agent) if several => format!("{}-agent", first.name),
-                _ => first.name.into(),
-            };
-            let Row { name, info, ref settings, .. } = first;
-            rows.push(Row { name, info, settings: settings.clone(), label, place: at });
+        if places.len() == 1 || row.info.is_none() {
+            rows.push(row);
+            continue;
         }
+        rows.extend(places.iter().enumerate().map(|(at, place)| {
+            let agent = if *place == Some(Place::Agent) { "-agent" } else { "" };
+            Row { label: format!("{}{agent}", row.name), place: at, ..row.clone() }
+        }));
     }
     Ok(rows)
 }
