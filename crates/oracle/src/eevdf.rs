@@ -389,6 +389,7 @@ impl Eevdf {
             }
             return;
         }
+        let short_next = short && self.on.short_runs_next && !self.all[task].delayed;
         let mut first = self.first(!short);
         while let Some(gone) = first.filter(|&task| self.all[task].delayed)
             && self.on.delay_keeps_debt
@@ -396,13 +397,13 @@ impl Eevdf {
             self.drop_delayed(gone);
             first = self.first(!short);
         }
-        if first == Some(task) || short && self.on.short_runs_next && self.is_eligible(task) {
+        if first == Some(task) || short_next && self.is_eligible(task) {
             if short || self.on.short_runs_next {
                 self.end_protection(current);
             }
             let slice = |task: usize| self.all[task].slice;
             let stays = self.next.is_some_and(|next| slice(next) < slice(task));
-            if short && self.on.short_runs_next && !stays {
+            if short_next && !stays {
                 self.next = Some(task);
                 self.buddies += 1;
             }

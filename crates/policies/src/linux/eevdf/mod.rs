@@ -584,12 +584,13 @@ impl Eevdf {
             return None;
         }
         let first = self.first_ready(at, current, !short);
-        let short_and_owed = short && self.on.short_runs_next && self.is_eligible(at, task);
-        if first == Some(task) || short_and_owed {
+        // A delayed task is never the next: whoever picks the next runs it.
+        let short_next = short && self.on.short_runs_next && !wakee.delayed;
+        if first == Some(task) || short_next && self.is_eligible(at, task) {
             if short || self.on.short_runs_next {
                 self.end_protection(current);
             }
-            if short && self.on.short_runs_next {
+            if short_next {
                 self.suggest(at.queue, task);
             }
             return Some(margin);

@@ -331,6 +331,24 @@ fn a_delayed_task_may_be_dropped_unnoticed() {
     assert_eq!((host.rule.len(0), host.rule.load(0), host.mean().weight()), (0, 1024, 1024));
 }
 
+/// Reniced while it is eligible, it preempts what runs by its shorter slice, and is dropped.
+#[test]
+fn a_delayed_task_never_runs_next() {
+    for debt in ["false", "true"] {
+        let mut host = delayed(&[
+            ("short_runs_next", "true"),
+            ("short_ends_protection", "false"),
+            ("delay_keeps_debt", debt),
+            ("wakeup_limits", "never"),
+        ]);
+        host.now += 3 * MS;
+        host.update(0, &TaskParams { weight: 3121, ..sliced(100) });
+        assert_eq!(host.rule.queues[0].next, None, "{debt}");
+        host.put_on(0, Off::Preempted);
+        assert_eq!((host.pick(), host.rule.len(0)), (Some(1), 0), "{debt}");
+    }
+}
+
 #[test]
 fn a_yielder_asks_one_request_later() {
     let mut host = Host::exact(&[]);
