@@ -1,9 +1,11 @@
 //! Generated parts of the documentation. Between `<!-- generated: COMMAND -->` and `<!-- end -->`
 //! stands exactly what the command prints, so that no number is older than the program. A command
-//! is `anysched ARGUMENTS`, or `cat FILE` for a file in the repository. A figure is a file beside
+//! is `anysched ARGUMENTS`, `cat FILE` for a file in the repository, or `fidelity` for the tables of
+//! real kernels beside the simulator. A figure is a file beside
 //! the page: `<!-- figure: PATH.svg: COMMAND -->`, followed by `![…](PATH.svg)`, names the command
 //! that prints it.
 
+use crate::fidelity;
 use crate::inputs::{Inputs, Kept};
 use crate::run::{Failed, cargo, cargo_command, command, output, root, run};
 use std::collections::BTreeMap;
@@ -211,7 +213,11 @@ impl Printer {
             }
             ["cat", file] => std::fs::read_to_string(root().join(file))
                 .map_err(|error| Failed(format!("{file}: {error}"))),
-            _ => Err(Failed(format!("\"{line}\" is neither `anysched …` nor `cat FILE`"))),
+            ["fidelity"] => fidelity::page(),
+            _ => {
+                let known = "`anysched …`, `cat FILE` and `fidelity`";
+                Err(Failed(format!("\"{line}\" is none of {known}")))
+            }
         }
     }
 }

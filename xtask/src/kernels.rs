@@ -98,7 +98,8 @@ const EXPECTED: &str = "hosts/arceos/expected";
 /// The relative difference of numbers that the check accepts.
 const TOLERANCE: f64 = 0.03;
 
-fn write_file(path: &str, text: &str) -> Result<(), Failed> {
+/// Writes a file of the repository, unless it says that already.
+pub fn write_file(path: &str, text: &str) -> Result<(), Failed> {
     let path = root().join(path);
     let old = std::fs::read_to_string(&path).unwrap_or_default();
     if old == text {

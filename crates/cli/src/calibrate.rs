@@ -130,21 +130,22 @@ fn toml(args: &CalibrateArgs, measured: &Calibration) -> String {
     for &(name, ps) in &measured.iterations {
         let _ = writeln!(text, "{name} = \"{}\"", exact(ps));
     }
-    for MeasuredCosts { label, pick, context_switch, enqueue, create, exit, timer_irq, .. } in
-        &measured.costs
-    {
-        let _ = write!(
-            text,
-            "\n[{}]\npick = \"{}ns\"\ncontext_switch = \"{}ns\"\nenqueue = \"{}ns\"\n\
-             timer_irq = \"{}ns\"\ncreate = \"{}ns\"\nexit = \"{}ns\"\ncharged = true\n",
-            key(label),
-            pick.0,
-            context_switch.0,
-            enqueue.0,
-            timer_irq.0,
-            create.0,
-            exit.0
-        );
+    for one in &measured.costs {
+        let _ = writeln!(text, "\n[{}]", key(&one.label));
+        let costs = [
+            ("pick", Some(one.pick)),
+            ("context_switch", Some(one.context_switch)),
+            ("enqueue", Some(one.enqueue)),
+            ("after_wake", one.after_wake),
+            ("wake_irq", one.wake_irq),
+            ("timer_irq", Some(one.timer_irq)),
+            ("create", Some(one.create)),
+            ("exit", Some(one.exit)),
+        ];
+        for (name, cost) in costs.into_iter().filter_map(|(name, cost)| Some((name, cost?))) {
+            let _ = writeln!(text, "{name} = \"{}ns\"", cost.0);
+        }
+        text.push_str("charged = true\n");
     }
     text
 }

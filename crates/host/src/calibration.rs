@@ -43,8 +43,13 @@ pub struct MeasuredCosts {
     pub pick: Span,
     /// What switching to another task takes beyond a pick.
     pub context_switch: Span,
-    /// What making a task ready takes.
+    /// What making a task ready takes; where it is not told from what follows, with that.
     pub enqueue: Span,
+    /// What a task does between waking another and its own next step in the kernel, where that is
+    /// told from the enqueue.
+    pub after_wake: Option<Span>,
+    /// What a timer's interrupt takes that wakes a task, likewise.
+    pub wake_irq: Option<Span>,
     /// What starting a task takes from the one that starts it, without the enqueue.
     pub create: Span,
     /// What a task takes to end, without the switch to and from it.

@@ -105,6 +105,29 @@ fn schedulers_that_a_host_lacks_are_refused() {
     }
 }
 
+#[test]
+fn schedulers_of_the_host_can_be_chosen_by_name() {
+    let text = format!(
+        "{LOAD}[sweep]\npolicy = [\"fcfs\", \"rr\"]\nof_host = [\"own-1\", \"own-long\"]\n\
+         [[claim]]\nid = \"a\"\ntext = \"?\"\nexpect = \"own-long.makespan_ns > 0\"\n\
+         [[claim]]\nid = \"b\"\ntext = \"?\"\nexpect = \"own-1.makespan_ns > 0\"\n"
+    );
+    let chosen = |names: &[&str]| {
+        experiment(&text).unwrap().with_policies(names).map_err(|error| error.to_plain())
+    };
+    let alone = chosen(&["own-long"]).unwrap().plan().unwrap();
+    let results = run(&alone).unwrap();
+    assert_eq!((labels(&results), results.rows.len()), (vec!["own-long"], 1));
+    let claims: Vec<_> = results.claims.iter().map(|claim| (&*claim.id, claim.verdict)).collect();
+    assert_eq!(claims, [("a", Some(Verdict::Holds))]);
+    let both = run(&chosen(&["own-1", "rr"]).unwrap().plan().unwrap()).unwrap();
+    assert_eq!(labels(&both), ["rr", "own-1"]);
+    // The simulator has none, so nothing would run.
+    let error = alone.run(&SIMULATED).unwrap_err().to_string();
+    assert!(error.contains("own-long"), "{error}");
+    assert!(chosen(&["own-1", "own-1"]).unwrap_err().contains("is chosen twice"));
+}
+
 /// An experiment in a folder of its own, beside a file of costs.
 fn with_costs(name: &str, costs: &str, text: &str) -> Result<Plan, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);

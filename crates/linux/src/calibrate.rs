@@ -6,7 +6,7 @@ use anysched_host::{Calibration, HostError, Subject};
 use anysched_policies::POLICIES;
 use anysched_qemu::{Calibrator, Column, Source};
 
-const COLUMNS: [Column; 11] = [
+const COLUMNS: [Column; 12] = [
     Column(["yield", "alone"], Source::Time("yield_ps_1")),
     Column(["yield", "of 4"], Source::Time("yield_ps_4")),
     Column(["to an-", "other, %"], Source::Share("yield_switches_4")),
@@ -18,6 +18,7 @@ const COLUMNS: [Column; 11] = [
     Column(["from", "idle"], Source::Time("idle_ps")),
     Column(["", "start"], Source::Time("start_ps")),
     Column(["", "end"], Source::Time("end_ps")),
+    Column(["", "wake"], Source::Time("wake_ps")),
 ];
 
 const NOTES: &str = "\

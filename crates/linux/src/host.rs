@@ -42,7 +42,7 @@ pub static HOST: HostInfo = HostInfo {
         },
     },
     costs: Some("the kernel's own"),
-    schedulers: &[NEWEST, CFS],
+    schedulers: &[NEWEST, OLDER[0].0, OLDER[1].0],
     programs: &[
         program("equal", "Tasks of the same length compute in groups and yield between them"),
         program("unequal", "Tasks of different length compute in groups until they are counted"),
@@ -69,10 +69,8 @@ pub static HOST: HostInfo = HostInfo {
 
 /// The kernel's own scheduler, as it is in the kernel that runs the policies.
 const NEWEST: &str = "stock-eevdf";
-/// That of the last kernels before it.
-const CFS: &str = "stock-cfs";
-/// The series of that kernel.
-const CFS_SERIES: &str = "6.1";
+/// Those of older kernels, and the series of each.
+const OLDER: [(&str, &str); 2] = [("stock-cfs", "6.1"), ("stock-eevdf-6.12", "6.12")];
 
 /// CPUs of a machine, at most.
 const MAX_CPUS: usize = 64;
@@ -116,11 +114,13 @@ impl Linux {
     /// The boot of a scheduler on a machine, without a program.
     fn boot_of(&self, by: &By<'_>, setup: &Setup) -> Result<Boot, HostError> {
         let owned = |(name, text): &(&str, &str)| (name.to_string(), text.to_string());
-        let kernel = match by {
-            By::Own(name) if *name == CFS => {
-                Some(StockKernel::find(CFS_SERIES, &mut say).map_err(failed)?.vmlinuz)
-            }
-            _ => self.kernel.clone(),
+        let older = match by {
+            By::Own(own) => OLDER.iter().find(|(name, _)| name == own),
+            By::Policy(..) => None,
+        };
+        let kernel = match older {
+            Some((_, series)) => Some(StockKernel::find(series, &mut say).map_err(failed)?.vmlinuz),
+            None => self.kernel.clone(),
         };
         let mut boot = Boot::new(by.name(), "");
         boot.orders.settings = by.settings().iter().map(owned).collect();

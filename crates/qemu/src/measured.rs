@@ -46,6 +46,14 @@ fn metrics(said: &Said) -> Metrics {
         metrics.first_arrival = Some(first);
         metrics.last_completion = metrics.last_completion.max(task.finish);
     }
+    for (name, number) in &said.samples {
+        match name.as_str() {
+            "wakeup_latency_ns" => metrics.wakeup_latency.record(*number),
+            "job_response_time_ns" => metrics.job_response_time.record(*number),
+            // Those of benchmarks.
+            _ => {}
+        }
+    }
     of_benchmark(said).for_each(|measured| metrics.benchmark.record(measured));
     metrics
 }
@@ -117,6 +125,16 @@ mod tests {
         }
         let names = measured([Some(3), Some(4)], &[("switches", 0)]);
         assert!(names.contains(&"context_switches".to_string()), "said to be 0");
+    }
+
+    #[test]
+    fn what_tasks_of_a_script_measure_is_that_of_any_task() {
+        let samples = [("wakeup_latency_ns", 4), ("wakeup_latency_ns", 8), ("other", 1)];
+        let samples = samples.map(|(name, number)| (name.to_string(), number)).to_vec();
+        let metrics = metrics(&Said { samples, ..Said::default() });
+        assert_eq!((metrics.wakeup_latency.mean(), metrics.wakeup_latency.count()), (6.0, 2));
+        assert_eq!(metrics.job_response_time.count(), 0);
+        assert_eq!(metrics.benchmark.wakeup.count(), 0);
     }
 
     #[test]

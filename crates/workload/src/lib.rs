@@ -266,6 +266,12 @@ pub trait Load {
         run
     }
 
+    /// Whether releases of `task` are so long after it has done what it did before, and not at
+    /// times of their own.
+    fn rests(&self, _task: TaskId) -> bool {
+        false
+    }
+
     /// `task` has done [`Op::Exit`]; its number may be reused.
     fn exited(&mut self, _task: TaskId, _now: Time) {}
 }
@@ -294,6 +300,9 @@ impl<L: Load + ?Sized> Load for Box<L> {
     }
     fn burst(&self, task: TaskId, run: Span) -> Span {
         (**self).burst(task, run)
+    }
+    fn rests(&self, task: TaskId) -> bool {
+        (**self).rests(task)
     }
     fn exited(&mut self, task: TaskId, now: Time) {
         (**self).exited(task, now);

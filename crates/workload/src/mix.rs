@@ -130,6 +130,10 @@ impl Load for Mix {
         self.parts[self.part_of[task]].load.burst(task, run)
     }
 
+    fn rests(&self, task: TaskId) -> bool {
+        self.parts[self.part_of[task]].load.rests(task)
+    }
+
     fn exited(&mut self, task: TaskId, now: Time) {
         let number = self.part_of[task];
         self.parts[number].load.exited(task, now);

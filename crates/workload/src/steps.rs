@@ -155,6 +155,11 @@ fn steps_of(
                 now += span;
                 steps.push(Step::Sleep(span.0));
             }
+            // Alone, a task comes to it earlier than among others.
+            Op::Release { at, .. } if load.rests(task) => {
+                steps.push(Step::Sleep(at.since(now).0));
+                now = now.max(at);
+            }
             Op::Release { at, .. } => {
                 now = now.max(at);
                 steps.push(Step::Until(at.0));

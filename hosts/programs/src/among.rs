@@ -13,6 +13,16 @@ use anysched_wire::script::{Script, Step};
 
 use crate::{Guarded, Kernel, Signal};
 
+/// For how long a task was blocked by others, in nanoseconds, and until when since boot. That does
+/// not include waiting for a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// How long.
+    pub span: u64,
+    /// When it was let go.
+    pub until: u64,
+}
+
 /// A task that waits until another lets it go.
 struct Waiter<S> {
     /// When that was, in nanoseconds since boot; 0: it has not been.
@@ -25,11 +35,13 @@ impl<S: Signal> Waiter<S> {
         Arc::new(Waiter { let_go: AtomicU64::new(0), signal: S::default() })
     }
 
-    /// For how many nanoseconds the task was blocked; that does not include waiting for a CPU.
-    fn wait<K: Kernel>(&self) -> u64 {
+    /// Blocks the task until it is let go.
+    fn wait<K: Kernel>(&self) -> Option<Blocked> {
         let came = K::now();
         self.signal.wait_until(|| self.let_go.load(Acquire) > 0);
-        self.let_go.load(Acquire).saturating_sub(came)
+        let until = self.let_go.load(Acquire);
+        // None, if it was let go before it came to wait.
+        until.checked_sub(came).map(|span| Blocked { span, until })
     }
 
     /// The same, on the CPU.
@@ -103,8 +115,8 @@ impl<K: Kernel> Among<K> {
         }
     }
 
-    /// Takes a signal, or waits for one. Returns how long it was blocked, in nanoseconds.
-    pub fn wait(&self, channel: u32) -> u64 {
+    /// Takes a signal, or waits for one. Returns how long it was blocked.
+    pub fn wait(&self, channel: u32) -> Option<Blocked> {
         let waiter = self.channels[&channel].with(|channel| {
             if channel.stored > 0 {
                 channel.stored -= 1;
@@ -114,7 +126,7 @@ impl<K: Kernel> Among<K> {
             channel.waiters.push_back(waiter.clone());
             Some(waiter)
         });
-        waiter.map_or(0, |waiter| waiter.wait::<K>())
+        waiter.and_then(|waiter| waiter.wait::<K>())
     }
 
     /// Wakes the first that waits. Without one, the signal is stored, if it is to be.
@@ -136,8 +148,8 @@ impl<K: Kernel> Among<K> {
     }
 
     /// Has the task of this number take a lock, or wait until it is handed over: on the CPU, if it
-    /// is to spin. Returns how long it was blocked, in nanoseconds.
-    pub fn lock(&self, lock: u32, task: usize, spins: bool) -> u64 {
+    /// is to spin. Returns how long it was blocked.
+    pub fn lock(&self, lock: u32, task: usize, spins: bool) -> Option<Blocked> {
         let waiter = self.locks[&lock].with(|lock| {
             if lock.holder.is_none() {
                 lock.holder = Some(task);
@@ -150,10 +162,10 @@ impl<K: Kernel> Among<K> {
         match waiter {
             Some(waiter) if spins => {
                 waiter.spin();
-                0
+                None
             }
             Some(waiter) => waiter.wait::<K>(),
-            None => 0,
+            None => None,
         }
     }
 
@@ -172,8 +184,8 @@ impl<K: Kernel> Among<K> {
         }
     }
 
-    /// Waits until `tasks` have come to a barrier. Returns how long it was blocked, in nanoseconds.
-    pub fn meet(&self, barrier: u32, tasks: u32) -> u64 {
+    /// Waits until `tasks` have come to a barrier. Returns how long it was blocked.
+    pub fn meet(&self, barrier: u32, tasks: u32) -> Option<Blocked> {
         let came = self.barriers[&barrier].with(|waiters| {
             if waiters.len() as u64 + 1 == u64::from(tasks) {
                 return Err(mem::take(waiters));
@@ -186,7 +198,7 @@ impl<K: Kernel> Among<K> {
             Ok(waiter) => waiter.wait::<K>(),
             Err(others) => {
                 others.iter().for_each(|waiter| waiter.let_go::<K>());
-                0
+                None
             }
         }
     }

@@ -3,19 +3,67 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+use core::mem;
 
+use anysched_wire::result::Message;
 use anysched_wire::script::{Script, Step, Task as Scripted};
 
-use crate::among::Among;
+use crate::among::{Among, Blocked};
 use crate::crew::{Crew, Notes};
 use crate::work::Burner;
-use crate::{Kernel, Task, sleep_until_start};
+use crate::{Guarded, Kernel, Task, sleep_until_start};
 
 /// What all tasks share.
 struct Setting<K: Kernel> {
     burner: Burner,
     start: u64,
     among: Among<K>,
+    /// Of all tasks that have ended.
+    samples: K::Guarded<Samples>,
+}
+
+/// What is measured many times, in nanoseconds.
+#[derive(Debug, Default)]
+struct Samples {
+    /// From the time at which a task was to go on, or was let go, to its next instruction.
+    latencies: Vec<u64>,
+    /// From the time at which a job may begin, a task's arrival or the end of a sleep until then,
+    /// to the task's next such sleep or its end.
+    responses: Vec<u64>,
+}
+
+impl Samples {
+    /// With room for what a task that performs `steps` measures, which the kernel has backed by
+    /// memory already.
+    fn of<K: Kernel>(steps: &[Step]) -> Samples {
+        let room = |count: u64| {
+            let mut samples = alloc::vec![u64::MAX; if K::COUNTS { count as usize } else { 0 }];
+            samples.clear();
+            samples
+        };
+        let [blocks, jobs] = counts(steps);
+        Samples { latencies: room(blocks), responses: room(jobs + u64::from(jobs > 0)) }
+    }
+}
+
+/// How often a task that performs `steps` may block, and how many jobs begin after its arrival.
+fn counts(steps: &[Step]) -> [u64; 2] {
+    let mut counts = [0; 2];
+    for step in steps {
+        let [blocks, jobs] = match step {
+            Step::Until(_) => [1, 1],
+            Step::Sleep(_) | Step::Wait(_) | Step::Lock(_) | Step::Meet { .. } => [1, 0],
+            Step::Repeat(times, steps) => counts_of(*times, steps),
+            _ => [0, 0],
+        };
+        counts = [counts[0] + blocks, counts[1] + jobs];
+    }
+    counts
+}
+
+fn counts_of(times: u64, steps: &[Step]) -> [u64; 2] {
+    counts(steps).map(|count| count.saturating_mul(times))
 }
 
 /// A task that performs its steps.
@@ -24,6 +72,9 @@ struct Performer<'a, K: Kernel> {
     number: usize,
     setting: &'a Setting<K>,
     notes: &'a Notes,
+    samples: RefCell<Samples>,
+    /// When the current job could begin, if the task has jobs.
+    released: Cell<Option<u64>>,
 }
 
 impl<K: Kernel> Performer<'_, K> {
@@ -38,13 +89,14 @@ impl<K: Kernel> Performer<'_, K> {
                 }
                 Step::Sleep(span) => {
                     self.notes.sleeps(*span);
-                    K::sleep_until(K::now() + span);
+                    self.sleep_until(K::now() + span);
                 }
                 Step::Until(time) => {
-                    let time = start + time;
-                    self.notes.sleeps(time.saturating_sub(K::now()));
-                    if time > K::now() {
-                        K::sleep_until(time);
+                    let (now, time) = (K::now(), start + time);
+                    self.notes.sleeps(time.saturating_sub(now));
+                    self.job_ends(now, Some(time));
+                    if time > now {
+                        self.sleep_until(time);
                     }
                 }
                 Step::Yield => K::yield_now(),
@@ -60,18 +112,60 @@ impl<K: Kernel> Performer<'_, K> {
         }
     }
 
+    fn sleep_until(&self, time: u64) {
+        K::sleep_until(time);
+        self.goes_on(time);
+    }
+
+    /// The task goes on, as it could from `time` on.
+    fn goes_on(&self, time: u64) {
+        if K::COUNTS {
+            self.samples.borrow_mut().latencies.push(K::now().saturating_sub(time));
+        }
+    }
+
+    /// A job ends, if the task has jobs; the next can begin at `next`.
+    fn job_ends(&self, now: u64, next: Option<u64>) {
+        if K::COUNTS
+            && let Some(released) = self.released.replace(next)
+        {
+            self.samples.borrow_mut().responses.push(now.saturating_sub(released));
+        }
+    }
+
+    /// The task has been blocked by others, if `blocked` says for how long and until when.
+    fn was_blocked(&self, blocked: Option<Blocked>) {
+        if let Some(Blocked { span, until }) = blocked {
+            self.notes.sleeps(span);
+            self.goes_on(until);
+        }
+    }
+
+    /// Hands over what was measured, if anything was.
+    fn end(&self) {
+        self.job_ends(K::now(), None);
+        let own = self.samples.take();
+        if own.latencies.is_empty() && own.responses.is_empty() {
+            return;
+        }
+        self.setting.samples.with(|samples| {
+            samples.latencies.extend(own.latencies);
+            samples.responses.extend(own.responses);
+        });
+    }
+
     /// Does a step in which other tasks have a part.
     fn meet_others(&self, step: &Step) {
         let among = &self.setting.among;
         match step {
-            Step::Wait(channel) => self.notes.sleeps(among.wait(*channel)),
+            Step::Wait(channel) => self.was_blocked(among.wait(*channel)),
             Step::Post(channel) => among.signal(*channel, true),
             Step::Notify(channel) => among.signal(*channel, false),
             Step::Broadcast(channel) => among.broadcast(*channel),
-            Step::Lock(lock) => self.notes.sleeps(among.lock(*lock, self.number, false)),
-            Step::Spin(lock) => self.notes.sleeps(among.lock(*lock, self.number, true)),
+            Step::Lock(lock) => self.was_blocked(among.lock(*lock, self.number, false)),
+            Step::Spin(lock) => self.was_blocked(among.lock(*lock, self.number, true)),
             Step::Unlock(lock) => among.unlock(*lock, self.number),
-            Step::Meet { barrier, tasks } => self.notes.sleeps(among.meet(*barrier, *tasks)),
+            Step::Meet { barrier, tasks } => self.was_blocked(among.meet(*barrier, *tasks)),
             // Those that concern the task alone have been done.
             _ => {}
         }
@@ -108,7 +202,8 @@ pub fn batch<K: Kernel>() {
     let among = Among::of(&script);
     sleep_until_start::<K>();
     let start = K::now();
-    let setting = Arc::new(Setting::<K> { burner, start, among });
+    let samples = Guarded::new(Samples::default());
+    let setting = Arc::new(Setting::<K> { burner, start, among, samples });
     let mut crew = Crew::<K>::new();
     let mut tasks = script.tasks.into_iter().enumerate().peekable();
     while let Some(arrival) = tasks.peek().map(|(_, task)| task.arrival) {
@@ -121,10 +216,26 @@ pub fn batch<K: Kernel>() {
         while let Some((number, scripted)) = tasks.next_if(|(_, task)| task.arrival == arrival) {
             let (task, steps) = created(scripted);
             let setting = setting.clone();
+            let samples = Samples::of::<K>(&steps);
             crew.start_late(task, came, move |notes| {
-                Performer { number, setting: &setting, notes }.perform(&steps);
+                let has_jobs = samples.responses.capacity() > 0;
+                let released = Cell::new(has_jobs.then_some(came));
+                let samples = RefCell::new(samples);
+                let task = Performer { number, setting: &setting, notes, samples, released };
+                task.perform(&steps);
+                task.end();
             });
         }
     }
     crew.finish();
+    setting.samples.with(|samples| {
+        say::<K>("wakeup_latency_ns", mem::take(&mut samples.latencies));
+        say::<K>("job_response_time_ns", mem::take(&mut samples.responses));
+    });
+}
+
+fn say<K: Kernel>(name: &str, samples: Vec<u64>) {
+    for number in samples {
+        K::say(&Message::Sample { name: name.into(), number });
+    }
 }

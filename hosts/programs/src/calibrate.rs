@@ -10,7 +10,9 @@
 //! - `interrupt_ps`: a timer interrupt, of which there is one every tick;
 //! - `start_ps`, `end_ps`: what starting a task takes from the task that starts it; its first turn
 //!   and end;
-//! - `idle_ps`: how late a task runs that a timer wakes while the CPU is idle.
+//! - `idle_ps`: how late a task runs that a timer wakes while the CPU is idle;
+//! - `wake_ps`: waking a task that does not run at once, from program to program, where the kernel
+//!   has niceness.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -171,6 +173,32 @@ fn idles<K: Kernel>() {
     value::<K>("idle_ps", late * 1000 / SLEEPS);
 }
 
+/// A task wakes one that is so nice that it goes on itself.
+fn wakes<K: Kernel>() {
+    const WAKES: u64 = 50;
+    // In which the nice task comes to wait again.
+    const PAUSE: u64 = 2_300_000;
+    let turn = Arc::new((AtomicU64::new(0), K::Signal::default()));
+    let waits = turn.clone();
+    let mut crew = Crew::<K>::new();
+    crew.start(Task { nice: 19, ..task("nice", 0) }, move |_| {
+        for round in 1..=WAKES {
+            waits.1.wait_until(|| waits.0.load(Acquire) >= round);
+        }
+    });
+    let wake = |round| {
+        K::sleep_until(K::now() + PAUSE);
+        turn.0.store(round, Release);
+        let start = K::now();
+        turn.1.wake();
+        K::now() - start
+    };
+    // One that was interrupted says nothing.
+    let least = (1..=WAKES).map(wake).min().unwrap_or(0);
+    crew.wait();
+    value::<K>("wake_ps", least * 1000);
+}
+
 /// Measures, and reports the results.
 pub fn calibrate<K: Kernel>() {
     let iteration = per_iteration::<K>(shift);
@@ -183,4 +211,7 @@ pub fn calibrate<K: Kernel>() {
         yields::<K>(tasks);
     }
     idles::<K>();
+    if K::COUNTS {
+        wakes::<K>();
+    }
 }

@@ -73,7 +73,8 @@ pub struct Plan {
 #[derive(Debug)]
 pub(crate) struct PlannedGroup {
     pub(crate) described: Group,
-    /// In the order of the policies, each with its machine.
+    /// In the order of the policies, each with its machine. Where only schedulers of the host's
+    /// own run, they are those of the file.
     cells: Vec<Cell>,
     pub(crate) loads: Loads,
     pub(crate) vms: Vms,
@@ -138,7 +139,8 @@ impl Plan {
                 groups.push(plan_group(experiment, scenario, number, &mut files)?);
             }
         }
-        let mut policies = sweep.policies.clone();
+        let compared = if sweep.only_of_host { &[][..] } else { &sweep.policies };
+        let mut policies = compared.to_vec();
         policies.iter_mut().try_for_each(|policy| policy.read_files(&mut files))?;
         let mut hash = blake3::Hasher::new();
         hash.update(experiment.canonical.as_bytes());

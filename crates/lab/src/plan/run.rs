@@ -211,7 +211,8 @@ impl<'a> Lanes<'a> {
     fn of(plan: &'a Plan, host: &'a dyn Host) -> Result<Lanes<'a>, RunError> {
         let known = host.info();
         // A host without schedulers of its own has nothing to say about those of others.
-        if plan.of_host.is_empty() || known.schedulers.is_empty() {
+        let only_of_host = plan.policies.is_empty();
+        if plan.of_host.is_empty() || (known.schedulers.is_empty() && !only_of_host) {
             return Ok(Lanes { plan, host, own: known.schedulers.to_vec() });
         }
         let find = |name: &String| {
@@ -241,7 +242,7 @@ impl<'a> Lanes<'a> {
             self.host.build(&by, setup).map_err(|why| self.plan.failed(group, label, 0, why))
         };
         for (number, PlannedGroup { cells, .. }) in self.plan.groups.iter().enumerate() {
-            for Cell { policy, setup } in cells {
+            for Cell { policy, setup } in &cells[..self.plan.policies.len()] {
                 let by = By::Policy(policy.info, policy.settings());
                 build(number, &policy.label, by, setup)?;
             }

@@ -22,9 +22,10 @@ pub(crate) struct Appended {
 
 impl Experiment {
     /// The same experiment with only these policies: those of the file by label, others as they
-    /// are registered. Claims about policies that are left out are left out too.
+    /// are registered. Of the schedulers that the file expects of hosts (`of_host`), those named
+    /// here stay, or all if none is. Claims about what is left out are left out too.
     ///
-    /// Errors: a name is neither a label of the file nor registered, or occurs twice.
+    /// Errors: a name is neither in the file nor registered, or occurs twice.
     pub fn with_policies(self, names: &[&str]) -> Result<Experiment, Error> {
         self.policies(names)
     }
@@ -39,6 +40,7 @@ impl Experiment {
 
     fn choose_policies(&self, change: Appended) -> Result<Experiment, Fault> {
         let mut chosen = Vec::new();
+        let mut of_host: Vec<String> = Vec::new();
         let mut places = vec![None; self.sweep.policies.len()];
         for item in change.node.as_list().unwrap_or_default() {
             let name = item.as_text().unwrap_or_default();
@@ -48,11 +50,18 @@ impl Experiment {
                     places[index] = Some(chosen.len());
                     vec![self.sweep.policies[index].clone()]
                 }
+                None if self.sweep.of_host.iter().any(|own| own == name) => {
+                    if of_host.iter().any(|before| before == name) {
+                        return Err(twice(name, item));
+                    }
+                    of_host.push(name.to_string());
+                    continue;
+                }
                 None if name == "all" || POLICIES.iter().any(|policy| policy.name == name) => {
                     sweep::read_policies(item)?
                 }
                 None => {
-                    let labels = self.sweep.policies.iter().map(|entry| entry.label.as_str());
+                    let labels = self.sweep.labels();
                     let others = POLICIES.iter().map(|policy| policy.name);
                     let others = others.filter(|other| labels.clone().all(|label| label != *other));
                     return Err(Fault::at(&item.at, format!("no policy is called \"{name}\""))
@@ -62,19 +71,26 @@ impl Experiment {
             };
             for entry in added {
                 if chosen.iter().any(|before: &sweep::PolicyEntry| before.label == entry.label) {
-                    let message = format!("policy \"{}\" is chosen twice", entry.label);
-                    return Err(Fault::at(&item.at, message)
-                        .label("the second time")
-                        .help("name each once; `all` are the registered ones"));
+                    return Err(twice(&entry.label, item));
                 }
                 chosen.push(entry);
             }
         }
-        // The host's own stay, behind the policies.
-        places.extend((0..self.sweep.of_host.len()).map(|own| Some(chosen.len() + own)));
+        let only_of_host = chosen.is_empty() && !of_host.is_empty();
+        if of_host.is_empty() {
+            of_host.clone_from(&self.sweep.of_host);
+        }
+        // The host's own are behind the policies.
+        let place = |own: &String| of_host.iter().position(|name| name == own);
+        let moved = |own: &String| place(own).map(|place| chosen.len() + place);
+        places.extend(self.sweep.of_host.iter().map(moved));
         let claims = self.claims.iter().filter_map(|claim| claim.moved(&places)).collect();
         Ok(self.changed(change, |changed, _| {
-            changed.sweep.policies = chosen;
+            if !only_of_host {
+                changed.sweep.policies = chosen;
+            }
+            changed.sweep.only_of_host = only_of_host;
+            changed.sweep.of_host = of_host;
             changed.claims = claims;
         }))
     }
@@ -209,6 +225,12 @@ impl Experiment {
         how(&mut changed, change.node);
         changed
     }
+}
+
+fn twice(name: &str, at: &Node) -> Fault {
+    Fault::at(&at.at, format!("policy \"{name}\" is chosen twice"))
+        .label("the second time")
+        .help("name each once; `all` are the registered ones")
 }
 
 /// `text` as a TOML string.

@@ -61,6 +61,8 @@ pub(crate) struct Sweep {
     pub(crate) policies: Vec<PolicyEntry>,
     /// Schedulers that the host is expected to have of its own, so that claims can be about them.
     pub(crate) of_host: Vec<String>,
+    /// These alone run; the policies only say on which machine.
+    pub(crate) only_of_host: bool,
     pub(crate) axes: Vec<Axis>,
     pub(crate) seeds: u32,
 }
@@ -105,7 +107,7 @@ pub(crate) fn read(sweep: Option<&Node>, policy: Option<&Node>) -> Result<Sweep,
     }
     let seeds = table.get("seeds").map(|node| fields::whole(node, "seeds", 1..=1_000_000));
     let seeds = seeds.transpose()?.unwrap_or(1);
-    Ok(Sweep { policies, of_host: of_host?, axes, seeds })
+    Ok(Sweep { policies, of_host: of_host?, only_of_host: false, axes, seeds })
 }
 
 fn read_of_host(list: &Node, policies: &[PolicyEntry]) -> Result<Vec<String>, Fault> {

@@ -1,8 +1,8 @@
 //! Interactive tasks.
 
 use super::{
-    Agenda, Generator, MAX_SOURCES, Maker, SettingError, Settings, check, check_run, check_until,
-    run,
+    Agenda, Generator, MAX_SOURCES, MAX_TASKS, Maker, SettingError, Settings, check, check_count,
+    check_run, check_until, run,
 };
 use crate::dist::Dist;
 use crate::kinds::{Needs, keys};
@@ -26,6 +26,8 @@ keys! {
         sleep: Dist = needed, eg "exp(10ms)";
         /// When a task arrives; drawn for each task.
         offset: Dist = "0ns", eg "uniform(0ns, 10ms)";
+        /// How often each of them runs; it then exits.
+        rounds: Option<u64> = none "no limit", eg "1000", in 0..=MAX_TASKS;
         /// A task that would wake up at this time or later exits instead of sleeping.
         until: Option<Time> = none "no limit", eg "10s";
     }
@@ -36,11 +38,12 @@ impl Generator for Interactive {
         self.settings.validate(cpus)?;
         check(self.tasks > 0, "tasks", self.tasks, "at least 1")?;
         check_run("run", &self.run)?;
+        check_count("rounds", self.rounds)?;
         check_until(Time::ZERO, self.until)
     }
 
     fn endless(&self) -> bool {
-        self.until.is_none()
+        self.rounds.is_none() && self.until.is_none()
     }
 
     fn needs(&self) -> Needs {
@@ -59,6 +62,7 @@ impl Generator for Interactive {
             users: (0..self.tasks).map(user).collect(),
             run: self.run.clone(),
             sleep: self.sleep.clone(),
+            rounds: self.rounds.unwrap_or(u64::MAX),
             until: self.until.unwrap_or(Time::NEVER),
             deadline: self.settings.deadline,
             arriving: 0,
@@ -78,12 +82,22 @@ struct InteractiveLoad {
     users: Vec<User>,
     run: Dist,
     sleep: Dist,
+    rounds: u64,
     until: Time,
     deadline: Option<Span>,
     /// The task that arrived last, by its number in this load.
     arriving: u32,
-    /// Number in this load, and whether the task runs.
-    tasks: PerTask<(u32, bool)>,
+    tasks: PerTask<Doing>,
+}
+
+/// What a task does.
+#[derive(Clone, Copy, Default)]
+struct Doing {
+    /// Number in this load.
+    user: u32,
+    runs: bool,
+    /// Rounds that it has begun.
+    rounds: u64,
 }
 
 impl Load for InteractiveLoad {
@@ -102,21 +116,26 @@ impl Load for InteractiveLoad {
     }
 
     fn start(&mut self, task: TaskId, _: Time) {
-        self.tasks.set(task, (self.arriving, false));
+        self.tasks.set(task, Doing { user: self.arriving, ..Doing::default() });
     }
 
     #[inline]
     fn step(&mut self, task: TaskId, now: Time) -> Op {
-        let (user, running) = &mut self.tasks[task];
-        let user = &mut self.users[*user as usize];
-        *running = !*running;
-        if *running {
+        let doing = &mut self.tasks[task];
+        let user = &mut self.users[doing.user as usize];
+        doing.runs = !doing.runs;
+        if doing.runs {
+            doing.rounds += 1;
             return Op::Run(run(&self.run, &mut user.run));
         }
         let at = now + self.sleep.sample(&mut user.sleep);
-        if at >= self.until {
+        if doing.rounds >= self.rounds || at >= self.until {
             return Op::Exit;
         }
         Op::Release { at, deadline: self.deadline.map(|deadline| at + deadline) }
+    }
+
+    fn rests(&self, _: TaskId) -> bool {
+        true
     }
 }

@@ -2,8 +2,9 @@ use super::*;
 use crate::dist::Dist;
 use crate::play::{Played, play};
 use crate::rng::Rng;
-use crate::{Barrier, Channel, Lock, Op, Outside, Port};
+use crate::{Barrier, Channel, Lock, Op, Outside, Port, steps};
 use anysched_core::TaskId;
+use anysched_wire::script::Step;
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use std::path::Path;
 
@@ -87,6 +88,7 @@ fn interactive() -> Interactive {
         run: dist("2ms"),
         sleep: dist("8ms"),
         offset: dist("1ms"),
+        rounds: None,
         until: Some(ms(22)),
     }
 }
@@ -419,6 +421,22 @@ fn utilisations_are_distributed_as_by_uunifast_discard() {
             assert!((most as f64) < bound, "{n} {total}: {most}");
         }
     }
+}
+
+#[test]
+fn interactive_tasks_end_after_their_rounds() {
+    let some = Interactive { tasks: 2, rounds: Some(3), until: None, ..interactive() };
+    assert!(!some.endless() && Interactive { rounds: None, ..some.clone() }.endless());
+    let runs = |played: &Played, task| {
+        played.of(task).iter().filter(|(_, op)| matches!(op, Op::Run(_))).count()
+    };
+    let played = played(&some, 1);
+    assert_eq!([0, 1].map(|task| runs(&played, task)), [3, 3]);
+    // In a kernel it sleeps for so long, whenever it comes to that.
+    let script = steps::script(some.build(1, 1).unwrap(), 1).unwrap();
+    let sleeps = |step: &Step| matches!(step, Step::Sleep(_));
+    assert_eq!(script.tasks[0].steps.iter().filter(|step| sleeps(step)).count(), 2);
+    assert!(!script.tasks[0].steps.iter().any(|step| matches!(step, Step::Until(_))));
 }
 
 #[test]
