@@ -8,7 +8,7 @@ use crate::docs::{self, anysched};
 use crate::kernels::write_file;
 use crate::run::{Failed, root};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 const EXPERIMENTS: &str = "experiments/fidelity";
@@ -60,7 +60,7 @@ type Figures = BTreeMap<(String, String, String), f64>;
 
 /// Runs the kernels and writes what they gave, then the page.
 pub fn write() -> Result<(), Failed> {
-    docs::build_program()?;
+    //docs::build_program()?;
     for name in ALL {
         let schedulers: Vec<&str> = KERNELS.iter().map(|kernel| kernel.scheduler).collect();
         let figures = of_kernels(name, &schedulers)?;
@@ -71,7 +71,7 @@ pub fn write() -> Result<(), Failed> {
 
 /// Fails if a kernel and the simulator differ on some loads by more than the tolerance.
 pub fn check() -> Result<(), Failed> {
-    docs::build_program()?;
+    //docs::build_program()?;
     let kernel = of_kernels(QUICK, &[QUICK_KERNEL.scheduler])?;
     let run = Run::of(QUICK)?;
     let mut wrong = String::new();
@@ -158,7 +158,7 @@ struct Row {
 impl Run {
     fn of(name: &str) -> Result<Run, Failed> {
         let json = run(name, &["--format", "json"])?;
-        let figures = figures(&json, |_, quantity| Some(quantity));
+        let figures = figures(&json, |_| true);
         let mut loads = Vec::new();
         for row in rows(&json) {
             let load = load(row);
@@ -271,24 +271,104 @@ fn quantities(name: &str) -> Result<Vec<String>, Failed> {
 /// What an experiment gives under schedulers of kernels, in the columns of its report.
 fn of_kernels(name: &str, schedulers: &[&str]) -> Result<Figures, Failed> {
     let wanted = quantities(name)?;
-    let json = run(
-        name,
-        &["--host", "linux", "--policy", &schedulers.join(","), "--format", "json", "--jobs", "2"],
-    )?;
-    Ok(figures(&json, |row, quantity| {
-        let of_tasks = quantity == SWITCHES && row["metrics"].get(PICKS).is_some();
-        match quantity.as_str() {
-            PICKS => Some(SWITCHES.to_string()).filter(|name| wanted.contains(name)),
-            _ if of_tasks => None,
-            _ => Some(quantity).filter(|name| wanted.contains(name)),
+    let counted: Vec<&str> =
+        COUNTED.into_iter().filter(|counted| wanted.iter().any(|name| name == counted)).collect();
+    let folder = root().join("target/fidelity").join(name);
+    let failed = |error: std::io::Error| Failed(format!("{}: {error}", folder.display()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).map_err(failed)?;
+    let trace = folder.join("trace.txt");
+    let trace = trace.to_string_lossy();
+    let list = schedulers.join(",");
+    let mut options = vec!["--host", "linux", "--policy", &list, "--format", "json"];
+    if !counted.is_empty() {
+        options.extend(["--trace", &*trace]);
+    }
+    let json = run(name, &options)?;
+    let is_wanted = |quantity: &String| {
+        wanted.contains(quantity) && COUNTED.iter().all(|counted| counted != quantity)
+    };
+    let mut figures = figures(&json, is_wanted);
+    let groups = loads(&json);
+    for (group, load) in groups.iter().enumerate().filter(|_| !counted.is_empty()) {
+        for scheduler in schedulers {
+            // As `run --trace` calls the files of several rows.
+            let mut file = trace.trim_end_matches(".txt").to_string();
+            if groups.len() > 1 {
+                let _ = write!(file, "-{group}");
+            }
+            if schedulers.len() > 1 {
+                let _ = write!(file, "-{}", scheduler.replace('.', "_"));
+            }
+            let text = std::fs::read_to_string(file + ".txt").map_err(failed)?;
+            let counts = Counts::of(&text);
+            for quantity in &counted {
+                let key = (load.clone(), scheduler.to_string(), quantity.to_string());
+                figures.insert(key, counts.get(quantity));
+            }
         }
-    }))
+    }
+    std::fs::remove_dir_all(&folder).map_err(failed)?;
+    Ok(figures)
 }
 
-/// The kernel's count of switches is that of the machine, with those to its own threads. What it
-/// counts of each task are switches to it.
 const SWITCHES: &str = "context_switches";
-const PICKS: &str = "dispatches";
+const MIGRATIONS: &str = "migrations";
+
+/// Quantities that are counted in traces: a kernel counts its own threads, too.
+const COUNTED: [&str; 2] = [SWITCHES, MIGRATIONS];
+
+/// What tasks of a load did, by the simulator's definitions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    /// To another task of the load than the CPU ran before, whatever else it ran between.
+    switches: u32,
+    /// To a task on another CPU than it ran on before.
+    migrations: u32,
+}
+
+impl Counts {
+    /// Those of a trace in ftrace's text.
+    fn of(trace: &str) -> Counts {
+        let switches: Vec<Switch<'_>> = trace.lines().filter_map(Switch::read).collect();
+        let tasks: BTreeSet<&str> =
+            switches.iter().filter(|to| is_task(to.name)).map(|to| to.task).collect();
+        let mut counts = Counts::default();
+        let (mut on, mut at) = (BTreeMap::new(), BTreeMap::new());
+        for Switch { cpu, task, .. } in switches.iter().filter(|to| tasks.contains(to.task)) {
+            counts.switches += u32::from(on.insert(cpu, task) != Some(task));
+            counts.migrations += u32::from(at.insert(task, cpu).is_some_and(|last| last != cpu));
+        }
+        counts
+    }
+
+    fn get(&self, quantity: &str) -> f64 {
+        f64::from(if quantity == MIGRATIONS { self.migrations } else { self.switches })
+    }
+}
+
+/// A switch of a CPU to a task.
+struct Switch<'a> {
+    cpu: &'a str,
+    name: &'a str,
+    task: &'a str,
+}
+
+impl Switch<'_> {
+    fn read(line: &str) -> Option<Switch<'_>> {
+        let (head, event) = line.split_once(": sched_switch: ")?;
+        let (_, cpu) = head.split_once(" [")?;
+        let (_, name) = event.split_once("next_comm=")?;
+        let (name, task) = name.split_once(" next_pid=")?;
+        Some(Switch { cpu: cpu.split(']').next()?, name, task: task.split(' ').next()? })
+    }
+}
+
+/// Whether a thread of this name is a task of the load: these end with a number.
+fn is_task(name: &str) -> bool {
+    let number = name.rsplit_once('-').map_or("", |(_, number)| number);
+    !name.contains('/') && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+}
 
 /// The results of an experiment.
 fn run(name: &str, options: &[&str]) -> Result<Value, Failed> {
@@ -297,8 +377,18 @@ fn run(name: &str, options: &[&str]) -> Result<Value, Failed> {
     serde_json::from_str(&text).map_err(|error| Failed(format!("results of {file}: {error}")))
 }
 
+/// Names of columns end with one of these if the metric has many values.
+const STATS: [&str; 6] = ["mean", "min", "p50", "p95", "p99", "max"];
+
 fn rows(json: &Value) -> impl Iterator<Item = &Value> {
     json["rows"].as_array().into_iter().flatten()
+}
+
+/// The loads, in the order of the file.
+fn loads(json: &Value) -> Vec<String> {
+    let mut loads: Vec<String> = rows(json).map(load).collect();
+    loads.dedup();
+    loads
 }
 
 /// The load of a row.
@@ -306,16 +396,18 @@ fn load(row: &Value) -> String {
     row["axes"]["scenario"].as_str().unwrap_or_default().to_string()
 }
 
-/// The figures of results, each under the name that `called` gives it.
-fn figures(json: &Value, called: impl Fn(&Value, String) -> Option<String>) -> Figures {
+/// The figures of results, of quantities that are wanted.
+fn figures(json: &Value, is_wanted: impl Fn(&String) -> bool) -> Figures {
     let mut figures = Figures::new();
     for row in rows(json) {
         let scheduler = row["policy"].as_str().unwrap_or_default();
-        for (quantity, figure) in row["metrics"].as_object().into_iter().flatten() {
-            if let (Some(figure), Some(quantity)) =
-                (figure["mean"].as_f64(), called(row, quantity.clone()))
+        for (metric, numbers) in row["metrics"].as_object().into_iter().flatten() {
+            let stats = STATS.map(|stat| (format!("{metric}_{stat}"), &numbers[stat]));
+            for (quantity, number) in stats.into_iter().chain([(metric.clone(), &numbers["mean"])])
             {
-                figures.insert((load(row), scheduler.to_string(), quantity), figure);
+                if let Some(number) = number.as_f64().filter(|_| is_wanted(&quantity)) {
+                    figures.insert((load(row), scheduler.to_string(), quantity), number);
+                }
             }
         }
     }
@@ -366,12 +458,36 @@ mod tests {
     #[test]
     fn what_is_kept_is_what_was_measured() {
         let json = r#"{"rows": [{"policy": "stock-cfs", "axes": {"scenario": "one hog"},
-            "metrics": {"a_ns_mean": {"mean": 1.5}, "b": {"mean": null}}}]}"#;
+            "metrics": {"a_ns": {"mean": 1.5, "p99": 7}, "b": {"mean": null}}}]}"#;
         let json: Value = serde_json::from_str(json).unwrap();
-        let figures = figures(&json, |_, quantity| Some(quantity));
-        assert_eq!(tsv(&figures), "one hog\tstock-cfs\ta_ns_mean\t1.5\n");
+        let figures = figures(&json, |quantity| quantity != "a_ns");
+        let lines = ["one hog\tstock-cfs\ta_ns_mean\t1.5\n", "one hog\tstock-cfs\ta_ns_p99\t7\n"];
+        assert_eq!(tsv(&figures), lines.concat());
         assert_eq!(from_tsv(&tsv(&figures)), figures);
         assert_eq!(from_tsv("a\tb\n"), Figures::new());
+    }
+
+    #[test]
+    fn switches_are_those_among_tasks_of_the_load() {
+        let to = |cpu: u32, name: &str, pid: u32| {
+            format!(
+                "  x-1  [00{cpu}] d..2. 1.000000001: sched_switch: prev_comm=x prev_pid=1 \
+                 prev_prio=120 prev_state=R ==> next_comm={name} next_pid={pid} next_prio=120\n"
+            )
+        };
+        let lines = [
+            // Before it has its name.
+            to(0, "init", 7),
+            to(0, "hog-0-0", 7),
+            to(0, "kworker/0:1-9", 3),
+            to(0, "hog-0-0", 7),
+            to(0, "hog-1-1", 8),
+            to(1, "hog-0-0", 7),
+            to(1, "swapper/1", 0),
+            to(1, "hog-0-0", 7),
+            "  x-1  [000] d..2. 1.0: sched_waking: comm=hog-0-0 pid=7 prio=120\n".into(),
+        ];
+        assert_eq!(Counts::of(&lines.concat()), Counts { switches: 3, migrations: 1 });
     }
 
     #[test]

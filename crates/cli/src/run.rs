@@ -30,18 +30,23 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     plan.require(args.host.host)?;
     let results = with_bar(&*host, args.jobs, cancel, |options| plan.run(options))?;
     if let (Some(path), Some(format)) = (&args.files.trace, format) {
-        for (group, policy) in policies_run(&plan, &results) {
-            let path = path_of_run(path, &plan, group, policy);
-            let cpus = plan.setup(group, policy).machine.cpus();
+        for (group, policy) in results.runs() {
+            let path = path_of_run(path, &plan, &results, (group, policy));
+            let is_own = policy >= plan.policies().len();
+            let cpus = plan.setup(group, if is_own { 0 } else { policy }).machine.cpus();
             write_traced(&path, format, cpus, |sink| {
                 let watch = Watch { trace: Some(sink), ..Watch::default() };
-                plan.run_one(&*host, group, policy, 0, watch)
+                let name = &results.policies[policy].name;
+                match is_own {
+                    true => plan.run_one_by_host(&*host, name, group, 0, watch),
+                    false => plan.run_one(&*host, group, policy, 0, watch),
+                }
             })?;
         }
     }
     if let Some(path) = &args.files.record {
         for (group, policy) in policies_run(&plan, &results) {
-            let path = path_of_run(path, &plan, group, policy);
+            let path = path_of_run(path, &plan, &results, (group, policy));
             let watch = Watch { record: true, ..Watch::default() };
             let outcome = plan.run_one(&*host, group, policy, 0, watch)?;
             let log = outcome.only_log()?;
@@ -51,7 +56,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if let Some(path) = &args.files.learned {
         let mut written = 0;
         for (group, policy) in policies_run(&plan, &results) {
-            let path = path_of_run(path, &plan, group, policy);
+            let path = path_of_run(path, &plan, &results, (group, policy));
             written += write_learned(&plan, &*host, group, policy, &path)?;
         }
         if written == 0 {
@@ -132,13 +137,18 @@ impl TraceFormat {
 }
 
 /// `path` itself if all runs have one row; otherwise with the row's place in its name.
-fn path_of_run(path: &Path, plan: &Plan, group: usize, policy: usize) -> PathBuf {
+fn path_of_run(
+    path: &Path,
+    plan: &Plan,
+    results: &Results,
+    (group, policy): (usize, usize),
+) -> PathBuf {
     let mut suffix = String::new();
     if plan.groups().len() > 1 {
         suffix.push_str(&format!("-{group}"));
     }
-    if plan.policies().len() > 1 {
-        let label = &plan.policies()[policy].label;
+    if results.policies.len() > 1 {
+        let label = &results.policies[policy].label;
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
         suffix.push_str(&format!("-{}", label.chars().map(plain).collect::<String>()));
     }

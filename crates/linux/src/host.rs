@@ -172,13 +172,15 @@ impl Host for Linux {
         (boot.orders.program, boot.orders.arguments, boot.tasks) = (program, arguments, tasks);
         boot.provide().map_err(failed)?;
         boot.orders.events = watch.trace.is_some();
-        boot.orders.record = watch.record || boot.orders.events;
-        if boot.orders.record {
+        if watch.record {
             by.require_recordable()?;
         }
+        // Of the kernel's own schedulers there are only the kernel's events.
+        let has_log = matches!(by, By::Policy(..));
+        boot.orders.record = watch.record || (boot.orders.events && has_log);
         let said = boot.run(self.image()?, &mut |line| watch.say(line)).map_err(failed)?;
         if let Some(trace) = &mut watch.trace {
-            tell(&said, &mut **trace)?;
+            tell(&said, has_log, &mut **trace)?;
         }
         Ok(reading.outcome(said, watch.record))
     }
@@ -233,12 +235,14 @@ impl Linux {
     }
 }
 
-/// Tells what the policy has decided, and what the kernel has made of it.
-fn tell(said: &Said, sink: &mut dyn Sink) -> Result<(), HostError> {
-    let [log] = &said.logs[..] else {
+/// Tells what the policy has decided, if there is a log of that, and what the kernel has made of
+/// it.
+fn tell(said: &Said, has_log: bool, sink: &mut dyn Sink) -> Result<(), HostError> {
+    let log = said.logs.first().filter(|_| has_log).map(Vec::as_slice);
+    if has_log && log.is_none() {
         return Err(HostError("the guest has sent no log".into()));
-    };
-    Ok(events::tell(&said.events, Some(log), sink)?)
+    }
+    Ok(events::tell(&said.events, log, sink)?)
 }
 
 /// Says what is done before anything runs.

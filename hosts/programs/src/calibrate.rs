@@ -22,6 +22,7 @@ use core::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Orderin
 
 use crate::arguments::argument;
 use crate::crew::Crew;
+use crate::summary::Summary;
 use crate::work::{divide, shift};
 use crate::{Kernel, Signal, Task, value};
 
@@ -169,8 +170,9 @@ fn idles<K: Kernel>() {
         K::sleep_until(due);
         K::now().saturating_sub(due)
     });
-    let late: u64 = late.sum();
-    value::<K>("idle_ps", late * 1000 / SLEEPS);
+    // Half of them, because kernel threads may be in the way of one or the other.
+    let late = Summary::of(late.collect()).map_or(0, |late| late.percentile(50));
+    value::<K>("idle_ps", late * 1000);
 }
 
 /// A task wakes one that is so nice that it goes on itself.

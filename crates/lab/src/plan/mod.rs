@@ -291,20 +291,29 @@ impl Plan {
         OneRun { host, planned, cell, seed: self.seed(group, index) }
     }
 
-    /// Makes one run on `host` by one of its own schedulers.
-    pub(crate) fn run_one_by_host(
-        &self,
+    /// Makes one run on `host` by one of its own schedulers, of a group by position, with the seed
+    /// of this number.
+    ///
+    /// Errors: the host has no such scheduler, cannot make the run, or it could not be finished.
+    pub fn run_one_by_host<'a>(
+        &'a self,
         host: &dyn Host,
-        scheduler: &'static str,
+        scheduler: &str,
         group: usize,
         index: u32,
+        watch: Watch<'a>,
     ) -> Result<Outcome, RunError> {
+        let known = host.info();
+        let found = known.schedulers.iter().find(|own| **own == scheduler);
+        let Some(scheduler) = found else {
+            return Err(self.failed(group, scheduler, index, known.no_scheduler(scheduler)));
+        };
         let planned = &self.groups[group];
         let (setup, seed) = (&planned.cells[0].setup, self.seed(group, index));
         let by = By::Own(scheduler);
         let made = match planned.vms.policies().next() {
             Some(_) => Err(host.info().cannot("run virtual machines under its own schedulers")),
-            None => planned.run(host, setup, by, seed, &[], Watch::default()),
+            None => planned.run(host, setup, by, seed, &[], watch),
         };
         made.map_err(|why| self.failed(group, scheduler, index, why))
     }
