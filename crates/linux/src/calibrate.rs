@@ -6,7 +6,7 @@ use anysched_host::{Calibration, HostError, Subject};
 use anysched_policies::POLICIES;
 use anysched_qemu::{Calibrator, Column, Source};
 
-const COLUMNS: [Column; 12] = [
+const COLUMNS: [Column; 13] = [
     Column(["yield", "alone"], Source::Time("yield_ps_1")),
     Column(["yield", "of 4"], Source::Time("yield_ps_4")),
     Column(["to an-", "other, %"], Source::Share("yield_switches_4")),
@@ -19,6 +19,7 @@ const COLUMNS: [Column; 12] = [
     Column(["", "start"], Source::Time("start_ps")),
     Column(["", "end"], Source::Time("end_ps")),
     Column(["", "wake"], Source::Time("wake_ps")),
+    Column(["pre-", "empt"], Source::Time("preempt_ps")),
 ];
 
 const NOTES: &str = "\

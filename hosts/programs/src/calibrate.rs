@@ -11,7 +11,8 @@
 //! - `start_ps`, `end_ps`: what starting a task takes from the task that starts it; its first turn
 //!   and end;
 //! - `idle_ps`: how late a task runs that a timer wakes while the CPU is idle;
-//! - `wake_ps`: waking a task that does not run at once, from program to program, where the kernel
+//! - `wake_ps`: waking a task that does not run at once, from program to program, and `preempt_ps`:
+//!   how late at least a task runs that a timer wakes while a nicer one computes; where the kernel
 //!   has niceness.
 
 use alloc::boxed::Box;
@@ -201,6 +202,23 @@ fn wakes<K: Kernel>() {
     value::<K>("wake_ps", least * 1000);
 }
 
+/// A timer wakes a task while one computes that is so nice that it has to make room.
+fn preempts<K: Kernel>(iteration: u64) {
+    const SLEEPS: u64 = 40;
+    const SPAN: u64 = 3_300_000;
+    let iterations = (SLEEPS + 10) * SPAN * 1000 / iteration;
+    let mut crew = Crew::<K>::new();
+    crew.start(Task { nice: 19, ..task("nice", 0) }, move |_| shift(iterations));
+    let late = (0..SLEEPS).map(|_| {
+        let due = K::now() + SPAN;
+        K::sleep_until(due);
+        K::now().saturating_sub(due)
+    });
+    let least = late.min().unwrap_or(0);
+    crew.wait();
+    value::<K>("preempt_ps", least * 1000);
+}
+
 /// Measures, and reports the results.
 pub fn calibrate<K: Kernel>() {
     let iteration = per_iteration::<K>(shift);
@@ -215,5 +233,6 @@ pub fn calibrate<K: Kernel>() {
     idles::<K>();
     if K::COUNTS {
         wakes::<K>();
+        preempts::<K>(iteration);
     }
 }
