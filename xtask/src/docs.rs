@@ -1,7 +1,7 @@
 //! Generated parts of the documentation. Between `<!-- generated: COMMAND -->` and `<!-- end -->`
 //! stands exactly what the command prints, so that no number is older than the program. A command
-//! is `anysched ARGUMENTS`, `cat FILE` for a file in the repository, or `fidelity` for the tables of
-//! real kernels beside the simulator. A figure is a file beside
+//! is `anysched ARGUMENTS`, `cat FILE` for a file in the repository, or `fidelity` for the tables
+//! of real kernels beside the simulator. A figure is a file beside
 //! the page: `<!-- figure: PATH.svg: COMMAND -->`, followed by `![…](PATH.svg)`, names the command
 //! that prints it.
 

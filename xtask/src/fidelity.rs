@@ -1,5 +1,5 @@
-//! Real kernels beside the simulator: the experiments of `experiments/fidelity` under the schedulers
-//! of stock kernels and under the policies that have their rules.
+//! Real kernels beside the simulator: the experiments of `experiments/fidelity` under schedulers of
+//! stock kernels and under the policies that have their rules.
 //!
 //! What kernels gave is kept in `hosts/linux/results/fidelity`, because booting them takes minutes.
 //! The simulator's side is computed whenever a page is printed.
@@ -15,7 +15,7 @@ const EXPERIMENTS: &str = "experiments/fidelity";
 const RESULTS: &str = "hosts/linux/results/fidelity";
 
 /// The experiments of the page.
-const ALL: [&str; 8] = [
+const ALL: [&str; 9] = [
     "shares",
     "arrivals",
     "woken",
@@ -24,6 +24,7 @@ const ALL: [&str; 8] = [
     "ping-pong",
     "other-sleepers",
     "other-batches",
+    "smp",
 ];
 
 /// That of the quick form, whose kernel is that of [`QUICK_KERNEL`].
@@ -58,10 +59,13 @@ const NOTHING: f64 = 1000.0;
 /// Figures by load, scheduler and quantity.
 type Figures = BTreeMap<(String, String, String), f64>;
 
-/// Runs the kernels and writes what they gave, then the page.
-pub fn write() -> Result<(), Failed> {
-    //docs::build_program()?;
-    for name in ALL {
+/// Runs the kernels and writes what they gave, then the page; with `names`, only these experiments.
+pub fn write(names: &[&str]) -> Result<(), Failed> {
+    if let Some(unknown) = names.iter().find(|name| !ALL.contains(name)) {
+        return Err(Failed(format!("no experiment \"{unknown}\", but {}", ALL.join(", "))));
+    }
+    docs::build_program()?;
+    for name in ALL.into_iter().filter(|name| names.is_empty() || names.contains(name)) {
         let schedulers: Vec<&str> = KERNELS.iter().map(|kernel| kernel.scheduler).collect();
         let figures = of_kernels(name, &schedulers)?;
         write_file(&format!("{RESULTS}/{name}.tsv"), &tsv(&figures))?;
@@ -71,7 +75,7 @@ pub fn write() -> Result<(), Failed> {
 
 /// Fails if a kernel and the simulator differ on some loads by more than the tolerance.
 pub fn check() -> Result<(), Failed> {
-    //docs::build_program()?;
+    docs::build_program()?;
     let kernel = of_kernels(QUICK, &[QUICK_KERNEL.scheduler])?;
     let run = Run::of(QUICK)?;
     let mut wrong = String::new();
@@ -158,16 +162,12 @@ struct Row {
 impl Run {
     fn of(name: &str) -> Result<Run, Failed> {
         let json = run(name, &["--format", "json"])?;
-        let figures = figures(&json, |_| true);
-        let mut loads = Vec::new();
-        for row in rows(&json) {
-            let load = load(row);
-            if !loads.contains(&load) {
-                loads.push(load);
-            }
-        }
         let title = json["title"].as_str().unwrap_or(name).to_string();
-        Ok(Run { title, loads, quantities: quantities(name)?, figures })
+        let mut all = figures(&json, |_| true);
+        // What is counted in traces is of the first run.
+        let first = run(name, &["--format", "json", "--seeds", "1"])?;
+        all.extend(figures(&first, |quantity| COUNTED.iter().any(|counted| counted == quantity)));
+        Ok(Run { title, loads: loads(&json), quantities: quantities(name)?, figures: all })
     }
 
     /// What there is of a load, a quantity and a kernel.

@@ -1,5 +1,6 @@
 //! Kernels: builds their images, boots them, and checks their policies against the ones here.
 
+use crate::fidelity;
 use crate::kernels;
 use crate::run::{Failed, cargo, command, output, run};
 use std::path::Path;
@@ -18,13 +19,15 @@ pub fn test() -> Result<(), Failed> {
 pub fn test_linux_quickly() -> Result<(), Failed> {
     require_toolchain()?;
     boot(&["linux"], &[])?;
-    boot(&["agent", "attach", "trace"], &["quick_"])
+    boot(&["agent", "attach", "trace"], &["quick_"])?;
+    fidelity::check()
 }
 
 /// As [`test()`], all of Linux.
 pub fn test_linux() -> Result<(), Failed> {
     require_toolchain()?;
     boot(&["linux", "agent", "attach", "trace"], &[])?;
+    fidelity::check()?;
     kernels::check_linux()
 }
 

@@ -32,7 +32,8 @@ cargo xtask <task>
   hosts          build the kernels' images, boot them, and replay what their policies decided
                  [linux: only that; with ANYSCHED_LONG set, everything, which takes hours]
   fidelity       run loads in stock Linux kernels and in the simulator, and write docs/fidelity.md,
-                 which takes an hour  [--quick: some loads in one kernel, against the tolerance]
+                 which takes some ten minutes  [names: only these experiments;
+                 --quick: some loads in one kernel, against the tolerance]
   fuzz           run every fuzz target  [seconds each, default 10]
   style          what rustfmt and clippy do not check
 ";
@@ -53,8 +54,8 @@ fn main() -> ExitCode {
             setup::ensure().and_then(|()| hosts::test()).and_then(|()| hosts::test_linux())
         }
         ["hosts", "linux"] => setup::ensure().and_then(|()| hosts::test_linux()),
-        ["fidelity"] => setup::ensure().and_then(|()| fidelity::write()),
         ["fidelity", "--quick"] => setup::ensure().and_then(|()| fidelity::check()),
+        ["fidelity", names @ ..] => setup::ensure().and_then(|()| fidelity::write(names)),
         ["fuzz"] => fuzz::run_all(10),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run_all(seconds),
