@@ -15,7 +15,7 @@ const EXPERIMENTS: &str = "experiments/fidelity";
 const RESULTS: &str = "hosts/linux/results/fidelity";
 
 /// The experiments of the page.
-const ALL: [&str; 9] = [
+const ALL: [&str; 8] = [
     "shares",
     "arrivals",
     "woken",
@@ -24,7 +24,6 @@ const ALL: [&str; 9] = [
     "ping-pong",
     "other-sleepers",
     "other-batches",
-    "smp",
 ];
 
 /// That of the quick form, whose kernel is that of [`QUICK_KERNEL`].
