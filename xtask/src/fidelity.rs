@@ -121,7 +121,7 @@ fn causes_of(failed: &[Row], causes: &str) -> String {
     let mut text = String::from("| load | kernel | off | cause |\n|---|---|---|---|\n");
     let mut groups: Vec<(&str, Kernel, Vec<String>)> = Vec::new();
     for row in failed {
-        let word = format!("{} {:+.0} %", row.quantity, row.off());
+        let word = format!("{} {:+.0} %", words_of(&row.quantity), row.off());
         match groups.iter_mut().find(|(load, kernel, _)| *load == row.load && *kernel == row.kernel)
         {
             Some((.., words)) => words.push(word),
@@ -252,8 +252,13 @@ impl Row {
 }
 
 /// A quantity as the page calls it.
+fn words_of(quantity: &str) -> String {
+    quantity.replacen("_ns", "", 1).replace('_', " ")
+}
+
+/// The same, with its unit.
 fn named(quantity: &str) -> String {
-    let words = quantity.replacen("_ns", "", 1).replace('_', " ");
+    let words = words_of(quantity);
     if quantity.contains("_ns") { format!("{words}, us") } else { words }
 }
 
