@@ -109,8 +109,8 @@ fn schedulers_that_a_host_lacks_are_refused() {
 fn schedulers_of_the_host_can_be_chosen_by_name() {
     let text = format!(
         "{LOAD}[sweep]\npolicy = [\"fcfs\", \"rr\"]\nof_host = [\"own-1\", \"own-long\"]\n\
-         [[claim]]\nid = \"a\"\ntext = \"?\"\nexpect = \"own-long.makespan_ns > 0\"\n\
-         [[claim]]\nid = \"b\"\ntext = \"?\"\nexpect = \"own-1.makespan_ns > 0\"\n"
+         [[claim]]\nid = \"a\"\ntext = \"?\"\nexpect = \"own-long.turnaround_ns_mean > 0\"\n\
+         [[claim]]\nid = \"b\"\ntext = \"?\"\nexpect = \"own-1.turnaround_ns_mean > 0\"\n"
     );
     let chosen = |names: &[&str]| {
         experiment(&text).unwrap().with_policies(names).map_err(|error| error.to_plain())
@@ -120,6 +120,7 @@ fn schedulers_of_the_host_can_be_chosen_by_name() {
     assert_eq!((labels(&results), results.rows.len()), (vec!["own-long"], 1));
     let claims: Vec<_> = results.claims.iter().map(|claim| (&*claim.id, claim.verdict)).collect();
     assert_eq!(claims, [("a", Some(Verdict::Holds))]);
+    assert_eq!(results.claims[0].checks[0].left, 8e6, "that of the scheduler of this name");
     let both = run(&chosen(&["own-1", "rr"]).unwrap().plan().unwrap()).unwrap();
     assert_eq!(labels(&both), ["rr", "own-1"]);
     // The simulator has none, so nothing would run.
