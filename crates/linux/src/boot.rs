@@ -244,7 +244,8 @@ pub(crate) fn in_kernel(name: &str, settings: &[(String, String)]) -> Vec<(Strin
 
 /// QEMU's words for the CPUs of a machine, and for so much memory if it is in several nodes.
 ///
-/// Errors: packages, caches, cores or nodes are of different sizes.
+/// Errors: packages, caches, cores or nodes are of different sizes, or QEMU has no numbers for all
+/// CPUs.
 fn cpus(machine: &Machine, memory: u64) -> Result<Vec<String>, BootError> {
     let uneven = || BootError::Missing {
         what: "QEMU has no machine whose packages or cores are of different sizes".into(),
@@ -270,6 +271,7 @@ fn cpus(machine: &Machine, memory: u64) -> Result<Vec<String>, BootError> {
         });
     }
     let cores = package / threads;
+    require_numbers(sockets, cores, threads)?;
     let mut words = vec![
         "-smp".to_string(),
         format!("{all},sockets={sockets},cores={cores},threads={threads}"),
@@ -290,6 +292,30 @@ fn cpus(machine: &Machine, memory: u64) -> Result<Vec<String>, BootError> {
         }
     }
     Ok(words)
+}
+
+/// The highest number that a CPU of QEMU's can have: that of an xAPIC, in 8 bits, of which 255 means
+/// all. Its own instructions have x2APIC from QEMU 9.0 on.
+const HIGHEST: usize = 254;
+
+/// Errors: a CPU's number is too high. It has a field of whole bits for each level (Intel SDM, volume
+/// 3, section 10.9, "Identifying topological relationships").
+fn require_numbers(sockets: usize, cores: usize, threads: usize) -> Result<(), BootError> {
+    let room = |count: usize| count.next_power_of_two();
+    let last = ((sockets - 1) * room(cores) + cores - 1) * room(threads) + threads - 1;
+    if last <= HIGHEST {
+        return Ok(());
+    }
+    Err(BootError::Missing {
+        what: format!(
+            "QEMU would give the last of {} CPUs the number {last}, and {HIGHEST} is the highest: \
+             each level takes the next power of two",
+            sockets * cores * threads
+        ),
+        remedy: "take at most 255 CPUs, as powers of two on each level but the first, such as \"7 \
+                 packages x 16 cores x 2 threads\""
+            .into(),
+    })
 }
 
 /// Lines of the kernel's console that say why it went wrong.
@@ -346,6 +372,13 @@ mod tests {
         let machine = Machine::new([0, 0, 1].map(cpu).to_vec()).unwrap();
         let error = cpus(&machine, 1 << 30).unwrap_err().to_string();
         assert!(error.starts_with("QEMU has no machine whose"), "{error}");
+        for (machine, last) in [("256 cpus", 255), ("5 packages x 20 cores x 2 threads", 295)] {
+            let error = words(machine).unwrap_err().to_string();
+            assert!(error.contains(&format!("the number {last}, and 254 is the highest")), "{error}");
+        }
+        for machine in ["255 cpus", "2 packages x 24 cores x 2 threads", "7 packages x 32 cores"] {
+            words(machine).unwrap();
+        }
         let error = words("2 llcs x 2 cores").unwrap_err().to_string();
         assert!(error.contains("several last-level caches"), "{error}");
     }

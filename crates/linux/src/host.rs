@@ -9,10 +9,11 @@ use crate::{attach, record};
 use anysched_host::{Attach, Attached, Attachment, Built, Recorded, Recording, Sample};
 use anysched_host::{
     By, Calibration, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order,
-    Outcome, Place, ProgramInfo, Setup, Subject, cpus_in_words,
+    Outcome, Place, Setup, Subject, cpus_in_words,
 };
 use anysched_qemu::{CALIBRATE, Job, Outcome as Said};
 use anysched_trace::Sink;
+use anysched_wire::program::named;
 use anysched_workload::kinds::Needs;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -44,24 +45,24 @@ pub static HOST: HostInfo = HostInfo {
     costs: Some("the kernel's own"),
     schedulers: &[NEWEST, CFS],
     programs: &[
-        program("equal", "Tasks of the same length compute in groups and yield between them"),
-        program("unequal", "Tasks of different length compute in groups until they are counted"),
-        program("yield", "Tasks yield after each short group"),
-        program("realtime", "One task with long groups beside four with short ones"),
-        program("occupy", "One task seldom yields; two others yield all the time"),
-        program("interbench", "Interbench's X beside tasks that only compute"),
-        program(CALIBRATE, "What scheduling costs under the policy"),
-        program("latency", "A task that sleeps and wakes beside others that only compute"),
-        program("cost", "What a round trip through pipes and a yield take"),
-        program("storm", "CPUs, niceness and classes of tasks change all the time"),
-        program("cyclictest", "rt-tests' cyclictest: how late threads wake up"),
-        program("hackbench", "rt-tests' hackbench: processes send each other messages"),
-        program("rt-app", "rt-app: the tasks of a JSON file"),
-        program("stress-ng", "stress-ng: stressors do as much as they can"),
-        program("sysbench", "sysbench: threads do as many events as they can"),
-        program("faults", "Policies go wrong, and the machine goes on"),
-        program("shell", "A command of BusyBox's shell"),
-        program("exec", "A program of the guest, with arguments"),
+        named("equal"),
+        named("unequal"),
+        named("yield"),
+        named("realtime"),
+        named("occupy"),
+        named("interbench"),
+        named(CALIBRATE),
+        named("latency"),
+        named("cost"),
+        named("storm"),
+        named("cyclictest"),
+        named("hackbench"),
+        named("rt-app"),
+        named("stress-ng"),
+        named("sysbench"),
+        named("faults"),
+        named("shell"),
+        named("exec"),
     ],
     server: None,
     open,
@@ -74,15 +75,11 @@ const CFS: &str = "stock-cfs";
 /// The series of that kernel.
 const CFS_SERIES: &str = "6.1";
 
-/// CPUs of a machine, at most.
-const MAX_CPUS: usize = 64;
+/// CPUs of a machine, at most: so many can be told apart by QEMU, and by the logs of a boot.
+const MAX_CPUS: usize = 255;
 
 /// How long a kernel may print nothing: programs print when they are done.
 const SILENCE: Duration = Duration::from_secs(600);
-
-const fn program(name: &'static str, summary: &'static str) -> ProgramInfo {
-    ProgramInfo { name, summary }
-}
 
 fn open(options: &Options) -> Box<dyn Host> {
     Box::new(Linux::new(options))

@@ -262,6 +262,7 @@ fn storms_stall_nobody() {
         let mut boot = boot(policy, "storm", &[("duration_ns", duration), ("hotplug", "1")]);
         boot.machine = Machine::parse("2 cores x 2 threads").unwrap();
         boot.checked = true;
+        boot.patience = Duration::from_secs(1200);
         let (lines, outcome) = heard(&boot, image);
         let outcome = match outcome {
             Err(error) if is_starved(info, &error) => return Ok(()),

@@ -10,6 +10,8 @@
 //! | [`status`] | such a module | a program | another such file | how it is doing |
 //! | [`datagram`] | here and kernel | the other | UDP | requests to a server and its answers |
 //!
+//! Both ends also know which [`program`]s there are.
+//!
 //! Each format states its version first, so that an image built from other sources can be told
 //! apart from one that fails. Readers take what the writers write and refuse everything else, with
 //! its place and value ([`WireError`]); limits hold at both ends. Nothing panics on input.
@@ -28,6 +30,7 @@ mod error;
 pub mod escape;
 pub mod firmware;
 pub mod log;
+pub mod program;
 pub mod result;
 pub mod script;
 pub mod start;
