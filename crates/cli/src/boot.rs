@@ -68,7 +68,10 @@ pub fn boot(args: &BootArgs) -> Result<(), Failure> {
     let rows = rows(args, &setup)?;
     let hosts: Vec<_> = places(args).into_iter().map(|place| open(args, place)).collect();
     let host = |row: &Row| &*hosts[row.place];
-    rows.iter().try_for_each(|row| host(row).build(&row.by(&row.settings), &setup))?;
+    // A policy needs more than the kernel's own scheduler, which may then do with a part of it.
+    let (policies, own): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.info.is_some());
+    let mut all = policies.into_iter().chain(own);
+    all.try_for_each(|row| host(row).build(&row.by(&row.settings), &setup))?;
     let mut runs = Vec::new();
     for row in &rows {
         let beside = |path: &PathBuf| beside(path, &row.label, rows.len());

@@ -25,6 +25,9 @@ pub struct Boot {
     pub checked: bool,
     /// Where in the guest the policy runs.
     pub place: Place,
+    /// Whether the guest has what policies come into the kernel by. What boots under the kernel's
+    /// own scheduler may do without.
+    pub loaders: bool,
     /// How the policy goes wrong, and at which pick; for tests.
     pub fault: Option<(String, u64)>,
     /// The machine.
@@ -75,6 +78,7 @@ impl Boot {
             tasks: None,
             checked: false,
             place: Place::default(),
+            loaders: true,
             fault: None,
             machine: Machine::flat(1).unwrap_or_else(|error| unreachable!("{error}")),
             clock: Clock::Instructions,
@@ -108,12 +112,19 @@ impl Boot {
         say: &mut dyn FnMut(&str),
     ) -> Result<Vec<PathBuf>, BootError> {
         let mut archives = vec![image.initramfs().to_path_buf()];
-        if self.place == Place::Kernel {
+        if self.loaders {
+            archives.push(image.loaders(say)?);
+        }
+        if self.loaders && self.place == Place::Kernel {
             archives.push(image.module(self.checked, say)?);
         }
+        let mut programs = Vec::new();
         for program in &self.programs {
-            archives.push(image.program(program)?);
+            programs.push(image.program(program, say)?);
         }
+        // Of a library that several have, the last is taken. It has to be the newest.
+        programs.sort_by_key(|archive| archive.metadata().and_then(|data| data.modified()).ok());
+        archives.extend(programs);
         Ok(archives)
     }
 
@@ -374,7 +385,10 @@ mod tests {
         assert!(error.starts_with("QEMU has no machine whose"), "{error}");
         for (machine, last) in [("256 cpus", 255), ("5 packages x 20 cores x 2 threads", 295)] {
             let error = words(machine).unwrap_err().to_string();
-            assert!(error.contains(&format!("the number {last}, and 254 is the highest")), "{error}");
+            assert!(
+                error.contains(&format!("the number {last}, and 254 is the highest")),
+                "{error}"
+            );
         }
         for machine in ["255 cpus", "2 packages x 24 cores x 2 threads", "7 packages x 32 cores"] {
             words(machine).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::boot::Boot;
 use crate::calibrate;
-use crate::{BootError, Image, StockKernel, Suite, events};
+use crate::{BootError, Image, Purpose, StockKernel, Suite, events};
 #[cfg(target_os = "linux")]
 use crate::{attach, record};
 #[cfg(target_os = "linux")]
@@ -75,6 +75,9 @@ const CFS: &str = "stock-cfs";
 /// The series of that kernel.
 const CFS_SERIES: &str = "6.1";
 
+/// Programs that start policies themselves, under whichever scheduler they run.
+const STARTERS: [&str; 1] = ["faults"];
+
 /// CPUs of a machine, at most: so many can be told apart by QEMU, and by the logs of a boot.
 const MAX_CPUS: usize = 255;
 
@@ -92,7 +95,10 @@ pub struct Linux {
     kernel: Option<PathBuf>,
     checked: bool,
     place: Place,
+    /// Of a suite that was found to build.
     image: OnceLock<Result<Image, BootError>>,
+    /// Of one that was found to boot.
+    plain: OnceLock<Result<Image, BootError>>,
 }
 
 impl Linux {
@@ -101,13 +107,18 @@ impl Linux {
         let silence = options.silence.map_or(SILENCE, |span| Duration::from_nanos(span.0));
         let Options { clock, kernel, checked, place, .. } = options.clone();
         let place = place.unwrap_or_default();
-        Linux { silence, clock, kernel, checked, place, image: OnceLock::new() }
+        let (image, plain) = (OnceLock::new(), OnceLock::new());
+        Linux { silence, clock, kernel, checked, place, image, plain }
     }
 
     /// Fetches and builds what is booted, once.
-    fn image(&self) -> Result<&Image, HostError> {
-        let make = || Image::build(&Suite::find(&mut say)?, &mut say);
-        self.image.get_or_init(make).as_ref().map_err(|error| HostError(error.to_string()))
+    fn image(&self, boot: &Boot) -> Result<&Image, HostError> {
+        let (image, purpose) = match boot.loaders || self.image.get().is_some() {
+            true => (&self.image, Purpose::Build),
+            false => (&self.plain, Purpose::Boot),
+        };
+        let make = || Image::build(&Suite::find(purpose, &mut say)?, &mut say);
+        image.get_or_init(make).as_ref().map_err(|error| HostError(error.to_string()))
     }
 
     /// The boot of a scheduler on a machine, without a program.
@@ -125,6 +136,7 @@ impl Linux {
             boot.orders.tick = Some(tick.0);
         }
         Ok(Boot {
+            loaders: matches!(by, By::Policy(..)),
             checked: self.checked,
             place: self.place,
             machine: setup.machine.clone(),
@@ -157,7 +169,8 @@ impl Host for Linux {
 
     fn build(&self, by: &By<'_>, setup: &Setup) -> Result<(), HostError> {
         HOST.require(&Demands { setup, vms: false, needs: Needs::NOTHING })?;
-        self.boot_of(by, setup)?.build(self.image()?, &mut say).map_err(failed)
+        let boot = self.boot_of(by, setup)?;
+        boot.build(self.image(&boot)?, &mut say).map_err(failed)
     }
 
     fn run(&self, order: Order<'_>) -> Result<Outcome, HostError> {
@@ -167,13 +180,15 @@ impl Host for Linux {
         let job = Job::of(work, &HOST, setup.machine.cpus())?;
         let Job { program, arguments, tasks, reading } = job;
         (boot.orders.program, boot.orders.arguments, boot.tasks) = (program, arguments, tasks);
+        boot.loaders |= STARTERS.contains(&boot.orders.program.as_str());
         boot.provide().map_err(failed)?;
         boot.orders.events = watch.trace.is_some();
         boot.orders.record = watch.record || boot.orders.events;
         if boot.orders.record {
             by.require_recordable()?;
         }
-        let said = boot.run(self.image()?, &mut |line| watch.say(line)).map_err(failed)?;
+        let image = self.image(&boot)?;
+        let said = boot.run(image, &mut |line| watch.say(line)).map_err(failed)?;
         if let Some(trace) = &mut watch.trace {
             tell(&said, &mut **trace)?;
         }
@@ -226,7 +241,7 @@ impl Linux {
     pub(crate) fn boot_calibration(&self, by: &By<'_>, setup: &Setup) -> Result<Said, HostError> {
         let mut boot = self.boot_of(by, setup)?;
         boot.orders.program = CALIBRATE.into();
-        boot.run(self.image()?, &mut |_| ()).map_err(failed)
+        boot.run(self.image(&boot)?, &mut |_| ()).map_err(failed)
     }
 }
 

@@ -29,7 +29,7 @@ pub use archive::Archive;
 pub use boot::Boot;
 pub use build::Image;
 pub use host::{HOST, Linux};
-pub use packages::{StockKernel, Suite};
+pub use packages::{Purpose, StockKernel, Suite};
 pub use root::Root;
 
 pub use anysched_qemu::BootError;

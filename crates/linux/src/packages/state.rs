@@ -2,7 +2,7 @@
 
 use crate::BootError;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The file.
 pub(super) const FILE: &str = "found";
@@ -20,6 +20,11 @@ impl State {
     /// Reads what was found in `directory`, if something was.
     pub(super) fn read(directory: &Path) -> Option<State> {
         State::parse(&fs::read_to_string(directory.join(FILE)).ok()?)
+    }
+
+    /// The file of what was found in `directory`.
+    pub(super) fn file(directory: &Path) -> PathBuf {
+        directory.join(FILE)
     }
 
     fn parse(text: &str) -> Option<State> {

@@ -50,6 +50,29 @@ pub(super) fn unpack(packages: &[PathBuf], root: &Path) -> Result<(), BootError>
     })
 }
 
+/// Adds packages to the file `installed`, as dpkg notes those that it has installed.
+///
+/// Errors: a package cannot be read, or the file cannot be written.
+pub(super) fn note(packages: &[PathBuf], installed: &Path) -> Result<(), BootError> {
+    let mut text = fs::read_to_string(installed).unwrap_or_default();
+    for package in packages {
+        let fields = Command::new("dpkg-deb").arg("--field").arg(package).output();
+        let fields = fields.map_err(|error| BootError::files("dpkg-deb", error))?;
+        if !fields.status.success() {
+            let said = String::from_utf8_lossy(&fields.stderr);
+            return Err(BootError::files(package.display(), said.trim()));
+        }
+        let fields = String::from_utf8_lossy(&fields.stdout);
+        let name = fields.lines().next().unwrap_or_default();
+        // What it replaces goes: of several entries of a package, none counts more.
+        let others =
+            text.split_inclusive("\n\n").filter(|entry| entry.lines().next() != Some(name));
+        text = others.collect();
+        text += &format!("{}\nStatus: install ok installed\n\n", fields.trim_end());
+    }
+    fs::write(installed, text).map_err(|error| BootError::files(installed.display(), error))
+}
+
 fn unpack_one(package: &Path, root: &Path) -> Result<(), BootError> {
     let fault = |program: &str, error| BootError::files(program, error);
     let mut reading = Command::new("dpkg-deb")
