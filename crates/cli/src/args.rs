@@ -354,8 +354,8 @@ pub struct BootArgs {
     pub checked: bool,
     #[command(flatten)]
     pub files: RunFiles,
-    /// How long the kernel may be silent before it is considered hung; time for which QEMU waits for
-    /// a CPU does not count
+    /// How long the kernel may be silent before it is considered hung; time for which QEMU waits
+    /// for a CPU does not count
     #[arg(long, default_value = "120s", value_name = "TIME", value_parser = Span::parse)]
     pub timeout: Span,
     /// Output format

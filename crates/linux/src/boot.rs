@@ -305,12 +305,12 @@ fn cpus(machine: &Machine, memory: u64) -> Result<Vec<String>, BootError> {
     Ok(words)
 }
 
-/// The highest number that a CPU of QEMU's can have: that of an xAPIC, in 8 bits, of which 255 means
-/// all. Its own instructions have x2APIC from QEMU 9.0 on.
+/// The highest number that a CPU of QEMU's can have: that of an xAPIC, in 8 bits, of which 255
+/// means all. Where QEMU interprets instructions itself, it has x2APIC from 9.0 on only.
 const HIGHEST: usize = 254;
 
-/// Errors: a CPU's number is too high. It has a field of whole bits for each level (Intel SDM, volume
-/// 3, section 10.9, "Identifying topological relationships").
+/// Errors: a CPU's number is too high. It has a field of whole bits for each level (Intel SDM,
+/// volume 3, chapter "Multiple-Processor Management", "Hierarchical Mapping of Shared Resources").
 fn require_numbers(sockets: usize, cores: usize, threads: usize) -> Result<(), BootError> {
     let room = |count: usize| count.next_power_of_two();
     let last = ((sockets - 1) * room(cores) + cores - 1) * room(threads) + threads - 1;

@@ -226,7 +226,8 @@ fn wakers_run_soon() {
 }
 
 /// The machine that a policy is told of is the one that was asked for, whatever the guest's kernel
-/// makes of QEMU's processors; in the long form also where there are more CPUs than a word has bits.
+/// makes of QEMU's processors; in the long form also where there are more CPUs than a word has
+/// bits.
 #[test]
 #[ignore = "boots kernels: cargo xtask hosts"]
 fn policies_see_the_machine_that_was_asked_for() {
@@ -254,9 +255,9 @@ fn policies_see_the_machine_that_was_asked_for() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// On four CPUs under a storm of system calls, with CPUs that come and go, every task goes on, under
-/// policies of all kinds of runqueues; in the long form under every policy for a minute, in which the
-/// CPUs follow each other as this computer's time has it.
+/// On four CPUs under a storm of system calls, with CPUs that come and go, every task goes on,
+/// under policies of all kinds of runqueues; in the long form under every policy for a minute, in
+/// which the CPUs follow each other as this computer's time has it.
 #[test]
 #[ignore = "boots kernels: cargo xtask hosts"]
 fn storms_stall_nobody() {

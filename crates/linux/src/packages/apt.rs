@@ -119,8 +119,8 @@ impl Apt {
         self.directory.join("apt.conf")
     }
 
-    /// Directories of its own, and nothing done beside fetching: this computer's configuration may ask
-    /// for catalogues to be renewed and caches to be emptied.
+    /// Directories of its own, and nothing done beside fetching: this computer's configuration may
+    /// ask for catalogues to be renewed and caches to be emptied.
     fn settings(&self) -> String {
         let (directory, lists) = (self.directory.display(), self.lists.display());
         format!(
