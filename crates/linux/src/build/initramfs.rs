@@ -1,8 +1,8 @@
 //! The guest's first file system, and archives with programs for it.
 
 use super::Build;
-use super::step::{run, step};
 use crate::{Archive, BootError, Root, Suite, packaged};
+use anysched_debian::step::{run, step};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -6,16 +6,14 @@ mod guest;
 mod initramfs;
 mod module;
 mod policies;
-pub(crate) mod step;
-mod tools;
 
 use crate::{BootError, Suite};
+use anysched_debian::Tools;
 use anysched_host::Built;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
-use tools::Tools;
 
 /// What is built, of which sources.
 #[derive(Clone, Copy)]

@@ -3,17 +3,15 @@
 //! Everything is kept in a directory for each suite. What was found there is found again without a
 //! network and in no time; deleting the directory has it fetched anew.
 
-mod apt;
 mod choice;
 mod program;
-mod state;
-mod unpack;
 
 use crate::{BootError, Root};
-use apt::Apt;
+use anysched_debian::place::{
+    APT, INSTALLED, ROOT, files, finish, lock, present, remove, sizes, unpack_new,
+};
+use anysched_debian::{Apt, State};
 use choice::Kernel;
-use state::State;
-use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 /// Suites in the order in which they are tried, each with those that complete it.
@@ -142,7 +140,7 @@ impl Suite {
         if let Some(suite) = found() {
             return Ok(suite);
         }
-        let mirror = apt::mirror()?;
+        let mirror = anysched_debian::mirror()?;
         let mut passed: Vec<(String, String)> = Vec::new();
         for suites in all {
             match fetch_suite(cache, &mirror, suites, purpose, &passed, say) {
@@ -159,7 +157,7 @@ impl Suite {
 
     /// The file that changes when the suite is fetched anew.
     pub(crate) fn record(&self) -> PathBuf {
-        self.root.path().with_file_name(state::FILE)
+        State::file(self.root.path().parent().unwrap_or(self.root.path()))
     }
 
     /// Its suites of Debian's: itself, and those that complete it.
@@ -225,7 +223,7 @@ impl StockKernel {
         if let Some(kernel) = StockKernel::found(&directory) {
             return Ok(kernel);
         }
-        let mirror = apt::mirror()?;
+        let mirror = anysched_debian::mirror()?;
         let fetched = fetch_stock(&directory, &mirror, suite, series, say);
         fetched.map_err(|unfit| match unfit {
             Unfit::Suite(why) => none_fits(&mirror, &[(suite.to_string(), why)]),
@@ -246,15 +244,6 @@ impl StockKernel {
         })
     }
 }
-
-/// In a suite's directory: the unpacked packages.
-const ROOT: &str = "root";
-
-/// In a suite's directory while something is fetched: apt's files.
-const APT: &str = "apt";
-
-/// In a suite's directory: which packages it has, as apt reads it.
-const INSTALLED: &str = "installed";
 
 /// Why a suite was not fetched.
 enum Unfit {
@@ -289,21 +278,6 @@ fn refuse_other_machines() -> Result<(), BootError> {
         what: "kernels for Linux are built by programs for Linux on x86-64".into(),
         remedy: "run this on such a computer".into(),
     })
-}
-
-/// Waits until no other process fetches. The lock goes with the file, and with the process.
-fn lock(cache: &Path, say: &mut dyn FnMut(&str)) -> Result<File, BootError> {
-    let path = cache.join("lock");
-    let fault = |error| BootError::files(path.display(), error);
-    fs::create_dir_all(cache).map_err(fault)?;
-    let file = File::create(&path).map_err(fault)?;
-    match file.try_lock() {
-        Ok(()) => return Ok(file),
-        Err(TryLockError::WouldBlock) => say("waiting for another process that fetches packages"),
-        Err(TryLockError::Error(error)) => return Err(fault(error)),
-    }
-    file.lock().map_err(fault)?;
-    Ok(file)
 }
 
 fn none_fits(mirror: &str, passed: &[(String, String)]) -> BootError {
@@ -344,15 +318,19 @@ fn fetch_suite(
         say(&format!("fetching Linux {}", kernel.release));
     }
     apt.fetch_with_dependencies(&needed).map_err(Unfit::Suite)?;
-    let mut state = unpack(&new, &apt, listed, say)?;
+    let mut state = unpack_new(&new, &apt, listed, say)?;
     let root = new.join(ROOT);
     describe_kernel(&mut state, &root, &kernel)?;
-    present(&root, &["usr/bin/busybox".into()], "")?;
+    present(&root, &["usr/bin/busybox".into()], "").map_err(Unfit::Suite)?;
     if purpose == Purpose::Build {
-        unpack::link_alternatives(&root).map_err(|error| Unfit::Suite(error.to_string()))?;
-        state.add("headers", &present(&root, &[format!("usr/src/{headers}")], "/")?);
+        anysched_debian::link_alternatives(&root)
+            .map_err(|error| Unfit::Suite(error.to_string()))?;
+        state.add(
+            "headers",
+            &present(&root, &[format!("usr/src/{headers}")], "/").map_err(Unfit::Suite)?,
+        );
         for name in ["bin/make", "bin/clang", "sbin/bpftool"] {
-            present(&root, &[format!("usr/{name}")], "")?;
+            present(&root, &[format!("usr/{name}")], "").map_err(Unfit::Suite)?;
         }
     }
     for name in wanted(purpose) {
@@ -380,36 +358,12 @@ fn fetch_stock(
     let kernel = choice::newest_of_series(&offers, series).map_err(Unfit::Suite)?;
     say(&format!("fetching Linux {}", kernel.release));
     apt.fetch_alone(&kernel.image).map_err(Unfit::Suite)?;
-    let mut state = unpack(&new, &apt, listed, say)?;
+    let mut state = unpack_new(&new, &apt, listed, say)?;
     let root = new.join(ROOT);
     describe_kernel(&mut state, &root, &kernel)?;
     let modules = format!("usr/lib/modules/{}", kernel.release);
-    state.add("modules", &present(&root, &[modules], "")?);
+    state.add("modules", &present(&root, &[modules], "").map_err(Unfit::Suite)?);
     Ok(finish(&new, directory, &state)?)
-}
-
-/// Unpacks what was fetched. A root that an interrupted process left is made anew; packages that it
-/// fetched are not fetched again.
-fn unpack(
-    new: &Path,
-    apt: &Apt,
-    listed: u64,
-    say: &mut dyn FnMut(&str),
-) -> Result<State, BootError> {
-    let root = new.join(ROOT);
-    remove(&root)?;
-    let packages = files(&apt.archives())?;
-    say(&format!("unpacking {} packages", packages.len()));
-    unpack::unpack(&packages, &root)?;
-    unpack::note(&packages, &new.join(INSTALLED))?;
-    let mut state = State::default();
-    state.add("fetched", &(listed + sizes(&packages)).to_string());
-    Ok(state)
-}
-
-/// Bytes of files that are there.
-fn sizes(files: &[PathBuf]) -> u64 {
-    files.iter().filter_map(|path| path.metadata().ok()).map(|data| data.len()).sum()
 }
 
 /// Notes which kernel it is, and where its image was unpacked.
@@ -417,53 +371,14 @@ fn describe_kernel(state: &mut State, root: &Path, kernel: &Kernel) -> Result<()
     let release = &kernel.release;
     let places = [format!("usr/lib/modules/{release}/vmlinuz"), format!("boot/vmlinuz-{release}")];
     state.add("kernel", release);
-    state.add("vmlinuz", &present(root, &places, "")?);
+    state.add("vmlinuz", &present(root, &places, "").map_err(Unfit::Suite)?);
     Ok(())
-}
-
-/// The first of `places` that is in the root, after `prefix`.
-fn present(root: &Path, places: &[String], prefix: &str) -> Result<String, Unfit> {
-    let found = places.iter().find(|place| root.join(place).exists());
-    let missing = || Unfit::Suite(format!("its packages have no {}", places.join(" or ")));
-    found.map(|place| format!("{prefix}{place}")).ok_or_else(missing)
-}
-
-/// Puts what was fetched in its place.
-fn finish(new: &Path, place: &Path, state: &State) -> Result<(), BootError> {
-    remove(&new.join(APT))?;
-    state.write(new)?;
-    remove(place)?;
-    fs::rename(new, place).map_err(|error| BootError::files(place.display(), error))
-}
-
-/// Removes a directory, if there is one.
-fn remove(directory: &Path) -> Result<(), BootError> {
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(BootError::files(directory.display(), error))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The files that a directory has, not empty ones and not those below it.
-fn files(directory: &Path) -> Result<Vec<PathBuf>, BootError> {
-    let fault = |error| BootError::files(directory.display(), error);
-    let mut files = Vec::new();
-    for entry in fs::read_dir(directory).map_err(fault)? {
-        let entry = entry.map_err(fault)?;
-        let data = entry.metadata().map_err(fault)?;
-        if data.is_file() && data.len() > 0 {
-            files.push(entry.path());
-        }
-    }
-    files.sort();
-    Ok(files)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     /// A suite as [`fetch_suite`] leaves it.
     fn fetched(cache: &Path, name: &str, wanted: &[&str]) {
@@ -543,34 +458,5 @@ mod tests {
              forky: it is too old.\n  \
              sid: it is down; try another mirror with ANYSCHED_DEBIAN_MIRROR=http://HOST/debian"
         );
-    }
-
-    #[test]
-    fn what_packages_lack_is_named() {
-        let root = tempfile::tempdir().unwrap();
-        let places = ["usr/a".to_string(), "boot/b".to_string()];
-        let Err(Unfit::Suite(why)) = present(root.path(), &places, "") else { panic!("it fits") };
-        assert_eq!(why, "its packages have no usr/a or boot/b");
-        fs::create_dir(root.path().join("boot")).unwrap();
-        fs::write(root.path().join("boot/b"), "").unwrap();
-        assert!(present(root.path(), &places, "/").is_ok_and(|place| place == "/boot/b"));
-    }
-
-    #[test]
-    fn one_process_waits_for_another() {
-        let cache = tempfile::tempdir().unwrap();
-        let held = lock(cache.path(), &mut |line| panic!("{line}")).unwrap();
-        let said = std::thread::scope(|scope| {
-            let (sender, receiver) = std::sync::mpsc::channel();
-            let waiting = scope.spawn(move || {
-                let mut say = |line: &str| sender.send(line.to_string()).unwrap();
-                lock(cache.path(), &mut say).unwrap();
-            });
-            let said = receiver.recv().unwrap();
-            assert!(!waiting.is_finished());
-            drop(held);
-            said
-        });
-        assert_eq!(said, "waiting for another process that fetches packages");
     }
 }

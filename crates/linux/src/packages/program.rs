@@ -1,9 +1,8 @@
 //! Programs for guests: packages that are added to a suite's root when they are asked for first.
 
-use super::apt::{Apt, mirror};
-use super::state::State;
-use super::{APT, INSTALLED, Suite, files, lock, remove, sizes, unpack};
+use super::{APT, INSTALLED, Suite, files, lock, remove, sizes};
 use crate::BootError;
+use anysched_debian::{Apt, State, mirror};
 use std::fs;
 use std::path::PathBuf;
 
@@ -40,8 +39,8 @@ impl Suite {
         let listed = fetched.map_err(|why| self.does_not_have(package, &why))?;
         let packages = files(&apt.archives())?;
         let fetched = listed + sizes(&packages);
-        unpack::unpack(&packages, self.root.path())?;
-        unpack::note(&packages, &installed)?;
+        anysched_debian::unpack(&packages, self.root.path())?;
+        anysched_debian::note(&packages, &installed)?;
         remove(&note.join(APT))?;
         let mut state = State::default();
         state.add("fetched", &fetched.to_string());

@@ -1,8 +1,8 @@
 //! apt with lists, a cache and a state of its own: it sees another suite than this computer has,
 //! and installs nothing.
 
-use super::choice::{Offer, offers};
 use crate::BootError;
+use crate::versions::{Offer, offers};
 use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
@@ -22,7 +22,7 @@ const MIRROR: &str = "http://deb.debian.org/debian";
 /// Where packages come from, if what verifies them is there.
 ///
 /// Errors: apt or the keyring is not installed; the variable has no address.
-pub(super) fn mirror() -> Result<String, BootError> {
+pub fn mirror() -> Result<String, BootError> {
     if !Path::new(KEYRING).is_file() {
         return Err(BootError::Missing {
             what: format!("there is no {KEYRING}, with which Debian's packages are verified"),
@@ -75,7 +75,7 @@ fn is_debian(address: &&str) -> bool {
 }
 
 /// An apt that sees `suites` and nothing else.
-pub(super) struct Apt {
+pub struct Apt {
     directory: PathBuf,
     lists: PathBuf,
 }
@@ -85,7 +85,7 @@ impl Apt {
     /// as they are the same, below `cache`.
     ///
     /// Errors: they cannot be written.
-    pub(super) fn new(
+    pub fn new(
         directory: &Path,
         cache: &Path,
         mirror: &str,
@@ -110,7 +110,7 @@ impl Apt {
     /// Has it know that these packages are there already, in its own format.
     ///
     /// Errors: the file cannot be copied.
-    pub(super) fn has(&self, installed: &Path) -> Result<(), BootError> {
+    pub fn has(&self, installed: &Path) -> Result<(), BootError> {
         let copied = fs::copy(installed, self.directory.join("status"));
         copied.map(drop).map_err(|error| BootError::files(installed.display(), error))
     }
@@ -168,7 +168,7 @@ impl Apt {
     /// as it keeps them.
     ///
     /// Errors: what apt says.
-    pub(super) fn update(&self) -> Result<u64, String> {
+    pub fn update(&self) -> Result<u64, String> {
         let before = self.kept_lists();
         self.run("get", &["update", "-qq"])?;
         let new = self.kept_lists().into_iter().filter(|list| !before.contains(list));
@@ -188,7 +188,7 @@ impl Apt {
     /// The packages whose names begin with one of `prefixes` and end with `ending`.
     ///
     /// Errors: what apt says.
-    pub(super) fn offers(&self, prefixes: &[&str], ending: &str) -> Result<Vec<Offer>, String> {
+    pub fn offers(&self, prefixes: &[&str], ending: &str) -> Result<Vec<Offer>, String> {
         let mut names = Vec::new();
         for prefix in prefixes {
             let listed = self.run("cache", &["pkgnames", prefix])?;
@@ -201,7 +201,7 @@ impl Apt {
     /// Those of `names` that can be fetched, in all their versions.
     ///
     /// Errors: what apt says.
-    pub(super) fn versions(&self, names: &[&str]) -> Result<Vec<Offer>, String> {
+    pub fn versions(&self, names: &[&str]) -> Result<Vec<Offer>, String> {
         if names.is_empty() {
             return Ok(Vec::new());
         }
@@ -213,25 +213,58 @@ impl Apt {
     /// fetched again, or removed if the suite has others today.
     ///
     /// Errors: what apt says.
-    pub(super) fn fetch_with_dependencies(&self, names: &[&str]) -> Result<(), String> {
+    pub fn fetch_with_dependencies(&self, names: &[&str]) -> Result<(), String> {
         self.run("get", &["autoclean", "-qq"])?;
         let options = ["install", "-qq", "-y", "--no-install-recommends", "--download-only"];
         self.run("get", &[&options, names].concat()).map(drop)
     }
 
-    /// Fetches one package, and nothing that it depends on.
+    /// Has the apt see source packages of the suites, too. Call it before [`update`](Apt::update).
+    ///
+    /// Errors: its files cannot be written.
+    pub fn see_sources(&self, mirror: &str, suites: &[&str]) -> Result<(), BootError> {
+        let path = self.directory.join("sources.list");
+        let fault = |error| BootError::files(path.display(), error);
+        let mut text = fs::read_to_string(&path).map_err(fault)?;
+        for suite in suites {
+            text +=
+                &format!("deb-src [target=Sources signed-by={KEYRING}] {mirror} {suite} main\n");
+        }
+        fs::write(&path, text).map_err(fault)
+    }
+
+    /// Fetches a source package's files, which are then among the archives. Returns the tarball of
+    /// what its authors have released. Mirrors may lack files of Debian's own beside it.
     ///
     /// Errors: what apt says.
-    pub(super) fn fetch_alone(&self, name: &str) -> Result<(), String> {
+    pub fn fetch_source(&self, name: &str) -> Result<PathBuf, String> {
+        let fetched = self.run_in_archives(&["source", "-qq", "--download-only", name]);
+        // apt has compared it with the index, or removed it.
+        let entries = fs::read_dir(self.archives()).into_iter().flatten().flatten();
+        let tarball = entries.map(|entry| entry.path()).find(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            name.contains(".orig.tar.") && !name.ends_with(".asc")
+        });
+        tarball.ok_or_else(|| fetched.err().unwrap_or_else(|| format!("{name} has no tarball")))
+    }
+
+    fn run_in_archives(&self, arguments: &[&str]) -> Result<(), String> {
         let mut command = Command::new("apt-get");
-        command.arg("-c").arg(self.configuration()).args(["download", "-qq", name]);
+        command.arg("-c").arg(self.configuration()).args(arguments);
         command.env("LC_ALL", "C").env_remove("APT_CONFIG").current_dir(self.archives());
         let output = command.output().map_err(|error| format!("apt-get: {error}"))?;
         if output.status.success() { Ok(()) } else { Err(complaint(&output)) }
     }
 
+    /// Fetches one package, and nothing that it depends on.
+    ///
+    /// Errors: what apt says.
+    pub fn fetch_alone(&self, name: &str) -> Result<(), String> {
+        self.run_in_archives(&["download", "-qq", name])
+    }
+
     /// Where packages are after they have been fetched.
-    pub(super) fn archives(&self) -> PathBuf {
+    pub fn archives(&self) -> PathBuf {
         self.directory.join("archives")
     }
 }

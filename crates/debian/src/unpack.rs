@@ -21,7 +21,7 @@ const DEVICES: [&str; 5] = ["full", "null", "random", "urandom", "zero"];
 /// Unpacks packages into `root`, a few at a time.
 ///
 /// Errors: a package is broken, or something cannot be written.
-pub(super) fn unpack(packages: &[PathBuf], root: &Path) -> Result<(), BootError> {
+pub fn unpack(packages: &[PathBuf], root: &Path) -> Result<(), BootError> {
     let fault = |error| BootError::files(root.display(), error);
     for name in MERGED {
         fs::create_dir_all(root.join("usr").join(name)).map_err(fault)?;
@@ -53,7 +53,7 @@ pub(super) fn unpack(packages: &[PathBuf], root: &Path) -> Result<(), BootError>
 /// Adds packages to the file `installed`, as dpkg notes those that it has installed.
 ///
 /// Errors: a package cannot be read, or the file cannot be written.
-pub(super) fn note(packages: &[PathBuf], installed: &Path) -> Result<(), BootError> {
+pub fn note(packages: &[PathBuf], installed: &Path) -> Result<(), BootError> {
     let mut text = fs::read_to_string(installed).unwrap_or_default();
     for package in packages {
         let fields = Command::new("dpkg-deb").arg("--field").arg(package).output();
@@ -105,7 +105,7 @@ fn unpack_one(package: &Path, root: &Path) -> Result<(), BootError> {
 /// Links that scripts of packages would have made, where they are missing.
 ///
 /// Errors: they cannot be made, or what they point to is not there.
-pub(super) fn link_alternatives(root: &Path) -> Result<(), BootError> {
+pub fn link_alternatives(root: &Path) -> Result<(), BootError> {
     let programs = root.join("usr/bin");
     let gcc = newest_gcc(&programs)?;
     for (name, target) in [("awk", "gawk"), ("sh", "bash"), ("gcc", gcc.as_str())] {
