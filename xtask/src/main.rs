@@ -50,6 +50,7 @@ fn main() -> ExitCode {
             setup::ensure().and_then(|()| hosts::test()).and_then(|()| hosts::test_linux())
         }
         ["hosts", "linux"] => setup::ensure().and_then(|()| hosts::test_linux()),
+        ["hosts", "xen"] => setup::ensure().and_then(|()| hosts::test_xen()),
         ["fuzz"] => fuzz::run_all(10),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run_all(seconds),
@@ -102,6 +103,8 @@ fn ci() -> Result<(), Failed> {
             "anysched-wire",
             "-p",
             "anysched-trace",
+            "-p",
+            "anysched-vcpus",
             "--no-default-features",
         ])
     })?;

@@ -35,10 +35,19 @@ pub fn find(name: &str) -> Option<&'static ProgramInfo> {
 
 /// As [`find`], for lists of hosts: a name that no program has is an error of the compiler.
 pub const fn named(name: &str) -> &'static ProgramInfo {
+    one_of(&PROGRAMS, name)
+}
+
+/// As [`named`], of the programs of virtual machines.
+pub const fn domains(name: &str) -> &'static ProgramInfo {
+    one_of(&DOMAINS, name)
+}
+
+const fn one_of(all: &'static [ProgramInfo], name: &str) -> &'static ProgramInfo {
     let mut at = 0;
-    while at < PROGRAMS.len() {
-        if is_same(PROGRAMS[at].name.as_bytes(), name.as_bytes()) {
-            return &PROGRAMS[at];
+    while at < all.len() {
+        if is_same(all[at].name.as_bytes(), name.as_bytes()) {
+            return &all[at];
         }
         at += 1;
     }
@@ -89,7 +98,63 @@ const FAULTS: &[Argument] = &[
     argument("policy", "which one goes wrong"),
 ];
 
-/// All programs.
+/// Of programs of virtual machines. What is given for each domain has commas between; the last is
+/// that of all others.
+macro_rules! of_domains {
+    ($($argument:expr),*) => {
+        &[
+            $($argument,)*
+            argument("weights", "weight of each domain, of 256"),
+            argument("caps", "cap of each domain, in percent of a pCPU"),
+            argument("periods_us", "period of each domain"),
+            argument("budgets_us", "how much of its period each domain gets"),
+            argument("cpus", "pCPUs of each domain, as a mask"),
+        ]
+    };
+}
+
+const COMPUTING: Argument = argument("hogs", "how many other domains compute");
+
+/// Programs of virtual machines.
+pub static DOMAINS: [ProgramInfo; 4] = [
+    ProgramInfo {
+        name: "hog",
+        summary: "Domains that only compute",
+        arguments: of_domains![argument("domains", "how many there are"), DURATION],
+    },
+    ProgramInfo {
+        name: "ep",
+        summary: "NAS EP in each domain: pairs of Gaussian deviates",
+        arguments: of_domains![
+            argument("domains", "how many there are"),
+            argument("class", "S, W or A, with sums that are verified"),
+            argument("log2_pairs", "the logarithm of how many pairs there are, without a class")
+        ],
+    },
+    ProgramInfo {
+        name: "echo",
+        summary: "A domain asks another for answers, as ping does",
+        arguments: of_domains![
+            argument("count", "how often it asks"),
+            argument("interval_us", "the time between two questions"),
+            argument("work_ns", "what an answer takes"),
+            argument("busy", "1: the server computes while nobody asks"),
+            COMPUTING
+        ],
+    },
+    ProgramInfo {
+        name: "cyclictest",
+        summary: "A domain that sleeps and wakes, as cyclictest does",
+        arguments: of_domains![
+            argument("l", "how often it wakes"),
+            argument("i", "the time between two wake-ups, in microseconds"),
+            argument("work_ns", "for how long it computes each time"),
+            COMPUTING
+        ],
+    },
+];
+
+/// All programs of kernels.
 pub static PROGRAMS: [ProgramInfo; 21] = [
     ProgramInfo {
         name: "equal",
