@@ -24,9 +24,9 @@ const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 pub(super) fn base(
     build: &Build<'_>,
     suite: &Suite,
-    guest: &PathBuf,
+    guest: &Path,
 ) -> Result<PathBuf, BootError> {
-    let inputs = [suite.record(), guest.clone()];
+    let inputs = [suite.record(), guest.to_path_buf()];
     let result = build.of_kernel("initramfs").join("base.cpio");
     step(&result, BUSYBOX, &inputs, |new| {
         let mut archive = Archive::default();
@@ -44,10 +44,10 @@ pub(super) fn base(
 pub(super) fn loaders(
     build: &Build<'_>,
     suite: &Suite,
-    agent: &PathBuf,
+    agent: &Path,
     bpf: &[PathBuf],
 ) -> Result<PathBuf, BootError> {
-    let inputs = [&[suite.record(), agent.clone()], bpf].concat();
+    let inputs = [&[suite.record(), agent.to_path_buf()], bpf].concat();
     let result = build.of_kernel("initramfs").join("loaders.cpio");
     step(&result, BPFTOOL, &inputs, |new| {
         let root = &suite.root;
