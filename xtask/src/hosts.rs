@@ -31,6 +31,12 @@ pub fn test_linux() -> Result<(), Failed> {
     kernels::check_linux()
 }
 
+/// As [`test()`], of Xen.
+pub fn test_xen() -> Result<(), Failed> {
+    require_toolchain()?;
+    boot(&["xen"], &[])
+}
+
 /// Runs the tests of these files that boot kernels and, if `only` says so, whose names have one of
 /// its parts.
 fn boot(names: &[&str], only: &[&str]) -> Result<(), Failed> {

@@ -54,6 +54,7 @@ fn main() -> ExitCode {
             setup::ensure().and_then(|()| hosts::test()).and_then(|()| hosts::test_linux())
         }
         ["hosts", "linux"] => setup::ensure().and_then(|()| hosts::test_linux()),
+        ["hosts", "xen"] => setup::ensure().and_then(|()| hosts::test_xen()),
         ["fidelity", "--quick"] => setup::ensure().and_then(|()| fidelity::check()),
         ["fidelity", names @ ..] => setup::ensure().and_then(|()| fidelity::write(names)),
         ["fuzz"] => fuzz::run_all(10),
@@ -108,6 +109,8 @@ fn ci() -> Result<(), Failed> {
             "anysched-wire",
             "-p",
             "anysched-trace",
+            "-p",
+            "anysched-vcpus",
             "--no-default-features",
         ])
     })?;

@@ -5,10 +5,11 @@ use crate::{Boot, BootError, Outcome as Said};
 use anysched_clients::Load as ClientLoad;
 use anysched_host::{
     By, Calibration, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order,
-    Outcome, ProgramInfo, Served, Setup, Subject, Work, cpus_in_words,
+    Outcome, Served, Setup, Subject, Work, cpus_in_words,
 };
 use anysched_qemu::{CALIBRATE, Job, measured};
 use anysched_trace::{Sink, decisions};
+use anysched_wire::program::named;
 use anysched_workload::kinds::Needs;
 use std::time::Duration;
 
@@ -31,13 +32,13 @@ pub static HOST: HostInfo = HostInfo {
     costs: Some("the kernel's own"),
     schedulers: &["stock-fifo", "stock-rr", "stock-cfs"],
     programs: &[
-        program("equal", "Tasks of the same length compute in groups and yield between them"),
-        program("unequal", "Tasks of different length compute in groups until they are counted"),
-        program("yield", "Tasks yield after each short group"),
-        program("realtime", "One task with long groups beside four with short ones"),
-        program("occupy", "One task seldom yields; two others yield all the time"),
-        program(CALIBRATE, "What scheduling costs under the policy"),
-        program(SERVER, "A server whose requests come from clients on this computer"),
+        named("equal"),
+        named("unequal"),
+        named("yield"),
+        named("realtime"),
+        named("occupy"),
+        named(CALIBRATE),
+        named(SERVER),
     ],
     server: Some(SERVER),
     open,
@@ -51,10 +52,6 @@ pub(crate) const SERVER: &str = "udp";
 
 /// How long a kernel may print nothing: programs print when they are done.
 const SILENCE: Duration = Duration::from_secs(600);
-
-const fn program(name: &'static str, summary: &'static str) -> ProgramInfo {
-    ProgramInfo { name, summary }
-}
 
 fn open(options: &Options) -> Box<dyn Host> {
     Box::new(ArceOs::new(options))

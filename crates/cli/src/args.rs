@@ -327,7 +327,7 @@ pub struct BootArgs {
     /// A parameter of the policies, for example quantum=10ms; `@FILE` reads the value from a file
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// An argument of the program, for example scale=100
+    /// An argument of the program, for example scale=100; `hosts` lists those of each
     #[arg(long, value_name = "KEY=VALUE")]
     pub with: Vec<String>,
     /// The tick for policies that do not define their own
@@ -354,7 +354,8 @@ pub struct BootArgs {
     pub checked: bool,
     #[command(flatten)]
     pub files: RunFiles,
-    /// How long the kernel may be silent before it is considered hung
+    /// How long the kernel may be silent before it is considered hung; time for which QEMU waits
+    /// for a CPU does not count
     #[arg(long, default_value = "120s", value_name = "TIME", value_parser = Span::parse)]
     pub timeout: Span,
     /// Output format

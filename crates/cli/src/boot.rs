@@ -61,14 +61,17 @@ pub fn boot(args: &BootArgs) -> Result<(), Failure> {
     if args.place.contains(&PlaceArg::Agent) && !args.host.capabilities.agents {
         return Err(args.host.cannot("run policies in an agent").into());
     }
-    args.host.require_program(&args.app)?;
+    args.host.require_program(&program(args)?)?;
     let format = args.files.require()?;
     let setup = setup(args)?;
     args.host.require(&Demands { setup: &setup, vms: false, needs: Needs::NOTHING })?;
     let rows = rows(args, &setup)?;
     let hosts: Vec<_> = places(args).into_iter().map(|place| open(args, place)).collect();
     let host = |row: &Row| &*hosts[row.place];
-    rows.iter().try_for_each(|row| host(row).build(&row.by(&row.settings), &setup))?;
+    // A policy needs more than the kernel's own scheduler, which may then do with a part of it.
+    let (policies, own): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.info.is_some());
+    let mut all = policies.into_iter().chain(own);
+    all.try_for_each(|row| host(row).build(&row.by(&row.settings), &setup))?;
     let mut runs = Vec::new();
     for row in &rows {
         let beside = |path: &PathBuf| beside(path, &row.label, rows.len());
@@ -100,10 +103,9 @@ fn run(
     trace: Option<(PathBuf, TraceFormat)>,
 ) -> Result<Outcome, Failure> {
     let say = |line: &str| eprintln!("{}: {line}", row.label);
-    let arguments = pairs("--with", &args.with)?;
+    let program = program(args)?;
     let order = |settings: &Settings, mut watch: Watch<'_>| {
-        let program = Program { name: args.app.clone(), arguments: arguments.clone() };
-        let work = Work::Program(program);
+        let work = Work::Program(program.clone());
         let (by, vms) = (row.by(settings), Vec::new());
         host.run(Order { by, setup, work, vms, watch: watch.reborrow() })
     };
@@ -193,6 +195,11 @@ const COLUMNS: [&str; 7] = [
     "dispatches",
     "context_switches",
 ];
+
+/// The program that is booted, with its arguments.
+pub fn program(args: &BootArgs) -> Result<Program, Failure> {
+    Ok(Program { name: args.app.clone(), arguments: pairs("--with", &args.with)? })
+}
 
 /// Where policies run, one place after the other; `None`: where the host usually has them.
 pub fn places(args: &BootArgs) -> Vec<Option<Place>> {

@@ -111,6 +111,12 @@ fn in_words(host: &HostInfo) -> String {
             let _ = writeln!(text, "  {what}: {list}");
         }
     }
+    for program in host.programs {
+        let names: Vec<&str> = program.arguments.iter().map(|argument| argument.name).collect();
+        if !names.is_empty() {
+            let _ = writeln!(text, "  {} takes: {}", program.name, names.join(", "));
+        }
+    }
     text
 }
 
@@ -119,7 +125,14 @@ fn as_json(host: &HostInfo) -> Value {
     let programs: Vec<Value> = host
         .programs
         .iter()
-        .map(|program| json!({ "name": program.name, "summary": program.summary }))
+        .map(|program| {
+            let arguments: Vec<Value> = program
+                .arguments
+                .iter()
+                .map(|argument| json!({ "name": argument.name, "summary": argument.summary }))
+                .collect();
+            json!({ "name": program.name, "summary": program.summary, "arguments": arguments })
+        })
         .collect();
     json!({
         "name": host.name,

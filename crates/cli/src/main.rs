@@ -6,7 +6,8 @@ use anysched_host::HostInfo;
 use std::process::ExitCode;
 
 /// All hosts. The first is where runs are made unless another is named.
-static HOSTS: &[&HostInfo] = &[&anysched_sim::HOST, &anysched_arceos::HOST, &anysched_linux::HOST];
+static HOSTS: &[&HostInfo] =
+    &[&anysched_sim::HOST, &anysched_arceos::HOST, &anysched_linux::HOST, &anysched_xen::HOST];
 
 fn main() -> ExitCode {
     anysched_cli::main(HOSTS)

@@ -5,7 +5,7 @@ use crate::boot;
 use crate::output::{self, Failure, short_time};
 use anysched_clients::{Class, Cost, Load, Report, Spread};
 use anysched_core::Span;
-use anysched_host::{HostInfo, Order, Outcome, Program, Served, Watch, Work};
+use anysched_host::{HostInfo, Order, Outcome, Served, Watch, Work};
 use anysched_lab::output::{align, csv_lines};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -41,6 +41,8 @@ pub fn serve(args: &BootArgs) -> Result<(), Failure> {
             return Err(Failure::from(format!("{option}; leave it out for --app {app}")));
         }
     }
+    let program = boot::program(args)?;
+    args.host.require_program(&program)?;
     let load = load(&args.clients)?;
     let setup = boot::setup(args)?;
     let rows = boot::rows(args, &setup)?;
@@ -48,8 +50,7 @@ pub fn serve(args: &BootArgs) -> Result<(), Failure> {
     let mut served = Vec::new();
     for row in &rows {
         let mut say = |line: &str| eprintln!("{}: {line}", row.name);
-        let arguments = boot::pairs("--with", &args.with)?;
-        let work = Work::Program(Program { name: app.clone(), arguments });
+        let work = Work::Program(program.clone());
         let watch = Watch { say: Some(&mut say), ..Watch::default() };
         let (by, vms) = (row.by(&row.settings), Vec::new());
         let Served { report, outcome } =

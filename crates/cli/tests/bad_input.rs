@@ -20,6 +20,41 @@ const EXPERIMENT: &str = "question = \"Which is shorter?\"\npolicy = \"rr\"\n\
 
 const JOBS: &str = "; MaxProcs: 4\n1 0 -1 10 1 -1 -1 1 -1 -1 1 3 1 -1 -1 -1 -1 -1\n";
 
+/// Programs say which arguments they take, before anything is fetched, built or booted.
+#[test]
+fn arguments_that_a_program_does_not_have() {
+    for (host, app, with, said) in [
+        ("linux", "cost", "times=3", "`cost` has no argument `times` (= \"3\"); it takes n"),
+        (
+            "linux",
+            "latency",
+            "spinner=2",
+            "`latency` has no argument `spinner` (= \"2\"); it takes spinners, period_ns, work_ns, \
+             duration_ns",
+        ),
+        (
+            "linux",
+            "hackbench",
+            "file=a.json",
+            "`hackbench` has no argument `file` (= \"a.json\"); it takes args, burners",
+        ),
+        (
+            "arceos",
+            "yield",
+            "scael=10",
+            "`yield` has no argument `scael` (= \"10\"); it takes groups, iterations, nice, cpus, \
+             scale, duration, hold",
+        ),
+    ] {
+        let arguments = ["boot", host, "--policy", "rr", "--app", app, "--with", with];
+        let error = Folder::new().stderr(&arguments);
+        assert_eq!(error.trim_end(), format!("anysched: {said}"));
+    }
+    let listed = Folder::new().run(&["hosts"]);
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(listed.contains("\n  cost takes: n\n"), "{listed}");
+}
+
 /// A line of `trace-cmd` with an event of task a.
 fn line(cpu: &str, time: &str, event: &str) -> String {
     format!("     a-7     [{cpu}] d..2. {time}: {event}\n")

@@ -21,6 +21,10 @@ fn a_load_is_checked_before_anything_is_built() {
         (&["--app", "udp", "--record", "log"], "--record: a record is of programs that end"),
         (&["--app", "udp", "--set", "quantum=0"], "rr: "),
         (&["--app", "udp", "--with", "handler"], "it takes NAME=VALUE"),
+        (
+            &["--app", "udp", "--with", "socket=2"],
+            "`udp` has no argument `socket` (= \"2\"); it takes sockets, handler, wait, poll, hold",
+        ),
     ] {
         let said = refused(arguments);
         assert!(said.contains(named), "{arguments:?}: {said}");

@@ -33,6 +33,7 @@ pub use vm::{Vm, Wire};
 use anysched_clients::Load as ClientLoad;
 use anysched_core::registry::PolicyInfo;
 use anysched_core::{Machine, Span};
+pub use anysched_wire::program::{self, ProgramInfo};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -51,20 +52,11 @@ pub struct HostInfo {
     /// Schedulers that it has besides our policies; each becomes a row of every table.
     pub schedulers: &'static [&'static str],
     /// The programs that it can boot.
-    pub programs: &'static [ProgramInfo],
+    pub programs: &'static [&'static ProgramInfo],
     /// The program that serves requests of clients, one of `programs`, if there is one.
     pub server: Option<&'static str>,
     /// Opens it.
     pub open: fn(&Options) -> Box<dyn Host>,
-}
-
-/// A program that a host can boot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProgramInfo {
-    /// Its name.
-    pub name: &'static str,
-    /// What it does, in one line.
-    pub summary: &'static str,
 }
 
 impl fmt::Debug for HostInfo {
@@ -254,14 +246,23 @@ impl HostInfo {
         })
     }
 
-    /// Checks that the host can boot the program called `name`.
+    /// Checks that the host can boot a program, and that the program takes these arguments.
     ///
-    /// Errors: it cannot; those that it can boot.
-    pub fn require_program(&self, name: &str) -> Result<(), HostError> {
-        match self.programs.iter().any(|program| program.name == name) {
-            true => Ok(()),
-            false => Err(self.no_program(name)),
-        }
+    /// Errors: it cannot, or the program does not; those that there are.
+    pub fn require_program(&self, program: &Program) -> Result<(), HostError> {
+        let Program { name, arguments } = program;
+        let known = self.programs.iter().find(|known| known.name == name);
+        let known = known.ok_or_else(|| self.no_program(name))?;
+        let Some((wrong, value)) = arguments.iter().find(|(argument, _)| !known.has(argument))
+        else {
+            return Ok(());
+        };
+        let names: Vec<&str> = known.arguments.iter().map(|argument| argument.name).collect();
+        let all = match names[..] {
+            [] => "it takes none".into(),
+            _ => format!("it takes {}", names.join(", ")),
+        };
+        Err(HostError(format!("`{name}` has no argument `{wrong}` (= \"{value}\"); {all}")))
     }
 
     /// The error that the host has no program called `name`, with those that it has.

@@ -25,6 +25,9 @@ pub struct Boot {
     pub checked: bool,
     /// Where in the guest the policy runs.
     pub place: Place,
+    /// Whether the guest has what policies come into the kernel by. What boots under the kernel's
+    /// own scheduler may do without.
+    pub loaders: bool,
     /// How the policy goes wrong, and at which pick; for tests.
     pub fault: Option<(String, u64)>,
     /// The machine.
@@ -76,6 +79,7 @@ impl Boot {
             tasks: None,
             checked: false,
             place: Place::default(),
+            loaders: true,
             fault: None,
             machine: Machine::flat(1).unwrap_or_else(|error| unreachable!("{error}")),
             clock: Clock::Instructions,
@@ -109,12 +113,19 @@ impl Boot {
         say: &mut dyn FnMut(&str),
     ) -> Result<Vec<PathBuf>, BootError> {
         let mut archives = vec![image.initramfs().to_path_buf()];
-        if self.place == Place::Kernel {
+        if self.loaders {
+            archives.push(image.loaders(say)?);
+        }
+        if self.loaders && self.place == Place::Kernel {
             archives.push(image.module(self.checked, say)?);
         }
+        let mut programs = Vec::new();
         for program in &self.programs {
-            archives.push(image.program(program)?);
+            programs.push(image.program(program, say)?);
         }
+        // Of a library that several have, the last is taken. It has to be the newest.
+        programs.sort_by_key(|archive| archive.metadata().and_then(|data| data.modified()).ok());
+        archives.extend(programs);
         Ok(archives)
     }
 
@@ -245,7 +256,8 @@ pub(crate) fn in_kernel(name: &str, settings: &[(String, String)]) -> Vec<(Strin
 
 /// QEMU's words for the CPUs of a machine, and for so much memory if it is in several nodes.
 ///
-/// Errors: packages, caches, cores or nodes are of different sizes.
+/// Errors: packages, caches, cores or nodes are of different sizes, or QEMU has no numbers for all
+/// CPUs.
 fn cpus(machine: &Machine, memory: u64) -> Result<Vec<String>, BootError> {
     let uneven = || BootError::Missing {
         what: "QEMU has no machine whose packages or cores are of different sizes".into(),
@@ -271,6 +283,7 @@ fn cpus(machine: &Machine, memory: u64) -> Result<Vec<String>, BootError> {
         });
     }
     let cores = package / threads;
+    require_numbers(sockets, cores, threads)?;
     let mut words = vec![
         "-smp".to_string(),
         format!("{all},sockets={sockets},cores={cores},threads={threads}"),
@@ -291,6 +304,30 @@ fn cpus(machine: &Machine, memory: u64) -> Result<Vec<String>, BootError> {
         }
     }
     Ok(words)
+}
+
+/// The highest number that a CPU of QEMU's can have: that of an xAPIC, in 8 bits, of which 255
+/// means all. Where QEMU interprets instructions itself, it has x2APIC from 9.0 on only.
+const HIGHEST: usize = 254;
+
+/// Errors: a CPU's number is too high. It has a field of whole bits for each level (Intel SDM,
+/// volume 3, chapter "Multiple-Processor Management", "Hierarchical Mapping of Shared Resources").
+fn require_numbers(sockets: usize, cores: usize, threads: usize) -> Result<(), BootError> {
+    let room = |count: usize| count.next_power_of_two();
+    let last = ((sockets - 1) * room(cores) + cores - 1) * room(threads) + threads - 1;
+    if last <= HIGHEST {
+        return Ok(());
+    }
+    Err(BootError::Missing {
+        what: format!(
+            "QEMU would give the last of {} CPUs the number {last}, and {HIGHEST} is the highest: \
+             each level takes the next power of two",
+            sockets * cores * threads
+        ),
+        remedy: "take at most 255 CPUs, as powers of two on each level but the first, such as \"7 \
+                 packages x 16 cores x 2 threads\""
+            .into(),
+    })
 }
 
 /// Lines of the kernel's console that say why it went wrong.
@@ -347,6 +384,16 @@ mod tests {
         let machine = Machine::new([0, 0, 1].map(cpu).to_vec()).unwrap();
         let error = cpus(&machine, 1 << 30).unwrap_err().to_string();
         assert!(error.starts_with("QEMU has no machine whose"), "{error}");
+        for (machine, last) in [("256 cpus", 255), ("5 packages x 20 cores x 2 threads", 295)] {
+            let error = words(machine).unwrap_err().to_string();
+            assert!(
+                error.contains(&format!("the number {last}, and 254 is the highest")),
+                "{error}"
+            );
+        }
+        for machine in ["255 cpus", "2 packages x 24 cores x 2 threads", "7 packages x 32 cores"] {
+            words(machine).unwrap();
+        }
         let error = words("2 llcs x 2 cores").unwrap_err().to_string();
         assert!(error.contains("several last-level caches"), "{error}");
     }

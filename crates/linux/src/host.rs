@@ -2,17 +2,18 @@
 
 use crate::boot::Boot;
 use crate::calibrate;
-use crate::{BootError, Image, StockKernel, Suite, events};
+use crate::{BootError, Image, Purpose, StockKernel, Suite, events};
 #[cfg(target_os = "linux")]
 use crate::{attach, record};
 #[cfg(target_os = "linux")]
 use anysched_host::{Attach, Attached, Attachment, Built, Recorded, Recording, Sample};
 use anysched_host::{
     By, Calibration, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order,
-    Outcome, Place, ProgramInfo, Setup, Subject, cpus_in_words,
+    Outcome, Place, Setup, Subject, cpus_in_words,
 };
 use anysched_qemu::{CALIBRATE, Job, Outcome as Said};
 use anysched_trace::Sink;
+use anysched_wire::program::named;
 use anysched_workload::kinds::Needs;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -44,24 +45,24 @@ pub static HOST: HostInfo = HostInfo {
     costs: Some("the kernel's own"),
     schedulers: &[NEWEST, OLDER[0].0, OLDER[1].0],
     programs: &[
-        program("equal", "Tasks of the same length compute in groups and yield between them"),
-        program("unequal", "Tasks of different length compute in groups until they are counted"),
-        program("yield", "Tasks yield after each short group"),
-        program("realtime", "One task with long groups beside four with short ones"),
-        program("occupy", "One task seldom yields; two others yield all the time"),
-        program("interbench", "Interbench's X beside tasks that only compute"),
-        program(CALIBRATE, "What scheduling costs under the policy"),
-        program("latency", "A task that sleeps and wakes beside others that only compute"),
-        program("cost", "What a round trip through pipes and a yield take"),
-        program("storm", "CPUs, niceness and classes of tasks change all the time"),
-        program("cyclictest", "rt-tests' cyclictest: how late threads wake up"),
-        program("hackbench", "rt-tests' hackbench: processes send each other messages"),
-        program("rt-app", "rt-app: the tasks of a JSON file"),
-        program("stress-ng", "stress-ng: stressors do as much as they can"),
-        program("sysbench", "sysbench: threads do as many events as they can"),
-        program("faults", "Policies go wrong, and the machine goes on"),
-        program("shell", "A command of BusyBox's shell"),
-        program("exec", "A program of the guest, with arguments"),
+        named("equal"),
+        named("unequal"),
+        named("yield"),
+        named("realtime"),
+        named("occupy"),
+        named("interbench"),
+        named(CALIBRATE),
+        named("latency"),
+        named("cost"),
+        named("storm"),
+        named("cyclictest"),
+        named("hackbench"),
+        named("rt-app"),
+        named("stress-ng"),
+        named("sysbench"),
+        named("faults"),
+        named("shell"),
+        named("exec"),
     ],
     server: None,
     open,
@@ -72,15 +73,14 @@ const NEWEST: &str = "stock-eevdf";
 /// Those of older kernels, and the series of each.
 const OLDER: [(&str, &str); 2] = [("stock-cfs", "6.1"), ("stock-eevdf-6.12", "6.12")];
 
-/// CPUs of a machine, at most.
-const MAX_CPUS: usize = 64;
+/// Programs that start policies themselves, under whichever scheduler they run.
+const STARTERS: [&str; 1] = ["faults"];
+
+/// CPUs of a machine, at most: so many can be told apart by QEMU, and by the logs of a boot.
+const MAX_CPUS: usize = 255;
 
 /// How long a kernel may print nothing: programs print when they are done.
 const SILENCE: Duration = Duration::from_secs(600);
-
-const fn program(name: &'static str, summary: &'static str) -> ProgramInfo {
-    ProgramInfo { name, summary }
-}
 
 fn open(options: &Options) -> Box<dyn Host> {
     Box::new(Linux::new(options))
@@ -93,7 +93,10 @@ pub struct Linux {
     kernel: Option<PathBuf>,
     checked: bool,
     place: Place,
+    /// Of a suite that was found to build.
     image: OnceLock<Result<Image, BootError>>,
+    /// Of one that was found to boot.
+    plain: OnceLock<Result<Image, BootError>>,
 }
 
 impl Linux {
@@ -102,13 +105,18 @@ impl Linux {
         let silence = options.silence.map_or(SILENCE, |span| Duration::from_nanos(span.0));
         let Options { clock, kernel, checked, place, .. } = options.clone();
         let place = place.unwrap_or_default();
-        Linux { silence, clock, kernel, checked, place, image: OnceLock::new() }
+        let (image, plain) = (OnceLock::new(), OnceLock::new());
+        Linux { silence, clock, kernel, checked, place, image, plain }
     }
 
     /// Fetches and builds what is booted, once.
-    fn image(&self) -> Result<&Image, HostError> {
-        let make = || Image::build(&Suite::find(&mut say)?, &mut say);
-        self.image.get_or_init(make).as_ref().map_err(|error| HostError(error.to_string()))
+    fn image(&self, boot: &Boot) -> Result<&Image, HostError> {
+        let (image, purpose) = match boot.loaders || self.image.get().is_some() {
+            true => (&self.image, Purpose::Build),
+            false => (&self.plain, Purpose::Boot),
+        };
+        let make = || Image::build(&Suite::find(purpose, &mut say)?, &mut say);
+        image.get_or_init(make).as_ref().map_err(|error| HostError(error.to_string()))
     }
 
     /// The boot of a scheduler on a machine, without a program.
@@ -128,6 +136,7 @@ impl Linux {
             boot.orders.tick = Some(tick.0);
         }
         Ok(Boot {
+            loaders: matches!(by, By::Policy(..)),
             checked: self.checked,
             place: self.place,
             machine: setup.machine.clone(),
@@ -160,7 +169,8 @@ impl Host for Linux {
 
     fn build(&self, by: &By<'_>, setup: &Setup) -> Result<(), HostError> {
         HOST.require(&Demands { setup, vms: false, needs: Needs::NOTHING })?;
-        self.boot_of(by, setup)?.build(self.image()?, &mut say).map_err(failed)
+        let boot = self.boot_of(by, setup)?;
+        boot.build(self.image(&boot)?, &mut say).map_err(failed)
     }
 
     fn run(&self, order: Order<'_>) -> Result<Outcome, HostError> {
@@ -170,6 +180,7 @@ impl Host for Linux {
         let job = Job::of(work, &HOST, setup.machine.cpus())?;
         let Job { program, arguments, tasks, reading } = job;
         (boot.orders.program, boot.orders.arguments, boot.tasks) = (program, arguments, tasks);
+        boot.loaders |= STARTERS.contains(&boot.orders.program.as_str());
         boot.provide().map_err(failed)?;
         boot.orders.events = watch.trace.is_some();
         if watch.record {
@@ -178,7 +189,8 @@ impl Host for Linux {
         // Of the kernel's own schedulers there are only the kernel's events.
         let has_log = matches!(by, By::Policy(..));
         boot.orders.record = watch.record || (boot.orders.events && has_log);
-        let said = boot.run(self.image()?, &mut |line| watch.say(line)).map_err(failed)?;
+        let image = self.image(&boot)?;
+        let said = boot.run(image, &mut |line| watch.say(line)).map_err(failed)?;
         if let Some(trace) = &mut watch.trace {
             tell(&said, has_log, &mut **trace)?;
         }
@@ -231,7 +243,7 @@ impl Linux {
     pub(crate) fn boot_calibration(&self, by: &By<'_>, setup: &Setup) -> Result<Said, HostError> {
         let mut boot = self.boot_of(by, setup)?;
         boot.orders.program = CALIBRATE.into();
-        boot.run(self.image()?, &mut |_| ()).map_err(failed)
+        boot.run(self.image(&boot)?, &mut |_| ()).map_err(failed)
     }
 }
 

@@ -23,13 +23,12 @@ mod packaged;
 mod packages;
 #[cfg(target_os = "linux")]
 mod record;
-mod root;
 
+pub use anysched_debian::Root;
 pub use archive::Archive;
 pub use boot::Boot;
 pub use build::Image;
 pub use host::{HOST, Linux};
-pub use packages::{StockKernel, Suite};
-pub use root::Root;
+pub use packages::{Purpose, StockKernel, Suite};
 
 pub use anysched_qemu::BootError;

@@ -1,7 +1,8 @@
 //! Machines that have booted and wait for their orders, kept beside what they were made of.
 
-use crate::build::{lock, step::step};
+use crate::build::lock;
 use crate::{BootError, Image};
+use anysched_debian::step::step;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;

@@ -3,7 +3,7 @@
 
 mod guest;
 
-use anysched_linux::Suite;
+use anysched_linux::{Purpose, Suite};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -48,7 +48,7 @@ fn command() -> &'static Path {
 }
 
 fn suite() -> Suite {
-    Suite::find(&mut |line| println!("{line}")).unwrap()
+    Suite::find(Purpose::Build, &mut |line| println!("{line}")).unwrap()
 }
 
 /// What the guest's shell prints when it runs `script`.

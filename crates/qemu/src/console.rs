@@ -1,7 +1,7 @@
 //! What the kernel prints, and what it means.
 //!
 //! What counts are [messages](anysched_wire::result). All else is prose for people, with one
-//! exception: a kernel in Rust that panics says so in its own words.
+//! exception: a kernel in Rust, or Xen, that panics says so in its own words.
 
 use crate::{BootError, Heard, Running};
 use anysched_core::{Span, Time};
@@ -70,6 +70,10 @@ impl From<result::Task> for TaskOutcome {
 
 /// What stands before the place in the line by which Rust says that it panics.
 const PANIC: &str = "panicked at ";
+
+/// What Xen's lines begin with, and the line with which it panics; the next says why.
+const XEN: &str = "(XEN) ";
+const XEN_PANIC: &str = "(XEN) Panic on ";
 
 /// Reads a console.
 #[derive(Debug, Default)]
@@ -168,8 +172,12 @@ impl Console {
         if let Some(message) = &mut self.panic {
             // The line after "panicked at PLACE:" says why.
             if message.ends_with(':') {
-                *message += &format!(" {line}");
+                *message += &format!(" {}", line.trim_start_matches(XEN));
             }
+            return Ok(());
+        }
+        if let Some(place) = line.strip_prefix(XEN_PANIC) {
+            self.panic = Some(place.to_string());
             return Ok(());
         }
         // A message may quote a program that panicked.

@@ -36,11 +36,13 @@ impl Job {
     /// `work` as a kernel of `host` does it on `cpus` CPUs: a load as the program made for it, or
     /// step by step.
     ///
-    /// Errors: there is no such program, or a task of the load does what no kernel performs.
+    /// Errors: there is no such program, it has no such argument, or a task of the load does what no
+    /// kernel performs.
     pub fn of(work: Work, host: &HostInfo, cpus: usize) -> Result<Job, HostError> {
         let load = match work {
-            Work::Program(Program { name, arguments }) => {
-                host.require_program(&name)?;
+            Work::Program(program) => {
+                host.require_program(&program)?;
+                let Program { name, arguments } = program;
                 let reading = Reading::default();
                 return Ok(Job { program: name, arguments, tasks: None, reading });
             }

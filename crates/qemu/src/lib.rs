@@ -9,6 +9,7 @@ mod console;
 mod error;
 mod job;
 mod measured;
+mod patience;
 #[cfg(unix)]
 mod saved;
 mod sources;
@@ -25,6 +26,7 @@ pub use sources::{require_target, sources};
 use anysched_host::Clock;
 use anysched_wire::log;
 use anysched_wire::result::EXIT_PORT;
+use patience::Silence;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -201,16 +203,32 @@ impl Running {
         Ok(Running { child, lines })
     }
 
-    /// Waits for the next line, up to `patience`.
+    /// Measures its silence from here on.
+    pub(crate) fn silence(&self) -> Silence {
+        Silence::begin(self.child.id())
+    }
+
+    /// Waits for the next line, up to `patience`. Time for which QEMU itself waits for a CPU of
+    /// this computer does not count, where this computer's kernel says it.
     ///
     /// Errors: waiting for QEMU fails.
     pub fn listen(&mut self, patience: Duration) -> Result<Heard, BootError> {
-        match self.lines.recv_timeout(patience) {
-            Ok(line) => Ok(Heard::Line(line)),
-            Err(RecvTimeoutError::Timeout) => Ok(Heard::Silence),
-            Err(RecvTimeoutError::Disconnected) => {
-                let status = self.child.wait();
-                status.map(Heard::End).map_err(|error| BootError::files(PROGRAM, error))
+        let silence = self.silence();
+        let mut left = patience;
+        loop {
+            match self.lines.recv_timeout(left) {
+                Ok(line) => return Ok(Heard::Line(line)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    let status = self.child.wait();
+                    return status
+                        .map(Heard::End)
+                        .map_err(|error| BootError::files(PROGRAM, error));
+                }
+            }
+            left = patience.saturating_sub(silence.lasted());
+            if left.is_zero() {
+                return Ok(Heard::Silence);
             }
         }
     }

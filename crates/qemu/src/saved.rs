@@ -35,11 +35,11 @@ pub fn save(
     qemu.args(["-action", "panic=pause"]);
     let (mut running, mut monitor) = start(qemu)?;
     let mut console = Console::default();
-    let begun = Instant::now();
+    let silence = running.silence();
     // The console has to be read meanwhile: a guest that cannot write stands still.
     while monitor.status()? != "guest-panicked" {
         match console.hear(&mut running, PAUSE, say)? {
-            Event::Silence if begun.elapsed() >= patience => return Err(console.hung(patience)),
+            Event::Silence if silence.lasted() >= patience => return Err(console.hung(patience)),
             Event::Silence | Event::Line => {}
             Event::End => {
                 return Err(BootError::Refused { why: "it ended before it was ready".into() });

@@ -291,10 +291,15 @@ impl<P: Scheduler> Adapter<P> {
 
     /// The pick of a task by `cpu` comes to nothing; the task is ready.
     fn undo(&mut self, now: Time, cpu: CpuId, id: TaskId) {
-        let charged = self.task(id).charged;
-        self.put(now, cpu, id, charged, Off::NotRun);
+        self.undo_at(now, cpu, id);
         self.task(id).state = State::Ready;
         self.kicks.insert(cpu);
+    }
+
+    /// As [`undo`](Self::undo), while `cpu` is about to pick.
+    fn undo_at(&mut self, now: Time, cpu: CpuId, id: TaskId) {
+        let charged = self.task(id).charged;
+        self.put(now, cpu, id, charged, Off::NotRun);
     }
 
     /// As [`undo`](Self::undo), and the policy loses sight of the task.
@@ -367,8 +372,12 @@ impl<P: Scheduler> Adapter<P> {
                     self.put(now, cpu, id, runtime, why);
                     put_back = Some(id);
                 }
+                // It ran until something above the policy came, and is no longer here.
+                _ if self.task(id).state == State::Running(cpu) => {
+                    self.put(now, cpu, id, runtime, Off::Preempted);
+                }
                 // It was picked and never came here.
-                _ => self.put(now, cpu, id, runtime, Off::NotRun),
+                _ => self.undo_at(now, cpu, id),
             }
             self.task(id).state = State::Ready;
         }

@@ -7,8 +7,11 @@
 //! | [`result`] | kernel | here | lines on the console | what came of it |
 //! | [`log`] | kernel | here | QEMU's debug console | what policies were asked and answered |
 //! | [`start`] | a program | a module of a running kernel | a file of that module; of a guest, such an item | what to start |
+//! | [`option`] | here | a hypervisor | its command line | what to start |
 //! | [`status`] | such a module | a program | another such file | how it is doing |
 //! | [`datagram`] | here and kernel | the other | UDP | requests to a server and its answers |
+//!
+//! Both ends also know which [`program`]s there are.
 //!
 //! Each format states its version first, so that an image built from other sources can be told
 //! apart from one that fails. Readers take what the writers write and refuse everything else, with
@@ -28,6 +31,8 @@ mod error;
 pub mod escape;
 pub mod firmware;
 pub mod log;
+pub mod option;
+pub mod program;
 pub mod result;
 pub mod script;
 pub mod start;

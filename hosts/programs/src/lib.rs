@@ -31,7 +31,7 @@ use core::fmt::Display;
 use anysched_wire::boot::Boot;
 use anysched_wire::result::Message;
 
-pub use arguments::{argument, numbers};
+pub use arguments::{argument, numbers, text};
 pub use crew::{Crew, Notes};
 pub use summary::Summary;
 pub use work::{Burner, divide, shift};

@@ -4,10 +4,10 @@
 //! archives: the program needs no library, and this computer needs nothing but Rust. For the
 //! machine that this runs on it is linked with that machine's libraries.
 
-use super::step::{run, step};
-use super::tools::Tools;
 use super::{Build, cargo_as};
 use crate::BootError;
+use anysched_debian::Tools;
+use anysched_debian::step::{run, step};
 use std::path::PathBuf;
 
 const PACKAGE: &str = "anysched-linux-agent";

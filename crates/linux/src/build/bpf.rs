@@ -1,8 +1,8 @@
 //! The BPF programs that hand sched_ext's calls to the module, or decide themselves.
 
 use super::Build;
-use super::step::{files, step};
 use crate::BootError;
+use anysched_debian::step::{files, step};
 use std::path::PathBuf;
 
 const FLAGS: [&str; 8] = [

@@ -1,8 +1,8 @@
 //! The first program of the guest.
 
-use super::step::run;
 use super::{Build, cargo};
 use crate::BootError;
+use anysched_debian::step::run;
 use std::path::PathBuf;
 
 const PACKAGE: &str = "anysched-linux-guest";

@@ -1,8 +1,8 @@
 //! The guest's first file system, and archives with programs for it.
 
-use super::step::{run, step};
-use super::{Build, Parts};
+use super::Build;
 use crate::{Archive, BootError, Root, Suite, packaged};
+use anysched_debian::step::{run, step};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,26 +21,43 @@ const UNWINDER: &str = "/lib/x86_64-linux-gnu/libgcc_s.so.1";
 const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 
 /// The file system that every boot has.
-pub(super) fn base(build: &Build<'_>, suite: &Suite, parts: &Parts) -> Result<PathBuf, BootError> {
-    let own = [&parts.agent, &parts.guest].map(PathBuf::clone);
-    let mut inputs = vec![suite.record()];
-    inputs.extend(own);
-    inputs.extend(parts.bpf.iter().cloned());
+pub(super) fn base(
+    build: &Build<'_>,
+    suite: &Suite,
+    guest: &Path,
+) -> Result<PathBuf, BootError> {
+    let inputs = [suite.record(), guest.to_path_buf()];
     let result = build.of_kernel("initramfs").join("base.cpio");
     step(&result, BUSYBOX, &inputs, |new| {
+        let mut archive = Archive::default();
+        archive.add_program("/init", read(guest)?);
+        add_busybox(&mut archive, &suite.root)?;
+        for directory in DIRECTORIES {
+            archive.add_directory(directory);
+        }
+        write(new, &archive)
+    })?;
+    Ok(result)
+}
+
+/// An archive with what policies come into the kernel by, and the agent.
+pub(super) fn loaders(
+    build: &Build<'_>,
+    suite: &Suite,
+    agent: &Path,
+    bpf: &[PathBuf],
+) -> Result<PathBuf, BootError> {
+    let inputs = [&[suite.record(), agent.to_path_buf()], bpf].concat();
+    let result = build.of_kernel("initramfs").join("loaders.cpio");
+    step(&result, BPFTOOL, &inputs, |new| {
         let root = &suite.root;
         let mut archive = Archive::default();
-        archive.add_program("/init", read(&parts.guest)?);
-        archive.add_program("/usr/sbin/anysched-agent", read(&parts.agent)?);
-        add_busybox(&mut archive, root)?;
+        archive.add_program("/usr/sbin/anysched-agent", read(agent)?);
         for file in libraries(root, BPFTOOL)?.iter().map(String::as_str).chain([BPFTOOL]) {
             archive.add_program(file, read(&root.resolve(file)?)?);
         }
-        for file in &parts.bpf {
+        for file in bpf {
             add_part(&mut archive, file)?;
-        }
-        for directory in DIRECTORIES {
-            archive.add_directory(directory);
         }
         write(new, &archive)
     })?;
@@ -66,22 +83,30 @@ fn add_part(archive: &mut Archive, file: &Path) -> Result<(), BootError> {
     Ok(())
 }
 
-/// An archive with a program of the suite and the libraries that the base does not have.
-pub(super) fn program(build: &Build<'_>, suite: &Suite, name: &str) -> Result<PathBuf, BootError> {
+/// An archive with a program of the suite and its libraries.
+pub(super) fn program(
+    build: &Build<'_>,
+    suite: &Suite,
+    name: &str,
+    say: &mut dyn FnMut(&str),
+) -> Result<PathBuf, BootError> {
     let path = format!("/usr/bin/{name}");
-    let root = &suite.root;
-    if !root.resolve(&path).is_ok_and(|found| found.is_file()) {
+    let mut record = suite.record();
+    if let (false, Some(package)) = (suite.has(&path), packaged::package(name)) {
+        record = suite.add(package, say)?;
+    }
+    if !suite.has(&path) {
         return Err(missing(suite, name, &path));
     }
+    let root = &suite.root;
     let result = build.of_kernel("initramfs").join(format!("usr-bin-{name}.cpio"));
-    step(&result, &[BPFTOOL, UNWINDER].join(" "), &[suite.record()], |new| {
-        let base = libraries(root, BPFTOOL)?;
+    step(&result, UNWINDER, &[record], |new| {
         let mut needed = libraries(root, &path)?;
-        if root.resolve(UNWINDER).is_ok_and(|found| found.is_file()) {
+        if suite.has(UNWINDER) {
             needed.insert(UNWINDER.into());
         }
         let mut archive = Archive::default();
-        for file in needed.difference(&base).chain([&path]) {
+        for file in needed.iter().chain([&path]) {
             archive.add_program(file, read(&root.resolve(file)?)?);
         }
         write(new, &archive)
@@ -91,17 +116,11 @@ pub(super) fn program(build: &Build<'_>, suite: &Suite, name: &str) -> Result<Pa
 
 /// That a program was looked for, and is not there.
 fn missing(suite: &Suite, name: &str, path: &str) -> BootError {
-    let Suite { name: suite, missing, .. } = suite;
-    let package = packaged::package(name).unwrap_or(name);
-    let why = if missing.iter().any(|missing| missing == package) {
-        "which that suite does not have, or not beside the rest"
-    } else {
-        "which was unpacked and does not have it"
-    };
+    let from = packaged::package(name).map(|package| format!("'s package {package}"));
     BootError::Missing {
-        what: format!("there is no {path} of Debian {suite}'s package {package}, {why}"),
-        remedy: "take another program, or delete hosts/linux/target/packages to look for a newer \
-                 suite"
+        what: format!("Debian {}{} has no {path}", suite.name, from.unwrap_or_default()),
+        remedy: "take another program: those of the packages that `anysched hosts` names are \
+                 fetched, others have to be in packages that build"
             .into(),
     }
 }

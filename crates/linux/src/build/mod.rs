@@ -6,16 +6,14 @@ mod guest;
 mod initramfs;
 mod module;
 mod policies;
-pub(crate) mod step;
-mod tools;
 
 use crate::{BootError, Suite};
+use anysched_debian::Tools;
 use anysched_host::Built;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
-use tools::Tools;
 
 /// What is built, of which sources.
 #[derive(Clone, Copy)]
@@ -39,6 +37,7 @@ impl<'a> Build<'a> {
     /// For the kernel of a suite.
     fn of_suite(sources: &'a Path, target: &'a Path, suite: &'a Suite) -> Build<'a> {
         let Suite { kernel, headers, root, .. } = suite;
+        let headers = headers.as_deref().unwrap_or_default();
         Build { sources, target, kernel, headers, tools: Tools::Root(root), checked: false }
     }
 
@@ -103,12 +102,8 @@ pub(crate) fn build_agent_here(
     Ok(Built { decider, program })
 }
 
-/// What goes into the guest's first file system.
-struct Parts {
-    agent: PathBuf,
-    guest: PathBuf,
-    bpf: Vec<PathBuf>,
-}
+/// An archive that is built when it is asked for first.
+type Later = Arc<Mutex<Option<PathBuf>>>;
 
 /// What is booted: a kernel, and archives for its first file system.
 #[derive(Clone, Debug)]
@@ -117,8 +112,9 @@ pub struct Image {
     target: PathBuf,
     suite: Suite,
     initramfs: PathBuf,
-    /// The archives with the module, as far as they are built: plain, and checked.
-    modules: Arc<[Mutex<Option<PathBuf>>; 2]>,
+    loaders: Later,
+    /// Plain, and checked.
+    modules: [Later; 2],
 }
 
 impl Image {
@@ -142,16 +138,25 @@ impl Image {
     ) -> Result<Image, BootError> {
         let _lock = lock(target)?;
         let build = Build::of_suite(sources, target, suite);
-        let bpf = bpf::build(&build)?;
-        say("building the agent");
-        let agent = agent::build(&build)?;
         say("building the guest");
         let guest = guest::build(&build)?;
-        let parts = Parts { agent, guest, bpf };
-        let initramfs = initramfs::base(&build, suite, &parts)?;
+        let initramfs = initramfs::base(&build, suite, &guest)?;
         let (sources, target) = (sources.into(), target.into());
-        let modules = Arc::default();
-        Ok(Image { sources, target, suite: suite.clone(), initramfs, modules })
+        let (loaders, modules) = (Later::default(), <[Later; 2]>::default());
+        Ok(Image { sources, target, suite: suite.clone(), initramfs, loaders, modules })
+    }
+
+    /// The archive that adds what policies come into the kernel by, and the agent; built when it is
+    /// asked for first. What happens meanwhile goes to `say`.
+    ///
+    /// Errors: as [`Image::build`], or the suite was found [only to boot](crate::Purpose::Boot).
+    pub fn loaders(&self, say: &mut dyn FnMut(&str)) -> Result<PathBuf, BootError> {
+        self.later(&self.loaders, |build| {
+            let bpf = bpf::build(build)?;
+            say("building the agent");
+            let agent = agent::build(build)?;
+            initramfs::loaders(build, &self.suite, &agent, &bpf)
+        })
     }
 
     /// The archive that adds the module; built when it is asked for first. What happens meanwhile
@@ -159,15 +164,30 @@ impl Image {
     ///
     /// Errors: as [`Image::build`].
     pub fn module(&self, checked: bool, say: &mut dyn FnMut(&str)) -> Result<PathBuf, BootError> {
-        let archive = &self.modules[usize::from(checked)];
+        self.later(&self.modules[usize::from(checked)], |build| {
+            let build = Build { checked, ..*build };
+            initramfs::module(&build, &build.module(say)?)
+        })
+    }
+
+    /// An archive that `make` builds, unless it was built before.
+    fn later(
+        &self,
+        archive: &Later,
+        make: impl FnOnce(&Build<'_>) -> Result<PathBuf, BootError>,
+    ) -> Result<PathBuf, BootError> {
         let mut archive = archive.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(archive) = &*archive {
             return Ok(archive.clone());
         }
+        if self.suite.headers.is_none() {
+            return Err(BootError::Missing {
+                what: format!("Debian {} was fetched without what builds", self.suite.name),
+                remedy: "look for it for a policy".into(),
+            });
+        }
         let _lock = lock(&self.target)?;
-        let build = Build::of_suite(&self.sources, &self.target, &self.suite);
-        let build = Build { checked, ..build };
-        let built = initramfs::module(&build, &build.module(say)?)?;
+        let built = make(&Build::of_suite(&self.sources, &self.target, &self.suite))?;
         Ok(archive.insert(built).clone())
     }
 
@@ -186,13 +206,14 @@ impl Image {
         self.target.join("machines")
     }
 
-    /// The archive that adds a program of the suite, like `cyclictest`, and its libraries.
+    /// The archive that adds a program of the suite, like `cyclictest`, and its libraries; fetched
+    /// when it is asked for first. What happens meanwhile goes to `say`.
     ///
-    /// Errors: the suite does not have it.
-    pub fn program(&self, name: &str) -> Result<PathBuf, BootError> {
+    /// Errors: the suite does not have it, or it cannot be fetched.
+    pub fn program(&self, name: &str, say: &mut dyn FnMut(&str)) -> Result<PathBuf, BootError> {
         let _lock = lock(&self.target)?;
         let build = Build::of_suite(&self.sources, &self.target, &self.suite);
-        initramfs::program(&build, &self.suite, name)
+        initramfs::program(&build, &self.suite, name, say)
     }
 }
 

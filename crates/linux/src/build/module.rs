@@ -1,8 +1,8 @@
 //! The module, built by kbuild from the kernel's headers.
 
 use super::Build;
-use super::step::{files, step};
 use crate::BootError;
+use anysched_debian::step::{copy_changed, files, step};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,14 +35,4 @@ pub(super) fn build(build: &Build<'_>, policies: &Path) -> Result<PathBuf, BootE
         strip.run().map(drop)
     })?;
     Ok(module)
-}
-
-/// Copies a file unless the copy is the same: make goes by the time of change.
-fn copy_changed(from: &Path, to: &Path) -> Result<(), BootError> {
-    let fault = |path: &Path, error| BootError::files(path.display(), error);
-    let contents = fs::read(from).map_err(|error| fault(from, error))?;
-    if fs::read(to).is_ok_and(|found| found == contents) {
-        return Ok(());
-    }
-    fs::write(to, contents).map_err(|error| fault(to, error))
 }

@@ -1,10 +1,10 @@
 //! All policies as one object that kbuild links into the module.
 
-use super::step::{run, step};
 use super::{Build, cargo_as};
 use crate::BootError;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use anysched_debian::object::{self, Library};
+use anysched_debian::step::run;
+use std::path::PathBuf;
 
 const PACKAGE: &str = "anysched-linux-policies";
 
@@ -41,7 +41,9 @@ const COUNTED: [&str; 4] = [
 
 /// Builds the object. Cargo knows by itself what has changed.
 pub(super) fn build(build: &Build<'_>) -> Result<PathBuf, BootError> {
-    let library = sources_of_library(&sysroot()?)?;
+    let project = build.sources.ancestors().nth(2).unwrap_or(build.sources);
+    let counted = if build.checked { &COUNTED[..] } else { &[] };
+    let flags = object::flags(project, FLAGS.iter().chain(counted).copied())?;
     let target = build.target.join("policies");
     let profile = if build.checked { "checked" } else { "release" };
     let mut command = cargo_as(build, profile, PACKAGE, TARGET, &target);
@@ -49,113 +51,12 @@ pub(super) fn build(build: &Build<'_>) -> Result<PathBuf, BootError> {
     command
         .args(["-Z", "build-std=core,alloc", "-Z", "build-std-features=compiler-builtins-mem"])
         .env("RUSTC_BOOTSTRAP", "1")
-        .env("CARGO_ENCODED_RUSTFLAGS", flags(build, &library));
+        .env("CARGO_ENCODED_RUSTFLAGS", flags);
     run(command, PACKAGE)?;
     let archive = target.join(TARGET).join(profile).join("libanysched_linux_policies.a");
-    let sources = build.sources.join("policies");
-    let script = sources.join("merge.lds");
+    let script = build.sources.join("policies/merge.lds");
     let object = target.join("policy.o_shipped");
-    let settings = format!("{} {}", build.kernel, EXPORTS.join(" "));
-    let inputs = [archive.clone(), script];
-    step(&object, &settings, &inputs, |new| merge(build, &sources, &target, &archive, new))?;
+    let library = Library { archive: &archive, script: &script, exports: &EXPORTS };
+    library.merge(build.tools, &object)?;
     Ok(object)
-}
-
-/// One object of the library, with what is reached from the exports.
-fn merge(
-    build: &Build<'_>,
-    sources: &Path,
-    target: &Path,
-    archive: &Path,
-    new: &Path,
-) -> Result<(), BootError> {
-    let mounts = [(target, "/work"), (sources, "/policies")];
-    let mut link = build.tools.tool("ld", &mounts)?;
-    let [script, merged] = [sources.join("merge.lds"), target.join("policy.o")];
-    let [script, output, archive] =
-        [script.as_path(), merged.as_path(), archive].map(|path| link.seen(path));
-    link.command.args(["-r", "--gc-sections", "-T"]).arg(script).args(["-e", EXPORTS[0]]);
-    for name in EXPORTS {
-        link.command.args(["-u", name]);
-    }
-    link.command.arg("-o").arg(output).arg(archive);
-    link.run()?;
-    let mut copy = build.tools.tool("objcopy", &mounts)?;
-    let [merged, new] = [&merged, new].map(|path| copy.seen(path));
-    copy.command.args(EXPORTS.map(|name| format!("--keep-global-symbol={name}")));
-    copy.command.arg("--strip-debug").arg(merged).arg(new);
-    copy.run().map(drop)
-}
-
-/// The flags as cargo takes them. Files are renamed, so that messages of panics do not depend on
-/// where this is built.
-fn flags(build: &Build<'_>, library: &Path) -> String {
-    let project = build.sources.ancestors().nth(2).unwrap_or(build.sources);
-    let renamed = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
-    let packages = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let packages = packages.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
-    let packages = packages.unwrap_or_default();
-    let names = [(project, "anysched"), (library, "library"), (packages.as_path(), "cargo")];
-    let renamed = names.map(|(from, to)| renamed(from, to));
-    let counted = if build.checked { &COUNTED[..] } else { &[] };
-    let all = FLAGS.iter().chain(counted).copied().chain(renamed.iter().map(String::as_str));
-    all.collect::<Vec<_>>().join("\u{1f}")
-}
-
-/// Where the compiler is installed.
-fn sysroot() -> Result<PathBuf, BootError> {
-    let mut ask = Command::new("rustc");
-    ask.args(["--print", "sysroot"]);
-    Ok(PathBuf::from(run(ask, "rustc")?.trim()))
-}
-
-/// The sources of the compiler's library. Errors: it came without them.
-fn sources_of_library(sysroot: &Path) -> Result<PathBuf, BootError> {
-    let library = sysroot.join("lib/rustlib/src/rust/library");
-    if library.join("core/src/lib.rs").is_file() {
-        return Ok(library);
-    }
-    Err(BootError::Missing {
-        what: "the compiler came without the sources of its library, which is built anew for the \
-               kernel"
-            .into(),
-        remedy: "add them with `rustup component add rust-src`".into(),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::Tools;
-    use super::*;
-
-    #[test]
-    fn a_compiler_without_sources_comes_with_a_remedy() {
-        let sysroot = tempfile::tempdir().unwrap();
-        let error = sources_of_library(sysroot.path()).unwrap_err().to_string();
-        assert!(error.ends_with("`rustup component add rust-src`"), "{error}");
-        let core = sysroot.path().join("lib/rustlib/src/rust/library/core/src");
-        std::fs::create_dir_all(&core).unwrap();
-        std::fs::write(core.join("lib.rs"), "").unwrap();
-        assert!(sources_of_library(sysroot.path()).is_ok());
-    }
-
-    #[test]
-    fn flags_survive_spaces_in_paths() {
-        let build = Build {
-            sources: Path::new("/a b/hosts/linux"),
-            target: Path::new("/target"),
-            kernel: "7.2",
-            headers: "/headers",
-            tools: Tools::Machine,
-            checked: false,
-        };
-        let library = Path::new("/rust/library");
-        let plain = flags(&build, library);
-        let flags: Vec<&str> = plain.split('\u{1f}').collect();
-        assert!(flags.contains(&"-Zplt=yes"));
-        assert!(flags.contains(&"--remap-path-prefix=/a b=anysched"), "{flags:?}");
-        assert!(flags.contains(&"--remap-path-prefix=/rust/library=library"), "{flags:?}");
-        assert!(!plain.contains("sancov"), "{flags:?}");
-        assert!(super::flags(&Build { checked: true, ..build }, library).contains("sancov"));
-    }
 }

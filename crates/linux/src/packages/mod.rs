@@ -3,16 +3,15 @@
 //! Everything is kept in a directory for each suite. What was found there is found again without a
 //! network and in no time; deleting the directory has it fetched anew.
 
-mod apt;
 mod choice;
-mod state;
-mod unpack;
+mod program;
 
 use crate::{BootError, Root};
-use apt::Apt;
+use anysched_debian::place::{
+    APT, INSTALLED, ROOT, files, finish, lock, present, remove, sizes, unpack_new,
+};
+use anysched_debian::{Apt, State};
 use choice::Kernel;
-use state::State;
-use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 /// Suites in the order in which they are tried, each with those that complete it.
@@ -21,12 +20,14 @@ const SUITES: [&[&str]; 3] = [&["forky"], &["sid"], &["trixie-backports", "trixi
 /// The first version of Linux whose sched_ext does what policies need.
 pub(crate) const OLDEST: &str = "7.2";
 
-/// What builds and boots a kernel's module, beside the kernel and its headers.
-const TOOLS: [&str; 13] = [
+/// What every guest has, beside the kernel.
+const SHELL: &str = "busybox-static";
+
+/// What builds and loads a kernel's module, beside the kernel's headers.
+const TOOLS: [&str; 12] = [
     "bash",
     "binutils",
     "bpftool",
-    "busybox-static",
     "clang",
     "coreutils",
     "findutils",
@@ -37,9 +38,6 @@ const TOOLS: [&str; 13] = [
     "make",
     "sed",
 ];
-
-/// What programs a guest may have: cyclictest and hackbench are in rt-tests.
-const PROGRAMS: [&str; 4] = ["rt-app", "rt-tests", "stress-ng", "sysbench"];
 
 /// Where kernels of other schedulers come from: series and suite.
 const STOCK: [(&str, &str); 2] = [("6.1", "bookworm"), ("6.12", "trixie")];
@@ -55,14 +53,21 @@ pub struct Suite {
     pub root: Root,
     /// The kernel's image, on this computer.
     pub vmlinuz: PathBuf,
-    /// The kernel's headers, inside the root.
-    pub headers: String,
-    /// Packages with programs for guests that this suite does not have.
-    pub missing: Vec<String>,
+    /// The kernel's headers, inside the root, if that has what builds for the kernel.
+    pub headers: Option<String>,
     /// Suites that were tried before, and why each does not fit.
     pub passed: Vec<(String, String)>,
     /// Bytes that were fetched, lists and packages, as apt stores them.
     pub fetched: u64,
+}
+
+/// What a suite is fetched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To boot the kernel under its own scheduler.
+    Boot,
+    /// To build and load schedulers for the kernel, too.
+    Build,
 }
 
 /// A kernel of Debian's, for comparisons with its own scheduler.
@@ -79,28 +84,38 @@ pub struct StockKernel {
 }
 
 impl Suite {
-    /// The suite that was found before, or the first that fits: about 230 MB are fetched, which
-    /// become 780 MB on the disk. What happens meanwhile goes to `say`.
+    /// The suite that was found before, or the first that fits: some 15 MB of packages to boot a
+    /// kernel, 180 MB to build for it, and a list of packages of 22 MB. What happens meanwhile goes
+    /// to `say`.
     ///
     /// Errors: apt is not installed, there is no room, or no suite fits; that error says why of
     /// each.
-    pub fn find(say: &mut dyn FnMut(&str)) -> Result<Suite, BootError> {
-        Suite::find_in(&cache()?, say)
+    pub fn find(purpose: Purpose, say: &mut dyn FnMut(&str)) -> Result<Suite, BootError> {
+        Suite::find_in(&cache()?, purpose, say)
     }
 
     /// As [`Suite::find`], with what was found kept in the directory `cache`.
     ///
     /// Errors: as [`Suite::find`].
-    pub fn find_in(cache: &Path, say: &mut dyn FnMut(&str)) -> Result<Suite, BootError> {
-        Suite::first_of(cache, &SUITES, say)
+    pub fn find_in(
+        cache: &Path,
+        purpose: Purpose,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Suite, BootError> {
+        Suite::first_of(cache, &SUITES, purpose, say)
     }
 
     /// As [`Suite::find_in`], but this suite and no other.
     ///
     /// Errors: as [`Suite::find`], or no suite of that name is known to have what is needed.
-    pub fn named(cache: &Path, name: &str, say: &mut dyn FnMut(&str)) -> Result<Suite, BootError> {
+    pub fn named(
+        cache: &Path,
+        name: &str,
+        purpose: Purpose,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Suite, BootError> {
         if let Some(suites) = SUITES.iter().find(|suites| suites[0] == name) {
-            return Suite::first_of(cache, &[suites], say);
+            return Suite::first_of(cache, &[suites], purpose, say);
         }
         let known: Vec<&str> = SUITES.iter().map(|suites| suites[0]).collect();
         Err(BootError::Missing {
@@ -112,9 +127,10 @@ impl Suite {
     fn first_of(
         cache: &Path,
         all: &[&[&'static str]],
+        purpose: Purpose,
         say: &mut dyn FnMut(&str),
     ) -> Result<Suite, BootError> {
-        let found = || all.iter().find_map(|suites| Suite::found(cache, suites[0]));
+        let found = || all.iter().find_map(|suites| Suite::found(cache, suites[0], purpose));
         if let Some(suite) = found() {
             return Ok(suite);
         }
@@ -124,10 +140,10 @@ impl Suite {
         if let Some(suite) = found() {
             return Ok(suite);
         }
-        let mirror = apt::mirror()?;
+        let mirror = anysched_debian::mirror()?;
         let mut passed: Vec<(String, String)> = Vec::new();
         for suites in all {
-            match fetch_suite(cache, &mirror, suites, &passed, say) {
+            match fetch_suite(cache, &mirror, suites, purpose, &passed, say) {
                 Ok(()) => break,
                 Err(Unfit::Suite(why)) => {
                     say(&format!("Debian {} does not fit: {why}", suites[0]));
@@ -141,14 +157,20 @@ impl Suite {
 
     /// The file that changes when the suite is fetched anew.
     pub(crate) fn record(&self) -> PathBuf {
-        self.root.path().with_file_name(state::FILE)
+        State::file(self.root.path().parent().unwrap_or(self.root.path()))
     }
 
-    /// What was found before, if it is what would be looked for today.
-    fn found(cache: &Path, name: &str) -> Option<Suite> {
+    /// Its suites of Debian's: itself, and those that complete it.
+    fn parts(&self) -> &'static [&'static str] {
+        SUITES.into_iter().find(|suites| suites[0] == self.name).unwrap_or_default()
+    }
+
+    /// What was found before, if it has what would be looked for today.
+    fn found(cache: &Path, name: &str, purpose: Purpose) -> Option<Suite> {
         let directory = cache.join(name);
         let state = State::read(&directory)?;
-        if state.all("wanted") != wanted() {
+        let fetched = state.all("wanted");
+        if !wanted(purpose).iter().all(|name| fetched.contains(name)) {
             return None;
         }
         let pair = |line: &str| {
@@ -160,9 +182,8 @@ impl Suite {
             name: name.into(),
             kernel: state.one("kernel")?.into(),
             vmlinuz: root.join(state.one("vmlinuz")?),
-            headers: state.one("headers")?.into(),
+            headers: state.one("headers").map(String::from),
             root: Root::new(root),
-            missing: state.all("missing").iter().map(|name| name.to_string()).collect(),
             passed: state.all("passed").into_iter().filter_map(pair).collect(),
             fetched: state.one("fetched")?.parse().ok()?,
         })
@@ -202,7 +223,7 @@ impl StockKernel {
         if let Some(kernel) = StockKernel::found(&directory) {
             return Ok(kernel);
         }
-        let mirror = apt::mirror()?;
+        let mirror = anysched_debian::mirror()?;
         let fetched = fetch_stock(&directory, &mirror, suite, series, say);
         fetched.map_err(|unfit| match unfit {
             Unfit::Suite(why) => none_fits(&mirror, &[(suite.to_string(), why)]),
@@ -224,12 +245,6 @@ impl StockKernel {
     }
 }
 
-/// In a suite's directory: the unpacked packages.
-const ROOT: &str = "root";
-
-/// In a suite's directory while it is fetched: apt's files.
-const APT: &str = "apt";
-
 /// Why a suite was not fetched.
 enum Unfit {
     /// For something about the suite: the next may fit.
@@ -244,9 +259,10 @@ impl From<BootError> for Unfit {
     }
 }
 
-/// What is to be in a suite's root. When it changes, the suite is fetched anew.
-fn wanted() -> Vec<&'static str> {
-    [OLDEST].into_iter().chain(TOOLS).chain(PROGRAMS).collect()
+/// What is to be in a suite's root. Where it is not, the suite is fetched anew.
+fn wanted(purpose: Purpose) -> Vec<&'static str> {
+    let tools = (purpose == Purpose::Build).then_some(TOOLS);
+    [OLDEST, SHELL].into_iter().chain(tools.into_iter().flatten()).collect()
 }
 
 fn cache() -> Result<PathBuf, BootError> {
@@ -262,21 +278,6 @@ fn refuse_other_machines() -> Result<(), BootError> {
         what: "kernels for Linux are built by programs for Linux on x86-64".into(),
         remedy: "run this on such a computer".into(),
     })
-}
-
-/// Waits until no other process fetches. The lock goes with the file, and with the process.
-fn lock(cache: &Path, say: &mut dyn FnMut(&str)) -> Result<File, BootError> {
-    let path = cache.join("lock");
-    let fault = |error| BootError::files(path.display(), error);
-    fs::create_dir_all(cache).map_err(fault)?;
-    let file = File::create(&path).map_err(fault)?;
-    match file.try_lock() {
-        Ok(()) => return Ok(file),
-        Err(TryLockError::WouldBlock) => say("waiting for another process that fetches packages"),
-        Err(TryLockError::Error(error)) => return Err(fault(error)),
-    }
-    file.lock().map_err(fault)?;
-    Ok(file)
 }
 
 fn none_fits(mirror: &str, passed: &[(String, String)]) -> BootError {
@@ -296,57 +297,49 @@ fn fetch_suite(
     cache: &Path,
     mirror: &str,
     suites: &[&str],
+    purpose: Purpose,
     passed: &[(String, String)],
     say: &mut dyn FnMut(&str),
 ) -> Result<(), Unfit> {
     let new = cache.join(format!("{}.new", suites[0]));
     say(&format!("looking for a kernel in Debian {}", suites[0]));
-    let apt = Apt::new(&new.join(APT), mirror, suites)?;
-    apt.update().map_err(Unfit::Suite)?;
+    let apt = Apt::new(&new.join(APT), cache, mirror, suites)?;
+    let listed = apt.update().map_err(Unfit::Suite)?;
     let prefixes = [&["linux-headers-"], &choice::IMAGES[..]].concat();
     let offers = apt.offers(&prefixes, "-amd64").map_err(Unfit::Suite)?;
     let kernel = choice::newest(&offers, OLDEST).map_err(Unfit::Suite)?;
-    say(&format!("fetching Linux {} and its tools", kernel.release));
     let headers = kernel.headers();
-    let needed = [&[kernel.image.as_str(), headers.as_str()], &TOOLS[..]].concat();
-    let missing = fetch_packages(&apt, &needed).map_err(Unfit::Suite)?;
-    let mut state = unpack(&new, &apt, say)?;
+    let mut needed = vec![kernel.image.as_str(), SHELL];
+    if purpose == Purpose::Build {
+        say(&format!("fetching Linux {} and its tools", kernel.release));
+        needed.push(&headers);
+        needed.extend(TOOLS);
+    } else {
+        say(&format!("fetching Linux {}", kernel.release));
+    }
+    apt.fetch_with_dependencies(&needed).map_err(Unfit::Suite)?;
+    let mut state = unpack_new(&new, &apt, listed, say)?;
     let root = new.join(ROOT);
-    unpack::link_alternatives(&root).map_err(|error| Unfit::Suite(error.to_string()))?;
     describe_kernel(&mut state, &root, &kernel)?;
-    state.add("headers", &present(&root, &[format!("usr/src/{headers}")], "/")?);
-    for name in ["bin/make", "bin/clang", "bin/busybox", "sbin/bpftool"] {
-        present(&root, &[format!("usr/{name}")], "")?;
+    present(&root, &["usr/bin/busybox".into()], "").map_err(Unfit::Suite)?;
+    if purpose == Purpose::Build {
+        anysched_debian::link_alternatives(&root)
+            .map_err(|error| Unfit::Suite(error.to_string()))?;
+        state.add(
+            "headers",
+            &present(&root, &[format!("usr/src/{headers}")], "/").map_err(Unfit::Suite)?,
+        );
+        for name in ["bin/make", "bin/clang", "sbin/bpftool"] {
+            present(&root, &[format!("usr/{name}")], "").map_err(Unfit::Suite)?;
+        }
     }
-    for name in missing {
-        state.add("missing", name);
-    }
-    for name in wanted() {
+    for name in wanted(purpose) {
         state.add("wanted", name);
     }
     for (suite, why) in passed {
         state.add("passed", &format!("{suite} {}", why.replace('\n', " ")));
     }
     Ok(finish(&new, &cache.join(suites[0]), &state)?)
-}
-
-/// Fetches what is needed, and the programs for guests that the suite has. Returns those that it
-/// does not have, or not in a state in which they could be installed beside the rest.
-fn fetch_packages(apt: &Apt, needed: &[&str]) -> Result<Vec<&'static str>, String> {
-    let offers = apt.versions(&PROGRAMS)?;
-    let is_there = |name: &&str| offers.iter().any(|offer| offer.name == **name);
-    let (there, mut missing): (Vec<_>, Vec<_>) = PROGRAMS.into_iter().partition(is_there);
-    let Err(why) = apt.fetch_with_dependencies(&[needed, &there].concat()) else {
-        return Ok(missing);
-    };
-    let fits = |name: &&str| apt.can_install(&[needed, &[name]].concat());
-    let (fitting, others): (Vec<_>, Vec<_>) = there.into_iter().partition(fits);
-    if others.is_empty() {
-        return Err(why);
-    }
-    missing.extend(others);
-    apt.fetch_with_dependencies(&[needed, &fitting].concat())?;
-    Ok(missing)
 }
 
 /// Fetches the image of a kernel.
@@ -358,35 +351,19 @@ fn fetch_stock(
     say: &mut dyn FnMut(&str),
 ) -> Result<(), Unfit> {
     let new = directory.with_added_extension("new");
-    let apt = Apt::new(&new.join(APT), mirror, &[suite])?;
+    let apt = Apt::new(&new.join(APT), directory.parent().unwrap_or(directory), mirror, &[suite])?;
     say(&format!("looking for Linux {series} in Debian {suite}"));
-    apt.update().map_err(Unfit::Suite)?;
+    let listed = apt.update().map_err(Unfit::Suite)?;
     let offers = apt.offers(&["linux-image-"], "-amd64").map_err(Unfit::Suite)?;
     let kernel = choice::newest_of_series(&offers, series).map_err(Unfit::Suite)?;
     say(&format!("fetching Linux {}", kernel.release));
     apt.fetch_alone(&kernel.image).map_err(Unfit::Suite)?;
-    let mut state = unpack(&new, &apt, say)?;
+    let mut state = unpack_new(&new, &apt, listed, say)?;
     let root = new.join(ROOT);
     describe_kernel(&mut state, &root, &kernel)?;
     let modules = format!("usr/lib/modules/{}", kernel.release);
-    state.add("modules", &present(&root, &[modules], "")?);
+    state.add("modules", &present(&root, &[modules], "").map_err(Unfit::Suite)?);
     Ok(finish(&new, directory, &state)?)
-}
-
-/// Unpacks what was fetched. A root that an interrupted process left is made anew; packages that it
-/// fetched are not fetched again.
-fn unpack(new: &Path, apt: &Apt, say: &mut dyn FnMut(&str)) -> Result<State, BootError> {
-    let root = new.join(ROOT);
-    remove(&root)?;
-    let packages = files(&apt.archives())?;
-    let lists = files(&apt.lists())?;
-    let size = |path: &PathBuf| path.metadata().map_or(0, |data| data.len());
-    let fetched: u64 = packages.iter().chain(&lists).map(size).sum();
-    say(&format!("unpacking {} packages", packages.len()));
-    unpack::unpack(&packages, &root)?;
-    let mut state = State::default();
-    state.add("fetched", &fetched.to_string());
-    Ok(state)
 }
 
 /// Notes which kernel it is, and where its image was unpacked.
@@ -394,53 +371,14 @@ fn describe_kernel(state: &mut State, root: &Path, kernel: &Kernel) -> Result<()
     let release = &kernel.release;
     let places = [format!("usr/lib/modules/{release}/vmlinuz"), format!("boot/vmlinuz-{release}")];
     state.add("kernel", release);
-    state.add("vmlinuz", &present(root, &places, "")?);
+    state.add("vmlinuz", &present(root, &places, "").map_err(Unfit::Suite)?);
     Ok(())
-}
-
-/// The first of `places` that is in the root, after `prefix`.
-fn present(root: &Path, places: &[String], prefix: &str) -> Result<String, Unfit> {
-    let found = places.iter().find(|place| root.join(place).exists());
-    let missing = || Unfit::Suite(format!("its packages have no {}", places.join(" or ")));
-    found.map(|place| format!("{prefix}{place}")).ok_or_else(missing)
-}
-
-/// Puts what was fetched in its place.
-fn finish(new: &Path, place: &Path, state: &State) -> Result<(), BootError> {
-    remove(&new.join(APT))?;
-    state.write(new)?;
-    remove(place)?;
-    fs::rename(new, place).map_err(|error| BootError::files(place.display(), error))
-}
-
-/// Removes a directory, if there is one.
-fn remove(directory: &Path) -> Result<(), BootError> {
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(BootError::files(directory.display(), error))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The files that a directory has, not empty ones and not those below it.
-fn files(directory: &Path) -> Result<Vec<PathBuf>, BootError> {
-    let fault = |error| BootError::files(directory.display(), error);
-    let mut files = Vec::new();
-    for entry in fs::read_dir(directory).map_err(fault)? {
-        let entry = entry.map_err(fault)?;
-        let data = entry.metadata().map_err(fault)?;
-        if data.is_file() && data.len() > 0 {
-            files.push(entry.path());
-        }
-    }
-    files.sort();
-    Ok(files)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     /// A suite as [`fetch_suite`] leaves it.
     fn fetched(cache: &Path, name: &str, wanted: &[&str]) {
@@ -450,7 +388,6 @@ mod tests {
             ("kernel", "7.2.12+deb14-cloud-amd64"),
             ("vmlinuz", "usr/lib/modules/7.2.12+deb14-cloud-amd64/vmlinuz"),
             ("headers", "/usr/src/linux-headers-7.2.12+deb14-cloud-amd64"),
-            ("missing", "rt-app"),
             ("passed", "forky there are no headers"),
         ] {
             state.add(name, value);
@@ -466,13 +403,17 @@ mod tests {
     #[test]
     fn what_was_fetched_is_found_without_a_network() {
         let cache = tempfile::tempdir().unwrap();
-        fetched(cache.path(), "sid", &wanted());
-        let suite = Suite::find_in(cache.path(), &mut |line| panic!("{line}")).unwrap();
+        fetched(cache.path(), "sid", &wanted(Purpose::Build));
+        let find = |purpose| Suite::find_in(cache.path(), purpose, &mut |line| panic!("{line}"));
+        let suite = find(Purpose::Build).unwrap();
+        assert_eq!(find(Purpose::Boot).unwrap(), suite, "what builds also boots");
         assert_eq!((suite.name.as_str(), suite.fetched), ("sid", 229_455_833));
         assert_eq!(suite.kernel, "7.2.12+deb14-cloud-amd64");
         assert_eq!(suite.root.path(), cache.path().join("sid/root"));
         assert!(suite.vmlinuz.starts_with(suite.root.path()));
-        assert_eq!(suite.missing, ["rt-app"]);
+        let headers = "/usr/src/linux-headers-7.2.12+deb14-cloud-amd64";
+        assert_eq!(suite.headers.as_deref(), Some(headers));
+        assert_eq!(suite.parts(), ["sid"]);
         assert_eq!(suite.passed, [("forky".into(), "there are no headers".into())]);
         assert_eq!(suite.record(), cache.path().join("sid/found"));
         assert!(!cache.path().join("sid/apt").exists());
@@ -483,18 +424,25 @@ mod tests {
         let cache = tempfile::tempdir().unwrap();
         fs::create_dir_all(cache.path().join("forky.new/root")).unwrap();
         fs::create_dir_all(cache.path().join("forky/root")).unwrap();
-        assert_eq!(Suite::found(cache.path(), "forky"), None);
+        let is_found = |purpose| {
+            Suite::found(cache.path(), "forky", purpose).is_some_and(|suite| suite.name == "forky")
+        };
+        assert!(!is_found(Purpose::Boot));
         fetched(cache.path(), "forky", &["7.2", "make"]);
-        assert_eq!(Suite::found(cache.path(), "forky"), None);
-        fetched(cache.path(), "forky", &wanted());
-        assert!(Suite::found(cache.path(), "forky").is_some());
+        assert!(!is_found(Purpose::Boot));
+        fetched(cache.path(), "forky", &wanted(Purpose::Boot));
+        assert!(is_found(Purpose::Boot) && !is_found(Purpose::Build));
+        // Packages that an older version of this program has fetched, too, do no harm.
+        fetched(cache.path(), "forky", &[&wanted(Purpose::Build)[..], &["rt-app"]].concat());
+        assert!(is_found(Purpose::Boot) && is_found(Purpose::Build));
     }
 
     #[test]
     fn names_that_are_unknown_are_refused_with_those_that_are_known() {
         let cache = tempfile::tempdir().unwrap();
         let mut quiet = |line: &str| panic!("{line}");
-        let error = Suite::named(cache.path(), "woody", &mut quiet).unwrap_err().to_string();
+        let error = Suite::named(cache.path(), "woody", Purpose::Boot, &mut quiet);
+        let error = error.unwrap_err().to_string();
         assert!(error.ends_with("; take one of forky, sid, trixie-backports"), "{error}");
         let error = StockKernel::find_in(cache.path(), "2.4", &mut quiet).unwrap_err().to_string();
         assert!(error.ends_with("Linux 2.4; take one of 6.1, 6.12"), "{error}");
@@ -510,34 +458,5 @@ mod tests {
              forky: it is too old.\n  \
              sid: it is down; try another mirror with ANYSCHED_DEBIAN_MIRROR=http://HOST/debian"
         );
-    }
-
-    #[test]
-    fn what_packages_lack_is_named() {
-        let root = tempfile::tempdir().unwrap();
-        let places = ["usr/a".to_string(), "boot/b".to_string()];
-        let Err(Unfit::Suite(why)) = present(root.path(), &places, "") else { panic!("it fits") };
-        assert_eq!(why, "its packages have no usr/a or boot/b");
-        fs::create_dir(root.path().join("boot")).unwrap();
-        fs::write(root.path().join("boot/b"), "").unwrap();
-        assert!(present(root.path(), &places, "/").is_ok_and(|place| place == "/boot/b"));
-    }
-
-    #[test]
-    fn one_process_waits_for_another() {
-        let cache = tempfile::tempdir().unwrap();
-        let held = lock(cache.path(), &mut |line| panic!("{line}")).unwrap();
-        let said = std::thread::scope(|scope| {
-            let (sender, receiver) = std::sync::mpsc::channel();
-            let waiting = scope.spawn(move || {
-                let mut say = |line: &str| sender.send(line.to_string()).unwrap();
-                lock(cache.path(), &mut say).unwrap();
-            });
-            let said = receiver.recv().unwrap();
-            assert!(!waiting.is_finished());
-            drop(held);
-            said
-        });
-        assert_eq!(said, "waiting for another process that fetches packages");
     }
 }

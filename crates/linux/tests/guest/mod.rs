@@ -3,7 +3,7 @@
 // Each test program uses what it needs.
 #![allow(dead_code)]
 
-use anysched_linux::{Boot, BootError, Image, Suite};
+use anysched_linux::{Boot, BootError, Image, Purpose, Suite};
 use std::io::Write;
 use std::sync::OnceLock;
 
@@ -12,7 +12,7 @@ pub fn image() -> Option<&'static Image> {
     static IMAGE: OnceLock<Option<Image>> = OnceLock::new();
     let find = || {
         let say = &mut |line: &str| eprintln!("linux: {line}");
-        let suite = match Suite::find(say) {
+        let suite = match Suite::find(Purpose::Build, say) {
             Ok(suite) => suite,
             Err(error @ BootError::Unavailable { .. }) => {
                 let said =

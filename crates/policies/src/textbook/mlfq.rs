@@ -178,11 +178,15 @@ impl RunQueue for Mlfq {
                 self.queues.push_front(at.queue, task.level, id);
             }
             Why::Put(Off::NotRun) => self.queues.push_front(at.queue, task.level, id),
-            Why::Resumed if task.interrupted => {
+            Why::Resumed if task.interrupted && unused => {
                 self.queues.push_front(at.queue, task.level, id);
             }
-            Why::Resumed | Why::Moved => self.queues.push_back(at.queue, task.level, id),
-            Why::New | Why::Woken | Why::Put(_) => self.queue_last(at.queue, id),
+            Why::Resumed | Why::Moved if unused => {
+                self.queues.push_back(at.queue, task.level, id);
+            }
+            Why::New | Why::Woken | Why::Resumed | Why::Moved | Why::Put(_) => {
+                self.queue_last(at.queue, id);
+            }
         }
     }
 

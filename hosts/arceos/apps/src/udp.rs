@@ -22,7 +22,7 @@ use core::net::{Ipv4Addr, SocketAddr};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anysched_arceos_qemu::{boot, refuse};
-use anysched_programs::{Burner, Kernel, Task, argument};
+use anysched_programs::{Burner, Kernel, Task, argument, text};
 use anysched_wire::datagram::{Answer, Datagram, LONGEST, PORT, Request};
 use anysched_wire::result::Message;
 use std::os::arceos::api::{AxError, net};
@@ -33,8 +33,8 @@ use std::os::arceos::api::{AxError, net};
 const POLL: u64 = 200_000;
 
 /// Whether an argument that is one of two words is the second. The first is the default.
-fn is_second(name: &str, [first, second]: [&str; 2]) -> bool {
-    match boot().argument(name) {
+fn is_second<K: Kernel>(name: &str, [first, second]: [&str; 2]) -> bool {
+    match text::<K>(name) {
         None => false,
         Some(word) if word == first => false,
         Some(word) if word == second => true,
@@ -148,7 +148,7 @@ fn receive<K: Kernel>(server: &Server, received: &mut Received, perform: &mut dy
 /// Serves until it is told to quit.
 pub fn udp<K: Kernel>() {
     let (inline, yields) =
-        (is_second("handler", ["task", "inline"]), is_second("wait", ["sleep", "yield"]));
+        (is_second::<K>("handler", ["task", "inline"]), is_second::<K>("wait", ["sleep", "yield"]));
     let period = argument::<K>("poll", POLL);
     let server = Arc::new(Server::open::<K>());
     K::say(&Message::Serving(server.sockets.len() as u64));

@@ -6,9 +6,7 @@
 
 extern crate alloc;
 
-mod fault;
-mod policy;
 mod status;
 
-pub use policy::{affinity, machine, params, policy};
+pub use anysched_start::{affinity, machine, params, policy};
 pub use status::part;

@@ -14,7 +14,7 @@ use std::num::NonZero;
 use std::thread::available_parallelism;
 
 use anysched_loader::Agent;
-use anysched_programs::Kernel;
+use anysched_programs::{Kernel, text};
 use anysched_wire::start::Start;
 use anysched_wire::status;
 use rustix::process::Signal;
@@ -39,7 +39,7 @@ const PATIENCE: u64 = 20_000 * MILLISECOND;
 
 /// Runs the program.
 pub fn agent_fault() {
-    let argument = |name, default| Linux::boot().argument(name).unwrap_or(default);
+    let argument = |name, default| text::<Linux>(name).unwrap_or(default);
     let policy = argument("policy", "cfs");
     let processes: Vec<Process> = (0..2 * cpus()).map(|_| Process::start(spin)).collect();
     for kind in argument("kinds", "kill,stop,loop,panic,contract,memory").split(',') {

@@ -8,7 +8,7 @@
 use std::io::{BufRead, BufReader, PipeReader, Write, stdout};
 use std::process::Command;
 
-use anysched_programs::Kernel;
+use anysched_programs::text;
 
 use crate::kernel::Linux;
 use crate::machine::refuse;
@@ -34,7 +34,7 @@ pub fn exec() {
 }
 
 fn command() -> &'static str {
-    Linux::boot().argument("command").unwrap_or_else(|| refuse("the argument `command` is missing"))
+    text::<Linux>("command").unwrap_or_else(|| refuse("the argument `command` is missing"))
 }
 
 fn perform(mut command: Command) {

@@ -17,7 +17,7 @@ use std::thread;
 use std::time::Duration;
 
 use anysched_loader::{Module, SchedExt};
-use anysched_programs::Kernel;
+use anysched_programs::{Kernel, text};
 use anysched_wire::start::Start;
 
 use crate::kernel::Linux;
@@ -135,9 +135,8 @@ fn refused(what: &str, wrong: Start) {
 
 /// Runs the program.
 pub fn faults() {
-    let argument = |name: &str, default: &str| -> String {
-        Linux::boot().argument(name).unwrap_or(default).into()
-    };
+    let argument =
+        |name: &str, default: &str| -> String { text::<Linux>(name).unwrap_or(default).into() };
     let (policy, kinds) =
         (argument("policy", "rr"), argument("kinds", "panic,contract,loop,memory,idle"));
     must("loading the module", Module.load(Path::new(MODULE), None));

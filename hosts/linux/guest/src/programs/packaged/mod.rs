@@ -17,7 +17,7 @@ use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 
-use anysched_programs::{Kernel, Summary, argument};
+use anysched_programs::{Kernel, Summary, argument, text};
 
 use super::command::prose;
 use super::latency::spin;
@@ -90,7 +90,7 @@ pub fn run(name: &str) -> bool {
     let Some(packaged) = PACKAGED.iter().find(|packaged| packaged.name == name) else {
         return false;
     };
-    let given = Linux::boot().argument("args").unwrap_or(packaged.usual);
+    let given = text::<Linux>("args").unwrap_or(packaged.usual);
     let Some(arguments) = shlex::split(given) else {
         refuse(format_args!("`args` = \"{given}\": a quotation has no end"));
     };

@@ -12,7 +12,7 @@ use std::time::UNIX_EPOCH;
 /// whether inputs are the same.
 ///
 /// Errors: an input is missing, those of `make`, or the result cannot be put in its place.
-pub(crate) fn step(
+pub fn step(
     result: &Path,
     settings: &str,
     inputs: &[PathBuf],
@@ -51,7 +51,7 @@ fn description(settings: &str, inputs: &[PathBuf]) -> Result<String, BootError> 
 /// Runs a command of a build and returns what it prints.
 ///
 /// Errors: it cannot be started, or what it says if it fails.
-pub(super) fn run(mut command: Command, what: &str) -> Result<String, BootError> {
+pub fn run(mut command: Command, what: &str) -> Result<String, BootError> {
     let output = command.output().map_err(|error| BootError::files(what, error))?;
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.success() {
@@ -64,7 +64,7 @@ pub(super) fn run(mut command: Command, what: &str) -> Result<String, BootError>
 /// The files in a directory, in order, whose names end with `ending`.
 ///
 /// Errors: it cannot be read.
-pub(super) fn files(directory: &Path, ending: &str) -> Result<Vec<PathBuf>, BootError> {
+pub fn files(directory: &Path, ending: &str) -> Result<Vec<PathBuf>, BootError> {
     let fault = |error| BootError::files(directory.display(), error);
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).map_err(fault)? {
@@ -75,6 +75,18 @@ pub(super) fn files(directory: &Path, ending: &str) -> Result<Vec<PathBuf>, Boot
     }
     files.sort();
     Ok(files)
+}
+
+/// Copies a file unless the copy is the same: make goes by the time of change.
+///
+/// Errors: it cannot be read or written.
+pub fn copy_changed(from: &Path, to: &Path) -> Result<(), BootError> {
+    let fault = |path: &Path, error| BootError::files(path.display(), error);
+    let contents = fs::read(from).map_err(|error| fault(from, error))?;
+    if fs::read(to).is_ok_and(|found| found == contents) {
+        return Ok(());
+    }
+    fs::write(to, contents).map_err(|error| fault(to, error))
 }
 
 #[cfg(test)]

@@ -2,24 +2,29 @@
 
 use crate::BootError;
 use std::fs;
-use std::path::Path;
-
-/// The file.
-pub(super) const FILE: &str = "found";
+use std::path::{Path, PathBuf};
 
 /// What it begins with; another version of it is fetched anew.
 const FIRST: &str = "anysched-packages 1";
 
 /// Names and values, in the order in which they were added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct State {
+pub struct State {
     entries: Vec<(String, String)>,
 }
 
 impl State {
+    /// The file's name.
+    const FILE: &str = "found";
+
     /// Reads what was found in `directory`, if something was.
-    pub(super) fn read(directory: &Path) -> Option<State> {
-        State::parse(&fs::read_to_string(directory.join(FILE)).ok()?)
+    pub fn read(directory: &Path) -> Option<State> {
+        State::parse(&fs::read_to_string(directory.join(State::FILE)).ok()?)
+    }
+
+    /// The file of what was found in `directory`.
+    pub fn file(directory: &Path) -> PathBuf {
+        directory.join(State::FILE)
     }
 
     fn parse(text: &str) -> Option<State> {
@@ -35,8 +40,8 @@ impl State {
     /// Writes it into `directory`.
     ///
     /// Errors: it cannot be written.
-    pub(super) fn write(&self, directory: &Path) -> Result<(), BootError> {
-        let path = directory.join(FILE);
+    pub fn write(&self, directory: &Path) -> Result<(), BootError> {
+        let path = directory.join(State::FILE);
         fs::write(&path, self.text()).map_err(|error| BootError::files(path.display(), error))
     }
 
@@ -46,17 +51,17 @@ impl State {
     }
 
     /// Adds a value, which is one line.
-    pub(super) fn add(&mut self, name: &str, value: &str) {
+    pub fn add(&mut self, name: &str, value: &str) {
         self.entries.push((name.into(), value.into()));
     }
 
     /// The first value of that name.
-    pub(super) fn one(&self, name: &str) -> Option<&str> {
+    pub fn one(&self, name: &str) -> Option<&str> {
         self.all(name).first().copied()
     }
 
     /// All values of that name.
-    pub(super) fn all(&self, name: &str) -> Vec<&str> {
+    pub fn all(&self, name: &str) -> Vec<&str> {
         let named = self.entries.iter().filter(|(known, _)| known == name);
         named.map(|(_, value)| value.as_str()).collect()
     }

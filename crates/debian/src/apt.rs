@@ -1,12 +1,14 @@
 //! apt with lists, a cache and a state of its own: it sees another suite than this computer has,
 //! and installs nothing.
 
-use super::choice::{Offer, offers};
 use crate::BootError;
+use crate::versions::{Offer, offers};
+use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::SystemTime;
 
 /// The keys that Debian's packages are signed with.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
@@ -20,7 +22,7 @@ const MIRROR: &str = "http://deb.debian.org/debian";
 /// Where packages come from, if what verifies them is there.
 ///
 /// Errors: apt or the keyring is not installed; the variable has no address.
-pub(super) fn mirror() -> Result<String, BootError> {
+pub fn mirror() -> Result<String, BootError> {
     if !Path::new(KEYRING).is_file() {
         return Err(BootError::Missing {
             what: format!("there is no {KEYRING}, with which Debian's packages are verified"),
@@ -73,19 +75,26 @@ fn is_debian(address: &&str) -> bool {
 }
 
 /// An apt that sees `suites` and nothing else.
-pub(super) struct Apt {
+pub struct Apt {
     directory: PathBuf,
+    lists: PathBuf,
 }
 
 impl Apt {
-    /// Keeps its files in `directory`.
+    /// Keeps its files in `directory`, and lists of packages, which it need not fetch again as long
+    /// as they are the same, below `cache`.
     ///
     /// Errors: they cannot be written.
-    pub(super) fn new(directory: &Path, mirror: &str, suites: &[&str]) -> Result<Apt, BootError> {
-        let apt = Apt { directory: directory.into() };
+    pub fn new(
+        directory: &Path,
+        cache: &Path,
+        mirror: &str,
+        suites: &[&str],
+    ) -> Result<Apt, BootError> {
+        let apt = Apt { directory: directory.into(), lists: cache.join("lists").join(suites[0]) };
         let fault = |error| BootError::files(directory.display(), error);
-        for part in ["lists/partial", "archives/partial"] {
-            fs::create_dir_all(directory.join(part)).map_err(fault)?;
+        for part in [&apt.lists, &apt.archives()] {
+            fs::create_dir_all(part.join("partial")).map_err(fault)?;
         }
         let source = |suite: &&str| {
             format!("deb [arch=amd64 target=Packages signed-by={KEYRING}] {mirror} {suite} main\n")
@@ -94,12 +103,51 @@ impl Apt {
         fs::write(directory.join("sources.list"), sources).map_err(fault)?;
         // No package is installed: dependencies are fetched, too.
         fs::write(directory.join("status"), "").map_err(fault)?;
-        fs::write(apt.configuration(), configuration(directory)).map_err(fault)?;
+        fs::write(apt.configuration(), apt.settings()).map_err(fault)?;
         Ok(apt)
+    }
+
+    /// Has it know that these packages are there already, in its own format.
+    ///
+    /// Errors: the file cannot be copied.
+    pub fn has(&self, installed: &Path) -> Result<(), BootError> {
+        let copied = fs::copy(installed, self.directory.join("status"));
+        copied.map(drop).map_err(|error| BootError::files(installed.display(), error))
     }
 
     fn configuration(&self) -> PathBuf {
         self.directory.join("apt.conf")
+    }
+
+    /// Directories of its own, and nothing done beside fetching: this computer's configuration may
+    /// ask for catalogues to be renewed and caches to be emptied.
+    fn settings(&self) -> String {
+        let (directory, lists) = (self.directory.display(), self.lists.display());
+        format!(
+            "Dir::State \"{directory}\";\n\
+             Dir::State::lists \"{lists}\";\n\
+             Dir::State::status \"{directory}/status\";\n\
+             Dir::State::extended_states \"{directory}/extended_states\";\n\
+             Dir::Cache \"{directory}\";\n\
+             Dir::Cache::archives \"{directory}/archives\";\n\
+             Dir::Etc::sourcelist \"{directory}/sources.list\";\n\
+             Dir::Etc::sourceparts \"/dev/null\";\n\
+             Dir::Etc::preferences \"/dev/null\";\n\
+             Dir::Etc::preferencesparts \"/dev/null\";\n\
+             Dir::Log \"{directory}\";\n\
+             APT::Architecture \"amd64\";\n\
+             APT::Sandbox::User \"root\";\n\
+             APT::Update::Error-Mode \"any\";\n\
+             APT::Keep-Downloaded-Packages \"true\";\n\
+             Acquire::Languages \"none\";\n\
+             Acquire::Retries \"3\";\n\
+             #clear APT::Update::Pre-Invoke;\n\
+             #clear APT::Update::Post-Invoke;\n\
+             #clear APT::Update::Post-Invoke-Success;\n\
+             #clear DPkg::Pre-Invoke;\n\
+             #clear DPkg::Post-Invoke;\n\
+             #clear DPkg::Pre-Install-Pkgs;\n"
+        )
     }
 
     /// Runs `apt-PROGRAM`. Errors: what apt says.
@@ -116,17 +164,31 @@ impl Apt {
         Err(complaint(&output))
     }
 
-    /// Fetches the lists of packages.
+    /// Fetches the lists of packages, as far as they have changed. Returns how many bytes these are
+    /// as it keeps them.
     ///
     /// Errors: what apt says.
-    pub(super) fn update(&self) -> Result<(), String> {
-        self.run("get", &["update", "-qq"]).map(drop)
+    pub fn update(&self) -> Result<u64, String> {
+        let before = self.kept_lists();
+        self.run("get", &["update", "-qq"])?;
+        let new = self.kept_lists().into_iter().filter(|list| !before.contains(list));
+        Ok(new.map(|(_, _, length)| length).sum())
+    }
+
+    /// The files of lists: names, times of change and lengths.
+    fn kept_lists(&self) -> Vec<(OsString, Option<SystemTime>, u64)> {
+        let files = fs::read_dir(&self.lists).into_iter().flatten().flatten();
+        let described = files.filter_map(|file| {
+            let data = file.metadata().ok().filter(fs::Metadata::is_file)?;
+            Some((file.file_name(), data.modified().ok(), data.len()))
+        });
+        described.collect()
     }
 
     /// The packages whose names begin with one of `prefixes` and end with `ending`.
     ///
     /// Errors: what apt says.
-    pub(super) fn offers(&self, prefixes: &[&str], ending: &str) -> Result<Vec<Offer>, String> {
+    pub fn offers(&self, prefixes: &[&str], ending: &str) -> Result<Vec<Offer>, String> {
         let mut names = Vec::new();
         for prefix in prefixes {
             let listed = self.run("cache", &["pkgnames", prefix])?;
@@ -139,7 +201,7 @@ impl Apt {
     /// Those of `names` that can be fetched, in all their versions.
     ///
     /// Errors: what apt says.
-    pub(super) fn versions(&self, names: &[&str]) -> Result<Vec<Offer>, String> {
+    pub fn versions(&self, names: &[&str]) -> Result<Vec<Offer>, String> {
         if names.is_empty() {
             return Ok(Vec::new());
         }
@@ -151,36 +213,58 @@ impl Apt {
     /// fetched again, or removed if the suite has others today.
     ///
     /// Errors: what apt says.
-    pub(super) fn fetch_with_dependencies(&self, names: &[&str]) -> Result<(), String> {
+    pub fn fetch_with_dependencies(&self, names: &[&str]) -> Result<(), String> {
         self.run("get", &["autoclean", "-qq"])?;
         let options = ["install", "-qq", "-y", "--no-install-recommends", "--download-only"];
         self.run("get", &[&options, names].concat()).map(drop)
     }
 
-    /// Whether packages could be installed beside each other.
-    pub(super) fn can_install(&self, names: &[&str]) -> bool {
-        let options = ["install", "-qq", "-y", "--no-install-recommends", "--simulate"];
-        self.run("get", &[&options, names].concat()).is_ok()
+    /// Has the apt see source packages of the suites, too. Call it before [`update`](Apt::update).
+    ///
+    /// Errors: its files cannot be written.
+    pub fn see_sources(&self, mirror: &str, suites: &[&str]) -> Result<(), BootError> {
+        let path = self.directory.join("sources.list");
+        let fault = |error| BootError::files(path.display(), error);
+        let mut text = fs::read_to_string(&path).map_err(fault)?;
+        for suite in suites {
+            text +=
+                &format!("deb-src [target=Sources signed-by={KEYRING}] {mirror} {suite} main\n");
+        }
+        fs::write(&path, text).map_err(fault)
     }
 
-    /// Fetches one package, and nothing that it depends on.
+    /// Fetches a source package's files, which are then among the archives. Returns the tarball of
+    /// what its authors have released. Mirrors may lack files of Debian's own beside it.
     ///
     /// Errors: what apt says.
-    pub(super) fn fetch_alone(&self, name: &str) -> Result<(), String> {
+    pub fn fetch_source(&self, name: &str) -> Result<PathBuf, String> {
+        let fetched = self.run_in_archives(&["source", "-qq", "--download-only", name]);
+        // apt has compared it with the index, or removed it.
+        let entries = fs::read_dir(self.archives()).into_iter().flatten().flatten();
+        let tarball = entries.map(|entry| entry.path()).find(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            name.contains(".orig.tar.") && !name.ends_with(".asc")
+        });
+        tarball.ok_or_else(|| fetched.err().unwrap_or_else(|| format!("{name} has no tarball")))
+    }
+
+    fn run_in_archives(&self, arguments: &[&str]) -> Result<(), String> {
         let mut command = Command::new("apt-get");
-        command.arg("-c").arg(self.configuration()).args(["download", "-qq", name]);
+        command.arg("-c").arg(self.configuration()).args(arguments);
         command.env("LC_ALL", "C").env_remove("APT_CONFIG").current_dir(self.archives());
         let output = command.output().map_err(|error| format!("apt-get: {error}"))?;
         if output.status.success() { Ok(()) } else { Err(complaint(&output)) }
     }
 
-    /// Where lists are after they have been fetched.
-    pub(super) fn lists(&self) -> PathBuf {
-        self.directory.join("lists")
+    /// Fetches one package, and nothing that it depends on.
+    ///
+    /// Errors: what apt says.
+    pub fn fetch_alone(&self, name: &str) -> Result<(), String> {
+        self.run_in_archives(&["download", "-qq", name])
     }
 
     /// Where packages are after they have been fetched.
-    pub(super) fn archives(&self) -> PathBuf {
+    pub fn archives(&self) -> PathBuf {
         self.directory.join("archives")
     }
 }
@@ -192,37 +276,6 @@ fn complaint(output: &Output) -> String {
     // Which they are, the other lines say.
     let errors: Vec<&str> = errors.filter(|line| !line.starts_with("Some index files")).collect();
     if errors.is_empty() { said.trim().to_string() } else { errors.join("; ") }
-}
-
-/// Directories of its own, and nothing done beside fetching: this computer's configuration may ask
-/// for catalogues to be renewed and caches to be emptied.
-fn configuration(directory: &Path) -> String {
-    let directory = directory.display();
-    format!(
-        "Dir::State \"{directory}\";\n\
-         Dir::State::lists \"{directory}/lists\";\n\
-         Dir::State::status \"{directory}/status\";\n\
-         Dir::State::extended_states \"{directory}/extended_states\";\n\
-         Dir::Cache \"{directory}\";\n\
-         Dir::Cache::archives \"{directory}/archives\";\n\
-         Dir::Etc::sourcelist \"{directory}/sources.list\";\n\
-         Dir::Etc::sourceparts \"/dev/null\";\n\
-         Dir::Etc::preferences \"/dev/null\";\n\
-         Dir::Etc::preferencesparts \"/dev/null\";\n\
-         Dir::Log \"{directory}\";\n\
-         APT::Architecture \"amd64\";\n\
-         APT::Sandbox::User \"root\";\n\
-         APT::Update::Error-Mode \"any\";\n\
-         APT::Keep-Downloaded-Packages \"true\";\n\
-         Acquire::Languages \"none\";\n\
-         Acquire::Retries \"3\";\n\
-         #clear APT::Update::Pre-Invoke;\n\
-         #clear APT::Update::Post-Invoke;\n\
-         #clear APT::Update::Post-Invoke-Success;\n\
-         #clear DPkg::Pre-Invoke;\n\
-         #clear DPkg::Post-Invoke;\n\
-         #clear DPkg::Pre-Install-Pkgs;\n"
-    )
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! The programs that build: those of a suite, with its directory as their root, or this machine's.
 
-use super::step::run;
+use crate::step::run;
 use crate::{BootError, Root};
 use std::path::{Path, PathBuf, absolute};
 use std::process::Command;
 
 /// Where the programs are from.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Tools<'a> {
+pub enum Tools<'a> {
     /// From this root.
     Root(&'a Root),
     /// From where this machine finds programs.
@@ -15,7 +15,7 @@ pub(super) enum Tools<'a> {
 }
 
 /// A program that is about to run.
-pub(super) struct Tool<'a> {
+pub struct Tool<'a> {
     /// With the arguments so far.
     pub command: Command,
     name: &'a str,

@@ -21,7 +21,7 @@ const DEVICES: [&str; 5] = ["full", "null", "random", "urandom", "zero"];
 /// Unpacks packages into `root`, a few at a time.
 ///
 /// Errors: a package is broken, or something cannot be written.
-pub(super) fn unpack(packages: &[PathBuf], root: &Path) -> Result<(), BootError> {
+pub fn unpack(packages: &[PathBuf], root: &Path) -> Result<(), BootError> {
     let fault = |error| BootError::files(root.display(), error);
     for name in MERGED {
         fs::create_dir_all(root.join("usr").join(name)).map_err(fault)?;
@@ -48,6 +48,29 @@ pub(super) fn unpack(packages: &[PathBuf], root: &Path) -> Result<(), BootError>
             Err(panic) => std::panic::resume_unwind(panic),
         })
     })
+}
+
+/// Adds packages to the file `installed`, as dpkg notes those that it has installed.
+///
+/// Errors: a package cannot be read, or the file cannot be written.
+pub fn note(packages: &[PathBuf], installed: &Path) -> Result<(), BootError> {
+    let mut text = fs::read_to_string(installed).unwrap_or_default();
+    for package in packages {
+        let fields = Command::new("dpkg-deb").arg("--field").arg(package).output();
+        let fields = fields.map_err(|error| BootError::files("dpkg-deb", error))?;
+        if !fields.status.success() {
+            let said = String::from_utf8_lossy(&fields.stderr);
+            return Err(BootError::files(package.display(), said.trim()));
+        }
+        let fields = String::from_utf8_lossy(&fields.stdout);
+        let name = fields.lines().next().unwrap_or_default();
+        // What it replaces goes: of several entries of a package, none counts more.
+        let others =
+            text.split_inclusive("\n\n").filter(|entry| entry.lines().next() != Some(name));
+        text = others.collect();
+        text += &format!("{}\nStatus: install ok installed\n\n", fields.trim_end());
+    }
+    fs::write(installed, text).map_err(|error| BootError::files(installed.display(), error))
 }
 
 fn unpack_one(package: &Path, root: &Path) -> Result<(), BootError> {
@@ -82,7 +105,7 @@ fn unpack_one(package: &Path, root: &Path) -> Result<(), BootError> {
 /// Links that scripts of packages would have made, where they are missing.
 ///
 /// Errors: they cannot be made, or what they point to is not there.
-pub(super) fn link_alternatives(root: &Path) -> Result<(), BootError> {
+pub fn link_alternatives(root: &Path) -> Result<(), BootError> {
     let programs = root.join("usr/bin");
     let gcc = newest_gcc(&programs)?;
     for (name, target) in [("awk", "gawk"), ("sh", "bash"), ("gcc", gcc.as_str())] {

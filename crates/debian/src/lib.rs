@@ -1,0 +1,29 @@
+//! Debian's packages: fetched, unpacked and used without being installed.
+//!
+//! [`Apt`] sees one suite and nothing of what this computer has. What it fetches is
+//! [unpacked](unpack) into a directory, which is the [root](Root) of the programs that run from it:
+//! any user may do so where user namespaces are allowed. What was found is kept beside it
+//! ([`State`]), and what is built from it is built once ([`step`](step::step)), such as the
+//! [object] that has policies in it.
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod apt;
+pub mod object;
+pub mod place;
+mod root;
+mod state;
+pub mod step;
+mod tools;
+mod unpack;
+mod versions;
+
+pub use apt::{Apt, mirror};
+pub use root::Root;
+pub use state::State;
+pub use tools::{Tool, Tools};
+pub use unpack::{link_alternatives, note, unpack};
+pub use versions::{Offer, compare, offers};
+
+use anysched_qemu::BootError;

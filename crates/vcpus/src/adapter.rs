@@ -1,0 +1,342 @@
+//! Which state each vCPU is in, and what that makes of what Xen says.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use anysched_core::{
+    Arrival, CpuId, CpuMask, Cx, Enqueue, Machine, Off, Pick, Scheduler, Span, TaskId, TaskParams,
+    Time,
+};
+
+use crate::domains::Domains;
+
+/// What the policy believes of a vCPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// Blocked; it has never been ready.
+    New,
+    /// Blocked.
+    Blocked,
+    /// Blocked for the policy; woken before its registers were saved.
+    Woken,
+    /// Ready.
+    Ready,
+    /// The policy gave it to this pCPU.
+    Running(CpuId),
+    /// Blocked for the policy: it lost its pCPU and is ready as soon as its registers are saved.
+    Out,
+}
+
+/// A vCPU.
+#[derive(Clone, Copy, Debug)]
+struct Vcpu {
+    state: State,
+    yielded: bool,
+    /// Where it ran last.
+    cpu: CpuId,
+    picked: Time,
+    /// It has been charged up to here.
+    charged: Time,
+    slice: Span,
+}
+
+impl Vcpu {
+    const fn new() -> Vcpu {
+        let (picked, charged) = (Time::ZERO, Time::ZERO);
+        let (state, cpu) = (State::New, CpuId(0));
+        Vcpu { state, yielded: false, cpu, picked, charged, slice: Span::MAX }
+    }
+}
+
+/// What has happened so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Blocked vCPUs became ready.
+    pub wakeups: u64,
+    /// A pCPU got a vCPU.
+    pub dispatches: u64,
+    /// Of these, it went on with what it had run.
+    pub kept: u64,
+    /// Of these, the vCPU had run on another pCPU.
+    pub migrations: u64,
+    /// A pCPU got nothing.
+    pub idle: u64,
+    /// What was picked was paused.
+    pub undone: u64,
+    /// pCPUs that the policy told to pick again.
+    pub kicks: u64,
+}
+
+/// A policy as Xen drives it. vCPUs are called by the numbers that [`attach`](Adapter::attach) gave
+/// them; other numbers panic, as do pCPUs that the machine does not have.
+pub struct Adapter<P> {
+    policy: P,
+    has_timers: bool,
+    pub(crate) domains: Domains,
+    vcpus: Vec<Vcpu>,
+    free: Vec<TaskId>,
+    /// What each pCPU runs, as the policy believes.
+    cpus: Vec<Option<TaskId>>,
+    /// What the policy asked for and nobody has [taken](Adapter::take_kick).
+    kicks: CpuMask,
+    counts: Counts,
+    /// The latest time that a call had: clocks of pCPUs differ a little.
+    now: Time,
+}
+
+impl<P: Scheduler> Adapter<P> {
+    /// `policy`, which was built for `machine` and has not been called.
+    pub fn new(policy: P, machine: &Machine) -> Adapter<P> {
+        Adapter {
+            has_timers: policy.has_timers(),
+            policy,
+            domains: Domains::default(),
+            vcpus: Vec::new(),
+            free: Vec::new(),
+            cpus: vec![None; machine.cpus()],
+            kicks: CpuMask::EMPTY,
+            counts: Counts::default(),
+            now: Time::ZERO,
+        }
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &P {
+        &self.policy
+    }
+
+    /// The state of a vCPU.
+    pub fn state(&self, vcpu: TaskId) -> State {
+        self.vcpus[vcpu.index()].state
+    }
+
+    /// What the policy believes that `cpu` runs.
+    pub fn runs(&self, cpu: CpuId) -> Option<TaskId> {
+        self.cpus[cpu.index()]
+    }
+
+    /// What has happened so far.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Takes the lowest pCPU that the policy has kicked.
+    pub fn take_kick(&mut self) -> Option<CpuId> {
+        let cpu = self.kicks.take_lowest()?;
+        self.counts.kicks += 1;
+        Some(cpu)
+    }
+
+    /// When [`timer`](Adapter::timer) is due; ask again after each call.
+    pub fn next_timer(&self) -> Option<Time> {
+        if self.has_timers { self.policy.next_timer() } else { None }
+    }
+
+    #[inline]
+    pub(crate) fn call<R>(&mut self, now: Time, call: impl FnOnce(&mut P, &mut Cx<'_>) -> R) -> R {
+        self.now = self.now.max(now);
+        call(&mut self.policy, &mut Cx::new(self.now, &mut self.kicks))
+    }
+
+    #[inline]
+    fn vcpu(&mut self, id: TaskId) -> &mut Vcpu {
+        &mut self.vcpus[id.index()]
+    }
+
+    /// A vCPU of this domain has come; it is blocked. Returns its number. This may allocate, as no
+    /// other call but those for domains does.
+    pub fn attach(&mut self, now: Time, mut params: TaskParams, domain: u32) -> TaskId {
+        params.domain = self.domains.number(domain);
+        let id = self.free.pop().unwrap_or(TaskId(self.vcpus.len() as u32));
+        if id.index() == self.vcpus.len() {
+            self.vcpus.push(Vcpu::new());
+            self.free.reserve(self.vcpus.len());
+        } else {
+            self.vcpus[id.index()] = Vcpu::new();
+        }
+        self.call(now, |policy, cx| policy.attach(cx, id, &params));
+        id
+    }
+
+    /// A vCPU has gone, in whichever state.
+    pub fn detach(&mut self, now: Time, id: TaskId) {
+        match self.vcpu(id).state {
+            State::Ready => self.call(now, |policy, cx| policy.dequeue(cx, id)),
+            State::Running(cpu) => self.put(now, cpu, id, Off::Exited),
+            State::New | State::Blocked | State::Woken | State::Out => {}
+        }
+        self.vcpu(id).state = State::Blocked;
+        self.call(now, |policy, cx| policy.detach(cx, id));
+        self.free.push(id);
+    }
+
+    /// The parameters of a vCPU of this domain have changed.
+    pub fn update(&mut self, now: Time, id: TaskId, mut params: TaskParams, domain: u32) {
+        params.domain = self.domains.number(domain);
+        self.call(now, |policy, cx| policy.update(cx, id, &params));
+    }
+
+    fn enqueue(&mut self, now: Time, id: TaskId, why: Enqueue, from: Option<CpuId>) {
+        self.vcpu(id).state = State::Ready;
+        self.counts.wakeups += u64::from(matches!(why, Enqueue::Wakeup { .. }));
+        let arrival = Arrival { from, ..Arrival::because(why) };
+        self.call(now, |policy, cx| policy.enqueue(cx, id, arrival));
+    }
+
+    /// A vCPU has become ready; of one that was, this changes nothing. `saving`: a pCPU still has
+    /// its registers. `from`: the pCPU of the vCPU that woke it; `None`: an interrupt did.
+    pub fn wake(&mut self, now: Time, id: TaskId, saving: bool, from: Option<CpuId>) {
+        let Vcpu { state, cpu: prev, .. } = *self.vcpu(id);
+        match state {
+            State::New => self.enqueue(now, id, Enqueue::New, from),
+            State::Blocked if saving => self.vcpu(id).state = State::Woken,
+            State::Blocked => self.enqueue(now, id, Enqueue::Wakeup { prev, sync: false }, from),
+            State::Woken | State::Ready | State::Running(_) | State::Out => {}
+        }
+    }
+
+    /// A vCPU blocks or is paused. Returns the pCPU that runs it: that has to look.
+    pub fn sleep(&mut self, now: Time, id: TaskId) -> Option<CpuId> {
+        match self.vcpu(id).state {
+            State::Running(cpu) => return Some(cpu),
+            State::Ready => self.call(now, |policy, cx| policy.dequeue(cx, id)),
+            State::Out | State::Woken => {}
+            State::New | State::Blocked => return None,
+        }
+        self.vcpu(id).state = State::Blocked;
+        None
+    }
+
+    /// A vCPU, which runs, gives up its pCPU.
+    pub fn yields(&mut self, id: TaskId) {
+        self.vcpu(id).yielded = true;
+    }
+
+    /// The CPU time of a vCPU since it was last charged.
+    #[inline]
+    fn charge(&mut self, now: Time, id: TaskId) -> Span {
+        let now = self.now.max(now);
+        let vcpu = self.vcpu(id);
+        now.since(core::mem::replace(&mut vcpu.charged, now))
+    }
+
+    #[inline]
+    fn put(&mut self, now: Time, cpu: CpuId, id: TaskId, why: Off) {
+        let ran = self.charge(now, id);
+        self.vcpu(id).yielded = false;
+        self.cpus[cpu.index()] = None;
+        self.call(now, |policy, cx| policy.put_prev(cx, cpu, id, ran, why));
+    }
+
+    /// What ran on `cpu` is put back; returns it if it is still ready.
+    fn put_back(&mut self, now: Time, cpu: CpuId, is_runnable: bool) -> Option<TaskId> {
+        let id = self.runs(cpu)?;
+        let vcpu = *self.vcpu(id);
+        let why = match (is_runnable, vcpu.yielded) {
+            (false, _) => Off::Blocked,
+            (true, true) => Off::Yielded,
+            (true, false) if now.since(vcpu.picked) >= vcpu.slice => Off::Expired,
+            (true, false) => Off::Preempted,
+        };
+        self.put(now, cpu, id, why);
+        self.vcpu(id).state = if is_runnable { State::Ready } else { State::Blocked };
+        is_runnable.then_some(id)
+    }
+
+    /// `cpu` wants a vCPU. `is_runnable`: what it ran could go on. `can_run` is asked about what
+    /// was picked: a paused one is not run. With `tasklet`, Xen has work of its own and nothing is
+    /// picked.
+    #[inline]
+    pub fn schedule(
+        &mut self,
+        now: Time,
+        cpu: CpuId,
+        is_runnable: bool,
+        tasklet: bool,
+        mut can_run: impl FnMut(TaskId) -> bool,
+    ) -> Option<Pick> {
+        let mut replaced = self.put_back(now, cpu, is_runnable);
+        let picked = loop {
+            let pick = if tasklet { None } else { self.pick(now, cpu) };
+            let Some(Pick { task, .. }) = pick.filter(|pick| !can_run(pick.task)) else {
+                break pick;
+            };
+            self.refuse(now, cpu, task);
+            replaced = replaced.filter(|prev| *prev != task);
+        };
+        if let Some(prev) = replaced {
+            if picked.is_some_and(|pick| pick.task == prev) {
+                self.counts.kept += 1;
+            } else {
+                // Nobody may have it until its registers are saved.
+                self.call(now, |policy, cx| policy.dequeue(cx, prev));
+                self.vcpu(prev).state = State::Out;
+            }
+        }
+        picked
+    }
+
+    fn pick(&mut self, now: Time, cpu: CpuId) -> Option<Pick> {
+        let pick = self.call(now, |policy, cx| policy.pick_next(cx, cpu));
+        let Some(Pick { task: id, slice }) = pick else {
+            self.counts.idle += 1;
+            return None;
+        };
+        let now = self.now;
+        let vcpu = self.vcpu(id);
+        let moved = core::mem::replace(&mut vcpu.cpu, cpu) != cpu;
+        vcpu.state = State::Running(cpu);
+        (vcpu.picked, vcpu.charged, vcpu.slice) = (now, now, slice);
+        self.cpus[cpu.index()] = Some(id);
+        self.counts.dispatches += 1;
+        self.counts.migrations += u64::from(moved);
+        pick
+    }
+
+    /// What was just picked is paused.
+    fn refuse(&mut self, now: Time, cpu: CpuId, id: TaskId) {
+        self.counts.undone += 1;
+        self.put(now, cpu, id, Off::NotRun);
+        self.call(now, |policy, cx| policy.dequeue(cx, id));
+        self.vcpu(id).state = State::Blocked;
+    }
+
+    /// The registers of a vCPU have been saved. `is_runnable`: it is ready.
+    pub fn saved(&mut self, now: Time, id: TaskId, is_runnable: bool) {
+        let Vcpu { state, cpu: prev, .. } = *self.vcpu(id);
+        let why = match state {
+            State::Out => Enqueue::Resumed { prev },
+            State::Woken => Enqueue::Wakeup { prev, sync: false },
+            _ => return,
+        };
+        if is_runnable {
+            self.enqueue(now, id, why, None);
+        } else {
+            self.vcpu(id).state = State::Blocked;
+        }
+    }
+
+    /// The tick of `cpu`, if it runs something.
+    pub fn tick(&mut self, now: Time, cpu: CpuId) {
+        if let Some(id) = self.runs(cpu) {
+            let ran = self.charge(now, id);
+            self.call(now, |policy, cx| policy.tick(cx, cpu, id, ran));
+        }
+    }
+
+    /// The policy's timer is due.
+    pub fn timer(&mut self, now: Time) {
+        while self.next_timer().is_some_and(|due| due <= self.now.max(now)) {
+            self.call(now, |policy, cx| policy.timer(cx));
+        }
+    }
+
+    /// A pCPU comes into use or goes out of it; one that goes has been [asked](Adapter::schedule)
+    /// last with a tasklet, so that it runs nothing.
+    pub fn set_online(&mut self, now: Time, cpu: CpuId, online: bool) {
+        self.call(now, |policy, cx| policy.set_online(cx, cpu, online));
+        if !online {
+            self.kicks.remove(cpu);
+        }
+    }
+}

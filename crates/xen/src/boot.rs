@@ -1,0 +1,148 @@
+//! A boot: what hypervisor and dom0 are given, and what they say.
+
+use crate::{BootError, Image};
+use anysched_core::Span;
+use anysched_host::Clock;
+use anysched_qemu::{self as qemu, Console, Outcome, Running};
+use anysched_wire::start::{LARGEST_LOG, Start};
+use anysched_wire::{boot, option};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// A boot.
+#[derive(Clone, Debug)]
+pub struct Boot {
+    /// What dom0 is to do, and under which scheduler.
+    pub orders: boot::Boot,
+    /// Whether policy and host are held to their contract.
+    pub checked: bool,
+    /// How the policy goes wrong, and at which pick; for tests.
+    pub fault: Option<(String, u64)>,
+    /// pCPUs.
+    pub cpus: usize,
+    /// How time passes.
+    pub clock: Clock,
+    /// How long the machine may be silent.
+    pub patience: Duration,
+}
+
+/// Xen's own schedulers: the names under which they can be booted, and Xen's names of them.
+pub(crate) const STOCK: [(&str, &str); 4] = [
+    ("stock-credit", "credit"),
+    ("stock-credit2", "credit2"),
+    ("stock-rtds", "rtds"),
+    ("stock-null", "null"),
+];
+
+/// The file that logs are sent to, dom0's kernel and its orders.
+const LOG: &str = "log";
+const GUEST: &str = "guest";
+const ORDERS: &str = "orders";
+
+/// Memory of the machine. There is room for some 200 domains in it.
+const MEMORY: &str = "512M";
+
+/// What is said to Xen of all boots. dom0 is as small as the domains that it builds.
+const OPTIONS: &str = "console=com1 com1=115200,8n1 loglvl=warning guest_loglvl=warning \
+                       dom0_mem=32M,max:32M dom0_max_vcpus=1 bootscrub=0";
+
+/// Logs of so many pools: Xen's own until the first pool is there, that pool's, and one more.
+const LOGS: usize = 3;
+
+impl Boot {
+    /// A boot of `program` under `policy` on one pCPU, its instructions counted.
+    pub fn new(policy: &str, program: &str) -> Boot {
+        Boot {
+            orders: boot::Boot {
+                policy: policy.into(),
+                program: program.into(),
+                ..boot::Boot::default()
+            },
+            checked: false,
+            fault: None,
+            cpus: 1,
+            clock: Clock::Instructions,
+            patience: Duration::from_secs(600),
+        }
+    }
+
+    /// Boots and waits for the program to end. What is said for people goes to `say` as it comes.
+    ///
+    /// Errors: Xen panicked, something hung or ended too soon; dom0 refused its orders.
+    pub fn run(&self, image: &Image, say: &mut dyn FnMut(&str)) -> Result<Outcome, BootError> {
+        let directory = qemu::directory()?;
+        let directory = directory.path();
+        let mut running = Running::start(self.qemu(image, directory)?)?;
+        let mut console = Console::default();
+        console.listen(&mut running, self.patience, say)?;
+        let mut outcome = console.outcome;
+        if self.orders.record {
+            let mut logs = qemu::read_logs(&directory.join(LOG), LOGS)?;
+            // The first pool's. The one before it had no pCPU.
+            outcome.logs = vec![logs.swap_remove(1)];
+        }
+        Ok(outcome)
+    }
+
+    fn qemu(&self, image: &Image, directory: &Path) -> Result<Command, BootError> {
+        let mut machine = qemu::machine(image.hypervisor(), MEMORY)?;
+        // Modules are named in a list with commas: by names that have none.
+        let fault = |what: &Path, error| BootError::files(what.display(), error);
+        for (name, bytes) in [
+            (GUEST, std::fs::read(image.guest()).map_err(|error| fault(image.guest(), error))?),
+            (ORDERS, self.orders.write()?.into_bytes()),
+        ] {
+            let path = directory.join(name);
+            std::fs::write(&path, bytes).map_err(|error| fault(&path, error))?;
+        }
+        machine.current_dir(directory).arg("-initrd").arg(format!("{GUEST},{ORDERS}"));
+        // Xen would have to be built with SMAP's alternatives for every page that dom0 maps.
+        machine.args(["-cpu", "max,-smap", "-append", &format!("{OPTIONS} {}", self.options()?)]);
+        machine.args(["-smp", &self.cpus.to_string()]);
+        if self.orders.record {
+            qemu::send_logs(&mut machine, &directory.join(LOG));
+        }
+        qemu::set_clock(&mut machine, self.clock);
+        Ok(machine)
+    }
+
+    /// What is said to Xen of this boot.
+    fn options(&self) -> Result<String, BootError> {
+        if let Some((_, own)) = STOCK.iter().find(|(name, _)| *name == self.orders.policy) {
+            return Ok(format!("sched={own}"));
+        }
+        let start = Start {
+            policy: self.orders.policy.clone(),
+            settings: self.orders.settings.clone(),
+            tick: self.orders.tick,
+            checked: self.checked,
+            record: self.orders.record.then_some(LARGEST_LOG),
+            fault: self.fault.clone(),
+            cpus: Vec::new(),
+        };
+        Ok(format!("sched=anysched anysched={}", option::write(&start)?))
+    }
+
+    /// The machine's tick, for policies that have none of their own.
+    pub fn set_tick(&mut self, tick: Option<Span>) {
+        self.orders.tick = tick.map(|tick| tick.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn xen_is_told_what_the_boot_says() {
+        let mut boot = Boot::new("credit", "hog");
+        boot.orders.settings = vec![("boost".into(), "false".into())];
+        boot.orders.record = true;
+        boot.checked = true;
+        boot.set_tick(Some(Span::from_ms(1)));
+        let options = "sched=anysched anysched=credit,boost=false,tick:1000000,checked,record";
+        assert_eq!(boot.options().unwrap(), options);
+        assert_eq!(Boot::new("stock-credit2", "hog").options().unwrap(), "sched=credit2");
+    }
+}

@@ -1,0 +1,127 @@
+//! Xen as a host: what it is asked to run, and what is read off it.
+
+use crate::boot::{Boot, STOCK};
+use crate::{BootError, Image, Sources};
+use anysched_host::{
+    By, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order, Outcome, Setup,
+    cpus_in_words,
+};
+use anysched_qemu::Job;
+use anysched_wire::program::domains;
+use anysched_workload::kinds::Needs;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// Xen's entry in the list of hosts.
+pub static HOST: HostInfo = HostInfo {
+    name: "xen",
+    title: "Xen",
+    summary: "The hypervisor Xen, booted in QEMU for each run, with small guests of ours",
+    capabilities: Capabilities {
+        cpus: MAX_CPUS,
+        vms: false,
+        duration: false,
+        hotplug: false,
+        unequal_cpus: false,
+        traces: false,
+        running_machine: false,
+        agents: false,
+        tasks: Needs::NOTHING,
+    },
+    costs: Some("the hypervisor's own"),
+    schedulers: &[STOCK[0].0, STOCK[1].0, STOCK[2].0, STOCK[3].0],
+    programs: &[domains("hog"), domains("ep"), domains("echo"), domains("cyclictest")],
+    server: None,
+    open,
+};
+
+/// pCPUs of a machine, at most.
+const MAX_CPUS: usize = 64;
+
+/// How long it may print nothing: dom0 prints when all is done.
+const SILENCE: Duration = Duration::from_secs(600);
+
+fn open(options: &Options) -> Box<dyn Host> {
+    Box::new(Xen::new(options))
+}
+
+/// Xen in QEMU.
+pub struct Xen {
+    silence: Duration,
+    clock: Option<Clock>,
+    checked: bool,
+    image: OnceLock<Result<Image, BootError>>,
+}
+
+impl Xen {
+    /// With these options.
+    pub fn new(options: &Options) -> Xen {
+        let silence = options.silence.map_or(SILENCE, |span| Duration::from_nanos(span.0));
+        Xen { silence, clock: options.clock, checked: options.checked, image: OnceLock::new() }
+    }
+
+    /// Fetches and builds what is booted, once.
+    fn image(&self) -> Result<&Image, HostError> {
+        let make = || Image::build(&Sources::find(&mut say)?, &mut say);
+        self.image.get_or_init(make).as_ref().map_err(|error| HostError(error.to_string()))
+    }
+
+    /// The boot of a scheduler on a machine, without a program.
+    fn boot_of(&self, by: &By<'_>, setup: &Setup) -> Boot {
+        let owned = |(name, text): &(&str, &str)| (name.to_string(), text.to_string());
+        let mut boot = Boot::new(by.name(), "");
+        boot.orders.settings = by.settings().iter().map(owned).collect();
+        boot.set_tick(setup.machine.tick());
+        Boot {
+            checked: self.checked,
+            cpus: setup.machine.cpus(),
+            clock: Clock::or_usual(self.clock, &setup.machine),
+            patience: self.silence,
+            ..boot
+        }
+    }
+}
+
+impl Host for Xen {
+    fn info(&self) -> &'static HostInfo {
+        &HOST
+    }
+
+    fn machine(&self, setup: &Setup) -> String {
+        let cpus = cpus_in_words(setup.machine.cpus());
+        let clock = match Clock::or_usual(self.clock, &setup.machine) {
+            Clock::Instructions => "an instruction is a nanosecond",
+            Clock::Real => "an instruction is a nanosecond, idle time is real",
+            Clock::Parallel => "CPUs run at the same time, times mean nothing",
+        };
+        format!("{cpus} in QEMU, {clock}")
+    }
+
+    fn build(&self, _by: &By<'_>, setup: &Setup) -> Result<(), HostError> {
+        HOST.require(&Demands { setup, vms: false, needs: Needs::NOTHING })?;
+        self.image().map(drop)
+    }
+
+    fn run(&self, order: Order<'_>) -> Result<Outcome, HostError> {
+        let Order { by, setup, work, vms, mut watch } = order;
+        HOST.require(&Demands { setup, vms: !vms.is_empty(), needs: Needs::NOTHING })?;
+        let mut boot = self.boot_of(&by, setup);
+        let Job { program, arguments, reading, .. } = Job::of(work, &HOST, setup.machine.cpus())?;
+        (boot.orders.program, boot.orders.arguments) = (program, arguments);
+        boot.orders.record = watch.record;
+        if boot.orders.record {
+            by.require_recordable()?;
+        }
+        let said = boot.run(self.image()?, &mut |line| watch.say(line)).map_err(failed)?;
+        Ok(reading.outcome(said, watch.record))
+    }
+}
+
+/// Says what is done before anything runs.
+fn say(line: &str) {
+    eprintln!("xen: {line}");
+}
+
+fn failed(error: BootError) -> HostError {
+    HostError(error.to_string())
+}

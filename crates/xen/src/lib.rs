@@ -1,0 +1,21 @@
+//! Xen: a hypervisor whose scheduler is a policy of anysched, or one of its own, and virtual
+//! machines that run under it.
+//!
+//! Xen is built from Debian's source package, in a directory of its own ([`Sources`]); nothing of
+//! it is changed but that it has one scheduler more. Domains are a small kernel of ours: as dom0 it
+//! builds the others, as domU it runs a program.
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod boot;
+mod build;
+mod host;
+mod sources;
+
+pub use boot::Boot;
+pub use build::Image;
+pub use host::{HOST, Xen};
+pub use sources::Sources;
+
+pub use anysched_qemu::BootError;

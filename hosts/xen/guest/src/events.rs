@@ -1,0 +1,60 @@
+//! Event channels.
+
+use crate::hypercall::{Answer, Call, at, hypercall};
+use crate::shared;
+
+const BIND_INTERDOMAIN: u64 = 0;
+const SEND: u64 = 4;
+const ALLOC_UNBOUND: u64 = 6;
+
+/// This domain, in calls.
+const SELF: u16 = 0x7ff0;
+
+/// A port of this domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Port(pub u32);
+
+impl Port {
+    /// A port that another domain may bind to. Of a new domain, the first has number 1.
+    pub fn for_domain(remote: u16) -> Result<Port, crate::hypercall::Errno> {
+        #[repr(C)]
+        struct Alloc {
+            domain: u16,
+            remote: u16,
+            port: u32,
+        }
+        let mut alloc = Alloc { domain: SELF, remote, port: 0 };
+        // SAFETY: it takes this structure.
+        unsafe { hypercall(Call::EventChannel, [ALLOC_UNBOUND, at(&mut alloc), 0, 0]) }?;
+        Ok(Port(alloc.port))
+    }
+
+    /// A port bound to that of another domain.
+    pub fn bound_to(remote: u16, port: u32) -> Result<Port, crate::hypercall::Errno> {
+        #[repr(C)]
+        struct Bind {
+            remote: u16,
+            port: u32,
+            local: u32,
+        }
+        let mut bind = Bind { remote, port, local: 0 };
+        // SAFETY: it takes this structure.
+        unsafe { hypercall(Call::EventChannel, [BIND_INTERDOMAIN, at(&mut bind), 0, 0]) }?;
+        let port = Port(bind.local);
+        // Binding sets it pending, which is no message.
+        port.take();
+        Ok(port)
+    }
+
+    /// Sends an event to the other end.
+    pub fn send(self) -> Answer {
+        let mut port = self.0;
+        // SAFETY: it takes a port.
+        unsafe { hypercall(Call::EventChannel, [SEND, at(&mut port), 0, 0]) }
+    }
+
+    /// Whether there was an event; it is taken.
+    pub fn take(self) -> bool {
+        shared::take_pending(self.0)
+    }
+}

@@ -1,0 +1,115 @@
+//! Calls of the hypervisor, and what they are given (Xen, public/*.h, of version 4.20).
+
+use core::arch::asm;
+
+/// The numbers of calls.
+#[repr(u64)]
+#[derive(Clone, Copy, Debug)]
+pub enum Call {
+    Memory = 12,
+    UpdateVaMapping = 14,
+    Console = 18,
+    UpdateVaMappingOtherDomain = 22,
+    Vcpu = 24,
+    MmuExtended = 26,
+    Sched = 29,
+    EventChannel = 32,
+    Sysctl = 35,
+    Domctl = 36,
+}
+
+/// What Xen answers: 0 or more, or a negated number of an error.
+pub type Answer = Result<u64, Errno>;
+
+/// The number of an error (public/errno.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errno(pub i64);
+
+impl Errno {
+    pub const RESTART: Errno = Errno(85);
+}
+
+/// Makes a call.
+///
+/// # Safety
+///
+/// The arguments are what the call takes.
+pub unsafe fn hypercall(call: Call, arguments: [u64; 4]) -> Answer {
+    let [first, second, third, fourth] = arguments;
+    let answer: i64;
+    // SAFETY: by the contract of this function; a call changes the registers that are named.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") call as u64 => answer,
+            inlateout("rdi") first => _,
+            inlateout("rsi") second => _,
+            inlateout("rdx") third => _,
+            inlateout("r10") fourth => _,
+            out("rcx") _,
+            out("r11") _,
+        );
+    }
+    if answer < 0 { Err(Errno(-answer)) } else { Ok(answer as u64) }
+}
+
+/// The address of what a call is given.
+pub fn at<T>(thing: &mut T) -> u64 {
+    core::ptr::from_mut(thing) as u64
+}
+
+const SHUTDOWN: u64 = 2;
+const POLL: u64 = 3;
+
+/// Why a domain shuts down.
+#[derive(Clone, Copy, Debug)]
+pub enum Shutdown {
+    PowerOff = 0,
+    Reboot = 1,
+    Crash = 3,
+}
+
+/// Ends the domain.
+pub fn shut_down(why: Shutdown) -> ! {
+    let mut reason = why as u32;
+    loop {
+        // SAFETY: it takes a reason.
+        let _ = unsafe { hypercall(Call::Sched, [SHUTDOWN, at(&mut reason), 0, 0]) };
+    }
+}
+
+#[repr(C)]
+struct Poll {
+    ports: u64,
+    count: u32,
+    timeout: u64,
+}
+
+/// Waits until one of the ports is pending, or until `timeout`, nanoseconds of Xen's time.
+pub fn poll(ports: &mut [u32], timeout: u64) {
+    let (address, count) = (ports.as_mut_ptr() as u64, ports.len() as u32);
+    let mut poll = Poll { ports: address, count, timeout };
+    // SAFETY: the ports are valid for the time of the call.
+    let _ = unsafe { hypercall(Call::Sched, [POLL, at(&mut poll), 0, 0]) };
+}
+
+/// Writes to the console.
+pub fn write(text: &str) {
+    // SAFETY: the text is valid.
+    let _ = unsafe { hypercall(Call::Console, [0, text.len() as u64, text.as_ptr() as u64, 0]) };
+}
+
+/// How long this vCPU has been running, runnable, blocked and offline, in nanoseconds.
+pub fn runstates() -> [u64; 4] {
+    #[repr(C)]
+    struct Info {
+        state: i32,
+        entered: u64,
+        times: [u64; 4],
+    }
+    const GET: u64 = 4;
+    let mut info = Info { state: 0, entered: 0, times: [0; 4] };
+    // SAFETY: it takes room for the answer.
+    let _ = unsafe { hypercall(Call::Vcpu, [GET, 0, at(&mut info), 0]) };
+    info.times
+}

@@ -1,0 +1,173 @@
+//! Programs of domains, and which domains a program of dom0's orders takes.
+
+mod cyclictest;
+mod echo;
+mod ep;
+mod hog;
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::hint::black_box;
+
+use anysched_wire::boot::Boot;
+use anysched_wire::result::{Message, Task};
+
+use crate::domain::Share;
+use crate::hypercall::runstates;
+use crate::{report, shared};
+
+/// A domain that is to be built.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Its name.
+    pub name: String,
+    /// Its program and the arguments of that.
+    pub command: String,
+    /// The domain whose number it is told as `peer`.
+    pub peer: Option<&'static str>,
+    /// What schedulers are told of it.
+    pub share: Share,
+}
+
+impl Plan {
+    fn new(name: impl Into<String>, command: impl Into<String>, share: Share) -> Plan {
+        Plan { name: name.into(), command: command.into(), peer: None, share }
+    }
+}
+
+/// What dom0 builds for a program. Arguments of all programs, each a list with an entry for each
+/// domain in order, whose last entry is that of all others: `weights` (of 256), `caps` (percent of
+/// a pCPU), `periods_us` and `budgets_us`, `cpus` (masks of pCPUs).
+///
+/// Errors: there is no such program, or an argument of it means nothing.
+pub fn plans(boot: &Boot) -> Result<Vec<Plan>, String> {
+    let arguments = Arguments(boot);
+    let mut plans = match boot.program.as_str() {
+        "hog" => hog::plans(&arguments)?,
+        "ep" => ep::plans(&arguments)?,
+        "echo" => echo::plans(&arguments)?,
+        "cyclictest" => cyclictest::plans(&arguments)?,
+        name => return Err(format!("there is no program `{name}`")),
+    };
+    let weights = arguments.list("weights")?;
+    let caps = arguments.list("caps")?;
+    let periods = arguments.list("periods_us")?;
+    let budgets = arguments.list("budgets_us")?;
+    let masks = arguments.list("cpus")?;
+    if periods.is_empty() != budgets.is_empty() {
+        return Err("`periods_us` and `budgets_us` come together".into());
+    }
+    for (number, plan) in plans.iter_mut().enumerate() {
+        let of = |list: &[u64]| list.get(number).or(list.last()).copied();
+        let small = |number: u64| u16::try_from(number).unwrap_or(u16::MAX);
+        let micros = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        let share = &mut plan.share;
+        share.weight = of(&weights).map(small).or(share.weight);
+        share.cap = of(&caps).map(small).or(share.cap);
+        let period = of(&periods).zip(of(&budgets));
+        share.period = period.map(|(p, b)| (micros(p), micros(b))).or(share.period);
+        share.affinity = of(&masks).or(share.affinity);
+    }
+    Ok(plans)
+}
+
+/// The arguments of a program, in dom0's orders.
+pub struct Arguments<'a>(&'a Boot);
+
+impl Arguments<'_> {
+    /// The number called `name`, or the usual one.
+    ///
+    /// Errors: it is no number.
+    pub fn number(&self, name: &str, usual: u64) -> Result<u64, String> {
+        match self.0.argument(name) {
+            None => Ok(usual),
+            Some(text) => {
+                text.parse().map_err(|_| format!("`{name}` = \"{text}\": a whole number is wanted"))
+            }
+        }
+    }
+
+    /// The text called `name`, or the usual one.
+    pub fn text<'a>(&'a self, name: &str, usual: &'a str) -> &'a str {
+        self.0.argument(name).unwrap_or(usual)
+    }
+
+    fn list(&self, name: &str) -> Result<Vec<u64>, String> {
+        let Some(text) = self.0.argument(name) else { return Ok(Vec::new()) };
+        let wrong = |_| format!("`{name}` = \"{text}\": whole numbers and commas are wanted");
+        text.split(',').map(|number| number.trim().parse().map_err(wrong)).collect()
+    }
+}
+
+/// The arguments of a domain, from its command line.
+pub struct Own<'a>(&'a str);
+
+impl Own<'_> {
+    /// The number called `name`.
+    pub fn number(&self, name: &str) -> u64 {
+        let mut pairs = self.0.split(' ').filter_map(|word| word.split_once('='));
+        let found = pairs.rfind(|(known, _)| *known == name);
+        let Some(number) = found.and_then(|(_, text)| text.parse().ok()) else {
+            panic!("the command line has no number `{name}`")
+        };
+        number
+    }
+}
+
+/// Runs the program of a domain.
+pub fn run(command_line: &str) {
+    let mut words = command_line.splitn(3, ' ');
+    let (_name, program) = (words.next(), words.next().unwrap_or_default());
+    let own = Own(words.next().unwrap_or_default());
+    let first = shared::now();
+    let done = match program {
+        "hog" => hog::run(&own),
+        "ep" => ep::run(&own),
+        "echo-server" => echo::serve(&own),
+        "echo-client" => echo::ask(&own),
+        "cyclictest" => cyclictest::run(&own),
+        _ => panic!("there is no program `{program}` for domains"),
+    };
+    let [service, _, slept, _] = runstates();
+    let task = Task {
+        name: "-".to_string(),
+        arrival: 0,
+        first,
+        finish: shared::now(),
+        groups: done,
+        slept,
+        service: Some(service),
+        dispatches: None,
+    };
+    report::say(&Message::Task(task));
+}
+
+/// Computes for a moment: some thousand instructions.
+pub fn compute() {
+    let mut sum = 0_u64;
+    for number in 0..1_000_u64 {
+        sum = black_box(sum.wrapping_add(number));
+    }
+}
+
+/// Domains that only compute, beside others.
+fn hogs(count: u64, duration: u64) -> impl Iterator<Item = Plan> {
+    (1..=count).map(move |number| {
+        Plan::new(format!("hog{number}"), format!("hog duration={duration}"), Share::default())
+    })
+}
+
+/// The values of a distribution, in the report.
+fn summarise(name: &str, mut samples: Vec<u64>) {
+    samples.sort_unstable();
+    let Some(&max) = samples.last() else { return };
+    let count = samples.len();
+    let percentile = |percent: usize| samples[(count * percent).div_ceil(100).max(1) - 1];
+    for percent in [50, 90, 99] {
+        report::value(&format!("{name}_p{percent}_ns"), percentile(percent));
+    }
+    report::value(&format!("{name}_max_ns"), max);
+    report::value(&format!("{name}_mean_ns"), samples.iter().sum::<u64>() / count as u64);
+    report::value(&format!("{name}_count"), count as u64);
+}

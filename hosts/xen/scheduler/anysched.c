@@ -1,0 +1,788 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A scheduler whose decisions are made by the policies of anysched:
+ * sched=anysched anysched=POLICY[,NAME=VALUE]...
+ *
+ * Each cpupool has an instance of the policy and one lock, under which all of
+ * its calls are made, with interrupts off. Units are of one vCPU.
+ */
+#include <xen/guest_access.h>
+#include <xen/lib.h>
+#include <xen/mm.h>
+#include <xen/numa.h>
+#include <xen/param.h>
+#include <xen/sched.h>
+#include <xen/softirq.h>
+#include <xen/timer.h>
+#include <xen/xmalloc.h>
+
+#include "private.h"
+
+/* The number that was SEDF's: tools know no other that is free. */
+#define XEN_SCHEDULER_ANYSCHED 4
+
+#define NONE (~0U)
+#define NEVER (~0UL)
+
+/* As in policies/src/pool.rs. */
+#define MAX_CPUS 256
+struct anysched_place {
+    uint32_t node, socket, core;
+};
+struct anysched_vcpu {
+    uint64_t affinity[MAX_CPUS / 64];
+    uint64_t period, budget;
+    uint32_t domain, weight;
+};
+struct anysched_answer {
+    uint64_t now, timer, slice;
+    uint32_t task;
+};
+
+/* Of policies/src/lib.rs. */
+void anysched_give_memory(void *region, size_t size);
+void *anysched_new(const char *text, size_t length,
+                   const struct anysched_place *places, uint32_t cpus,
+                   uint32_t number);
+void anysched_drop(void *policy);
+uint64_t anysched_tick_period(const void *policy);
+void anysched_online(void *policy, struct anysched_answer *answer,
+                     uint32_t cpu, bool online);
+uint32_t anysched_attach(void *policy, struct anysched_answer *answer,
+                         const struct anysched_vcpu *vcpu);
+void anysched_detach(void *policy, struct anysched_answer *answer,
+                     uint32_t task);
+void anysched_update(void *policy, struct anysched_answer *answer,
+                     uint32_t task, const struct anysched_vcpu *vcpu);
+void anysched_domain(void *policy, struct anysched_answer *answer,
+                     uint32_t domain, uint32_t weight, uint32_t cap);
+void anysched_disband(void *policy, uint32_t domain);
+void anysched_wake(void *policy, struct anysched_answer *answer, uint32_t task,
+                   bool saving, uint32_t from);
+uint32_t anysched_sleep(void *policy, struct anysched_answer *answer,
+                        uint32_t task);
+void anysched_yield(void *policy, uint32_t task);
+void anysched_saved(void *policy, struct anysched_answer *answer,
+                    uint32_t task, bool runnable);
+void anysched_schedule(void *policy, struct anysched_answer *answer,
+                       uint32_t cpu, bool runnable, bool tasklet,
+                       bool (*can_run)(void *data, uint32_t task), void *data);
+void anysched_tick(void *policy, struct anysched_answer *answer, uint32_t cpu);
+void anysched_timer(void *policy, struct anysched_answer *answer);
+void anysched_dump(const void *policy);
+void anysched_flush(void);
+
+/* What is called from there. */
+void anysched_kick(uint32_t cpu);
+void anysched_print(const char *text, size_t length);
+void noreturn anysched_panic(const char *text, size_t length);
+
+static char __read_mostly opt_anysched[800];
+string_param("anysched", opt_anysched);
+
+/* Policies allocate with interrupts off: their memory is taken at boot. */
+#define HEAP_ORDER 12 /* 16 MB */
+
+/* A pCPU of a pool. */
+struct pcpu {
+    struct timer tick;
+    bool ticks;
+    bool online; /* for the policy */
+    bool valid;  /* has been in the pool since it came */
+};
+
+struct pool {
+    spinlock_t lock;
+    void *policy;
+    uint64_t tick_period; /* 0: none */
+    struct timer timer;   /* the policy's, on one of the pool's pCPUs */
+    bool has_timer;
+    uint64_t due;         /* when the timer ends, or NEVER */
+    struct unit **tasks;  /* by the policy's number */
+    unsigned int room;
+    struct pcpu *pcpus;
+};
+
+/* What the policy is told of a domain. */
+struct dom {
+    const struct domain *domain;
+    uint16_t weight, cap;
+};
+
+struct unit {
+    struct sched_unit *unit;
+    const struct dom *dom; /* NULL: the idle domain's */
+    uint32_t task;         /* or NONE, of idle units and those not inserted */
+    uint64_t period, budget;
+};
+
+static struct pool *pool_of(const struct scheduler *ops)
+{
+    return ops->sched_data;
+}
+
+static struct unit *unit_of(const struct sched_unit *unit)
+{
+    return unit->priv;
+}
+
+void anysched_kick(uint32_t cpu)
+{
+    cpu_raise_softirq(cpu, SCHEDULE_SOFTIRQ);
+}
+
+void anysched_print(const char *text, size_t length)
+{
+    printk("%.*s\n", (int)length, text);
+}
+
+void noreturn anysched_panic(const char *text, size_t length)
+{
+    panic("%.*s\n", (int)length, text);
+}
+
+static struct anysched_answer at(s_time_t now)
+{
+    return (struct anysched_answer){
+        .now = now,
+        .timer = NEVER,
+        .slice = NEVER,
+        .task = NONE,
+    };
+}
+
+/* Sets the policy's timer to what a call has made of it. */
+static void obey(struct pool *pool, const struct anysched_answer *answer)
+{
+    if ( answer->timer == pool->due || !pool->has_timer )
+        return;
+    pool->due = answer->timer;
+    if ( answer->timer == NEVER )
+        stop_timer(&pool->timer);
+    else
+        set_timer(&pool->timer, answer->timer);
+}
+
+static void cf_check timer_fn(void *data)
+{
+    struct pool *pool = data;
+    struct anysched_answer answer;
+    unsigned long flags;
+
+    spin_lock_irqsave(&pool->lock, flags);
+    answer = at(NOW());
+    pool->due = 0; /* It is not set any more, whenever it is due next. */
+    anysched_timer(pool->policy, &answer);
+    obey(pool, &answer);
+    spin_unlock_irqrestore(&pool->lock, flags);
+}
+
+/* Ticks are at multiples of the period. */
+static void set_tick(struct pool *pool, struct pcpu *pcpu, s_time_t now)
+{
+    set_timer(&pcpu->tick, now - now % pool->tick_period + pool->tick_period);
+}
+
+static void cf_check tick_fn(void *data)
+{
+    struct pool *pool = data;
+    unsigned int cpu = smp_processor_id();
+    struct pcpu *pcpu = &pool->pcpus[cpu];
+    struct anysched_answer answer;
+    unsigned long flags;
+
+    spin_lock_irqsave(&pool->lock, flags);
+    if ( pcpu->ticks )
+    {
+        answer = at(NOW());
+        anysched_tick(pool->policy, &answer, cpu);
+        obey(pool, &answer);
+        set_tick(pool, pcpu, answer.now);
+    }
+    spin_unlock_irqrestore(&pool->lock, flags);
+}
+
+static int cf_check anysched_global_init(void)
+{
+    void *region;
+
+    if ( !opt_anysched[0] )
+        return 0;
+    region = alloc_xenheap_pages(HEAP_ORDER, 0);
+    if ( !region )
+        return -ENOMEM;
+    anysched_give_memory(region, PAGE_SIZE << HEAP_ORDER);
+    return 0;
+}
+
+static void free_pool(struct pool *pool)
+{
+    xfree(pool->pcpus);
+    xfree(pool->tasks);
+    xfree(pool);
+}
+
+/* The policy of a pool that has no pCPU yet. */
+static void *new_policy(unsigned int cpus)
+{
+    /* Instance 0 is Xen's until pool 0 is there. */
+    static unsigned int instances;
+    struct anysched_place *places = xzalloc_array(struct anysched_place, cpus);
+    struct anysched_answer answer;
+    unsigned long flags;
+    unsigned int cpu;
+    void *policy;
+
+    if ( !places )
+        return NULL;
+    for ( cpu = 0; cpu < cpus; cpu++ )
+    {
+        bool known = cpu_online(cpu);
+
+        places[cpu].node = known ? cpu_to_node(cpu) : 0;
+        places[cpu].socket = known ? cpu_to_socket(cpu) : 0;
+        places[cpu].core = known ? cpu_to_core(cpu) : 1000 + cpu;
+    }
+    local_irq_save(flags);
+    policy = anysched_new(opt_anysched, strlen(opt_anysched), places, cpus,
+                          instances++);
+    for ( cpu = 0; cpu < cpus; cpu++ )
+    {
+        answer = at(NOW());
+        anysched_online(policy, &answer, cpu, false);
+    }
+    local_irq_restore(flags);
+    xfree(places);
+    return policy;
+}
+
+static int cf_check anysched_init(struct scheduler *ops)
+{
+    struct pool *pool;
+
+    if ( !opt_anysched[0] )
+    {
+        printk(XENLOG_ERR "anysched: no policy is named: anysched=POLICY\n");
+        return -EINVAL;
+    }
+    if ( nr_cpu_ids > MAX_CPUS )
+    {
+        printk(XENLOG_ERR "anysched: %u pCPUs, but %u at most: maxcpus=%u\n",
+               nr_cpu_ids, MAX_CPUS, MAX_CPUS);
+        return -EINVAL;
+    }
+    pool = xzalloc(struct pool);
+    if ( !pool )
+        return -ENOMEM;
+    spin_lock_init(&pool->lock);
+    pool->due = NEVER;
+    pool->room = 64;
+    pool->tasks = xzalloc_array(struct unit *, pool->room);
+    pool->pcpus = xzalloc_array(struct pcpu, nr_cpu_ids);
+    if ( pool->tasks && pool->pcpus )
+        pool->policy = new_policy(nr_cpu_ids);
+    if ( !pool->policy )
+    {
+        free_pool(pool);
+        return -ENOMEM;
+    }
+    pool->tick_period = anysched_tick_period(pool->policy);
+    ops->sched_data = pool;
+    return 0;
+}
+
+static void cf_check anysched_deinit(struct scheduler *ops)
+{
+    struct pool *pool = pool_of(ops);
+    unsigned long flags;
+
+    if ( pool->has_timer )
+        kill_timer(&pool->timer);
+    local_irq_save(flags);
+    anysched_drop(pool->policy);
+    local_irq_restore(flags);
+    free_pool(pool);
+    ops->sched_data = NULL;
+}
+
+static void *cf_check anysched_alloc_domdata(const struct scheduler *ops,
+                                             struct domain *d)
+{
+    struct dom *dom = xzalloc(struct dom);
+
+    if ( !dom )
+        return ERR_PTR(-ENOMEM);
+    dom->domain = d;
+    dom->weight = 256;
+    return dom;
+}
+
+static void cf_check anysched_free_domdata(const struct scheduler *ops,
+                                           void *data)
+{
+    struct pool *pool = pool_of(ops);
+    struct dom *dom = data;
+    unsigned long flags;
+
+    if ( !dom )
+        return;
+    spin_lock_irqsave(&pool->lock, flags);
+    anysched_disband(pool->policy, dom->domain->domain_id);
+    spin_unlock_irqrestore(&pool->lock, flags);
+    xfree(dom);
+}
+
+static void *cf_check anysched_alloc_udata(const struct scheduler *ops,
+                                           struct sched_unit *unit, void *data)
+{
+    struct unit *u = xzalloc(struct unit);
+
+    if ( u )
+        *u = (struct unit){ .unit = unit, .dom = data, .task = NONE };
+    return u;
+}
+
+static void cf_check anysched_free_udata(const struct scheduler *ops,
+                                         void *data)
+{
+    xfree(data);
+}
+
+/* With the lock of the idle scheduler held; the pool's nests in it. */
+static spinlock_t *cf_check anysched_switch_sched(struct scheduler *ops,
+                                                  unsigned int cpu,
+                                                  void *pdata, void *data)
+{
+    struct pool *pool = pool_of(ops);
+    struct pcpu *pcpu = &pool->pcpus[cpu];
+    struct anysched_answer answer;
+
+    sched_idle_unit(cpu)->priv = data;
+    spin_lock(&pool->lock);
+    if ( !pool->has_timer )
+    {
+        init_timer(&pool->timer, timer_fn, pool, cpu);
+        pool->has_timer = true;
+    }
+    init_timer(&pcpu->tick, tick_fn, pool, cpu);
+    pcpu->ticks = false;
+    pcpu->valid = false;
+    pcpu->online = true;
+    answer = at(NOW());
+    anysched_online(pool->policy, &answer, cpu, true);
+    obey(pool, &answer);
+    spin_unlock(&pool->lock);
+    return &pool->lock;
+}
+
+/* With the pool's lock held. */
+static void set_offline(struct pool *pool, unsigned int cpu)
+{
+    struct pcpu *pcpu = &pool->pcpus[cpu];
+    struct anysched_answer answer = at(NOW());
+
+    if ( !pcpu->online )
+        return;
+    pcpu->online = false;
+    anysched_online(pool->policy, &answer, cpu, false);
+    obey(pool, &answer);
+}
+
+/* With the pool's lock held. */
+static void cf_check anysched_deinit_pdata(const struct scheduler *ops,
+                                           void *pdata, int cpu)
+{
+    struct pool *pool = pool_of(ops);
+    unsigned int other;
+
+    set_offline(pool, cpu);
+    kill_timer(&pool->pcpus[cpu].tick);
+    if ( !ops->cpupool || !pool->has_timer || pool->timer.cpu != cpu )
+        return;
+    other = cpumask_any(ops->cpupool->cpu_valid);
+    if ( other < nr_cpu_ids && other != cpu )
+        migrate_timer(&pool->timer, other);
+}
+
+static struct anysched_vcpu describe(const struct unit *u,
+                                     const cpumask_t *hard)
+{
+    struct anysched_vcpu vcpu = {
+        .period = u->period,
+        .budget = u->budget,
+        .domain = u->unit->domain->domain_id,
+        .weight = u->dom ? u->dom->weight : 256,
+    };
+    unsigned int cpu;
+
+    for_each_cpu ( cpu, hard )
+        if ( cpu < MAX_CPUS )
+            vcpu.affinity[cpu / 64] |= 1UL << (cpu % 64);
+    return vcpu;
+}
+
+static struct sched_resource *cf_check
+anysched_pick_resource(const struct scheduler *ops,
+                       const struct sched_unit *unit)
+{
+    unsigned int cpu = sched_unit_master(unit);
+    cpumask_t *mask = cpumask_scratch_cpu(cpu);
+
+    cpumask_and(mask, cpupool_domain_master_cpumask(unit->domain),
+                unit->cpu_hard_affinity);
+    if ( !cpumask_test_cpu(cpu, mask) )
+        cpu = cpumask_cycle(cpu, mask);
+    return get_sched_res(cpu);
+}
+
+/* Whose vCPU wakes another: nobody's in an interrupt. */
+static uint32_t waker(void)
+{
+    return in_irq() || is_idle_vcpu(current) ? NONE : smp_processor_id();
+}
+
+/* With the pool's lock held. */
+static void wake(struct pool *pool, struct sched_unit *unit)
+{
+    struct anysched_answer answer = at(NOW());
+
+    anysched_wake(pool->policy, &answer, unit_of(unit)->task,
+                  unit->is_running, waker());
+    obey(pool, &answer);
+}
+
+/* Room for one more task. Fails without memory. */
+static bool make_room(struct pool *pool, uint32_t task)
+{
+    unsigned int room = pool->room * 2;
+    struct unit **tasks;
+
+    if ( task < pool->room )
+        return true;
+    tasks = xzalloc_array(struct unit *, room);
+    if ( !tasks )
+        return false;
+    memcpy(tasks, pool->tasks, pool->room * sizeof(*tasks));
+    xfree(pool->tasks);
+    pool->tasks = tasks;
+    pool->room = room;
+    return true;
+}
+
+static void cf_check anysched_insert_unit(const struct scheduler *ops,
+                                          struct sched_unit *unit)
+{
+    struct pool *pool = pool_of(ops);
+    struct unit *u = unit_of(unit);
+    unsigned int cpu = smp_processor_id();
+    struct anysched_answer answer;
+    struct anysched_vcpu vcpu;
+    spinlock_t *lock;
+
+    if ( is_idle_unit(unit) )
+        return;
+
+    lock = pcpu_schedule_lock_irq(cpu);
+    sched_set_res(unit, anysched_pick_resource(ops, unit));
+    pcpu_schedule_unlock_irq(lock, cpu);
+
+    lock = unit_schedule_lock_irq(unit);
+    vcpu = describe(u, unit->cpu_hard_affinity);
+    answer = at(NOW());
+    u->task = anysched_attach(pool->policy, &answer, &vcpu);
+    if ( !make_room(pool, u->task) )
+        panic("anysched: no memory for %u vCPUs\n", u->task + 1);
+    pool->tasks[u->task] = u;
+    obey(pool, &answer);
+    if ( unit_runnable(unit) && !unit->is_running )
+        wake(pool, unit);
+    unit_schedule_unlock_irq(lock, unit);
+}
+
+static void cf_check anysched_remove_unit(const struct scheduler *ops,
+                                          struct sched_unit *unit)
+{
+    struct pool *pool = pool_of(ops);
+    struct unit *u = unit_of(unit);
+    struct anysched_answer answer;
+    spinlock_t *lock = unit_schedule_lock_irq(unit);
+
+    if ( u->task != NONE )
+    {
+        answer = at(NOW());
+        anysched_detach(pool->policy, &answer, u->task);
+        pool->tasks[u->task] = NULL;
+        u->task = NONE;
+        obey(pool, &answer);
+    }
+    unit_schedule_unlock_irq(lock, unit);
+}
+
+/* In sleep, wake, yield and do_schedule the pool's lock is held. */
+static void cf_check anysched_sleep_unit(const struct scheduler *ops,
+                                         struct sched_unit *unit)
+{
+    struct pool *pool = pool_of(ops);
+    struct anysched_answer answer = at(NOW());
+    uint32_t cpu;
+
+    if ( unit_of(unit)->task == NONE )
+        return;
+    cpu = anysched_sleep(pool->policy, &answer, unit_of(unit)->task);
+    if ( cpu != NONE )
+        cpu_raise_softirq(cpu, SCHEDULE_SOFTIRQ);
+    obey(pool, &answer);
+}
+
+static void cf_check anysched_wake_unit(const struct scheduler *ops,
+                                        struct sched_unit *unit)
+{
+    if ( unit_of(unit)->task != NONE )
+        wake(pool_of(ops), unit);
+}
+
+static void cf_check anysched_yield_unit(const struct scheduler *ops,
+                                         struct sched_unit *unit)
+{
+    if ( unit_of(unit)->task != NONE )
+        anysched_yield(pool_of(ops)->policy, unit_of(unit)->task);
+}
+
+static void cf_check anysched_context_saved(const struct scheduler *ops,
+                                            struct sched_unit *unit)
+{
+    struct pool *pool = pool_of(ops);
+    struct anysched_answer answer;
+    spinlock_t *lock;
+
+    if ( is_idle_unit(unit) )
+        return;
+    lock = unit_schedule_lock_irq(unit);
+    if ( unit_of(unit)->task != NONE )
+    {
+        answer = at(NOW());
+        anysched_saved(pool->policy, &answer, unit_of(unit)->task,
+                       unit_runnable(unit));
+        obey(pool, &answer);
+    }
+    unit_schedule_unlock_irq(lock, unit);
+}
+
+static bool can_run(void *data, uint32_t task)
+{
+    const struct pool *pool = data;
+
+    /* This is also what sets the runstate that the vCPU is about to have. */
+    return unit_runnable_state(pool->tasks[task]->unit);
+}
+
+/* Whether a pCPU is about to leave the pool: it must pick nothing. */
+static bool leaves(const struct scheduler *ops, struct pcpu *pcpu,
+                   unsigned int cpu)
+{
+    bool valid = ops->cpupool && cpumask_test_cpu(cpu, ops->cpupool->cpu_valid);
+
+    if ( valid )
+        pcpu->valid = true;
+    return pcpu->valid && !valid;
+}
+
+static void cf_check anysched_do_schedule(const struct scheduler *ops,
+                                          struct sched_unit *prev,
+                                          s_time_t now, bool tasklet)
+{
+    struct pool *pool = pool_of(ops);
+    unsigned int cpu = sched_get_resource_cpu(smp_processor_id());
+    struct pcpu *pcpu = &pool->pcpus[cpu];
+    struct sched_unit *next = sched_idle_unit(cpu);
+    struct anysched_answer answer = at(now);
+    bool leaving = leaves(ops, pcpu, cpu);
+
+    if ( pcpu->online )
+    {
+        bool runnable = !is_idle_unit(prev) && unit_runnable(prev);
+
+        anysched_schedule(pool->policy, &answer, cpu, runnable,
+                          tasklet || leaving, can_run, pool);
+        obey(pool, &answer);
+        if ( leaving )
+            set_offline(pool, cpu);
+    }
+    if ( answer.task != NONE )
+        next = pool->tasks[answer.task]->unit;
+    prev->next_task = next;
+    prev->next_time = answer.slice < (1UL << 62) ? (s_time_t)answer.slice : -1;
+    next->migrated = false;
+    if ( !is_idle_unit(next) && sched_unit_master(next) != cpu )
+    {
+        sched_set_res(next, get_sched_res(cpu));
+        next->migrated = true;
+    }
+    if ( pool->tick_period && pcpu->ticks != (answer.task != NONE) )
+    {
+        pcpu->ticks = !pcpu->ticks;
+        if ( pcpu->ticks )
+            set_tick(pool, pcpu, now);
+        else
+            stop_timer(&pcpu->tick);
+    }
+}
+
+/* With the pool's lock held. */
+static void update(struct pool *pool, const struct unit *u,
+                   const cpumask_t *hard)
+{
+    struct anysched_vcpu vcpu = describe(u, hard);
+    struct anysched_answer answer = at(NOW());
+
+    if ( u->task == NONE )
+        return;
+    anysched_update(pool->policy, &answer, u->task, &vcpu);
+    obey(pool, &answer);
+}
+
+static void cf_check anysched_adjust_affinity(const struct scheduler *ops,
+                                              struct sched_unit *unit,
+                                              const cpumask_t *hard,
+                                              const cpumask_t *soft)
+{
+    if ( hard && unit_of(unit) )
+        update(pool_of(ops), unit_of(unit), hard);
+}
+
+/* Weight and cap of a domain, as Credit and Credit2 have them. */
+static void set_share(struct pool *pool, struct domain *d,
+                       const struct xen_domctl_sched_credit *credit)
+{
+    struct dom *dom = d->sched_priv;
+    const struct sched_unit *unit;
+    struct anysched_answer answer;
+    unsigned long flags;
+
+    spin_lock_irqsave(&pool->lock, flags);
+    if ( credit->weight )
+        dom->weight = credit->weight;
+    if ( credit->cap != (uint16_t)~0U )
+        dom->cap = credit->cap;
+    answer = at(NOW());
+    anysched_domain(pool->policy, &answer, d->domain_id, dom->weight,
+                    dom->cap);
+    obey(pool, &answer);
+    for_each_sched_unit ( d, unit )
+        update(pool, unit_of(unit), unit->cpu_hard_affinity);
+    spin_unlock_irqrestore(&pool->lock, flags);
+}
+
+/* Period and budget of a vCPU in microseconds, as RTDS has them. */
+static int set_period(struct pool *pool, struct unit *u,
+                    const struct xen_domctl_sched_rtds *rtds)
+{
+    unsigned long flags;
+
+    if ( !rtds->period || !rtds->budget || rtds->budget > rtds->period )
+        return -EINVAL;
+    spin_lock_irqsave(&pool->lock, flags);
+    u->period = MICROSECS((uint64_t)rtds->period);
+    u->budget = MICROSECS((uint64_t)rtds->budget);
+    update(pool, u, u->unit->cpu_hard_affinity);
+    spin_unlock_irqrestore(&pool->lock, flags);
+    return 0;
+}
+
+/* One of the vCPUs of a call. */
+static int adjust_vcpu(struct pool *pool, struct domain *d,
+                       struct xen_domctl_scheduler_op *op, uint32_t number)
+{
+    struct xen_domctl_schedparam_vcpu vcpu;
+    struct unit *u;
+
+    if ( copy_from_guest_offset(&vcpu, op->u.v.vcpus, number, 1) )
+        return -EFAULT;
+    if ( vcpu.vcpuid >= d->max_vcpus || !d->vcpu[vcpu.vcpuid] )
+        return -EINVAL;
+    u = unit_of(d->vcpu[vcpu.vcpuid]->sched_unit);
+    if ( op->cmd == XEN_DOMCTL_SCHEDOP_putvcpuinfo )
+        return set_period(pool, u, &vcpu.u.rtds);
+    vcpu.u.rtds.period = u->period / MICROSECS(1);
+    vcpu.u.rtds.budget = u->budget / MICROSECS(1);
+    vcpu.u.rtds.flags = 0;
+    return copy_to_guest_offset(op->u.v.vcpus, number, &vcpu, 1) ? -EFAULT : 0;
+}
+
+static int cf_check anysched_adjust(const struct scheduler *ops,
+                                    struct domain *d,
+                                    struct xen_domctl_scheduler_op *op)
+{
+    struct pool *pool = pool_of(ops);
+    const struct dom *dom = d->sched_priv;
+    uint32_t number;
+    int error;
+
+    switch ( op->cmd )
+    {
+    case XEN_DOMCTL_SCHEDOP_getinfo:
+        op->u.credit.weight = dom->weight;
+        op->u.credit.cap = dom->cap;
+        return 0;
+
+    case XEN_DOMCTL_SCHEDOP_putinfo:
+        set_share(pool, d, &op->u.credit);
+        return 0;
+
+    case XEN_DOMCTL_SCHEDOP_putvcpuinfo:
+    case XEN_DOMCTL_SCHEDOP_getvcpuinfo:
+        for ( number = 0; number < op->u.v.nr_vcpus; number++ )
+        {
+            error = adjust_vcpu(pool, d, op, number);
+            if ( error )
+            {
+                op->u.v.nr_vcpus = number;
+                return error;
+            }
+        }
+        return 0;
+
+    default:
+        return -EINVAL;
+    }
+}
+
+static void cf_check anysched_dump_settings(const struct scheduler *ops)
+{
+    struct pool *pool = pool_of(ops);
+    unsigned long flags;
+
+    spin_lock_irqsave(&pool->lock, flags);
+    anysched_dump(pool->policy);
+    anysched_flush();
+    spin_unlock_irqrestore(&pool->lock, flags);
+}
+
+static const struct scheduler sched_anysched_def = {
+    .name = "Policies of anysched",
+    .opt_name = "anysched",
+    .sched_id = XEN_SCHEDULER_ANYSCHED,
+
+    .global_init = anysched_global_init,
+    .init = anysched_init,
+    .deinit = anysched_deinit,
+    .alloc_domdata = anysched_alloc_domdata,
+    .free_domdata = anysched_free_domdata,
+    .alloc_udata = anysched_alloc_udata,
+    .free_udata = anysched_free_udata,
+    .switch_sched = anysched_switch_sched,
+    .deinit_pdata = anysched_deinit_pdata,
+    .insert_unit = anysched_insert_unit,
+    .remove_unit = anysched_remove_unit,
+    .sleep = anysched_sleep_unit,
+    .wake = anysched_wake_unit,
+    .yield = anysched_yield_unit,
+    .context_saved = anysched_context_saved,
+    .do_schedule = anysched_do_schedule,
+    .pick_resource = anysched_pick_resource,
+    .adjust = anysched_adjust,
+    .adjust_affinity = anysched_adjust_affinity,
+    .dump_settings = anysched_dump_settings,
+};
+
+REGISTER_SCHEDULER(sched_anysched_def);
