@@ -21,12 +21,8 @@ const UNWINDER: &str = "/lib/x86_64-linux-gnu/libgcc_s.so.1";
 const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 
 /// The file system that every boot has.
-pub(super) fn base(
-    build: &Build<'_>,
-    suite: &Suite,
-    guest: &PathBuf,
-) -> Result<PathBuf, BootError> {
-    let inputs = [suite.record(), guest.clone()];
+pub(super) fn base(build: &Build<'_>, suite: &Suite, guest: &Path) -> Result<PathBuf, BootError> {
+    let inputs = [suite.record(), guest.to_path_buf()];
     let result = build.of_kernel("initramfs").join("base.cpio");
     step(&result, BUSYBOX, &inputs, |new| {
         let mut archive = Archive::default();
@@ -44,10 +40,10 @@ pub(super) fn base(
 pub(super) fn loaders(
     build: &Build<'_>,
     suite: &Suite,
-    agent: &PathBuf,
+    agent: &Path,
     bpf: &[PathBuf],
 ) -> Result<PathBuf, BootError> {
-    let inputs = [&[suite.record(), agent.clone()], bpf].concat();
+    let inputs = [&[suite.record(), agent.to_path_buf()], bpf].concat();
     let result = build.of_kernel("initramfs").join("loaders.cpio");
     step(&result, BPFTOOL, &inputs, |new| {
         let root = &suite.root;
