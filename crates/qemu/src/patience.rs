@@ -2,7 +2,7 @@
 //! CPU for most of the time, and that says nothing of the kernel in it.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Silence of a process from some time on.
@@ -29,7 +29,7 @@ impl Silence {
 
 /// For how long the thread of a process that has waited longest for a CPU has done so; 0 where the
 /// kernel does not say.
-fn waited(tasks: &PathBuf) -> Duration {
+fn waited(tasks: &Path) -> Duration {
     let threads = fs::read_dir(tasks).into_iter().flatten().flatten();
     let waits = threads.filter_map(|thread| {
         let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;

@@ -21,11 +21,7 @@ const UNWINDER: &str = "/lib/x86_64-linux-gnu/libgcc_s.so.1";
 const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 
 /// The file system that every boot has.
-pub(super) fn base(
-    build: &Build<'_>,
-    suite: &Suite,
-    guest: &Path,
-) -> Result<PathBuf, BootError> {
+pub(super) fn base(build: &Build<'_>, suite: &Suite, guest: &Path) -> Result<PathBuf, BootError> {
     let inputs = [suite.record(), guest.to_path_buf()];
     let result = build.of_kernel("initramfs").join("base.cpio");
     step(&result, BUSYBOX, &inputs, |new| {

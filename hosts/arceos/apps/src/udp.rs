@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 use core::net::{Ipv4Addr, SocketAddr};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use anysched_arceos_qemu::{boot, refuse};
+use anysched_arceos_qemu::refuse;
 use anysched_programs::{Burner, Kernel, Task, argument, text};
 use anysched_wire::datagram::{Answer, Datagram, LONGEST, PORT, Request};
 use anysched_wire::result::Message;
