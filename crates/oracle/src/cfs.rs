@@ -42,32 +42,40 @@ pub struct Options {
     pub last_buddy: bool,
 }
 
+/// A task.
 #[derive(Clone, Copy, Default)]
-struct Entity {
-    weight: u32,
-    vruntime: u64,
+pub(crate) struct Entity {
+    pub(crate) weight: u32,
+    pub(crate) vruntime: u64,
     exec_start: u64,
     sum: u64,
     prev_sum: u64,
     on_rq: bool,
     /// It has been placed.
-    known: bool,
+    pub(crate) known: bool,
+}
+
+impl Entity {
+    /// A new task of this weight.
+    pub(crate) fn new(weight: u32) -> Entity {
+        Entity { weight, ..Entity::default() }
+    }
 }
 
 /// See the [module documentation](self).
 pub struct Cfs {
     options: Options,
-    now: u64,
-    entities: Vec<Entity>,
+    pub(crate) now: u64,
+    pub(crate) entities: Vec<Entity>,
     /// Who waits, in the order of insertion.
     tree: Vec<usize>,
-    curr: Option<usize>,
+    pub(crate) curr: Option<usize>,
     /// `curr` is on the CPU; else the CPU is about to pick.
     runs: bool,
-    resched: bool,
-    min_vruntime: u64,
-    last: Option<usize>,
-    next: Option<usize>,
+    pub(crate) resched: bool,
+    pub(crate) min_vruntime: u64,
+    pub(crate) last: Option<usize>,
+    pub(crate) next: Option<usize>,
     skip: Option<usize>,
     counts: Counts,
 }
@@ -130,7 +138,7 @@ impl Cfs {
         }
     }
 
-    fn is_idle(&self, task: usize) -> bool {
+    pub(crate) fn is_idle(&self, task: usize) -> bool {
         self.entities[task].weight == IDLE.0
     }
 
@@ -152,7 +160,7 @@ impl Cfs {
         sorted
     }
 
-    fn update_curr(&mut self) {
+    pub(crate) fn update_curr(&mut self) {
         let Some(curr) = self.curr else { return };
         let entity = &mut self.entities[curr];
         let delta = behind(self.now, entity.exec_start);
@@ -209,7 +217,7 @@ impl Cfs {
         self.min_vruntime.wrapping_add(debit)
     }
 
-    fn place_woken(&mut self, task: usize) {
+    pub(crate) fn place_woken(&mut self, task: usize) {
         let idle = self.options.short_idle && self.is_idle(task);
         let mut credit = if idle { self.options.min_granularity } else { self.options.latency };
         if self.options.gentle_sleepers {
@@ -234,7 +242,7 @@ impl Cfs {
     }
 
     /// Takes out a task that does not stay ready.
-    fn dequeue_entity(&mut self, task: usize) {
+    pub(crate) fn dequeue_entity(&mut self, task: usize) {
         self.update_curr();
         self.clear_buddies(task);
         self.tree.retain(|&other| other != task);
@@ -242,7 +250,7 @@ impl Cfs {
         self.update_min_vruntime();
     }
 
-    fn enqueue_entity(&mut self, task: usize) {
+    pub(crate) fn enqueue_entity(&mut self, task: usize) {
         self.tree.push(task);
         (self.entities[task].on_rq, self.entities[task].known) = (true, true);
     }
@@ -266,7 +274,7 @@ impl Cfs {
     }
 
     /// After `task` became ready, or its weight changed: whether it preempts.
-    fn check_preempt(&mut self, task: usize, may_be_next: bool) {
+    pub(crate) fn check_preempt(&mut self, task: usize, may_be_next: bool) {
         if self.options.next_buddy && self.is_crowded() && may_be_next {
             self.set_next_buddy(task);
         }
@@ -295,7 +303,8 @@ impl Cfs {
         }
     }
 
-    fn fork(&mut self, task: usize, from: bool) {
+    /// Places `task`, which is new, by the runqueue of its creator.
+    pub(crate) fn fork(&mut self, task: usize, from: bool) {
         let parent = self.curr.filter(|_| self.runs && from);
         self.counts.forks += u64::from(parent.is_some());
         self.update_curr();
@@ -328,7 +337,7 @@ impl Cfs {
         self.resched |= !self.runs;
     }
 
-    fn reweight(&mut self, task: usize, weight: u32) {
+    pub(crate) fn reweight(&mut self, task: usize, weight: u32) {
         let old = self.entities[task].weight;
         if old == weight {
             return;
@@ -358,7 +367,19 @@ impl Cfs {
         }
     }
 
-    fn tick_now(&mut self, task: usize) {
+    /// `task` is taken out for a moment in which nothing else happens.
+    pub(crate) fn requeue(&mut self, task: usize) {
+        self.update_curr();
+        self.clear_buddies(task);
+        if self.curr == Some(task) {
+            self.entities[task].prev_sum = self.entities[task].sum;
+        } else {
+            self.tree.retain(|&other| other != task);
+            self.tree.push(task);
+        }
+    }
+
+    pub(crate) fn tick_now(&mut self, task: usize) {
         self.update_curr();
         if self.runnable().len() < 2 {
             return;
@@ -412,7 +433,7 @@ impl Cfs {
         Some(chosen)
     }
 
-    fn schedule(&mut self) -> Option<usize> {
+    pub(crate) fn schedule(&mut self) -> Option<usize> {
         self.resched = false;
         let prev = self.curr.filter(|&prev| self.entities[prev].on_rq);
         let picked = self.pick_entity();
@@ -436,7 +457,7 @@ impl Cfs {
         picked
     }
 
-    fn put(&mut self, task: usize, why: Off) {
+    pub(crate) fn put(&mut self, task: usize, why: Off) {
         self.update_curr();
         if !why.runnable() {
             self.dequeue_entity(task);
@@ -461,8 +482,7 @@ impl Cfs {
 
 impl Scheduler for Cfs {
     fn attach(&mut self, _: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
-        let weight = params.weight;
-        self.entities[task.index()] = Entity { weight, ..Entity::default() };
+        self.entities[task.index()] = Entity::new(params.weight);
     }
 
     fn detach(&mut self, _: &mut Cx<'_>, _: TaskId) {}

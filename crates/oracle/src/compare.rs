@@ -355,6 +355,7 @@ impl<P: Scheduler, O: Oracle> Twins<P, O> {
         if !same_pick {
             return self.differ(format_args!("picked {pick:?} instead of {expected:?}"));
         }
+        self.compare_states()?;
         // Kicking a CPU again that has not answered yet means nothing.
         let news = |kicks: &CpuMask| -> Vec<CpuId> {
             kicks.iter().filter(|&cpu| !self.kicks.contains(cpu)).collect()
@@ -367,7 +368,6 @@ impl<P: Scheduler, O: Oracle> Twins<P, O> {
             return self.differ(format_args!("queues {queued} tasks instead of {expected_queued}"));
         }
         kicks.iter().for_each(|cpu| self.kicks.insert(cpu));
-        self.compare_states()?;
         Ok(pick)
     }
 

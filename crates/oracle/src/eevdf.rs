@@ -96,7 +96,7 @@ impl Rules {
 
 /// A task.
 #[derive(Clone, Copy, Default)]
-struct Entity {
+pub(crate) struct Entity {
     weight: i128,
     slice: i128,
     v: i128,
@@ -105,32 +105,34 @@ struct Entity {
     protection: i128,
     lag: i128,
     /// Waits, is delayed or runs.
-    counts: bool,
-    delayed: bool,
+    pub(crate) counts: bool,
+    pub(crate) delayed: bool,
 }
 
 /// See the [module documentation](self).
 pub struct Eevdf {
     on: Rules,
-    now: i128,
-    all: Vec<Entity>,
+    pub(crate) now: i128,
+    pub(crate) all: Vec<Entity>,
     /// Those in the tree, in order of arrival.
     waits: Vec<usize>,
     /// What runs or, between putting and picking, has just run.
-    current: Option<usize>,
+    pub(crate) current: Option<usize>,
     exec_start: i128,
-    next: Option<usize>,
+    pub(crate) next: Option<usize>,
     /// Where an empty runqueue goes on.
     zero: i128,
-    wants_resched: bool,
+    pub(crate) wants_resched: bool,
     /// The wish is one that a second wake-up sees.
     is_certain: bool,
     /// The host must learn of a timer.
     wants_timer: bool,
     timer: Option<i128>,
     /// Something runs; if not, the CPU is idle or about to pick.
-    runs: bool,
+    pub(crate) runs: bool,
     was_preempted: bool,
+    /// Who was delayed and is not any more.
+    pub(crate) dropped: Vec<usize>,
     switches: u64,
     delays: u64,
     preemptions: u64,
@@ -155,6 +157,7 @@ impl Eevdf {
             timer: None,
             runs: false,
             was_preempted: false,
+            dropped: Vec::new(),
             switches: 0,
             delays: 0,
             preemptions: 0,
@@ -228,7 +231,7 @@ impl Eevdf {
         }
     }
 
-    fn is_eligible(&self, task: usize) -> bool {
+    pub(crate) fn is_eligible(&self, task: usize) -> bool {
         let (sum, weight) = self.sums(None);
         sum >= self.all[task].v * weight
     }
@@ -251,7 +254,7 @@ impl Eevdf {
     }
 
     /// Charges what runs; it may have to give way then.
-    fn update_curr(&mut self) {
+    pub(crate) fn update_curr(&mut self) {
         let Some(task) = self.current.filter(|_| self.runs) else { return };
         let ran = self.now - self.exec_start;
         self.exec_start = self.now;
@@ -323,6 +326,7 @@ impl Eevdf {
         self.all[task].lag = if self.on.delay_zero { lag.min(0) } else { lag };
         self.depart(task);
         self.all[task].delayed = false;
+        self.dropped.push(task);
         if self.current == Some(task) {
             self.current = None;
         }
@@ -363,7 +367,7 @@ impl Eevdf {
     }
 
     /// A task has been queued while another runs.
-    fn wakeup_preempt(&mut self, task: usize, forked: bool) {
+    pub(crate) fn wakeup_preempt(&mut self, task: usize, forked: bool) {
         let newest = self.on.short_runs_next && self.on.preempt_short;
         if !self.runs || self.is_certain && !newest || !self.on.wakeup_preemption {
             return;
@@ -495,28 +499,17 @@ impl Eevdf {
     }
 }
 
-impl Scheduler for Eevdf {
-    fn attach(&mut self, _: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
-        let index = task.index();
-        self.all.resize(self.all.len().max(index + 1), Entity::default());
+/// What happens to a runqueue.
+impl Eevdf {
+    /// A new task.
+    pub(crate) fn add(&mut self, task: usize, params: &TaskParams) {
+        self.all.resize(self.all.len().max(task + 1), Entity::default());
         let (weight, slice) = (i128::from(params.weight), self.slice_of(params));
-        self.all[index] = Entity { weight, slice, ..Entity::default() };
+        self.all[task] = Entity { weight, slice, ..Entity::default() };
     }
 
-    fn detach(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        self.sees(cx);
-        if self.all[task.index()].delayed {
-            self.update_curr();
-            self.drop_delayed(task.index());
-            if self.runs {
-                self.kick(cx);
-            }
-        }
-    }
-
-    fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
-        self.sees(cx);
-        let task = task.index();
+    /// `task` has other parameters.
+    pub(crate) fn set_params(&mut self, task: usize, params: &TaskParams) {
         let (weight, slice) = (i128::from(params.weight), self.slice_of(params));
         let old = self.all[task];
         if (weight, slice) == (old.weight, old.slice) {
@@ -530,6 +523,17 @@ impl Scheduler for Eevdf {
             return;
         }
         self.update_curr();
+        let queued = self.replace(task, weight, slice);
+        if !queued && weight < old.weight && !self.waits.is_empty() {
+            self.resched(true);
+        } else if queued && weight != old.weight {
+            self.wakeup_preempt(task, false);
+        }
+    }
+
+    /// `task`, which counts, leaves and is placed anew. Whether it is one that waits.
+    fn replace(&mut self, task: usize, weight: i128, slice: i128) -> bool {
+        let old = self.all[task];
         let (lag, mut ahead) = (self.lag(task), self.all[task].d - self.all[task].v);
         let (queued, buddy) = (self.waits.contains(&task), self.next);
         self.depart(task);
@@ -549,71 +553,74 @@ impl Scheduler for Eevdf {
             self.protect(task);
         }
         self.update_timer();
-        if !queued && weight < old.weight && !self.waits.is_empty() {
-            self.resched(true);
-        } else if queued && weight != old.weight {
-            self.wakeup_preempt(task, false);
-        }
-        if self.runs {
-            self.kick(cx);
-        }
+        queued
     }
 
-    fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, arrival: Arrival) {
-        self.sees(cx);
-        let task = task.index();
-        if self.all[task].delayed {
-            if self.on.delay_keeps_debt {
-                self.update_curr();
-            }
-            let one = self.all[task];
-            let mut lag = self.lag(task);
-            let moves = if self.on.delay_keeps_debt {
-                self.all[task].lag = lag;
-                self.mean() - lag != one.v
-            } else {
-                lag = 0;
-                self.on.delay_zero && self.mean() > one.v
-            };
-            if moves {
-                self.all[task].lag = lag;
-                let buddy = self.next;
-                self.depart(task);
-                self.next = buddy;
-                self.place(task, self.request(task));
-                self.all[task].counts = true;
-                self.waits.push(task);
-            }
-            self.all[task].delayed = false;
-        } else {
+    /// `task`, which counts, is taken out for a moment in which nothing else happens.
+    pub(crate) fn requeue(&mut self, task: usize) {
+        self.update_curr();
+        let Entity { weight, slice, .. } = self.all[task];
+        self.replace(task, weight, slice);
+    }
+
+    /// `task`, which was delayed, has woken up.
+    pub(crate) fn revive(&mut self, task: usize) {
+        if self.on.delay_keeps_debt {
             self.update_curr();
-            let one = self.all[task];
-            let ahead = match arrival.why {
-                Enqueue::Resumed { .. } => one.d - one.v,
-                Enqueue::New if self.on.place_deadline_initial => self.request(task) / 2,
-                _ => self.request(task),
-            };
-            self.place(task, ahead);
+        }
+        let one = self.all[task];
+        let mut lag = self.lag(task);
+        let moves = if self.on.delay_keeps_debt {
+            self.all[task].lag = lag;
+            self.mean() - lag != one.v
+        } else {
+            lag = 0;
+            self.on.delay_zero && self.mean() > one.v
+        };
+        if moves {
+            self.all[task].lag = lag;
+            let buddy = self.next;
+            self.depart(task);
+            self.next = buddy;
+            self.place(task, self.request(task));
             self.all[task].counts = true;
             self.waits.push(task);
-            self.update_timer();
         }
-        self.wakeup_preempt(task, arrival.why == Enqueue::New);
-        self.kick(cx);
+        self.all[task].delayed = false;
     }
 
-    fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        self.sees(cx);
+    /// `task` comes.
+    pub(crate) fn enter(&mut self, task: usize, keeps_request: bool, is_new: bool) {
         self.update_curr();
-        self.all[task.index()].lag = self.lag(task.index());
-        self.depart(task.index());
-        if self.runs {
-            self.kick(cx);
+        let one = self.all[task];
+        let ahead = match keeps_request {
+            true => one.d - one.v,
+            false if is_new && self.on.place_deadline_initial => self.request(task) / 2,
+            false => self.request(task),
+        };
+        self.place(task, ahead);
+        self.all[task].counts = true;
+        self.waits.push(task);
+        self.update_timer();
+    }
+
+    /// `task`, which waits, goes away.
+    pub(crate) fn take_out(&mut self, task: usize) {
+        self.update_curr();
+        self.all[task].lag = self.lag(task);
+        self.depart(task);
+    }
+
+    /// `task`, if it is delayed, is not kept any longer.
+    pub(crate) fn end_delay(&mut self, task: usize) {
+        if self.all[task].delayed {
+            self.update_curr();
+            self.drop_delayed(task);
         }
     }
 
-    fn pick_next(&mut self, cx: &mut Cx<'_>, _: CpuId) -> Option<Pick> {
-        self.sees(cx);
+    /// Who runs next.
+    pub(crate) fn schedule(&mut self) -> Option<usize> {
         let goes_on = self.wants_timer && !self.wants_resched && self.was_preempted;
         (self.wants_timer, self.wants_resched, self.is_certain) = (false, false, false);
         let last = self.current;
@@ -644,13 +651,16 @@ impl Scheduler for Eevdf {
             }
         }
         (self.runs, self.exec_start) = (true, self.now);
-        let slice = self.timer.map_or(Span::MAX, |due| Span((due - self.now).max(1) as u64));
-        Some(Pick { task: TaskId(task as u32), slice })
+        Some(task)
     }
 
-    fn put_prev(&mut self, cx: &mut Cx<'_>, _: CpuId, task: TaskId, _: Span, why: Off) {
-        self.sees(cx);
-        let task = task.index();
+    /// How long what runs may go on.
+    pub(crate) fn slice_left(&self) -> Span {
+        self.timer.map_or(Span::MAX, |due| Span((due - self.now).max(1) as u64))
+    }
+
+    /// What runs stops.
+    pub(crate) fn stop(&mut self, task: usize, why: Off) {
         let end = self.all[task].d;
         self.update_curr();
         self.runs = false;
@@ -680,6 +690,80 @@ impl Scheduler for Eevdf {
         }
     }
 
+    /// Whether what runs should be taken off, or may have to be once the CPU is interrupted.
+    pub(crate) fn wants_pick(&self, is_interrupted: bool) -> bool {
+        let resched = self.wants_resched && (self.is_certain || is_interrupted);
+        self.runs && (resched || self.wants_timer)
+    }
+
+    /// What is shown of `task`.
+    pub(crate) fn show(&self, task: usize, sink: &mut dyn FnMut(&'static str, i64)) {
+        let Some(one) = self.all.get(task) else { return };
+        if one.counts {
+            sink("vruntime_ns", one.v as i64);
+            sink("deadline_ns", one.d as i64);
+        } else {
+            sink("lag_ns", one.lag as i64);
+        }
+        sink("delayed", i64::from(one.delayed));
+    }
+}
+
+impl Scheduler for Eevdf {
+    fn attach(&mut self, _: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
+        self.add(task.index(), params);
+    }
+
+    fn detach(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        self.sees(cx);
+        let was_delayed = self.all[task.index()].delayed;
+        self.end_delay(task.index());
+        if was_delayed && self.runs {
+            self.kick(cx);
+        }
+    }
+
+    fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
+        self.sees(cx);
+        self.set_params(task.index(), params);
+        if self.runs {
+            self.kick(cx);
+        }
+    }
+
+    fn enqueue(&mut self, cx: &mut Cx<'_>, task: TaskId, arrival: Arrival) {
+        self.sees(cx);
+        let task = task.index();
+        let is_new = arrival.why == Enqueue::New;
+        if self.all[task].delayed {
+            self.revive(task);
+        } else {
+            let keeps_request = matches!(arrival.why, Enqueue::Resumed { .. });
+            self.enter(task, keeps_request, is_new);
+        }
+        self.wakeup_preempt(task, is_new);
+        self.kick(cx);
+    }
+
+    fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        self.sees(cx);
+        self.take_out(task.index());
+        if self.runs {
+            self.kick(cx);
+        }
+    }
+
+    fn pick_next(&mut self, cx: &mut Cx<'_>, _: CpuId) -> Option<Pick> {
+        self.sees(cx);
+        let task = self.schedule()?;
+        Some(Pick { task: TaskId(task as u32), slice: self.slice_left() })
+    }
+
+    fn put_prev(&mut self, cx: &mut Cx<'_>, _: CpuId, task: TaskId, _: Span, why: Off) {
+        self.sees(cx);
+        self.stop(task.index(), why);
+    }
+
     fn tick(&mut self, cx: &mut Cx<'_>, _: CpuId, _: TaskId, _: Span) {
         self.sees(cx);
         self.update_curr();
@@ -691,14 +775,7 @@ impl Scheduler for Eevdf {
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-        let Some(one) = self.all.get(task.index()) else { return };
-        if one.counts {
-            sink("vruntime_ns", one.v as i64);
-            sink("deadline_ns", one.d as i64);
-        } else {
-            sink("lag_ns", one.lag as i64);
-        }
-        sink("delayed", i64::from(one.delayed));
+        self.show(task.index(), sink);
     }
 
     fn tally(&self, sink: &mut dyn FnMut(&'static str, u64)) {

@@ -78,6 +78,7 @@ impl<Q: RunQueue> Smp<Q> {
                 }
             }
         }
+        self.note_dropped(cx);
         if let Some((_, cpu)) = victim {
             self.tell(cx, cpu);
         }

@@ -167,6 +167,10 @@ pub trait RunQueue: Policy {
     /// The parameters of `task` change; `at.queue` is meaningless while it is away.
     fn update(&mut self, _at: &At<'_>, _is: Whereabouts, _task: TaskId, _params: &TaskParams) {}
 
+    /// `task`, which is in the runqueue in question, may run on other CPUs than before. Where
+    /// tasks are placed as in Linux, which takes it out for that and puts it back.
+    fn requeue(&mut self, _at: &At<'_>, _is: Whereabouts, _task: TaskId) {}
+
     /// `task` enters the runqueue.
     fn push(&mut self, at: &At<'_>, task: TaskId, entry: &Entry);
 
@@ -188,9 +192,31 @@ pub trait RunQueue: Policy {
 
     /// `task`, which ran here and has been charged, blocks or exits. Returns whether the rule
     /// keeps it queued all the same (delayed dequeue); it then counts as blocked, `pop` and
-    /// `spare` must not return it, and a wake-up returns it to this runqueue.
+    /// `spare` must not return it, and a wake-up returns it to this runqueue. Before that it may
+    /// be moved to another runqueue, where it is queued in the same way, or dropped.
     fn leave(&mut self, _at: &At<'_>, _task: TaskId, _why: Off) -> bool {
         false
+    }
+
+    /// A task that was kept queued though it sleeps and has been dropped, each once. Asked where
+    /// there are several runqueues.
+    fn take_dropped(&mut self) -> Option<TaskId> {
+        None
+    }
+
+    /// Whether ever a task is kept queued though it sleeps.
+    const DELAYS: bool = false;
+
+    /// Whether balancing heeds who is owed CPU time (Linux 6.18): it leaves tasks that are not
+    /// where they are if the other CPU is busy, unless it has failed before; those that sleep in
+    /// a runqueue go only for the load that they make, and do not count among those to be moved.
+    fn balances_eligible(&self) -> bool {
+        false
+    }
+
+    /// Whether `task`, which waits in `queue`, is owed CPU time.
+    fn is_owed(&self, _queue: usize, _task: TaskId) -> bool {
+        true
     }
 
     /// The longest that `task`, just popped, may run; above zero.
@@ -212,6 +238,10 @@ pub trait RunQueue: Policy {
     fn preempts(&mut self, _at: &At<'_>, _task: TaskId, _running: &Running) -> Option<u64> {
         None
     }
+
+    /// Whether [`RunQueue::reconsiders`] decides about waiting tasks, too, where a runqueue has one
+    /// CPU; if not, they preempt as if they had just come.
+    const RECONSIDERS: bool = false;
 
     /// Whether `running` should pick again because the parameters of `task`, which it runs, have
     /// just changed; on a machine of one CPU also asked if `task` waits there.
@@ -251,6 +281,16 @@ pub trait RunQueue: Policy {
     /// The waiting task to hand over when another runqueue wants one: the first that `fits`, in the
     /// order in which the rule prefers to lose them.
     fn spare(&self, at: &At<'_>, fits: impl Fn(TaskId) -> bool) -> Option<TaskId>;
+
+    /// Whether CPUs that are busy leave `task`, which waits here, alone, as it is to run soon.
+    fn is_buddy(&self, _queue: usize, _task: TaskId) -> bool {
+        false
+    }
+
+    /// Whether it does not matter to `task` what is in the cache.
+    fn is_cold(&self, _task: TaskId) -> bool {
+        false
+    }
 
     /// Whether [`RunQueue::timer`] is ever due.
     const HAS_TIMERS: bool = false;
@@ -451,6 +491,7 @@ impl<Q: RunQueue> Smp<Q> {
     #[inline(always)]
     fn touched(&mut self, cx: &mut Cx<'_>, queue: usize) {
         self.answer_opened(cx);
+        self.note_dropped(cx);
         let queued = self.rule.len(queue);
         cx.work.queue = queue as u16;
         cx.work.queued = queued as u32;
@@ -468,6 +509,20 @@ impl<Q: RunQueue> Smp<Q> {
         }
     }
 
+    /// Sleeping tasks that the rule has dropped from their runqueues are blocked, no more.
+    #[inline(always)]
+    fn note_dropped(&mut self, cx: &Cx<'_>) {
+        while Q::DELAYS
+            && self.queues() > 1
+            && let Some(task) = self.rule.take_dropped()
+        {
+            self.tasks[task].state = State::Blocked;
+            if self.fair.is_on {
+                self.fair.drops(CpuId(self.tasks[task].queue), task, cx.now);
+            }
+        }
+    }
+
     /// Kicks the idle CPUs if waiting tasks became eligible on more CPUs.
     #[inline(always)]
     fn answer_opened(&mut self, cx: &mut Cx<'_>) {
@@ -481,7 +536,9 @@ impl<Q: RunQueue> Smp<Q> {
     fn enter(&mut self, cx: &mut Cx<'_>, task: TaskId, queue: usize, near: CpuId, entry: &Entry) {
         let slot = &mut self.tasks[task];
         slot.queue = queue as u16;
-        slot.state = State::Ready;
+        if entry.why != Why::Moved || slot.state != State::Delayed {
+            slot.state = State::Ready;
+        }
         self.note_entering(cx, queue, task);
         let at = at!(self, cx.now, queue);
         self.rule.push(&at, task, entry);
@@ -489,6 +546,16 @@ impl<Q: RunQueue> Smp<Q> {
         let kicked = self.kick_idle(cx, task, queue, near);
         if Q::PREEMPTS && !kicked {
             self.kick_victim(cx, task, queue);
+        }
+    }
+
+    /// The parameters of `task`, which waits in `queue`, have changed: its only CPU may have to
+    /// pick.
+    fn reconsider(&mut self, cx: &mut Cx<'_>, task: TaskId, queue: usize) {
+        let running = self.members(queue)[0];
+        let asks = running.task != NOBODY && !running.told;
+        if asks && self.rule.reconsiders(&at!(self, cx.now, queue), task, &running) {
+            self.tell(cx, running.cpu);
         }
     }
 
@@ -592,6 +659,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         if slot.state == State::Delayed {
             let queue = usize::from(slot.queue);
             self.rule.remove(&at!(self, cx.now, queue), task, Removal::Dequeue);
+            self.note_dropped(cx);
             self.loads.note(CpuId(queue as u16));
             self.answer_wish(cx, queue);
         }
@@ -610,22 +678,33 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         slot.affinity = params.affinity.clone();
         let (queue, state, cpu) = (usize::from(slot.queue), slot.state, CpuId(slot.cpu));
         self.rule.update(&at!(self, cx.now, queue), state.whereabouts(), task, params);
+        self.note_dropped(cx);
         self.loads.note(CpuId(queue as u16));
         if self.fair.is_on {
             let weight = self.rule.weight(task);
             self.fair.reweighs(CpuId(queue as u16), task, weight, cx.now);
             if is_bound_anew {
                 self.fair.requeues(CpuId(queue as u16), task, cx.now);
+                if state != State::Blocked {
+                    self.rule.requeue(&at!(self, cx.now, queue), state.whereabouts(), task);
+                    self.note_dropped(cx);
+                }
+                self.distribute(task, CpuId(queue as u16));
             }
         }
         match state {
+            State::Delayed if self.fair.is_on && !self.may_enter(task, queue) => {
+                self.rehome(cx, task, CpuId(queue as u16));
+            }
             State::Ready if !self.may_enter(task, queue) => {
                 let near = if self.fair.is_on { CpuId(queue as u16) } else { cpu };
                 self.rehome(cx, task, near);
             }
             State::Ready => {
                 let kicked = self.is_promised_allowed(task) || self.kick_idle(cx, task, queue, cpu);
-                if Q::PREEMPTS && !kicked {
+                if Q::RECONSIDERS && self.members(queue).len() == 1 {
+                    self.reconsider(cx, task, queue);
+                } else if Q::PREEMPTS && !kicked {
                     self.kick_victim(cx, task, queue);
                 }
             }
@@ -644,7 +723,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
     fn set_online(&mut self, cx: &mut Cx<'_>, cpu: CpuId, online: bool) {
         self.rule.set_online(cpu, online);
         self.loads.note(cpu);
-        if self.fair.is_on {
+        if self.fair.is_on && self.online.contains(cpu) != online {
             self.fair.set_online(cpu, online);
         }
         if online {
@@ -682,6 +761,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         let stays = delayed && self.may_enter(task, home);
         if delayed && !stays {
             self.rule.remove(&at!(self, cx.now, home), task, Removal::Dequeue);
+            self.note_dropped(cx);
             self.loads.note(CpuId(home as u16));
         }
         let queue = if stays || self.queues() == 1 {
@@ -691,7 +771,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         } else {
             self.choose_queue(task, Some(&arrival), near)
         };
-        if self.fair.is_on {
+        if self.fair.is_on && !stays {
             if let (Enqueue::New, Some(by)) = (arrival.why, by) {
                 self.fair.inherits(task, by);
             }
@@ -750,9 +830,13 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         self.loads.note(CpuId(queue as u16));
         self.tasks[task].hot_until = cx.now + self.params.cache_hot;
         if !why.runnable() {
-            let how = if why == Off::Exited { fair::Leaves::Ended } else { fair::Leaves::Asleep };
-            self.note_leaving(cx, queue, task, how);
             let delayed = self.rule.leave(&at!(self, cx.now, queue), task, why);
+            let how = match why {
+                _ if delayed => fair::Leaves::Delayed,
+                Off::Exited => fair::Leaves::Ended,
+                _ => fair::Leaves::Asleep,
+            };
+            self.note_leaving(cx, queue, task, how);
             let state = if delayed { State::Delayed } else { State::Blocked };
             self.tasks[task].state = state;
         } else if self.restricted == 0 && online || self.may_enter(task, queue) {

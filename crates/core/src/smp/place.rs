@@ -5,6 +5,7 @@ use super::fair::Leaves;
 use super::{Entry, Place, Removal, RunQueue, Smp, State, Why, at};
 use crate::ids::{CpuId, CpuSet, TaskId};
 use crate::machine::Level;
+use crate::time::Time;
 use crate::{Arrival, Cx, Enqueue, Off};
 
 impl<Q: RunQueue> Smp<Q> {
@@ -20,7 +21,12 @@ impl<Q: RunQueue> Smp<Q> {
             return 0;
         }
         let home = usize::from(self.queue_of[near.index()]);
-        let Some(arrival) = arrival else { return self.least_loaded(task, home) };
+        let Some(arrival) = arrival else {
+            return match self.fair.places {
+                true => self.leave_for(task, near).index(),
+                false => self.least_loaded(task, home),
+            };
+        };
         if matches!(arrival.why, Enqueue::Resumed { .. }) && self.may_enter(task, home) {
             return home;
         }
@@ -263,6 +269,7 @@ impl<Q: RunQueue> Smp<Q> {
         self.promises.withdraw(task);
         if self.fair.is_on {
             self.fair.stops(cpu, task, cx.now);
+            self.tasks[task].hot_until = Time::ZERO;
         }
         self.rule.push(&at!(self, cx.now, queue), task, &Entry::because(Why::Put(why)));
         let to = self.choose_queue(task, None, cpu);

@@ -117,7 +117,7 @@ impl<R: Rule> Fair<R> {
     fn busiest_queue(&self, env: &Env, group: usize) -> Option<usize> {
         let (mut most, mut busiest) = (0, None);
         for &cpu in self.domains.groups[group].span.iter().filter(|cpu| env.cpus.contains(cpu)) {
-            let ready = self.cpus[cpu].nr_running();
+            let ready = self.nr_movable(cpu);
             let load = self.cpus[cpu].avg.load;
             let value = match env.migrate {
                 _ if ready == 0 => continue,
@@ -136,6 +136,16 @@ impl<R: Rule> Fair<R> {
 
     /// can_migrate_task
     fn can_migrate(&self, env: &mut Env, id: usize) -> bool {
+        if self.options.balances_eligible {
+            let sleeps = self.tasks[id].state == State::Delayed;
+            let has_failed = self.domains.of[env.owner][env.index].failed > 0;
+            // task_is_ineligible_on_dst_cpu
+            let waits =
+                self.cpus[env.dst].nr_running() > 0 && !self.rule.is_owed(self.tasks[id].cpu, id);
+            if sleeps && env.migrate != Migrate::Load || waits && !has_failed {
+                return false;
+            }
+        }
         if !self.is_allowed(id, env.dst) {
             env.some_pinned = true;
             if !env.is_newly_idle() && env.other_dst.is_none() && !env.active {
@@ -153,7 +163,10 @@ impl<R: Rule> Fair<R> {
         }
         let domain = &self.domains.of[env.owner][env.index];
         let ran = self.now - self.tasks[id].exec_start;
-        let is_hot = env.flags & SHARE_CPUCAPACITY == 0 && ran < self.options.migration_cost.0;
+        let shares_cache = env.flags & SHARE_CPUCAPACITY != 0 || self.rule.is_cold(id);
+        let is_buddy =
+            self.cpus[env.dst].nr_running() > 0 && self.rule.is_buddy(self.tasks[id].cpu, id);
+        let is_hot = !shares_cache && (is_buddy || ran < self.options.migration_cost.0);
         !is_hot || domain.failed > domain.cache_nice_tries
     }
 
@@ -215,7 +228,7 @@ impl<R: Rule> Fair<R> {
     /// `id` leaves its runqueue for that of `cpu`.
     fn detach_task(&mut self, id: usize, cpu: usize) {
         let from = self.tasks[id].cpu;
-        self.rule.remove(self.at(from), id);
+        self.rule.remove(self.at(from), id, true);
         self.deactivate(id, false, true);
         self.tasks[id].cpu = cpu;
     }
@@ -331,7 +344,7 @@ impl<R: Rule> Fair<R> {
                 env.all_pinned = false;
                 if self.cpus[env.src].push_to.is_none() {
                     self.cpus[env.src].push_to = Some(cpu);
-                    self.kicks.push(env.src);
+                    self.tell(env.src);
                     starts_active = true;
                 }
             }

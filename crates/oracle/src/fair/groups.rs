@@ -25,6 +25,8 @@ pub struct Stats {
     pub util: u64,
     pub runnable: u64,
     pub ready: u64,
+    /// sum_h_nr_running
+    pub movable: u64,
     pub idle_cpus: u32,
     pub weight: u64,
     pub kind: Kind,
@@ -74,6 +76,7 @@ impl<R: Rule> Fair<R> {
             stats.util += self.util(cpu, false);
             stats.runnable += on.avg.runnable;
             stats.ready += on.nr_running();
+            stats.movable += self.nr_movable(cpu);
             stats.idle_cpus += u32::from(on.is_idle());
         }
         stats
@@ -154,7 +157,7 @@ impl<R: Rule> Fair<R> {
         let is_smt = !is_local
             && env.idle.is_some()
             && members.flags & SHARE_CPUCAPACITY != 0
-            && stats.ready > 1;
+            && stats.movable > 1;
         stats.kind = classify(env.pct, &stats, is_smt, self.is_imbalanced(group));
         if stats.kind == Kind::Overloaded {
             stats.avg_load = stats.load * 1024 / stats.capacity;
@@ -165,7 +168,7 @@ impl<R: Rule> Fair<R> {
     /// update_sd_pick_busiest
     fn is_busier(&self, group: usize, stats: &Stats, sds: &Busiest) -> bool {
         let best = &sds.stats;
-        if stats.ready == 0 || stats.kind < best.kind {
+        if stats.movable == 0 || stats.kind < best.kind {
             return false;
         }
         if stats.kind > best.kind {
@@ -183,7 +186,7 @@ impl<R: Rule> Fair<R> {
             Kind::SmtBalance | Kind::FullyBusy => by_load,
             Kind::HasSpare => match sds.busiest {
                 Some(busiest) if is_smt(busiest) != is_smt(group) => {
-                    !(is_smt(group) && stats.ready <= 1)
+                    !(is_smt(group) && stats.movable <= 1)
                 }
                 _ => has_fewer_idle,
             },
@@ -345,7 +348,7 @@ impl<R: Rule> Fair<R> {
             return true;
         }
         let is_even = busiest.weight > 1 && local.idle_cpus <= busiest.idle_cpus + 1;
-        !is_even && busiest.ready != 1
+        !is_even && busiest.movable != 1
     }
 }
 

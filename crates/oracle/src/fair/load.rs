@@ -21,6 +21,8 @@ pub enum State {
     /// Attached and never made ready.
     New,
     Blocked,
+    /// It sleeps, but is still queued.
+    Delayed,
     Waiting,
     Running,
 }
@@ -42,6 +44,8 @@ pub struct Task {
     pub exec_start: u64,
     pub waker: Waker,
     pub recent: usize,
+    /// Where it goes if it may not stay.
+    pub bound_to: usize,
 }
 
 impl Task {
@@ -82,6 +86,8 @@ pub struct Cpu {
     pub last_blocked_update: u64,
     /// Of its idle task.
     pub idle_waker: Waker,
+    /// The CPU that was the last to be given a task whose affinity changed.
+    pub distributed: usize,
 }
 
 impl Cpu {
@@ -96,10 +102,26 @@ impl Cpu {
 }
 
 impl<R: Rule> Fair<R> {
+    /// How many tasks of `cpu` do not sleep.
+    pub(super) fn nr_awake(&self, cpu: usize) -> u64 {
+        let tasks = self.cpus[cpu].tasks.iter();
+        tasks.filter(|&&task| self.tasks[task].state != State::Delayed).count() as u64
+    }
+
+    /// The same, if the kernel counts so; else, all.
+    pub(super) fn nr_movable(&self, cpu: usize) -> u64 {
+        if self.options.balances_eligible {
+            self.nr_awake(cpu)
+        } else {
+            self.cpus[cpu].nr_running()
+        }
+    }
+
     /// update_cfs_rq_load_avg
     pub(super) fn update_queue(&mut self, cpu: usize) {
         let weight: u64 = self.cpus[cpu].tasks.iter().map(|&task| self.tasks[task].weight).sum();
         let weight = if weight > 0 { weight.max(2) } else { 0 };
+        let ready = self.nr_awake(cpu);
         let on = &mut self.cpus[cpu];
         if let Some((load, util, runnable)) = on.removed.take() {
             let divider = on.avg.divider();
@@ -107,7 +129,7 @@ impl<R: Rule> Fair<R> {
             on.avg.take_util(util, util * divider);
             on.avg.take_runnable(runnable, runnable * divider);
         }
-        let (ready, running) = (on.tasks.len() as u64, on.running.is_some());
+        let running = on.running.is_some();
         if on.avg.go_on(self.now, weight, ready, running) {
             on.avg.average(1);
         }
@@ -116,7 +138,8 @@ impl<R: Rule> Fair<R> {
     /// __update_load_avg_se, __update_load_avg_blocked_se: whether the averages have changed.
     fn age(&mut self, id: usize, until: u64, ready: bool, running: bool) -> bool {
         let task = &mut self.tasks[id];
-        let changes = task.avg.go_on(until, ready.into(), ready.into(), running);
+        let runnable = ready && task.state != State::Delayed;
+        let changes = task.avg.go_on(until, ready.into(), runnable.into(), running);
         if changes {
             let weight = task.load_weight();
             task.avg.average(weight);
@@ -219,7 +242,9 @@ impl<R: Rule> Fair<R> {
     /// activate_task: `id` becomes ready on its CPU, having `migrated` or not.
     pub(super) fn activate(&mut self, id: usize, migrated: bool) {
         let cpu = self.tasks[id].cpu;
-        self.cpus[cpu].util_est += self.tasks[id].util_est;
+        if self.tasks[id].state != State::Delayed {
+            self.cpus[cpu].util_est += self.tasks[id].util_est;
+        }
         self.note_running(cpu);
         self.update_load(id);
         if !self.tasks[id].attached {
@@ -235,8 +260,10 @@ impl<R: Rule> Fair<R> {
     /// deactivate_task: `id`, which is ready, `sleeps`, or `migrates`, or neither.
     pub(super) fn deactivate(&mut self, id: usize, sleeps: bool, migrates: bool) {
         let cpu = self.tasks[id].cpu;
-        let est = self.tasks[id].util_est;
-        self.cpus[cpu].util_est -= est.min(self.cpus[cpu].util_est);
+        if self.tasks[id].state != State::Delayed {
+            let est = self.tasks[id].util_est;
+            self.cpus[cpu].util_est -= est.min(self.cpus[cpu].util_est);
+        }
         if sleeps {
             self.estimate(id);
         }
@@ -247,6 +274,16 @@ impl<R: Rule> Fair<R> {
             self.tasks[id].attached = false;
         }
         self.cpus[cpu].tasks.retain(|&other| other != id);
+    }
+
+    /// `id`, which ran, sleeps, but stays queued (dequeue_task_fair, set_delayed).
+    pub(super) fn sleep_queued(&mut self, id: usize) {
+        let cpu = self.tasks[id].cpu;
+        let est = self.tasks[id].util_est;
+        self.cpus[cpu].util_est -= est.min(self.cpus[cpu].util_est);
+        self.estimate(id);
+        self.note_running(cpu);
+        self.update_load(id);
     }
 
     /// util_est_update

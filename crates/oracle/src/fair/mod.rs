@@ -14,13 +14,14 @@
 //! - What a timer or device wakes is woken on its last CPU.
 //! - At a tick, a CPU first balances for itself; the idle CPU that it then kicks balances at once.
 //! - What a CPU runs is put back, and its load updated, even if it goes on.
-//! - A ready task that may not be where it is goes where the fewest tasks are, and the lowest CPU
-//!   among those; in the kernel, CPUs take turns.
+//! - A task's affinity is changed by the CPU on which the task is or last was.
 //! - A running task is pushed away when it is put back.
 //! - A machine has been idle for long, unless it is [fresh](Options::is_fresh).
 
 mod balance;
+pub mod cfs;
 pub mod domains;
+pub mod eevdf;
 mod groups;
 mod idle;
 mod load;
@@ -57,6 +58,9 @@ pub struct Options {
     pub groups: bool,
     /// The load of a runqueue, of which that of a task is a part, is taken once in a jiffy.
     pub caches_h_load: bool,
+    /// As in 6.18: tasks that sleep in their runqueue move only where load is moved, and do not
+    /// count as tasks to be moved; nor do tasks move, at first, that are not eligible.
+    pub balances_eligible: bool,
     /// The kernel is preemptible (CONFIG_PREEMPTION).
     pub preemption: bool,
     /// CPUs have not been idle yet, and nothing was balanced, as the kernel builds it; if not, the
@@ -76,6 +80,7 @@ impl Default for Options {
             batch: 32,
             groups: true,
             caches_h_load: true,
+            balances_eligible: false,
             preemption: true,
             is_fresh: false,
             shows_load: false,
@@ -156,6 +161,12 @@ impl<R: Rule> Fair<R> {
         At { now: self.now, cpu, running: on.running.map(|task| (task, on.since)) }
     }
 
+    /// What runs on `cpu` is to go elsewhere.
+    fn tell(&mut self, cpu: usize) {
+        self.kicks.push(cpu);
+        self.rule.tell(cpu);
+    }
+
     /// `id` has been queued on its CPU (wakeup_preempt).
     fn check_preempt(&mut self, id: usize) {
         let at = self.at(self.tasks[id].cpu);
@@ -167,7 +178,12 @@ impl<R: Rule> Fair<R> {
     /// Follows a call at the time of `cx`, and makes the kicks that it causes.
     fn on<A>(&mut self, cx: &mut Cx<'_>, call: impl FnOnce(&mut Fair<R>) -> A) -> A {
         self.now = cx.now.0;
+        let wanted: Vec<bool> =
+            self.all().into_iter().map(|cpu| self.rule.wants_pick(cpu)).collect();
         let answer = call(self);
+        self.drop_delayed();
+        let wants = |cpu: &usize| self.rule.wants_pick(*cpu) && !wanted[*cpu];
+        self.kicks.extend((0..wanted.len()).filter(wants));
         self.kicks.drain(..).for_each(|cpu| cx.kick(CpuId(cpu as u16)));
         answer
     }
@@ -185,6 +201,26 @@ impl<R: Rule> Fair<R> {
         self.activate(id, false);
         let at = self.at(self.tasks[id].cpu);
         self.rule.enter(at, id, Enter::New, parent);
+    }
+
+    /// Those that slept in their runqueue and have left it (dequeue_entities).
+    fn drop_delayed(&mut self) {
+        for id in self.rule.dropped() {
+            self.update_load(id);
+            let cpu = self.tasks[id].cpu;
+            self.cpus[cpu].tasks.retain(|&other| other != id);
+            self.tasks[id].state = State::Blocked;
+        }
+    }
+
+    /// ttwu_runnable, of a task that sleeps in its runqueue
+    fn revive(&mut self, id: usize, from: Option<usize>) {
+        let cpu = self.tasks[id].cpu;
+        self.cpus[cpu].util_est += self.tasks[id].util_est;
+        let by = from.and_then(|cpu| self.cpus[cpu].running);
+        self.rule.enter(self.at(cpu), id, Enter::Woken, by);
+        self.update_load(id);
+        self.tasks[id].state = State::Waiting;
     }
 
     /// try_to_wake_up
@@ -207,14 +243,15 @@ impl<R: Rule> Fair<R> {
         }
     }
 
-    fn resume(&mut self, id: usize) {
+    fn resume(&mut self, id: usize, from: Option<usize>) {
         let prev = self.tasks[id].cpu;
         let cpu = self.fall_back(id, prev);
         if cpu != prev {
             self.leave_blocked(id, cpu);
         }
         self.activate(id, cpu != prev);
-        self.rule.enter(self.at(cpu), id, Enter::Resumed, None);
+        let by = from.and_then(|cpu| self.cpus[cpu].running);
+        self.rule.enter(self.at(cpu), id, Enter::Resumed, by);
     }
 
     /// set_next_task_fair
@@ -233,7 +270,7 @@ impl<R: Rule> Fair<R> {
     fn change(&mut self, id: usize, change: impl FnOnce(&mut Fair<R>)) {
         let cpu = self.tasks[id].cpu;
         let is_running = self.tasks[id].state == State::Running;
-        let is_ready = is_running || self.tasks[id].state == State::Waiting;
+        let is_ready = !matches!(self.tasks[id].state, State::New | State::Blocked);
         if is_ready {
             self.deactivate(id, false, false);
         }
@@ -257,10 +294,10 @@ impl<R: Rule> Fair<R> {
         let cpu = self.tasks[id].cpu;
         let is = match self.tasks[id].state {
             State::Running => Where::Running,
-            State::Waiting => Where::Waiting,
+            State::Waiting | State::Delayed => Where::Waiting,
             _ => Where::Away,
         };
-        self.rule.reweigh(self.at(cpu), id, is, weight);
+        self.rule.reweigh(self.at(cpu), id, is, params);
         if self.tasks[id].state == State::New {
             self.tasks[id].weight = weight;
             self.tasks[id].avg.load = self.tasks[id].load_weight();
@@ -269,11 +306,15 @@ impl<R: Rule> Fair<R> {
         }
         if self.tasks[id].allowed != params.affinity {
             self.change(id, |fair| fair.tasks[id].allowed = params.affinity.clone());
+            if is != Where::Away {
+                self.rule.rebind(self.at(cpu), id, is);
+            }
+            self.distribute(id);
         }
         match is {
             _ if self.is_allowed(id, cpu) => {}
-            Where::Waiting => self.move_task(id, self.least_crowded(id)),
-            Where::Running => self.kicks.push(cpu),
+            Where::Waiting => self.move_task(id, self.tasks[id].bound_to),
+            Where::Running => self.tell(cpu),
             Where::Away => {}
         }
     }
@@ -281,14 +322,20 @@ impl<R: Rule> Fair<R> {
     /// schedule, as far as the next task is concerned
     fn pick(&mut self, cpu: usize) -> Option<(usize, Span)> {
         let mut updates = false;
-        if self.cpus[cpu].tasks.is_empty() {
-            (_, updates) = self.newidle(cpu);
+        let mut next = self.rule.pick(self.at(cpu));
+        self.drop_delayed();
+        if next.is_none() {
+            let has_pulled;
+            (has_pulled, updates) = self.newidle(cpu);
+            if has_pulled {
+                next = self.rule.pick(self.at(cpu));
+            }
         }
-        let next = self.rule.pick(self.at(cpu));
         match next {
             Some((id, _)) => self.set_next(cpu, id),
             None => self.go_idle(cpu, updates),
         }
+        self.kicks.retain(|&kicked| kicked != cpu);
         next
     }
 
@@ -301,10 +348,13 @@ impl<R: Rule> Fair<R> {
             self.tasks[id].exec_start = self.now;
             self.tasks[id].state = State::Waiting;
             if !self.is_allowed(id, cpu) {
-                self.move_task(id, self.least_crowded(id));
+                self.move_task(id, self.tasks[id].bound_to);
             }
+        } else if self.rule.leave(self.at(cpu), id, ran, why) {
+            self.sleep_queued(id);
+            self.cpus[cpu].running = None;
+            self.tasks[id].state = State::Delayed;
         } else {
-            self.rule.leave(self.at(cpu), id, ran);
             self.deactivate(id, true, false);
             self.cpus[cpu].running = None;
             self.tasks[id].state = State::Blocked;
@@ -335,13 +385,15 @@ impl<R: Rule> Scheduler for Fair<R> {
         self.tasks[id] =
             Task { state: State::New, weight, allowed: params.affinity.clone(), ..Task::default() };
         self.tasks[id].avg.load = self.tasks[id].load_weight();
-        self.rule.attach(id, weight);
+        self.rule.attach(id, params);
     }
 
     fn detach(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         let id = task.index();
         self.on(cx, |fair| {
             if fair.tasks[id].state != State::New {
+                fair.rule.detach(fair.at(fair.tasks[id].cpu), id);
+                fair.drop_delayed();
                 fair.remove_load(id);
             }
             fair.tasks[id].state = State::Gone;
@@ -357,9 +409,10 @@ impl<R: Rule> Scheduler for Fair<R> {
         let from = arrival.from.map(CpuId::index);
         self.on(cx, |fair| {
             match arrival.why {
+                _ if fair.tasks[id].state == State::Delayed => fair.revive(id, from),
                 Enqueue::New => fair.begin(id, from),
                 Enqueue::Wakeup { sync, .. } => fair.wake(id, from, sync),
-                Enqueue::Resumed { .. } => fair.resume(id),
+                Enqueue::Resumed { .. } => fair.resume(id, from),
             }
             fair.tasks[id].state = State::Waiting;
             fair.check_preempt(id);
@@ -369,7 +422,7 @@ impl<R: Rule> Scheduler for Fair<R> {
     fn dequeue(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         let id = task.index();
         self.on(cx, |fair| {
-            fair.rule.remove(fair.at(fair.tasks[id].cpu), id);
+            fair.rule.remove(fair.at(fair.tasks[id].cpu), id, false);
             fair.deactivate(id, false, false);
             fair.tasks[id].state = State::Blocked;
         });
@@ -382,7 +435,9 @@ impl<R: Rule> Scheduler for Fair<R> {
 
     fn put_prev(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span, why: Off) {
         self.on(cx, |fair| fair.put(cpu.index(), task.index(), ran, why));
-        cx.kick_if_undone(cpu, why);
+        if self.cpus.len() > 1 {
+            cx.kick_if_undone(cpu, why);
+        }
     }
 
     fn tick(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span) {
@@ -416,12 +471,13 @@ impl<R: Rule> Scheduler for Fair<R> {
     }
 
     fn tally(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        self.rule.tally(sink);
         sink("moves", self.moves);
         sink("pulls", self.pulls);
     }
 }
 
 impl<R: Rule> Oracle for Fair<R> {
-    const KICKS: bool = false;
+    const KICKS: bool = true;
     const TIMERS: bool = false;
 }

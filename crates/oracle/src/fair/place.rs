@@ -43,10 +43,14 @@ impl<R: Rule> Fair<R> {
         near.or(self.allowed(id).first().copied()).unwrap_or(cpu)
     }
 
-    /// Where `id` is moved that may not stay.
-    pub(super) fn least_crowded(&self, id: usize) -> usize {
-        let tasks = |&cpu: &usize| self.cpus[cpu].nr_running();
-        self.allowed(id).into_iter().min_by_key(tasks).unwrap_or(self.tasks[id].cpu)
+    /// `id` may run on other CPUs than before: the next of them that is not the last one chosen
+    /// is where it goes, should it have to (cpumask_any_and_distribute).
+    pub(super) fn distribute(&mut self, id: usize) {
+        let allowed = self.allowed(id);
+        let last = &mut self.cpus[self.tasks[id].cpu].distributed;
+        if let Some(&next) = ring(&allowed, *last + 1).first() {
+            (*last, self.tasks[id].bound_to) = (next, next);
+        }
     }
 
     /// The widest domain that spreads new tasks, if no lower one does not; then down
@@ -150,7 +154,7 @@ impl<R: Rule> Fair<R> {
         if is_idle && self.share_cache(this, prev) {
             return if prev_is_idle { prev } else { this };
         }
-        if sync && self.cpus[this].nr_running() == 1 {
+        if sync && self.nr_awake(this) == 1 {
             return this;
         }
         if prev_is_idle {

@@ -1,6 +1,6 @@
 //! The order within a runqueue.
 
-use anysched_core::{Off, Span};
+use anysched_core::{Off, Span, TaskParams};
 
 /// When, and of which CPU's runqueue.
 #[derive(Clone, Copy, Debug)]
@@ -39,11 +39,17 @@ pub enum Where {
 
 /// An order of one runqueue per CPU, without balancing.
 pub trait Rule {
-    /// A new task of this weight.
-    fn attach(&mut self, task: usize, weight: u64);
+    /// A new task.
+    fn attach(&mut self, task: usize, params: &TaskParams);
 
-    /// Another weight.
-    fn reweigh(&mut self, _at: At, _task: usize, _is: Where, _weight: u64) {}
+    /// `task`, which sleeps, is forgotten.
+    fn detach(&mut self, _at: At, _task: usize) {}
+
+    /// Another weight or slice, perhaps.
+    fn reweigh(&mut self, _at: At, _task: usize, _is: Where, _params: &TaskParams) {}
+
+    /// The affinity of `task` changes, for which it is taken out and put back.
+    fn rebind(&mut self, _at: At, _task: usize, _is: Where) {}
 
     /// `task` begins to wait here; `by` has created or woken it.
     fn enter(&mut self, at: At, task: usize, why: Enter, by: Option<usize>);
@@ -54,11 +60,12 @@ pub trait Rule {
     /// `task` has run for `ran` and waits again.
     fn put_back(&mut self, at: At, task: usize, ran: Span, why: Off);
 
-    /// `task` has run for `ran` and blocks.
-    fn leave(&mut self, at: At, task: usize, ran: Span);
+    /// `task` has run for `ran` and blocks. Whether it stays queued all the same, as one that is
+    /// not picked any more (delayed dequeue).
+    fn leave(&mut self, at: At, task: usize, ran: Span, why: Off) -> bool;
 
-    /// `task`, which waits here, goes elsewhere.
-    fn remove(&mut self, at: At, task: usize);
+    /// `task`, which waits here, is taken out, or moves to another runqueue.
+    fn remove(&mut self, at: At, task: usize, moves: bool);
 
     /// A tick after `ran`. Whether the CPU should pick again.
     fn tick(&mut self, at: At, task: usize, ran: Span) -> bool;
@@ -67,6 +74,38 @@ pub trait Rule {
     fn preempts(&mut self, _at: At, _task: usize) -> bool {
         false
     }
+
+    /// `cpu` is going to pick again, as what it runs is to go elsewhere.
+    fn tell(&mut self, _cpu: usize) {}
+
+    /// Whether `cpu` should pick again, whatever was the cause.
+    fn wants_pick(&self, _cpu: usize) -> bool {
+        false
+    }
+
+    /// The sleeping tasks that stayed queued until now and are not any more, since this was asked
+    /// last.
+    fn dropped(&mut self) -> Vec<usize> {
+        Vec::new()
+    }
+
+    /// Whether a CPU that is busy leaves `task`, which waits here, alone: it is to run soon.
+    fn is_buddy(&self, _cpu: usize, _task: usize) -> bool {
+        false
+    }
+
+    /// Whether `task`, which waits here, is owed CPU time.
+    fn is_owed(&self, _cpu: usize, _task: usize) -> bool {
+        true
+    }
+
+    /// Whether `task` has no cache to lose, whenever it ran.
+    fn is_cold(&self, _task: usize) -> bool {
+        false
+    }
+
+    /// What it counted.
+    fn tally(&self, _sink: &mut dyn FnMut(&'static str, u64)) {}
 
     /// What it shows of `task`.
     fn probe(&self, _task: usize, _sink: &mut dyn FnMut(&'static str, i64)) {}
@@ -101,7 +140,7 @@ impl Turns {
 }
 
 impl Rule for Turns {
-    fn attach(&mut self, task: usize, _: u64) {
+    fn attach(&mut self, task: usize, _: &TaskParams) {
         *slot(&mut self.left, task, Span::ZERO) = self.quantum;
     }
 
@@ -131,11 +170,12 @@ impl Rule for Turns {
         self.queues[at.cpu].push(task);
     }
 
-    fn leave(&mut self, _: At, task: usize, ran: Span) {
+    fn leave(&mut self, _: At, task: usize, ran: Span, _: Off) -> bool {
         self.use_up(task, ran);
+        false
     }
 
-    fn remove(&mut self, at: At, task: usize) {
+    fn remove(&mut self, at: At, task: usize, _: bool) {
         self.queues[at.cpu].retain(|&other| other != task);
     }
 
@@ -232,18 +272,18 @@ impl Stride {
 }
 
 impl Rule for Stride {
-    fn attach(&mut self, task: usize, weight: u64) {
-        let tickets = i128::from(weight.max(1));
+    fn attach(&mut self, task: usize, params: &TaskParams) {
+        let tickets = i128::from(params.weight.max(1));
         let new = Tickets { tickets, remain: STRIDE1 / tickets, ..Tickets::default() };
         *slot(&mut self.tasks, task, Tickets { tickets: 1, ..Tickets::default() }) = new;
     }
 
-    fn reweigh(&mut self, at: At, task: usize, is: Where, weight: u64) {
+    fn reweigh(&mut self, at: At, task: usize, is: Where, params: &TaskParams) {
         if is != Where::Away {
             self.part(at, task);
         }
         let before = self.stride(task);
-        self.tasks[task].tickets = i128::from(weight.max(1));
+        self.tasks[task].tickets = i128::from(params.weight.max(1));
         let remain = self.tasks[task].remain;
         let after = self.stride(task);
         self.tasks[task].remain = remain / before * after + remain % before * after / before;
@@ -275,12 +315,13 @@ impl Rule for Stride {
         self.queues[at.cpu].push(task);
     }
 
-    fn leave(&mut self, at: At, task: usize, ran: Span) {
+    fn leave(&mut self, at: At, task: usize, ran: Span, _: Off) -> bool {
         self.charge(at.cpu, task, ran);
         self.part(At { running: None, ..at }, task);
+        false
     }
 
-    fn remove(&mut self, at: At, task: usize) {
+    fn remove(&mut self, at: At, task: usize, _: bool) {
         self.queues[at.cpu].retain(|&other| other != task);
         self.part(at, task);
     }

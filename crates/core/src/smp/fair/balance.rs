@@ -94,6 +94,7 @@ impl<Q: RunQueue> Smp<Q> {
                 idle: u64::from(self.is_idle(cpu)),
                 crowded: u64::from(tasks > 1),
                 tasks,
+                to_move: self.tasks_to_move(cpu),
                 load: queue.average.load,
                 runnable: queue.average.runnable,
                 util: queue.average.util.max(queue.util_est).min(1024),
@@ -275,7 +276,7 @@ impl<Q: RunQueue> Smp<Q> {
             total += side.sum;
             if place == 0 {
                 local = Some(side);
-            } else if side.sum.tasks > 0
+            } else if side.sum.to_move > 0
                 && busiest.as_ref().is_none_or(|busiest| is_busier(&side, busiest))
             {
                 busiest = Some(side);
@@ -306,7 +307,7 @@ impl<Q: RunQueue> Smp<Q> {
             && group.domain.is_some_and(|it| self.fair.domains[it].shares_capacity);
         let out = self.fair.is_out_of_balance(group);
         let mut busyness = classify(&sum, domain.imbalance_percent, out);
-        let is_shared = is_core && pass.idle != Idle::Busy && sum.tasks > 1;
+        let is_shared = is_core && pass.idle != Idle::Busy && sum.to_move > 1;
         if !is_local && is_shared && busyness < Busyness::SmtBalance {
             busyness = Busyness::SmtBalance;
         }
@@ -331,7 +332,7 @@ impl<Q: RunQueue> Smp<Q> {
         let domain = &self.fair.domains[pass.domain];
         let mut busiest: Option<(u64, CpuId)> = None;
         for &cpu in &domain.groups[group].cpus {
-            let tasks = self.tasks_of(cpu);
+            let tasks = self.tasks_to_move(cpu);
             if tasks == 0 || pass.without.contains(cpu) || !self.online.contains(cpu) {
                 continue;
             }
@@ -434,6 +435,9 @@ impl<Q: RunQueue> Smp<Q> {
     /// Whether `task`, which waits, may go where the pass is for (`can_migrate_task`).
     fn may_move(&self, cx: &Cx<'_>, pass: &mut Pass, task: TaskId) -> bool {
         let slot = &self.tasks[task];
+        if self.rule.balances_eligible() && !self.is_free_to_go(pass, task) {
+            return false;
+        }
         if !slot.affinity.contains(pass.to) {
             pass.some_pinned = true;
             if pass.idle != Idle::Newly && pass.other.is_none() {
@@ -451,9 +455,21 @@ impl<Q: RunQueue> Smp<Q> {
             return false;
         }
         let domain = &self.fair.domains[pass.domain];
-        let is_hot = !domain.shares_capacity && cx.now < slot.hot_until;
+        let queue = usize::from(slot.queue);
+        let is_warm = cx.now < slot.hot_until
+            || self.rule.is_buddy(queue, task) && self.tasks_of(pass.to) > 0;
+        let is_hot = is_warm && !domain.shares_capacity && !self.rule.is_cold(task);
         let failures = self.fair.queues[pass.by.index()].turns[pass.depth].failures;
         !is_hot || failures > domain.cache_nice_tries
+    }
+
+    /// Whether `task` is awake and is owed CPU time, or may move nevertheless.
+    fn is_free_to_go(&self, pass: &Pass, task: TaskId) -> bool {
+        let slot = &self.tasks[task];
+        let is_asleep = slot.state == State::Delayed && pass.unit != Unit::Load;
+        let has_failed = self.fair.queues[pass.by.index()].turns[pass.depth].failures > 0;
+        let stays = self.tasks_of(pass.to) > 0 && !self.rule.is_owed(slot.queue.into(), task);
+        !is_asleep && (has_failed || !stays)
     }
 
     fn attach_task(&mut self, cx: &mut Cx<'_>, pass: &Pass, task: TaskId) {
@@ -480,9 +496,12 @@ impl<Q: RunQueue> Smp<Q> {
             return;
         }
         let Some(depth) = self.fair.domains.meeting(to, cpu) else { return };
+        let has_failed = self.fair.queues[to.index()].turns[depth].failures > 0;
+        let takes_all = has_failed || !self.rule.balances_eligible() || self.tasks_of(to) == 0;
         let fits = |task: &TaskId| {
             let slot = &self.tasks[*task];
-            slot.affinity.contains(to) && slot.state == State::Ready
+            let may_go = takes_all || self.rule.is_owed(cpu.index(), *task);
+            may_go && slot.affinity.contains(to) && slot.state != State::Running
         };
         let task = self.fair.links.iter(&self.fair.queues[cpu.index()].tasks).find(fits);
         let Some(task) = task else { return };
@@ -511,7 +530,7 @@ fn is_busier(side: &Side, busiest: &Side) -> bool {
         // capacity need help most.
         Busyness::SmtBalance | Busyness::FullyBusy => !busiest.is_core,
         Busyness::HasSpare if side.is_core != busiest.is_core => {
-            !(side.is_core && side.sum.tasks <= 1)
+            !(side.is_core && side.sum.to_move <= 1)
         }
         Busyness::HasSpare => has_fewer_idle(side, busiest),
     }
@@ -561,7 +580,7 @@ fn imbalance(
             let frees =
                 busiest.busyness == Busyness::SmtBalance && local.is_core != busiest.is_core;
             let even = busiest.size(domain) > 1 && local.sum.idle <= busiest.sum.idle + 1;
-            if !frees && (even || busiest.sum.tasks == 1) {
+            if !frees && (even || busiest.sum.to_move == 1) {
                 return None;
             }
         }

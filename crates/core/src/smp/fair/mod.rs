@@ -18,7 +18,6 @@
 //!   [`newidle_cost`](super::SmpParams) for each CPU that is looked at.
 //! - Left out: control groups, CPUs of unequal capacity, other classes, NUMA balancing (pages),
 //!   core scheduling, clusters within a cache, clamping of utilisation.
-//! - A task that a rule keeps queued while it sleeps counts in no load.
 //!
 //! Cost: O(1) for each change; sums of domains are brought up to date when they are needed, so that
 //! a pass looks at groups, and at CPUs of one group only.
@@ -85,8 +84,11 @@ struct Queue {
     util_est: u64,
     /// Of the tasks that are ready.
     weight: u64,
-    /// How many there are, the running one included.
+    /// How many there are, the running one included, and those that are kept queued though they
+    /// sleep.
     ready: u64,
+    /// How many of them sleep.
+    delayed: u64,
     running: Option<TaskId>,
     /// They, the one that was picked or came longest ago first.
     tasks: List,
@@ -114,6 +116,8 @@ struct Queue {
     updates_idle: bool,
     /// Of interrupts that come while it is idle.
     waker: Waker,
+    /// To which CPU a task went last whose affinity was changed here.
+    distributed: CpuId,
 }
 
 /// How one CPU balances one domain.
@@ -166,10 +170,15 @@ struct Entity {
     util_est: u64,
     /// Its utilisation has not been computed anew since it went to sleep.
     is_unchanged: bool,
+    /// It is in a runqueue.
     is_ready: bool,
+    /// It sleeps there.
+    is_delayed: bool,
     waker: Waker,
     /// The CPU where it was before the last one.
     recent: CpuId,
+    /// The CPU where it goes if it may not stay where it is.
+    bound_to: CpuId,
 }
 
 /// Whom a task wakes.
@@ -187,6 +196,10 @@ struct Waker {
 pub(super) enum Leaves {
     /// It sleeps.
     Asleep,
+    /// It sleeps, but stays queued for the time being.
+    Delayed,
+    /// It stayed queued while it slept, and does not any longer.
+    Dropped,
     /// It has ended.
     Ended,
     /// The host takes it out for a moment.
@@ -211,6 +224,7 @@ impl Fair {
             util_est: 0,
             weight: 0,
             ready: 0,
+            delayed: 0,
             running: None,
             tasks: List::default(),
             push_to: None,
@@ -225,6 +239,7 @@ impl Fair {
             updates_idle: false,
             runs_idle: true,
             waker: Waker::new(),
+            distributed: CpuId(0),
         };
         let cache = |domain: &domains::Domain| Cache {
             has_idle_core: true,
@@ -280,8 +295,14 @@ impl Fair {
 
     /// `cpu` comes into use or goes out of it.
     pub(super) fn set_online(&mut self, cpu: CpuId, online: bool) {
-        if !online {
-            self.set_tickless(cpu, false);
+        let queue = &mut self.queues[cpu.index()];
+        let was_busy = !core::mem::replace(&mut queue.is_tickless, false);
+        self.nohz.cpus.remove(cpu);
+        let cache = self.domains.cache[cpu.index()];
+        if let Some(cache) = cache.map(|domain| &mut self.caches[usize::from(domain)]) {
+            // While it is out of use it counts as neither busy nor idle.
+            cache.busy += usize::from(online);
+            cache.busy -= usize::from(!online && was_busy);
         }
         self.sums.note(cpu);
     }
@@ -312,8 +333,8 @@ impl Fair {
 
     /// What the runqueue of `cpu` has been doing.
     fn since(&self, cpu: CpuId) -> Since {
-        let Queue { weight, ready, running, .. } = self.queues[cpu.index()];
-        Since { load: weight, runnable: ready, running: running.is_some() }
+        let Queue { weight, ready, delayed, running, .. } = self.queues[cpu.index()];
+        Since { load: weight, runnable: ready - delayed, running: running.is_some() }
     }
 
     /// Whether averages of `group` mislead, because tasks are bound to CPUs.
@@ -337,9 +358,9 @@ impl Fair {
     /// Brings the averages of `task`, and those of its runqueue, up to date.
     fn advance_with(&mut self, cpu: CpuId, task: TaskId, now: Time, is_ready: bool) {
         let running = self.queues[cpu.index()].running == Some(task);
-        let ready = u64::from(is_ready);
-        let since = Since { load: ready, runnable: ready, running };
         let entity = &mut self.entities[task];
+        let runnable = u64::from(is_ready && !entity.is_delayed);
+        let since = Since { load: u64::from(is_ready), runnable, running };
         if entity.average.updated.is_some() && entity.average.advance(now.0, since, entity.weight) {
             entity.is_unchanged = false;
         }
@@ -362,10 +383,16 @@ impl Fair {
 
     /// `task` becomes ready in the runqueue of `cpu`.
     pub(super) fn enters(&mut self, cpu: CpuId, task: TaskId, now: Time) {
-        let util_est = self.entities[task].util_est;
-        self.queues[cpu.index()].util_est += util_est;
+        let Entity { util_est, is_delayed, is_ready, .. } = self.entities[task];
+        if is_delayed && is_ready {
+            return self.revives(cpu, task, now);
+        }
+        if !is_delayed {
+            self.queues[cpu.index()].util_est += util_est;
+        }
         self.advance_with(cpu, task, now, false);
         let (entity, queue) = (&mut self.entities[task], &mut self.queues[cpu.index()]);
+        queue.delayed += u64::from(is_delayed);
         if entity.average.updated.is_none() {
             entity.average.attach(&mut queue.average, entity.weight);
         }
@@ -377,16 +404,42 @@ impl Fair {
         self.links.push_back(&mut queue.tasks, task);
     }
 
-    /// `task`, which was ready in the runqueue of `cpu`, leaves it.
+    /// `task`, which slept in the runqueue of `cpu`, has woken up.
+    fn revives(&mut self, cpu: CpuId, task: TaskId, now: Time) {
+        self.advance_with(cpu, task, now, true);
+        let (entity, queue) = (&mut self.entities[task], &mut self.queues[cpu.index()]);
+        queue.util_est += entity.util_est;
+        queue.delayed -= 1;
+        entity.is_delayed = false;
+    }
+
+    /// `task`, which slept in the runqueue of `cpu`, is not queued any longer.
+    pub(super) fn drops(&mut self, cpu: CpuId, task: TaskId, now: Time) {
+        if self.entities[task].is_delayed {
+            self.leaves(cpu, task, now, Leaves::Dropped);
+            self.entities[task].is_delayed = false;
+        }
+    }
+
+    /// `task`, which was in the runqueue of `cpu`, leaves it.
     pub(super) fn leaves(&mut self, cpu: CpuId, task: TaskId, now: Time, how: Leaves) {
-        let util_est = self.entities[task].util_est;
+        let Entity { util_est, is_delayed, .. } = self.entities[task];
         let queue = &mut self.queues[cpu.index()];
-        queue.util_est = queue.util_est.saturating_sub(util_est);
-        if matches!(how, Leaves::Asleep | Leaves::Ended) {
+        if !is_delayed {
+            queue.util_est = queue.util_est.saturating_sub(util_est);
+        }
+        if matches!(how, Leaves::Asleep | Leaves::Delayed | Leaves::Ended) {
             self.entities[task].estimate();
         }
         self.advance_with(cpu, task, now, true);
         let (entity, queue) = (&mut self.entities[task], &mut self.queues[cpu.index()]);
+        if how == Leaves::Delayed {
+            entity.is_delayed = true;
+            queue.delayed += 1;
+            queue.running = None;
+            return;
+        }
+        queue.delayed -= u64::from(is_delayed);
         if how == Leaves::Moves {
             entity.average.detach(&mut queue.average, entity.weight);
             entity.average.updated = None;
@@ -503,8 +556,10 @@ impl Entity {
             util_est: 0,
             is_unchanged: false,
             is_ready: false,
+            is_delayed: false,
             waker: Waker::new(),
             recent: CpuId(0),
+            bound_to: CpuId(0),
         }
     }
 
@@ -535,6 +590,12 @@ impl<Q: RunQueue> Smp<Q> {
     fn tasks_of(&self, cpu: CpuId) -> u64 {
         let running = self.fair.queues[cpu.index()].running.is_some();
         (self.rule.len(cpu.index()) + self.rule.delayed(cpu.index())) as u64 + u64::from(running)
+    }
+
+    /// The same without those that balancing does not count among tasks to be moved.
+    fn tasks_to_move(&self, cpu: CpuId) -> u64 {
+        let delayed = self.rule.balances_eligible().then(|| self.rule.delayed(cpu.index()));
+        self.tasks_of(cpu) - delayed.unwrap_or(0) as u64
     }
 
     /// `task` becomes ready on `cpu`, for the reason `why`.

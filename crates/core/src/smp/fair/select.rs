@@ -121,6 +121,25 @@ impl<Q: RunQueue> Smp<Q> {
         near.chain(all).find(|&cpu| self.usable(task, cpu)).unwrap_or(prev)
     }
 
+    /// The affinity of `task`, which is or was on `cpu`, has changed. If it may not stay, it goes
+    /// to the next CPU in turn (`cpumask_any_and_distribute`).
+    pub(in super::super) fn distribute(&mut self, task: TaskId, cpu: CpuId) {
+        let last = self.fair.queues[cpu.index()].distributed;
+        let usable = |&cpu: &CpuId| self.usable(task, cpu);
+        let next = self.machine.cpu_ids().skip(last.index() + 1).find(usable);
+        if let Some(next) = next.or_else(|| self.machine.cpu_ids().find(usable)) {
+            self.fair.queues[cpu.index()].distributed = next;
+            self.fair.entities[task].bound_to = next;
+        }
+    }
+
+    /// Where `task` goes that may not stay on `cpu`.
+    pub(in super::super) fn leave_for(&self, task: TaskId, cpu: CpuId) -> CpuId {
+        let to = self.fair.entities[task].bound_to;
+        let is_bound = self.online.contains(cpu) && self.usable(task, to);
+        if is_bound { to } else { self.fall_back(task, cpu) }
+    }
+
     pub(super) fn is_idle(&self, cpu: CpuId) -> bool {
         let queue = &self.fair.queues[cpu.index()];
         self.online.contains(cpu) && queue.runs_idle && queue.ready == 0

@@ -18,6 +18,8 @@ pub(super) struct Sum {
     pub crowded: u64,
     /// Tasks, running ones included.
     pub tasks: u64,
+    /// Those of them that count as tasks to be moved.
+    pub to_move: u64,
     /// Averages: see [`Average`](super::pelt::Average). Utilisation is at most 1024 a CPU.
     pub load: u64,
     pub runnable: u64,
@@ -30,6 +32,7 @@ impl AddAssign for Sum {
         self.idle += more.idle;
         self.crowded += more.crowded;
         self.tasks += more.tasks;
+        self.to_move += more.to_move;
         self.load += more.load;
         self.runnable += more.runnable;
         self.util += more.util;
@@ -42,6 +45,7 @@ impl SubAssign for Sum {
         self.idle -= less.idle;
         self.crowded -= less.crowded;
         self.tasks -= less.tasks;
+        self.to_move -= less.to_move;
         self.load -= less.load;
         self.runnable -= less.runnable;
         self.util -= less.util;

@@ -490,6 +490,7 @@ impl Cfs {
 
 impl RunQueue for Cfs {
     const PREEMPTS: bool = true;
+    const RECONSIDERS: bool = true;
     const LOAD_COUNTS_RUNNING: bool = true;
 
     fn smp() -> SmpParams {
@@ -542,6 +543,19 @@ impl RunQueue for Cfs {
         self.insert(at.queue, task);
         if others {
             self.nominate(at, task);
+        }
+    }
+
+    /// As in Linux: no buddy, last of its equals, the youngest, and with a new slice if it runs.
+    fn requeue(&mut self, at: &At<'_>, is: Whereabouts, task: TaskId) {
+        self.charge_running(at);
+        self.forget(at.queue, task);
+        self.join(at.queue, task);
+        if is == Whereabouts::Running {
+            self.tasks[task].ran = Span::ZERO;
+        } else {
+            self.forest.remove(&mut self.queues[at.queue].tree, task);
+            self.insert(at.queue, task);
         }
     }
 
@@ -699,6 +713,15 @@ impl RunQueue for Cfs {
     fn spare(&self, at: &At<'_>, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         let waits = |task: &TaskId| !self.tasks[*task].running;
         self.links.iter(&self.queues[at.queue].by_age).filter(waits).find(|&task| fits(task))
+    }
+
+    fn is_buddy(&self, queue: usize, task: TaskId) -> bool {
+        let Queue { next, last, .. } = self.queues[queue];
+        [next, last].contains(&Some(task))
+    }
+
+    fn is_cold(&self, task: TaskId) -> bool {
+        self.tasks[task].is_idle()
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {

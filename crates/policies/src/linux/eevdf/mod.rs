@@ -66,6 +66,7 @@ pub use self::switches::{EevdfParams, Limits, Preemption, Profile};
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::machine::Level;
 use anysched_core::params::{ParamError, TaskParams};
+use anysched_core::queue::{Links, List};
 use anysched_core::registry::{Native, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why};
 use anysched_core::time::{Span, Time, VTime};
@@ -101,6 +102,9 @@ pub struct Eevdf {
     nodes: Nodes,
     queues: Vec<Queue>,
     cpus: Vec<Cpu>,
+    /// Delayed tasks that were dropped and not taken note of yet.
+    dropped: List,
+    links: Links,
     /// Where the task runs that caused the last push, if one did.
     waker: Option<CpuId>,
 }
@@ -112,6 +116,8 @@ struct Cpu {
     picked: Option<TaskId>,
     /// It is to pick again.
     resched: Resched,
+    /// It does not know yet that it is to, as another CPU decided that without an interrupt.
+    unseen: bool,
     /// It is to pick again, but only to learn of `hrtick_at`.
     rearm: bool,
     /// When the timer of `hrtick` goes off.
@@ -174,6 +180,7 @@ impl Policy for Eevdf {
         let cpu = |cpu| Cpu {
             picked: None,
             resched: Resched::No,
+            unseen: false,
             rearm: false,
             hrtick_at: Time::NEVER,
             llc: machine.cpu(cpu).group(Level::Llc),
@@ -187,6 +194,8 @@ impl Policy for Eevdf {
             nodes: Nodes::default(),
             queues: alloc::vec![Queue::default(); queues],
             cpus: machine.cpu_ids().map(cpu).collect(),
+            dropped: List::default(),
+            links: Links::default(),
             waker: None,
         })
     }
@@ -430,6 +439,9 @@ impl Eevdf {
     fn finish_delayed(&mut self, at: &At<'_>, task: TaskId) {
         let lag = self.lag(at, task);
         self.forget(at.queue, task, if self.on.delay_zero { lag.min(0) } else { lag });
+        if self.queues.len() > 1 {
+            self.links.push_back(&mut self.dropped, task);
+        }
     }
 
     /// `task`, which blocked but was kept in the tree, is ready again.
@@ -674,6 +686,7 @@ impl RunQueue for Eevdf {
 
     fn attach(&mut self, task: TaskId, params: &TaskParams) {
         self.nodes.attach(task);
+        self.links.attach(task);
         let new = Task {
             share: Share::new(params.weight, self.on.floor_reciprocals),
             slice: self.slice_of(params),
@@ -692,7 +705,11 @@ impl RunQueue for Eevdf {
 
     /// Goes by its own knowledge of where `task` is: it may have dropped a delayed one that is
     /// said to be queued. As in Linux, a task that is there leaves and is placed anew.
-    fn update(&mut self, at: &At<'_>, _: Whereabouts, task: TaskId, params: &TaskParams) {
+    fn update(&mut self, at: &At<'_>, is: Whereabouts, task: TaskId, params: &TaskParams) {
+        self.waker = None;
+        if is != Whereabouts::Away {
+            at.running.iter().for_each(|running| self.cpus[running.cpu().index()].unseen = false);
+        }
         let (slice, weight) = (self.slice_of(params), params.weight.max(1));
         let known = &self.tasks[task];
         let (old, queued) = (known.share, known.queued);
@@ -724,9 +741,24 @@ impl RunQueue for Eevdf {
         }
     }
 
+    /// As in Linux: it is placed anew, with the lag and the rest of the request that it has.
+    fn requeue(&mut self, at: &At<'_>, is: Whereabouts, task: TaskId) {
+        let Task { share, slice, .. } = self.tasks[task];
+        self.charge_running(at);
+        self.replace(at, task, share, slice);
+        if is == Whereabouts::Running && self.on.protect_at_nice {
+            self.protect(at.queue, task);
+        }
+        self.start_hrtick(at);
+    }
+
     fn wants_pick(&self, cpu: CpuId) -> bool {
         let cpu = &self.cpus[cpu.index()];
-        cpu.resched != Resched::No || cpu.rearm
+        match cpu.resched {
+            Resched::No => cpu.rearm,
+            Resched::Lazily => cpu.rearm || !cpu.unseen,
+            Resched::AtOnce => true,
+        }
     }
 
     #[inline]
@@ -743,7 +775,7 @@ impl RunQueue for Eevdf {
         }
         self.waker = entry.by.map(|waker| self.tasks[waker].cpu);
         let new = entry.why == Why::New;
-        if self.tasks[task].delayed {
+        if self.tasks[task].delayed && entry.why != Why::Moved {
             self.revive(at, task);
         } else {
             self.charge_running(at);
@@ -757,7 +789,11 @@ impl RunQueue for Eevdf {
             self.place(at, task, ahead);
             let (queue, known) = (&mut self.queues[at.queue], &self.tasks[task]);
             queue.mean.add(known.vruntime, known.share.weight);
-            queue.load += u64::from(known.share.weight);
+            if known.delayed {
+                queue.delayed += 1;
+            } else {
+                queue.load += u64::from(known.share.weight);
+            }
             self.insert(at.queue, task);
             self.start_hrtick(at);
         }
@@ -768,7 +804,8 @@ impl RunQueue for Eevdf {
     fn pop(&mut self, at: &At<'_>, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         let index = cpu.index();
         let Cpu { picked, resched, rearm, .. } = self.cpus[index];
-        (self.cpus[index].resched, self.cpus[index].rearm) = (Resched::No, false);
+        let asked = &mut self.cpus[index];
+        (asked.resched, asked.unseen, asked.rearm) = (Resched::No, false, false);
         let mut current = picked.filter(|&task| {
             let known = &self.tasks[task];
             known.put_back && known.cpu == cpu
@@ -801,20 +838,28 @@ impl RunQueue for Eevdf {
         }
     }
 
-    fn remove(&mut self, at: &At<'_>, task: TaskId, _: Removal) {
+    fn remove(&mut self, at: &At<'_>, task: TaskId, why: Removal) {
         // Whoever removes a delayed task cannot know whether it has been dropped since.
         if !self.tasks[task].queued {
             return;
         }
+        if let [running] = at.running {
+            let asked = &mut self.cpus[running.cpu().index()];
+            // Who pulls does not interrupt.
+            let pulls = why == Removal::Move;
+            asked.unseen = pulls && (asked.unseen || asked.resched == Resched::No);
+        }
         self.charge_running(at);
-        if self.tasks[task].delayed {
+        let delayed = self.tasks[task].delayed;
+        if delayed && why == Removal::Dequeue {
             self.extract(at.queue, task);
             self.finish_delayed(at, task);
-        } else {
-            let lag = self.lag(at, task);
-            self.extract(at.queue, task);
-            self.forget(at.queue, task, lag);
+            return;
         }
+        let lag = self.lag(at, task);
+        self.extract(at.queue, task);
+        self.forget(at.queue, task, lag);
+        self.tasks[task].delayed = delayed;
     }
 
     #[inline]
@@ -849,6 +894,7 @@ impl RunQueue for Eevdf {
             (known.delayed, known.lag) = (true, lag);
             // Until the CPU has picked, it counts as what runs there.
             known.put_back = true;
+            self.cpus[known.cpu.index()].rearm = false;
             queue.delayed += 1;
             queue.load -= u64::from(known.share.weight);
             self.insert(at.queue, task);
@@ -856,6 +902,24 @@ impl RunQueue for Eevdf {
             self.forget(at.queue, task, lag);
         }
         delay
+    }
+
+    const DELAYS: bool = true;
+
+    fn take_dropped(&mut self) -> Option<TaskId> {
+        self.links.pop_front(&mut self.dropped)
+    }
+
+    fn balances_eligible(&self) -> bool {
+        self.on.balance_eligible
+    }
+
+    fn is_owed(&self, queue: usize, task: TaskId) -> bool {
+        !self.on.place_lag || self.queues[queue].mean.reached(self.tasks[task].vruntime)
+    }
+
+    fn is_buddy(&self, queue: usize, task: TaskId) -> bool {
+        self.queues[queue].next == Some(task)
     }
 
     #[inline]
@@ -872,7 +936,9 @@ impl RunQueue for Eevdf {
 
     #[inline]
     fn tick(&mut self, _: &At<'_>, task: TaskId) -> bool {
-        self.wants_pick(self.tasks[task].cpu)
+        let cpu = self.tasks[task].cpu;
+        self.cpus[cpu.index()].unseen = false;
+        self.wants_pick(cpu)
     }
 
     fn tick_period(&self) -> Option<Span> {
@@ -883,17 +949,11 @@ impl RunQueue for Eevdf {
         if at.running.len() > 1 {
             return self.contend(at, task, running, false);
         }
-        let cpu = self.cpus[running.cpu().index()];
-        let far = self
-            .waker
-            .is_some_and(|waker| waker != running.cpu() && self.cpus[waker.index()].llc == cpu.llc);
-        let seen_later = far && self.on.preemption == Preemption::Lazy;
-        let at_once = match cpu.resched {
-            Resched::No => false,
-            Resched::Lazily => !seen_later,
-            Resched::AtOnce => true,
-        };
-        (at_once || cpu.rearm).then_some(0)
+        let index = running.cpu().index();
+        let near = |waker: CpuId| self.cpus[waker.index()].llc == self.cpus[index].llc;
+        let far = self.waker.is_some_and(|waker| waker != running.cpu() && near(waker));
+        self.cpus[index].unseen = far;
+        self.wants_pick(running.cpu()).then_some(0)
     }
 
     #[inline]

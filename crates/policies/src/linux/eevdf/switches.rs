@@ -110,6 +110,9 @@ params! {
         /// An eligible task that yields gives up the rest of its request (from 6.12, though not in
         /// 6.12.0).
         yield_forfeits: Option<bool> = None,
+        /// Balancing leaves who is not eligible where it is, unless it has failed before, and
+        /// moves delayed tasks for their load only (from 6.18).
+        balance_eligible: Option<bool> = None,
     }
 }
 
@@ -139,6 +142,7 @@ pub(super) struct Switches {
     pub delay_keeps_debt: bool,
     pub custom_slice: bool,
     pub yield_forfeits: bool,
+    pub balance_eligible: bool,
     /// Reciprocals of weights are rounded down (7.3), not to nearest.
     pub floor_reciprocals: bool,
 }
@@ -192,6 +196,7 @@ impl Switches {
             delay_keeps_debt: params.delay_keeps_debt.unwrap_or(from(v72)),
             custom_slice: params.custom_slice.unwrap_or(from(v612)),
             yield_forfeits: params.yield_forfeits.unwrap_or(from(v612)),
+            balance_eligible: params.balance_eligible.unwrap_or(from(v618)),
             floor_reciprocals: from(v73),
         }
     }
