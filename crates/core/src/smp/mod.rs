@@ -304,7 +304,8 @@ pub struct Smp<Q> {
     next_queue: usize,
     neighbours: Neighbours,
     balancer: balance::Balancer,
-    /// Kept where each CPU has a runqueue of its own.
+    /// Kept where each CPU has a runqueue of its own, unless tasks are placed and pulled as in
+    /// Linux.
     loads: loads::Loads,
     /// Kept where that is so, too, and tasks are placed, pulled or balanced as in Linux.
     fair: fair::Fair,
@@ -391,9 +392,11 @@ impl<Q: RunQueue> Smp<Q> {
         let idle = |&cpu: &CpuId| Running { task: NOBODY, cpu, told: false, since: Time::ZERO };
         let rule = Q::build(machine, queues, params)?;
         let tick = rule.tick_period().or(machine.tick());
+        let fair = fair::Fair::new(machine, smp, tick);
+        let has_loads = level.is_none() && queues > 1 && !(fair.places && fair.pulls);
         Ok(Smp {
             rule,
-            fair: fair::Fair::new(machine, smp, tick),
+            fair,
             params: SmpParams { steal: smp.steal(), ..smp.clone() },
             machine: machine.clone(),
             first_slot: (0..=queues).map(|queue| first(queue) as u16).collect(),
@@ -409,7 +412,7 @@ impl<Q: RunQueue> Smp<Q> {
             next_queue: 0,
             neighbours: Neighbours::new(machine),
             balancer: balance::Balancer::new(machine, smp, queues),
-            loads: loads::Loads::new(machine, level.is_none() && queues > 1),
+            loads: loads::Loads::new(machine, has_loads),
         })
     }
 
