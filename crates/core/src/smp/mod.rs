@@ -803,7 +803,10 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
 
     #[inline]
     fn next_timer(&self) -> Option<Time> {
-        let balance = self.next_balance().or_else(|| self.next_own_tick());
+        let balance = match self.waiting.is_empty() {
+            true => None,
+            false => self.next_balance().or_else(|| self.next_own_tick()),
+        };
         match due(&self.rule) {
             None => balance,
             Some(rule) => Some(balance.map_or(rule, |balance| rule.min(balance))),
