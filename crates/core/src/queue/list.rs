@@ -142,6 +142,15 @@ impl<T> Links<T> {
         Some(task)
     }
 
+    /// Moves `task`, which must be in `list`, to its tail.
+    #[inline]
+    pub fn move_back(&mut self, list: &mut List, task: TaskId) {
+        if list.tail != task.0 {
+            self.remove(list, task);
+            self.push_back(list, task);
+        }
+    }
+
     /// Removes `task`, which must be in `list`.
     pub fn remove(&mut self, list: &mut List, task: TaskId) {
         let Link { prev, next, .. } = self.nodes[task];

@@ -377,11 +377,10 @@ impl<Q: RunQueue> Smp<Q> {
         (spare, hot.get())
     }
 
-    /// When balancing is due, while anything waits.
+    /// When balancing is due; only while anything waits.
     #[inline]
     pub(super) fn next_balance(&self) -> Option<Time> {
-        let on = !self.waiting.is_empty() && self.balancer.next != Time::NEVER;
-        on.then_some(self.balancer.next)
+        (self.balancer.next != Time::NEVER).then_some(self.balancer.next)
     }
 
     /// `cpu` found nothing to run: its groups balance at the interval of an idle CPU. If it can

@@ -101,12 +101,17 @@ impl Loads {
     /// The runqueue of `cpu` may have changed.
     #[inline]
     pub(super) fn note(&mut self, cpu: CpuId) {
-        self.busy_stale.insert(cpu);
-        self.counted_stale.insert(cpu);
+        if self.are_kept() {
+            self.busy_stale.insert(cpu);
+            self.counted_stale.insert(cpu);
+        }
     }
 
     /// All runqueues may have changed.
     pub(super) fn note_all(&mut self) {
+        if !self.are_kept() {
+            return;
+        }
         let all = CpuMask::first(self.place_of.len());
         (self.busy_stale, self.counted_stale) = (all.clone(), all);
     }

@@ -344,7 +344,8 @@ pub struct Smp<Q> {
     next_queue: usize,
     neighbours: Neighbours,
     balancer: balance::Balancer,
-    /// Kept where each CPU has a runqueue of its own.
+    /// Kept where each CPU has a runqueue of its own, unless tasks are placed and pulled as in
+    /// Linux.
     loads: loads::Loads,
     /// Kept where that is so, too, and tasks are placed, pulled or balanced as in Linux.
     fair: fair::Fair,
@@ -431,9 +432,11 @@ impl<Q: RunQueue> Smp<Q> {
         let idle = |&cpu: &CpuId| Running { task: NOBODY, cpu, told: false, since: Time::ZERO };
         let rule = Q::build(machine, queues, params)?;
         let tick = rule.tick_period().or(machine.tick());
+        let fair = fair::Fair::new(machine, smp, tick);
+        let has_loads = level.is_none() && queues > 1 && !(fair.places && fair.pulls);
         Ok(Smp {
             rule,
-            fair: fair::Fair::new(machine, smp, tick),
+            fair,
             params: SmpParams { steal: smp.steal(), ..smp.clone() },
             machine: machine.clone(),
             first_slot: (0..=queues).map(|queue| first(queue) as u16).collect(),
@@ -449,7 +452,7 @@ impl<Q: RunQueue> Smp<Q> {
             next_queue: 0,
             neighbours: Neighbours::new(machine),
             balancer: balance::Balancer::new(machine, smp, queues),
-            loads: loads::Loads::new(machine, level.is_none() && queues > 1),
+            loads: loads::Loads::new(machine, has_loads),
         })
     }
 
@@ -884,7 +887,10 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
 
     #[inline]
     fn next_timer(&self) -> Option<Time> {
-        let balance = self.next_balance().or_else(|| self.next_own_tick());
+        let balance = match self.waiting.is_empty() {
+            true => None,
+            false => self.next_balance().or_else(|| self.next_own_tick()),
+        };
         match due(&self.rule) {
             None => balance,
             Some(rule) => Some(balance.map_or(rule, |balance| rule.min(balance))),

@@ -286,13 +286,8 @@ impl<'a> Lanes<'a> {
         let Some(own) = lane.checked_sub(self.plan.policies.len()) else {
             return self.plan.run_views(self.host, group, lane, index);
         };
-        let outcome = self.plan.run_one_by_host(
-            self.host,
-            self.own[own],
-            group,
-            index,
-            Watch::default(),
-        )?;
+        let outcome =
+            self.plan.run_one_by_host(self.host, self.own[own], group, index, Watch::default())?;
         Ok(self.plan.views_of(&outcome.metrics, group, index))
     }
 }

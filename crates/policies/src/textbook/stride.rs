@@ -86,18 +86,30 @@ struct Task {
 
 impl Task {
     fn stride(&self) -> i128 {
-        STRIDE1 / i128::from(self.tickets)
+        (STRIDE1 as u64 / u64::from(self.tickets)).into()
     }
 }
 
 impl Queue {
     /// Moves the global pass by `ran` ns of CPU time.
     fn advance(&mut self, ran: i128, quantum: Span) {
-        if self.tickets > 0 {
-            let quanta = i128::from(self.tickets) * i128::from(quantum.0);
-            self.global_pass += STRIDE1 * ran / quanta;
+        if self.tickets > 0 && ran != 0 {
+            let quanta = u128::from(self.tickets) * u128::from(quantum.0);
+            self.global_pass += part(STRIDE1 as u64, ran, quanta);
         }
     }
+}
+
+/// `whole · ran / of`, rounded toward 0.
+#[inline]
+fn part(whole: u64, ran: i128, of: u128) -> i128 {
+    // A 128-bit division costs several times a 64-bit one and is hardly ever needed.
+    if let (Ok(short), Ok(of)) = (u64::try_from(ran), u64::try_from(of))
+        && let Some(rest) = (whole % of).checked_mul(short)
+    {
+        return i128::from(whole / of) * ran + i128::from(rest / of);
+    }
+    i128::from(whole) * ran / of as i128
 }
 
 impl Stride {
@@ -225,7 +237,7 @@ impl RunQueue for Stride {
     fn charge(&mut self, at: &At<'_>, id: TaskId, ran: Span) {
         let task = &mut self.tasks[id];
         let counted = core::mem::take(&mut task.counted);
-        task.pass += task.stride() * i128::from(ran.0) / i128::from(self.quantum.0);
+        task.pass += part(task.stride() as u64, ran.0.into(), self.quantum.0.into());
         let uncounted = i128::from(ran.0) - i128::from(counted.0);
         self.queues[at.queue].advance(uncounted, self.quantum);
     }

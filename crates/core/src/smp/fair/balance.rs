@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use super::super::{Entry, RunQueue, Smp, State, Why};
-use super::domains::Domain;
+use super::domains::{Domain, Group};
 use super::select::{Busyness, classify, mean_load, numa_imbalance};
 use super::sums::Sum;
 use crate::Cx;
@@ -86,22 +86,40 @@ impl<Q: RunQueue> Smp<Q> {
     /// Brings the sums of all domains up to date.
     pub(super) fn refresh(&mut self) {
         while let Some(cpu) = self.fair.sums.next_stale() {
-            let tasks = self.tasks_of(cpu);
-            let queue = &self.fair.queues[cpu.index()];
-            let usable = u64::from(self.online.contains(cpu));
-            let sum = Sum {
-                cpus: usable,
-                idle: u64::from(self.is_idle(cpu)),
-                crowded: u64::from(tasks > 1),
-                tasks,
-                to_move: self.tasks_to_move(cpu),
-                load: queue.average.load,
-                runnable: queue.average.runnable,
-                util: queue.average.util.max(queue.util_est).min(1024),
-            };
-            let sum = if usable > 0 { sum } else { Sum::default() };
+            let sum = self.sum_of_cpu(cpu);
             self.fair.sums.set(&self.fair.domains, cpu, sum);
         }
+    }
+
+    /// What `cpu` does.
+    #[inline]
+    pub(super) fn sum_of_cpu(&self, cpu: CpuId) -> Sum {
+        let queue = &self.fair.queues[cpu.index()];
+        if !queue.is_online {
+            return Sum::default();
+        }
+        let tasks = self.tasks_of(cpu);
+        Sum {
+            cpus: 1,
+            idle: u64::from(queue.is_idle()),
+            crowded: u64::from(tasks > 1),
+            tasks,
+            to_move: self.tasks_to_move(cpu),
+            load: queue.average.load,
+            runnable: queue.average.runnable,
+            util: queue.average.util.max(queue.util_est).min(1024),
+        }
+    }
+
+    /// What the CPUs of a group do but those `without`; its capacity is that of all. Sums of
+    /// domains are up to date.
+    #[inline]
+    pub(super) fn sum_of_group(&self, group: &Group, without: &CpuMask) -> Sum {
+        if let Some(domain) = group.domain {
+            return self.fair.sums.of_domain(domain, group, without);
+        }
+        let (cpu, sum) = (group.cpus[0], self.sum_of_cpu(group.cpus[0]));
+        if without.contains(cpu) { Sum { cpus: sum.cpus, ..Sum::default() } } else { sum }
     }
 
     /// `cpu` balances the domain at `depth` around it.
@@ -267,7 +285,9 @@ impl<Q: RunQueue> Smp<Q> {
 
     /// The CPU to pull from, if any, with the imbalance (`find_busiest_group` and `_queue`).
     fn find_busiest(&mut self, pass: &mut Pass) -> Option<CpuId> {
-        self.refresh();
+        if self.fair.domains[pass.domain].has_domains {
+            self.refresh();
+        }
         let domain = &self.fair.domains[pass.domain];
         let (mut local, mut busiest): (Option<Side>, Option<Side>) = (None, None);
         let mut total = Sum::default();
@@ -300,9 +320,14 @@ impl<Q: RunQueue> Smp<Q> {
         self.find_busiest_cpu(pass, group)
     }
 
+    #[inline]
     fn side(&self, pass: &Pass, domain: &Domain, number: usize, is_local: bool) -> Side {
         let group = &domain.groups[number];
-        let sum = self.fair.sums.of_group(group, &pass.without);
+        let sum = self.sum_of_group(group, &pass.without);
+        if group.domain.is_none() {
+            let busyness = classify(&sum, domain.imbalance_percent, false);
+            return Side { busyness, sum, group: number, is_core: false, cores: group.cores };
+        }
         let is_core = (is_local || !domain.is_numa)
             && group.domain.is_some_and(|it| self.fair.domains[it].shares_capacity);
         let out = self.fair.is_out_of_balance(group);
@@ -336,10 +361,10 @@ impl<Q: RunQueue> Smp<Q> {
             if tasks == 0 || pass.without.contains(cpu) || !self.online.contains(cpu) {
                 continue;
             }
-            let sum = self.fair.sums.of_cpu(cpu);
+            let load = self.fair.queues[cpu.index()].average.load;
             let value = match pass.unit {
-                Unit::Load if tasks == 1 && sum.load as i64 > pass.imbalance => continue,
-                Unit::Load => sum.load,
+                Unit::Load if tasks == 1 && load as i64 > pass.imbalance => continue,
+                Unit::Load => load,
                 Unit::Util if tasks <= 1 => continue,
                 Unit::Util => self.boosted_util(cpu),
                 Unit::Tasks => tasks,

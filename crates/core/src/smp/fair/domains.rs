@@ -19,6 +19,8 @@ pub(super) struct Domain {
     pub cpus: Vec<CpuId>,
     /// Its groups, by their first CPU.
     pub groups: Vec<Group>,
+    /// Some of them are domains, not single CPUs.
+    pub has_domains: bool,
     /// The domain that it is a group of, unless it is the widest.
     pub parent: Option<u16>,
     /// Its CPUs are threads of a core.
@@ -110,6 +112,7 @@ impl Domains {
         }
         self.all.push(Domain {
             cpus: cpus.to_vec(),
+            has_domains: groups.iter().any(|group| group.domain.is_some()),
             groups,
             parent: None,
             shares_capacity,
@@ -134,7 +137,7 @@ impl Domains {
     pub fn ring(&self, cpu: CpuId, depth: usize) -> impl Iterator<Item = usize> + use<> {
         let own = self.own_group(cpu, depth);
         let count = self[self.around[cpu.index()][depth]].groups.len();
-        (own..count).chain(0..own)
+        (own..own + count).map(move |place| if place < count { place } else { place - count })
     }
 
     /// Of the domains around `cpu`, how deep the narrowest lies that has `other`, too.

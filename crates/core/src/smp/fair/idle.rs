@@ -35,14 +35,14 @@ impl Fair {
     fn interval(&self, turn: &Turn, is_busy: bool) -> u64 {
         let ms = if is_busy { turn.interval * BUSY_FACTOR } else { turn.interval };
         let jiffies = (ms * 1_000_000).div_ceil(self.jiffy.0);
-        let longest = (self.hz() * self.queues.len() as u64 / 10).max(1);
+        let longest = (self.hz * self.queues.len() as u64 / 10).max(1);
         // Not the multiple of a narrower domain's.
         (jiffies - u64::from(is_busy)).clamp(1, longest)
     }
 
     /// The cost of newidle balancing falls by 1 % a second. Returns whether it has.
     fn forget_cost(&mut self, cpu: CpuId, depth: usize, jiffies: u64) -> bool {
-        let hz = self.hz();
+        let hz = self.hz;
         let turn = &mut self.queues[cpu.index()].turns[depth];
         let falls = jiffies > turn.newidle_set + hz;
         if falls {
@@ -78,7 +78,7 @@ impl<Q: RunQueue> Smp<Q> {
         let jiffies = self.fair.jiffies(cx.now);
         self.fair.queues[cpu.index()].idle_since = cx.now.0.max(1);
         let depths = self.fair.queues[cpu.index()].turns.len();
-        let mut next = jiffies + self.fair.hz();
+        let mut next = jiffies + self.fair.hz;
         let mut moved = 0;
         let expected = |smp: &Self, depth: usize| smp.fair.queues[cpu.index()].turns[depth].newidle;
         let mean_idle = self.fair.queues[cpu.index()].mean_idle;
@@ -136,8 +136,8 @@ impl<Q: RunQueue> Smp<Q> {
 
     /// `cpu` has found nothing to run.
     pub(in super::super) fn goes_idle(&mut self, cx: &mut Cx<'_>, cpu: CpuId) {
-        let was_idle = core::mem::replace(&mut self.fair.queues[cpu.index()].runs_idle, true);
-        if !was_idle
+        let ran = self.fair.runs_idle(cpu);
+        if ran
             && self.fair.domains.has_smt
             && let Some(cache) = self.fair.domains.cache[cpu.index()]
             && !self.fair.caches[usize::from(cache)].has_idle_core
@@ -191,7 +191,7 @@ impl<Q: RunQueue> Smp<Q> {
     fn balance_domains(&mut self, cx: &mut Cx<'_>, cpu: CpuId, idle: Idle) {
         let jiffies = self.fair.jiffies(cx.now);
         let (mut idle, mut is_busy) = (idle, idle != Idle::Long);
-        let mut next = jiffies + 60 * self.fair.hz();
+        let mut next = jiffies + 60 * self.fair.hz;
         let (mut goes_on, mut falls, mut cost) = (true, false, 0);
         for depth in 0..self.fair.queues[cpu.index()].turns.len() {
             falls = self.fair.forget_cost(cpu, depth, jiffies);
@@ -239,8 +239,8 @@ impl<Q: RunQueue> Smp<Q> {
         if balances {
             self.fair.nohz.next_balance = jiffies + 1;
         }
-        let is_other = |&other: &CpuId| other != cpu && self.is_idle(other);
-        let first = self.fair.nohz.cpus.iter().find(is_other);
+        let is_other = |&other: &CpuId| other != cpu;
+        let first = self.fair.nohz.cpus.iter_among(&self.fair.idle).find(is_other);
         if let Some(first) = first {
             self.balance_idle(cx, first, help);
         }
@@ -258,7 +258,7 @@ impl<Q: RunQueue> Smp<Q> {
         if has_news {
             self.fair.nohz.has_news = false;
         }
-        let latest = jiffies + 60 * self.fair.hz();
+        let latest = jiffies + 60 * self.fair.hz;
         let mut next = latest;
         let cpus: CpuMask = self.fair.nohz.cpus.clone();
         let after = cpus.iter().filter(|&cpu| cpu > first);

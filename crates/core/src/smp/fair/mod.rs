@@ -54,11 +54,15 @@ pub(super) struct Fair {
     pub(super) pulls: bool,
     pub(super) balances: bool,
     jiffy: Span,
+    /// How many of them a second has.
+    hz: u64,
     /// When the next tick is, where the host has none.
     next_tick: Option<Time>,
     domains: Domains,
     /// Per CPU.
     queues: Vec<Queue>,
+    /// Those that are idle; kept up with [`Queue::is_idle`].
+    idle: CpuMask,
     entities: PerTask<Entity>,
     links: Links,
     /// Per domain; of use where it is the widest that shares a cache.
@@ -112,6 +116,7 @@ struct Queue {
     blocked_updated: u64,
     /// It runs nothing, and has not picked since a task came.
     runs_idle: bool,
+    is_online: bool,
     /// It is to bring the averages of idle CPUs up to date before it goes idle.
     updates_idle: bool,
     /// Of interrupts that come while it is idle.
@@ -218,6 +223,7 @@ impl Fair {
         let domains = if is_on { Domains::new(machine) } else { Domains::default() };
         let cost = params.cache_hot.0;
         let tick = tick.filter(|tick| *tick > Span::ZERO);
+        let jiffy = tick.unwrap_or(USUAL_JIFFY);
         let queue = |cpu: CpuId| Queue {
             average: Average::EMPTY,
             removed: Removed::default(),
@@ -238,6 +244,7 @@ impl Fair {
             blocked_updated: 0,
             updates_idle: false,
             runs_idle: true,
+            is_online: true,
             waker: Waker::new(),
             distributed: CpuId(0),
         };
@@ -251,13 +258,15 @@ impl Fair {
             places,
             pulls,
             balances,
-            jiffy: tick.unwrap_or(USUAL_JIFFY),
+            jiffy,
+            hz: (1_000_000_000 / jiffy.0).max(1),
             next_tick: (balances && tick.is_none()).then_some(Time::ZERO + USUAL_JIFFY),
             queues: machine.cpu_ids().filter(|_| is_on).map(queue).collect(),
+            idle: CpuMask::first(machine.cpus()),
             entities: PerTask::new(),
             links: Links::default(),
             caches: domains.all.iter().map(cache).collect(),
-            sums: Sums::new(machine, &domains, is_on),
+            sums: Sums::new(machine, &domains),
             out_of_balance: alloc::vec![false; domains.all.len()],
             is_overloaded: false,
             crowded: 0,
@@ -304,6 +313,12 @@ impl Fair {
             cache.busy += usize::from(online);
             cache.busy -= usize::from(!online && was_busy);
         }
+        let queue = &mut self.queues[cpu.index()];
+        queue.is_online = online;
+        match queue.is_idle() {
+            true => self.idle.insert(cpu),
+            false => self.idle.remove(cpu),
+        }
         self.sums.note(cpu);
     }
 
@@ -320,21 +335,10 @@ impl Fair {
         now.0 / self.jiffy.0
     }
 
-    /// How many jiffies a second has.
-    fn hz(&self) -> u64 {
-        (1_000_000_000 / self.jiffy.0).max(1)
-    }
-
     /// Makes room for `task`.
     pub(super) fn attach(&mut self, task: TaskId) {
         self.entities.set(task, Entity::new());
         self.links.attach(task);
-    }
-
-    /// What the runqueue of `cpu` has been doing.
-    fn since(&self, cpu: CpuId) -> Since {
-        let Queue { weight, ready, delayed, running, .. } = self.queues[cpu.index()];
-        Since { load: weight, runnable: ready - delayed, running: running.is_some() }
     }
 
     /// Whether averages of `group` mislead, because tasks are bound to CPUs.
@@ -345,26 +349,15 @@ impl Fair {
     /// Brings the averages of the runqueue of `cpu` up to date, before anything else about it
     /// changes.
     fn advance(&mut self, cpu: CpuId, now: Time) {
-        let since = self.since(cpu);
-        let queue = &mut self.queues[cpu.index()];
-        if queue.removed.tasks > 0 {
-            let removed = core::mem::take(&mut queue.removed);
-            queue.average.remove(&removed);
-        }
-        queue.average.advance(now.0, since, 1);
+        self.queues[cpu.index()].advance(now);
         self.sums.note(cpu);
     }
 
-    /// Brings the averages of `task`, and those of its runqueue, up to date.
-    fn advance_with(&mut self, cpu: CpuId, task: TaskId, now: Time, is_ready: bool) {
-        let running = self.queues[cpu.index()].running == Some(task);
-        let entity = &mut self.entities[task];
-        let runnable = u64::from(is_ready && !entity.is_delayed);
-        let since = Since { load: u64::from(is_ready), runnable, running };
-        if entity.average.updated.is_some() && entity.average.advance(now.0, since, entity.weight) {
-            entity.is_unchanged = false;
-        }
-        self.advance(cpu, now);
+    /// The same with those of `task`, which is ready there.
+    #[inline]
+    fn advance_with(&mut self, cpu: CpuId, task: TaskId, now: Time) {
+        self.queues[cpu.index()].advance_with(task, &mut self.entities[task], now, true);
+        self.sums.note(cpu);
     }
 
     /// A new task, of which nothing is known, is about to enter the runqueue of `cpu`: it is taken
@@ -383,16 +376,15 @@ impl Fair {
 
     /// `task` becomes ready in the runqueue of `cpu`.
     pub(super) fn enters(&mut self, cpu: CpuId, task: TaskId, now: Time) {
-        let Entity { util_est, is_delayed, is_ready, .. } = self.entities[task];
-        if is_delayed && is_ready {
+        let (entity, queue) = (&mut self.entities[task], &mut self.queues[cpu.index()]);
+        if entity.is_delayed && entity.is_ready {
             return self.revives(cpu, task, now);
         }
-        if !is_delayed {
-            self.queues[cpu.index()].util_est += util_est;
+        if !entity.is_delayed {
+            queue.util_est += entity.util_est;
         }
-        self.advance_with(cpu, task, now, false);
-        let (entity, queue) = (&mut self.entities[task], &mut self.queues[cpu.index()]);
-        queue.delayed += u64::from(is_delayed);
+        queue.advance_with(task, entity, now, false);
+        queue.delayed += u64::from(entity.is_delayed);
         if entity.average.updated.is_none() {
             entity.average.attach(&mut queue.average, entity.weight);
         }
@@ -402,11 +394,13 @@ impl Fair {
         self.crowded += u32::from(queue.ready == 2);
         self.is_overloaded |= queue.ready == 2;
         self.links.push_back(&mut queue.tasks, task);
+        self.idle.remove(cpu);
+        self.sums.note(cpu);
     }
 
     /// `task`, which slept in the runqueue of `cpu`, has woken up.
     fn revives(&mut self, cpu: CpuId, task: TaskId, now: Time) {
-        self.advance_with(cpu, task, now, true);
+        self.advance_with(cpu, task, now);
         let (entity, queue) = (&mut self.entities[task], &mut self.queues[cpu.index()]);
         queue.util_est += entity.util_est;
         queue.delayed -= 1;
@@ -423,23 +417,21 @@ impl Fair {
 
     /// `task`, which was in the runqueue of `cpu`, leaves it.
     pub(super) fn leaves(&mut self, cpu: CpuId, task: TaskId, now: Time, how: Leaves) {
-        let Entity { util_est, is_delayed, .. } = self.entities[task];
-        let queue = &mut self.queues[cpu.index()];
-        if !is_delayed {
-            queue.util_est = queue.util_est.saturating_sub(util_est);
+        let (entity, queue) = (&mut self.entities[task], &mut self.queues[cpu.index()]);
+        if !entity.is_delayed {
+            queue.util_est = queue.util_est.saturating_sub(entity.util_est);
         }
         if matches!(how, Leaves::Asleep | Leaves::Delayed | Leaves::Ended) {
-            self.entities[task].estimate();
+            entity.estimate();
         }
-        self.advance_with(cpu, task, now, true);
-        let (entity, queue) = (&mut self.entities[task], &mut self.queues[cpu.index()]);
+        queue.advance_with(task, entity, now, true);
         if how == Leaves::Delayed {
             entity.is_delayed = true;
             queue.delayed += 1;
             queue.running = None;
-            return;
+            return self.sums.note(cpu);
         }
-        queue.delayed -= u64::from(is_delayed);
+        queue.delayed -= u64::from(entity.is_delayed);
         if how == Leaves::Moves {
             entity.average.detach(&mut queue.average, entity.weight);
             entity.average.updated = None;
@@ -452,9 +444,13 @@ impl Fair {
             queue.running = None;
         }
         self.links.remove(&mut queue.tasks, task);
+        if queue.is_idle() {
+            self.idle.insert(cpu);
+        }
         if how == Leaves::Ended {
             self.removes(cpu, task);
         }
+        self.sums.note(cpu);
     }
 
     /// What `task`, which sleeps, has left behind on `cpu` is to be forgotten there.
@@ -485,19 +481,28 @@ impl Fair {
     /// `cpu` begins to run `task`.
     #[inline]
     pub(super) fn starts(&mut self, cpu: CpuId, task: TaskId, now: Time) {
-        self.advance_with(cpu, task, now, true);
+        self.advance_with(cpu, task, now);
         let queue = &mut self.queues[cpu.index()];
         queue.running = Some(task);
         queue.runs_idle = false;
-        self.links.remove(&mut queue.tasks, task);
-        self.links.push_back(&mut queue.tasks, task);
+        self.links.move_back(&mut queue.tasks, task);
     }
 
     /// `cpu` puts back `task`, which stays ready.
     #[inline]
     pub(super) fn stops(&mut self, cpu: CpuId, task: TaskId, now: Time) {
-        self.advance_with(cpu, task, now, true);
+        self.advance_with(cpu, task, now);
         self.queues[cpu.index()].running = None;
+    }
+
+    /// `cpu` has found nothing to run. Returns whether it ran something before.
+    fn runs_idle(&mut self, cpu: CpuId) -> bool {
+        let queue = &mut self.queues[cpu.index()];
+        let ran = !core::mem::replace(&mut queue.runs_idle, true);
+        if queue.is_idle() {
+            self.idle.insert(cpu);
+        }
+        ran
     }
 
     /// The weight of `task` becomes `weight`; it is, or was, on `cpu`.
@@ -528,17 +533,50 @@ impl Fair {
         if !self.entities[task].is_ready {
             return;
         }
-        self.advance_with(cpu, task, now, true);
+        self.advance_with(cpu, task, now);
         let queue = &mut self.queues[cpu.index()];
         self.is_overloaded |= queue.ready == 2;
-        self.links.remove(&mut queue.tasks, task);
-        self.links.push_back(&mut queue.tasks, task);
+        self.links.move_back(&mut queue.tasks, task);
     }
 
     /// The load that `task` makes on `cpu`, where it counts.
     fn task_load(&self, cpu: CpuId, task: TaskId) -> u64 {
         let there = self.queues[cpu.index()].average.load;
         self.entities[task].average.load * there / (there + 1)
+    }
+}
+
+impl Queue {
+    /// Brings its averages up to date, before anything else about it changes.
+    #[inline]
+    fn advance(&mut self, now: Time) {
+        if self.removed.tasks > 0 {
+            let removed = core::mem::take(&mut self.removed);
+            self.average.remove(&removed);
+        }
+        let Queue { weight, ready, delayed, running, .. } = *self;
+        let runnable = ready - delayed;
+        let since = Since { load: weight, runnable, running: running.is_some() };
+        self.average.advance(now.0, since, 1);
+    }
+
+    /// The same with those of `task`, which was ready here or asleep.
+    #[inline]
+    fn advance_with(&mut self, task: TaskId, entity: &mut Entity, now: Time, is_ready: bool) {
+        let running = self.running == Some(task);
+        let runnable = u64::from(is_ready && !entity.is_delayed);
+        let since = Since { load: u64::from(is_ready), runnable, running };
+        let average = &mut entity.average;
+        if average.updated.is_some() && average.advance(now.0, since, entity.weight) {
+            entity.is_unchanged = false;
+        }
+        self.advance(now);
+    }
+
+    /// Whether the CPU runs nothing and has nothing to run.
+    #[inline]
+    fn is_idle(&self) -> bool {
+        self.is_online && self.runs_idle && self.ready == 0
     }
 }
 
@@ -640,16 +678,16 @@ impl<Q: RunQueue> Smp<Q> {
 
     /// The tick of `cpu`, which runs `task`.
     pub(super) fn ticks(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId) {
-        self.fair.advance_with(cpu, task, cx.now, true);
+        self.fair.advance_with(cpu, task, cx.now);
         if self.fair.balances {
             self.balance_at_tick(cx, cpu);
         }
     }
 
-    /// When a tick of our own is due: while a task waits, where the host has none.
+    /// When a tick of our own is due, where the host has none; only while a task waits.
     #[inline]
     pub(super) fn next_own_tick(&self) -> Option<Time> {
-        self.fair.next_tick.filter(|_| !self.waiting.is_empty())
+        self.fair.next_tick
     }
 
     /// All CPUs that run something have a tick, if it is due.

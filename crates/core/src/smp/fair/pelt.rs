@@ -44,16 +44,27 @@ const Y_TO_THE: [u32; 32] = {
     table
 };
 
-/// `sum` after so many periods.
-fn decayed(sum: u64, periods: u64) -> u64 {
-    if periods > HALF_LIFE * 63 {
-        return 0;
+/// What becomes of sums after some periods.
+#[derive(Clone, Copy)]
+struct Decay {
+    halvings: u32,
+    factor: u32,
+}
+
+impl Decay {
+    #[inline]
+    fn after(periods: u64) -> Decay {
+        if periods > HALF_LIFE * 63 {
+            return Decay { halvings: 0, factor: 0 };
+        }
+        let factor = Y_TO_THE[(periods % HALF_LIFE) as usize];
+        Decay { halvings: (periods / HALF_LIFE) as u32, factor }
     }
-    let halved = sum >> (periods / HALF_LIFE);
-    let rest = Y_TO_THE[(periods % HALF_LIFE) as usize];
-    match u32::try_from(halved) {
-        Ok(halved) => (u64::from(halved) * u64::from(rest)) >> 32,
-        Err(_) => ((u128::from(halved) * u128::from(rest)) >> 32) as u64,
+
+    /// What is left of `sum`.
+    #[inline]
+    fn of(self, sum: u64) -> u64 {
+        ((u128::from(sum >> self.halvings) * u128::from(self.factor)) >> 32) as u64
     }
 }
 
@@ -131,37 +142,51 @@ impl Average {
         now.wrapping_sub(updated) >> 10 != 0 && self.count(now, updated, since, weight)
     }
 
+    #[inline]
     fn count(&mut self, now: u64, updated: u64, since: Since, weight: u64) -> bool {
-        let Some(units) = now.checked_sub(updated).map(|passed| passed >> 10) else {
+        if now < updated {
             self.updated = Some(now);
             return false;
-        };
+        }
+        let units = (now - updated) >> 10;
         self.updated = Some(updated + (units << 10));
-        let since = if since.load == 0 { Since::BLOCKED } else { since };
         let whole = units + self.into_period;
-        let (periods, into) = (whole / PERIOD, whole % PERIOD);
-        let mut counted = units;
-        if periods > 0 {
-            self.load_sum = decayed(self.load_sum, periods);
-            self.runnable_sum = decayed(self.runnable_sum, periods);
-            self.util_sum = decayed(self.util_sum, periods);
-            let first = decayed(PERIOD - self.into_period, periods);
-            let between = u64::from(MOST) - decayed(u64::from(MOST), periods) - PERIOD;
-            counted = first + between + into;
+        if whole < PERIOD {
+            self.into_period = whole;
+            self.add(since, units);
+            return false;
         }
-        self.into_period = into;
-        self.load_sum += since.load * counted;
-        self.runnable_sum += (since.runnable * counted) << 10;
+        self.end_period(whole, since, weight);
+        true
+    }
+
+    /// Counts so many units of 1024 ns.
+    #[inline]
+    fn add(&mut self, since: Since, units: u64) {
+        if since.load == 0 {
+            return;
+        }
+        self.load_sum += since.load * units;
+        self.runnable_sum += (since.runnable * units) << 10;
         if since.running {
-            self.util_sum += counted << 10;
+            self.util_sum += units << 10;
         }
-        if periods > 0 {
-            let divider = self.divider();
-            self.load = quotient(weight * self.load_sum, divider);
-            self.runnable = quotient(self.runnable_sum, divider);
-            self.util = quotient(self.util_sum, divider);
-        }
-        periods > 0
+    }
+
+    /// The present moment is `whole` units after the last period began, in another one.
+    fn end_period(&mut self, whole: u64, since: Since, weight: u64) {
+        let (decay, into) = (Decay::after(whole / PERIOD), whole % PERIOD);
+        self.load_sum = decay.of(self.load_sum);
+        self.runnable_sum = decay.of(self.runnable_sum);
+        self.util_sum = decay.of(self.util_sum);
+        let first = decay.of(PERIOD - self.into_period);
+        let between = u64::from(MOST) - decay.of(u64::from(MOST)) - PERIOD;
+        self.into_period = into;
+        self.add(since, first + between + into);
+        let divider = self.divider();
+        self.load = quotient(weight * self.load_sum, divider);
+        self.runnable = quotient(self.runnable_sum, divider);
+        self.util = quotient(self.util_sum, divider);
     }
 
     /// A task with these averages begins to count in `queue`, which is up to date.

@@ -25,6 +25,7 @@ pub(super) enum Busyness {
 }
 
 /// How busy CPUs are that together do this, `cpus` of them in all.
+#[inline]
 pub(super) fn classify(sum: &Sum, imbalance_percent: u64, is_out_of_balance: bool) -> Busyness {
     let capacity = 1024 * sum.cpus;
     let waits = capacity * imbalance_percent < sum.runnable * 100;
@@ -140,9 +141,9 @@ impl<Q: RunQueue> Smp<Q> {
         if is_bound { to } else { self.fall_back(task, cpu) }
     }
 
+    #[inline]
     pub(super) fn is_idle(&self, cpu: CpuId) -> bool {
-        let queue = &self.fair.queues[cpu.index()];
-        self.online.contains(cpu) && queue.runs_idle && queue.ready == 0
+        self.fair.idle.contains(cpu)
     }
 
     fn select_woken(
@@ -153,7 +154,7 @@ impl<Q: RunQueue> Smp<Q> {
         prev: CpuId,
         sync: bool,
     ) -> CpuId {
-        let (jiffies, hz) = (self.fair.jiffies(now), self.fair.hz());
+        let (jiffies, hz) = (self.fair.jiffies(now), self.fair.hz);
         let running = self.fair.queues[waker.index()].running;
         let record = match running {
             Some(running) => &mut self.fair.entities[running].waker,
@@ -161,12 +162,14 @@ impl<Q: RunQueue> Smp<Q> {
         };
         record.wakes(task, jiffies, hz);
         let flips = record.flips;
-        let factor = self.fair.cache_size(waker);
         let other = self.fair.entities[task].waker.flips;
         let (less, more) = (flips.min(other), flips.max(other));
         // They are of so many that they had better be spread: one changes whom it wakes as often as
         // there are CPUs behind a cache, and the other so many times as often.
-        let is_wide = less >= factor && u64::from(more) >= u64::from(less) * u64::from(factor);
+        let is_wide = less > 0 && {
+            let factor = self.fair.cache_size(waker);
+            less >= factor && u64::from(more) >= u64::from(less) * u64::from(factor)
+        };
         if !self.online.contains(prev) {
             // It is in no domain, and runs nothing.
             return prev;
@@ -212,6 +215,10 @@ impl<Q: RunQueue> Smp<Q> {
 
     /// An idle CPU that shares the cache of `target`, else `target` (`select_idle_sibling`).
     fn find_idle_sibling(&mut self, task: TaskId, prev: CpuId, target: CpuId) -> CpuId {
+        if self.fair.idle.is_empty() && !self.fair.domains.has_smt {
+            self.fair.entities[task].recent = prev;
+            return target;
+        }
         if self.is_idle(target) {
             return target;
         }
@@ -255,6 +262,10 @@ impl<Q: RunQueue> Smp<Q> {
     ) -> Option<CpuId> {
         let limit = self.fair.caches[usize::from(cache)].scan;
         if limit == 0 {
+            return None;
+        }
+        if self.fair.idle.is_empty() {
+            self.fair.caches[usize::from(cache)].has_idle_core &= !by_core;
             return None;
         }
         let (mut left, mut found) = (limit + 1, None);
@@ -326,13 +337,13 @@ impl<Q: RunQueue> Smp<Q> {
     /// What the CPUs of a group do that `task` may use.
     fn sum_for(&self, task: TaskId, group: &Group) -> Sum {
         let affinity = &self.tasks[task].affinity;
-        let whole = self.fair.sums.of_group(group, &CpuMask::EMPTY);
+        let whole = self.sum_of_group(group, &CpuMask::EMPTY);
         if affinity.is_all() {
             return whole;
         }
         let mut sum = Sum::default();
         for &cpu in group.cpus.iter().filter(|cpu| affinity.contains(**cpu)) {
-            sum += *self.fair.sums.of_cpu(cpu);
+            sum += self.sum_of_cpu(cpu);
         }
         // Its capacity is that of all.
         Sum { cpus: whole.cpus, ..sum }

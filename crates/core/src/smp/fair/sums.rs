@@ -52,19 +52,21 @@ impl SubAssign for Sum {
     }
 }
 
-/// Sums of all CPUs and domains.
+/// Sums of all CPUs and domains, kept where some domains are groups of others.
 #[derive(Debug)]
 pub(super) struct Sums {
     cpus: Vec<Sum>,
+    /// Of domains that are groups of others.
     domains: Vec<Sum>,
     /// CPUs whose sum may be wrong.
     stale: CpuMask,
 }
 
 impl Sums {
-    /// Nothing is known. Unless it `is_on`, nothing is kept.
-    pub fn new(machine: &Machine, domains: &Domains, is_on: bool) -> Sums {
-        let cpus = if is_on { machine.cpus() } else { 0 };
+    /// Nothing is known.
+    pub fn new(machine: &Machine, domains: &Domains) -> Sums {
+        let are_needed = domains.all.iter().any(|domain| domain.has_domains);
+        let cpus = if are_needed { machine.cpus() } else { 0 };
         Sums {
             cpus: alloc::vec![Sum::default(); cpus],
             domains: alloc::vec![Sum::default(); domains.all.len()],
@@ -75,7 +77,9 @@ impl Sums {
     /// Something about `cpu` has changed.
     #[inline]
     pub fn note(&mut self, cpu: CpuId) {
-        self.stale.insert(cpu);
+        if !self.cpus.is_empty() {
+            self.stale.insert(cpu);
+        }
     }
 
     /// A CPU whose sum has to be [set](Sums::set), the next one each time.
@@ -89,23 +93,18 @@ impl Sums {
         if old == sum {
             return;
         }
-        for &domain in &domains.around[cpu.index()] {
+        let Some((_widest, groups)) = domains.around[cpu.index()].split_last() else { return };
+        for &domain in groups {
             let all = &mut self.domains[usize::from(domain)];
             *all += sum;
             *all -= old;
         }
     }
 
-    pub fn of_cpu(&self, cpu: CpuId) -> &Sum {
-        &self.cpus[cpu.index()]
-    }
-
-    /// Of a group without what the CPUs `without` do; its capacity is that of all.
-    pub fn of_group(&self, group: &Group, without: &CpuMask) -> Sum {
-        let whole = match group.domain {
-            Some(domain) => self.domains[usize::from(domain)],
-            None => self.cpus[group.cpus[0].index()],
-        };
+    /// Of a group that is this `domain`, without what the CPUs `without` of it do; its capacity is
+    /// that of all.
+    pub fn of_domain(&self, domain: u16, group: &Group, without: &CpuMask) -> Sum {
+        let whole = self.domains[usize::from(domain)];
         let mut sum = whole;
         if !without.is_empty() {
             for cpu in group.cpus.iter().filter(|cpu| without.contains(**cpu)) {

@@ -273,16 +273,23 @@ impl Cfs {
     /// The same, counting `leaver`, which has just stopped.
     #[inline]
     fn advance_with(&mut self, at: &At<'_>, leaver: Option<TaskId>) {
-        let queue = &self.queues[at.queue];
-        let mut least = queue.tree.first().map(|task| self.tasks[task].vruntime);
-        for task in at.running.iter().filter_map(Running::task).chain(leaver) {
-            let vruntime = self.tasks[task].vruntime;
-            least = Some(least.map_or(vruntime, |least| least.min(vruntime)));
+        let mut least = leaver.map(|task| self.tasks[task].vruntime);
+        for running in at.running {
+            least = self.earlier(least, running.task());
         }
-        if let Some(least) = least {
+        let queue = &self.queues[at.queue];
+        if let Some(least) = self.earlier(least, queue.tree.first()) {
             let queue = &mut self.queues[at.queue];
             queue.min_vruntime = queue.min_vruntime.max(least);
         }
+    }
+
+    /// The vruntime of `task` if that is less than `least`.
+    #[inline]
+    fn earlier(&self, least: Option<VTime>, task: Option<TaskId>) -> Option<VTime> {
+        let Some(task) = task else { return least };
+        let vruntime = self.tasks[task].vruntime;
+        Some(least.map_or(vruntime, |least| least.min(vruntime)))
     }
 
     /// Charges what runs for the time that has passed (update_curr). min_vruntime stays as it is if
@@ -290,8 +297,10 @@ impl Cfs {
     #[inline]
     fn charge_running(&mut self, at: &At<'_>) {
         let mut charged = false;
-        for task in at.running.iter().filter_map(Running::task) {
-            charged |= self.tasks[task].catch_up(at.now);
+        for running in at.running {
+            if let Some(task) = running.task() {
+                charged |= self.tasks[task].catch_up(at.now);
+            }
         }
         if charged {
             self.advance(at);
@@ -600,8 +609,7 @@ impl RunQueue for Cfs {
         self.oust = None;
         let again = queue.prev.take() == Some(task);
         self.forest.remove(&mut queue.tree, task);
-        self.links.remove(&mut queue.by_age, task);
-        self.links.push_back(&mut queue.by_age, task);
+        self.links.move_back(&mut queue.by_age, task);
         let state = &mut self.tasks[task];
         (state.since, state.running) = (at.now, true);
         // Linux leaves alone a task that goes on running.

@@ -258,7 +258,7 @@ impl Eevdf {
     /// `task`, which is not in the tree, begins to run.
     #[inline]
     fn protect(&mut self, queue: usize, task: TaskId) {
-        let known = self.tasks[task];
+        let known = &self.tasks[task];
         let mut until = known.deadline;
         if self.on.shortest_slice_limits {
             let queue = &self.queues[queue];
@@ -285,7 +285,7 @@ impl Eevdf {
         if !self.on.run_to_parity {
             return;
         }
-        let known = self.tasks[current];
+        let known = &self.tasks[current];
         let queue = &self.queues[at.queue];
         let all = queue.extremes(&self.nodes);
         let least = all.map_or(known.slice, |all| all.shortest.min(known.slice));
@@ -293,8 +293,8 @@ impl Eevdf {
             Limits::All => known.vruntime.min(queue.mean.value()),
             _ => known.vruntime,
         };
-        let end = from.plus(known.share.to_virtual(least));
-        self.tasks[current].protection = known.protection.min(end);
+        let end = known.protection.min(from.plus(known.share.to_virtual(least)));
+        self.tasks[current].protection = end;
     }
 
     /// How a decision about fair tasks is passed on.
@@ -573,21 +573,22 @@ impl Eevdf {
             return None;
         }
         self.charge_running(at);
-        let (wakee, runs) = (self.tasks[task], self.tasks[current]);
+        let (wakee, runs) = (&self.tasks[task], &self.tasks[current]);
+        let (is_delayed, sooner) = (wakee.delayed, runs.deadline.minus(wakee.deadline));
+        let short = self.on.preempt_short && wakee.slice < runs.slice;
         // Of several CPUs, first those whose task has had more than its share.
         let class = if self.is_eligible(at, current) { 0 } else { 1 << 63 };
-        let margin = class | runs.deadline.minus(wakee.deadline).max(0).unsigned_abs();
-        let short = self.on.preempt_short && wakee.slice < runs.slice;
+        let margin = class | sooner.max(0).unsigned_abs();
         if self.on.short_ends_protection {
             let short = short && self.is_eligible(at, task);
-            if short && (wakee.deadline.minus(runs.deadline) < 0 || class != 0) {
+            if short && (sooner > 0 || class != 0) {
                 self.end_protection(current);
             }
             return (self.first(at, Some(current), true, |_| true) == Some(task)).then_some(margin);
         }
         let limits = self.on.wakeup_limits;
         // From 7.2 on no task that is still delayed preempts.
-        let waits = wakee.delayed && self.on.delay_keeps_debt;
+        let waits = is_delayed && self.on.delay_keeps_debt;
         let ignored = !short && (new && !self.on.fork_preemption || waits);
         if ignored || waits && limits == Limits::All {
             if limits == Limits::All {
@@ -597,7 +598,7 @@ impl Eevdf {
         }
         let first = self.first_ready(at, current, !short);
         // A delayed task is never the next: whoever picks the next runs it.
-        let short_next = short && self.on.short_runs_next && !wakee.delayed;
+        let short_next = short && self.on.short_runs_next && !is_delayed;
         if first == Some(task) || short_next && self.is_eligible(at, task) {
             if short || self.on.short_runs_next {
                 self.end_protection(current);

@@ -201,6 +201,9 @@ impl Queue {
         fits: impl Fn(TaskId) -> bool,
     ) -> Option<TaskId> {
         let first = self.earliest(nodes, &low)?;
+        if fits(first) {
+            return Some(first);
+        }
         core::iter::successors(Some(first), |&task| nodes.next(task))
             .find(|&task| low(nodes.own(task).vruntime) && fits(task))
     }
