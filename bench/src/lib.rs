@@ -87,6 +87,7 @@ pub fn sleepers(cpus: usize) -> Box<dyn Load> {
         run: dist("exp(1ms)"),
         sleep: dist("exp(20ms)"),
         offset: dist("uniform(0ns, 21ms)"),
+        rounds: None,
         until: None,
     };
     built(load, cpus)
@@ -140,6 +141,7 @@ pub fn vms(cpus: u64, tasks: u32, guest: &str) -> Vec<Vm> {
             run: dist(&format!("{run}ns")),
             sleep: dist(&format!("uniform(100us, {}ns)", 300_000 - 2 * run)),
             offset: dist("uniform(0ns, 1ms)"),
+            rounds: None,
             until: None,
         };
         let load = load.build(number, 1).unwrap_or_else(|error| panic!("{error}"));

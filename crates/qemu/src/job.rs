@@ -36,8 +36,8 @@ impl Job {
     /// `work` as a kernel of `host` does it on `cpus` CPUs: a load as the program made for it, or
     /// step by step.
     ///
-    /// Errors: there is no such program, it has no such argument, or a task of the load does what no
-    /// kernel performs.
+    /// Errors: there is no such program, it has no such argument, or a task of the load does what
+    /// no kernel performs.
     pub fn of(work: Work, host: &HostInfo, cpus: usize) -> Result<Job, HostError> {
         let load = match work {
             Work::Program(program) => {

@@ -90,8 +90,8 @@ impl RunQueue for RoundRobin {
         let keeps_turn = match entry.why {
             Why::Put(Off::NotRun) => true,
             Why::Put(Off::Preempted) => *left > Span::ZERO,
-            // Among tasks that were put back, only preempted ones have less than a full quantum. One
-            // that left the policy's class may have used all of it.
+            // Among tasks that were put back, only preempted ones have less than a full quantum.
+            // One that left the policy's class may have used all of it.
             Why::Resumed => *left < self.quantum && (*left > Span::ZERO || self.tick > Span::ZERO),
             _ => false,
         };
