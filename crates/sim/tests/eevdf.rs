@@ -26,7 +26,7 @@ fn hog() -> Box<dyn Load> {
 fn sleeper((run, sleep, offset): (u64, u64, u64)) -> Box<dyn Load> {
     let [run, sleep, offset] = [run, sleep, offset].map(|ns| Dist::constant(Span(ns)));
     let settings = Settings::default();
-    let sleeper = Interactive { settings, tasks: 1, run, sleep, offset, until: None };
+    let sleeper = Interactive { settings, tasks: 1, run, sleep, offset, rounds: None, until: None };
     sleeper.build(1, 1).unwrap()
 }
 
@@ -87,7 +87,8 @@ fn a_short_slice_is_for_latency() {
         let latency = |slice| {
             let [run, sleep, offset] = [100_000, 3_000_000, 0].map(|ns| Dist::constant(Span(ns)));
             let settings = Settings { slice, ..Settings::default() };
-            let sleeper = Interactive { settings, tasks: 1, run, sleep, offset, until: None };
+            let sleeper =
+                Interactive { settings, tasks: 1, run, sleep, offset, rounds: None, until: None };
             let loads = vec![hog(), hog(), hog(), sleeper.build(1, 1).unwrap()];
             let settings = [("profile", profile), ("base_slice", "3ms")];
             let metrics = measure(&settings, loads, Span::from_s(1));

@@ -27,13 +27,12 @@ pub struct Boot {
     pub patience: Duration,
 }
 
-/// Xen's own schedulers: the names under which they can be booted, and Xen's names of them.
-pub(crate) const STOCK: [(&str, &str); 4] = [
-    ("stock-credit", "credit"),
-    ("stock-credit2", "credit2"),
-    ("stock-rtds", "rtds"),
-    ("stock-null", "null"),
-];
+/// Xen's own schedulers, by the names under which they can be booted: Xen's names of them, after
+/// [`STOCK`].
+pub(crate) const OWN: [&str; 4] = ["stock-credit", "stock-credit2", "stock-rtds", "stock-null"];
+
+/// What tells them from policies of the same name.
+const STOCK: &str = "stock-";
 
 /// The file that logs are sent to, dom0's kernel and its orders.
 const LOG: &str = "log";
@@ -109,7 +108,7 @@ impl Boot {
 
     /// What is said to Xen of this boot.
     fn options(&self) -> Result<String, BootError> {
-        if let Some((_, own)) = STOCK.iter().find(|(name, _)| *name == self.orders.policy) {
+        if let Some(own) = self.orders.policy.strip_prefix(STOCK) {
             return Ok(format!("sched={own}"));
         }
         let start = Start {

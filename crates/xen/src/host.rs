@@ -1,6 +1,6 @@
 //! Xen as a host: what it is asked to run, and what is read off it.
 
-use crate::boot::{Boot, STOCK};
+use crate::boot::{Boot, OWN};
 use crate::{BootError, Image, Sources};
 use anysched_host::{
     By, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order, Outcome, Setup,
@@ -29,7 +29,7 @@ pub static HOST: HostInfo = HostInfo {
         tasks: Needs::NOTHING,
     },
     costs: Some("the hypervisor's own"),
-    schedulers: &[STOCK[0].0, STOCK[1].0, STOCK[2].0, STOCK[3].0],
+    schedulers: &OWN,
     programs: &[domains("hog"), domains("ep"), domains("echo"), domains("cyclictest")],
     server: None,
     open,
