@@ -10,7 +10,7 @@ use anysched_core::{
     Scheduler, Span, TaskId, TaskParams, Time,
 };
 use proptest::prelude::*;
-use proptest::test_runner::{TestCaseError, TestError, TestRunner};
+use proptest::test_runner::{RngSeed, TestCaseError, TestError, TestRunner};
 
 /// A naive implementation of a policy's rules. Whatever it shows by [`Scheduler::probe`] the policy
 /// has to show too.
@@ -175,7 +175,27 @@ pub fn compare_all<T: fmt::Debug>(
     strategy: impl Strategy<Value = T>,
     test: impl Fn(T) -> Result<Seen, TestCaseError>,
 ) -> Seen {
-    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) };
+    compare_with(ProptestConfig::with_cases(cases), strategy, test)
+}
+
+/// As [`compare_all`], with the values that `seed` gives: the same ones each time.
+pub fn compare_same<T: fmt::Debug>(
+    cases: u32,
+    seed: u64,
+    strategy: impl Strategy<Value = T>,
+    test: impl Fn(T) -> Result<Seen, TestCaseError>,
+) -> Seen {
+    let rng_seed = RngSeed::Fixed(seed);
+    compare_with(ProptestConfig { rng_seed, ..ProptestConfig::with_cases(cases) }, strategy, test)
+}
+
+fn compare_with<T: fmt::Debug>(
+    config: ProptestConfig,
+    strategy: impl Strategy<Value = T>,
+    test: impl Fn(T) -> Result<Seen, TestCaseError>,
+) -> Seen {
+    let cases = config.cases;
+    let config = ProptestConfig { failure_persistence: None, ..config };
     let seen = std::cell::RefCell::new(Seen::new());
     let result = TestRunner::new(config).run(&strategy, |value| {
         for (name, count) in test(value)? {

@@ -34,5 +34,7 @@ pub mod rehearsal;
 pub mod rtds;
 pub mod sedf;
 
-pub use compare::{Moves, Oracle, Picks, Pins, Scope, Seen, compare, compare_all, moves};
+pub use compare::{
+    Moves, Oracle, Picks, Pins, Scope, Seen, compare, compare_all, compare_same, moves,
+};
 pub use drive::Drive;
