@@ -295,9 +295,13 @@ static void cf_check anysched_deinit(struct scheduler *ops)
 {
     struct pool *pool = pool_of(ops);
     unsigned long flags;
+    unsigned int cpu;
 
     if ( pool->has_timer )
         kill_timer(&pool->timer);
+    for ( cpu = 0; cpu < nr_cpu_ids; cpu++ )
+        if ( pool->pcpus[cpu].tick.status != TIMER_STATUS_invalid )
+            kill_timer(&pool->pcpus[cpu].tick);
     local_irq_save(flags);
     anysched_drop(pool->policy);
     local_irq_restore(flags);
@@ -364,7 +368,10 @@ static spinlock_t *cf_check anysched_switch_sched(struct scheduler *ops,
         init_timer(&pool->timer, timer_fn, pool, cpu);
         pool->has_timer = true;
     }
-    init_timer(&pcpu->tick, tick_fn, pool, cpu);
+    if ( pcpu->tick.status == TIMER_STATUS_invalid )
+        init_timer(&pcpu->tick, tick_fn, pool, cpu);
+    else
+        migrate_timer(&pcpu->tick, cpu); /* It went when the pCPU did. */
     pcpu->ticks = false;
     pcpu->valid = false;
     pcpu->online = true;
@@ -396,7 +403,9 @@ static void cf_check anysched_deinit_pdata(const struct scheduler *ops,
     unsigned int other;
 
     set_offline(pool, cpu);
-    kill_timer(&pool->pcpus[cpu].tick);
+    /* Not killed: that waits for a tick which waits for this lock. */
+    pool->pcpus[cpu].ticks = false;
+    stop_timer(&pool->pcpus[cpu].tick);
     if ( !ops->cpupool || !pool->has_timer || pool->timer.cpu != cpu )
         return;
     other = cpumask_any(ops->cpupool->cpu_valid);
