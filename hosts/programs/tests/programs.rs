@@ -294,7 +294,9 @@ fn calibration_measures_what_its_host_reads() {
             "yield_ps_1",
             "yield_ps_4",
             "yield_ps_64",
-            "idle_ps"
+            "idle_ps",
+            "wake_ps",
+            "preempt_ps",
         ]
     );
 }
