@@ -331,7 +331,7 @@ fn what_scheduling_costs_is_measured() {
         |name: &str| Subject { label: name.into(), name: name.into(), settings: Vec::new() };
     let measured = Linux::new(&Options::default()).calibrate(&names.map(subject)).unwrap();
     for one in &measured.costs {
-        let [alone, of_4, _, policy, _, wakeup, of_wakeup, tick, idle, start, end] =
+        let [alone, of_4, _, policy, _, wakeup, of_wakeup, tick, idle, start, end, wake, preempt] =
             one.figures[..]
         else {
             panic!("{one:?}")
@@ -341,10 +341,11 @@ fn what_scheduling_costs_is_measured() {
         assert!(policy < of_4 && of_wakeup < wakeup && of_4 >= alone, "{one:?}");
         // Where the new task goes first, its whole life is in what starts it.
         let life = start.zip(end).map(|(start, end)| start + end);
-        for time in [alone, wakeup, tick, idle, start, life] {
+        for time in [alone, wakeup, tick, idle, start, life, wake, preempt] {
             assert!(time.is_some_and(|ns| (300..300_000).contains(&ns)), "{one:?}");
         }
-        let charged = one.pick + one.context_switch + one.enqueue;
+        let after = one.after_wake.unwrap_or_default();
+        let charged = one.pick + one.context_switch + one.enqueue + after;
         assert_eq!(Some(charged.0), wakeup, "{one:?}");
     }
 }
