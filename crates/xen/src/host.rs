@@ -106,7 +106,11 @@ impl Host for Xen {
         let Order { by, setup, work, vms, mut watch } = order;
         HOST.require(&Demands { setup, vms: !vms.is_empty(), needs: Needs::NOTHING })?;
         let mut boot = self.boot_of(&by, setup);
-        let Job { program, arguments, reading, .. } = Job::of(work, &HOST, setup.machine.cpus())?;
+        let job = Job::of(work, &HOST, setup.machine.cpus())?;
+        let Job { program, arguments, tasks, reading } = job;
+        if tasks.is_some() {
+            return Err(HOST.cannot("run the loads of experiments: boot one of its programs"));
+        }
         (boot.orders.program, boot.orders.arguments) = (program, arguments);
         boot.orders.record = watch.record;
         if boot.orders.record {
