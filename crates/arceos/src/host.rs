@@ -5,7 +5,7 @@ use crate::{Boot, BootError, Outcome as Said};
 use anysched_clients::Load as ClientLoad;
 use anysched_host::{
     By, Calibration, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order,
-    Outcome, Served, Setup, Subject, Work, cpus_in_words,
+    Outcome, Served, Setup, Subject, Work,
 };
 use anysched_qemu::{CALIBRATE, Job, measured};
 use anysched_trace::{Sink, decisions};
@@ -89,13 +89,7 @@ impl Host for ArceOs {
     }
 
     fn machine(&self, setup: &Setup) -> String {
-        let cpus = cpus_in_words(setup.machine.cpus());
-        let clock = match Clock::or_usual(self.clock, &setup.machine) {
-            Clock::Instructions => "an instruction is a nanosecond",
-            Clock::Real => "an instruction is a nanosecond, idle time is real",
-            Clock::Parallel => "CPUs run at once, times mean nothing",
-        };
-        format!("{cpus} in QEMU, {clock}")
+        anysched_qemu::in_words(setup, self.clock, "run at once")
     }
 
     fn build(&self, by: &By<'_>, setup: &Setup) -> Result<(), HostError> {

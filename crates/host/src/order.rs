@@ -47,6 +47,12 @@ impl By<'_> {
         }
     }
 
+    /// The settings, as those of a boot.
+    pub fn owned_settings(&self) -> Vec<(String, String)> {
+        let owned = |(name, text): &(&str, &str)| (name.to_string(), text.to_string());
+        self.settings().iter().map(owned).collect()
+    }
+
     /// Checks that what it decides can be recorded.
     ///
     /// Errors: it is one of the host's own schedulers.

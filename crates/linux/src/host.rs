@@ -9,7 +9,7 @@ use crate::{attach, record};
 use anysched_host::{Attach, Attached, Attachment, Built, Recorded, Recording, Sample};
 use anysched_host::{
     By, Calibration, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order,
-    Outcome, Place, Setup, Subject, cpus_in_words,
+    Outcome, Place, Setup, Subject,
 };
 use anysched_qemu::{CALIBRATE, Job, Outcome as Said};
 use anysched_trace::Sink;
@@ -121,7 +121,6 @@ impl Linux {
 
     /// The boot of a scheduler on a machine, without a program.
     fn boot_of(&self, by: &By<'_>, setup: &Setup) -> Result<Boot, HostError> {
-        let owned = |(name, text): &(&str, &str)| (name.to_string(), text.to_string());
         let older = match by {
             By::Own(own) => OLDER.iter().find(|(name, _)| name == own),
             By::Policy(..) => None,
@@ -131,7 +130,7 @@ impl Linux {
             None => self.kernel.clone(),
         };
         let mut boot = Boot::new(by.name(), "");
-        boot.orders.settings = by.settings().iter().map(owned).collect();
+        boot.orders.settings = by.owned_settings();
         if let Some(tick) = setup.machine.tick() {
             boot.orders.tick = Some(tick.0);
         }
@@ -154,17 +153,12 @@ impl Host for Linux {
     }
 
     fn machine(&self, setup: &Setup) -> String {
-        let cpus = cpus_in_words(setup.machine.cpus());
-        let clock = match Clock::or_usual(self.clock, &setup.machine) {
-            Clock::Instructions => "an instruction is a nanosecond",
-            Clock::Real => "an instruction is a nanosecond, idle time is real",
-            Clock::Parallel => "CPUs take turns, times mean nothing",
-        };
+        let machine = anysched_qemu::in_words(setup, self.clock, "take turns");
         let place = match self.place {
             Place::Kernel => "",
             Place::Agent => "; policies run in an agent",
         };
-        format!("{cpus} in QEMU, {clock}{place}")
+        format!("{machine}{place}")
     }
 
     fn build(&self, by: &By<'_>, setup: &Setup) -> Result<(), HostError> {

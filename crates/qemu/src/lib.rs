@@ -6,6 +6,7 @@
 
 mod calibration;
 mod console;
+mod cpus;
 mod error;
 mod job;
 mod measured;
@@ -16,6 +17,7 @@ mod sources;
 
 pub use calibration::{CALIBRATE, Calibrator, Column, Source};
 pub use console::{Console, Event, Outcome, TaskOutcome};
+pub use cpus::cpus;
 pub use error::BootError;
 pub use job::{Job, Reading};
 pub use measured::measured;
@@ -23,7 +25,7 @@ pub use measured::measured;
 pub use saved::{go_on, save};
 pub use sources::{require_target, sources};
 
-use anysched_host::Clock;
+use anysched_host::{Clock, Setup, cpus_in_words};
 use anysched_wire::log;
 use anysched_wire::result::EXIT_PORT;
 use patience::Silence;
@@ -105,6 +107,18 @@ pub fn boot_quickly(qemu: &mut Command) {
 }
 
 const QBOOT: &str = "qboot.rom";
+
+/// The machine that runs of `setup` have, in words, if its time passes as is `wanted`; `at_once`
+/// says how several CPUs run that count no instructions.
+pub fn in_words(setup: &Setup, wanted: Option<Clock>, at_once: &str) -> String {
+    let cpus = cpus_in_words(setup.machine.cpus());
+    let clock = match Clock::or_usual(wanted, &setup.machine) {
+        Clock::Instructions => "an instruction is a nanosecond",
+        Clock::Real => "an instruction is a nanosecond, idle time is real",
+        Clock::Parallel => return format!("{cpus} in QEMU, CPUs {at_once}, times mean nothing"),
+    };
+    format!("{cpus} in QEMU, {clock}")
+}
 
 /// Has a machine's time pass in this way. CPUs at the same time are QEMU's own way.
 pub fn set_clock(qemu: &mut Command, clock: Clock) {

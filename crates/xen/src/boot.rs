@@ -1,7 +1,7 @@
 //! A boot: what hypervisor and dom0 are given, and what they say.
 
 use crate::{BootError, Image};
-use anysched_core::Span;
+use anysched_core::{Machine, Span};
 use anysched_host::Clock;
 use anysched_qemu::{self as qemu, Console, Outcome, Running};
 use anysched_wire::start::{LARGEST_LOG, Start};
@@ -19,8 +19,8 @@ pub struct Boot {
     pub checked: bool,
     /// How the policy goes wrong, and at which pick; for tests.
     pub fault: Option<(String, u64)>,
-    /// pCPUs.
-    pub cpus: usize,
+    /// The machine.
+    pub machine: Machine,
     /// How time passes.
     pub clock: Clock,
     /// How long the machine may be silent.
@@ -39,8 +39,8 @@ const LOG: &str = "log";
 const GUEST: &str = "guest";
 const ORDERS: &str = "orders";
 
-/// Memory of the machine. There is room for some 200 domains in it.
-const MEMORY: &str = "512M";
+/// Memory of the machine, in bytes. There is room for some 200 domains in it.
+const MEMORY: u64 = 512 << 20;
 
 /// What is said to Xen of all boots. dom0 is as small as the domains that it builds.
 const OPTIONS: &str = "console=com1 com1=115200,8n1 loglvl=warning guest_loglvl=warning \
@@ -60,7 +60,7 @@ impl Boot {
             },
             checked: false,
             fault: None,
-            cpus: 1,
+            machine: Machine::flat(1).unwrap_or_else(|error| unreachable!("{error}")),
             clock: Clock::Instructions,
             patience: Duration::from_secs(600),
         }
@@ -85,7 +85,7 @@ impl Boot {
     }
 
     fn qemu(&self, image: &Image, directory: &Path) -> Result<Command, BootError> {
-        let mut machine = qemu::machine(image.hypervisor(), MEMORY)?;
+        let mut machine = qemu::machine(image.hypervisor(), &format!("{}M", MEMORY >> 20))?;
         // Modules are named in a list with commas: by names that have none.
         let fault = |what: &Path, error| BootError::files(what.display(), error);
         for (name, bytes) in [
@@ -98,7 +98,7 @@ impl Boot {
         machine.current_dir(directory).arg("-initrd").arg(format!("{GUEST},{ORDERS}"));
         // Xen would have to be built with SMAP's alternatives for every page that dom0 maps.
         machine.args(["-cpu", "max,-smap", "-append", &format!("{OPTIONS} {}", self.options()?)]);
-        machine.args(["-smp", &self.cpus.to_string()]);
+        machine.args(qemu::cpus(&self.machine, MEMORY)?);
         if self.orders.record {
             qemu::send_logs(&mut machine, &directory.join(LOG));
         }

@@ -4,7 +4,6 @@ use crate::boot::{Boot, OWN};
 use crate::{BootError, Image, Sources};
 use anysched_host::{
     By, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order, Outcome, Setup,
-    cpus_in_words,
 };
 use anysched_qemu::Job;
 use anysched_wire::program::domains;
@@ -68,13 +67,12 @@ impl Xen {
 
     /// The boot of a scheduler on a machine, without a program.
     fn boot_of(&self, by: &By<'_>, setup: &Setup) -> Boot {
-        let owned = |(name, text): &(&str, &str)| (name.to_string(), text.to_string());
         let mut boot = Boot::new(by.name(), "");
-        boot.orders.settings = by.settings().iter().map(owned).collect();
+        boot.orders.settings = by.owned_settings();
         boot.set_tick(setup.machine.tick());
         Boot {
             checked: self.checked,
-            cpus: setup.machine.cpus(),
+            machine: setup.machine.clone(),
             clock: Clock::or_usual(self.clock, &setup.machine),
             patience: self.silence,
             ..boot
@@ -88,13 +86,7 @@ impl Host for Xen {
     }
 
     fn machine(&self, setup: &Setup) -> String {
-        let cpus = cpus_in_words(setup.machine.cpus());
-        let clock = match Clock::or_usual(self.clock, &setup.machine) {
-            Clock::Instructions => "an instruction is a nanosecond",
-            Clock::Real => "an instruction is a nanosecond, idle time is real",
-            Clock::Parallel => "CPUs run at the same time, times mean nothing",
-        };
-        format!("{cpus} in QEMU, {clock}")
+        anysched_qemu::in_words(setup, self.clock, "run at the same time")
     }
 
     fn build(&self, _by: &By<'_>, setup: &Setup) -> Result<(), HostError> {

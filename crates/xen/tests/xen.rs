@@ -2,8 +2,8 @@
 //! said. `cargo xtask hosts xen` runs these; with ANYSCHED_LONG set, every program under every
 //! policy, twice.
 
-use anysched_core::Span;
 use anysched_core::registry::PolicyInfo;
+use anysched_core::{Machine, Span};
 use anysched_host::Clock;
 use anysched_oracle::kernel::{each, replayed};
 use anysched_policies::{POLICIES, policy};
@@ -135,7 +135,8 @@ fn several_pcpus_run_domains_to_their_end() {
     let jobs = ["rr", "credit", "credit2", "rtds", "gfs", "cfs", "eevdf", "osv"];
     let wrong = each(&jobs, |name| {
         let mut boot = boot(name, "hog", &[("domains", "9"), ("duration_ns", "100000000")]);
-        (boot.cpus, boot.clock, boot.checked) = (4, Clock::Parallel, true);
+        boot.machine = Machine::flat(4).unwrap();
+        (boot.clock, boot.checked) = (Clock::Parallel, true);
         let outcome = run(&boot).map_err(|error| format!("{name}: {error}"))?;
         match outcome.tasks.len() {
             9 => Ok(()),
