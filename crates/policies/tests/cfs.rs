@@ -3,7 +3,7 @@
 
 use anysched_core::checked::Rules;
 use anysched_core::{Checked, Machine, Off, Scheduler, Span, TaskParams, Time};
-use anysched_oracle::cfs::{Cfs, IDLE, Options};
+use anysched_oracle::cfs::{Cfs, IDLE, LINUX_6_1, Options, PROFILES};
 use anysched_oracle::{Moves, Picks, Scope, Seen, compare, compare_all, moves};
 use anysched_policies::policy;
 use proptest::prelude::*;
@@ -11,41 +11,6 @@ use proptest::sample::select;
 use proptest::test_runner::TestCaseError;
 
 const TASKS: u32 = 14;
-
-/// What the kernels have, as the page of `cfs` lists it.
-const PROFILES: [(&str, Options); 7] = [
-    ("3.14", LINUX_3_14),
-    ("3.15", LINUX_3_15),
-    ("4.19", LINUX_4_19),
-    ("5.12", LINUX_5_12),
-    ("5.14", LINUX_5_14),
-    ("6.1", LINUX_6_1),
-    ("6.5", Options { cap_slice: true, ..LINUX_6_1 }),
-];
-
-const LINUX_3_14: Options = Options {
-    latency: 6_000_000,
-    min_granularity: 750_000,
-    wakeup_granularity: 1_000_000,
-    keep_slice: false,
-    keep_buddies: false,
-    base_slice: false,
-    cap_slice: false,
-    short_idle: false,
-    renew_sleepers: false,
-    await_leaver: true,
-    gentle_sleepers: true,
-    start_debit: true,
-    child_runs_first: false,
-    wakeup_preempt: true,
-    next_buddy: false,
-    last_buddy: true,
-};
-const LINUX_3_15: Options = Options { keep_slice: true, ..LINUX_3_14 };
-const LINUX_4_19: Options = Options { await_leaver: false, ..LINUX_3_15 };
-const LINUX_5_12: Options = Options { base_slice: true, ..LINUX_4_19 };
-const LINUX_5_14: Options = Options { keep_buddies: true, ..LINUX_5_12 };
-const LINUX_6_1: Options = Options { short_idle: true, renew_sleepers: true, ..LINUX_5_14 };
 
 /// One in eight is of SCHED_IDLE.
 fn idle_or_not(number: u64, params: &mut TaskParams) {

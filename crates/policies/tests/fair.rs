@@ -183,26 +183,6 @@ fn scale(cpus: usize) -> u64 {
     1 + u64::from(cpus.min(8).ilog2())
 }
 
-/// What all kernels with CFS have in common, and what 6.1 has.
-const LINUX_6_1: cfs::Options = cfs::Options {
-    latency: 6_000_000,
-    min_granularity: 750_000,
-    wakeup_granularity: 1_000_000,
-    keep_slice: true,
-    keep_buddies: true,
-    base_slice: true,
-    cap_slice: false,
-    short_idle: true,
-    renew_sleepers: true,
-    await_leaver: false,
-    gentle_sleepers: true,
-    start_debit: true,
-    child_runs_first: false,
-    wakeup_preempt: true,
-    next_buddy: false,
-    last_buddy: true,
-};
-
 fn cfs_on(options: cfs::Options, tasks: u32) -> impl Fn(&Machine) -> fair::cfs::Cfs {
     move |machine| {
         let cpus = machine.cpus();
@@ -222,25 +202,6 @@ fn loads_of(usual: u32) -> u32 {
     std::env::var("ANYSCHED_LOADS").map_or(usual, |loads| loads.parse().unwrap())
 }
 
-/// What kernels with CFS have, as the page of `cfs` lists it.
-const CFS: [(&str, cfs::Options); 7] = [
-    ("3.14", cfs::Options { keep_slice: false, await_leaver: true, ..LINUX_3_15 }),
-    ("3.15", cfs::Options { await_leaver: true, ..LINUX_3_15 }),
-    ("4.19", LINUX_3_15),
-    ("5.12", cfs::Options { base_slice: true, ..LINUX_3_15 }),
-    ("5.14", cfs::Options { short_idle: false, renew_sleepers: false, ..LINUX_6_1 }),
-    ("6.1", LINUX_6_1),
-    ("6.5", cfs::Options { cap_slice: true, ..LINUX_6_1 }),
-];
-
-const LINUX_3_15: cfs::Options = cfs::Options {
-    keep_buddies: false,
-    base_slice: false,
-    short_idle: false,
-    renew_sleepers: false,
-    ..LINUX_6_1
-};
-
 /// Picks are not undone, which no kernel does.
 fn fair_scope(tasks: u32, wakers: u8, prompt: bool, pins: Pins) -> Scope {
     Scope { undoes: false, ..changing(tasks, wakers, prompt, pins) }
@@ -257,7 +218,7 @@ fn cfs_decides_as(profile: &str, options: cfs::Options, usual: u32) {
 
 #[test]
 fn cfs_of_each_kernel_is_balanced_as_by_linux() {
-    for (profile, options) in CFS {
+    for (profile, options) in cfs::PROFILES {
         cfs_decides_as(profile, options, 30);
     }
 }
