@@ -43,6 +43,46 @@ pub fn send(cpu: u8, bytes: &[u8], mut sink: impl FnMut(&[u8])) {
     }
 }
 
+/// A log's chunk is due when it has so many bytes.
+const DUE: usize = 64 << 10;
+
+/// What a CPU has logged and not sent.
+#[derive(Debug, Default)]
+pub struct Chunk {
+    bytes: Vec<u8>,
+    /// How many of the bytes are complete records.
+    complete: usize,
+}
+
+impl Chunk {
+    /// Without a log.
+    pub const fn new() -> Chunk {
+        Chunk { bytes: Vec::new(), complete: 0 }
+    }
+
+    /// Adds bytes of a record. The first call allocates, with room for the last record: later
+    /// there must be no allocation.
+    pub fn write(&mut self, bytes: &[u8]) {
+        if self.bytes.capacity() == 0 {
+            self.bytes.reserve(2 * DUE);
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// A record is complete. Returns whether the chunk is due to be [sent](Chunk::send).
+    pub fn record_ends(&mut self) -> bool {
+        self.complete = self.bytes.len();
+        self.complete >= DUE
+    }
+
+    /// [Sends](send) the complete records, if there are any.
+    pub fn send(&mut self, cpu: u8, sink: impl FnMut(&[u8])) {
+        let complete = core::mem::take(&mut self.complete);
+        send(cpu, &self.bytes[..complete], sink);
+        self.bytes.drain(..complete);
+    }
+}
+
 /// The log of each of `cpus` CPUs, from everything that was sent.
 ///
 /// Errors: a chunk is malformed, is of another CPU or is cut off.
@@ -76,6 +116,23 @@ pub fn receive(sent: &[u8], cpus: usize) -> Result<Vec<Vec<u8>>, WireError> {
 mod tests {
     use super::*;
     use alloc::string::ToString;
+
+    #[test]
+    fn complete_records_are_sent() {
+        let (mut chunk, mut sent) = (Chunk::new(), Vec::new());
+        chunk.write(&[1]);
+        chunk.send(0, |bytes| sent.extend_from_slice(bytes));
+        assert!(sent.is_empty(), "no record is complete");
+        chunk.write(&[2]);
+        assert!(!chunk.record_ends());
+        chunk.write(&[3]);
+        chunk.send(0, |bytes| sent.extend_from_slice(bytes));
+        assert_eq!(receive(&sent, 1).unwrap(), [vec![1, 2]]);
+        chunk.write(&[0; DUE]);
+        assert!(chunk.record_ends());
+        chunk.send(0, |bytes| sent.extend_from_slice(bytes));
+        assert_eq!(receive(&sent, 1).unwrap()[0][..3], [1, 2, 3]);
+    }
 
     #[test]
     fn chunks_by_hand() {

@@ -10,6 +10,7 @@
 extern crate alloc;
 
 mod heap;
+mod lock;
 mod log;
 mod panic;
 mod pool;
