@@ -189,13 +189,24 @@ pub fn compare_same<T: fmt::Debug>(
     compare_with(ProptestConfig { rng_seed, ..ProptestConfig::with_cases(cases) }, strategy, test)
 }
 
+/// One that no run had before.
+fn new_seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(0)
+}
+
 fn compare_with<T: fmt::Debug>(
     config: ProptestConfig,
     strategy: impl Strategy<Value = T>,
     test: impl Fn(T) -> Result<Seen, TestCaseError>,
 ) -> Seen {
     let cases = config.cases;
-    let config = ProptestConfig { failure_persistence: None, ..config };
+    let seed = match config.rng_seed {
+        RngSeed::Fixed(seed) => seed,
+        RngSeed::Random => new_seed(),
+    };
+    let rng_seed = RngSeed::Fixed(seed);
+    let config = ProptestConfig { failure_persistence: None, rng_seed, ..config };
     let seen = std::cell::RefCell::new(Seen::new());
     let result = TestRunner::new(config).run(&strategy, |value| {
         for (name, count) in test(value)? {
@@ -205,7 +216,9 @@ fn compare_with<T: fmt::Debug>(
     });
     match result {
         Ok(()) => {}
-        Err(TestError::Fail(reason, value)) => panic!("{value:?}: {reason}"),
+        Err(TestError::Fail(reason, value)) => {
+            panic!("{value:?}: {reason}(again by PROPTEST_RNG_SEED={seed})")
+        }
         Err(TestError::Abort(reason)) => panic!("{reason}"),
     }
     let seen = seen.into_inner();
@@ -265,6 +278,8 @@ struct Record {
     call: Call<'static>,
     pick: Option<Pick>,
     kicks: CpuMask,
+    /// How many ticks without kicks it stands for, if it is one.
+    ticks: u64,
 }
 
 /// How many things may fall due in one instant.
@@ -360,10 +375,7 @@ impl<P: Scheduler, O: Oracle> Twins<P, O> {
             return Err(TestCaseError::reject("the oracle is unsure"));
         }
         self.calls += 1;
-        if self.history.len() == SHOWN {
-            self.history.pop_front();
-        }
-        self.history.push_back(Record { now: self.now, call, pick, kicks: kicks.clone() });
+        self.note(Record { now: self.now, call, pick, kicks: kicks.clone(), ticks: 0 });
         let same_pick = match (pick, expected) {
             (Some(pick), Some(expected)) => {
                 let same_slice = self.oracle.is_same_slice(pick.slice, expected.slice);
@@ -391,6 +403,18 @@ impl<P: Scheduler, O: Oracle> Twins<P, O> {
         Ok(pick)
     }
 
+    /// Keeps `record`; of ticks in a row that change nothing, the last.
+    fn note(&mut self, mut record: Record) {
+        if matches!(record.call, Call::Tick { .. }) && record.kicks == CpuMask::EMPTY {
+            let before = self.history.pop_back_if(|last| last.ticks > 0);
+            record.ticks = 1 + before.map_or(0, |last| last.ticks);
+        }
+        if self.history.len() == SHOWN {
+            self.history.pop_front();
+        }
+        self.history.push_back(record);
+    }
+
     fn compare_states(&self) -> Outcome {
         let (due, expected) = (self.policy.next_timer(), self.oracle.next_timer());
         if O::TIMERS && due != expected {
@@ -403,17 +427,16 @@ impl<P: Scheduler, O: Oracle> Twins<P, O> {
             }
             let mut shown = Vec::new();
             self.policy.probe(TaskId(number), &mut |name, value| shown.push((name, value)));
-            let mut wrong = None;
+            let mut wrong = String::new();
             self.oracle.probe(TaskId(number), &mut |name, value| {
                 let found = shown.iter().find(|(other, _)| *other == name).map(|(_, value)| *value);
                 if found != Some(value) {
-                    wrong = wrong.or(Some((name, found, value)));
+                    let comma = if wrong.is_empty() { "" } else { "," };
+                    let _ = write!(wrong, "{comma} {name} {found:?} instead of {value}");
                 }
             });
-            if let Some((name, found, value)) = wrong {
-                return self.differ(format_args!(
-                    "shows {name} {found:?} instead of {value} of task {number}"
-                ));
+            if !wrong.is_empty() {
+                return self.differ(format_args!("shows{wrong} of task {number}"));
             }
         }
         Ok(())
@@ -422,8 +445,11 @@ impl<P: Scheduler, O: Oracle> Twins<P, O> {
     /// The error that reports a difference, with the calls that led to it.
     fn differ<R>(&self, what: fmt::Arguments<'_>) -> Result<R, TestCaseError> {
         let mut text = format!("after call {}, the policy {what}:", self.calls);
-        for Record { now, call, pick, kicks } in &self.history {
+        for Record { now, call, pick, kicks, ticks } in &self.history {
             let _ = write!(text, "\n    {} {call}", now.0);
+            if *ticks > 1 {
+                let _ = write!(text, ", the last of {ticks} ticks");
+            }
             if let Some(Pick { task, slice }) = pick {
                 let _ = write!(text, " -> task {} for {}", task.0, slice);
             }
