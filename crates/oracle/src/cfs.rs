@@ -86,7 +86,7 @@ pub(crate) struct Entity {
     exec_start: u64,
     sum: u64,
     prev_sum: u64,
-    on_rq: bool,
+    pub(crate) on_rq: bool,
     /// It has been placed.
     pub(crate) known: bool,
 }
@@ -107,7 +107,7 @@ pub struct Cfs {
     tree: Vec<usize>,
     pub(crate) curr: Option<usize>,
     /// `curr` is on the CPU; else the CPU is about to pick.
-    runs: bool,
+    pub(crate) runs: bool,
     pub(crate) resched: bool,
     pub(crate) min_vruntime: u64,
     pub(crate) last: Option<usize>,

@@ -625,7 +625,7 @@ impl Eevdf {
         (self.wants_timer, self.wants_resched, self.is_certain) = (false, false, false);
         let last = self.current;
         let task = loop {
-            let first = if goes_on { self.current } else { self.first(true) };
+            let first = self.current.filter(|_| goes_on).or_else(|| self.first(true));
             let Some(first) = first else {
                 self.timer = None;
                 return None;

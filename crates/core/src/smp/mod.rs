@@ -562,8 +562,8 @@ impl<Q: RunQueue> Smp<Q> {
         }
     }
 
-    /// Moves `task`, which waits where it may not run, to a runqueue where it may. `cpu` is where
-    /// it last ran.
+    /// Moves `task`, which is queued where it may not run, to a runqueue where it may. `cpu` is
+    /// where it last ran.
     #[cold]
     fn rehome(&mut self, cx: &mut Cx<'_>, task: TaskId, cpu: CpuId) {
         let to = self.choose_queue(task, None, cpu);
@@ -611,13 +611,15 @@ impl<Q: RunQueue> Smp<Q> {
         task
     }
 
-    /// The next task of `queue` for `cpu`; if there is none, one that it pulls from elsewhere.
+    /// The next task of `queue` for `cpu`; if there is none, one that it pulls from elsewhere. In
+    /// Linux's way that may be a delayed one, which is only dropped: then it pulls again.
     #[inline]
     fn pop_or_pull(&mut self, cx: &mut Cx<'_>, queue: usize, cpu: CpuId) -> Option<TaskId> {
         let mut has_pulled = false;
         loop {
             let task = self.pop(cx, queue, cpu);
-            if task.is_some() || has_pulled || !self.pull(cx, queue, cpu) {
+            let gives_up = has_pulled && !self.fair.pulls;
+            if task.is_some() || gives_up || !self.pull(cx, queue, cpu) {
                 return task;
             }
             has_pulled = true;
@@ -842,6 +844,9 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
             self.note_leaving(cx, queue, task, how);
             let state = if delayed { State::Delayed } else { State::Blocked };
             self.tasks[task].state = state;
+            if delayed && self.fair.is_on && !self.may_enter(task, queue) {
+                self.rehome(cx, task, cpu);
+            }
         } else if self.restricted == 0 && online || self.may_enter(task, queue) {
             self.tasks[task].state = State::Ready;
             if self.fair.is_on {

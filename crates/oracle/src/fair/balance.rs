@@ -379,6 +379,7 @@ impl<R: Rule> Fair<R> {
     /// active_load_balance_cpu_stop, on `cpu` between two tasks
     pub(super) fn push(&mut self, cpu: usize) {
         let Some(target) = self.cpus[cpu].push_to.take() else { return };
+        self.finish_switch(cpu);
         let mut domains = self.domains.of[target].iter();
         let Some(index) = domains.position(|domain| domain.span.contains(&cpu)) else { return };
         let mut env = self.env(target, index, Some(Idle::Idle));

@@ -117,8 +117,9 @@ impl Rule for Cfs {
         let queue = self.queue(at, at.cpu);
         queue.update_curr();
         let left = queue.min_vruntime;
-        // Who has run until now has been put back.
-        queue.curr = queue.curr.filter(|&curr| curr != task);
+        // Who has run until now has been put back, or has left.
+        let stays = |&curr: &usize| curr != task && (queue.runs || queue.entities[curr].on_rq);
+        queue.curr = queue.curr.filter(stays);
         queue.dequeue_entity(task);
         self.tasks[task].left = left;
     }

@@ -67,6 +67,8 @@ pub struct Cpu {
     pub util_est: u64,
     /// Load, utilization and runnable of those that have gone while blocked.
     pub removed: Option<(u64, u64, u64)>,
+    /// The task that has ended here, until it has switched from it.
+    pub dead: Option<Task>,
     /// Load and when it was noted, in jiffies.
     pub h_load: (u64, u64),
     /// In jiffies.
@@ -194,9 +196,22 @@ impl<R: Rule> Fair<R> {
     pub(super) fn remove_load(&mut self, id: usize) {
         let cpu = self.tasks[id].cpu;
         self.sync_load(id);
-        let avg = &self.tasks[id].avg;
+        self.forget(cpu, &self.tasks[id].avg.clone());
+    }
+
+    fn forget(&mut self, cpu: usize, avg: &Avg) {
         let (load, util, runnable) = self.cpus[cpu].removed.unwrap_or_default();
         self.cpus[cpu].removed = Some((load + avg.load, util + avg.util, runnable + avg.runnable));
+    }
+
+    /// finish_task_switch: the task that ran on `cpu` may be dead (task_dead_fair).
+    pub(super) fn finish_switch(&mut self, cpu: usize) {
+        if let Some(mut dead) = self.cpus[cpu].dead.take() {
+            if dead.avg.go_on(self.cpus[cpu].avg.updated, 0, 0, false) {
+                dead.avg.average(dead.load_weight());
+            }
+            self.forget(cpu, &dead.avg);
+        }
     }
 
     /// sync_entity_load_avg

@@ -322,18 +322,27 @@ impl<R: Rule> Fair<R> {
     /// schedule, as far as the next task is concerned
     fn pick(&mut self, cpu: usize) -> Option<(usize, Span)> {
         let mut updates = false;
-        let mut next = self.rule.pick(self.at(cpu));
-        self.drop_delayed();
-        if next.is_none() {
+        let next = loop {
+            let next = self.rule.pick(self.at(cpu));
+            self.drop_delayed();
+            if next.is_some() {
+                break next;
+            }
             let has_pulled;
             (has_pulled, updates) = self.newidle(cpu);
-            if has_pulled {
-                next = self.rule.pick(self.at(cpu));
+            if !has_pulled {
+                break None;
             }
-        }
+        };
         match next {
-            Some((id, _)) => self.set_next(cpu, id),
-            None => self.go_idle(cpu, updates),
+            Some((id, _)) => {
+                self.set_next(cpu, id);
+                self.finish_switch(cpu);
+            }
+            None => {
+                self.finish_switch(cpu);
+                self.go_idle(cpu, updates);
+            }
         }
         self.kicks.retain(|&kicked| kicked != cpu);
         next
@@ -347,19 +356,29 @@ impl<R: Rule> Fair<R> {
             self.cpus[cpu].running = None;
             self.tasks[id].exec_start = self.now;
             self.tasks[id].state = State::Waiting;
-            if !self.is_allowed(id, cpu) {
-                self.move_task(id, self.tasks[id].bound_to);
-            }
+            self.leave_if_bound(id, cpu);
         } else if self.rule.leave(self.at(cpu), id, ran, why) {
             self.sleep_queued(id);
             self.cpus[cpu].running = None;
             self.tasks[id].state = State::Delayed;
+            self.leave_if_bound(id, cpu);
         } else {
             self.deactivate(id, true, false);
             self.cpus[cpu].running = None;
             self.tasks[id].state = State::Blocked;
+            if why == Off::Exited {
+                self.tasks[id].attached = false;
+                self.cpus[cpu].dead = Some(self.tasks[id].clone());
+            }
         }
         self.push(cpu);
+    }
+
+    /// migration_cpu_stop: `id`, which is off `cpu` but queued there, goes where it may run.
+    fn leave_if_bound(&mut self, id: usize, cpu: usize) {
+        if !self.is_allowed(id, cpu) {
+            self.move_task(id, self.tasks[id].bound_to);
+        }
     }
 
     /// sched_tick
@@ -394,7 +413,9 @@ impl<R: Rule> Scheduler for Fair<R> {
             if fair.tasks[id].state != State::New {
                 fair.rule.detach(fair.at(fair.tasks[id].cpu), id);
                 fair.drop_delayed();
-                fair.remove_load(id);
+                if fair.tasks[id].attached {
+                    fair.remove_load(id);
+                }
             }
             fair.tasks[id].state = State::Gone;
         });

@@ -84,6 +84,8 @@ pub(super) struct Fair {
 struct Queue {
     average: Average,
     removed: Removed,
+    /// The task that has ended here, and its weight, until the CPU has gone on to another one.
+    dead: Option<(Average, u64)>,
     /// Expected utilisation of the tasks that are ready.
     util_est: u64,
     /// Of the tasks that are ready.
@@ -227,6 +229,7 @@ impl Fair {
         let queue = |cpu: CpuId| Queue {
             average: Average::EMPTY,
             removed: Removed::default(),
+            dead: None,
             util_est: 0,
             weight: 0,
             ready: 0,
@@ -448,21 +451,30 @@ impl Fair {
             self.idle.insert(cpu);
         }
         if how == Leaves::Ended {
-            self.removes(cpu, task);
+            self.buries(cpu);
+            let entity = &mut self.entities[task];
+            self.queues[cpu.index()].dead = Some((entity.average, entity.weight));
+            entity.average.updated = None;
         }
         self.sums.note(cpu);
+    }
+
+    /// `cpu` has gone on from the task that has ended there, if one has: its averages are to be
+    /// forgotten (`finish_task_switch`).
+    #[inline]
+    fn buries(&mut self, cpu: CpuId) {
+        if let Some((average, weight)) = self.queues[cpu.index()].dead.take() {
+            self.queues[cpu.index()].forget(average, weight);
+        }
     }
 
     /// What `task`, which sleeps, has left behind on `cpu` is to be forgotten there.
     pub(super) fn removes(&mut self, cpu: CpuId, task: TaskId) {
         let (entity, queue) = (&mut self.entities[task], &mut self.queues[cpu.index()]);
-        if entity.average.updated.is_none() {
-            return;
+        if entity.average.updated.is_some() {
+            entity.average = queue.forget(entity.average, entity.weight);
+            entity.average.updated = None;
         }
-        let until = queue.average.updated.unwrap_or(0);
-        entity.average.advance(until, Since::BLOCKED, entity.weight);
-        queue.removed.add(&entity.average);
-        entity.average.updated = None;
     }
 
     /// `task`, which slept, goes from `cpu` to another one, where it wakes up.
@@ -486,6 +498,7 @@ impl Fair {
         queue.running = Some(task);
         queue.runs_idle = false;
         self.links.move_back(&mut queue.tasks, task);
+        self.buries(cpu);
     }
 
     /// `cpu` puts back `task`, which stays ready.
@@ -571,6 +584,15 @@ impl Queue {
             entity.is_unchanged = false;
         }
         self.advance(now);
+    }
+
+    /// A task of this `weight` that has slept is to be forgotten. Returns its averages, as late as
+    /// those of the runqueue.
+    #[cold]
+    fn forget(&mut self, mut average: Average, weight: u64) -> Average {
+        average.advance(self.average.updated.unwrap_or(0), Since::BLOCKED, weight);
+        self.removed.add(&average);
+        average
     }
 
     /// Whether the CPU runs nothing and has nothing to run.
@@ -672,6 +694,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// `cpu` has put back what it ran: another CPU may have wanted that, or another task.
     pub(super) fn push_if_wanted(&mut self, cx: &mut Cx<'_>, cpu: CpuId) {
         if let Some(to) = self.fair.queues[cpu.index()].push_to.take() {
+            self.fair.buries(cpu);
             self.push_to(cx, cpu, to);
         }
     }

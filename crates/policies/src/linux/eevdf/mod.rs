@@ -818,7 +818,10 @@ impl RunQueue for Eevdf {
             }
             let task = match current {
                 Some(task) if rearm && resched == Resched::No && fits(task) => task,
-                _ => self.first(at, current, true, &fits)?,
+                // A delayed task that is first is dropped, wherever it may run.
+                _ => {
+                    self.first(at, current, true, |task| self.tasks[task].delayed || fits(task))?
+                }
             };
             self.extract(at.queue, task);
             if self.tasks[task].delayed {
