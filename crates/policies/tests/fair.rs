@@ -239,7 +239,9 @@ fn cfs_decides_as(profile: &str, options: cfs::Options) {
     let seen = compare_loads(30, |(machine, tasks, wakers, prompt, moves)| {
         let scope = fair_scope(tasks, wakers, prompt);
         let (settings, rule) = ([("profile", profile)], cfs_on(options, tasks));
-        play_with("cfs", &settings, &Options::default(), machine, rule, &scope, &moves)
+        let options =
+            Options { balances_cores: false, ni_random: profile == "6.1", ..Options::default() };
+        play_with("cfs", &settings, &options, machine, rule, &scope, &moves)
     });
     assert!(seen["moves"] > 0, "{profile}: {seen:?}");
 }
@@ -263,7 +265,11 @@ fn eevdf_on(version: (u8, u8), tasks: u32) -> impl Fn(&Machine) -> fair::eevdf::
 fn eevdf_decides_as(profile: &str, version: (u8, u8)) {
     let seen = compare_loads(40, |(machine, tasks, wakers, prompt, moves)| {
         let scope = fair_scope(tasks, wakers, prompt);
-        let options = Options { balances_eligible: version > (6, 12), ..Options::default() };
+        let options = Options {
+            balances_eligible: version > (6, 12),
+            ni_rate: version >= (7, 2),
+            ..Options::default()
+        };
         let (settings, rule) = ([("profile", profile)], eevdf_on(version, tasks));
         play_with("eevdf", &settings, &options, machine, rule, &scope, &moves)
     });

@@ -103,6 +103,35 @@ params! {
         /// With `steal = linux`, what balancing on running out of work is taken to cost for each
         /// CPU that is looked at.
         newidle_cost: Span = Span::ZERO,
+        /// With `steal = linux`, a domain is looked at as often as that has helped before (Linux
+        /// NI_RANDOM); otherwise always. By default as in the kernel that the policy follows.
+        ni_random: Option<bool> = None,
+        /// The seed of the chances that this takes.
+        ni_seed: u64 = 0,
+    }
+}
+
+/// What kernels differ in when they balance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Balancing {
+    /// Who is owed CPU time is heeded (Linux 6.18): tasks that are not stay where they are if the
+    /// other CPU is busy, unless balancing has failed before; those that sleep in a runqueue go
+    /// only for the load that they make, and do not count among those to be moved.
+    pub eligible: bool,
+    /// Threads of a core are one group that is relieved if another core is idle, CPUs of idle cores
+    /// balance first, and tasks are compared by the number of cores (Linux 6.6).
+    pub by_core: bool,
+    /// A CPU that runs out of work looks at a domain as often as that has helped before
+    /// (`NI_RANDOM`; in all kernels that are maintained, from 6.1 on),
+    pub random: bool,
+    /// and more often if it seldom runs out of work (`NI_RATE`, Linux 7.2).
+    pub by_rate: bool,
+}
+
+impl Default for Balancing {
+    /// As in Linux 6.12.107.
+    fn default() -> Balancing {
+        Balancing { eligible: false, by_core: true, random: true, by_rate: false }
     }
 }
 

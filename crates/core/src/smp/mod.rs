@@ -13,7 +13,7 @@ mod place;
 
 use alloc::vec::Vec;
 
-pub use config::{Balance, Layout, Place, SmpParams, Steal};
+pub use config::{Balance, Balancing, Layout, Place, SmpParams, Steal};
 
 use crate::ids::{CpuId, CpuMask, CpuSet, TaskId};
 use crate::machine::Machine;
@@ -207,11 +207,9 @@ pub trait RunQueue: Policy {
     /// Whether ever a task is kept queued though it sleeps.
     const DELAYS: bool = false;
 
-    /// Whether balancing heeds who is owed CPU time (Linux 6.18): it leaves tasks that are not
-    /// where they are if the other CPU is busy, unless it has failed before; those that sleep in
-    /// a runqueue go only for the load that they make, and do not count among those to be moved.
-    fn balances_eligible(&self) -> bool {
-        false
+    /// Which kernel's way of balancing belongs to the rule.
+    fn balancing(&self) -> Balancing {
+        Balancing::default()
     }
 
     /// Whether `task`, which waits in `queue`, is owed CPU time.

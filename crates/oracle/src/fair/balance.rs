@@ -103,7 +103,8 @@ impl<R: Rule> Fair<R> {
             }
             let siblings = &self.domains.smt[cpu];
             let is_core_idle = siblings.iter().all(|&other| self.cpus[other].is_idle());
-            if env.flags & SHARE_CPUCAPACITY == 0 && !is_core_idle {
+            let looks_at_cores = self.options.balances_cores && env.flags & SHARE_CPUCAPACITY == 0;
+            if looks_at_cores && !is_core_idle {
                 idle_sibling = idle_sibling.or(Some(cpu));
                 left.retain(|other| !siblings.contains(other));
                 continue;

@@ -56,6 +56,14 @@ pub struct Domain {
     pub imb_numa_nr: u64,
     /// In ns.
     pub max_newidle_cost: u64,
+    /// How often it was to be looked at when there was nothing to run, halved now and then.
+    pub newidle_call: u64,
+    /// How often it would have helped.
+    pub newidle_success: u64,
+    /// In how many of 1024 cases it is looked at.
+    pub newidle_ratio: u64,
+    /// Since when this is counted, in ns.
+    pub newidle_stamp: u64,
     /// In jiffies.
     pub last_decay: u64,
 }
@@ -146,6 +154,10 @@ fn init(level: usize, span: Vec<usize>) -> Domain {
         failed: 0,
         imb_numa_nr: 0,
         max_newidle_cost: 0,
+        newidle_call: 512,
+        newidle_success: 256,
+        newidle_ratio: 512,
+        newidle_stamp: 0,
         last_decay: 0,
     }
 }

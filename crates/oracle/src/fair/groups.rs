@@ -154,7 +154,8 @@ impl<R: Rule> Fair<R> {
         let cpus: Vec<usize> =
             members.span.iter().copied().filter(|cpu| env.cpus.contains(cpu)).collect();
         let mut stats = self.sum_up(group, &cpus);
-        let is_smt = !is_local
+        let is_smt = self.options.balances_cores
+            && !is_local
             && env.idle.is_some()
             && members.flags & SHARE_CPUCAPACITY != 0
             && stats.movable > 1;
@@ -182,6 +183,8 @@ impl<R: Rule> Fair<R> {
         match stats.kind {
             Kind::Overloaded => stats.avg_load > best.avg_load,
             Kind::Imbalanced => false,
+            Kind::FullyBusy if !self.options.balances_cores => stats.avg_load > best.avg_load,
+            Kind::HasSpare if !self.options.balances_cores => has_fewer_idle,
             Kind::SmtBalance if stats.idle_cpus != 0 || best.idle_cpus != 0 => has_fewer_idle,
             Kind::SmtBalance | Kind::FullyBusy => by_load,
             Kind::HasSpare => match sds.busiest {
@@ -220,7 +223,11 @@ impl<R: Rule> Fair<R> {
                 (sds.busiest, sds.stats) = (Some(group), stats);
             }
         }
-        if let Some(busiest) = sds.busiest {
+        if !self.options.balances_cores {
+            // Of the domain below this one.
+            let below = env.index.checked_sub(1).map(|index| &self.domains.of[env.owner][index]);
+            sds.prefer_sibling = below.is_some_and(|below| below.flags & PREFER_SIBLING != 0);
+        } else if let Some(busiest) = sds.busiest {
             sds.prefer_sibling = self.domains.groups[busiest].flags & PREFER_SIBLING != 0;
         }
         if env.index + 1 == self.domains.of[env.owner].len() {
@@ -247,6 +254,10 @@ impl<R: Rule> Fair<R> {
 
     /// sibling_imbalance
     fn sibling_imbalance(&self, env: &Env, sds: &Busiest) -> u64 {
+        let tasks = sds.stats.ready.saturating_sub(sds.local_stats.ready);
+        if !self.options.balances_cores {
+            return tasks;
+        }
         let (Some(busiest), true) = (sds.busiest, env.idle.is_some()) else { return 0 };
         if sds.stats.ready == 0 {
             return 0;
@@ -254,7 +265,7 @@ impl<R: Rule> Fair<R> {
         let there = self.domains.groups[busiest].cores;
         let here = self.domains.groups[sds.local].cores;
         if there == here {
-            return sds.stats.ready.saturating_sub(sds.local_stats.ready);
+            return tasks;
         }
         let difference = (here * sds.stats.ready).saturating_sub(there * sds.local_stats.ready);
         let imbalance = (2 * difference + here + there) / (here + there);

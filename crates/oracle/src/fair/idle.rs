@@ -49,6 +49,23 @@ impl<R: Rule> Fair<R> {
         false
     }
 
+    /// update_newidle_stats
+    fn note_newidle(&mut self, cpu: usize, index: usize, success: u64) {
+        let domain = &mut self.domains.of[cpu][index];
+        domain.newidle_call += 1;
+        domain.newidle_success += success;
+        if domain.newidle_call >= 1024 {
+            let mut ratio = domain.newidle_success;
+            if self.options.ni_rate {
+                ratio = (ratio + ((self.now - domain.newidle_stamp) >> 22)).min(1024);
+            }
+            domain.newidle_ratio = ratio;
+            domain.newidle_stamp = self.now;
+            domain.newidle_call /= 2;
+            domain.newidle_success /= 2;
+        }
+    }
+
     /// sched_balance_domains: `cpu` is `idle`, or busy.
     fn balance_domains(&mut self, cpu: usize, mut idle: bool) {
         let now = self.jiffies();
@@ -110,10 +127,21 @@ impl<R: Rule> Fair<R> {
                 if domain.flags & BALANCE_NEWIDLE == 0 {
                     continue;
                 }
-                let passes = self.options.newidle_cost.0 * domain.span.len() as u64;
+                let mut weight = 1;
+                let (ratio, size) = (domain.newidle_ratio, domain.span.len() as u64);
+                if self.options.ni_random && !(self.options.ni_rate && ratio >= 1024) {
+                    let dice = self.random.below(1024);
+                    if dice > ratio + 1 {
+                        self.note_newidle(cpu, index, 0);
+                        continue;
+                    }
+                    weight = (1024 + (ratio + 1) / 2) / (ratio + 1);
+                }
+                let passes = self.options.newidle_cost.0 * size;
                 let (moved, goes_on) = self.balance(cpu, index, Some(Idle::Newly));
                 has_pulled = moved > 0;
                 cost += passes;
+                self.note_newidle(cpu, index, if has_pulled { weight } else { 0 });
                 self.note_cost(cpu, index, passes);
                 if has_pulled || !goes_on {
                     break;

@@ -36,6 +36,7 @@ use anysched_core::{
 };
 
 use crate::Oracle;
+use anysched_core::random::SplitMix64;
 use domains::Domains;
 use idle::Nohz;
 use load::{Cpu, State, Task};
@@ -61,6 +62,13 @@ pub struct Options {
     /// As in 6.18: tasks that sleep in their runqueue move only where load is moved, and do not
     /// count as tasks to be moved; nor do tasks move, at first, that are not eligible.
     pub balances_eligible: bool,
+    /// As from 6.6 on: threads of a core are a group of their own kind, an idle core comes before an
+    /// idle thread, and tasks are compared by cores.
+    pub balances_cores: bool,
+    /// A CPU with nothing to run looks at a domain only with some luck (NI_RANDOM),
+    pub ni_random: bool,
+    /// of which it has more if it seldom looks (NI_RATE).
+    pub ni_rate: bool,
     /// The kernel is preemptible (CONFIG_PREEMPTION).
     pub preemption: bool,
     /// CPUs have not been idle yet, and nothing was balanced, as the kernel builds it; if not, the
@@ -81,6 +89,9 @@ impl Default for Options {
             groups: true,
             caches_h_load: true,
             balances_eligible: false,
+            balances_cores: true,
+            ni_random: true,
+            ni_rate: false,
             preemption: true,
             is_fresh: false,
             shows_load: false,
@@ -103,6 +114,8 @@ pub struct Fair<R> {
     nohz: Nohz,
     /// CPUs that are to pick again.
     kicks: Vec<usize>,
+    /// What luck is drawn from.
+    random: SplitMix64,
     /// How many tasks were moved.
     moves: u64,
     /// How often a CPU with nothing to run got something.
@@ -138,6 +151,7 @@ impl<R: Rule> Fair<R> {
             overloaded: false,
             nohz: Nohz::default(),
             kicks: Vec::new(),
+            random: SplitMix64(0),
             moves: 0,
             pulls: 0,
         }

@@ -44,6 +44,8 @@ struct Pass {
     /// To which CPU of its group tasks are pulled; at first itself.
     to: CpuId,
     idle: Idle,
+    /// See [`Balancing`](super::super::Balancing).
+    by_core: bool,
     /// CPUs that are not looked at any more, because all of their tasks are bound elsewhere, or
     /// because this pass has pulled to them already.
     without: CpuMask,
@@ -134,6 +136,7 @@ impl<Q: RunQueue> Smp<Q> {
             by: cpu,
             to: cpu,
             idle,
+            by_core: self.rule.balancing().by_core,
             without: CpuMask::EMPTY,
             unit: Unit::Load,
             imbalance: 0,
@@ -274,7 +277,7 @@ impl<Q: RunQueue> Smp<Q> {
             if !self.is_idle(cpu) || pass.without.contains(cpu) {
                 continue;
             }
-            if domain.shares_capacity || self.is_core_of_idle(cpu, None) {
+            if domain.shares_capacity || !pass.by_core || self.is_core_of_idle(cpu, None) {
                 return cpu == pass.to;
             }
             thread = thread.or(Some(cpu));
@@ -297,13 +300,14 @@ impl<Q: RunQueue> Smp<Q> {
             if place == 0 {
                 local = Some(side);
             } else if side.sum.to_move > 0
-                && busiest.as_ref().is_none_or(|busiest| is_busier(&side, busiest))
+                && busiest.as_ref().is_none_or(|busiest| is_busier(pass, &side, busiest))
             {
                 busiest = Some(side);
             }
         }
-        let prefers_sibling = busiest.is_some_and(|busiest| {
-            let group = domain.groups[busiest.group].domain;
+        let shown = if pass.by_core { busiest } else { local };
+        let prefers_sibling = shown.is_some_and(|side| {
+            let group = domain.groups[side.group].domain;
             group.is_some_and(|it| !self.fair.domains[it].is_numa)
         });
         let found = local.zip(busiest).and_then(|(local, busiest)| {
@@ -328,7 +332,8 @@ impl<Q: RunQueue> Smp<Q> {
             let busyness = classify(&sum, domain.imbalance_percent, false);
             return Side { busyness, sum, group: number, is_core: false, cores: group.cores };
         }
-        let is_core = (is_local || !domain.is_numa)
+        let is_core = pass.by_core
+            && (is_local || !domain.is_numa)
             && group.domain.is_some_and(|it| self.fair.domains[it].shares_capacity);
         let out = self.fair.is_out_of_balance(group);
         let mut busyness = classify(&sum, domain.imbalance_percent, out);
@@ -460,7 +465,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// Whether `task`, which waits, may go where the pass is for (`can_migrate_task`).
     fn may_move(&self, cx: &Cx<'_>, pass: &mut Pass, task: TaskId) -> bool {
         let slot = &self.tasks[task];
-        if self.rule.balances_eligible() && !self.is_free_to_go(pass, task) {
+        if self.rule.balancing().eligible && !self.is_free_to_go(pass, task) {
             return false;
         }
         if !slot.affinity.contains(pass.to) {
@@ -522,7 +527,7 @@ impl<Q: RunQueue> Smp<Q> {
         }
         let Some(depth) = self.fair.domains.meeting(to, cpu) else { return };
         let has_failed = self.fair.queues[to.index()].turns[depth].failures > 0;
-        let takes_all = has_failed || !self.rule.balances_eligible() || self.tasks_of(to) == 0;
+        let takes_all = has_failed || !self.rule.balancing().eligible || self.tasks_of(to) == 0;
         let fits = |task: &TaskId| {
             let slot = &self.tasks[*task];
             let may_go = takes_all || self.rule.is_owed(cpu.index(), *task);
@@ -537,7 +542,7 @@ impl<Q: RunQueue> Smp<Q> {
 }
 
 /// Whether `side` is busier than the busiest group so far (`update_sd_pick_busiest`).
-fn is_busier(side: &Side, busiest: &Side) -> bool {
+fn is_busier(pass: &Pass, side: &Side, busiest: &Side) -> bool {
     if side.busyness != busiest.busyness {
         return side.busyness > busiest.busyness;
     }
@@ -548,6 +553,7 @@ fn is_busier(side: &Side, busiest: &Side) -> bool {
     match side.busyness {
         Busyness::Overloaded => mean_load(&side.sum) > mean_load(&busiest.sum),
         Busyness::OutOfBalance => false,
+        Busyness::FullyBusy if !pass.by_core => false,
         Busyness::SmtBalance if side.sum.idle != 0 || busiest.sum.idle != 0 => {
             has_fewer_idle(side, busiest)
         }
@@ -563,12 +569,16 @@ fn is_busier(side: &Side, busiest: &Side) -> bool {
 
 /// By how many tasks more than this group the busiest one has, relative to their cores.
 fn sibling_imbalance(pass: &Pass, local: &Side, busiest: &Side) -> u64 {
+    let more = busiest.sum.tasks.saturating_sub(local.sum.tasks);
+    if !pass.by_core {
+        return more;
+    }
     if pass.idle == Idle::Busy || busiest.sum.tasks == 0 {
         return 0;
     }
     let (theirs, ours) = (busiest.cores, local.cores);
     if theirs == ours {
-        return busiest.sum.tasks.saturating_sub(local.sum.tasks);
+        return more;
     }
     let more = (ours * busiest.sum.tasks).saturating_sub(theirs * local.sum.tasks);
     let rounded = (2 * more + ours + theirs) / (ours + theirs);

@@ -4,9 +4,10 @@
 use super::super::{RunQueue, Smp};
 use super::balance::Idle;
 use super::domains::Domains;
-use super::{Fair, Turn};
+use super::{Fair, Success, Turn};
 use crate::Cx;
 use crate::ids::{CpuId, CpuMask};
+use crate::time::Time;
 
 /// An interval of a busy CPU is so many times longer.
 const BUSY_FACTOR: u64 = 16;
@@ -26,7 +27,24 @@ impl Domains {
     /// How a CPU begins to balance a domain.
     pub(super) fn turn(&self, domain: u16) -> Turn {
         let interval = self[domain].cpus.len() as u64;
-        Turn { last: 0, interval, failures: 0, newidle: 0, newidle_set: 0 }
+        let success = Success { tries: 512, hits: 256, rate: 512, since: 0 };
+        Turn { last: 0, interval, failures: 0, newidle: 0, newidle_set: 0, success }
+    }
+}
+
+impl Success {
+    /// One more try (`update_newidle_stats`).
+    fn note(&mut self, hits: u32, by_rate: bool, now: Time) {
+        self.tries += 1;
+        self.hits += hits;
+        if self.tries < 1024 {
+            return;
+        }
+        // 1024 if it took 4 s to run out of work 512 times.
+        let seldom = if by_rate { (now.0 - self.since) >> 22 } else { 0 };
+        let rate = seldom + u64::from(self.hits);
+        self.rate = if by_rate { rate.min(1024) as u32 } else { self.hits };
+        (self.tries, self.hits, self.since) = (self.tries / 2, self.hits / 2, now.0);
     }
 }
 
@@ -92,8 +110,11 @@ impl<Q: RunQueue> Smp<Q> {
                 if mean_idle < spent + expected(self, depth) {
                     break;
                 }
+                let Some(weight) = self.chance(cpu, depth, cx.now) else { continue };
                 let passed = self.pass(cx, cpu, depth, Idle::Newly);
                 moved += passed.moved;
+                let hits = if passed.moved > 0 { weight } else { 0 };
+                self.note_try(cpu, depth, hits, cx.now);
                 let domain = self.fair.domains.around[cpu.index()][depth];
                 let size = self.fair.domains[domain].cpus.len() as u64;
                 let cost = self.params.newidle_cost.scaled(size, 1).0;
@@ -116,6 +137,31 @@ impl<Q: RunQueue> Smp<Q> {
             && self.fair.nohz.has_blocked
             && jiffies >= self.fair.nohz.next_blocked;
         moved > 0
+    }
+
+    /// Whether `cpu`, which has run out of work, balances the domain: how many times it would have
+    /// had to do so for it to help once, or `None`.
+    fn chance(&mut self, cpu: CpuId, depth: usize, now: Time) -> Option<u32> {
+        let balancing = self.rule.balancing();
+        if !self.fair.ni_random.unwrap_or(balancing.random) {
+            return Some(1);
+        }
+        let rate = self.fair.queues[cpu.index()].turns[depth].success.rate;
+        if balancing.by_rate && rate >= 1024 {
+            return Some(1);
+        }
+        let weight = rate + 1;
+        if self.fair.chances.below(1024) > u64::from(weight) {
+            self.note_try(cpu, depth, 0, now);
+            return None;
+        }
+        Some((1024 + weight / 2) / weight)
+    }
+
+    /// Running out of work, `cpu` found something in the domain, or nothing (`hits` is 0).
+    fn note_try(&mut self, cpu: CpuId, depth: usize, hits: u32, now: Time) {
+        let by_rate = self.rule.balancing().by_rate;
+        self.fair.queues[cpu.index()].turns[depth].success.note(hits, by_rate, now);
     }
 
     /// Balancing a domain on running out of work has taken `cost`.

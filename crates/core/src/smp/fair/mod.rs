@@ -39,6 +39,7 @@ use crate::ids::{CpuId, CpuMask, TaskId};
 use crate::machine::{Level, Machine};
 use crate::per_task::PerTask;
 use crate::queue::{Links, List};
+use crate::random::SplitMix64;
 use crate::time::{Span, Time};
 use crate::{Cx, Enqueue};
 
@@ -72,6 +73,9 @@ pub(super) struct Fair {
     out_of_balance: Vec<bool>,
     /// Some CPU has two tasks, or had when that was last looked at.
     is_overloaded: bool,
+    /// Whether newidle balancing is left out by chance, if that is not up to the rule.
+    ni_random: Option<bool>,
+    chances: SplitMix64,
     /// How many CPUs have two tasks that are ready.
     crowded: u32,
     nohz: Nohz,
@@ -141,6 +145,20 @@ struct Turn {
     newidle: u64,
     /// When that was raised or lowered last, in jiffies.
     newidle_set: u64,
+    success: Success,
+}
+
+/// How often it helped that a CPU that ran out of work balanced a domain.
+#[derive(Clone, Copy, Debug)]
+struct Success {
+    /// How often the CPU has run out of work, halved at times.
+    tries: u32,
+    /// How often it would have helped always to balance.
+    hits: u32,
+    /// Of 1024 times, how often it balances.
+    rate: u32,
+    /// Since when this is counted, in ns.
+    since: u64,
 }
 
 /// The CPUs that share a cache.
@@ -272,6 +290,8 @@ impl Fair {
             sums: Sums::new(machine, &domains),
             out_of_balance: alloc::vec![false; domains.all.len()],
             is_overloaded: false,
+            ni_random: params.ni_random,
+            chances: SplitMix64(params.ni_seed),
             crowded: 0,
             detached: Vec::with_capacity(balance::MOST_LOOKED_AT as usize),
             nohz: Nohz {
@@ -654,7 +674,7 @@ impl<Q: RunQueue> Smp<Q> {
 
     /// The same without those that balancing does not count among tasks to be moved.
     fn tasks_to_move(&self, cpu: CpuId) -> u64 {
-        let delayed = self.rule.balances_eligible().then(|| self.rule.delayed(cpu.index()));
+        let delayed = self.rule.balancing().eligible.then(|| self.rule.delayed(cpu.index()));
         self.tasks_of(cpu) - delayed.unwrap_or(0) as u64
     }
 

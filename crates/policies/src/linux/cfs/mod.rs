@@ -56,7 +56,9 @@ use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Forest, Links, List, Tree};
 use anysched_core::registry::{Native, Policy};
-use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why};
+use anysched_core::smp::{
+    At, Balancing, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why,
+};
 use anysched_core::time::{Span, Time, VTime};
 use anysched_core::{Machine, Off, PerTask};
 use profile::Switches;
@@ -721,6 +723,10 @@ impl RunQueue for Cfs {
     fn spare(&self, at: &At<'_>, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         let waits = |task: &TaskId| !self.tasks[*task].running;
         self.links.iter(&self.queues[at.queue].by_age).filter(waits).find(|&task| fits(task))
+    }
+
+    fn balancing(&self) -> Balancing {
+        Balancing { by_core: false, random: self.on.ni_random, ..Balancing::default() }
     }
 
     fn is_buddy(&self, queue: usize, task: TaskId) -> bool {

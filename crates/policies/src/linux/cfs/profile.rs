@@ -84,6 +84,7 @@ pub(super) struct Switches {
     pub short_idle: bool,
     pub renew_sleepers: bool,
     pub await_leaver: bool,
+    pub ni_random: bool,
 }
 
 impl Switches {
@@ -97,6 +98,8 @@ impl Switches {
             short_idle: params.short_idle.unwrap_or(since(Profile::Linux6_1)),
             renew_sleepers: params.renew_sleepers.unwrap_or(since(Profile::Linux6_1)),
             await_leaver: params.await_leaver.unwrap_or(!since(Profile::Linux4_19)),
+            // Of kernels with CFS, only 6.1 was still maintained when that came.
+            ni_random: params.profile == Profile::Linux6_1,
         }
     }
 }

@@ -68,7 +68,9 @@ use anysched_core::machine::Level;
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Links, List};
 use anysched_core::registry::{Native, Policy};
-use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why};
+use anysched_core::smp::{
+    At, Balancing, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why,
+};
 use anysched_core::time::{Span, Time, VTime};
 use anysched_core::{Machine, Off, PerTask};
 
@@ -914,8 +916,9 @@ impl RunQueue for Eevdf {
         self.links.pop_front(&mut self.dropped)
     }
 
-    fn balances_eligible(&self) -> bool {
-        self.on.balance_eligible
+    fn balancing(&self) -> Balancing {
+        let (eligible, by_rate) = (self.on.balance_eligible, self.on.ni_rate);
+        Balancing { eligible, by_rate, ..Balancing::default() }
     }
 
     fn is_owed(&self, queue: usize, task: TaskId) -> bool {

@@ -113,6 +113,9 @@ params! {
         /// Balancing leaves who is not eligible where it is, unless it has failed before, and
         /// moves delayed tasks for their load only (from 6.18).
         balance_eligible: Option<bool> = None,
+        /// With `ni_random`, CPUs that seldom run out of work look at domains more often (from
+        /// 7.2).
+        ni_rate: Option<bool> = None,
     }
 }
 
@@ -143,6 +146,7 @@ pub(super) struct Switches {
     pub custom_slice: bool,
     pub yield_forfeits: bool,
     pub balance_eligible: bool,
+    pub ni_rate: bool,
     /// Reciprocals of weights are rounded down (7.3), not to nearest.
     pub floor_reciprocals: bool,
 }
@@ -197,6 +201,7 @@ impl Switches {
             custom_slice: params.custom_slice.unwrap_or(from(v612)),
             yield_forfeits: params.yield_forfeits.unwrap_or(from(v612)),
             balance_eligible: params.balance_eligible.unwrap_or(from(v618)),
+            ni_rate: params.ni_rate.unwrap_or(from(v72)),
             floor_reciprocals: from(v73),
         }
     }
