@@ -9,8 +9,8 @@ use crate::{Rig, fill, pinned};
 use anysched_core::registry::build_rule;
 use anysched_core::{Machine, Off, RunQueue, Scheduler, Span, TaskParams, Time};
 use anysched_oracle::Drive;
-use anysched_policies::linux::cfs::Cfs;
 use anysched_policies::textbook::fcfs::Fcfs;
+use anysched_policies::textbook::stride::Stride;
 
 const JIFFY: u64 = 4000;
 
@@ -19,10 +19,9 @@ fn rig<Q: RunQueue>(machine: &str) -> Rig<Q> {
     Rig::new(machine, &[("place", "creator"), ("steal", "never"), ("balance", "linux")])
 }
 
-/// The same with weights, and no ticks of the rule's own.
-fn weighted(machine: &str) -> Rig<Cfs> {
-    let settings = [("place", "creator"), ("steal", "never"), ("balance", "linux"), ("tick", "0")];
-    Rig::new(machine, &settings)
+/// The same with weights.
+fn weighted(machine: &str) -> Rig<Stride> {
+    rig(machine)
 }
 
 /// `cpu` has `count` tasks from number `first` on that may run on `cpus` only.
@@ -305,9 +304,36 @@ fn a_running_task_that_is_bound_is_not_pushed() {
     assert_eq!([0, 1, 2].map(|cpu| rig.running(cpu)), [Some(0), Some(100), None]);
 }
 
-/// A rig where CPUs pull as they run out of work, and nothing else moves tasks.
+/// A rig where CPUs pull whenever they run out of work, and nothing else moves tasks.
 fn pulling<Q: RunQueue>(machine: &str, cost: &str) -> Rig<Q> {
-    Rig::new(machine, &[("place", "creator"), ("steal", "linux"), ("newidle_cost", cost)])
+    let settings =
+        [("place", "creator"), ("steal", "linux"), ("newidle_cost", cost), ("ni_random", "false")];
+    Rig::new(machine, &settings)
+}
+
+/// How often CPU 1, which runs out of work, searches the other one that so often.
+fn searches(rig: &mut Rig<Fcfs>, times: usize) -> usize {
+    (0..times).filter(|_| rig.pick(1).is_some_and(|_| rig.off(1, Off::Exited) > 0)).count()
+}
+
+/// At first every other time; hardly ever where nothing is found (NI_RANDOM). Where something
+/// always is, rarely less than three times of four: that a search is worth 1.3 tries rounds to one.
+#[test]
+fn a_domain_is_searched_as_often_as_that_helps() {
+    let settings = [("place", "creator"), ("steal", "linux"), ("cache_hot", "0")];
+    let mut rig = Rig::new("2 cpus", &settings);
+    fill(&mut rig, &[3000]);
+    let found = searches(&mut rig, 400);
+    assert!((160..240).contains(&found), "{found} of 400");
+    searches(&mut rig, 800);
+    let found = searches(&mut rig, 400);
+    assert!((280..360).contains(&found), "{found} of 400");
+    // Nothing is left but what runs.
+    while searches(&mut rig, 1) > 0 || rig.waiting() != [0, 0] {}
+    searches(&mut rig, 20_000);
+    (10_000..10_500).for_each(|task| rig.create(task, 0));
+    let found = searches(&mut rig, 400);
+    assert!(found < 40, "{found} of 400");
 }
 
 #[test]

@@ -62,8 +62,8 @@ pub struct Options {
     /// As in 6.18: tasks that sleep in their runqueue move only where load is moved, and do not
     /// count as tasks to be moved; nor do tasks move, at first, that are not eligible.
     pub balances_eligible: bool,
-    /// As from 6.6 on: threads of a core are a group of their own kind, an idle core comes before an
-    /// idle thread, and tasks are compared by cores.
+    /// As from 6.6 on: threads of a core are a group of their own kind, an idle core comes before
+    /// an idle thread, and tasks are compared by cores.
     pub balances_cores: bool,
     /// A CPU with nothing to run looks at a domain only with some luck (NI_RANDOM),
     pub ni_random: bool,
