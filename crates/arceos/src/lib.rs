@@ -70,7 +70,7 @@ impl Boot {
             tasks: None,
             record: false,
             timed: false,
-            clock: Clock::Instructions,
+            clock: Clock::COUNTED,
             udp_ports: Vec::new(),
             patience: Duration::from_secs(120),
         }

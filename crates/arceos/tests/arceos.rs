@@ -187,7 +187,7 @@ fn several_cpus_run_the_programs() {
         .into_iter()
         .flat_map(|policy| PROGRAMS.iter().map(move |program| (policy, program)))
         .flat_map(|(policy, program)| {
-            [Clock::Instructions, Clock::Parallel].map(|clock| (policy, program, clock))
+            [Clock::COUNTED, Clock::Parallel].map(|clock| (policy, program, clock))
         })
         .collect();
     let wrong = each(&jobs, |&(policy, (app, arguments), clock)| {

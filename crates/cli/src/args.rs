@@ -5,7 +5,7 @@ use crate::bench_args::BenchCommand;
 use crate::hosts;
 use anysched_clients::Cost;
 use anysched_core::{Machine, Span};
-use anysched_host::{HostInfo, Place};
+use anysched_host::{HostInfo, InstructionTime, Place};
 use anysched_policies::POLICIES;
 use anysched_theory::measured::COLUMN;
 use anysched_wire::datagram;
@@ -336,10 +336,17 @@ pub struct BootArgs {
     /// Where policies run; a row for each, if there are several [default: module]
     #[arg(long = "in", value_enum, value_delimiter = ',', value_name = "PLACE,…")]
     pub place: Vec<PlaceArg>,
-    /// Count instructions instead of time, the default for one CPU: each instruction takes a
-    /// nanosecond, and the same boot always takes the same time
-    #[arg(long)]
-    pub icount: bool,
+    /// Count instructions instead of time, the default for one CPU: each takes a nanosecond, or as
+    /// long as is said here (2ns, 4ns, … 1024ns), and the same boot always takes the same time
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = InstructionTime::parse,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "1ns"
+    )]
+    pub icount: Option<InstructionTime>,
     /// CPUs of the machine: how many, or for example "4 cores x 2 threads"
     #[arg(long, default_value = "1", value_name = "N", value_parser = machine)]
     pub smp: Machine,

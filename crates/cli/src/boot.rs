@@ -211,8 +211,7 @@ pub fn places(args: &BootArgs) -> Vec<Option<Place>> {
 pub fn open(args: &BootArgs, place: Option<Place>) -> Box<dyn Host> {
     let clock = match (args.real_time, args.icount) {
         (true, _) => Some(Clock::Real),
-        (false, true) => Some(Clock::Instructions),
-        (false, false) => None,
+        (false, each) => each.map(Clock::Instructions),
     };
     (args.host.open)(&Options {
         silence: Some(args.timeout),

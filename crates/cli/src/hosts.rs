@@ -35,7 +35,7 @@ pub fn measured() -> &'static str {
 /// A host for experiments. Emulated machines count instructions, with several CPUs, too: what is
 /// published has to come out again.
 pub fn open(info: &HostInfo) -> Box<dyn Host> {
-    (info.open)(&Options { clock: Some(Clock::Instructions), ..Options::default() })
+    (info.open)(&Options { clock: Some(Clock::COUNTED), ..Options::default() })
 }
 
 /// The usual host, open.

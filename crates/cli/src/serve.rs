@@ -31,7 +31,7 @@ struct ServedRow {
 pub fn serve(args: &BootArgs) -> Result<(), Failure> {
     let app = &args.app;
     for (given, option) in [
-        (args.icount, "--icount: clients live in real time"),
+        (args.icount.is_some(), "--icount: clients live in real time"),
         (args.smp.cpus() > 1, "--smp: the server is measured on one CPU"),
         (args.files.trace.is_some(), "--trace: a trace is of programs that end by themselves"),
         (args.files.record.is_some(), "--record: a record is of programs that end by themselves"),

@@ -14,6 +14,7 @@
 mod attach;
 mod calibration;
 mod capabilities;
+mod clock;
 mod order;
 mod rehearsal;
 mod setup;
@@ -25,14 +26,15 @@ pub use attach::{
 };
 pub use calibration::{Calibration, Figure, MeasuredCosts, Subject};
 pub use capabilities::{Capabilities, Demands};
+pub use clock::{Clock, InstructionTime};
 pub use order::{By, Order, Outcome, Program, Served, Watch, Work};
 pub use rehearsal::{Stage, as_text, rehearsed};
 pub use setup::{Costs, Setup};
 pub use vm::{Vm, Wire};
 
 use anysched_clients::Load as ClientLoad;
+use anysched_core::Span;
 use anysched_core::registry::PolicyInfo;
-use anysched_core::{Machine, Span};
 pub use anysched_wire::program::{self, ProgramInfo};
 use std::fmt;
 use std::path::PathBuf;
@@ -97,27 +99,6 @@ impl Place {
             Place::Kernel => "module",
             Place::Agent => "agent",
         }
-    }
-}
-
-/// How the time of an emulated machine passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clock {
-    /// An instruction takes a nanosecond, and idle time is skipped: a repeated run takes the same
-    /// time.
-    Instructions,
-    /// An instruction takes a nanosecond; while the machine is idle, time is real.
-    Real,
-    /// Each CPU runs as fast as it can, at the same time as the others; times mean nothing.
-    Parallel,
-}
-
-impl Clock {
-    /// The clock that is `wanted`, or the usual one of a machine: several CPUs count no
-    /// instructions unless they are told to.
-    pub fn or_usual(wanted: Option<Clock>, machine: &Machine) -> Clock {
-        let several = machine.cpus() > 1;
-        wanted.unwrap_or(if several { Clock::Parallel } else { Clock::Instructions })
     }
 }
 

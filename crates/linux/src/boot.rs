@@ -81,7 +81,7 @@ impl Boot {
             loaders: true,
             fault: None,
             machine: Machine::flat(1).unwrap_or_else(|error| unreachable!("{error}")),
-            clock: Clock::Instructions,
+            clock: Clock::COUNTED,
             kernel: None,
             programs: Vec::new(),
             files: Vec::new(),

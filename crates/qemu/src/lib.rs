@@ -25,7 +25,7 @@ pub use measured::measured;
 pub use saved::{go_on, save};
 pub use sources::{require_target, sources};
 
-use anysched_host::{Clock, Setup, cpus_in_words};
+use anysched_host::{Clock, InstructionTime, Setup, cpus_in_words};
 use anysched_wire::log;
 use anysched_wire::result::EXIT_PORT;
 use patience::Silence;
@@ -113,8 +113,8 @@ const QBOOT: &str = "qboot.rom";
 pub fn in_words(setup: &Setup, wanted: Option<Clock>, at_once: &str) -> String {
     let cpus = cpus_in_words(setup.machine.cpus());
     let clock = match Clock::or_usual(wanted, &setup.machine) {
-        Clock::Instructions => "an instruction is a nanosecond",
-        Clock::Real => "an instruction is a nanosecond, idle time is real",
+        Clock::Instructions(each) => format!("an instruction is {each}"),
+        Clock::Real => "an instruction is a nanosecond, idle time is real".into(),
         Clock::Parallel => return format!("{cpus} in QEMU, CPUs {at_once}, times mean nothing"),
     };
     format!("{cpus} in QEMU, {clock}")
@@ -123,7 +123,7 @@ pub fn in_words(setup: &Setup, wanted: Option<Clock>, at_once: &str) -> String {
 /// Has a machine's time pass in this way. CPUs at the same time are QEMU's own way.
 pub fn set_clock(qemu: &mut Command, clock: Clock) {
     match clock {
-        Clock::Instructions => count_instructions(qemu),
+        Clock::Instructions(each) => count_instructions(qemu, each),
         Clock::Real => follow_real_time(qemu),
         Clock::Parallel => {}
     }
@@ -152,10 +152,10 @@ pub fn read_logs(path: &Path, cpus: usize) -> Result<Vec<Vec<u8>>, BootError> {
     Ok(log::receive(&sent, cpus)?)
 }
 
-/// Counts instructions instead of time: each takes a nanosecond, and idle time is skipped. The same
-/// run takes the same time to the nanosecond, whatever else this computer does.
-fn count_instructions(qemu: &mut Command) {
-    qemu.args(["-icount", "shift=0,sleep=off", "-seed", "1"])
+/// Counts instructions instead of time: each takes as long as `each`, and idle time is skipped. The
+/// same run takes the same time to the nanosecond, whatever else this computer does.
+fn count_instructions(qemu: &mut Command, each: InstructionTime) {
+    qemu.args(["-icount", &format!("shift={},sleep=off", each.shift()), "-seed", "1"])
         .args(["-rtc", "base=2026-01-01,clock=vm"]);
 }
 

@@ -61,7 +61,7 @@ impl Boot {
             checked: false,
             fault: None,
             machine: Machine::flat(1).unwrap_or_else(|error| unreachable!("{error}")),
-            clock: Clock::Instructions,
+            clock: Clock::COUNTED,
             patience: Duration::from_secs(600),
         }
     }
