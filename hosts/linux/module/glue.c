@@ -66,6 +66,8 @@ struct place {
 	u64 slice, runtime;
 	/* When the slice ends if nothing comes between; when the next tick is. */
 	u64 slice_end, next_tick;
+	/* For calls of the policy. */
+	void *stack;
 	/* When the timer fires. */
 	u64 armed;
 	struct hrtimer timer;
@@ -157,7 +159,7 @@ static bool make(struct call *c)
 	last = c->now = max(last, clock());
 	c->timer = U64_MAX;
 	start = get_cycles();
-	ok = !anysched_try(c);
+	ok = !anysched_try(c, this_cpu_read(cpus.stack) + ANYSCHED_STACK - 16);
 	time = get_cycles() - start;
 	anysched_statistics.calls++;
 	anysched_statistics.time += time;
@@ -185,6 +187,12 @@ void anysched_too_much(unsigned long place)
 	snprintf(anysched_message, sizeof(anysched_message),
 		 "the policy does not return: %d blocks of code in one call, the last in %pS",
 		 ANYSCHED_BLOCKS, (void *)place);
+}
+
+void anysched_too_deep(unsigned long place)
+{
+	snprintf(anysched_message, sizeof(anysched_message),
+		 "the policy's calls are too deep for its stack, the last in %pS", (void *)place);
 }
 
 static bool run(struct call *c)
@@ -777,6 +785,16 @@ bool anysched_running_on(u32 cpu, struct running *r)
 	return p;
 }
 
+static void free_memory(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		vfree(per_cpu(cpus, cpu).stack);
+	vfree(tasks);
+	vfree(anysched_heap);
+}
+
 static int __init anysched_load(void)
 {
 	int cpu, err = -ENOMEM;
@@ -792,6 +810,9 @@ static int __init anysched_load(void)
 	for_each_possible_cpu(cpu) {
 		struct place *at = per_cpu_ptr(&cpus, cpu);
 
+		at->stack = vmalloc_node(ANYSCHED_STACK, cpu_to_node(cpu));
+		if (!at->stack)
+			goto free;
 		at->armed = U64_MAX;
 		INIT_CSD(&at->csd, kicked, NULL);
 		hrtimer_setup(&at->timer, cpu_timer_fires, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
@@ -804,8 +825,7 @@ static int __init anysched_load(void)
 		return 0;
 	anysched_files_remove();
 free:
-	vfree(tasks);
-	vfree(anysched_heap);
+	free_memory();
 	return err;
 }
 
@@ -817,8 +837,7 @@ static void __exit anysched_unload(void)
 	hrtimer_cancel(&policy_timer);
 	for_each_possible_cpu(cpu)
 		hrtimer_cancel(&per_cpu_ptr(&cpus, cpu)->timer);
-	vfree(tasks);
-	vfree(anysched_heap);
+	free_memory();
 }
 
 module_init(anysched_load);

@@ -8,6 +8,12 @@
  * a second, and more than any policy does with 100,000 tasks. */
 #define ANYSCHED_BLOCKS (1 << 26)
 
+/* The stack for calls, in bytes, and the part of it that is kept for the frame of one more function:
+ * what builds policies has the largest, of some 7 KiB. Policies that are built to be checked look at
+ * each block of code whether more is in use. */
+#define ANYSCHED_STACK (48 << 10)
+#define ANYSCHED_FRAME (12 << 10)
+
 #ifndef __ASSEMBLER__
 #include <linux/types.h>
 
@@ -72,11 +78,14 @@ struct call {
 void anysched_call(struct call *c);
 extern char anysched_message[512];
 
-/* anysched_call; -1 if it panicked, and then anysched_message says why. One caller at a time. */
-int anysched_try(struct call *c);
+/* anysched_call on a stack whose highest 16 bytes, aligned so, are at `stack`; -1 if it panicked, and
+ * then anysched_message says why. One caller at a time, with interrupts off. */
+int anysched_try(struct call *c, void *stack);
 void anysched_escape(void);
-/* Leaves a message instead: the call has not returned, and was at this place. */
+/* These leave a message instead: the call has not returned, or has used up its stack, and was at this
+ * place. */
 void anysched_too_much(unsigned long place);
+void anysched_too_deep(unsigned long place);
 
 /* For Rust. */
 extern u64 anysched_heap_size;

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::hint::black_box;
 
 use anysched_core::call::Call;
 use anysched_core::{CpuId, Cx, Pick, Scheduler, Span, scheduler_by_call};
@@ -17,6 +18,8 @@ enum Kind {
     Idle,
     /// Does not return.
     Loop,
+    /// Calls itself without end.
+    Recursion,
     /// Picks tasks for no time at all.
     Contract,
     /// Allocates until there is no memory.
@@ -39,11 +42,13 @@ impl Faulty {
             "panic" => Kind::Panic,
             "idle" => Kind::Idle,
             "loop" => Kind::Loop,
+            "recursion" => Kind::Recursion,
             "contract" => Kind::Contract,
             "memory" => Kind::Memory,
             _ => {
                 return Err(format!(
-                    "there is no fault \"{kind}\", but panic, idle, loop, contract, memory"
+                    "there is no fault \"{kind}\", but panic, idle, loop, recursion, contract, \
+                     memory"
                 ));
             }
         };
@@ -67,8 +72,12 @@ impl Faulty {
             // With the hint for spinning, time of QEMU that counts instructions would all but
             // stand.
             Kind::Loop => loop {
-                core::hint::black_box(());
+                black_box(());
             },
+            Kind::Recursion => {
+                deeper(0);
+                None
+            }
             Kind::Contract => {
                 let pick = self.policy.pick_next(cx, cpu)?;
                 Some(Pick { slice: Span::ZERO, ..pick })
@@ -81,6 +90,12 @@ impl Faulty {
             }
         }
     }
+}
+
+/// Uses more stack with each call.
+fn deeper(depth: u64) -> u64 {
+    let frame = black_box([depth; 8]);
+    if black_box(true) { frame[7] + deeper(depth + 1) } else { depth }
 }
 
 scheduler_by_call!([] Faulty);

@@ -138,7 +138,7 @@ pub fn faults() {
     let argument =
         |name: &str, default: &str| -> String { text::<Linux>(name).unwrap_or(default).into() };
     let (policy, kinds) =
-        (argument("policy", "rr"), argument("kinds", "panic,contract,loop,memory,idle"));
+        (argument("policy", "rr"), argument("kinds", "panic,contract,loop,recursion,memory,idle"));
     must("loading the module", Module.load(Path::new(MODULE), None));
     for kind in kinds.split(',') {
         fault(&policy, kind);
