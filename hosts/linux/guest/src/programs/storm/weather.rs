@@ -98,8 +98,6 @@ impl Weather<'_> {
         let gap = self.gap;
         let hotplug_gap = gap.saturating_mul(HOTPLUG_GAPS);
         let classes = self.worker("classes", 1, move |storm, victims, _, rng| {
-            // It may not, and then does what it can.
-            let _ = set_class(None, ABOVE);
             storm.rage(gap, rng, &storm.policy_changes, |rng| {
                 change_class(pick(victims, rng), gap, rng)
             });
@@ -137,6 +135,8 @@ impl Weather<'_> {
         let (victims, cpus) = (self.victims.to_vec(), self.cpus.to_vec());
         let mut rng = Rng::with_seed(self.seed.wrapping_mul(8).wrapping_add(stream));
         Worker::start(name.into(), self.storm, move |storm| {
+            // It may not, and then does what it can.
+            let _ = set_class(None, ABOVE);
             body(storm, &victims, &cpus, &mut rng);
         })
     }
