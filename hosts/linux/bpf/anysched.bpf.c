@@ -14,6 +14,7 @@ s32 anysched_enqueue(struct task_struct *p, u64 flags) __ksym;
 s32 anysched_dequeue(struct task_struct *p) __ksym;
 struct task_struct *anysched_dispatch(s32 cpu) __ksym;
 struct task_struct *anysched_dispatch_after(s32 cpu, struct task_struct *prev) __ksym;
+bool anysched_stands(struct task_struct *p, s32 cpu, bool picked) __ksym;
 s32 anysched_running(struct task_struct *p) __ksym;
 s32 anysched_quiescent(struct task_struct *p) __ksym;
 s32 anysched_tick(struct task_struct *p) __ksym;
@@ -62,14 +63,22 @@ void OPS(a_enqueue, struct task_struct *p, u64 flags)
 void OPS(a_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct task_struct *p = prev ? anysched_dispatch_after(cpu, prev) : anysched_dispatch(cpu);
+	bool stands;
 
 	if (!p)
 		return fail();
-	if (p->scx.slice == SCX_SLICE_INF)
+	if (p->scx.slice == SCX_SLICE_INF) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, 0, 0);
-	else
+		stands = anysched_stands(p, cpu, 1);
+	} else {
 		/* It may not go there: the kernel runs it where it is, once. */
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | scx_bpf_task_cpu(p), 0, SCX_ENQ_HEAD | SCX_ENQ_PREEMPT);
+		s32 at = scx_bpf_task_cpu(p);
+
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | at, 0, SCX_ENQ_HEAD | SCX_ENQ_PREEMPT);
+		stands = anysched_stands(p, at, 0);
+	}
+	if (!stands)
+		scx_bpf_dispatch_cancel();
 }
 
 void OPS(a_running, struct task_struct *p) { CHECK(anysched_running(p)); }

@@ -242,7 +242,7 @@ static bool ask(struct call *c, struct task_struct *p)
 	ok = make(c);
 	here->picks = AT_ONCE;
 	if (at && !(c->flags & CALL_RUNS))
-		at->picked = NULL;
+		WRITE_ONCE(at->picked, NULL);
 	raw_spin_unlock_irqrestore(&lock, flags);
 	return ok;
 }
@@ -554,6 +554,24 @@ __bpf_kfunc struct task_struct *anysched_dispatch_after(s32 cpu, struct task_str
 	return dispatch(cpu, prev);
 }
 
+/* Whether p may still be inserted into cpu's local queue, for which it was picked if `picked`. It may
+ * have been taken out and put back since the policy was asked, with other CPUs than it had. What comes
+ * after the insertion sched_ext notices by itself; what came before makes sched_ext end the scheduler. */
+__bpf_kfunc bool anysched_stands(struct task_struct *p, s32 cpu, bool picked)
+{
+	struct place *here = this_cpu_ptr(&cpus);
+
+	/* sched_ext has just read how often p was put back. */
+	smp_rmb();
+	if (may_run(p, cpu) && (picked ? READ_ONCE(here->picked) == p : task_cpu(p) == cpu))
+		return true;
+	/* There may be others that wait. */
+	WRITE_ONCE(here->kicked, true);
+	here->told = false;
+	fire(here);
+	return false;
+}
+
 /* p begins to run, or goes on after something above the policy has taken its CPU. */
 __bpf_kfunc s32 anysched_running(struct task_struct *p)
 {
@@ -737,6 +755,7 @@ BTF_ID_FLAGS(func, anysched_enqueue)
 BTF_ID_FLAGS(func, anysched_dequeue)
 BTF_ID_FLAGS(func, anysched_dispatch, KF_RET_NULL | KF_RCU_PROTECTED)
 BTF_ID_FLAGS(func, anysched_dispatch_after, KF_RET_NULL | KF_RCU_PROTECTED)
+BTF_ID_FLAGS(func, anysched_stands, KF_RCU)
 BTF_ID_FLAGS(func, anysched_running)
 BTF_ID_FLAGS(func, anysched_quiescent)
 BTF_ID_FLAGS(func, anysched_tick)

@@ -6,10 +6,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anysched_loader::{Agent, LOG, Module, SchedExt};
+use anysched_programs::Kernel;
 use anysched_wire::WireError;
 use anysched_wire::boot::Boot;
 use anysched_wire::status::{self, Line};
 
+use crate::kernel::Linux;
 use crate::{agent, orders, procfs};
 
 const MODULE: &str = "/lib/anysched/anysched.ko";
@@ -17,6 +19,10 @@ const BPFTOOL: &str = "/usr/sbin/bpftool";
 
 /// The most bytes of a record of the kernel's log.
 const LONGEST_RECORD: usize = 8192;
+
+/// How long the kernel may take to end a scheduler, in nanoseconds, and how often that is looked for.
+const DISABLING: u64 = 10_000_000_000;
+const LOOK: u64 = 10_000_000;
 
 /// Who schedules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +65,7 @@ impl Scheduler {
         if self == Scheduler::Agent {
             return Some(agent::last_words());
         }
+        await_disabled();
         let why = why_dead(&status_lines().unwrap_or_default());
         Some(why.unwrap_or_else(|| format!("sched_ext is {}: {}", state(), kernel_says())))
     }
@@ -109,6 +116,14 @@ pub fn why_dead(status: &[Line]) -> Option<String> {
         Line::Dead(why) => Some(why.clone()),
         _ => None,
     })
+}
+
+/// Waits until a scheduler that comes to an end is gone: the kernel says why when it is.
+fn await_disabled() {
+    let start = Linux::now();
+    while state() == "disabling" && Linux::now() < start + DISABLING {
+        Linux::sleep_until(Linux::now() + LOOK);
+    }
 }
 
 /// What the kernel has logged of sched_ext.
