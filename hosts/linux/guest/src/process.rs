@@ -34,6 +34,11 @@ impl Process {
         }
     }
 
+    /// What the kernel calls it.
+    pub fn id(&self) -> Pid {
+        self.0
+    }
+
     /// CPU time that it has used, in nanoseconds.
     pub fn cpu_time(&self) -> u64 {
         let (mut clock, mut time) = (0, libc::timespec { tv_sec: 0, tv_nsec: 0 });

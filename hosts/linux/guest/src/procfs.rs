@@ -22,6 +22,11 @@ pub fn switches(stat: &str) -> Option<u64> {
     stat.lines().find_map(|line| line.strip_prefix("ctxt "))?.trim().parse().ok()
 }
 
+/// Tasks that have been created since the machine booted, from the text of `/proc/stat`.
+pub fn forks(stat: &str) -> Option<u64> {
+    stat.lines().find_map(|line| line.strip_prefix("processes "))?.trim().parse().ok()
+}
+
 /// What sched_ext says in a record of the kernel's log: numbers, a semicolon and the text; lines
 /// that begin with a space say where it comes from.
 pub fn sched_ext_says(record: &[u8]) -> Option<String> {
@@ -41,7 +46,9 @@ mod tests {
         assert_eq!(dispatches("52347061 1204733\n"), None);
         assert_eq!((cpu_time("52347061 1204733 317\n"), cpu_time("")), (Some(52_347_061), None));
         assert_eq!((state("7 (a) S (b)) R 1 7"), state("")), (Some('R'), None));
-        let stat = "cpu  1 0 2 3 0 0 0 0 0 0\nintr 9 0\nctxt 30817\nbtime 1767225600\n";
+        let stat =
+            "cpu  1 0 2 3 0 0 0 0 0 0\nintr 9 0\nctxt 30817\nbtime 1767225600\nprocesses 81\n";
+        assert_eq!((forks(stat), forks("ctxt 1\n")), (Some(81), None));
         assert_eq!((switches(stat), switches("btime 1\n")), (Some(30_817), None));
     }
 

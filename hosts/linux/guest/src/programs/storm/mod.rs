@@ -16,7 +16,6 @@ mod worker;
 
 use std::hint::spin_loop;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anysched_programs::{Kernel, argument};
 use rustix::thread::{Pid, sched_getaffinity};
@@ -25,9 +24,10 @@ use crate::attributes::{Class, set_class, set_cpus, set_nice};
 use crate::kernel::Linux;
 use crate::machine::refuse;
 use crate::process::Process;
+use crate::procfs;
 use crate::report::value;
 use weather::{Storm, Weather};
-use worker::Worker;
+use worker::{Sight, Worker};
 
 /// How long it is calm at the end, in nanoseconds.
 const CALM: u64 = 1_000_000_000;
@@ -56,31 +56,33 @@ pub fn storm() {
         refuse("`spinners` = 0, `forkers` = 0: there is nothing for a storm to come over");
     }
     let start = Linux::now();
+    let forkers: Vec<Process> = (0..forkers).map(|_| Process::start(fork)).collect();
     supervise(SUPERVISOR);
     let cpus = cpus();
     let storm = Arc::new(Storm::default());
-    let forks = Arc::new(AtomicU64::new(0));
     let mut workers: Vec<Worker> = (0..spinners)
         .map(|number| Worker::start(format!("spinner-{number}"), &storm, spin))
         .collect();
-    workers.extend((0..forkers).map(|number| {
-        let forks = forks.clone();
-        Worker::start(format!("forker-{number}"), &storm, move |storm| fork(storm, &forks))
-    }));
-    let victims: Vec<Pid> = workers.iter().map(Worker::id).collect();
+    let mut tasks: Vec<Pid> = workers.iter().map(Worker::id).collect();
+    tasks.extend(forkers.iter().map(Process::id));
+    let victims = tasks.clone();
     let weather = Weather { storm: &storm, victims: &victims, cpus: &cpus, gap: gap.max(1), seed };
     let (classes, others) = weather.start(hotplug > 0);
+    let before = forks();
     Linux::sleep_until(start + duration - CALM);
     storm.calms();
     // It is above the policy, and ends; what it does last must not come after what follows.
     classes.await_end(PATIENCE);
     victims.iter().for_each(|victim| restore(*victim, &cpus));
     workers.extend(others);
-    let stalled = stalled(&workers);
+    tasks.extend(workers.iter().skip(spinners as usize).map(Worker::id));
+    let stalled = stalled(&tasks);
+    let forks = forks() - before;
     storm.ends();
     workers.iter().for_each(|worker| worker.await_end(PATIENCE));
+    forkers.into_iter().for_each(Process::kill);
     supervise(Class::Normal);
-    value("forks", forks.load(Relaxed));
+    value("forks", forks);
     storm.report();
     value("stalled", stalled);
 }
@@ -90,6 +92,12 @@ fn supervise(class: Class) {
     if let Err(error) = set_class(None, class) {
         refuse(format_args!("the program's own task cannot be {class:?}: {error}"));
     }
+}
+
+/// Tasks that have been created since the machine booted.
+fn forks() -> u64 {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    procfs::forks(&stat).unwrap_or_else(|| refuse("/proc/stat does not count new tasks"))
 }
 
 /// Those that are online.
@@ -112,10 +120,11 @@ fn restore(task: Pid, cpus: &[usize]) {
 }
 
 /// How many tasks are ready and get no CPU time while it is calm.
-fn stalled(workers: &[Worker]) -> u64 {
-    let before: Vec<_> = workers.iter().map(Worker::look).collect();
+fn stalled(tasks: &[Pid]) -> u64 {
+    let look = || tasks.iter().map(|task| Sight::of(*task));
+    let before: Vec<_> = look().collect();
     Linux::sleep_until(Linux::now() + CALM);
-    let pairs = workers.iter().map(Worker::look).zip(before);
+    let pairs = look().zip(before);
     pairs.filter(|(after, before)| after.is_ready && after.used == before.used).count() as u64
 }
 
@@ -129,10 +138,12 @@ fn spin(storm: &Storm) {
     }
 }
 
-/// Starts processes that end at once, one after the other.
-fn fork(storm: &Storm, forks: &AtomicU64) {
-    while !storm.is_over() {
+/// Starts processes that end at once, one after the other, until it is killed. It is a process
+/// itself: what a fork takes of its memory the threads of the storm would wait for otherwise, and
+/// leave a task real-time for as long.
+fn fork() {
+    let _ = rustix::thread::set_name(c"forker");
+    loop {
         Process::start(|| ()).wait();
-        forks.fetch_add(1, Relaxed);
     }
 }

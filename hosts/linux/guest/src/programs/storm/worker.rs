@@ -21,13 +21,25 @@ pub struct Worker {
     thread: JoinHandle<()>,
 }
 
-/// What can be seen of a thread.
+/// What can be seen of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sight {
     /// CPU time that it has used, in nanoseconds.
     pub used: u64,
     /// Whether it is running or ready.
     pub is_ready: bool,
+}
+
+impl Sight {
+    /// What can be seen of a task. One that has ended is not ready.
+    pub fn of(task: Pid) -> Sight {
+        let read = |file: &str| {
+            let path = format!("/proc/{}/{file}", task.as_raw_nonzero());
+            std::fs::read_to_string(path).unwrap_or_default()
+        };
+        let used = procfs::cpu_time(&read("schedstat")).unwrap_or(0);
+        Sight { used, is_ready: procfs::state(&read("stat")) == Some('R') }
+    }
 }
 
 impl Worker {
@@ -52,16 +64,6 @@ impl Worker {
     /// What the kernel calls it.
     pub fn id(&self) -> Pid {
         self.id
-    }
-
-    /// What can be seen of it. One that has ended is not ready.
-    pub fn look(&self) -> Sight {
-        let read = |file: &str| {
-            let path = format!("/proc/self/task/{}/{file}", self.id.as_raw_nonzero());
-            std::fs::read_to_string(path).unwrap_or_default()
-        };
-        let used = procfs::cpu_time(&read("schedstat")).unwrap_or(0);
-        Sight { used, is_ready: procfs::state(&read("stat")) == Some('R') }
     }
 
     /// Waits until it has ended, for a span in nanoseconds at most.
