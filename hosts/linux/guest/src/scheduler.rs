@@ -20,7 +20,7 @@ const BPFTOOL: &str = "/usr/sbin/bpftool";
 /// The most bytes of a record of the kernel's log.
 const LONGEST_RECORD: usize = 8192;
 
-/// How long the kernel may take to end a scheduler, in nanoseconds, and how often that is looked for.
+/// How long the kernel may take to end a scheduler, and between two looks at that, in nanoseconds.
 const DISABLING: u64 = 10_000_000_000;
 const LOOK: u64 = 10_000_000;
 

@@ -129,7 +129,7 @@ fn stalled(tasks: &[Pid]) -> u64 {
 }
 
 /// Computes until all is over. It pauses in between: where QEMU lets CPUs take turns, a turn lasts
-/// until the next timer or a pause, and before QEMU 8.1 whoever follows a CPU that pauses for nothing
+/// until the next timer or a pause, and before QEMU 8.1 the CPU after one that pauses for nothing
 /// may get no turn for seconds.
 fn spin(storm: &Storm) {
     while !storm.is_over() {
