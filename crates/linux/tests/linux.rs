@@ -304,7 +304,7 @@ fn storms_stall_nobody() {
     let wanted = |name: &&str| is_long() || quick.contains(name);
     let chosen: Vec<_> = POLICIES.iter().filter(|info| wanted(&info.name)).collect();
     let wrong = each(&chosen, |info| {
-        let duration = if is_long() { "60000000000" } else { "5000000000" };
+        let duration = if is_long() { "60000000000" } else { "9000000000" };
         let mut boot = boot(info.name, "storm", &[("duration_ns", duration), ("hotplug", "1")]);
         boot.machine = Machine::parse("2 cores x 2 threads").unwrap();
         boot.clock = slow();

@@ -63,6 +63,7 @@ void OPS(a_enqueue, struct task_struct *p, u64 flags)
 void OPS(a_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct task_struct *p = prev ? anysched_dispatch_after(cpu, prev) : anysched_dispatch(cpu);
+	u32 slots = scx_bpf_dispatch_nr_slots();
 	bool stands;
 
 	if (!p)
@@ -77,7 +78,8 @@ void OPS(a_dispatch, s32 cpu, struct task_struct *prev)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | at, 0, SCX_ENQ_HEAD | SCX_ENQ_PREEMPT);
 		stands = anysched_stands(p, at, 0);
 	}
-	if (!stands)
+	/* Of a task that has left it sched_ext has taken nothing. */
+	if (!stands && scx_bpf_dispatch_nr_slots() < slots)
 		scx_bpf_dispatch_cancel();
 }
 
