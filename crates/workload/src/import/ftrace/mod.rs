@@ -15,13 +15,15 @@
 //! trace-cmd report
 //! ```
 
+mod decisions;
 pub mod line;
 mod replay;
 #[cfg(test)]
 mod tests;
 pub mod wakers;
 
-pub use replay::{Burst, Ended, Replay, Slot, Softirqs};
+pub use decisions::{Decisions, mean, percentile};
+pub use replay::{Burst, Ended, Replay, Slot, Softirqs, Wake};
 
 use super::{ImportError, Imported, Importer, Lines, ReadError, ReadTimes, excerpt};
 use crate::kinds::{FileName, keys, words};
@@ -148,9 +150,9 @@ impl Importer for Trace {
     }
 
     fn import(&self, input: &mut dyn Read, _: &str) -> Result<Imported, ReadError> {
-        let mut model = Recording::read(input)?.replay(self.softirqs).model;
-        wakers::let_stay(&mut model, self.waker_stays);
-        Ok(Imported::Model(model))
+        let mut replay = Recording::read(input)?.replay(self.softirqs);
+        wakers::let_stay(&mut replay, self.waker_stays);
+        Ok(Imported::Model(replay.model))
     }
 }
 

@@ -64,6 +64,34 @@ pub struct Replay {
     pub schedule: Vec<Slot>,
     /// Per task of the model, its bursts in order.
     pub bursts: Vec<Vec<Burst>>,
+    /// Per task of the model, the CPU time that it had used when it was taken off a CPU though it
+    /// could have gone on.
+    pub preempted: Vec<Vec<Span>>,
+    /// Wake-ups and creations after which the task ran, in the order in which it did.
+    pub wakes: Vec<Wake>,
+    /// How often a CPU went from a task that could have gone on to another one.
+    pub involuntary: u64,
+    /// How often a task ran on another CPU than before.
+    pub migrations: u64,
+}
+
+/// A task was made ready and then ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wake {
+    /// Its index in [`Model::tasks`].
+    pub task: u32,
+    /// A task created it, rather than it having been blocked.
+    pub new: bool,
+    /// When it was made ready.
+    pub at: Time,
+    /// Where the task ran that did so, if one did.
+    pub waker: Option<CpuId>,
+    /// Where it had run last, if anywhere.
+    pub previous: Option<CpuId>,
+    /// Where it ran.
+    pub cpu: CpuId,
+    /// From when.
+    pub ran: Time,
 }
 
 /// A task on a CPU without interruption.
@@ -154,8 +182,15 @@ struct Tracked {
     /// CPU time of the current burst so far.
     used: Span,
     bursts: Vec<Burst>,
+    /// CPU time of all bursts, and what that was when it was taken off though it could have gone on.
+    total: Span,
+    preempted: Vec<Span>,
     /// Where it ran.
     cpus: BTreeSet<u16>,
+    /// Where it runs or ran last.
+    last: Option<CpuId>,
+    /// It was made ready and has not run since: when, by a task on which CPU, and whether it is new.
+    made_ready: Option<(Time, Option<CpuId>, bool)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,6 +256,9 @@ struct Replayer<'a> {
     forked: BTreeMap<u32, Waker>,
     signals: Vec<(Time, Channel)>,
     schedule: Vec<Slot>,
+    wakes: Vec<Wake>,
+    involuntary: u64,
+    migrations: u64,
     misfits: Misfits,
 }
 
@@ -235,6 +273,9 @@ impl Replayer<'_> {
             forked: BTreeMap::new(),
             signals: Vec::new(),
             schedule: Vec::new(),
+            wakes: Vec::new(),
+            involuntary: 0,
+            migrations: 0,
             misfits: Misfits::default(),
         }
     }
@@ -246,6 +287,8 @@ impl Replayer<'_> {
                 self.observe(event.cpu, prev.pid, now);
                 self.switch_out(event.cpu, prev, state, now);
             }
+            let both = prev.pid != 0 && next.pid != 0;
+            self.involuntary += u64::from(both && state == State::Ready);
             return self.switch_in(event.cpu, next, now);
         }
         self.observe(event.cpu, event.current, now);
@@ -332,10 +375,25 @@ impl Replayer<'_> {
 
     fn start(&mut self, cpu: CpuId, task: usize, now: Time) {
         self.set_current(cpu, Current::Task(task), now);
-        let task = &mut self.tasks[task];
-        task.stage = Stage::Running(cpu);
-        task.since = now;
-        task.cpus.insert(cpu.0);
+        let tracked = &mut self.tasks[task];
+        tracked.stage = Stage::Running(cpu);
+        tracked.since = now;
+        tracked.cpus.insert(cpu.0);
+        let previous = tracked.last.replace(cpu);
+        self.migrations += u64::from(previous.is_some_and(|last| last != cpu));
+        if let Some((at, waker, new)) = tracked.made_ready.take() {
+            let task = task as u32;
+            self.wakes.push(Wake { task, new, at, waker, previous, cpu, ran: now.max(at) });
+        }
+    }
+
+    /// Where `waker` runs, if it is a task.
+    fn place_of(&self, waker: Waker) -> Option<CpuId> {
+        let Waker::Task { task, .. } = waker else { return None };
+        match self.tasks[task].stage {
+            Stage::Running(cpu) => Some(cpu),
+            _ => None,
+        }
     }
 
     /// Ends the slot of `task`, which runs on `cpu`; the caller gives it its new stage.
@@ -353,6 +411,7 @@ impl Replayer<'_> {
         let used = now.since(task.since);
         task.since = task.since.max(now);
         task.used += used;
+        task.total += used;
         task.ops.push(Op::Run(used));
     }
 
@@ -363,7 +422,10 @@ impl Replayer<'_> {
         let tracked = &mut self.tasks[task];
         tracked.since = now;
         match state {
-            State::Ready => tracked.stage = Stage::Ready,
+            State::Ready => {
+                tracked.stage = Stage::Ready;
+                tracked.preempted.push(tracked.total);
+            }
             State::Blocked => self.block(task, now, Stage::Blocked),
             State::EndedOrParked if !tracked.exiting => {
                 self.block(task, now, Stage::BlockedOrEnded)
@@ -425,6 +487,7 @@ impl Replayer<'_> {
     /// A new task, which is ready.
     fn create(&mut self, pid: u32, creator: Waker, now: Time) -> usize {
         let index = self.tasks.len();
+        let place = self.place_of(creator);
         let arrives = match creator {
             Waker::Outside(at) => Some(at),
             Waker::Task { task, place, .. } => {
@@ -446,7 +509,11 @@ impl Replayer<'_> {
             exiting: false,
             used: Span::ZERO,
             bursts: Vec::new(),
+            total: Span::ZERO,
+            preempted: Vec::new(),
             cpus: BTreeSet::new(),
+            last: None,
+            made_ready: place.map(|cpu| (now, Some(cpu), true)),
         });
         self.by_pid.insert(pid, index);
         index
@@ -535,6 +602,7 @@ impl Replayer<'_> {
     /// Makes `task`, which is blocked, ready.
     fn wake(&mut self, task: usize, waker: Waker, now: Time) {
         let channel = Channel(task as u32);
+        self.tasks[task].made_ready = Some((now, self.place_of(waker), false));
         match waker {
             Waker::Outside(at) => self.signals.push((at, channel)),
             Waker::Task { task, place, sync } => {
@@ -574,6 +642,8 @@ impl Replayer<'_> {
         let channels = self.tasks.len() as u32;
         let names = &self.recording.names;
         let bursts = self.tasks.iter_mut().map(|task| std::mem::take(&mut task.bursts)).collect();
+        let preempted = self.tasks.iter_mut().map(|task| std::mem::take(&mut task.preempted));
+        let preempted = preempted.collect();
         let model = Model {
             tasks: self.tasks.into_iter().map(|task| task.into_model(names)).collect(),
             signals: self.signals,
@@ -582,7 +652,8 @@ impl Replayer<'_> {
             until: None,
             warnings,
         };
-        Replay { model, schedule: self.schedule, bursts }
+        let Replayer { schedule, wakes, involuntary, migrations, .. } = self;
+        Replay { model, schedule, bursts, preempted, wakes, involuntary, migrations }
     }
 
     fn warnings(&self) -> Vec<String> {

@@ -5,20 +5,22 @@
 //! full preemption do not switch: a child that wakes its parent in its exit path is gone before
 //! the parent runs. A policy that replays it would let the parent preempt the child.
 
+use super::Replay;
 use super::replay::joined;
 use crate::Op;
-use crate::model::{Model, Script};
+use crate::model::Script;
 use anysched_core::Span;
 use std::sync::Arc;
 
-/// Moves each wake-up in `model` behind what its task runs next, if that takes `most` at most.
-pub fn let_stay(model: &mut Model, most: Span) {
+/// Moves each wake-up in the model behind what its task runs next, if that takes `most` at most. A
+/// task that was recorded as preempted had left the kernel by then: its wake-ups stay before.
+pub fn let_stay(replay: &mut Replay, most: Span) {
     if most == Span::ZERO {
         return;
     }
-    for task in &mut model.tasks {
+    for (task, preempted) in replay.model.tasks.iter_mut().zip(&replay.preempted) {
         if task.script.ops.iter().any(wakes) {
-            let_one_stay(Arc::make_mut(&mut task.script), most);
+            let_one_stay(Arc::make_mut(&mut task.script), preempted, most);
         }
     }
 }
@@ -27,37 +29,54 @@ fn wakes(op: &Op) -> bool {
     matches!(op, Op::Signal(_) | Op::Write(_))
 }
 
-fn let_one_stay(script: &mut Script, most: Span) {
-    let mut ops = std::mem::take(&mut script.ops);
-    let mut at = 0;
+/// The time of the runs that `ops` begin with, and how many these are.
+fn runs(ops: &[Op]) -> (Span, usize) {
+    let runs = ops.iter().map_while(|op| if let Op::Run(span) = op { Some(*span) } else { None });
+    runs.fold((Span::ZERO, 0), |(sum, count), run| (Span(sum.0.saturating_add(run.0)), count + 1))
+}
+
+fn let_one_stay(script: &mut Script, preempted: &[Span], most: Span) {
+    let ops = std::mem::take(&mut script.ops);
+    let mut moved = Vec::with_capacity(ops.len());
+    let (mut at, mut used) = (0, Span::ZERO);
     while at < ops.len() {
         // Wake-ups next to each other go together, so that they keep their order.
         let woken = ops[at..].iter().take_while(|op| wakes(op)).count();
-        let runs = ops[at + woken..].iter().map_while(|op| match op {
-            Op::Run(span) => Some(span.0),
-            _ => None,
-        });
-        let (count, time) = runs.fold((0, 0u64), |(n, sum), run| (n + 1, sum.saturating_add(run)));
-        if time <= most.0 {
-            ops[at..at + woken + count].rotate_left(woken);
+        let (time, count) = runs(&ops[at + woken..]);
+        let until = preempted.get(preempted.partition_point(|&left| left < used));
+        let stays = until.map_or(time, |&until| time.min(until - used));
+        let stays = if stays <= most { stays } else { Span::ZERO };
+        moved.push(Op::Run(stays));
+        moved.extend_from_slice(&ops[at..at + woken]);
+        moved.push(Op::Run(time - stays));
+        at += woken + count;
+        used += time;
+        if woken + count == 0 {
+            moved.push(ops[at].clone());
+            at += 1;
         }
-        at += (woken + count).max(1);
     }
-    script.ops = joined(ops);
+    script.ops = joined(moved);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Channel;
-    use crate::model::ModelTask;
+    use crate::model::{Model, ModelTask};
 
     fn moved(ops: &[Op], most: u64) -> Vec<Op> {
+        moved_beside(ops, &[], most)
+    }
+
+    fn moved_beside(ops: &[Op], preempted: &[u64], most: u64) -> Vec<Op> {
         let task =
             ModelTask { script: Arc::new(Script::once(ops.to_vec())), ..ModelTask::default() };
-        let mut model = Model { tasks: vec![task], ..Model::default() };
-        let_stay(&mut model, Span::from_us(most));
-        model.tasks[0].script.ops.clone()
+        let model = Model { tasks: vec![task], ..Model::default() };
+        let preempted = vec![preempted.iter().map(|&us| Span::from_us(us)).collect()];
+        let mut replay = Replay { model, preempted, ..Replay::default() };
+        let_stay(&mut replay, Span::from_us(most));
+        replay.model.tasks[0].script.ops.clone()
     }
 
     #[test]
@@ -73,5 +92,18 @@ mod tests {
         let ops = [one.clone(), run(1), two.clone(), run(1), run(2)];
         assert_eq!(moved(&ops, 3), [run(1), one.clone(), run(3), two.clone()]);
         assert_eq!(moved(&ops, 2), [run(1), one, two, run(3)]);
+    }
+    #[test]
+    fn what_was_preempted_had_left_the_kernel() {
+        let run = |us| Op::Run(Span::from_us(us));
+        let (one, two, wait) =
+            (Op::Signal(Channel(1)), Op::Signal(Channel(2)), Op::Wait(Channel(0)));
+        let ops = [run(9), one.clone(), run(2), two.clone(), run(6), wait.clone()];
+        // Preempted 1 us after each wake-up: the rest of the run comes behind it.
+        let after = [run(10), one.clone(), run(2), two.clone(), run(5), wait.clone()];
+        assert_eq!(moved_beside(&ops, &[10, 12], 3), after);
+        // At the wake-up itself, and too late to matter.
+        let after = [run(9), one.clone(), run(2), two.clone(), run(6), wait.clone()];
+        assert_eq!(moved_beside(&ops, &[9, 16], 3), after);
     }
 }
