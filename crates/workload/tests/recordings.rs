@@ -71,7 +71,7 @@ fn the_arm_recording_is_imported_to_the_nanosecond() {
     let recording = Recording::read(text.as_bytes()).unwrap();
     assert_eq!((recording.switches(), recording.cpus()), (1856, 6));
     assert_eq!(recording.span().0, 82_888_010_000 - 76_211_513_000);
-    let Replay { model, schedule, bursts } = recording.replay(Softirqs::default());
+    let Replay { model, schedule, bursts, .. } = recording.replay(Softirqs::default());
     assert_eq!(model.tasks.len(), 49);
 
     let told = arm::told(&text);
