@@ -40,6 +40,9 @@ pub struct Costs {
     pub wake_irq: Span,
     /// A CPU that was idle for any time picks a task.
     pub idle_exit: Span,
+    /// The timer that ends a slice goes off late by up to this, by chance. What runs goes on
+    /// meanwhile: it is no cost, but keeps tasks of equal right from meeting to the nanosecond.
+    pub timer_late: Span,
     /// Creating a task: work of the creator before the new task is there; of a task from outside,
     /// its own first work. This and the next two are CPU time of the task, of which policies are
     /// told and which counts for slices, but not its service.

@@ -87,6 +87,25 @@ fn leaving_idle_costs_only_after_idle_time() {
 }
 
 #[test]
+fn slices_end_late_by_chance() {
+    let costs = Costs { timer_late: us(100), ..Costs::default() };
+    let load = || model(vec![task(0, vec![run(20)]), task(0, vec![run(20)])]);
+    let quantum = &[("quantum", "1ms")];
+    let (exact, _) = play(one(Costs::default()), "rr", quantum, load());
+    assert_eq!(number(exact.dispatches), 40);
+    let ends = || {
+        let (metrics, results) = play(one(costs.clone()), "rr", quantum, load());
+        assert_eq!(metrics.makespan().unwrap(), ms(40));
+        (number(metrics.dispatches), results[0].completion)
+    };
+    // Nineteen slices of 1 to 1.1 ms make up for the twentieth.
+    let (dispatches, first) = ends();
+    assert!((37..40).contains(&dispatches), "{dispatches}");
+    assert!(!(first.0 % MS).is_multiple_of(100_000), "{first:?}");
+    assert_eq!(ends(), (dispatches, first));
+}
+
+#[test]
 fn a_task_is_created_before_it_is_there_and_ended_before_it_is_gone() {
     let costs = Costs { create: us(30), exit: us(20), ..Costs::default() };
     // From outside: its own first and last work.

@@ -10,7 +10,7 @@ use anysched_core::{CpuId, MAX_CPUS, Machine, Span, Time};
 use anysched_host::{Costs, Setup};
 use anysched_topology as topology;
 
-const KEYS: [&str; 22] = [
+const KEYS: [&str; 23] = [
     "cpus",
     "topology",
     "context_switch",
@@ -24,6 +24,7 @@ const KEYS: [&str; 22] = [
     "timer_irq",
     "wake_irq",
     "idle_exit",
+    "timer_late",
     "create",
     "exit",
     "after_wake",
@@ -107,6 +108,7 @@ fn costs(fields: &Fields<'_>) -> Result<Costs, Fault> {
         timer_irq: cost("timer_irq")?,
         wake_irq: cost("wake_irq")?,
         idle_exit: cost("idle_exit")?,
+        timer_late: cost("timer_late")?,
         create: cost("create")?,
         exit: cost("exit")?,
         after_wake: cost("after_wake")?,
@@ -183,6 +185,7 @@ pub(crate) fn describe_costs(costs: &Costs) -> String {
         ("tick", costs.timer_irq),
         ("interrupt", costs.wake_irq),
         ("leaving idle", costs.idle_exit),
+        ("timers late by up to", costs.timer_late),
         ("create", costs.create),
         ("exit", costs.exit),
         ("after a wake-up", costs.after_wake),

@@ -1,5 +1,6 @@
 //! Dispatches: picks, what they cost, and CPU time.
 
+use anysched_core::random::SplitMix64;
 use anysched_core::{CpuId, Off, Scheduler, Span, TaskId, Time, Work};
 use anysched_trace::{Kind, Sink};
 use anysched_workload::Load;
@@ -213,6 +214,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             }
         }
         self.note_run(id, delay);
+        let slice = self.timed(slice);
         let tick = self.tick;
         let cpu = &mut self.cpus[cpu];
         cpu.task = Some(id);
@@ -229,6 +231,16 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             Span::ZERO => Time::NEVER,
             Span(tick) => Time((self.clock.now().0 / tick + 1) * tick),
         };
+    }
+
+    /// When the timer for `slice` goes off: by chance, but the same in each run of a load.
+    fn timed(&self, slice: Span) -> Span {
+        let most = self.setup.costs.timer_late.0;
+        if most == 0 || slice == Span::MAX {
+            return slice;
+        }
+        let late = SplitMix64(self.now().0).below(most.saturating_add(1));
+        Span(slice.0.saturating_add(late))
     }
 
     /// `task` has been picked and runs after `delay`; until then it waits.
