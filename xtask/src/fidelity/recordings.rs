@@ -17,6 +17,8 @@ use std::path::Path;
 /// An experiment whose loads are recordings.
 struct Set {
     experiment: &'static str,
+    /// It. One that names a folder in place of which another comes ends with `.in`.
+    file: &'static str,
     /// The label of its policy.
     kernel: &'static str,
     /// For each scenario its recording, in the repository or in the folder that [`FOLDER`] names.
@@ -26,6 +28,7 @@ struct Set {
 /// Those whose recordings are in the repository.
 const HERE: Set = Set {
     experiment: "recordings",
+    file: "recordings.toml",
     kernel: "6.18",
     recordings: &["traces/cargo-build.txt.gz", "traces/request-response.txt.gz"],
 };
@@ -33,6 +36,7 @@ const HERE: Set = Set {
 /// Those whose recordings are not. Both sides are kept, as the page is printed without them.
 const ELSEWHERE: Set = Set {
     experiment: "recordings-elsewhere",
+    file: "recordings-elsewhere.toml.in",
     kernel: "4.19",
     recordings: &["ftrace-arm-6cpu.txt"],
 };
@@ -96,17 +100,16 @@ impl Set {
         let failed = |error: std::io::Error| Failed(format!("{}: {error}", out.display()));
         let _ = std::fs::remove_dir_all(&out);
         std::fs::create_dir_all(&out).map_err(failed)?;
-        let file = root().join(format!("{EXPERIMENTS}/{}.toml", self.experiment));
+        let file = root().join(EXPERIMENTS).join(self.file);
         let mut text = std::fs::read_to_string(&file)
             .map_err(|error| Failed(format!("{}: {error}", file.display())))?;
         let mut file = file.to_string_lossy().into_owned();
         if text.contains(FOLDER) {
             text = text.replace(FOLDER, &folder.to_string_lossy());
             file = out.join("experiment.toml").to_string_lossy().into_owned();
-            std::fs::write(&file, text).map_err(failed)?;
+            std::fs::write(&file, &text).map_err(failed)?;
         }
         let trace = out.join("trace.txt");
-        let text = std::fs::read_to_string(&file).map_err(failed)?;
         let json = run_file(&file, &["--format", "json", "--trace", &trace.to_string_lossy()])?;
         let mut figures = Figures::new();
         let all = self.recordings.iter().zip(rows(&json)).zip(idle_exits(&text));
@@ -184,9 +187,8 @@ mod tests {
 
     #[test]
     fn each_recording_has_a_scenario_that_says_what_leaving_idle_costs() {
-        for Set { experiment, kernel, recordings } in [HERE, ELSEWHERE] {
-            let file = root().join(format!("{EXPERIMENTS}/{experiment}.toml"));
-            let text = std::fs::read_to_string(file).unwrap();
+        for Set { experiment, file, kernel, recordings } in [HERE, ELSEWHERE] {
+            let text = std::fs::read_to_string(root().join(EXPERIMENTS).join(file)).unwrap();
             let files = text.split("\nfile = \"").skip(1);
             let names: Vec<&str> =
                 files.filter_map(|rest| rest.split('"').next()?.rsplit('/').next()).collect();
