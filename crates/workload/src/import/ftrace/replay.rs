@@ -182,14 +182,15 @@ struct Tracked {
     /// CPU time of the current burst so far.
     used: Span,
     bursts: Vec<Burst>,
-    /// CPU time of all bursts, and what that was when it was taken off though it could have gone on.
+    /// CPU time of all bursts, and what that was when it was taken off but could have gone on.
     total: Span,
     preempted: Vec<Span>,
     /// Where it ran.
     cpus: BTreeSet<u16>,
     /// Where it runs or ran last.
     last: Option<CpuId>,
-    /// It was made ready and has not run since: when, by a task on which CPU, and whether it is new.
+    /// If it was made ready and has not run since: when, by a task on which CPU, and whether it
+    /// is new.
     made_ready: Option<(Time, Option<CpuId>, bool)>,
 }
 
