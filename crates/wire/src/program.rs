@@ -104,6 +104,7 @@ macro_rules! of_domains {
     ($($argument:expr),*) => {
         &[
             $($argument,)*
+            argument("vcpus", "how many vCPUs each domain has; only `hog` and `ep` use several"),
             argument("weights", "weight of each domain, of 256"),
             argument("caps", "cap of each domain, in percent of a pCPU"),
             argument("periods_us", "period of each domain"),

@@ -9,6 +9,7 @@ use anysched_oracle::kernel::{each, replayed};
 use anysched_policies::{POLICIES, policy};
 use anysched_qemu::Outcome;
 use anysched_xen::{Boot, BootError, Image, Sources};
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 /// The programs, small.
@@ -94,6 +95,40 @@ fn weights_count_as_in_xens_own_schedulers() {
         let near = |(one, other): (&u64, &u64)| one.abs_diff(*other) <= 20;
         assert!(ours.iter().zip(&own).all(near), "{ours:?} and {own:?} of 1000");
     }
+}
+
+/// A domain's vCPUs are tasks of their own, which compute at the same time where there are pCPUs,
+/// and only on those that they are bound to.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts xen"]
+fn domains_have_several_vcpus() {
+    let arguments = [("domains", "2"), ("vcpus", "4,1"), ("log2_pairs", "14")];
+    let mut wrong = Vec::new();
+    for name in ["rr", "credit", "credit2", "cfs", "stock-credit2"] {
+        let outcome = match run(&boot(name, "ep", &arguments)) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                wrong.push(format!("{name}: {error}"));
+                continue;
+            }
+        };
+        let names: BTreeSet<&str> = outcome.tasks.iter().map(|task| task.name.as_str()).collect();
+        let expected = BTreeSet::from(["ep1.0", "ep1.1", "ep1.2", "ep1.3", "ep2"]);
+        let pairs = ["ep1.gaussian_pairs", "ep2.gaussian_pairs"].map(|name| outcome.value(name));
+        if names != expected || pairs[0] != pairs[1] || pairs[0].is_none() {
+            wrong.push(format!("{name}: {names:?} made {pairs:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let mut bound = boot("rr", "hog", &[("domains", "1"), ("vcpus", "3"), ("cpus", "2")]);
+    bound.machine = Machine::flat(2).unwrap();
+    let outcome = run(&bound).unwrap();
+    let used = outcome.tasks.iter().filter_map(|task| task.service).map(|span| span.0);
+    let longest = outcome.tasks.iter().map(|task| task.finish.since(task.arrival).0).max();
+    let (used, longest) = (used.sum::<u64>(), longest.unwrap());
+    assert!(used <= longest, "three vCPUs used {used} ns of one pCPU in {longest} ns");
+    let refused = run(&boot("rr", "echo", &[("vcpus", "2")])).unwrap_err().to_string();
+    assert!(refused.contains("`vcpus` = \"2\": domain server runs `echo-server`"), "{refused}");
 }
 
 /// Floating point is the domain's own: Xen switches its registers.

@@ -2,66 +2,25 @@
 
 use core::slice;
 
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::StartInfo;
-use crate::hypercall::{Answer, Call, Errno, at, hypercall};
-use crate::report::{self, REPORT};
+use crate::control::{Domctl, Failed, Naming, domctl};
+use crate::hypercall::{Call, Errno, at, hypercall};
+use crate::share::Share;
+use crate::{Given, StartInfo, report, smp};
 
 unsafe extern "C" {
     static _image: u8;
     static _edata: u8;
     static _end: u8;
     static mut window: [u8; PAGE];
+    fn _start_other();
 }
 
-const PAGE: usize = 4096;
-
-/// The versions of the interface that structures here are of: Xen 4.20's.
-const DOMCTL_VERSION: u32 = 0x17;
-const SYSCTL_VERSION: u32 = 0x15;
-
-/// Operations (public/domctl.h).
-#[repr(u32)]
-#[derive(Clone, Copy, Debug)]
-enum Domctl {
-    Create = 1,
-    Destroy = 2,
-    Unpause = 4,
-    Info = 5,
-    Affinity = 9,
-    MaxMemory = 11,
-    Context = 12,
-    MaxVcpus = 15,
-    Scheduler = 16,
-}
-
-#[repr(C)]
-struct DomctlCall<T> {
-    operation: u32,
-    version: u32,
-    domain: u16,
-    pad: [u16; 3],
-    body: T,
-    /// The union is as large as its largest member; Xen copies all of it.
-    room: [u64; 32],
-}
-
-/// Makes a call about a domain; the body is changed to the answer.
-fn domctl<T: Copy>(operation: Domctl, domain: u16, body: T) -> Result<(u16, T), Errno> {
-    let mut call = DomctlCall {
-        operation: operation as u32,
-        version: DOMCTL_VERSION,
-        domain,
-        pad: [0; 3],
-        body,
-        room: [0; 32],
-    };
-    // SAFETY: the structure is the operation's.
-    unsafe { hypercall(Call::Domctl, [at(&mut call), 0, 0, 0]) }?;
-    Ok((call.domain, call.body))
-}
+/// Bytes of a page.
+pub const PAGE: usize = 4096;
 
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -94,33 +53,88 @@ struct Info {
     rest: [u64; 8],
 }
 
-/// Frames by what is mapped there: the image, then what it starts with.
+/// What a domain is given besides a copy of this image.
+#[derive(Clone, Debug)]
+pub struct Needs<'a> {
+    /// What it reads as its command line.
+    pub command_line: &'a str,
+    /// What it reads besides.
+    pub module: &'a [u8],
+    /// How many vCPUs it has; 1 to [`smp::MOST`].
+    pub vcpus: u32,
+    /// Bytes of its heap.
+    pub heap: usize,
+    /// Bytes that it may report.
+    pub report: usize,
+}
+
+/// Frames by what is mapped there, in this order: the image, the page that it starts with, and what
+/// it is given. Page tables follow.
+#[derive(Clone, Copy)]
 struct Layout {
     image: usize,
+    module: usize,
+    stacks: usize,
+    report: usize,
+    heap: usize,
     tables: usize,
 }
 
 impl Layout {
-    fn new() -> Layout {
-        let image = (end() - image()).div_ceil(PAGE);
-        // The page of the start info is behind the image.
+    fn new(needs: &Needs<'_>) -> Layout {
+        let pages = |bytes: usize| bytes.div_ceil(PAGE);
+        let mut layout = Layout {
+            image: pages(end() - image()),
+            module: pages(needs.module.len()),
+            stacks: pages((needs.vcpus as usize - 1) * smp::STACK),
+            report: pages(needs.report + report::HEADER),
+            heap: pages(needs.heap),
+            tables: 0,
+        };
         let first = image_page() / ENTRIES;
-        let last = (image_page() + image) / ENTRIES;
-        Layout { image, tables: last - first + 1 }
+        let last = (image_page() + layout.mapped() - 1) / ENTRIES;
+        layout.tables = last - first + 1;
+        layout
     }
 
     fn start_info(&self) -> usize {
         self.image
     }
 
+    fn module(&self) -> usize {
+        self.start_info() + 1
+    }
+
+    fn stacks(&self) -> usize {
+        self.module() + self.module
+    }
+
+    fn report(&self) -> usize {
+        self.stacks() + self.stacks
+    }
+
+    fn heap(&self) -> usize {
+        self.report() + self.report
+    }
+
+    /// How many pages the domain sees.
+    fn mapped(&self) -> usize {
+        self.heap() + self.heap
+    }
+
     /// The tables that map pages, then those above them.
     fn table(&self, number: usize) -> usize {
-        self.image + 1 + number
+        self.mapped() + number
     }
 
     fn frames(&self) -> usize {
         self.table(self.tables + 3)
     }
+}
+
+/// Where a domain sees a frame.
+fn address(frame: usize) -> u64 {
+    (image() + frame * PAGE) as u64
 }
 
 /// Entries of a page table.
@@ -143,69 +157,100 @@ fn end() -> usize {
 pub struct Domain {
     /// Xen's number of it.
     pub number: u16,
+    vcpus: u32,
+    /// The frames of its report.
+    report: Vec<u64>,
+}
+
+/// A domain that is being built.
+struct Building<'a> {
+    number: u16,
+    layout: Layout,
+    needs: &'a Needs<'a>,
     frames: Vec<u64>,
 }
 
-/// What schedulers are told of a domain.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Share {
-    /// Of 256.
-    pub weight: Option<u16>,
-    /// In percent of a pCPU.
-    pub cap: Option<u16>,
-    /// Microseconds: a period, and how much of it.
-    pub period: Option<(u32, u32)>,
-    /// pCPUs, a bit each.
-    pub affinity: Option<u64>,
-    /// The cpupool.
-    pub pool: u32,
-}
-
-/// What failed, and how.
-#[derive(Clone, Copy, Debug)]
-pub struct Failed(pub &'static str, pub Errno);
-
-trait Naming<T> {
-    fn of(self, what: &'static str) -> Result<T, Failed>;
-}
-
-impl<T> Naming<T> for Result<T, Errno> {
-    fn of(self, what: &'static str) -> Result<T, Failed> {
-        self.map_err(|errno| Failed(what, errno))
-    }
-}
-
 impl Domain {
-    /// Builds a domain that is paused. Its program is what `command_line` says.
-    pub fn build(command_line: &str, share: &Share) -> Result<Domain, Failed> {
-        let layout = Layout::new();
-        let pages = layout.frames() as u64;
+    /// Builds a domain that is paused, in a cpupool.
+    pub fn build(needs: &Needs<'_>, pool: u32) -> Result<Domain, Failed> {
+        let layout = Layout::new(needs);
         let create = Create {
             handle: [1; 16],
-            vcpus: 1,
+            vcpus: needs.vcpus,
             ports: 1023,
             grant_frames: 4,
             maptrack_frames: 4,
             grant_version: 1,
-            pool: share.pool,
+            pool,
             ..Create::default()
         };
         let (number, _) = domctl(Domctl::Create, 0, create).of("create a domain")?;
         // In KiB, with a page to spare.
-        domctl(Domctl::MaxMemory, number, (pages + 1) * 4).of("limit its memory")?;
-        domctl(Domctl::MaxVcpus, number, 1_u32).of("give it a vCPU")?;
-        let domain = Domain { number, frames: populate(number, layout.frames())? };
-        domain.fill(&layout, command_line)?;
-        domain.start_at(&layout)?;
-        domain.set_affinity(share)?;
-        domain.set_share(share)?;
-        Ok(domain)
+        let memory = (layout.frames() as u64 + 1) * 4;
+        domctl(Domctl::MaxMemory, number, memory).of("limit its memory")?;
+        domctl(Domctl::MaxVcpus, number, needs.vcpus).of("give it vCPUs")?;
+        let frames = populate(number, layout.frames())?;
+        let building = Building { number, layout, needs, frames };
+        building.fill()?;
+        (0..needs.vcpus as usize).try_for_each(|vcpu| building.start_at(vcpu))?;
+        let report = building.frames[layout.report()..layout.heap()].to_vec();
+        Ok(Domain { number, vcpus: needs.vcpus, report })
     }
 
-    /// Copies the image and writes page tables.
-    fn fill(&self, layout: &Layout, command_line: &str) -> Result<(), Failed> {
+    /// Has it run.
+    pub fn unpause(&self) -> Result<(), Failed> {
+        domctl(Domctl::Unpause, self.number, 0_u64).of("unpause it").map(drop)
+    }
+
+    /// Has it go on from where it has suspended itself.
+    pub fn resume(&self) -> Result<(), Failed> {
+        domctl(Domctl::Resume, self.number, 0_u64).of("resume it").map(drop)
+    }
+
+    /// Tells its scheduler what it is to get.
+    pub fn tell(&self, share: &Share) -> Result<(), Failed> {
+        share.tell(self.number, self.vcpus)
+    }
+
+    /// Why it has shut down, if it has.
+    pub fn shut_down(&self) -> Result<Option<u32>, Failed> {
+        const SHUTDOWN: u32 = 4;
+        let (_, info) = domctl(Domctl::Info, self.number, Info::default()).of("ask about it")?;
+        let why = info.flags >> 16 & 0xff;
+        Ok((info.flags & SHUTDOWN != 0).then_some(why))
+    }
+
+    /// Passes on each line that it has reported. Errors: what is wrong with it, or of `line`.
+    pub fn report(&self, line: &mut dyn FnMut(&str) -> Result<(), String>) -> Result<(), String> {
+        let mut reader = report::Reader::default();
+        for frame in &self.report {
+            let failed = |failed: Failed| alloc::format!("it cannot be read: {failed:?}");
+            let page = map(self.number, *frame).map_err(failed)?;
+            if reader.read(page, line)? {
+                break;
+            }
+        }
+        let _ = unmap();
+        reader.end()
+    }
+
+    /// Destroys it.
+    pub fn destroy(self) -> Result<(), Failed> {
+        loop {
+            match domctl(Domctl::Destroy, self.number, 0_u64) {
+                Err(Errno::RESTART) => {}
+                result => return result.of("destroy it").map(drop),
+            }
+        }
+    }
+}
+
+impl Building<'_> {
+    /// Copies the image and what the domain is given, and writes page tables.
+    fn fill(&self) -> Result<(), Failed> {
+        let Layout { image: pages, module, report, .. } = self.layout;
         let data = &raw const _edata as usize;
-        for page in 0..layout.image {
+        for page in 0..pages {
             let from = image() + page * PAGE;
             let length = data.saturating_sub(from).min(PAGE);
             self.write(page, |to| {
@@ -214,32 +259,54 @@ impl Domain {
                 to[..length].copy_from_slice(own);
             })?;
         }
-        let (_, info) = domctl(Domctl::Info, self.number, Info::default()).of("ask about it")?;
+        for (page, part) in self.needs.module.chunks(PAGE).enumerate() {
+            debug_assert!(page < module);
+            let to = self.layout.module() + page;
+            self.write(to, |to| to[..part.len()].copy_from_slice(part))?;
+        }
+        // Its header says that it is empty.
+        (0..report.min(1)).try_for_each(|page| self.write(self.layout.report() + page, |_| ()))?;
+        self.write_start_info()?;
+        self.write_tables()
+    }
+
+    fn write_start_info(&self) -> Result<(), Failed> {
+        let Building { number, layout, needs, .. } = self;
+        let (_, info) = domctl(Domctl::Info, *number, Info::default()).of("ask about it")?;
         self.write(layout.start_info(), |to| {
             // SAFETY: a page holds it, and all its bytes may be anything.
             let start = unsafe { &mut *to.as_mut_ptr().cast::<StartInfo>() };
             start.magic[..14].copy_from_slice(b"xen-3.0-x86_64");
             start.pages = layout.frames() as u64;
             start.shared_info = info.shared_info << 12;
-            let text = command_line.as_bytes();
+            (start.module, start.module_length) =
+                (address(layout.module()), needs.module.len() as u64);
+            let text = needs.command_line.as_bytes();
             let length = text.len().min(start.command_line.len() - 1);
             start.command_line[..length].copy_from_slice(&text[..length]);
-        })?;
-        self.write_tables(layout)
+            start.given = Given {
+                vcpus: needs.vcpus.into(),
+                stacks: address(layout.stacks()),
+                report: address(layout.report()),
+                report_room: needs.report as u64,
+                heap: address(layout.heap()),
+                heap_length: (layout.heap * PAGE) as u64,
+            };
+        })
     }
 
-    fn write_tables(&self, layout: &Layout) -> Result<(), Failed> {
+    fn write_tables(&self) -> Result<(), Failed> {
         const TABLE: u64 = 0x67;
+        let layout = &self.layout;
         let entry = |frame: usize| self.frames[frame] << 12 | TABLE;
         let first = image_page() / ENTRIES;
         for table in 0..layout.tables {
             self.write(layout.table(table), |to| {
                 for (slot, bytes) in to.chunks_exact_mut(8).enumerate() {
                     let page = (first + table) * ENTRIES + slot;
-                    let mapped =
-                        page.checked_sub(image_page()).filter(|page| *page <= layout.image);
-                    if let Some(page) = mapped {
-                        bytes.copy_from_slice(&entry(page).to_le_bytes());
+                    let frame = page.checked_sub(image_page());
+                    if let Some(frame) = frame.filter(|frame| *frame < layout.mapped()) {
+                        bytes.copy_from_slice(&entry(frame).to_le_bytes());
                     }
                 }
             })?;
@@ -265,141 +332,40 @@ impl Domain {
         Ok(())
     }
 
-    /// Sets the registers that its vCPU starts with.
-    fn start_at(&self, layout: &Layout) -> Result<(), Failed> {
+    /// Sets the registers that a vCPU starts with. The first is there at once, others as soon as
+    /// the domain says so.
+    fn start_at(&self, vcpu: usize) -> Result<(), Failed> {
+        let layout = &self.layout;
         let mut context = vec![0_u64; CONTEXT / 8];
-        let start_info = (image() + layout.start_info() * PAGE) as u64;
-        // SAFETY: the linker has put it there.
-        let entry = image() as u64;
+        let start_info = address(layout.start_info());
+        let (online, entry, stack) = match vcpu {
+            // The linker has put the entry there.
+            0 => (ONLINE, address(0), start_info),
+            _ => {
+                let stack = address(layout.stacks()) + (vcpu * smp::STACK) as u64;
+                (0, _start_other as *const () as u64, stack)
+            }
+        };
         let fourth = self.frames[layout.table(layout.tables + 2)];
         for (at, number) in [
-            (512, IN_KERNEL | ONLINE),
+            (512, IN_KERNEL | online),
             (USER_REGISTERS + 13 * 8, start_info),
+            (USER_REGISTERS + 14 * 8, vcpu as u64),
             (USER_REGISTERS + 16 * 8, entry),
             (USER_REGISTERS + 17 * 8, KERNEL_CODE),
             (USER_REGISTERS + 18 * 8, 0x200),
-            (USER_REGISTERS + 19 * 8, start_info),
+            (USER_REGISTERS + 19 * 8, stack),
             (USER_REGISTERS + 20 * 8, KERNEL_STACK),
             (KERNEL_SS, KERNEL_STACK),
             (CONTROL_3, fourth << 12),
         ] {
             context[at / 8] = number;
         }
-        let body = (0_u32, context.as_mut_ptr() as u64);
         #[repr(C)]
         #[derive(Clone, Copy)]
         struct Context(u32, u64);
-        domctl(Domctl::Context, self.number, Context(body.0, body.1))
-            .of("set its registers")
-            .map(drop)
-    }
-
-    fn set_affinity(&self, share: &Share) -> Result<(), Failed> {
-        #[repr(C)]
-        #[derive(Clone, Copy)]
-        struct Affinity {
-            vcpu: u32,
-            flags: u32,
-            hard: u64,
-            hard_bits: u32,
-            soft: u64,
-            soft_bits: u32,
-        }
-        const HARD: u32 = 1;
-        let Some(mut mask) = share.affinity else { return Ok(()) };
-        let affinity = Affinity {
-            vcpu: 0,
-            flags: HARD,
-            hard: at(&mut mask),
-            hard_bits: 64,
-            soft: 0,
-            soft_bits: 0,
-        };
-        domctl(Domctl::Affinity, self.number, affinity).of("bind its vCPU").map(drop)
-    }
-
-    /// Tells the scheduler of its pool, whichever that is.
-    fn set_share(&self, share: &Share) -> Result<(), Failed> {
-        const PUT: u32 = 0;
-        const PUT_VCPU: u32 = 2;
-        #[repr(C)]
-        #[derive(Clone, Copy)]
-        struct Domain {
-            scheduler: u32,
-            operation: u32,
-            weight: u16,
-            cap: u16,
-            pad: u32,
-            more: u64,
-        }
-        #[repr(C)]
-        #[derive(Clone, Copy)]
-        struct Vcpus {
-            scheduler: u32,
-            operation: u32,
-            vcpus: u64,
-            count: u32,
-            pad: u32,
-        }
-        let scheduler = pool_scheduler(share.pool)?;
-        if scheduler.has_weights() && (share.weight.is_some() || share.cap.is_some()) {
-            let (weight, cap) = (share.weight.unwrap_or(256), share.cap.unwrap_or(0));
-            let scheduler = scheduler.0;
-            let domain = Domain { scheduler, operation: PUT, weight, cap, pad: 0, more: 0 };
-            domctl(Domctl::Scheduler, self.number, domain).of("set its weight and cap")?;
-        }
-        if let Some((period, budget)) = share.period.filter(|_| scheduler.has_periods()) {
-            // Period, budget, flags, vCPU.
-            let mut vcpu = [period, budget, 0, 0];
-            let vcpus = at(&mut vcpu);
-            let scheduler = scheduler.0;
-            let vcpus = Vcpus { scheduler, operation: PUT_VCPU, vcpus, count: 1, pad: 0 };
-            domctl(Domctl::Scheduler, self.number, vcpus).of("set its period and budget")?;
-        }
-        Ok(())
-    }
-
-    /// Has it run.
-    pub fn unpause(&self) -> Result<(), Failed> {
-        domctl(Domctl::Unpause, self.number, 0_u64).of("unpause it").map(drop)
-    }
-
-    /// Why it has shut down, if it has, and how much CPU time in nanoseconds it has used.
-    pub fn state(&self) -> Result<(Option<u32>, u64), Failed> {
-        const SHUTDOWN: u32 = 4;
-        let (_, info) = domctl(Domctl::Info, self.number, Info::default()).of("ask about it")?;
-        let why = info.flags >> 16 & 0xff;
-        Ok(((info.flags & SHUTDOWN != 0).then_some(why), info.cpu_time))
-    }
-
-    /// What it has reported. Errors: what is wrong with it.
-    pub fn report(&self) -> Result<alloc::string::String, alloc::string::String> {
-        let first = (&raw const REPORT as usize - image()) / PAGE;
-        let mut memory = Vec::new();
-        let mut wanted = report::HEADER;
-        let mut page = first;
-        while memory.len() < wanted {
-            let failed = |failed: Failed| alloc::format!("it cannot be read: {failed:?}");
-            let seen = map(self.number, self.frames[page]).map_err(failed)?;
-            memory.extend_from_slice(seen);
-            if page == first {
-                let length = u64::from_le_bytes(memory[..8].try_into().unwrap_or_default());
-                wanted += (length as usize).min(report::ROOM);
-            }
-            page += 1;
-        }
-        let _ = unmap();
-        report::read(&memory)
-    }
-
-    /// Destroys it.
-    pub fn destroy(self) -> Result<(), Failed> {
-        loop {
-            match domctl(Domctl::Destroy, self.number, 0_u64) {
-                Err(Errno::RESTART) => {}
-                result => return result.of("destroy it").map(drop),
-            }
-        }
+        let body = Context(vcpu as u32, context.as_mut_ptr() as u64);
+        domctl(Domctl::Context, self.number, body).of("set registers of a vCPU").map(drop)
     }
 }
 
@@ -469,79 +435,4 @@ fn pin(domain: u16, frame: u64) -> Result<(), Errno> {
     let mut operation = Operation { command: PIN, frame, argument: 0 };
     // SAFETY: it takes one such structure.
     unsafe { hypercall(Call::MmuExtended, [at(&mut operation), 1, 0, domain.into()]) }.map(drop)
-}
-
-#[repr(C)]
-struct SysctlCall<T> {
-    operation: u32,
-    version: u32,
-    body: T,
-    room: [u64; 32],
-}
-
-/// Makes a call about the machine; the body is changed to the answer.
-fn sysctl<T: Copy>(operation: u32, body: T) -> Result<T, Errno> {
-    let mut call = SysctlCall { operation, version: SYSCTL_VERSION, body, room: [0; 32] };
-    // SAFETY: the structure is the operation's.
-    unsafe { hypercall(Call::Sysctl, [at(&mut call), 0, 0, 0]) }?;
-    Ok(call.body)
-}
-
-/// A scheduler, by Xen's number (public/domctl.h); 4 is ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Scheduler(u32);
-
-impl Scheduler {
-    fn has_weights(self) -> bool {
-        matches!(self.0, 4..=6)
-    }
-
-    fn has_periods(self) -> bool {
-        matches!(self.0, 4 | 8)
-    }
-}
-
-/// The scheduler of a cpupool.
-fn pool_scheduler(pool: u32) -> Result<Scheduler, Failed> {
-    #[repr(C)]
-    #[derive(Clone, Copy)]
-    struct Pool {
-        operation: u32,
-        pool: u32,
-        scheduler: u32,
-        domain: u32,
-        cpu: u32,
-        domains: u32,
-        map: u64,
-        bits: u32,
-        pad: u32,
-    }
-    const POOL: u32 = 18;
-    const INFO: u32 = 3;
-    let mut map = [0_u64; 4];
-    let asked = Pool {
-        operation: INFO,
-        pool,
-        scheduler: 0,
-        domain: 0,
-        cpu: 0,
-        domains: 0,
-        map: at(&mut map),
-        bits: 256,
-        pad: 0,
-    };
-    sysctl(POOL, asked).of("ask about a cpupool").map(|pool| Scheduler(pool.scheduler))
-}
-
-/// Sends keys to Xen's console, as by hand.
-pub fn press(keys: &str) -> Answer {
-    #[repr(C)]
-    #[derive(Clone, Copy)]
-    struct Keys {
-        keys: u64,
-        count: u32,
-    }
-    const KEYS: u32 = 7;
-    let count = keys.len() as u32;
-    sysctl(KEYS, Keys { keys: keys.as_ptr() as u64, count }).map(|_| 0)
 }

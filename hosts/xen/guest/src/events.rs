@@ -4,6 +4,7 @@ use crate::hypercall::{Answer, Call, at, hypercall};
 use crate::shared;
 
 const BIND_INTERDOMAIN: u64 = 0;
+const BIND_VIRQ: u64 = 1;
 const SEND: u64 = 4;
 const ALLOC_UNBOUND: u64 = 6;
 
@@ -44,6 +45,21 @@ impl Port {
         // Binding sets it pending, which is no message.
         port.take();
         Ok(port)
+    }
+
+    /// A port of dom0 that is pending when a domain has shut down.
+    pub fn of_deaths() -> Result<Port, crate::hypercall::Errno> {
+        #[repr(C)]
+        struct Bind {
+            interrupt: u32,
+            vcpu: u32,
+            port: u32,
+        }
+        const DOMAIN_EXCEPTION: u32 = 3;
+        let mut bind = Bind { interrupt: DOMAIN_EXCEPTION, vcpu: 0, port: 0 };
+        // SAFETY: it takes this structure.
+        unsafe { hypercall(Call::EventChannel, [BIND_VIRQ, at(&mut bind), 0, 0]) }?;
+        Ok(Port(bind.port))
     }
 
     /// Sends an event to the other end.

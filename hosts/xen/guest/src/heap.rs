@@ -1,46 +1,51 @@
-//! Memory: a region of the image. One vCPU runs here, and nothing interrupts it.
+//! Memory: a region of dom0's image, or what dom0 has given a domain.
 
 use core::alloc::{GlobalAlloc, Layout};
-use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
-use core::ptr::{self, NonNull};
+use core::slice;
 
-use rlsf::Tlsf;
+use anysched_heap::Heap;
 
-const SIZE: usize = 1 << 20;
+use crate::smp::Lock;
 
-struct Heap {
-    blocks: UnsafeCell<Tlsf<'static, u32, u32, 24, 16>>,
-    region: UnsafeCell<[MaybeUninit<u8>; SIZE]>,
+unsafe extern "C" {
+    static mut own_heap: [u8; 0];
+    static own_heap_end: u8;
 }
 
-// SAFETY: nobody else is here.
-unsafe impl Sync for Heap {}
+struct Memory(Lock<Heap>);
 
 #[global_allocator]
-static HEAP: Heap = Heap {
-    blocks: UnsafeCell::new(Tlsf::new()),
-    region: UnsafeCell::new([MaybeUninit::uninit(); SIZE]),
-};
+static HEAP: Memory = Memory(Lock::new(Heap::new()));
 
-/// Makes the region available. Called once, before anything is allocated.
-pub fn set_up() {
-    // SAFETY: nobody else is here, and the region is nobody else's.
-    unsafe { (*HEAP.blocks.get()).insert_free_block(&mut *HEAP.region.get()) };
+/// Makes the region in the image available, which only dom0 has. Called once, before anything is
+/// allocated.
+pub fn set_up_own() {
+    let first = &raw mut own_heap as u64;
+    let length = &raw const own_heap_end as u64 - first;
+    // SAFETY: the linker has put it there for this, and it is nobody else's.
+    unsafe { set_up(first, length as usize) }
 }
 
-// SAFETY: rlsf's blocks are disjoint and aligned as asked.
-unsafe impl GlobalAlloc for Heap {
+/// Makes a region available. Called once, before anything is allocated.
+///
+/// # Safety
+///
+/// The region is nobody else's.
+pub unsafe fn set_up(address: u64, length: usize) {
+    // SAFETY: by the contract of this function.
+    let region = unsafe { slice::from_raw_parts_mut(address as *mut MaybeUninit<u8>, length) };
+    HEAP.0.with(|heap| heap.give(region));
+}
+
+// SAFETY: the heap's blocks are disjoint and aligned as asked, and one call is made at a time.
+unsafe impl GlobalAlloc for Memory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: nobody else is here.
-        let block = unsafe { (*self.blocks.get()).allocate(layout) };
-        block.map_or(ptr::null_mut(), NonNull::as_ptr)
+        self.0.with(|heap| heap.allocate(layout))
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: nobody else is here; the block is one of `alloc`.
-        unsafe {
-            (*self.blocks.get()).deallocate(NonNull::new_unchecked(block), layout.align());
-        }
+        // SAFETY: the block is one of `alloc`.
+        self.0.with(|heap| unsafe { heap.deallocate(block, layout) });
     }
 }

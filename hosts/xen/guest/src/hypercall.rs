@@ -58,6 +58,7 @@ pub fn at<T>(thing: &mut T) -> u64 {
     core::ptr::from_mut(thing) as u64
 }
 
+const YIELD: u64 = 0;
 const SHUTDOWN: u64 = 2;
 const POLL: u64 = 3;
 
@@ -66,7 +67,21 @@ const POLL: u64 = 3;
 pub enum Shutdown {
     PowerOff = 0,
     Reboot = 1,
+    Suspend = 2,
     Crash = 3,
+}
+
+/// Gives up the pCPU for a moment.
+pub fn yield_cpu() {
+    // SAFETY: it takes nothing.
+    let _ = unsafe { hypercall(Call::Sched, [YIELD, 0, 0, 0]) };
+}
+
+/// The domain stands still until dom0 has it go on: all that it needs to begin is there.
+pub fn ready() {
+    let mut reason = Shutdown::Suspend as u32;
+    // SAFETY: it takes a reason.
+    let _ = unsafe { hypercall(Call::Sched, [SHUTDOWN, at(&mut reason), 0, 0]) };
 }
 
 /// Ends the domain.
@@ -99,8 +114,8 @@ pub fn write(text: &str) {
     let _ = unsafe { hypercall(Call::Console, [0, text.len() as u64, text.as_ptr() as u64, 0]) };
 }
 
-/// How long this vCPU has been running, runnable, blocked and offline, in nanoseconds.
-pub fn runstates() -> [u64; 4] {
+/// How long a vCPU of this domain has been running, runnable, blocked and offline, in nanoseconds.
+pub fn runstates(vcpu: usize) -> [u64; 4] {
     #[repr(C)]
     struct Info {
         state: i32,
@@ -110,6 +125,6 @@ pub fn runstates() -> [u64; 4] {
     const GET: u64 = 4;
     let mut info = Info { state: 0, entered: 0, times: [0; 4] };
     // SAFETY: it takes room for the answer.
-    let _ = unsafe { hypercall(Call::Vcpu, [GET, 0, at(&mut info), 0]) };
+    let _ = unsafe { hypercall(Call::Vcpu, [GET, vcpu as u64, at(&mut info), 0]) };
     info.times
 }

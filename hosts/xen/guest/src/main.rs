@@ -2,21 +2,23 @@
 //! sets what schedulers know of them, waits until they have shut down, and says what came of it. As
 //! domU it runs one program.
 //!
-//! One vCPU, no interrupts: a program that waits polls the hypervisor, as `SCHEDOP_poll` is made
-//! for.
+//! No interrupts: a program that waits polls the hypervisor, as `SCHEDOP_poll` is made for.
 
 #![no_std]
 #![no_main]
 
 extern crate alloc;
 
+mod control;
 mod domain;
 mod events;
 mod heap;
 mod hypercall;
 mod programs;
 mod report;
+mod share;
 mod shared;
+mod smp;
 mod start;
 mod toolstack;
 
@@ -44,6 +46,20 @@ pub struct StartInfo {
     command_line: [u8; 1024],
     first_p2m: u64,
     p2m_frames: u64,
+    given: Given,
+}
+
+/// What dom0 gives a domain that it builds; Xen gives dom0 nothing of it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Given {
+    vcpus: u64,
+    /// Where the stacks of all vCPUs but the first begin.
+    stacks: u64,
+    report: u64,
+    report_room: u64,
+    heap: u64,
+    heap_length: u64,
 }
 
 /// The domain that Xen makes.
@@ -69,15 +85,22 @@ impl StartInfo {
 /// Called by the code at the entry.
 extern "C" fn enter(info: *const StartInfo) -> ! {
     // SAFETY: the register points to it, and it stays.
-    let info = unsafe { &*info };
-    heap::set_up();
-    shared::map(info.shared_info);
+    let info: &'static StartInfo = unsafe { &*info };
     if info.flags & INITIAL_DOMAIN != 0 {
+        heap::set_up_own();
+        shared::map(info.shared_info);
         toolstack::run(info.module());
         shut_down(Shutdown::Reboot);
     }
-    programs::run(info.command_line());
-    shut_down(Shutdown::PowerOff);
+    let Given { vcpus, stacks, report, report_room, heap, heap_length } = info.given;
+    smp::set_up(vcpus, stacks);
+    // SAFETY: dom0 has made these for that.
+    unsafe {
+        heap::set_up(heap, heap_length as usize);
+        report::set_up(report, report_room as usize);
+    }
+    shared::map(info.shared_info);
+    programs::run(info.command_line())
 }
 
 /// The console.

@@ -1,47 +1,56 @@
 //! What a domain has to say: [messages](anysched_wire::result) in a place where dom0 finds them
 //! when the domain has ended. dom0's own go to the console.
 
-use core::cell::UnsafeCell;
 use core::fmt::{self, Write};
+use core::slice;
 
 use alloc::string::String;
+use alloc::vec::Vec;
 use anysched_wire::result::Message;
 
-/// Bytes of a report.
+use crate::smp::Lock;
+
+/// Bytes of a report, usually.
 pub const ROOM: usize = 256 << 10;
 
+/// The length of the text and how many lines found no room, as two words before it.
+pub const HEADER: usize = 16;
+
 /// A report, as it lies in memory.
-#[repr(C, align(4096))]
-pub struct Report {
-    length: UnsafeCell<usize>,
-    /// Lines that found no room.
-    lost: UnsafeCell<usize>,
-    text: UnsafeCell<[u8; ROOM]>,
+struct Report {
+    header: &'static mut [u64],
+    text: &'static mut [u8],
 }
 
-// SAFETY: one vCPU runs here, and nothing interrupts it.
-unsafe impl Sync for Report {}
+static REPORT: Lock<Option<Report>> = Lock::new(None);
 
-/// This domain's.
-pub static REPORT: Report = Report {
-    length: UnsafeCell::new(0),
-    lost: UnsafeCell::new(0),
-    text: UnsafeCell::new([0; ROOM]),
-};
-
-/// Before the text.
-pub const HEADER: usize = size_of::<usize>() * 2;
+/// Says where the report is to be.
+///
+/// # Safety
+///
+/// There are [`HEADER`] zero bytes and `room` more that nobody else uses, aligned to words.
+pub unsafe fn set_up(address: u64, room: usize) {
+    // SAFETY: by the contract of this function.
+    let report = unsafe {
+        Report {
+            header: slice::from_raw_parts_mut(address as *mut u64, HEADER / 8),
+            text: slice::from_raw_parts_mut((address as *mut u8).add(HEADER), room),
+        }
+    };
+    REPORT.with(|place| *place = Some(report));
+}
 
 /// Adds a message to the report of this domain.
 pub fn say(message: &Message) {
-    // SAFETY: nobody else is here.
-    let (length, lost, text) =
-        unsafe { (&mut *REPORT.length.get(), &mut *REPORT.lost.get(), &mut *REPORT.text.get()) };
-    let mut rest = Rest { text: &mut text[*length..], used: 0 };
-    match writeln!(rest, "{message}") {
-        Ok(()) => *length += rest.used,
-        Err(fmt::Error) => *lost += 1,
-    }
+    REPORT.with(|report| {
+        let Some(Report { header, text }) = report else { return };
+        let length = header[0] as usize;
+        let mut rest = Rest { text: &mut text[length..], used: 0 };
+        match writeln!(rest, "{message}") {
+            Ok(()) => header[0] += rest.used as u64,
+            Err(fmt::Error) => header[1] += 1,
+        }
+    });
 }
 
 struct Rest<'a> {
@@ -68,18 +77,51 @@ pub fn sample(name: &str, number: u64) {
     say(&Message::Sample { name: name.into(), number });
 }
 
-/// The text of a report, of its memory. Errors: it is none, or something was lost.
-pub fn read(memory: &[u8]) -> Result<String, String> {
-    let number = |at: usize| {
-        let bytes = memory.get(at..at + 8)?.try_into().ok()?;
-        usize::try_from(u64::from_le_bytes(bytes)).ok()
-    };
-    let (Some(length), Some(lost)) = (number(0), number(8)) else {
-        return Err("the report has no header".into());
-    };
-    if lost > 0 {
-        return Err(alloc::format!("{lost} lines found no room in the report"));
+/// Reads the lines of a report, page by page.
+#[derive(Default)]
+pub struct Reader {
+    /// Bytes of text that are left, and lines that found no room; `None`: the header has not come.
+    left: Option<(usize, u64)>,
+    /// A line whose end has not come.
+    line: Vec<u8>,
+}
+
+impl Reader {
+    /// Reads the next page and passes its lines on. Returns whether it was the last. Errors: of
+    /// `line`, or the report is none.
+    pub fn read(
+        &mut self,
+        page: &[u8],
+        line: &mut dyn FnMut(&str) -> Result<(), String>,
+    ) -> Result<bool, String> {
+        let mut text = page;
+        if self.left.is_none() {
+            let word = |at: usize| page[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
+            self.left = Some((word(0) as usize, word(8)));
+            text = &page[HEADER..];
+        }
+        let Some((left, _)) = &mut self.left else { return Ok(true) };
+        text = &text[..text.len().min(*left)];
+        *left -= text.len();
+        let is_last = *left == 0;
+        for part in text.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(part);
+            if let Some(whole) = self.line.strip_suffix(b"\n") {
+                line(core::str::from_utf8(whole).map_err(|_| "the report is not UTF-8")?)?;
+                self.line.clear();
+            }
+        }
+        Ok(is_last)
     }
-    let text = memory.get(HEADER..HEADER + length).ok_or("the report is cut off")?;
-    String::from_utf8(text.to_vec()).map_err(|_| "the report is not UTF-8".into())
+
+    /// There are no more pages. Errors: the report is cut off, or lines found no room in it.
+    pub fn end(self) -> Result<(), String> {
+        match self.left {
+            Some((0, 0)) if self.line.is_empty() => Ok(()),
+            Some((_, lost @ 1..)) => {
+                Err(alloc::format!("{lost} lines found no room in the report"))
+            }
+            _ => Err("the report is cut off".into()),
+        }
+    }
 }

@@ -1,16 +1,16 @@
 //! The page that Xen and a domain share: time and events.
 
 use core::arch::x86_64::_rdtsc;
-use core::ptr;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 
 use crate::hypercall::{Call, hypercall};
+use crate::smp::{MOST, number};
 
 unsafe extern "C" {
     static mut shared_info: [u8; 4096];
 }
 
-/// What the page begins with, of vCPU 0 (public/xen.h).
+/// What the page begins with, for each of 32 vCPUs (public/xen.h).
 #[repr(C)]
 struct Info {
     pending: AtomicU8,
@@ -19,6 +19,8 @@ struct Info {
     arch: [u64; 2],
     time: Time,
 }
+
+const _: () = assert!(size_of::<Info>() == 64);
 
 #[repr(C)]
 struct Time {
@@ -32,7 +34,7 @@ struct Time {
 }
 
 /// Where the bits of pending events are, behind 32 vCPUs.
-const PENDING: usize = 32 * 64;
+const PENDING: usize = MOST * size_of::<Info>();
 
 /// Maps the page. No event interrupts this kernel: it polls.
 pub fn map(machine_address: u64) {
@@ -45,17 +47,23 @@ pub fn map(machine_address: u64) {
     if let Err(error) = mapped {
         panic!("the page shared with Xen cannot be mapped: {error:?}");
     }
-    info().mask.store(1, Ordering::Relaxed);
+    mask(0);
 }
 
-fn info() -> &'static Info {
-    // SAFETY: Xen keeps such a structure there; all of it that changes is atomic.
-    unsafe { &*ptr::from_ref(&*(&raw const shared_info).cast::<Info>()) }
+/// No event interrupts this vCPU.
+pub fn mask(vcpu: usize) {
+    info(vcpu).mask.store(1, Ordering::Relaxed);
+}
+
+fn info(vcpu: usize) -> &'static Info {
+    assert!(vcpu < MOST, "there is no vCPU {vcpu}");
+    // SAFETY: Xen keeps such structures there; all of them that changes is atomic.
+    unsafe { &*(&raw const shared_info).cast::<Info>().add(vcpu) }
 }
 
 /// Nanoseconds since Xen has booted.
 pub fn now() -> u64 {
-    let time = &info().time;
+    let time = &info(number()).time;
     loop {
         let version = time.version.load(Ordering::Acquire);
         // SAFETY: all x86-64 CPUs have it.

@@ -35,6 +35,12 @@ _start:
     mov rdi, rsi
     call {enter}
     ud2
+
+    .globl _start_other
+_start_other:
+    cld
+    call {enter_other}
+    ud2
     .popsection
 
     .pushsection .bss
@@ -49,6 +55,16 @@ stack:
     .skip 131072
 stack_end:
     .popsection
+
+    # Behind all that is copied to other domains.
+    .pushsection .heap, "aw", @nobits
+    .globl own_heap
+own_heap:
+    .skip 4 << 20
+    .globl own_heap_end
+own_heap_end:
+    .popsection
 "#,
     enter = sym crate::enter,
+    enter_other = sym crate::smp::enter_other,
 );

@@ -7,12 +7,12 @@
 //!
 //! Values: `client.round_trip_…_ns`; each is a sample, `latency_ns`.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Arguments, Own, Plan, compute, hogs, summarise};
-use crate::domain::Share;
+use super::{Arguments, Own, Plan, Work, compute, hogs, summarise};
 use crate::events::Port;
 use crate::hypercall::{poll, write};
 use crate::report;
@@ -22,7 +22,7 @@ use crate::shared::now;
 const SERVER_PORT: u32 = 1;
 
 /// dom0 builds the server second, so that it knows its client by number.
-pub fn plans(arguments: &Arguments<'_>) -> Result<Vec<Plan>, String> {
+pub fn plans(arguments: &Arguments<'_>) -> Result<Vec<Plan<'static>>, String> {
     let count = arguments.number("count", 200)?;
     let interval = arguments.number("interval_us", 5_000)?;
     let work = arguments.number("work_ns", 20_000)?;
@@ -30,10 +30,10 @@ pub fn plans(arguments: &Arguments<'_>) -> Result<Vec<Plan>, String> {
     let others = arguments.number("hogs", 4)?;
     let ask = format!("echo-client count={count} interval={interval}");
     let serve = format!("echo-server count={count} work={work} busy={busy}");
-    let mut plans: Vec<Plan> = Vec::new();
-    let mut server = Plan::new("server", serve, Share::default());
+    let mut plans = Vec::new();
+    let mut server = Plan::new("server", serve);
     server.command += " client=2";
-    let mut client = Plan::new("client", ask, Share::default());
+    let mut client = Plan::new("client", ask);
     client.peer = Some("server");
     plans.push(server);
     plans.push(client);
@@ -41,59 +41,59 @@ pub fn plans(arguments: &Arguments<'_>) -> Result<Vec<Plan>, String> {
     Ok(plans)
 }
 
-/// Answers. Returns how often it has.
-pub fn serve(own: &Own<'_>) -> u64 {
+/// Answers. Counts how often.
+pub fn serve(own: &Own<'_>) -> Work {
     let [count, work, busy, client] =
         ["count", "work", "busy", "client"].map(|name| own.number(name));
     let port = match Port::for_domain(client as u16) {
         Ok(port) if port.0 == SERVER_PORT => port,
         other => panic!("the server has no first port: {other:?}"),
     };
-    for _ in 0..count {
-        while !port.take() {
-            if busy == 0 {
-                poll(&mut [port.0], 0);
-            } else {
+    Box::new(move |_| {
+        for _ in 0..count {
+            while !port.take() {
+                if busy == 0 {
+                    poll(&mut [port.0], 0);
+                } else {
+                    compute();
+                }
+            }
+            let end = now() + work;
+            while now() < end {
                 compute();
             }
+            if port.send().is_err() {
+                write("the client has gone\n");
+            }
         }
-        let end = now() + work;
-        while now() < end {
-            compute();
-        }
-        if port.send().is_err() {
-            write("the client has gone\n");
-        }
-    }
-    count
+        count
+    })
 }
 
-/// Asks. Returns how often it has.
-pub fn ask(own: &Own<'_>) -> u64 {
+/// Asks. Counts how often.
+pub fn ask(own: &Own<'_>) -> Work {
     let [count, interval, server] = ["count", "interval", "peer"].map(|name| own.number(name));
-    let port = loop {
-        match Port::bound_to(server as u16, SERVER_PORT) {
-            Ok(port) => break port,
-            // The server has not got there yet.
-            Err(_) => poll(&mut [], now() + 1_000_000),
+    Box::new(move |_| {
+        // The server has got there: all domains have, before one of them goes on.
+        let port = Port::bound_to(server as u16, SERVER_PORT)
+            .unwrap_or_else(|error| panic!("the server has no port: {error:?}"));
+        let mut trips = Vec::with_capacity(count as usize);
+        let mut next = now();
+        for _ in 0..count {
+            next += interval * 1_000;
+            while now() < next {
+                poll(&mut [], next);
+            }
+            let begin = now();
+            let _ = port.send();
+            while !port.take() {
+                poll(&mut [port.0], 0);
+            }
+            let trip = now() - begin;
+            trips.push(trip);
+            report::sample("latency_ns", trip);
         }
-    };
-    let mut trips = Vec::with_capacity(count as usize);
-    let mut next = now();
-    for _ in 0..count {
-        next += interval * 1_000;
-        while now() < next {
-            poll(&mut [], next);
-        }
-        let begin = now();
-        let _ = port.send();
-        while !port.take() {
-            poll(&mut [port.0], 0);
-        }
-        let trip = now() - begin;
-        trips.push(trip);
-        report::sample("latency_ns", trip);
-    }
-    summarise("round_trip", trips);
-    count
+        summarise("round_trip", trips);
+        count
+    })
 }

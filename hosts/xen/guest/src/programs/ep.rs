@@ -11,13 +11,13 @@
 //! Values: `epN.gaussian_pairs`; with a class `epN.verified`, 1 if the sums are the published ones
 //! to 10⁻⁸.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Arguments, Own, Plan};
-use crate::domain::Share;
-use crate::report;
+use super::{Arguments, Own, Plan, Work};
+use crate::{report, smp};
 
 /// Classes: name, log₂ of the pairs, sums of x and y (RNR-94-007, table 2.2 and its successors).
 const CLASSES: [(&str, u64, f64, f64); 3] = [
@@ -26,7 +26,7 @@ const CLASSES: [(&str, u64, f64, f64); 3] = [
     ("A", 28, -4.295_875_165_629_892e3, -1.580_732_573_678_431e4),
 ];
 
-pub fn plans(arguments: &Arguments<'_>) -> Result<Vec<Plan>, String> {
+pub fn plans(arguments: &Arguments<'_>) -> Result<Vec<Plan<'static>>, String> {
     let domains = arguments.number("domains", 4)?;
     let class = arguments.text("class", "");
     let found = CLASSES.iter().find(|(name, ..)| *name == class).map(|(_, pairs, ..)| *pairs);
@@ -37,8 +37,7 @@ pub fn plans(arguments: &Arguments<'_>) -> Result<Vec<Plan>, String> {
     if !(1..=32).contains(&pairs) {
         return Err(format!("`log2_pairs` = \"{pairs}\": from 1 to 32 is wanted"));
     }
-    let plan =
-        |number| Plan::new(format!("ep{number}"), format!("ep pairs={pairs}"), Share::default());
+    let plan = |number| Plan::new(format!("ep{number}"), format!("ep pairs={pairs}"));
     Ok((1..=domains).map(plan).collect())
 }
 
@@ -47,34 +46,84 @@ struct Random(u64);
 
 impl Random {
     const MODULUS: u64 = 1 << 46;
+    const FACTOR: u64 = 1_220_703_125;
+
+    /// The numbers after the first `skipped`.
+    fn after(skipped: u64) -> Random {
+        let (mut state, mut factor, mut left) = (271_828_183, Self::FACTOR, skipped);
+        while left > 0 {
+            if left % 2 == 1 {
+                state = Self::product(state, factor);
+            }
+            factor = Self::product(factor, factor);
+            left /= 2;
+        }
+        Random(state)
+    }
+
+    fn product(one: u64, other: u64) -> u64 {
+        (u128::from(one) * u128::from(other) % u128::from(Self::MODULUS)) as u64
+    }
 
     fn next(&mut self) -> f64 {
-        const FACTOR: u64 = 1_220_703_125;
-        let product = u128::from(self.0) * u128::from(FACTOR);
-        self.0 = (product % u128::from(Self::MODULUS)) as u64;
+        self.0 = Self::product(self.0, Self::FACTOR);
         self.0 as f64 / Self::MODULUS as f64
     }
 }
 
-/// Returns the pairs that it has made.
-pub fn run(own: &Own<'_>) -> u64 {
-    let log = own.number("pairs");
-    let mut random = Random(271_828_183);
-    let (mut x_sum, mut y_sum, mut counted) = (0.0, 0.0, 0_u64);
-    for _ in 0..1_u64 << log {
-        let (x, y) = (2.0 * random.next() - 1.0, 2.0 * random.next() - 1.0);
-        let t = x * x + y * y;
-        if t <= 1.0 {
-            let factor = libm::sqrt(-2.0 * libm::log(t) / t);
-            x_sum += x * factor;
-            y_sum += y * factor;
-            counted += 1;
+/// What pairs add up to.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    x: f64,
+    y: f64,
+    pairs: u64,
+    /// vCPUs that have added theirs.
+    parts: usize,
+}
+
+impl Sums {
+    fn of(first: u64, pairs: u64) -> Sums {
+        let mut random = Random::after(2 * first);
+        let mut sums = Sums { parts: 1, ..Sums::default() };
+        for _ in 0..pairs {
+            let (x, y) = (2.0 * random.next() - 1.0, 2.0 * random.next() - 1.0);
+            let t = x * x + y * y;
+            if t <= 1.0 {
+                let factor = libm::sqrt(-2.0 * libm::log(t) / t);
+                sums.x += x * factor;
+                sums.y += y * factor;
+                sums.pairs += 1;
+            }
+        }
+        sums
+    }
+
+    fn say(&self, log: u64) {
+        report::value("gaussian_pairs", self.pairs);
+        if let Some((_, _, x, y)) = CLASSES.iter().find(|(_, pairs, ..)| *pairs == log) {
+            let is_near = |sum: f64, right: f64| libm::fabs((sum - right) / right) <= 1e-8;
+            report::value("verified", u64::from(is_near(self.x, *x) && is_near(self.y, *y)));
         }
     }
-    report::value("gaussian_pairs", counted);
-    if let Some((_, _, x, y)) = CLASSES.iter().find(|(_, pairs, ..)| *pairs == log) {
-        let is_near = |sum: f64, published: f64| libm::fabs((sum - published) / published) <= 1e-8;
-        report::value("verified", u64::from(is_near(x_sum, *x) && is_near(y_sum, *y)));
-    }
-    1 << log
+}
+
+/// Each vCPU makes a part of the pairs. Counts them.
+pub fn work(own: &Own<'_>) -> Work {
+    let log = own.number("pairs");
+    let all = smp::Lock::new(Sums::default());
+    Box::new(move |vcpu| {
+        let border = |vcpu: usize| ((1_u128 << log) * vcpu as u128 / smp::count() as u128) as u64;
+        let (first, end) = (border(vcpu), border(vcpu + 1));
+        let own = Sums::of(first, end - first);
+        all.with(|all| {
+            all.x += own.x;
+            all.y += own.y;
+            all.pairs += own.pairs;
+            all.parts += 1;
+            if all.parts == smp::count() {
+                all.say(log);
+            }
+        });
+        end - first
+    })
 }

@@ -5,6 +5,7 @@ mod echo;
 mod ep;
 mod hog;
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -13,35 +14,55 @@ use core::hint::black_box;
 use anysched_wire::boot::Boot;
 use anysched_wire::result::{Message, Task};
 
-use crate::domain::Share;
-use crate::hypercall::runstates;
-use crate::{report, shared};
+use crate::hypercall::{ready, runstates};
+use crate::share::Share;
+use crate::{report, shared, smp};
 
 /// A domain that is to be built.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct Plan<'a> {
     /// Its name.
     pub name: String,
     /// Its program and the arguments of that.
     pub command: String,
+    /// What the program reads besides.
+    pub module: &'a [u8],
     /// The domain whose number it is told as `peer`.
     pub peer: Option<&'static str>,
+    /// How many vCPUs it has.
+    pub vcpus: u32,
+    /// Bytes of its heap.
+    pub heap: usize,
+    /// Bytes that it may report.
+    pub report: usize,
     /// What schedulers are told of it.
     pub share: Share,
 }
 
-impl Plan {
-    fn new(name: impl Into<String>, command: impl Into<String>, share: Share) -> Plan {
-        Plan { name: name.into(), command: command.into(), peer: None, share }
+impl Plan<'_> {
+    fn new(name: impl Into<String>, command: impl Into<String>) -> Plan<'static> {
+        Plan {
+            name: name.into(),
+            command: command.into(),
+            module: &[],
+            peer: None,
+            vcpus: 1,
+            heap: 1 << 20,
+            report: report::ROOM,
+            share: Share::default(),
+        }
     }
 }
 
+/// Programs that have several vCPUs do their work.
+const PARALLEL: [&str; 2] = ["hog", "ep"];
+
 /// What dom0 builds for a program. Arguments of all programs, each a list with an entry for each
-/// domain in order, whose last entry is that of all others: `weights` (of 256), `caps` (percent of
-/// a pCPU), `periods_us` and `budgets_us`, `cpus` (masks of pCPUs).
+/// domain in order, whose last entry is that of all others: `vcpus`, `weights` (of 256), `caps`
+/// (percent of a pCPU), `periods_us` and `budgets_us`, `cpus` (masks of pCPUs).
 ///
 /// Errors: there is no such program, or an argument of it means nothing.
-pub fn plans(boot: &Boot) -> Result<Vec<Plan>, String> {
+pub fn plans(boot: &Boot) -> Result<Vec<Plan<'static>>, String> {
     let arguments = Arguments(boot);
     let mut plans = match boot.program.as_str() {
         "hog" => hog::plans(&arguments)?,
@@ -50,11 +71,11 @@ pub fn plans(boot: &Boot) -> Result<Vec<Plan>, String> {
         "cyclictest" => cyclictest::plans(&arguments)?,
         name => return Err(format!("there is no program `{name}`")),
     };
-    let weights = arguments.list("weights")?;
-    let caps = arguments.list("caps")?;
-    let periods = arguments.list("periods_us")?;
-    let budgets = arguments.list("budgets_us")?;
-    let masks = arguments.list("cpus")?;
+    let [vcpus, weights, caps, periods, budgets, masks] =
+        ["vcpus", "weights", "caps", "periods_us", "budgets_us", "cpus"]
+            .map(|name| arguments.list(name));
+    let (vcpus, weights, caps, masks) = (vcpus?, weights?, caps?, masks?);
+    let (periods, budgets) = (periods?, budgets?);
     if periods.is_empty() != budgets.is_empty() {
         return Err("`periods_us` and `budgets_us` come together".into());
     }
@@ -62,14 +83,33 @@ pub fn plans(boot: &Boot) -> Result<Vec<Plan>, String> {
         let of = |list: &[u64]| list.get(number).or(list.last()).copied();
         let small = |number: u64| u16::try_from(number).unwrap_or(u16::MAX);
         let micros = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        plan.vcpus = own_vcpus(plan, of(&vcpus).unwrap_or(1))?;
         let share = &mut plan.share;
-        share.weight = of(&weights).map(small).or(share.weight);
-        share.cap = of(&caps).map(small).or(share.cap);
+        share.weight = of(&weights).map(small);
+        share.cap = of(&caps).map(small);
         let period = of(&periods).zip(of(&budgets));
-        share.period = period.map(|(p, b)| (micros(p), micros(b))).or(share.period);
-        share.affinity = of(&masks).or(share.affinity);
+        share.period = period.map(|(p, b)| (micros(p), micros(b)));
+        share.affinity = of(&masks).into_iter().collect();
     }
     Ok(plans)
+}
+
+/// How many vCPUs a domain gets of those that are wanted for it. Errors: there can be none or not
+/// so many.
+fn own_vcpus(plan: &Plan<'_>, wanted: u64) -> Result<u32, String> {
+    if !(1..=smp::MOST as u64).contains(&wanted) {
+        return Err(format!("`vcpus` = \"{wanted}\": from 1 to {} are wanted", smp::MOST));
+    }
+    let program = plan.command.split(' ').next().unwrap_or_default();
+    if wanted > 1 && !PARALLEL.contains(&program) {
+        return Err(format!(
+            "`vcpus` = \"{wanted}\": domain {} runs `{program}`, which has work for one vCPU: give \
+             it 1; several have {}",
+            plan.name,
+            PARALLEL.join(" and ")
+        ));
+    }
+    Ok(wanted as u32)
 }
 
 /// The arguments of a program, in dom0's orders.
@@ -115,32 +155,42 @@ impl Own<'_> {
     }
 }
 
+/// What a vCPU does, told its number. Returns how much of it there was.
+type Work = Box<dyn Fn(usize) -> u64 + Sync>;
+
 /// Runs the program of a domain.
-pub fn run(command_line: &str) {
+pub fn run(command_line: &'static str) -> ! {
     let mut words = command_line.splitn(3, ' ');
     let (_name, program) = (words.next(), words.next().unwrap_or_default());
     let own = Own(words.next().unwrap_or_default());
-    let first = shared::now();
-    let done = match program {
-        "hog" => hog::run(&own),
-        "ep" => ep::run(&own),
+    let work = match program {
+        "hog" => hog::work(&own),
+        "ep" => ep::work(&own),
         "echo-server" => echo::serve(&own),
         "echo-client" => echo::ask(&own),
-        "cyclictest" => cyclictest::run(&own),
+        "cyclictest" => cyclictest::work(&own),
         _ => panic!("there is no program `{program}` for domains"),
     };
-    let [service, _, slept, _] = runstates();
-    let task = Task {
-        name: "-".to_string(),
+    ready();
+    smp::run(Box::new(move |vcpu| measured(vcpu, &work)), Box::new(|| ()))
+}
+
+/// Has a vCPU do its work and says what became of it: by number, if there are several.
+fn measured(vcpu: usize, work: &Work) {
+    let first = shared::now();
+    let before = runstates(vcpu);
+    let groups = work(vcpu);
+    let after = runstates(vcpu);
+    report::say(&Message::Task(Task {
+        name: if smp::count() == 1 { "-".to_string() } else { vcpu.to_string() },
         arrival: 0,
         first,
         finish: shared::now(),
-        groups: done,
-        slept,
-        service: Some(service),
+        groups,
+        slept: after[2] - before[2],
+        service: Some(after[0] - before[0]),
         dispatches: None,
-    };
-    report::say(&Message::Task(task));
+    }));
 }
 
 /// Computes for a moment: some thousand instructions.
@@ -152,10 +202,9 @@ pub fn compute() {
 }
 
 /// Domains that only compute, beside others.
-fn hogs(count: u64, duration: u64) -> impl Iterator<Item = Plan> {
-    (1..=count).map(move |number| {
-        Plan::new(format!("hog{number}"), format!("hog duration={duration}"), Share::default())
-    })
+fn hogs(count: u64, duration: u64) -> impl Iterator<Item = Plan<'static>> {
+    (1..=count)
+        .map(move |number| Plan::new(format!("hog{number}"), format!("hog duration={duration}")))
 }
 
 /// The values of a distribution, in the report.
