@@ -11,7 +11,8 @@ use crate::run::{Failed, root};
 use std::path::Path;
 
 /// Folders with experiments for kernels, and the kernel.
-const PAPERS: [(&str, &str); 3] = [("pbg", ARCEOS), ("m-rsf", ARCEOS), ("gfs", LINUX)];
+const PAPERS: [(&str, &str); 4] =
+    [("pbg", ARCEOS), ("m-rsf", ARCEOS), ("gfs", LINUX), ("sedf-dm", XEN)];
 
 /// Folders whose experiments name the costs of a kernel, and the one that uses all policies of its
 /// folder.
@@ -23,9 +24,10 @@ const CALIBRATED: [(&str, &str, &str); 3] = [
 
 const ARCEOS: &str = "arceos";
 const LINUX: &str = "linux";
+const XEN: &str = "xen";
 
 /// The files of results and the commands that print them.
-const PRINTED: [(&str, &[&str]); 9] = [
+const PRINTED: [(&str, &[&str]); 10] = [
     ("hosts/arceos/results/costs.md", &["calibrate", "arceos", "--format", "markdown"]),
     (
         "hosts/arceos/results/yields.txt",
@@ -91,7 +93,11 @@ const PRINTED: [(&str, &[&str]); 9] = [
             "experiments/predict/linux/e4-yield.toml",
         ],
     ),
+    ("hosts/xen/results/switch.txt", &["boot", "xen", "--policy", SWITCHED, "--app", "yield"]),
 ];
+
+/// Whose switches are compared in Xen.
+const SWITCHED: &str = "rr,fcfs,credit,stock-credit,credit2,stock-credit2,stock-rtds";
 
 const EXPECTED: &str = "hosts/arceos/expected";
 
@@ -124,8 +130,9 @@ fn quick(paper: &str) -> Result<String, Failed> {
 
 /// Repeats all experiments, or those in the kernel `only`, then regenerates the pages.
 pub fn write(only: Option<&str>) -> Result<(), Failed> {
-    if let Some(host) = only.filter(|host| ![ARCEOS, LINUX].contains(host)) {
-        return Err(Failed(format!("there are no results of {host}, but of {ARCEOS} and {LINUX}")));
+    if let Some(host) = only.filter(|host| ![ARCEOS, LINUX, XEN].contains(host)) {
+        let all = format!("{ARCEOS}, {LINUX} and {XEN}");
+        return Err(Failed(format!("there are no results of {host}, but of {all}")));
     }
     let wanted = |host: &str| only.is_none_or(|only| only == host);
     docs::build_program()?;

@@ -2,6 +2,7 @@
 
 use crate::Setup;
 use anysched_core::params::DEFAULT_DOMAIN_WEIGHT;
+use anysched_core::registry::Settings;
 use anysched_core::{DomainId, DomainParams, Scheduler, Span, TaskParams, Time};
 use anysched_workload::{Channel, Load};
 
@@ -21,6 +22,8 @@ pub struct Vm {
     pub setup: Setup,
     /// Its own scheduler, built for that machine.
     pub policy: Box<dyn Scheduler>,
+    /// Its name and its settings, for hosts that build it where the machine runs.
+    pub named: Option<(&'static str, Settings)>,
     /// What runs in it. Times count from `start`.
     pub load: Box<dyn Load>,
     /// Virtual machines in it.
@@ -49,6 +52,7 @@ impl Vm {
             vcpus: vec![TaskParams::default(); setup.machine.cpus()],
             setup,
             policy,
+            named: None,
             load,
             vms: Vec::new(),
             ports: Vec::new(),

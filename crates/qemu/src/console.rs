@@ -188,6 +188,11 @@ impl Console {
             self.panic = Some(place.to_string());
             return Ok(());
         }
+        // Xen's own messages are among the lines that it prints.
+        let line = match line.strip_prefix(XEN) {
+            Some(message) if message.starts_with(result::MARK) => message.to_string(),
+            _ => line,
+        };
         match self.reader.read(&line)? {
             // The kernel's own greeting is not worth saying.
             None if line.is_empty() => {}

@@ -57,6 +57,8 @@ pub struct Counts {
     pub dispatches: u64,
     /// Of these, it went on with what it had run.
     pub kept: u64,
+    /// Of these, it had run another before, whatever was between them.
+    pub switches: u64,
     /// Of these, the vCPU had run on another pCPU.
     pub migrations: u64,
     /// A pCPU got nothing.
@@ -77,6 +79,8 @@ pub struct Adapter<P> {
     free: Vec<TaskId>,
     /// What each pCPU runs, as the policy believes.
     cpus: Vec<Option<TaskId>>,
+    /// What each pCPU ran last.
+    last: Vec<Option<TaskId>>,
     /// What the policy asked for and nobody has [taken](Adapter::take_kick).
     kicks: CpuMask,
     counts: Counts,
@@ -94,6 +98,7 @@ impl<P: Scheduler> Adapter<P> {
             vcpus: Vec::new(),
             free: Vec::new(),
             cpus: vec![None; machine.cpus()],
+            last: vec![None; machine.cpus()],
             kicks: CpuMask::EMPTY,
             counts: Counts::default(),
             now: Time::ZERO,
@@ -166,6 +171,8 @@ impl<P: Scheduler> Adapter<P> {
             State::New | State::Blocked | State::Woken | State::Out => {}
         }
         self.vcpu(id).state = State::Blocked;
+        // The next of this number is another.
+        self.last.iter_mut().filter(|last| **last == Some(id)).for_each(|last| *last = None);
         self.call(now, |policy, cx| policy.detach(cx, id));
         self.free.push(id);
     }
@@ -288,6 +295,8 @@ impl<P: Scheduler> Adapter<P> {
         vcpu.state = State::Running(cpu);
         (vcpu.picked, vcpu.charged, vcpu.slice) = (now, now, slice);
         self.cpus[cpu.index()] = Some(id);
+        let differs = self.last[cpu.index()].replace(id) != Some(id);
+        self.counts.switches += u64::from(differs);
         self.counts.dispatches += 1;
         self.counts.migrations += u64::from(moved);
         pick

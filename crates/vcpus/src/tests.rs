@@ -61,7 +61,8 @@ fn what_blocks_is_woken_and_runs_again() {
     assert_eq!(xen.adapter.state(vcpu), State::Blocked);
     xen.wake(vcpu);
     assert_eq!(xen.schedule(0, false), Some(0));
-    assert_eq!((xen.adapter.counts().wakeups, xen.adapter.counts().dispatches), (1, 2));
+    let counts = xen.adapter.counts();
+    assert_eq!((counts.wakeups, counts.dispatches, counts.switches), (1, 2, 1));
 }
 
 /// Its registers are still on another pCPU: nobody may have it before they are saved.

@@ -4,6 +4,7 @@
 //! |---|---|---|---|---|
 //! | [`boot`] | here | kernel | an item of QEMU's [firmware configuration](firmware) | what to run |
 //! | [`script`] | here | kernel | another such item | tasks and what they do |
+//! | [`domains`] | here | dom0 of a hypervisor | behind its boot text | virtual machines |
 //! | [`result`] | kernel | here | lines on the console | what came of it |
 //! | [`log`] | kernel | here | QEMU's debug console | what policies were asked and answered |
 //! | [`start`] | a program | a module of a running kernel | a file of that module; of a guest, such an item | what to start |
@@ -27,6 +28,7 @@ extern crate alloc;
 
 pub mod boot;
 pub mod datagram;
+pub mod domains;
 mod error;
 pub mod escape;
 pub mod firmware;

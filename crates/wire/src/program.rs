@@ -117,7 +117,7 @@ macro_rules! of_domains {
 const COMPUTING: Argument = argument("hogs", "how many other domains compute");
 
 /// Programs of virtual machines.
-pub static DOMAINS: [ProgramInfo; 4] = [
+pub static DOMAINS: [ProgramInfo; 8] = [
     ProgramInfo {
         name: "hog",
         summary: "Domains that only compute",
@@ -151,6 +151,45 @@ pub static DOMAINS: [ProgramInfo; 4] = [
             argument("i", "the time between two wake-ups, in microseconds"),
             argument("work_ns", "for how long it computes each time"),
             COMPUTING
+        ],
+    },
+    ProgramInfo {
+        name: "search",
+        summary: "A domain asks another to search documents by an inverted index",
+        arguments: of_domains![
+            argument("count", "how often it asks"),
+            argument("interval_us", "the time between two questions"),
+            argument("documents", "how many documents there are"),
+            argument("busy", "1: the server computes while nobody asks"),
+            COMPUTING
+        ],
+    },
+    ProgramInfo {
+        name: "zip",
+        summary: "Domains compress and decompress a text",
+        arguments: of_domains![
+            argument("domains", "how many there are"),
+            argument("kib", "how long the text is"),
+            argument("rounds", "how often each does it")
+        ],
+    },
+    ProgramInfo {
+        name: "yield",
+        summary: "Domains yield again and again: what a switch takes",
+        arguments: of_domains![
+            argument("domains", "how many there are"),
+            argument("count", "how often each yields")
+        ],
+    },
+    ProgramInfo {
+        name: "storm",
+        summary: "Domains are created, paused, changed and destroyed all the time",
+        arguments: &[
+            DURATION,
+            argument("domains", "how many there are at most"),
+            argument("gap_ns", "the longest time between two changes"),
+            argument("pcpus", "how many pCPUs domains are bound to"),
+            SEED,
         ],
     },
 ];

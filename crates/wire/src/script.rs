@@ -11,6 +11,7 @@
 //! | `u`*n* | sleeps until *n* ns from the start, unless that is past |
 //! | `y` | yields |
 //! | `i`*n* | has the niceness *n*, -20 to 19, from here on |
+//! | `d`*n* | has jobs that are due *n* ns after they could begin |
 //! | `a`*n*,… | may run on these CPUs only from here on, in ascending order; `a` alone is all CPUs |
 //! | `w`*n* | takes a signal of channel *n*, or blocks until one comes |
 //! | `p`*n* | wakes the first task that waits on channel *n*, or stores the signal |
@@ -22,8 +23,8 @@
 //! | `m`*n*:*t* | blocks until *t* tasks, at least 1, have come to barrier *n* |
 //! | `r`*n* … `e` | does what is between them *n* times, at least 1 |
 //!
-//! Channels, locks and barriers exist as soon as a task uses them. `i` and `a` at the beginning of
-//! a task say how it is created. Whoever names a barrier names the same number of tasks.
+//! Channels, locks and barriers exist as soon as a task uses them. `i`, `d` and `a` at the beginning
+//! of a task say how it is created. Whoever names a barrier names the same number of tasks.
 //!
 //! Arrivals count from the start, in nanoseconds. Limits:
 //!
@@ -102,6 +103,8 @@ pub enum Step {
     Yield,
     /// Has this niceness from here on, -20 to 19.
     Nice(i8),
+    /// Has jobs due this long after they could begin. Kernels without deadlines do nothing.
+    Deadline(u64),
     /// May run on these CPUs only from here on, in ascending order; on all, if there are none.
     Cpus(Vec<u32>),
     /// Takes a signal of a channel, or blocks until one comes.
@@ -154,6 +157,7 @@ impl fmt::Display for Step {
             Step::Until(time) => write!(f, "u{time}"),
             Step::Yield => f.write_str("y"),
             Step::Nice(nice) => write!(f, "i{nice}"),
+            Step::Deadline(span) => write!(f, "d{span}"),
             Step::Cpus(cpus) => {
                 f.write_str("a")?;
                 cpus.iter().enumerate().try_for_each(|(place, cpu)| {
@@ -250,7 +254,9 @@ impl Limits {
             return error(&"…", format!("there are more than {MOST_STEPS} steps in all"));
         }
         match step {
-            Step::Compute(span) | Step::Sleep(span) | Step::Until(span) if *span > LATEST => {
+            Step::Compute(span) | Step::Sleep(span) | Step::Until(span) | Step::Deadline(span)
+                if *span > LATEST =>
+            {
                 error(step, format!("a time or span is at most {LATEST} ns"))
             }
             Step::Repeat(times, _) if depth >= DEEPEST => {
@@ -377,6 +383,7 @@ fn read_word(word: &str) -> Option<Word> {
         "u" => Step::Until(number(rest)?),
         "y" if rest.is_empty() => Step::Yield,
         "i" => Step::Nice(nice(rest)?),
+        "d" => Step::Deadline(number(rest)?),
         "a" => Step::Cpus(cpus(rest)?),
         "w" => Step::Wait(object()?),
         "p" => Step::Post(object()?),

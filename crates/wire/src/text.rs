@@ -69,6 +69,17 @@ impl TextFormat {
         &self,
         bytes: &'a [u8],
     ) -> Result<impl Iterator<Item = (usize, &'a str)>, WireError> {
+        let text = self.text(bytes)?;
+        let Some(lines) = text.strip_suffix('\n') else {
+            let last = text.rsplit('\n').next().unwrap_or_default();
+            let at = At::Line(text.split('\n').count());
+            return Err(self.error(at, last, "the line has no end: the text is cut off"));
+        };
+        Ok(lines.split('\n').enumerate().skip(1).map(|(line, text)| (line + 1, text)))
+    }
+
+    /// All of it, if it is a text of this format and version.
+    pub fn text<'a>(&self, bytes: &'a [u8]) -> Result<&'a str, WireError> {
         if bytes.len() > self.longest {
             return Err(self.too_long(bytes.len()));
         }
@@ -78,12 +89,7 @@ impl TextFormat {
         })?;
         let (first, _) = text.split_once('\n').unwrap_or((text, ""));
         self.check_version(first)?;
-        let Some(lines) = text.strip_suffix('\n') else {
-            let last = text.rsplit('\n').next().unwrap_or_default();
-            let at = At::Line(text.split('\n').count());
-            return Err(self.error(at, last, "the line has no end: the text is cut off"));
-        };
-        Ok(lines.split('\n').enumerate().skip(1).map(|(line, text)| (line + 1, text)))
+        Ok(text)
     }
 
     fn check_version(&self, first: &str) -> Result<(), WireError> {

@@ -55,6 +55,7 @@ fn step() -> impl Strategy<Value = Step> {
         (0..=LATEST).prop_map(Step::Until),
         Just(Step::Yield),
         (-20..=19i8).prop_map(Step::Nice),
+        (0..=LATEST).prop_map(Step::Deadline),
         btree_set(number(), 0..4).prop_map(|cpus| Step::Cpus(Vec::from_iter(cpus))),
     ];
     let among = prop_oneof![

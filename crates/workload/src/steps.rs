@@ -4,7 +4,7 @@
 //! None of what can be listed depends on when it is done, or on what other tasks have done.
 
 use crate::{Load, NewTask, Op, Outside, Sizes};
-use anysched_core::{CpuId, CpuSet, TaskId, Time};
+use anysched_core::{CpuId, CpuSet, Span, TaskId, Time};
 use anysched_wire::script::{Script, Step, Task};
 use std::fmt;
 
@@ -52,12 +52,25 @@ impl std::error::Error for StepsError {}
 /// may run on all, as elsewhere.
 ///
 /// Errors: it does something that cannot be listed, or too much.
-pub fn script(mut load: Box<dyn Load>, cpus: usize) -> Result<Script, StepsError> {
+pub fn script(load: Box<dyn Load>, cpus: usize) -> Result<Script, StepsError> {
+    listed(load, cpus, None)
+}
+
+/// The same of a run that ends at `until`, on a host that knows deadlines: what no task can come to
+/// by then is left out, so that endless loads can be listed, too.
+///
+/// Errors: as [`script`].
+pub fn script_until(load: Box<dyn Load>, cpus: usize, until: Time) -> Result<Script, StepsError> {
+    listed(load, cpus, Some(until))
+}
+
+/// `until`: the end, on a host that knows deadlines.
+fn listed(mut load: Box<dyn Load>, cpus: usize, until: Option<Time>) -> Result<Script, StepsError> {
     let mut script = Script::default();
-    let machine = Machine { sizes: load.sizes(), cpus };
+    let machine = Machine { sizes: load.sizes(), cpus, until };
     for serial in 0.. {
         let arrival = load.peek();
-        if arrival == Time::NEVER {
+        if arrival == Time::NEVER || arrival > machine.end() {
             return Ok(script);
         }
         if serial == MOST {
@@ -80,6 +93,8 @@ pub fn script(mut load: Box<dyn Load>, cpus: usize) -> Result<Script, StepsError
 struct Machine {
     sizes: Sizes,
     cpus: usize,
+    /// When the run ends, on hosts that know deadlines.
+    until: Option<Time>,
 }
 
 /// Why steps cannot be listed.
@@ -99,11 +114,17 @@ impl Unlisted {
 }
 
 impl Machine {
+    fn end(&self) -> Time {
+        self.until.unwrap_or(Time::NEVER)
+    }
+
     /// How a task is created, as its first steps.
     fn created(&self, new: &NewTask) -> Vec<Step> {
         let nice = (new.nice != 0).then_some(Step::Nice(new.nice));
+        let deadline = new.relative_deadline.filter(|_| self.until.is_some());
+        let deadline = deadline.map(|deadline| Step::Deadline(deadline.0));
         let cpus = Some(self.bound(&new.affinity)).filter(|step| *step != Step::Cpus(Vec::new()));
-        nice.into_iter().chain(cpus).collect()
+        nice.into_iter().chain(deadline).chain(cpus).collect()
     }
 
     fn bound(&self, affinity: &CpuSet) -> Step {
@@ -146,12 +167,19 @@ fn steps_of(
     let mut now = arrival;
     let mut steps = Vec::new();
     while steps.len() < MOST {
+        if now > machine.end() {
+            return Ok(steps);
+        }
+        // More than it has until the end.
+        let most = Span(machine.end().since(now).0.saturating_add(1));
         match load.step(task, now) {
             Op::Run(span) => {
+                let span = span.min(most);
                 now += span;
                 steps.push(Step::Compute(span.0));
             }
             Op::Sleep(span) => {
+                let span = span.min(most);
                 now += span;
                 steps.push(Step::Sleep(span.0));
             }
@@ -197,7 +225,6 @@ mod tests {
     use super::*;
     use crate::model::{self, Model, ModelTask};
     use crate::{Barrier, Channel, Lock};
-    use anysched_core::Span;
     use std::sync::Arc;
 
     fn model(ops: &[Op], rounds: u64) -> Box<dyn Load> {
@@ -253,6 +280,33 @@ mod tests {
         let listed = script(Box::new(load), 4).unwrap().write().unwrap();
         let expected = "0 task-0 i5 a3 i-3 a1,2 a w1 r2 p0 e n0 b0 l0 x1 o0 m0:2 a";
         assert_eq!(listed.lines().nth(1), Some(expected));
+    }
+
+    #[test]
+    fn an_endless_load_is_listed_up_to_the_end_of_a_run() {
+        let ops = [Op::Run(Span(5)), Op::Sleep(Span(4))];
+        let text = |until, rounds| {
+            let listed = script_until(model(&ops, rounds), 1, Time(until));
+            listed.unwrap().write().unwrap()
+        };
+        // The second task arrives at 7. At 10 the first is in its second round, and goes on by a
+        // nanosecond more than it can.
+        assert_eq!(text(10, u64::MAX), "anysched-script 1\n0 a-0 c5 s4 c2\n7 b\\sc-1 c4\n");
+        assert_eq!(text(6, u64::MAX), "anysched-script 1\n0 a-0 c5 s2\n");
+        assert_eq!(text(1000, 1), script(model(&ops, 1), 1).unwrap().write().unwrap());
+    }
+
+    #[test]
+    fn deadlines_are_listed_where_they_are_known() {
+        let script_of = Arc::new(model::Script::once(vec![Op::Run(Span(5))]));
+        let new = NewTask { relative_deadline: Some(Span(9)), ..NewTask::default() };
+        let task = ModelTask { new, arrives: Some(Time(0)), script: script_of };
+        let model = Model { tasks: vec![task], ..Model::default() };
+        let load = || Box::new(model.clone().into_load().unwrap());
+        let line = |script: Script| script.write().unwrap().lines().nth(1).map(String::from);
+        let known = script_until(load(), 1, Time::NEVER).unwrap();
+        assert_eq!(line(known).as_deref(), Some("0 task-0 d9 c5"));
+        assert_eq!(line(script(load(), 1).unwrap()).as_deref(), Some("0 task-0 c5"));
     }
 
     #[test]

@@ -15,6 +15,11 @@ use std::time::Duration;
 pub struct Boot {
     /// What dom0 is to do, and under which scheduler.
     pub orders: boot::Boot,
+    /// The virtual machines of an experiment, as [`domains`](anysched_wire::domains) has them;
+    /// empty: there are none.
+    pub domains: String,
+    /// Memory of the machine beyond what programs need, in bytes.
+    pub memory: u64,
     /// Whether policy and host are held to their contract.
     pub checked: bool,
     /// How the policy goes wrong, and at which pick; for tests.
@@ -58,6 +63,8 @@ impl Boot {
                 program: program.into(),
                 ..boot::Boot::default()
             },
+            domains: String::new(),
+            memory: 0,
             checked: false,
             fault: None,
             machine: Machine::flat(1).unwrap_or_else(|error| unreachable!("{error}")),
@@ -85,12 +92,13 @@ impl Boot {
     }
 
     fn qemu(&self, image: &Image, directory: &Path) -> Result<Command, BootError> {
-        let mut machine = qemu::machine(image.hypervisor(), &format!("{}M", MEMORY >> 20))?;
+        let memory = (MEMORY + self.memory).next_multiple_of(64 << 20);
+        let mut machine = qemu::machine(image.hypervisor(), &format!("{}M", memory >> 20))?;
         // Modules are named in a list with commas: by names that have none.
         let fault = |what: &Path, error| BootError::files(what.display(), error);
         for (name, bytes) in [
             (GUEST, std::fs::read(image.guest()).map_err(|error| fault(image.guest(), error))?),
-            (ORDERS, self.orders.write()?.into_bytes()),
+            (ORDERS, self.orders()?.into_bytes()),
         ] {
             let path = directory.join(name);
             std::fs::write(&path, bytes).map_err(|error| fault(&path, error))?;
@@ -98,12 +106,22 @@ impl Boot {
         machine.current_dir(directory).arg("-initrd").arg(format!("{GUEST},{ORDERS}"));
         // Xen would have to be built with SMAP's alternatives for every page that dom0 maps.
         machine.args(["-cpu", "max,-smap", "-append", &format!("{OPTIONS} {}", self.options()?)]);
-        machine.args(qemu::cpus(&self.machine, MEMORY)?);
+        machine.args(qemu::cpus(&self.machine, memory)?);
         if self.orders.record {
             qemu::send_logs(&mut machine, &directory.join(LOG));
         }
         qemu::set_clock(&mut machine, self.clock);
         Ok(machine)
+    }
+
+    /// What is said to dom0: behind a zero byte, what there is of virtual machines.
+    fn orders(&self) -> Result<String, BootError> {
+        let mut orders = self.orders.write()?;
+        if !self.domains.is_empty() {
+            orders.push('\0');
+            orders.push_str(&self.domains);
+        }
+        Ok(orders)
     }
 
     /// What is said to Xen of this boot.

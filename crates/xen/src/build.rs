@@ -74,10 +74,15 @@ const GUEST_FLAGS: [&str; 8] = [
 ];
 
 impl Image {
-    /// Builds what has changed since it was built last. What happens meanwhile goes to `say`.
+    /// Builds what has changed since it was built last; with `asserts`, a hypervisor that checks
+    /// what it assumes. What happens meanwhile goes to `say`.
     ///
     /// Errors: something is not installed, or what a compiler says.
-    pub fn build(sources: &Sources, say: &mut dyn FnMut(&str)) -> Result<Image, BootError> {
+    pub fn build(
+        sources: &Sources,
+        asserts: bool,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Image, BootError> {
         let host = anysched_qemu::sources("xen")?;
         let target = host.join("target");
         let _lock = lock(&target, say)?;
@@ -86,8 +91,9 @@ impl Image {
         let build = Build { host: &host, target: &target, sources };
         say("building the policies");
         let policies = build.policies()?;
-        say("building the hypervisor");
-        let hypervisor = build.hypervisor(&policies)?;
+        let kind = if asserts { &CHECKED } else { &USUAL };
+        say(kind.announced);
+        let hypervisor = build.hypervisor(&policies, kind)?;
         say("building the guest");
         Ok(Image { hypervisor, guest: build.guest()? })
     }
@@ -102,6 +108,34 @@ impl Image {
         &self.guest
     }
 }
+
+/// A way to build the hypervisor.
+struct Kind {
+    announced: &'static str,
+    /// What the file is called, and the directory of objects beside it.
+    name: &'static str,
+    objects: &'static str,
+    configuration: &'static str,
+    /// A line of the usual configuration, and what stands there instead.
+    instead: [&'static str; 2],
+}
+
+const USUAL: Kind = Kind {
+    announced: "building the hypervisor",
+    name: "xen",
+    objects: "build",
+    configuration: "anysched_defconfig",
+    instead: ["", ""],
+};
+
+/// With Xen's assertions.
+const CHECKED: Kind = Kind {
+    announced: "building the hypervisor with its assertions",
+    name: "xen-checked",
+    objects: "build-checked",
+    configuration: "anysched_checked_defconfig",
+    instead: ["# CONFIG_DEBUG is not set", "CONFIG_DEBUG=y"],
+};
 
 struct Build<'a> {
     /// The directory `hosts/xen`.
@@ -183,37 +217,38 @@ impl Build<'_> {
     }
 
     /// Builds Xen with `policies`.
-    fn hypervisor(&self, policies: &Path) -> Result<PathBuf, BootError> {
+    fn hypervisor(&self, policies: &Path, kind: &Kind) -> Result<PathBuf, BootError> {
         let source = self.unpacked()?;
         let place = source.parent().unwrap_or(&source);
         let scheduler = self.host.join("scheduler");
         let mut inputs = files(&scheduler, "")?;
         inputs.extend([policies.to_path_buf(), self.sources.tarball.clone()]);
-        let hypervisor = place.join("xen");
+        let hypervisor = place.join(kind.name);
         step(&hypervisor, &self.sources.version, &inputs, |new| {
-            let out = place.join("build");
+            let out = place.join(kind.objects);
             let fault = |error| BootError::files(out.display(), error);
             fs::create_dir_all(&out).map_err(fault)?;
             for (from, to) in [
                 ("anysched.c", "common/sched/anysched.c"),
                 ("Kconfig", "common/sched/Kconfig.anysched"),
-                ("anysched_defconfig", "arch/x86/configs/anysched_defconfig"),
             ] {
                 copy_changed(&scheduler.join(from), &source.join("xen").join(to))?;
             }
+            configure(&scheduler, &source, kind)?;
             copy_changed(policies, &place.join("policies.o"))?;
-            self.make(&source, place, "anysched_defconfig")?;
-            self.make(&source, place, "xen")?;
+            self.make(&source, place, kind, kind.configuration)?;
+            self.make(&source, place, kind, "xen")?;
             fs::copy(out.join("xen"), new).map(drop).map_err(fault)
         })?;
         Ok(hypervisor)
     }
 
-    fn make(&self, source: &Path, place: &Path, goal: &str) -> Result<(), BootError> {
+    fn make(&self, source: &Path, place: &Path, kind: &Kind, goal: &str) -> Result<(), BootError> {
         let mounts = [(source, "/source"), (place, "/work")];
         let mut make = Tools::Root(&self.sources.root).tool("make", &mounts)?;
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-        make.command.args(["-s", "-C", "/source/xen", "O=/work/build", "XEN_TARGET_ARCH=x86_64"]);
+        let out = format!("O=/work/{}", kind.objects);
+        make.command.args(["-s", "-C", "/source/xen", &out, "XEN_TARGET_ARCH=x86_64"]);
         make.command.arg("ANYSCHED_POLICIES=/work/policies.o").arg(format!("-j{jobs}")).arg(goal);
         // The version that Xen prints must not say when and where it was built: a boot repeated is
         // the same.
@@ -221,6 +256,19 @@ impl Build<'_> {
         make.command.args(["XEN_WHOAMI=anysched", "XEN_DOMAIN="]);
         make.run().map(drop)
     }
+}
+
+/// Writes the configuration, where Xen's build looks for such.
+fn configure(scheduler: &Path, source: &Path, kind: &Kind) -> Result<(), BootError> {
+    let usual = scheduler.join(USUAL.configuration);
+    let fault = |error| BootError::files(usual.display(), error);
+    let [line, instead] = kind.instead;
+    let mut text = fs::read_to_string(&usual).map_err(fault)?;
+    if !line.is_empty() {
+        text = text.replace(line, instead);
+    }
+    let path = source.join("xen/arch/x86/configs").join(kind.configuration);
+    fs::write(&path, text).map_err(|error| BootError::files(path.display(), error))
 }
 
 /// Lines that Xen's own build gets.

@@ -1,9 +1,12 @@
 //! Xen as a host: what it is asked to run, and what is read off it.
 
 use crate::boot::{Boot, OWN};
+use crate::vms::{self, Machines};
 use crate::{BootError, Image, Sources};
+use anysched_core::Time;
 use anysched_host::{
     By, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order, Outcome, Setup,
+    Watch, Work,
 };
 use anysched_qemu::Job;
 use anysched_wire::program::domains;
@@ -18,18 +21,35 @@ pub static HOST: HostInfo = HostInfo {
     summary: "The hypervisor Xen, booted in QEMU for each run, with small guests of ours",
     capabilities: Capabilities {
         cpus: MAX_CPUS,
-        vms: false,
-        duration: false,
+        vms: true,
+        duration: true,
         hotplug: false,
         unequal_cpus: false,
         traces: false,
         running_machine: false,
         agents: false,
-        tasks: Needs::NOTHING,
+        tasks: Needs {
+            wakeups_between_tasks: true,
+            locks: true,
+            barriers: true,
+            niceness: true,
+            affinity: true,
+            deadlines: true,
+            ..Needs::NOTHING
+        },
     },
     costs: Some("the hypervisor's own"),
     schedulers: &OWN,
-    programs: &[domains("hog"), domains("ep"), domains("echo"), domains("cyclictest")],
+    programs: &[
+        domains("hog"),
+        domains("ep"),
+        domains("echo"),
+        domains("cyclictest"),
+        domains("search"),
+        domains("zip"),
+        domains("yield"),
+        domains("storm"),
+    ],
     server: None,
     open,
 };
@@ -61,7 +81,8 @@ impl Xen {
 
     /// Fetches and builds what is booted, once.
     fn image(&self) -> Result<&Image, HostError> {
-        let make = || Image::build(&Sources::find(&mut say)?, &mut say);
+        let asserts = self.checked;
+        let make = || Image::build(&Sources::find(&mut say)?, asserts, &mut say);
         self.image.get_or_init(make).as_ref().map_err(|error| HostError(error.to_string()))
     }
 
@@ -90,7 +111,7 @@ impl Host for Xen {
     }
 
     fn build(&self, _by: &By<'_>, setup: &Setup) -> Result<(), HostError> {
-        HOST.require(&Demands { setup, vms: false, needs: Needs::NOTHING })?;
+        HOST.require(&Demands { setup, vms: true, needs: Needs::NOTHING })?;
         self.image().map(drop)
     }
 
@@ -98,17 +119,42 @@ impl Host for Xen {
         let Order { by, setup, work, vms, mut watch } = order;
         HOST.require(&Demands { setup, vms: !vms.is_empty(), needs: Needs::NOTHING })?;
         let mut boot = self.boot_of(&by, setup);
-        let job = Job::of(work, &HOST, setup.machine.cpus())?;
-        let Job { program, arguments, tasks, reading } = job;
-        if tasks.is_some() {
-            return Err(HOST.cannot("run the loads of experiments: boot one of its programs"));
-        }
-        (boot.orders.program, boot.orders.arguments) = (program, arguments);
         boot.orders.record = watch.record;
         if boot.orders.record {
             by.require_recordable()?;
         }
+        let load = match work {
+            Work::Program(_) => return self.run_program(boot, work, setup, &mut watch),
+            Work::Load(load) => load,
+        };
+        if load.peek() != Time::NEVER || vms.is_empty() {
+            return Err(HOST.cannot(OUTSIDE));
+        }
+        let machines = Machines::of(vms, setup.until)?;
+        boot.orders.program = vms::PROGRAM.into();
+        (boot.domains, boot.memory) = (machines.text.clone(), machines.memory);
         let said = boot.run(self.image()?, &mut |line| watch.say(line)).map_err(failed)?;
+        Ok(machines.measured(said, &by, setup, watch.record))
+    }
+}
+
+/// What only virtual machines do.
+const OUTSIDE: &str =
+    "run tasks outside of virtual machines: put each [[workload]] into a [[vm]] as [[vm.workload]]";
+
+impl Xen {
+    fn run_program(
+        &self,
+        mut boot: Boot,
+        work: Work,
+        setup: &Setup,
+        watch: &mut Watch<'_>,
+    ) -> Result<Outcome, HostError> {
+        let Job { program, arguments, reading, .. } = Job::of(work, &HOST, setup.machine.cpus())?;
+        (boot.orders.program, boot.orders.arguments) = (program, arguments);
+        let mut said = boot.run(self.image()?, &mut |line| watch.say(line)).map_err(failed)?;
+        // What the hypervisor counts since it has booted is nothing that the program measures.
+        said.values.retain(|(name, _)| !vms::is_counter(name));
         Ok(reading.outcome(said, watch.record))
     }
 }

@@ -12,6 +12,7 @@ mod boot;
 mod build;
 mod host;
 mod sources;
+mod vms;
 
 pub use boot::Boot;
 pub use build::Image;

@@ -3,30 +3,45 @@
 //! policy, twice.
 
 use anysched_core::registry::PolicyInfo;
-use anysched_core::{Machine, Span};
-use anysched_host::Clock;
+use anysched_core::{DomainId, Machine, Span, Time};
+use anysched_host::{By, Clock, Host, Options, Order, Setup, Vm, Work};
+use anysched_measure::Metrics;
 use anysched_oracle::kernel::{each, replayed};
 use anysched_policies::{POLICIES, policy};
 use anysched_qemu::Outcome;
-use anysched_xen::{Boot, BootError, Image, Sources};
+use anysched_workload::model::{Model, ModelTask, Script};
+use anysched_workload::{Barrier, Lock, NewTask, Op, Sizes};
+use anysched_xen::{Boot, BootError, Image, Sources, Xen};
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// The programs, small.
-const PROGRAMS: [(&str, &[(&str, &str)]); 4] = [
+const PROGRAMS: [(&str, &[(&str, &str)]); 6] = [
     ("hog", &[("domains", "3"), ("duration_ns", "200000000"), ("weights", "256,512")]),
     ("ep", &[("domains", "3"), ("log2_pairs", "16")]),
     ("echo", &[("count", "30"), ("hogs", "2")]),
     ("cyclictest", &[("l", "100"), ("hogs", "2"), ("work_ns", "50000")]),
+    ("search", &[("count", "30"), ("documents", "200"), ("hogs", "2")]),
+    ("zip", &[("domains", "3"), ("kib", "16"), ("rounds", "2")]),
 ];
 
 fn image() -> &'static Image {
     static IMAGE: OnceLock<Image> = OnceLock::new();
-    IMAGE.get_or_init(|| {
-        let mut say = |line: &str| println!("xen: {line}");
-        let image = Sources::find(&mut say).and_then(|sources| Image::build(&sources, &mut say));
-        image.unwrap_or_else(|error| panic!("{error}"))
-    })
+    IMAGE.get_or_init(|| build(false))
+}
+
+/// With Xen's assertions.
+fn checked_image() -> &'static Image {
+    static IMAGE: OnceLock<Image> = OnceLock::new();
+    IMAGE.get_or_init(|| build(true))
+}
+
+fn build(asserts: bool) -> Image {
+    let mut say = |line: &str| println!("xen: {line}");
+    let sources = Sources::find(&mut say);
+    let image = sources.and_then(|sources| Image::build(&sources, asserts, &mut say));
+    image.unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn boot(policy: &str, program: &str, arguments: &[(&str, &str)]) -> Boot {
@@ -129,6 +144,121 @@ fn domains_have_several_vcpus() {
     assert!(used <= longest, "three vCPUs used {used} ns of one pCPU in {longest} ns");
     let refused = run(&boot("rr", "echo", &[("vcpus", "2")])).unwrap_err().to_string();
     assert!(refused.contains("`vcpus` = \"2\": domain server runs `echo-server`"), "{refused}");
+}
+
+/// What programs compute is right whoever schedules them: in a domain, floating point and all.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts xen"]
+fn programs_verify_what_they_compute() {
+    let search = [("count", "20"), ("documents", "300"), ("hogs", "1"), ("busy", "1")];
+    let zip = [("domains", "2"), ("kib", "32"), ("rounds", "2")];
+    let mut found = BTreeSet::new();
+    for name in ["rr", "credit", "stock-credit2"] {
+        let outcome = run(&boot(name, "search", &search)).unwrap();
+        assert_eq!(outcome.value("server.verified"), Some(1), "{name}");
+        assert_eq!(outcome.value("client.round_trip_count"), Some(20), "{name}");
+        found.insert(outcome.value("server.found"));
+        let outcome = run(&boot(name, "zip", &zip)).unwrap();
+        for domain in ["zip1", "zip2"] {
+            assert_eq!(outcome.value(&format!("{domain}.verified")), Some(1), "{name}");
+            let length = outcome.value(&format!("{domain}.compressed")).unwrap();
+            assert!((1_000..24_000).contains(&length), "{name}: {length} bytes of 32768");
+        }
+    }
+    assert!(found.len() == 1 && !found.contains(&Some(0)) && !found.contains(&None), "{found:?}");
+}
+
+/// A virtual machine whose tasks are a closed load.
+fn vm(number: u16, cpus: usize, policy: &'static str, tasks: &[Vec<Op>], sizes: &Sizes) -> Vm {
+    let machine = Machine::flat(cpus).unwrap();
+    let built = (anysched_policies::policy(policy).unwrap().build)(&machine, &[]).unwrap();
+    let task = |ops: &Vec<Op>| ModelTask {
+        new: NewTask { name: Some("t".into()), ..NewTask::default() },
+        arrives: Some(Time::ZERO),
+        script: Arc::new(Script::once(ops.clone())),
+    };
+    let tasks = tasks.iter().map(task).collect();
+    let load = Model { tasks, sizes: sizes.clone(), ..Model::default() }.into_load().unwrap();
+    let (setup, name) = (Setup::new(machine), format!("vm{number}"));
+    let vm = Vm::new(&name, DomainId(number), setup, built, Box::new(load));
+    Vm { named: Some((policy, Vec::new())), ..vm }
+}
+
+/// Runs machines of an experiment on `cpus` pCPUs, which count instructions.
+fn run_vms(by: &'static str, cpus: usize, vms: Vec<Vm>, until: Time) -> Metrics {
+    let options = Options { clock: Some(Clock::Instructions), ..Options::default() };
+    let setup = Setup { until, ..Setup::new(Machine::flat(cpus).unwrap()) };
+    let nothing = Box::new(Model::default().into_load().unwrap());
+    let by = By::Policy(anysched_policies::policy(by).unwrap(), Vec::new());
+    let order = Order { vms, ..Order::new(by, &setup, Work::Load(nothing)) };
+    Xen::new(&options).run(order).unwrap_or_else(|error| panic!("{error}")).metrics
+}
+
+/// Tasks in domains do what a load says, on guests' vCPUs and under guests' policies.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts xen"]
+fn machines_of_experiments_perform_their_loads() {
+    let ms = |ms: u64| Span::from_ms(ms);
+    let near = |span: f64, ms: f64| (span / 1e6 - ms).abs() <= 0.02 * ms + 0.1;
+    // Two of 20 ms in turns of 10 ms and one that sleeps 5 ms of every 6, on one vCPU.
+    let sleeper = [Op::Run(ms(1)), Op::Sleep(ms(5))].repeat(5);
+    let none = Sizes::default();
+    let one = vm(1, 1, "rr", &[vec![Op::Run(ms(20))], vec![Op::Run(ms(20))], sleeper], &none);
+    let metrics = run_vms("credit2", 1, vec![one], Time::NEVER);
+    let inside = &metrics.vms[0].inside;
+    assert_eq!((inside.tasks.get(), inside.unfinished.get()), (Some(3), Some(0)));
+    assert!(near(inside.busy.get().unwrap().0 as f64, 45.0), "{:?}", inside.busy);
+    assert_eq!(inside.wakeup_latency.count(), 5);
+    assert!(near(metrics.turnaround.max().unwrap() as f64, 50.0), "{:?}", metrics.turnaround);
+    // Two vCPUs, one pCPU each: tasks meet after 3 and 7 ms, and take a lock in turns of 4.
+    let meets = |work, lock| {
+        let end = [Op::Run(ms(4)), Op::Unlock(Lock(0))];
+        let begin = vec![Op::Run(ms(work)), Op::Meet(Barrier(0)), lock];
+        [begin, end.to_vec()].concat()
+    };
+    let sizes = Sizes { locks: 1, barriers: vec![2], ..Sizes::default() };
+    let tasks = [meets(3, Op::Lock(Lock(0))), meets(7, Op::Spin(Lock(0)))];
+    let two = vm(1, 2, "cfs", &tasks, &sizes);
+    let metrics = run_vms("rr", 2, vec![two], Time::NEVER);
+    assert_eq!(metrics.completed.get(), Some(2));
+    assert!(near(metrics.turnaround.max().unwrap() as f64, 15.0), "{:?}", metrics.turnaround);
+    // Weights of two domains, which compute until the run ends.
+    let hog = |number| vm(number, 1, "rr", &[vec![Op::Run(ms(10_000))]], &none);
+    let (light, mut heavy) = (hog(1), hog(2));
+    heavy.share.weight = 512;
+    let metrics = run_vms("credit", 1, vec![light, heavy], Time::ZERO + ms(900));
+    assert_eq!(metrics.unfinished.get(), Some(2));
+    let used = metrics.vms.iter().map(|vm| vm.inside.busy.get().unwrap().0);
+    let share = used.clone().next().unwrap() as f64 / used.sum::<u64>() as f64;
+    assert!((share - 1.0 / 3.0).abs() < 0.03, "{share}");
+}
+
+/// Domains come and go, are paused, get other weights and pCPUs: Xen's assertions hold, and so does
+/// the contract; no domain is lost. With ANYSCHED_LONG set, under every policy.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts xen"]
+fn every_policy_survives_a_storm() {
+    if !is_long() {
+        return;
+    }
+    let learns = |info: &&PolicyInfo| !matches!((info.rehearsal)(&[]), Ok(None));
+    let all = POLICIES.iter().filter(|info| !learns(info)).map(|info| info.name);
+    let jobs: Vec<(&str, usize)> = all.flat_map(|name| [(name, 1), (name, 4)]).collect();
+    let wrong = each(&jobs, |&(name, cpus)| {
+        let pcpus = cpus.to_string();
+        let mut boot = boot(name, "storm", &[("duration_ns", "1500000000"), ("pcpus", &pcpus)]);
+        boot.machine = Machine::flat(cpus).unwrap();
+        (boot.checked, boot.patience) = (true, Duration::from_secs(240));
+        let outcome = boot.run(checked_image(), &mut |_| ());
+        let outcome = outcome.map_err(|error| format!("{name} on {cpus}: {error}"))?;
+        let count = |what: &str| outcome.value(what).unwrap_or_default();
+        // Those that come to their end by themselves are destroyed, too.
+        if count("created") < 10 || count("created") != count("destroyed") || count("paused") < 5 {
+            return Err(format!("{name} on {cpus}: {:?}", outcome.values));
+        }
+        Ok(())
+    });
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), jobs.len(), wrong.join("\n"));
 }
 
 /// Floating point is the domain's own: Xen switches its registers.

@@ -310,11 +310,9 @@ impl Plan {
         };
         let planned = &self.groups[group];
         let (setup, seed) = (&planned.cells[0].setup, self.seed(group, index));
-        let by = By::Own(scheduler);
-        let made = match planned.vms.policies().next() {
-            Some(_) => Err(host.info().cannot("run virtual machines under its own schedulers")),
-            None => planned.run(host, setup, by, seed, &[], watch),
-        };
+        let guests: Vec<Settings> =
+            rehearsal::of_guests(planned, seed).map(|(_, own)| own).collect();
+        let made = planned.run(host, setup, By::Own(scheduler), seed, &guests, watch);
         made.map_err(|why| self.failed(group, scheduler, index, why))
     }
 

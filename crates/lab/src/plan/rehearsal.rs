@@ -49,10 +49,9 @@ impl OneRun<'_> {
         let entry = &self.cell.policy;
         let mut settings = vec![seeded(entry.info, &entry.settings(), self.seed)];
         let mut infos = vec![entry.info];
-        for (name, entry) in self.planned.vms.policies() {
-            let seed = rng::derive(self.seed, &format!("vm.{name}.policy"));
-            settings.push(seeded(entry.info, &entry.settings(), seed));
-            infos.push(entry.info);
+        for (info, own) in of_guests(self.planned, self.seed) {
+            settings.push(own);
+            infos.push(info);
         }
         let firsts = infos.iter().zip(&settings).map(|(info, of)| (info.rehearsal)(&as_text(of)));
         let firsts = firsts.collect::<Result<Vec<_>, ParamError>>().map_err(|e| e.to_string())?;
@@ -86,6 +85,17 @@ impl OneRun<'_> {
 /// `settings` and what has been learned since.
 fn with(settings: &Settings, learned: &Settings) -> Settings {
     changed(&as_text(settings), &as_text(learned))
+}
+
+/// The schedulers of the virtual machines, with their settings in a run with this seed.
+pub(crate) fn of_guests(
+    planned: &PlannedGroup,
+    seed: u64,
+) -> impl Iterator<Item = (&'static PolicyInfo, Settings)> + '_ {
+    planned.vms.policies().map(move |(name, entry)| {
+        let seed = rng::derive(seed, &format!("vm.{name}.policy"));
+        (entry.info, seeded(entry.info, &entry.settings(), seed))
+    })
 }
 
 /// `settings`, with the run's seed for a policy that draws random numbers unless it has its own.

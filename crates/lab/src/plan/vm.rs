@@ -171,8 +171,8 @@ impl Vms {
             let seed = rng::derive(seed, &format!("vm.{}.{}", kind.name, machine.number));
             let (load, first_channels) = machine.loads.build_with_channels(seed)?;
             channels.push(first_channels);
-            let settings = as_text(&settings[domain]);
-            let policy = (kind.policy.info.build)(&kind.setup.machine, &settings);
+            let own = &settings[domain];
+            let policy = (kind.policy.info.build)(&kind.setup.machine, &as_text(own));
             let policy = policy.map_err(|error| error.to_string())?;
             let setup = Setup::clone(&kind.setup);
             // Domain 0 is that of tasks outside.
@@ -183,6 +183,7 @@ impl Vms {
                 policy,
                 load,
             );
+            vm.named = Some((kind.policy.info.name, own.clone()));
             vm.share = kind.share;
             vm.vcpus.clone_from(&kind.vcpus);
             (vm.start, vm.stop) = (kind.start, kind.stop);

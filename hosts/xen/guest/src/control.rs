@@ -12,6 +12,7 @@ const SYSCTL_VERSION: u32 = 0x15;
 pub enum Domctl {
     Create = 1,
     Destroy = 2,
+    Pause = 3,
     Unpause = 4,
     Info = 5,
     Affinity = 9,

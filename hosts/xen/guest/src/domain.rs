@@ -158,6 +158,7 @@ pub struct Domain {
     /// Xen's number of it.
     pub number: u16,
     vcpus: u32,
+    start_info: u64,
     /// The frames of its report.
     report: Vec<u64>,
 }
@@ -194,7 +195,8 @@ impl Domain {
         building.fill()?;
         (0..needs.vcpus as usize).try_for_each(|vcpu| building.start_at(vcpu))?;
         let report = building.frames[layout.report()..layout.heap()].to_vec();
-        Ok(Domain { number, vcpus: needs.vcpus, report })
+        let start_info = building.frames[layout.start_info()];
+        Ok(Domain { number, vcpus: needs.vcpus, start_info, report })
     }
 
     /// Has it run.
@@ -202,9 +204,22 @@ impl Domain {
         domctl(Domctl::Unpause, self.number, 0_u64).of("unpause it").map(drop)
     }
 
+    /// Has it not run, whatever it does, until it is unpaused as often.
+    pub fn pause(&self) -> Result<(), Failed> {
+        domctl(Domctl::Pause, self.number, 0_u64).of("pause it").map(drop)
+    }
+
     /// Has it go on from where it has suspended itself.
     pub fn resume(&self) -> Result<(), Failed> {
         domctl(Domctl::Resume, self.number, 0_u64).of("resume it").map(drop)
+    }
+
+    /// Tells it when the run starts. It stands still meanwhile.
+    pub fn set_epoch(&self, epoch: u64) -> Result<(), Failed> {
+        let page = map(self.number, self.start_info)?;
+        // SAFETY: it is that page.
+        unsafe { (*page.as_mut_ptr().cast::<StartInfo>()).given.epoch = epoch };
+        unmap()
     }
 
     /// Tells its scheduler what it is to get.
@@ -291,6 +306,7 @@ impl Building<'_> {
                 report_room: needs.report as u64,
                 heap: address(layout.heap()),
                 heap_length: (layout.heap * PAGE) as u64,
+                epoch: 0,
             };
         })
     }

@@ -7,6 +7,7 @@ const BIND_INTERDOMAIN: u64 = 0;
 const BIND_VIRQ: u64 = 1;
 const SEND: u64 = 4;
 const ALLOC_UNBOUND: u64 = 6;
+const BIND_IPI: u64 = 7;
 
 /// This domain, in calls.
 const SELF: u16 = 0x7ff0;
@@ -47,6 +48,19 @@ impl Port {
         Ok(port)
     }
 
+    /// A port by which a vCPU of this domain is called.
+    pub fn of_vcpu(vcpu: usize) -> Result<Port, crate::hypercall::Errno> {
+        #[repr(C)]
+        struct Bind {
+            vcpu: u32,
+            port: u32,
+        }
+        let mut bind = Bind { vcpu: vcpu as u32, port: 0 };
+        // SAFETY: it takes this structure.
+        unsafe { hypercall(Call::EventChannel, [BIND_IPI, at(&mut bind), 0, 0]) }?;
+        Ok(Port(bind.port))
+    }
+
     /// A port of dom0 that is pending when a domain has shut down.
     pub fn of_deaths() -> Result<Port, crate::hypercall::Errno> {
         #[repr(C)]
@@ -67,6 +81,11 @@ impl Port {
         let mut port = self.0;
         // SAFETY: it takes a port.
         unsafe { hypercall(Call::EventChannel, [SEND, at(&mut port), 0, 0]) }
+    }
+
+    /// Whether there was an event; it is left there.
+    pub fn is_pending(self) -> bool {
+        shared::is_pending(self.0)
     }
 
     /// Whether there was an event; it is taken.

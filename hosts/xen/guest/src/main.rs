@@ -14,12 +14,14 @@ mod domain;
 mod events;
 mod heap;
 mod hypercall;
+mod machine;
 mod programs;
 mod report;
 mod share;
 mod shared;
 mod smp;
 mod start;
+mod storm;
 mod toolstack;
 
 use core::fmt::{self, Write};
@@ -60,6 +62,8 @@ struct Given {
     report_room: u64,
     heap: u64,
     heap_length: u64,
+    /// When the run starts, once it has.
+    epoch: u64,
 }
 
 /// The domain that Xen makes.
@@ -72,8 +76,14 @@ impl StartInfo {
         core::str::from_utf8(text).unwrap_or_default()
     }
 
+    /// When the run starts, which dom0 writes there before it does.
+    fn epoch(&self) -> u64 {
+        // SAFETY: it is a part of this, which dom0 changes while this domain stands still.
+        unsafe { (&raw const self.given.epoch).read_volatile() }
+    }
+
     /// The file that came with the kernel.
-    fn module(&self) -> &[u8] {
+    fn module(&'static self) -> &'static [u8] {
         if self.module == 0 {
             return &[];
         }
@@ -92,7 +102,7 @@ extern "C" fn enter(info: *const StartInfo) -> ! {
         toolstack::run(info.module());
         shut_down(Shutdown::Reboot);
     }
-    let Given { vcpus, stacks, report, report_room, heap, heap_length } = info.given;
+    let Given { vcpus, stacks, report, report_room, heap, heap_length, .. } = info.given;
     smp::set_up(vcpus, stacks);
     // SAFETY: dom0 has made these for that.
     unsafe {
@@ -100,7 +110,7 @@ extern "C" fn enter(info: *const StartInfo) -> ! {
         report::set_up(report, report_room as usize);
     }
     shared::map(info.shared_info);
-    programs::run(info.command_line())
+    programs::run(info)
 }
 
 /// The console.

@@ -82,9 +82,20 @@ pub fn now() -> u64 {
 
 /// Whether an event is pending at a port; it is taken.
 pub fn take_pending(port: u32) -> bool {
+    let (word, bit) = pending(port);
+    word.fetch_and(!bit, Ordering::AcqRel) & bit != 0
+}
+
+/// Whether an event is pending at a port.
+pub fn is_pending(port: u32) -> bool {
+    let (word, bit) = pending(port);
+    word.load(Ordering::Acquire) & bit != 0
+}
+
+/// Where the bit of a port is.
+fn pending(port: u32) -> (&'static AtomicU64, u64) {
     let word = PENDING / 8 + port as usize / 64;
-    let bit = 1 << (port % 64);
     // SAFETY: the page has a word for each 64 ports.
     let word = unsafe { &*(&raw const shared_info).cast::<AtomicU64>().add(word) };
-    word.fetch_and(!bit, Ordering::AcqRel) & bit != 0
+    (word, 1 << (port % 64))
 }

@@ -3,7 +3,7 @@
 use core::arch::asm;
 use core::cell::UnsafeCell;
 use core::hint::spin_loop;
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicU64};
 
 use alloc::boxed::Box;
@@ -118,7 +118,7 @@ fn perform(vcpu: usize) -> ! {
     let program = unsafe { (*PROGRAM.0.get()).as_ref() };
     let Some(Program { work, last }) = program else { panic!("there is nothing to do") };
     work(vcpu);
-    if LEFT.fetch_sub(1, Acquire) == 1 {
+    if LEFT.fetch_sub(1, AcqRel) == 1 {
         last();
         hypercall::shut_down(hypercall::Shutdown::PowerOff);
     }

@@ -12,8 +12,9 @@ use crate::control::{Failed, press};
 use crate::domain::{Domain, Needs};
 use crate::events::Port;
 use crate::hypercall::{Shutdown, poll};
-use crate::programs::{Plan, plans};
-use crate::{Console, shared};
+use crate::programs::{Plan, VMS, plans};
+use crate::share::Share;
+use crate::{Console, shared, storm};
 
 /// A domain, and what it was built for.
 struct Running<'a> {
@@ -30,26 +31,37 @@ pub fn run(module: &[u8]) {
     }
 }
 
-fn say(message: &Message) {
+/// Says something to whoever listens to the console.
+pub fn say(message: &Message) {
     let _ = Console.write_str(&format!("{message}\n"));
 }
 
 fn perform(module: &[u8]) -> Result<(), String> {
-    // Xen pads the file to whole pages.
-    let length = module.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    let boot = Boot::read(&module[..length]).map_err(|error| error.to_string())?;
-    let plans = plans(&boot)?;
+    // Behind a zero byte there may be more. Xen pads the file to whole pages with such bytes.
+    let zero = module.iter().position(|byte| *byte == 0).unwrap_or(module.len());
+    let (orders, more) = module.split_at(zero);
+    let more = more.strip_prefix(&[0]).unwrap_or_default();
+    let length = more.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let boot = Boot::read(orders).map_err(|error| error.to_string())?;
+    have_own_way()?;
+    if boot.program == storm::NAME {
+        say(&Message::Started(boot.program.clone()));
+        storm::run(&boot)?;
+        say(&Message::End);
+        return Ok(());
+    }
+    let plans = plans(&boot, &more[..length])?;
+    let counts = boot.program == VMS;
     say(&Message::Started(boot.program.clone()));
     let deaths = Port::of_deaths().map_err(|error| format!("dom0 hears nothing: {error:?}"))?;
     let mut running = build(plans)?;
-    begin(&mut running, deaths)?;
+    begin(&mut running, deaths, counts)?;
     wait(&running, deaths, Shutdown::PowerOff)?;
-    for one in &running {
-        tell(one)?;
+    if boot.record || counts {
+        dump();
     }
-    if boot.record {
-        // Schedulers tell their state, and ours sends what it has recorded.
-        let _ = press("r");
+    for one in &running {
+        tell(one, counts)?;
     }
     for one in running {
         one.domain.destroy().map_err(|error| failed(&one.plan, error))?;
@@ -58,9 +70,17 @@ fn perform(module: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
+/// Where there are periods, dom0 gets all of a short one: it does little, and domains that it lets
+/// go one after another should not wait for its next period.
+fn have_own_way() -> Result<(), String> {
+    let own = Share { period: Some((1_000, 1_000)), ..Share::default() };
+    let refused = |Failed(what, errno)| format!("dom0: Xen refused to {what}: error {}", errno.0);
+    own.tell(0, 1).map_err(refused)
+}
+
 /// Lets domains go as soon as all of them are ready. Schedulers are told what to give them then:
 /// what they do until then does not count.
-fn begin(running: &mut [Running<'_>], deaths: Port) -> Result<(), String> {
+fn begin(running: &mut [Running<'_>], deaths: Port, counts: bool) -> Result<(), String> {
     for one in &*running {
         one.domain.unpause().map_err(|error| failed(&one.plan, error))?;
     }
@@ -68,14 +88,33 @@ fn begin(running: &mut [Running<'_>], deaths: Port) -> Result<(), String> {
     for Running { plan, domain, .. } in &*running {
         domain.tell(&plan.share).map_err(|error| failed(plan, error))?;
     }
-    for one in running {
-        one.arrival = shared::now();
+    if counts {
+        dump();
+    }
+    let epoch = shared::now();
+    let mut order: Vec<&mut Running<'_>> = running.iter_mut().collect();
+    order.sort_by_key(|one| one.plan.begin);
+    for one in &order {
+        one.domain.set_epoch(epoch).map_err(|error| failed(&one.plan, error))?;
+    }
+    for one in order {
+        let begin = epoch + one.plan.begin;
+        while one.plan.begin > 0 && shared::now() < begin {
+            poll(&mut [], begin);
+        }
+        one.arrival = begin;
         one.domain.resume().map_err(|error| failed(&one.plan, error))?;
     }
     Ok(())
 }
 
-fn failed(plan: &Plan<'_>, Failed(what, errno): Failed) -> String {
+/// Schedulers tell their state, and ours what it has counted; it also sends what it has recorded.
+fn dump() {
+    let _ = press("r");
+}
+
+/// What Xen refused of a domain.
+pub fn failed(plan: &Plan<'_>, Failed(what, errno): Failed) -> String {
     format!("domain {}: Xen refused to {what}: error {}", plan.name, errno.0)
 }
 
@@ -88,14 +127,18 @@ fn build(plans: Vec<Plan<'_>>) -> Result<Vec<Running<'_>>, String> {
         };
         // Whom a program talks to is known by name; it is told the number.
         let peer = plan.peer.map_or(String::new(), |peer| format!(" peer={}", number(peer)));
-        let command_line = format!("{} {}{peer}", plan.name, plan.command);
-        let Plan { module, vcpus, heap, report, .. } = plan;
-        let needs = Needs { command_line: &command_line, module, vcpus, heap, report };
-        let domain =
-            Domain::build(&needs, plan.share.pool).map_err(|error| failed(&plan, error))?;
+        let domain = build_one(&plan, &peer)?;
         running.push(Running { plan, domain, arrival: 0 });
     }
     Ok(running)
+}
+
+/// Builds a domain, paused; `more` is what its program is told besides.
+pub fn build_one(plan: &Plan<'_>, more: &str) -> Result<Domain, String> {
+    let command_line = format!("{} {}{more}", plan.name, plan.command);
+    let &Plan { module, vcpus, heap, report, .. } = plan;
+    let needs = Needs { command_line: &command_line, module, vcpus, heap, report };
+    Domain::build(&needs, plan.share.pool).map_err(|error| failed(plan, error))
 }
 
 /// Waits until all domains have stopped for this reason. Errors: one has for another.
@@ -120,8 +163,8 @@ fn wait(running: &[Running<'_>], deaths: Port, wanted: Shutdown) -> Result<(), S
     }
 }
 
-/// Passes on what a domain has reported.
-fn tell(one: &Running<'_>) -> Result<(), String> {
+/// Passes on what a domain has reported; samples by its name, too, if that is `wanted`.
+fn tell(one: &Running<'_>, wanted: bool) -> Result<(), String> {
     let domain = one.plan.name.as_str();
     let mut pass = |line: &str| {
         let message = Message::read(line).map_err(|error| error.to_string())?;
@@ -132,10 +175,15 @@ fn tell(one: &Running<'_>) -> Result<(), String> {
                     "-" => domain.into(),
                     part => format!("{domain}.{part}"),
                 };
-                say(&Message::Task(Task { name, arrival: one.arrival, ..task }));
+                // Tasks of a machine know when they came.
+                let arrival = if task.arrival == 0 { one.arrival } else { task.arrival };
+                say(&Message::Task(Task { name, arrival, ..task }));
             }
             Some(Message::Value { name, number }) => {
                 say(&Message::Value { name: format!("{domain}.{name}"), number });
+            }
+            Some(Message::Sample { name, number }) if wanted => {
+                say(&Message::Sample { name: format!("{domain}.{name}"), number });
             }
             Some(message) => say(&message),
             None => {}

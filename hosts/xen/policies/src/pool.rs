@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use anysched_core::{Scheduler, Span, TaskId, TaskParams, Time};
-use anysched_vcpus::Adapter;
+use anysched_vcpus::{Adapter, Counts};
 use anysched_wire::option;
 
 use crate::log::PoolLog;
@@ -147,6 +147,22 @@ impl Pool {
             self.number, self.name
         ));
         xen::print(line.as_str());
+        self.tell();
+    }
+
+    /// Says what was counted so far, as [messages](anysched_wire::result).
+    fn tell(&self) {
+        let say = |name: &str, number: u64| {
+            let name = format_args!("pool{}.{name}", self.number);
+            xen::print(Line::of(format_args!("@value {name} {number}")).as_str());
+        };
+        let Counts { dispatches, switches, migrations, .. } = *self.adapter.counts();
+        say("dispatches", dispatches);
+        say("switches", switches);
+        say("migrations", migrations);
+        self.adapter.policy().tally(&mut |name, number| {
+            say(Line::of(format_args!("policy.{name}")).as_str(), number);
+        });
     }
 }
 

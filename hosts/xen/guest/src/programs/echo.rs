@@ -21,18 +21,22 @@ use crate::shared::now;
 /// The first port of a domain.
 const SERVER_PORT: u32 = 1;
 
-/// dom0 builds the server second, so that it knows its client by number.
 pub fn plans(arguments: &Arguments<'_>) -> Result<Vec<Plan<'static>>, String> {
+    let work = arguments.number("work_ns", 20_000)?;
+    asked(arguments, &format!("echo-server work={work}"))
+}
+
+/// A server whose program is `serve`, who asks it, and domains that compute. dom0 builds the client
+/// second, so that the server knows it by number.
+pub fn asked(arguments: &Arguments<'_>, serve: &str) -> Result<Vec<Plan<'static>>, String> {
     let count = arguments.number("count", 200)?;
     let interval = arguments.number("interval_us", 5_000)?;
-    let work = arguments.number("work_ns", 20_000)?;
     let busy = arguments.number("busy", 0)?;
     let others = arguments.number("hogs", 4)?;
     let ask = format!("echo-client count={count} interval={interval}");
-    let serve = format!("echo-server count={count} work={work} busy={busy}");
     let mut plans = Vec::new();
-    let mut server = Plan::new("server", serve);
-    server.command += " client=2";
+    let serve = format!("{serve} count={count} busy={busy} client=2");
+    let server = Plan::new("server", serve);
     let mut client = Plan::new("client", ask);
     client.peer = Some("server");
     plans.push(server);
@@ -43,14 +47,24 @@ pub fn plans(arguments: &Arguments<'_>) -> Result<Vec<Plan<'static>>, String> {
 
 /// Answers. Counts how often.
 pub fn serve(own: &Own<'_>) -> Work {
-    let [count, work, busy, client] =
-        ["count", "work", "busy", "client"].map(|name| own.number(name));
+    let work = own.number("work");
+    answering(own, move |_| {
+        let end = now() + work;
+        while now() < end {
+            compute();
+        }
+    })
+}
+
+/// Answers each question, told its number, by `answer`. Counts them.
+pub fn answering(own: &Own<'_>, answer: impl Fn(u64) + Sync + 'static) -> Work {
+    let [count, busy, client] = ["count", "busy", "client"].map(|name| own.number(name));
     let port = match Port::for_domain(client as u16) {
         Ok(port) if port.0 == SERVER_PORT => port,
         other => panic!("the server has no first port: {other:?}"),
     };
     Box::new(move |_| {
-        for _ in 0..count {
+        for question in 0..count {
             while !port.take() {
                 if busy == 0 {
                     poll(&mut [port.0], 0);
@@ -58,10 +72,7 @@ pub fn serve(own: &Own<'_>) -> Work {
                     compute();
                 }
             }
-            let end = now() + work;
-            while now() < end {
-                compute();
-            }
+            answer(question);
             if port.send().is_err() {
                 write("the client has gone\n");
             }

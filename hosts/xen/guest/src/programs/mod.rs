@@ -4,6 +4,10 @@ mod cyclictest;
 mod echo;
 mod ep;
 mod hog;
+mod search;
+mod vms;
+mod yields;
+mod zip;
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -16,7 +20,8 @@ use anysched_wire::result::{Message, Task};
 
 use crate::hypercall::{ready, runstates};
 use crate::share::Share;
-use crate::{report, shared, smp};
+use crate::{StartInfo, report, shared, smp};
+pub use search::Random;
 
 /// A domain that is to be built.
 #[derive(Clone, Debug)]
@@ -37,9 +42,20 @@ pub struct Plan<'a> {
     pub report: usize,
     /// What schedulers are told of it.
     pub share: Share,
+    /// When it is let go, in nanoseconds from the start.
+    pub begin: u64,
 }
 
 impl Plan<'_> {
+    /// Whether it has work for several vCPUs.
+    pub fn is_parallel(&self) -> bool {
+        PARALLEL.contains(&self.program())
+    }
+
+    fn program(&self) -> &str {
+        self.command.split(' ').next().unwrap_or_default()
+    }
+
     fn new(name: impl Into<String>, command: impl Into<String>) -> Plan<'static> {
         Plan {
             name: name.into(),
@@ -50,25 +66,37 @@ impl Plan<'_> {
             heap: 1 << 20,
             report: report::ROOM,
             share: Share::default(),
+            begin: 0,
         }
     }
 }
 
+/// The program whose domains are those of an experiment.
+pub const VMS: &str = "vms";
+
 /// Programs that have several vCPUs do their work.
 const PARALLEL: [&str; 2] = ["hog", "ep"];
 
-/// What dom0 builds for a program. Arguments of all programs, each a list with an entry for each
-/// domain in order, whose last entry is that of all others: `vcpus`, `weights` (of 256), `caps`
-/// (percent of a pCPU), `periods_us` and `budgets_us`, `cpus` (masks of pCPUs).
+/// What dom0 builds for a program; `more` is what its orders have behind them.
+///
+/// Arguments of all programs, each a list with an entry for each domain in order, whose last entry
+/// is that of all others: `vcpus`, `weights` (of 256), `caps` (percent of a pCPU), `periods_us` and
+/// `budgets_us`, `cpus` (masks of pCPUs).
 ///
 /// Errors: there is no such program, or an argument of it means nothing.
-pub fn plans(boot: &Boot) -> Result<Vec<Plan<'static>>, String> {
+pub fn plans<'a>(boot: &Boot, more: &'a [u8]) -> Result<Vec<Plan<'a>>, String> {
+    if boot.program == VMS {
+        return vms::plans(more);
+    }
     let arguments = Arguments(boot);
     let mut plans = match boot.program.as_str() {
         "hog" => hog::plans(&arguments)?,
         "ep" => ep::plans(&arguments)?,
         "echo" => echo::plans(&arguments)?,
         "cyclictest" => cyclictest::plans(&arguments)?,
+        "search" => search::plans(&arguments)?,
+        "yield" => yields::plans(&arguments)?,
+        "zip" => zip::plans(&arguments)?,
         name => return Err(format!("there is no program `{name}`")),
     };
     let [vcpus, weights, caps, periods, budgets, masks] =
@@ -100,8 +128,8 @@ fn own_vcpus(plan: &Plan<'_>, wanted: u64) -> Result<u32, String> {
     if !(1..=smp::MOST as u64).contains(&wanted) {
         return Err(format!("`vcpus` = \"{wanted}\": from 1 to {} are wanted", smp::MOST));
     }
-    let program = plan.command.split(' ').next().unwrap_or_default();
-    if wanted > 1 && !PARALLEL.contains(&program) {
+    if wanted > 1 && !plan.is_parallel() {
+        let program = plan.program();
         return Err(format!(
             "`vcpus` = \"{wanted}\": domain {} runs `{program}`, which has work for one vCPU: give \
              it 1; several have {}",
@@ -115,7 +143,12 @@ fn own_vcpus(plan: &Plan<'_>, wanted: u64) -> Result<u32, String> {
 /// The arguments of a program, in dom0's orders.
 pub struct Arguments<'a>(&'a Boot);
 
-impl Arguments<'_> {
+impl<'a> Arguments<'a> {
+    /// Those of the program that the orders are for.
+    pub fn of(boot: &'a Boot) -> Arguments<'a> {
+        Arguments(boot)
+    }
+
     /// The number called `name`, or the usual one.
     ///
     /// Errors: it is no number.
@@ -129,7 +162,7 @@ impl Arguments<'_> {
     }
 
     /// The text called `name`, or the usual one.
-    pub fn text<'a>(&'a self, name: &str, usual: &'a str) -> &'a str {
+    pub fn text<'b>(&'b self, name: &str, usual: &'b str) -> &'b str {
         self.0.argument(name).unwrap_or(usual)
     }
 
@@ -159,8 +192,8 @@ impl Own<'_> {
 type Work = Box<dyn Fn(usize) -> u64 + Sync>;
 
 /// Runs the program of a domain.
-pub fn run(command_line: &'static str) -> ! {
-    let mut words = command_line.splitn(3, ' ');
+pub fn run(info: &'static StartInfo) -> ! {
+    let mut words = info.command_line().splitn(3, ' ');
     let (_name, program) = (words.next(), words.next().unwrap_or_default());
     let own = Own(words.next().unwrap_or_default());
     let work = match program {
@@ -169,6 +202,10 @@ pub fn run(command_line: &'static str) -> ! {
         "echo-server" => echo::serve(&own),
         "echo-client" => echo::ask(&own),
         "cyclictest" => cyclictest::work(&own),
+        "search-server" => search::serve(&own),
+        "yield" => yields::work(&own),
+        "zip" => zip::work(&own),
+        "machine" => vms::run(&own, info),
         _ => panic!("there is no program `{program}` for domains"),
     };
     ready();
@@ -203,8 +240,17 @@ pub fn compute() {
 
 /// Domains that only compute, beside others.
 fn hogs(count: u64, duration: u64) -> impl Iterator<Item = Plan<'static>> {
-    (1..=count)
-        .map(move |number| Plan::new(format!("hog{number}"), format!("hog duration={duration}")))
+    (1..=count).map(move |number| computing(&format!("hog{number}"), duration))
+}
+
+/// A domain that only computes, for `duration` nanoseconds.
+pub fn computing(name: &str, duration: u64) -> Plan<'static> {
+    Plan::new(name, format!("hog duration={duration}"))
+}
+
+/// A domain that wakes up `loops` times, every `interval` microseconds.
+pub fn waking(name: &str, loops: u64, interval: u64) -> Plan<'static> {
+    Plan::new(name, format!("cyclictest loops={loops} interval={interval} work=0"))
 }
 
 /// The values of a distribution, in the report.

@@ -1,0 +1,134 @@
+//! A virtual machine of an experiment: tasks of a script, which one of the policies schedules on
+//! the vCPUs of this domain.
+//!
+//! Nothing interrupts a vCPU. One that computes looks every few microseconds whether another has
+//! called it or something is due; one that has nothing to do polls the hypervisor until then.
+//! Slices, ticks and what policies are told of CPU time go by work that was done: time that was
+//! stolen counts for nobody.
+
+mod among;
+mod burner;
+mod kernel;
+mod steps;
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use anysched_wire::result::{Message, Task};
+use anysched_wire::script::Script;
+use anysched_wire::start::Start;
+
+use crate::events::Port;
+use crate::hypercall::{poll, ready, runstates};
+use crate::shared::now;
+use crate::smp::Lock;
+use crate::{report, smp};
+use burner::Burner;
+use kernel::{Kernel, Then};
+
+/// When a machine begins and ends, from the start of the run.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// When it begins; everything in it counts from there.
+    pub begin: u64,
+    /// When it ends, whatever is left to do; `u64::MAX`: when all is done.
+    pub stop: u64,
+}
+
+/// What vCPUs share.
+struct Machine {
+    kernel: Lock<Kernel>,
+    burner: Burner,
+    /// By which vCPUs call each other.
+    ports: Vec<Port>,
+    /// What each has used before the run.
+    before: Vec<[u64; 4]>,
+}
+
+/// Runs the machine that these texts describe, whose run starts when `epoch` says.
+pub fn run(start: &[u8], script: &[u8], times: Times, epoch: impl FnOnce() -> u64) -> ! {
+    let kernel = match prepare(start, script) {
+        Ok(kernel) => kernel,
+        Err(why) => panic!("{why}"),
+    };
+    let vcpus = 0..smp::count();
+    let ports: Result<Vec<Port>, _> = vcpus.clone().map(Port::of_vcpu).collect();
+    let ports = ports.unwrap_or_else(|error| panic!("vCPUs cannot call each other: {error:?}"));
+    let burner = Burner::calibrated();
+    ready();
+    let before = vcpus.map(runstates).collect();
+    let mut kernel = kernel;
+    let start = epoch();
+    kernel.begin(start + times.begin, start.saturating_add(times.stop));
+    let kernel = Lock::new(kernel);
+    let machine: &'static Machine = Box::leak(Box::new(Machine { kernel, burner, ports, before }));
+    smp::run(Box::new(move |vcpu| machine.run_vcpu(vcpu)), Box::new(move || machine.tell()))
+}
+
+fn prepare(start: &[u8], script: &[u8]) -> Result<Kernel, String> {
+    let start = Start::read(start).map_err(|error| error.to_string())?;
+    let tasks = match script {
+        [] => Vec::new(),
+        script => Script::read(script).map_err(|error| error.to_string())?.tasks,
+    };
+    Kernel::new(&start, tasks, smp::count())
+}
+
+impl Machine {
+    fn run_vcpu(&self, vcpu: usize) {
+        let port = self.ports[vcpu];
+        let mut burned = 0;
+        loop {
+            // A call that comes from here on is seen after this turn.
+            port.take();
+            let (then, calls) = self.kernel.with(|kernel| {
+                let then = kernel.turn(vcpu, now(), burned);
+                (then, kernel.calls(vcpu))
+            });
+            for other in calls {
+                let _ = self.ports[other].send();
+            }
+            burned = match then {
+                Then::Compute { work, until } => self.burner.burn(work, port, until),
+                Then::Idle { until } => {
+                    // Xen takes 0 for no time at all, and refuses what is too late for its timers.
+                    poll(&mut [port.0], if until == u64::MAX { 0 } else { until });
+                    0
+                }
+                Then::End => return,
+            };
+        }
+    }
+
+    /// Reports what came of it.
+    fn tell(&self) {
+        self.kernel.with(|kernel| {
+            kernel.close();
+            for task in kernel.ended() {
+                report::say(&Message::Task(task));
+            }
+            for (name, samples) in kernel.samples() {
+                samples.iter().for_each(|sample| report::sample(name, *sample));
+            }
+            for (name, number) in kernel.counts() {
+                report::value(name, number);
+            }
+        });
+        let mut used = [0; 4];
+        for (vcpu, before) in self.before.iter().enumerate() {
+            for ((sum, after), before) in used.iter_mut().zip(runstates(vcpu)).zip(before) {
+                *sum += after - before;
+            }
+        }
+        for (name, span) in ["ran_ns", "stolen_ns", "blocked_ns", "offline_ns"].iter().zip(used) {
+            report::value(name, span);
+        }
+    }
+}
+
+/// The name of a task, as the script has it.
+fn named(task: Task, serial: usize) -> Task {
+    if task.name.is_empty() { Task { name: format!("task-{serial}"), ..task } } else { task }
+}
