@@ -201,7 +201,7 @@ fn machines_of_experiments_perform_their_loads() {
     let ms = |ms: u64| Span::from_ms(ms);
     let near = |span: f64, ms: f64| (span / 1e6 - ms).abs() <= 0.02 * ms + 0.1;
     // Two of 20 ms in turns of 10 ms and one that sleeps 5 ms of every 6, on one vCPU.
-    let sleeper = [Op::Run(ms(1)), Op::Sleep(ms(5))].repeat(5);
+    let sleeper = (0..5).flat_map(|_| [Op::Run(ms(1)), Op::Sleep(ms(5))]).collect();
     let none = Sizes::default();
     let one = vm(1, 1, "rr", &[vec![Op::Run(ms(20))], vec![Op::Run(ms(20))], sleeper], &none);
     let metrics = run_vms("credit2", 1, vec![one], Time::NEVER);
