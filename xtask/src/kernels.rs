@@ -97,7 +97,7 @@ const PRINTED: [(&str, &[&str]); 10] = [
 ];
 
 /// Whose switches are compared in Xen.
-const SWITCHED: &str = "rr,fcfs,credit,stock-credit,credit2,stock-credit2,stock-rtds";
+const SWITCHED: &str = "rr,credit,stock-credit";
 
 const EXPECTED: &str = "hosts/arceos/expected";
 

@@ -200,7 +200,7 @@ fn run_vms(by: &'static str, cpus: usize, vms: Vec<Vm>, until: Time) -> Metrics 
 fn machines_of_experiments_perform_their_loads() {
     let ms = |ms: u64| Span::from_ms(ms);
     let near = |span: f64, ms: f64| (span / 1e6 - ms).abs() <= 0.02 * ms + 0.1;
-    // Two of 20 ms in turns of 10 ms and one that sleeps 5 ms of every 6, on one vCPU.
+    // Two of 20 ms, less than rr's quantum, and then one that sleeps 5 ms of every 6, on one vCPU.
     let sleeper = (0..5).flat_map(|_| [Op::Run(ms(1)), Op::Sleep(ms(5))]).collect();
     let none = Sizes::default();
     let one = vm(1, 1, "rr", &[vec![Op::Run(ms(20))], vec![Op::Run(ms(20))], sleeper], &none);
@@ -209,7 +209,7 @@ fn machines_of_experiments_perform_their_loads() {
     assert_eq!((inside.tasks.get(), inside.unfinished.get()), (Some(3), Some(0)));
     assert!(near(inside.busy.get().unwrap().0 as f64, 45.0), "{:?}", inside.busy);
     assert_eq!(inside.wakeup_latency.count(), 5);
-    assert!(near(metrics.turnaround.max().unwrap() as f64, 50.0), "{:?}", metrics.turnaround);
+    assert!(near(metrics.turnaround.max().unwrap() as f64, 70.0), "{:?}", metrics.turnaround);
     // Two vCPUs, one pCPU each: tasks meet after 3 and 7 ms, and take a lock in turns of 4.
     let meets = |work, lock| {
         let end = [Op::Run(ms(4)), Op::Unlock(Lock(0))];
@@ -226,11 +226,11 @@ fn machines_of_experiments_perform_their_loads() {
     let hog = |number| vm(number, 1, "rr", &[vec![Op::Run(ms(10_000))]], &none);
     let (light, mut heavy) = (hog(1), hog(2));
     heavy.share.weight = 512;
-    let metrics = run_vms("credit", 1, vec![light, heavy], Time::ZERO + ms(900));
+    let metrics = run_vms("credit", 1, vec![light, heavy], Time::ZERO + ms(1500));
     assert_eq!(metrics.unfinished.get(), Some(2));
     let used = metrics.vms.iter().map(|vm| vm.inside.busy.get().unwrap().0);
     let share = used.clone().next().unwrap() as f64 / used.sum::<u64>() as f64;
-    assert!((share - 1.0 / 3.0).abs() < 0.03, "{share}");
+    assert!((share - 1.0 / 3.0).abs() < 0.04, "{share}");
 }
 
 /// Domains come and go, are paused, get other weights and pCPUs: Xen's assertions hold, and so does
