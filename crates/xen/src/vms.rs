@@ -18,7 +18,7 @@ pub(crate) const PROGRAM: &str = "vms";
 const MAX_VCPUS: usize = 32;
 
 /// Memory of a domain in bytes, besides what its tasks take, and what a byte of their text takes.
-const MEMORY: u64 = 8 << 20;
+const MEMORY: u64 = 16 << 20;
 const MEMORY_OF_A_BYTE: u64 = 40;
 
 /// The machines of a run: what is said to dom0, and by what they are known here.

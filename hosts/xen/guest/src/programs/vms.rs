@@ -13,7 +13,7 @@ use crate::{StartInfo, report, smp};
 
 /// Bytes of the heap of a machine: the scheduler's, and for each byte of its texts what becomes of
 /// that. A step takes three bytes of text at least, and the list of them grows by doubling.
-const HEAP: usize = 2 << 20;
+const HEAP: usize = 8 << 20;
 const HEAP_OF_A_BYTE: usize = 24;
 
 /// Bytes of a report for each byte of text: a job takes a dozen of text, and three samples.
