@@ -23,8 +23,9 @@
 //! | `m`*n*:*t* | blocks until *t* tasks, at least 1, have come to barrier *n* |
 //! | `r`*n* … `e` | does what is between them *n* times, at least 1 |
 //!
-//! Channels, locks and barriers exist as soon as a task uses them. `i`, `d` and `a` at the beginning
-//! of a task say how it is created. Whoever names a barrier names the same number of tasks.
+//! Channels, locks and barriers exist as soon as a task uses them. `i`, `d` and `a` at the
+//! beginning of a task say how it is created. Whoever names a barrier names the same number of
+//! tasks.
 //!
 //! Arrivals count from the start, in nanoseconds. Limits:
 //!

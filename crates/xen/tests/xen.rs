@@ -186,7 +186,7 @@ fn vm(number: u16, cpus: usize, policy: &'static str, tasks: &[Vec<Op>], sizes: 
 
 /// Runs machines of an experiment on `cpus` pCPUs, which count instructions.
 fn run_vms(by: &'static str, cpus: usize, vms: Vec<Vm>, until: Time) -> Metrics {
-    let options = Options { clock: Some(Clock::Instructions), ..Options::default() };
+    let options = Options { clock: Some(Clock::COUNTED), ..Options::default() };
     let setup = Setup { until, ..Setup::new(Machine::flat(cpus).unwrap()) };
     let nothing = Box::new(Model::default().into_load().unwrap());
     let by = By::Policy(anysched_policies::policy(by).unwrap(), Vec::new());

@@ -135,7 +135,8 @@ impl<R: Rule> Fair<R> {
                         self.note_newidle(cpu, index, 0);
                         continue;
                     }
-                    weight = (1024 + (ratio + 1) / 2) / (ratio + 1);
+                    let rate = ratio + 1;
+                    weight = (1024 + rate / 2) / rate;
                 }
                 let passes = self.options.newidle_cost.0 * size;
                 let (moved, goes_on) = self.balance(cpu, index, Some(Idle::Newly));
