@@ -47,7 +47,8 @@ type Model = Drive<Fair<Turns>>;
 /// At 1 s.
 fn on(machine: &str, jiffy: Span) -> Model {
     let machine = Machine::parse(machine).unwrap();
-    let options = Options { jiffy, is_fresh: true, shows_load: true, ..Options::default() };
+    let options =
+        Options { jiffy, ni_random: false, is_fresh: true, shows_load: true, ..Options::default() };
     let fair = Fair::new(&machine, Turns::new(machine.cpus(), Span::MAX), options);
     let mut drive = Drive::new(fair, &machine);
     drive.at(1_000);

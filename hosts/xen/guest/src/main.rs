@@ -125,6 +125,8 @@ impl Write for Console {
 
 #[panic_handler]
 fn panic(info: &PanicInfo<'_>) -> ! {
+    // Xen shows what dom0 writes to the console only.
     let _ = writeln!(Console, "{info}");
+    report::last_words(info);
     shut_down(Shutdown::Crash);
 }

@@ -2,6 +2,7 @@
 //! when the domain has ended. dom0's own go to the console.
 
 use core::fmt::{self, Write};
+use core::panic::PanicInfo;
 use core::slice;
 
 use alloc::string::String;
@@ -50,6 +51,17 @@ pub fn say(message: &Message) {
             Ok(()) => header[0] += rest.used as u64,
             Err(fmt::Error) => header[1] += 1,
         }
+    });
+}
+
+/// Adds why the domain panics, as text that is no message; not if it panics while it reports.
+pub fn last_words(info: &PanicInfo<'_>) {
+    REPORT.with_if_free(|report| {
+        let Some(Report { header, text }) = report else { return };
+        let length = header[0] as usize;
+        let mut rest = Rest { text: &mut text[length..], used: 0 };
+        let _ = writeln!(rest, "{info}");
+        header[0] += rest.used as u64;
     });
 }
 

@@ -71,6 +71,17 @@ impl<T> Lock<T> {
             }
             spin_loop();
         }
+        self.lend(use_it)
+    }
+
+    /// Lends the value, unless somebody has it.
+    pub fn with_if_free<R>(&self, use_it: impl FnOnce(&mut T) -> R) -> Option<R> {
+        let took = self.is_taken.compare_exchange(false, true, Acquire, Relaxed).is_ok();
+        took.then(|| self.lend(use_it))
+    }
+
+    /// Lends the value to who has taken it, and gives it back.
+    fn lend<R>(&self, use_it: impl FnOnce(&mut T) -> R) -> R {
         // SAFETY: nobody else has it.
         let result = use_it(unsafe { &mut *self.value.get() });
         self.is_taken.store(false, Release);
@@ -98,6 +109,8 @@ pub fn run(work: Box<dyn Fn(usize) + Sync>, last: Box<dyn Fn() + Sync>) -> ! {
     // SAFETY: no other vCPU runs.
     unsafe { *PROGRAM.0.get() = Some(Program { work, last }) };
     for vcpu in 1..count() as u64 {
+        // Another vCPU may call it before it does anything.
+        shared::mask(vcpu as usize);
         // SAFETY: dom0 has set the registers of this vCPU.
         if let Err(error) = unsafe { hypercall(Call::Vcpu, [UP, vcpu, 0, 0]) } {
             panic!("vCPU {vcpu} does not come up: {error:?}");
@@ -113,7 +126,6 @@ pub extern "C" fn enter_other(vcpu: usize) -> ! {
 
 fn perform(vcpu: usize) -> ! {
     const DOWN: u64 = 2;
-    shared::mask(vcpu);
     // SAFETY: it was written before this vCPU came up, and is not written again.
     let program = unsafe { (*PROGRAM.0.get()).as_ref() };
     let Some(Program { work, last }) = program else { panic!("there is nothing to do") };

@@ -20,7 +20,7 @@ use crate::hypercall::{Shutdown, poll};
 use crate::programs::{Arguments, Plan, Random, computing, waking};
 use crate::share::Share;
 use crate::shared::now;
-use crate::toolstack::{build_one, failed, say};
+use crate::toolstack::{build_one, crashed, failed, say};
 
 /// The program's name.
 pub const NAME: &str = "storm";
@@ -90,9 +90,7 @@ impl Storm {
                     self.destroy(at)?;
                     continue;
                 }
-                Some(why) => {
-                    return Err(format!("domain {} has crashed (reason {why})", plan.name));
-                }
+                Some(why) => return Err(crashed(plan, domain, why)),
                 None => {}
             }
             at += 1;

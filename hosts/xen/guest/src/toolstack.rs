@@ -141,6 +141,20 @@ pub fn build_one(plan: &Plan<'_>, more: &str) -> Result<Domain, String> {
     Domain::build(&needs, plan.share.pool).map_err(|error| failed(plan, error))
 }
 
+/// Says how `domain` came to its end, for the reason `why` of Xen's, and with its last words, if it
+/// had any.
+pub fn crashed(plan: &Plan<'_>, domain: &Domain, why: u32) -> String {
+    let mut said = format!("domain {} has crashed (reason {why})", plan.name);
+    let _ = domain.report(&mut |line| {
+        if let Ok(None) = Message::read(line) {
+            said.push_str(": ");
+            said.push_str(line);
+        }
+        Ok(())
+    });
+    said
+}
+
 /// Waits until all domains have stopped for this reason. Errors: one has for another.
 fn wait(running: &[Running<'_>], deaths: Port, wanted: Shutdown) -> Result<(), String> {
     loop {
@@ -151,9 +165,7 @@ fn wait(running: &[Running<'_>], deaths: Port, wanted: Shutdown) -> Result<(), S
             match one.domain.shut_down().map_err(|error| failed(&one.plan, error))? {
                 None => left += 1,
                 Some(why) if why == wanted as u32 => {}
-                Some(why) => {
-                    return Err(format!("domain {} has crashed (reason {why})", one.plan.name));
-                }
+                Some(why) => return Err(crashed(&one.plan, &one.domain, why)),
             }
         }
         if left == 0 {
