@@ -46,7 +46,8 @@ impl Image {
         let _lock = lock(&directory)?;
         let [initrd, state, used] = [INITRD, STATE, USED].map(|name| directory.join(name));
         step(&state, description, inputs, |new| {
-            forget_old(&machines).map_err(|error| BootError::files(machines.display(), error))?;
+            let fault = |error| BootError::files(machines.display(), error);
+            forget_old(&machines, &directory).map_err(fault)?;
             boot(&initrd, new)
         })?;
         File::create(&used).map_err(|error| BootError::files(used.display(), error))?;
@@ -54,11 +55,15 @@ impl Image {
     }
 }
 
-/// Removes what was not used for the longest time, to make room for one more.
-fn forget_old(machines: &Path) -> io::Result<()> {
+/// Removes what was not used for the longest time, to make room for `new`, which may have been there
+/// before.
+fn forget_old(machines: &Path, new: &Path) -> io::Result<()> {
     let mut all = Vec::new();
     for entry in fs::read_dir(machines)? {
         let path = entry?.path();
+        if path == new {
+            continue;
+        }
         if let Ok(used) = fs::metadata(path.join(USED)).and_then(|used| used.modified()) {
             all.push((used, path));
         }
@@ -89,10 +94,12 @@ mod tests {
             let ago = if number == 1 { 10 } else { 7200 + 100 - number };
             used.set_modified(now - Duration::from_secs(ago)).unwrap();
         }
-        forget_old(machines.path()).unwrap();
+        // The oldest one is built anew.
+        let new = machines.path().join("0");
+        forget_old(machines.path(), &new).unwrap();
         let left = |number: u64| machines.path().join(number.to_string()).exists();
-        assert!(!left(0) && left(1) && !left(2) && !left(3) && left(4), "with one more, {KEPT}");
-        forget_old(machines.path()).unwrap();
-        assert!(left(4));
+        assert!(left(0) && left(1) && !left(2) && !left(3) && left(4), "with one more, {KEPT}");
+        forget_old(machines.path(), &new).unwrap();
+        assert!(left(0) && left(4));
     }
 }

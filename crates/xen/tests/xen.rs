@@ -221,7 +221,10 @@ fn machines_of_experiments_perform_their_loads() {
     let two = vm(1, 2, "cfs", &tasks, &sizes);
     let metrics = run_vms("rr", 2, vec![two], Time::NEVER);
     assert_eq!(metrics.completed.get(), Some(2));
-    assert!(near(metrics.turnaround.max().unwrap() as f64, 15.0), "{:?}", metrics.turnaround);
+    // pCPUs of the emulator take turns: what is done beside the other takes up to twice as long.
+    let ends = [metrics.turnaround.min(), metrics.turnaround.max()].map(|end| end.unwrap() as f64);
+    assert!(near(ends[1] - ends[0], 4.0), "{ends:?}");
+    assert!((15e6..23e6).contains(&ends[1]), "{ends:?}");
     // Weights of two domains, which compute until the run ends.
     let hog = |number| vm(number, 1, "rr", &[vec![Op::Run(ms(10_000))]], &none);
     let (light, mut heavy) = (hog(1), hog(2));
