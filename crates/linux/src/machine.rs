@@ -55,8 +55,8 @@ impl Image {
     }
 }
 
-/// Removes what was not used for the longest time, to make room for `new`, which may have been there
-/// before.
+/// Removes what was not used for the longest time, to make room for `new`, which may have been
+/// there before.
 fn forget_old(machines: &Path, new: &Path) -> io::Result<()> {
     let mut all = Vec::new();
     for entry in fs::read_dir(machines)? {
