@@ -4,7 +4,7 @@
 mod guest;
 
 use anysched_core::Machine;
-use anysched_host::{Place, as_text};
+use anysched_host::Place;
 use anysched_linux::{Boot, BootError, Image};
 use anysched_oracle::kernel::replayed;
 use anysched_policies::{POLICIES, policy};
@@ -34,14 +34,7 @@ fn value(outcome: &Outcome, name: &str) -> u64 {
 fn run(image: &Image, mut boot: Boot) -> Result<Outcome, String> {
     let info = policy(&boot.orders.policy).ok_or("no such policy")?;
     let once = |boot: &Boot| boot.run(image, &mut |_| ()).map_err(|error| error.to_string());
-    let rehearsal =
-        |settings: &[(&str, &str)]| (info.rehearsal)(settings).map_err(|error| error.to_string());
-    if let Some(first) = rehearsal(&[])? {
-        boot.orders.settings = first;
-        boot.orders.settings = once(&boot)?.learned;
-        let needs = rehearsal(&as_text(&boot.orders.settings))?;
-        assert_eq!(needs, None, "{}: what was learned is enough", info.name);
-    }
+    guest::rehearse(info, &mut boot, |boot| once(boot).map(Some))?;
     once(&boot)
 }
 

@@ -176,7 +176,10 @@ echo nobody:x:65534:65534::/:/bin/sh > /etc/passwd; su nobody -s /bin/sh -c "$at
     }
     for (name, said) in [
         ("small", "the policy's memory is used up: "),
-        ("panic", "the policy has died: the policy panicked: asked to panic ("),
+        (
+            "panic",
+            "the policy has died: the policy panicked: asked to panic (anysched/hosts/start/src/fault.rs:",
+        ),
         ("memory", "the policy has died: the policy's memory is used up: "),
         // Whichever of the watchdog's threads it is that gets no CPU.
         ("idle", "the policy has died: "),

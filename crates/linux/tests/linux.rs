@@ -8,7 +8,7 @@ mod guest;
 use anysched_core::recorder::LogReader;
 use anysched_core::registry::PolicyInfo;
 use anysched_core::{Machine, Span};
-use anysched_host::{Clock, Host, InstructionTime, Options, Subject, as_text};
+use anysched_host::{Clock, Host, InstructionTime, Options, Subject};
 use anysched_linux::{Boot, BootError, Image, Linux};
 use anysched_oracle::kernel::{TASKS, each, replayed};
 use anysched_policies::{POLICIES, policy};
@@ -77,19 +77,6 @@ fn run(info: &PolicyInfo, boot: &Boot, image: &Image) -> Result<Option<Outcome>,
 /// Lines of a guest that errors show: its dump of CPUs and tasks.
 const SHOWN: usize = 200;
 
-/// Makes the rehearsal of a boot, if its policy needs one, which gets what was learned; false:
-/// tasks starved.
-fn rehearse(info: &PolicyInfo, boot: &mut Boot, image: &Image) -> Result<bool, String> {
-    let needs = (info.rehearsal)(&[]).map_err(|error| error.to_string())?;
-    let Some(first) = needs else { return Ok(true) };
-    boot.orders.settings = first;
-    let Some(rehearsal) = run(info, boot, image)? else { return Ok(false) };
-    boot.orders.settings = rehearsal.learned;
-    let needs = (info.rehearsal)(&as_text(&boot.orders.settings));
-    assert_eq!(needs, Ok(None), "{}: what was learned is enough", info.name);
-    Ok(true)
-}
-
 /// Every policy runs programs to their end under the contract's checks, and decides in the kernel
 /// what it decides here; where it starves tasks by its rule, the watchdog may end it instead. In the
 /// long form every program, twice alike to the byte.
@@ -107,7 +94,7 @@ fn every_policy_decides_in_the_kernel_as_it_does_here() {
         let mut boot = boot(info.name, app, arguments);
         boot.orders.record = true;
         boot.checked = true;
-        if !rehearse(info, &mut boot, image)? {
+        if !guest::rehearse(info, &mut boot, |boot| run(info, boot, image))? {
             return Ok(());
         }
         let Some(outcome) = run(info, &boot, image)? else { return Ok(()) };
@@ -309,7 +296,7 @@ fn storms_stall_nobody() {
         boot.machine = Machine::parse("2 cores x 2 threads").unwrap();
         boot.clock = slow();
         boot.checked = true;
-        if !rehearse(info, &mut boot, image)? {
+        if !guest::rehearse(info, &mut boot, |boot| run(info, boot, image))? {
             return Ok(());
         }
         let Some(outcome) = run(info, &boot, image)? else { return Ok(()) };

@@ -3,7 +3,10 @@
 // Each test program uses what it needs.
 #![allow(dead_code)]
 
+use anysched_core::registry::PolicyInfo;
+use anysched_host::as_text;
 use anysched_linux::{Boot, BootError, Image, Purpose, Suite};
+use anysched_qemu::Outcome;
 use std::io::Write;
 use std::sync::OnceLock;
 
@@ -34,4 +37,21 @@ pub fn boot(policy: &str, program: &str, arguments: &[(&str, &str)]) -> Boot {
     let mut boot = Boot::new(policy, program);
     boot.orders.arguments = arguments.iter().map(owned).collect();
     boot
+}
+
+/// Makes the rehearsal of a boot by `run`, if its policy needs one, and gives the boot what was
+/// learned. False: `run` came to no outcome.
+pub fn rehearse(
+    info: &PolicyInfo,
+    boot: &mut Boot,
+    run: impl FnOnce(&Boot) -> Result<Option<Outcome>, String>,
+) -> Result<bool, String> {
+    let needs = (info.rehearsal)(&[]).map_err(|error| error.to_string())?;
+    let Some(first) = needs else { return Ok(true) };
+    boot.orders.settings = first;
+    let Some(rehearsal) = run(boot)? else { return Ok(false) };
+    boot.orders.settings = rehearsal.learned;
+    let needs = (info.rehearsal)(&as_text(&boot.orders.settings));
+    assert_eq!(needs, Ok(None), "{}: what was learned is enough", info.name);
+    Ok(true)
 }
