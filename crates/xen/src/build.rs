@@ -5,9 +5,9 @@ use anysched_debian::Tools;
 use anysched_debian::object::{self, Library};
 use anysched_debian::place::{lock, remove};
 use anysched_debian::step::{copy_changed, files, run, step};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{fs, io};
 
 /// What is booted: the hypervisor, and the kernel of its domains.
 #[derive(Clone, Debug)]
@@ -117,7 +117,7 @@ struct Kind {
     objects: &'static str,
     configuration: &'static str,
     /// A line of the usual configuration, and what stands there instead.
-    instead: [&'static str; 2],
+    instead: Option<[&'static str; 2]>,
 }
 
 const USUAL: Kind = Kind {
@@ -125,7 +125,7 @@ const USUAL: Kind = Kind {
     name: "xen",
     objects: "build",
     configuration: "anysched_defconfig",
-    instead: ["", ""],
+    instead: None,
 };
 
 /// With Xen's assertions.
@@ -134,7 +134,7 @@ const CHECKED: Kind = Kind {
     name: "xen-checked",
     objects: "build-checked",
     configuration: "anysched_checked_defconfig",
-    instead: ["# CONFIG_DEBUG is not set", "CONFIG_DEBUG=y"],
+    instead: Some(["# CONFIG_DEBUG is not set", "CONFIG_DEBUG=y"]),
 };
 
 struct Build<'a> {
@@ -262,9 +262,11 @@ impl Build<'_> {
 fn configure(scheduler: &Path, source: &Path, kind: &Kind) -> Result<(), BootError> {
     let usual = scheduler.join(USUAL.configuration);
     let fault = |error| BootError::files(usual.display(), error);
-    let [line, instead] = kind.instead;
     let mut text = fs::read_to_string(&usual).map_err(fault)?;
-    if !line.is_empty() {
+    if let Some([line, instead]) = kind.instead {
+        if !text.contains(line) {
+            return Err(fault(io::Error::other(format!("there is no line `{line}`"))));
+        }
         text = text.replace(line, instead);
     }
     let path = source.join("xen/arch/x86/configs").join(kind.configuration);
