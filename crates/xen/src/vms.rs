@@ -74,7 +74,7 @@ impl Machines {
             let value = |name: &str| own.value(name).map_or_else(Total::default, Total::of);
             ran.merge(&own.value("ran_ns").map_or_else(Total::default, |ns| Total::of(Span(ns))));
             let (tasks, unfinished) = (value("tasks"), value("unfinished"));
-            let (name, domain, inside) = (name.clone(), *domain, inside(own));
+            let (name, domain, inside) = (name.clone(), *domain, inside(&own));
             let inside = Metrics { tasks, unfinished, ..inside };
             metrics.vms.push(VmMetrics { name, domain, inside, learned: Settings::new() });
         }
@@ -204,7 +204,7 @@ fn of_domain(said: &Said, number: usize) -> Said {
 }
 
 /// What was measured in a machine.
-fn inside(own: Said) -> Metrics {
+fn inside(own: &Said) -> Metrics {
     let count = |name: &str| own.value(name).map_or_else(Total::default, Total::of);
     let span = |names: &[&str]| {
         let parts: Option<u64> = names.iter().map(|name| own.value(name)).sum();
@@ -212,7 +212,7 @@ fn inside(own: Said) -> Metrics {
     };
     let overhead = own.value("ran_ns").zip(own.value("work_ns"));
     let overhead = overhead.map(|(ran, work)| Span(ran.saturating_sub(work)));
-    let totals = Metrics {
+    let mut metrics = Metrics {
         busy: span(&["work_ns"]),
         overhead: overhead.map_or_else(Total::default, Total::of),
         stolen: span(&["stolen_ns"]),
@@ -221,24 +221,13 @@ fn inside(own: Said) -> Metrics {
         preemptions: count("preemptions"),
         migrations: count("migrations"),
         deadline_misses: count("deadline_misses"),
-        ..Metrics::default()
-    };
-    let late: Vec<u64> =
-        own.samples.iter().filter(|(name, _)| name == "tardiness_ns").map(|s| s.1).collect();
-    let mut metrics = measured(own).metrics;
-    late.into_iter().for_each(|late| metrics.tardiness.record(late));
-    Metrics {
-        busy: totals.busy,
-        overhead: totals.overhead,
-        stolen: totals.stolen,
-        idle: totals.idle,
-        dispatches: totals.dispatches,
-        preemptions: totals.preemptions,
-        migrations: totals.migrations,
-        deadline_misses: totals.deadline_misses,
         benchmark: anysched_measure::Benchmark::default(),
-        ..metrics
+        ..measured(own.clone()).metrics
+    };
+    for (_, late) in own.samples.iter().filter(|(name, _)| name == "tardiness_ns") {
+        metrics.tardiness.record(*late);
     }
+    metrics
 }
 
 /// What the hypervisor has counted from the start of the run to its end, by name, in the order in
