@@ -11,13 +11,14 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use anysched_core::random::SplitMix64;
 use anysched_wire::boot::Boot;
 use anysched_wire::result::Message;
 
 use crate::domain::Domain;
 use crate::events::Port;
 use crate::hypercall::{Shutdown, poll};
-use crate::programs::{Arguments, Plan, Random, computing, waking};
+use crate::programs::{Arguments, Plan, computing, waking};
 use crate::share::Share;
 use crate::shared::now;
 use crate::toolstack::{build_one, crashed, failed, say};
@@ -36,7 +37,7 @@ struct One {
 const KINDS: [&str; 5] = ["created", "destroyed", "paused", "unpaused", "changed"];
 
 struct Storm {
-    random: Random,
+    random: SplitMix64,
     all: Vec<One>,
     most: u64,
     pcpus: u64,
@@ -51,8 +52,7 @@ pub fn run(boot: &Boot) -> Result<(), String> {
     let gap = arguments.number("gap_ns", 2_000_000)?;
     let seed = arguments.number("seed", 1)?;
     let mut storm = Storm {
-        // The generator stays at 0.
-        random: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
+        random: SplitMix64(seed),
         all: Vec::new(),
         most: arguments.number("domains", 8)?.max(1),
         pcpus: arguments.number("pcpus", 1)?.clamp(1, 64),
@@ -62,7 +62,7 @@ pub fn run(boot: &Boot) -> Result<(), String> {
     let deaths = Port::of_deaths().map_err(|error| format!("dom0 hears nothing: {error:?}"))?;
     let end = now() + duration;
     while now() < end {
-        let pause = 1 + storm.random.next() % gap.max(1);
+        let pause = 1 + storm.random.below(gap.max(1));
         poll(&mut [deaths.0], now() + pause);
         deaths.take();
         storm.look()?;
@@ -107,11 +107,11 @@ impl Storm {
 
     /// Does one thing.
     fn change(&mut self) -> Result<(), String> {
-        let kind = self.random.next() % 8;
+        let kind = self.random.below(8);
         if self.all.is_empty() || (kind < 2 && (self.all.len() as u64) < self.most) {
             return self.create();
         }
-        let at = (self.random.next() % self.all.len() as u64) as usize;
+        let at = self.random.below(self.all.len() as u64) as usize;
         if kind == 2 {
             return self.destroy(at);
         }
@@ -136,13 +136,13 @@ impl Storm {
     fn create(&mut self) -> Result<(), String> {
         self.made += 1;
         let name = format!("storm{}", self.made);
-        let length = 5_000_000 + self.random.next() % 100_000_000;
-        let mut plan = match self.random.next() % 3 {
+        let length = 5_000_000 + self.random.below(100_000_000);
+        let mut plan = match self.random.below(3) {
             0 => waking(&name, 200, 500),
             _ => computing(&name, length),
         };
         if plan.is_parallel() {
-            plan.vcpus = 1 + (self.random.next() % 3) as u32;
+            plan.vcpus = 1 + self.random.below(3) as u32;
         }
         plan.share = self.share();
         let domain = build_one(&plan, "")?;
@@ -155,16 +155,16 @@ impl Storm {
 
     /// What a domain may get.
     fn share(&mut self) -> Share {
-        let mut next = |most: u64| self.random.next() % most;
+        let mut next = |most: u64| self.random.below(most);
         let cap = [0, 0, 10, 50, 150][next(5) as usize];
         let period = 1_000 << next(6) as u32;
         let budget = period / (1 + next(10) as u32);
         let all = u64::MAX >> (64 - self.pcpus);
-        let mask = (self.random.next() >> 7) & all;
+        let mask = self.random.bits() & all;
         Share {
-            weight: Some(64 << (self.random.next() % 6)),
+            weight: Some(64 << self.random.below(6)),
             cap: Some(cap),
-            period: (self.random.next() % 2 == 0).then_some((period, budget.max(100))),
+            period: (self.random.below(2) == 0).then_some((period, budget.max(100))),
             affinity: [if mask == 0 { all } else { mask }].into(),
             pool: 0,
         }

@@ -21,7 +21,6 @@ use anysched_wire::result::{Message, Task};
 use crate::hypercall::{ready, runstates};
 use crate::share::Share;
 use crate::{StartInfo, report, shared, smp};
-pub use search::Random;
 
 /// A domain that is to be built.
 #[derive(Clone, Debug)]

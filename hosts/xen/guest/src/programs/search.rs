@@ -18,6 +18,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use anysched_core::random::SplitMix64;
+
 use super::echo::{answering, asked};
 use super::{Arguments, Own, Plan, Work};
 use crate::report;
@@ -39,23 +41,10 @@ pub fn plans(arguments: &Arguments<'_>) -> Result<Vec<Plan<'static>>, String> {
     Ok(plans)
 }
 
-/// Random numbers (Marsaglia, "Xorshift RNGs", 2003).
-pub struct Random(pub u64);
-
-impl Random {
-    /// The next.
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    /// The next word: the lower, the more often.
-    fn word(&mut self) -> u16 {
-        let [one, other] = [self.next() % WORDS, self.next() % WORDS];
-        (one * other / WORDS) as u16
-    }
+/// A word: the lower, the more often.
+fn word(random: &mut SplitMix64) -> u16 {
+    let [one, other] = [random.below(WORDS), random.below(WORDS)];
+    (one * other / WORDS) as u16
 }
 
 /// How often a word is in a document.
@@ -100,9 +89,9 @@ impl Index {
 
 /// The words of a question.
 fn question(number: u64) -> Vec<u16> {
-    let mut random = Random(number * 0x9e37_79b9_7f4a_7c15 + 1);
-    let count = 2 + random.next() % 2;
-    let mut words: Vec<u16> = (0..count).map(|_| random.word()).collect();
+    let mut random = SplitMix64(number);
+    let count = 2 + random.below(2);
+    let mut words: Vec<u16> = (0..count).map(|_| word(&mut random)).collect();
     words.sort_unstable();
     words.dedup();
     words
@@ -128,8 +117,9 @@ fn read_all(documents: &[Vec<u16>], words: &[u16]) -> Vec<Posting> {
 /// Builds the index, and answers.
 pub fn serve(own: &Own<'_>) -> Work {
     let [count, documents] = ["count", "documents"].map(|name| own.number(name));
-    let mut random = Random(88_172_645_463_325_252);
-    let mut document = |_| (0..LENGTH).map(|_| random.word()).collect();
+    // Other numbers than those of questions.
+    let mut random = SplitMix64(u64::MAX);
+    let mut document = |_| (0..LENGTH).map(|_| word(&mut random)).collect();
     let documents: Vec<Vec<u16>> = (0..documents).map(&mut document).collect();
     let mut index = Index::default();
     for (number, words) in documents.iter().enumerate() {

@@ -10,10 +10,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use anysched_core::random::SplitMix64;
 use miniz_oxide::deflate::compress_to_vec;
 use miniz_oxide::inflate::decompress_to_vec;
 
-use super::search::Random;
 use super::{Arguments, Own, Plan, Work};
 use crate::report;
 
@@ -39,13 +39,13 @@ pub fn plans(arguments: &Arguments<'_>) -> Result<Vec<Plan<'static>>, String> {
 
 /// Words that come again and again, as in a text.
 fn text(length: usize) -> Vec<u8> {
-    let mut random = Random(2_463_534_242);
+    let mut random = SplitMix64(0);
     let mut text = Vec::with_capacity(length + 16);
     while text.len() < length {
-        let word = random.next() % 512 * (random.next() % 512) / 512;
-        let mut letters = Random(word + 1);
+        let word = random.below(512) * random.below(512) / 512;
+        let mut letters = SplitMix64(word);
         for _ in 0..2 + word % 8 {
-            text.push(b'a' + (letters.next() >> 20) as u8 % 26);
+            text.push(b'a' + letters.below(26) as u8);
         }
         text.push(b' ');
     }
