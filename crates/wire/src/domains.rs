@@ -109,8 +109,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Read<'_>>, WireError> {
         let cut = || FORMAT.error(at, "", "the text is cut off");
         let (line, behind) = rest.split_once('\n').ok_or_else(cut)?;
         let (domain, start, script) = read_line(line, at)?;
-        let length = start.checked_add(script).ok_or_else(cut)?;
-        let (texts, behind) = behind.split_at_checked(length).ok_or_else(cut)?;
+        let (texts, behind) = behind.split_at_checked(start + script).ok_or_else(cut)?;
         domains.push(Read { domain, texts, start });
         rest = behind;
     }
