@@ -217,7 +217,7 @@ fn compare_with<T: fmt::Debug>(
     match result {
         Ok(()) => {}
         Err(TestError::Fail(reason, value)) => {
-            panic!("{value:?}: {reason}(again by PROPTEST_RNG_SEED={seed})")
+            panic!("{value:?}: {reason}\nagain by PROPTEST_RNG_SEED={seed}")
         }
         Err(TestError::Abort(reason)) => panic!("{reason}"),
     }

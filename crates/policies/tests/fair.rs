@@ -1,6 +1,7 @@
 //! Placement and balancing as in Linux decide as a naive implementation of its rules does.
 
 use anysched_core::{CpuId, Machine, Off, Scheduler, Span, TaskParams, Time};
+use anysched_oracle::drive::pinned;
 use anysched_oracle::fair::{self, Fair, Options, Rule, Stride, Turns};
 use anysched_oracle::{
     Drive, Moves, Picks, Pins, Scope, Seen, cfs, compare, compare_all, compare_same, eevdf, moves,
@@ -146,21 +147,20 @@ fn cpus_out_of_use_are_not_busy() {
 }
 
 /// A task that sleeps in its runqueue, from which it was bound away while it ran, goes where it may
-/// run as soon as it is off the CPU (`migration_cpu_stop`); being first, it is dropped there.
+/// run as soon as it is off the CPU (`migration_cpu_stop`).
 #[test]
 fn a_delayed_task_goes_where_it_may_run() {
     let machine = Machine::flat(2).unwrap().with_tick(Some(Span::from_ms(4)));
     let policy = (policy("eevdf").unwrap().build)(&machine, &LINUX).unwrap();
     let mut drive = Drive::new(policy, &machine);
-    let bound = |cpus: &str| anysched_oracle::drive::pinned(cpus);
     for task in 0..2 {
-        drive.create_from(task, &bound("0"), Some(0));
+        drive.create_from(task, &pinned("0"), Some(0));
     }
-    drive.create_from(2, &bound("1"), Some(1));
+    drive.create_from(2, &pinned("1"), Some(1));
     drive.settle();
     drive.now += Span::from_us(1500);
     let task = drive.running(0).unwrap();
-    drive.update(task, &bound("1"));
+    drive.update(task, &pinned("1"));
     assert_eq!(drive.off(0, Off::Blocked), task);
     assert_eq!(drive.probe(task, "delayed"), 1);
     assert_eq!(drive.probe(task, "runqueue"), 1);

@@ -40,10 +40,12 @@ impl Success {
         if self.tries < 1024 {
             return;
         }
-        // 1024 if it took 4 s to run out of work 512 times.
-        let seldom = if by_rate { (now.0 - self.since) >> 22 } else { 0 };
-        let rate = seldom + u64::from(self.hits);
-        self.rate = if by_rate { rate.min(1024) as u32 } else { self.hits };
+        self.rate = self.hits;
+        if by_rate {
+            // 1024 if it took 4 s to run out of work 512 times.
+            let seldom = (now.0 - self.since) >> 22;
+            self.rate = (seldom + u64::from(self.hits)).min(1024) as u32;
+        }
         (self.tries, self.hits, self.since) = (self.tries / 2, self.hits / 2, now.0);
     }
 }

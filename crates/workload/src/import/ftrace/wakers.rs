@@ -93,6 +93,7 @@ mod tests {
         assert_eq!(moved(&ops, 3), [run(1), one.clone(), run(3), two.clone()]);
         assert_eq!(moved(&ops, 2), [run(1), one, two, run(3)]);
     }
+
     #[test]
     fn what_was_preempted_had_left_the_kernel() {
         let run = |us| Op::Run(Span::from_us(us));
