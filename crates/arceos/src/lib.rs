@@ -18,8 +18,9 @@ pub use image::{Image, Kernel};
 pub use anysched_qemu::{BootError, Outcome, TaskOutcome};
 
 use anysched_core::Span;
+use anysched_debian::emulator;
 pub use anysched_host::Clock;
-use anysched_qemu::{self as qemu, Console, Running};
+use anysched_qemu::{self as qemu, Console, Emulator, Running};
 use anysched_wire::script::{self, Script};
 use anysched_wire::{boot, datagram};
 use std::path::Path;
@@ -108,18 +109,27 @@ impl Boot {
         kernel: &Path,
         say: &mut dyn FnMut(&str),
     ) -> Result<Outcome, BootError> {
-        self.run_beside(kernel, |running, console| console.listen(running, self.patience, say))
-            .map(|((), outcome)| outcome)
+        let emulator = self.emulator(say)?;
+        let listen = |running: &mut Running, console: &mut Console| {
+            console.listen(running, self.patience, say)
+        };
+        self.run_beside(emulator, kernel, listen).map(|((), outcome)| outcome)
+    }
+
+    /// The QEMU for this machine.
+    fn emulator(&self, say: &mut dyn FnMut(&str)) -> Result<&'static Emulator, BootError> {
+        emulator(self.clock, self.image.cpus.into(), say)
     }
 
     /// Boots an image and has `listen` hear it to its end.
     fn run_beside<R>(
         &self,
+        emulator: &Emulator,
         kernel: &Path,
         listen: impl FnOnce(&mut Running, &mut Console) -> Result<R, BootError>,
     ) -> Result<(R, Outcome), BootError> {
         let directory = qemu::directory()?;
-        let mut running = self.start(kernel, directory.path())?;
+        let mut running = self.start(emulator, kernel, directory.path())?;
         let mut console = Console::default();
         let heard = listen(&mut running, &mut console)?;
         let mut outcome = console.outcome;
@@ -131,9 +141,14 @@ impl Boot {
     }
 
     /// Starts QEMU with `directory` for its files.
-    fn start(&self, kernel: &Path, directory: &Path) -> Result<Running, BootError> {
+    fn start(
+        &self,
+        emulator: &Emulator,
+        kernel: &Path,
+        directory: &Path,
+    ) -> Result<Running, BootError> {
         // The kernel is built for just so much.
-        let mut machine = qemu::machine(kernel, "128M")?;
+        let mut machine = emulator.machine(kernel, "128M");
         qemu::give(&mut machine, boot::ITEM, directory, &self.text()?)?;
         if let Some(tasks) = &self.tasks {
             qemu::give(&mut machine, script::ITEM, directory, &tasks.write()?)?;
@@ -144,7 +159,7 @@ impl Boot {
             qemu::send_logs(&mut machine, &directory.join(LOG));
         }
         if !self.image.net {
-            qemu::boot_quickly(&mut machine);
+            emulator.boot_quickly(&mut machine);
         }
         if !self.udp_ports.is_empty() {
             let forward = |(inside, outside)| format!(",hostfwd=udp:127.0.0.1:{outside}-:{inside}");

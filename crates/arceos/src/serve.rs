@@ -51,7 +51,8 @@ impl Boot {
         let servers: Vec<SocketAddr> =
             ports.iter().map(|&port| (Ipv4Addr::LOCALHOST, port).into()).collect();
         boot.udp_ports = ports;
-        boot.run_beside(kernel, |running, console| {
+        let emulator = boot.emulator(say)?;
+        boot.run_beside(emulator, kernel, |running, console| {
             let mut session = Session { running, console, patience: self.patience, say };
             session.wait_until_ready()?;
             if !clients::greet(&servers, GREETING).map_err(network)? {

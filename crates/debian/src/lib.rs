@@ -10,6 +10,7 @@
 #![deny(missing_docs)]
 
 mod apt;
+mod emulator;
 pub mod object;
 pub mod place;
 mod root;
@@ -20,6 +21,7 @@ mod unpack;
 mod versions;
 
 pub use apt::{Apt, mirror};
+pub use emulator::emulator;
 pub use root::Root;
 pub use state::State;
 pub use tools::{Tool, Tools};

@@ -3,8 +3,9 @@
 use crate::machine::Ready;
 use crate::{Archive, BootError, Image, packaged};
 use anysched_core::{Machine, Span};
+use anysched_debian::emulator;
 use anysched_host::{Clock, Place};
-use anysched_qemu::{self as qemu, Console, Outcome};
+use anysched_qemu::{self as qemu, Console, Emulator, Outcome};
 use anysched_wire::script::{self, Script};
 use anysched_wire::{boot, start};
 use std::fs::{self, File};
@@ -135,8 +136,9 @@ impl Boot {
     pub fn run(&self, image: &Image, say: &mut dyn FnMut(&str)) -> Result<Outcome, BootError> {
         let directory = qemu::directory()?;
         let directory = directory.path();
-        let machine = self.ready(image, say)?;
-        let mut qemu = self.qemu(image, &machine.initrd, directory)?;
+        let emulator = emulator(self.clock, self.machine.cpus(), say)?;
+        let machine = self.ready(emulator, image, say)?;
+        let mut qemu = self.qemu(emulator, image, &machine.initrd, directory)?;
         self.give_orders(&mut qemu, directory)?;
         let mut running = qemu::go_on(qemu, &machine.state)?;
         let mut console = Console::of_programs();
@@ -153,20 +155,25 @@ impl Boot {
     }
 
     /// The machine of this boot, ready for its orders.
-    fn ready(&self, image: &Image, say: &mut dyn FnMut(&str)) -> Result<Ready, BootError> {
+    fn ready(
+        &self,
+        emulator: &Emulator,
+        image: &Image,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Ready, BootError> {
         let archives = self.archives(image, say)?;
         let mut inputs = archives.clone();
         inputs.push(self.kernel(image).into());
         inputs.extend(self.files.iter().map(|(_, path)| path.clone()));
         // Where its console and its log go changes with each boot, and says nothing of the machine.
         let nowhere = Path::new("");
-        let qemu = self.qemu(image, nowhere, nowhere)?;
+        let qemu = self.qemu(emulator, image, nowhere, nowhere)?;
         let places: Vec<_> = self.files.iter().map(|(place, _)| place).collect();
-        let description = format!("{} {qemu:?} {places:?}", qemu::version()?);
+        let description = format!("{} {qemu:?} {places:?}", emulator.version());
         image.ready(&description, &inputs, &mut |initrd, state| {
             self.write_initrd(&archives, initrd)?;
             let directory = qemu::directory()?;
-            let qemu = self.qemu(image, initrd, directory.path())?;
+            let qemu = self.qemu(emulator, image, initrd, directory.path())?;
             qemu::save(qemu, state, self.patience, say)
                 .map_err(|error| with_console(error, &directory.path().join(CONSOLE)))
         })
@@ -221,10 +228,16 @@ impl Boot {
     }
 
     /// The machine, with its first file system and where the files go that it writes.
-    fn qemu(&self, image: &Image, initrd: &Path, out: &Path) -> Result<Command, BootError> {
+    fn qemu(
+        &self,
+        emulator: &Emulator,
+        image: &Image,
+        initrd: &Path,
+        out: &Path,
+    ) -> Result<Command, BootError> {
         // With room for a log, whether there is one or not: one machine does for both.
         let memory = MEMORY + LOG_BYTES;
-        let mut machine = qemu::machine(self.kernel(image), &format!("{}M", memory >> 20))?;
+        let mut machine = emulator.machine(self.kernel(image), &format!("{}M", memory >> 20));
         machine.args(["-cpu", "max", "-append", COMMAND_LINE]).arg("-initrd").arg(initrd);
         machine.arg("-serial").arg(format!("file:{}", out.join(CONSOLE).display()));
         qemu::send_logs(&mut machine, &out.join(LOG));
@@ -234,7 +247,7 @@ impl Boot {
             machine.args(["-accel", "tcg,thread=single"]);
         }
         machine.args(qemu::cpus(&self.machine, memory)?);
-        qemu::boot_quickly(&mut machine);
+        emulator.boot_quickly(&mut machine);
         Ok(machine)
     }
 }

@@ -7,6 +7,7 @@
 mod calibration;
 mod console;
 mod cpus;
+mod emulator;
 mod error;
 mod job;
 mod measured;
@@ -18,6 +19,7 @@ mod sources;
 pub use calibration::{CALIBRATE, Calibrator, Column, Source};
 pub use console::{Console, Event, Outcome, TaskOutcome};
 pub use cpus::cpus;
+pub use emulator::Emulator;
 pub use error::BootError;
 pub use job::{Job, Reading};
 pub use measured::measured;
@@ -27,39 +29,13 @@ pub use sources::{require_target, sources};
 
 use anysched_host::{Clock, InstructionTime, Setup, cpus_in_words};
 use anysched_wire::log;
-use anysched_wire::result::EXIT_PORT;
 use patience::Silence;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 use tempfile::TempDir;
-
-const PROGRAM: &str = "qemu-system-x86_64";
-
-/// What this QEMU says of its version.
-///
-/// Errors: it is not installed.
-pub fn version() -> Result<&'static str, BootError> {
-    static VERSION: OnceLock<String> = OnceLock::new();
-    if let Some(version) = VERSION.get() {
-        return Ok(version);
-    }
-    let said = Command::new(PROGRAM).arg("--version").output().map_err(|_| missing())?;
-    Ok(VERSION.get_or_init(|| String::from_utf8_lossy(&said.stdout).trim().to_string()))
-}
-
-/// What is missing and how to install it.
-fn missing() -> BootError {
-    BootError::Missing {
-        what: format!("{PROGRAM} is not installed"),
-        remedy: "install it with `apt-get install qemu-system-x86` (Debian, Ubuntu), \
-                 `dnf install qemu-system-x86-core` (Fedora) or `pacman -S qemu-system-x86` (Arch)"
-            .into(),
-    }
-}
 
 /// A directory for the files of a boot, which go with it.
 ///
@@ -68,45 +44,6 @@ pub fn directory() -> Result<TempDir, BootError> {
     tempfile::tempdir()
         .map_err(|error| BootError::files("the directory for temporary files", error))
 }
-
-/// A machine that boots `kernel`: no screen, no network, its console on our pipe.
-///
-/// Errors: QEMU is not installed.
-pub fn machine(kernel: &Path, memory: &str) -> Result<Command, BootError> {
-    let found = std::env::var_os("PATH").is_some_and(|path| {
-        std::env::split_paths(&path).any(|directory| directory.join(PROGRAM).is_file())
-    });
-    if !found {
-        return Err(missing());
-    }
-    let mut qemu = Command::new(PROGRAM);
-    qemu.args(["-machine", "q35", "-accel", "tcg", "-m", memory])
-        .args(["-display", "none", "-vga", "none", "-nodefaults", "-no-reboot"])
-        .args(["-serial", "stdio", "-monitor", "none"])
-        .arg("-device")
-        .arg(format!("isa-debug-exit,iobase={EXIT_PORT:#x},iosize=4"))
-        .arg("-kernel")
-        .arg(kernel);
-    Ok(qemu)
-}
-
-/// Boots a kernel that needs nothing from its firmware (so no network card, as firmware assigns its
-/// addresses) in a tenth of the time that QEMU's default firmware takes, if this QEMU came with
-/// qboot.
-pub fn boot_quickly(qemu: &mut Command) {
-    static IS_THERE: OnceLock<bool> = OnceLock::new();
-    let is_there = IS_THERE.get_or_init(|| {
-        let asked = Command::new(PROGRAM).args(["-L", "help"]).output();
-        let directories = asked.map(|said| said.stdout).unwrap_or_default();
-        let directories = String::from_utf8_lossy(&directories).into_owned();
-        directories.lines().any(|directory| Path::new(directory.trim()).join(QBOOT).is_file())
-    });
-    if *is_there {
-        qemu.args(["-bios", QBOOT]);
-    }
-}
-
-const QBOOT: &str = "qboot.rom";
 
 /// The machine that runs of `setup` have, in words, if its time passes as is `wanted`; `at_once`
 /// says how several CPUs run that count no instructions.
@@ -201,7 +138,7 @@ impl Running {
     /// Errors: it cannot be started.
     pub fn start(mut qemu: Command) -> Result<Running, BootError> {
         let started = qemu.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut child = started.spawn().map_err(|error| BootError::files(PROGRAM, error))?;
+        let mut child = started.spawn().map_err(|error| BootError::files("QEMU", error))?;
         let (sender, lines) = channel();
         let console = child.stdout.take();
         std::thread::spawn(move || {
@@ -235,9 +172,7 @@ impl Running {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     let status = self.child.wait();
-                    return status
-                        .map(Heard::End)
-                        .map_err(|error| BootError::files(PROGRAM, error));
+                    return status.map(Heard::End).map_err(|error| BootError::files("QEMU", error));
                 }
             }
             left = patience.saturating_sub(silence.lasted());

@@ -2,8 +2,9 @@
 
 use crate::{BootError, Image};
 use anysched_core::{Machine, Span};
+use anysched_debian::emulator;
 use anysched_host::Clock;
-use anysched_qemu::{self as qemu, Console, Outcome, Running};
+use anysched_qemu::{self as qemu, Console, Emulator, Outcome, Running};
 use anysched_wire::start::{LARGEST_LOG, Start};
 use anysched_wire::{boot, option};
 use std::path::Path;
@@ -79,7 +80,8 @@ impl Boot {
     pub fn run(&self, image: &Image, say: &mut dyn FnMut(&str)) -> Result<Outcome, BootError> {
         let directory = qemu::directory()?;
         let directory = directory.path();
-        let mut running = Running::start(self.qemu(image, directory)?)?;
+        let emulator = emulator(self.clock, self.machine.cpus(), say)?;
+        let mut running = Running::start(self.qemu(emulator, image, directory)?)?;
         let mut console = Console::default();
         console.listen(&mut running, self.patience, say)?;
         let mut outcome = console.outcome;
@@ -91,9 +93,14 @@ impl Boot {
         Ok(outcome)
     }
 
-    fn qemu(&self, image: &Image, directory: &Path) -> Result<Command, BootError> {
+    fn qemu(
+        &self,
+        emulator: &Emulator,
+        image: &Image,
+        directory: &Path,
+    ) -> Result<Command, BootError> {
         let memory = (MEMORY + self.memory).next_multiple_of(64 << 20);
-        let mut machine = qemu::machine(image.hypervisor(), &format!("{}M", memory >> 20))?;
+        let mut machine = emulator.machine(image.hypervisor(), &format!("{}M", memory >> 20));
         // Modules are named in a list with commas: by names that have none.
         let fault = |what: &Path, error| BootError::files(what.display(), error);
         for (name, bytes) in [
