@@ -113,8 +113,14 @@ impl Agent {
         self.end.is_some()
     }
 
-    /// Why it has ended, if not because it was asked to: what it has said last.
-    pub fn last_words(&self) -> String {
+    /// Why it ends, if not because it was asked to: what it says last. Waits until it has ended: the
+    /// kernel takes its scheduler away first.
+    pub fn last_words(&mut self) -> String {
+        if !self.await_end() {
+            return format!(
+                "the agent does not decide any more, and has not ended for {PATIENCE:?}"
+            );
+        }
         let said = fs::read(SAID).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
         let said = said.trim().strip_prefix("anysched-agent: ").unwrap_or(said.trim());
@@ -135,12 +141,18 @@ impl Agent {
             // One that was stopped hears nothing before.
             let _ = self.send(Signal::CONT);
         }
+        self.await_end();
+        self.kill();
+        SchedExt::new("").await_end()
+    }
+
+    /// Whether it ends in time.
+    fn await_end(&mut self) -> bool {
         let start = Instant::now();
         while !self.has_ended() && start.elapsed() < PATIENCE {
             sleep(Duration::from_millis(1));
         }
-        self.kill();
-        SchedExt::new("").await_end()
+        self.has_ended()
     }
 
     fn kill(&mut self) {

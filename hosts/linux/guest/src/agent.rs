@@ -38,17 +38,9 @@ pub fn send(signal: Signal) -> Result<(), String> {
     with(|agent| agent.as_ref().ok_or("there is no agent")?.send(signal))
 }
 
-/// Why it has ended: what it has said last.
+/// Why it ends: what it says last.
 pub fn last_words() -> String {
-    with(|agent| {
-        agent.as_mut().map_or_else(
-            || "there is no agent".into(),
-            |agent| {
-                agent.has_ended();
-                agent.last_words()
-            },
-        )
-    })
+    with(|agent| agent.as_mut().map_or_else(|| "there is no agent".into(), Agent::last_words))
 }
 
 /// Has it end, and waits until the kernel's own scheduler is back. Its status and its log are there
