@@ -126,6 +126,21 @@ fn a_machine_with_several_cpus_outlives_its_agents() {
     machine_outlives_agents(4, &kinds);
 }
 
+/// While an agent stands still for a tenth of a second, CPUs help themselves; it decides again after
+/// that, and nothing waits for ever behind what it gives a CPU.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts"]
+fn an_agent_that_pauses_goes_on() {
+    for (policy, cpus) in [("cfs", 1), ("rr", 4), ("cfs", 4), ("credit2", 4)] {
+        let arguments = [("kinds", "pause"), ("policy", policy)];
+        let boot = boot("stock-eevdf", "agent-fault", &arguments, cpus);
+        let outcome = boot.run(image(), &mut |_| ());
+        let outcome = outcome.unwrap_or_else(|error| panic!("{policy} on {cpus} CPUs: {error}"));
+        let progress = value(&outcome, "pause_progress_min_ns");
+        assert!(progress > 0, "{policy} on {cpus} CPUs: a task does not run");
+    }
+}
+
 /// What a boot refuses that cannot be, or ends with its reason.
 fn refused(boot: &Boot) -> String {
     match boot.run(image(), &mut |_| ()).unwrap_err() {

@@ -683,8 +683,13 @@ static __noinline u32 give(struct answer *a, struct place *at)
 	if (old == a->task)
 		return keep(a, at, t);
 	queue = p->scx.dsq;
-	if (!queue || queue->id != HOLD)
+	if (!queue || queue->id != HOLD) {
+		/* A CPU that has helped itself to it may have been given another since, behind which it
+		 * would wait for ever: it has to run there to come back. */
+		if (queue)
+			scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
 		return LATER;
+	}
 	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
 	    (p->migration_disabled && scx_bpf_task_cpu(p) != cpu)) {
 		clear(at);

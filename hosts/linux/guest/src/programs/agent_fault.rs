@@ -1,13 +1,14 @@
 //! Agents that fail, one after the other, and what becomes of the machine. The scheduler of the
 //! orders has to be the kernel's own.
 //!
-//! Arguments: `kinds`, with commas between: `kill` and `stop` do that to the agent, others are how
-//! its policy goes wrong; `policy`.
+//! Arguments: `kinds`, with commas between: `kill` and `stop` do that to the agent, `pause` has it
+//! stand still for a tenth of a second, which it has to survive, others are how its policy goes
+//! wrong; `policy`.
 //!
 //! Prose: `KIND: ` and why the agent has ended. Values, in nanoseconds: `KIND_back_after_ns`, from
 //! the signal until the kernel's own scheduler is back, or without one the longest time for which
-//! this program did not run; `KIND_progress_min_ns`, CPU time that each process, two for each CPU,
-//! has used in the fifth of a second after that, at least.
+//! this program did not run, none for `pause`; `KIND_progress_min_ns`, CPU time that each process,
+//! two for each CPU, has used in the fifth of a second after that, at least.
 
 use std::hint::black_box;
 use std::num::NonZero;
@@ -32,6 +33,11 @@ const MILLISECOND: u64 = 1_000_000;
 const AT: u64 = 100;
 /// Time under the policy before an agent gets a signal.
 const BEFORE: u64 = 50 * MILLISECOND;
+/// How long an agent pauses: several times as long as CPUs wait before they help themselves, and a
+/// third of what ends it.
+const PAUSE: u64 = 100 * MILLISECOND;
+/// Time in which an agent that has paused may fail all the same.
+const GOES_ON: u64 = 600 * MILLISECOND;
 /// Time in which the processes are to have run after that.
 const AFTER: u64 = 200 * MILLISECOND;
 /// The longest that is waited. sched_ext's watchdog looks for tasks that have waited for 5 s.
@@ -48,11 +54,11 @@ pub fn agent_fault() {
     processes.into_iter().for_each(Process::kill);
 }
 
-/// Has an agent fail.
+/// Has an agent fail, or pause.
 fn fault(policy: &str, kind: &str, processes: &[Process]) {
     let signal = match kind {
         "kill" => Some(Signal::KILL),
-        "stop" => Some(Signal::STOP),
+        "stop" | "pause" => Some(Signal::STOP),
         _ => None,
     };
     let start = Start {
@@ -61,31 +67,34 @@ fn fault(policy: &str, kind: &str, processes: &[Process]) {
         fault: signal.is_none().then(|| (kind.into(), AT)),
         ..Start::default()
     };
-    if let Err(why) = agent::start(start) {
-        refuse(format_args!("{kind}: {why}"));
-    }
-    let start = match signal {
-        Some(signal) => {
-            sleep(BEFORE);
-            let start = Linux::now();
-            if let Err(why) = agent::send(signal) {
-                refuse(format_args!("{kind}: {why}"));
-            }
-            start
-        }
-        None => Linux::now(),
+    let must = |done: Result<(), String>| {
+        done.unwrap_or_else(|why| refuse(format_args!("{kind}: {why}")));
     };
-    let longest = longest_pause(kind, start);
-    let back = if signal.is_some() { Linux::now() - start } else { longest };
-    value(&format!("{kind}_back_after_ns"), back);
+    must(agent::start(start));
+    let mut start = Linux::now();
+    if let Some(signal) = signal {
+        sleep(BEFORE);
+        start = Linux::now();
+        must(agent::send(signal));
+    }
+    if kind == "pause" {
+        sleep(PAUSE);
+        must(agent::send(Signal::CONT));
+        sleep(GOES_ON);
+        if state() != "enabled" {
+            refuse(format_args!("{kind}: {}", agent::last_words()));
+        }
+    } else {
+        let longest = longest_pause(kind, start);
+        let back = if signal.is_some() { Linux::now() - start } else { longest };
+        value(&format!("{kind}_back_after_ns"), back);
+    }
     let before: Vec<u64> = processes.iter().map(Process::cpu_time).collect();
     sleep(AFTER);
     let progress =
         processes.iter().zip(before).map(|(process, before)| process.cpu_time() - before);
     value(&format!("{kind}_progress_min_ns"), progress.min().unwrap_or_default());
-    if let Err(why) = agent::stop() {
-        refuse(format_args!("{kind}: {why}"));
-    }
+    must(agent::stop());
     println!("{kind}: {}", why_ended());
 }
 
