@@ -13,7 +13,7 @@ use crate::per_task::PerTask;
 
 /// A per-task value whose combination is kept for each subtree, for searches by something other
 /// than the key (EEVDF: the least vruntime among later deadlines).
-pub trait Summary: Copy {
+pub trait Summary: Copy + PartialEq {
     /// Whether there is anything to combine; false skips all upkeep.
     const NEEDED: bool;
     /// The combination of two values; associative and commutative.
@@ -209,8 +209,8 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
 
     /// Restores summaries and the order of ranks above `node`, which has just become a leaf.
     fn rise(&mut self, tree: &mut Tree, node: u32) {
-        let Node { rank, parent, .. } = self.nodes[TaskId(node)];
-        self.refresh_upwards(parent);
+        let Node { rank, own, parent, .. } = self.nodes[TaskId(node)];
+        self.merge_upwards(parent, own);
         loop {
             let parent = self.nodes[TaskId(node)].parent;
             if parent == NONE || self.nodes[TaskId(parent)].rank >= rank {
@@ -403,13 +403,13 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
         self.nodes[TaskId(node)].parent = grandparent;
         self.replace_child(tree, grandparent, parent, node);
         if S::NEEDED {
-            self.refresh(parent);
-            self.refresh(node);
+            self.nodes[TaskId(node)].all = self.nodes[TaskId(parent)].all;
+            self.nodes[TaskId(parent)].all = self.summed_up(parent);
         }
     }
 
-    /// Recomputes the summary of `at` from its children.
-    fn refresh(&mut self, at: u32) {
+    /// The summary of `at`, from its children.
+    fn summed_up(&self, at: u32) -> S {
         let node = &self.nodes[TaskId(at)];
         let mut all = node.own;
         for child in [node.left, node.right] {
@@ -417,15 +417,32 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
                 all = all.merge(self.nodes[TaskId(child)].all);
             }
         }
-        self.nodes[TaskId(at)].all = all;
+        all
     }
 
+    /// Restores summaries from `at` on, below which a value has gone or changed.
     fn refresh_upwards(&mut self, mut at: u32) {
-        if S::NEEDED {
-            while at != NONE {
-                self.refresh(at);
-                at = self.nodes[TaskId(at)].parent;
+        while S::NEEDED && at != NONE {
+            let all = self.summed_up(at);
+            let node = &mut self.nodes[TaskId(at)];
+            if node.all == all {
+                return;
             }
+            node.all = all;
+            at = node.parent;
+        }
+    }
+
+    /// Restores summaries from `at` on, below which the value `own` has come.
+    fn merge_upwards(&mut self, mut at: u32, own: S) {
+        while S::NEEDED && at != NONE {
+            let node = &mut self.nodes[TaskId(at)];
+            let all = node.all.merge(own);
+            if node.all == all {
+                return;
+            }
+            node.all = all;
+            at = node.parent;
         }
     }
 

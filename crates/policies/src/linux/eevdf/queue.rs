@@ -117,7 +117,7 @@ impl PartialOrd for Deadline {
 }
 
 /// What is known of a subtree: its least virtual runtime, its shortest and its longest slice.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Extremes {
     /// The least virtual runtime.
     pub vruntime: VTime,
