@@ -186,23 +186,23 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
         let key = K::default();
         let Some(next) = next else { return self.insert(tree, task, key, own) };
         debug_assert!(self.nodes[next].key == key);
-        let prev = self.prev(next);
         let Node { rank, .. } = self.nodes[task];
         self.nodes[task] = Node { key, own, all: own, left: NONE, right: NONE, parent: NONE, rank };
         tree.len += 1;
         // Of two neighbours, one has no child towards the other.
-        match prev.filter(|_| self.nodes[next].left != NONE) {
-            Some(prev) => {
-                self.nodes[prev].right = task.0;
-                self.nodes[task].parent = prev.0;
-            }
-            None => {
+        match self.nodes[next].left {
+            NONE => {
                 self.nodes[next].left = task.0;
                 self.nodes[task].parent = next.0;
+                if tree.first == next.0 {
+                    tree.first = task.0;
+                }
             }
-        }
-        if prev.is_none() {
-            tree.first = task.0;
+            left => {
+                let prev = self.rightmost(left);
+                self.nodes[TaskId(prev)].right = task.0;
+                self.nodes[task].parent = prev;
+            }
         }
         self.rise(tree, task.0);
     }
@@ -292,6 +292,16 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
         }
     }
 
+    #[inline]
+    fn rightmost(&self, mut at: u32) -> u32 {
+        loop {
+            match self.nodes[TaskId(at)].right {
+                NONE => return at,
+                right => at = right,
+            }
+        }
+    }
+
     /// The task with the next larger key.
     pub fn next(&self, task: TaskId) -> Option<TaskId> {
         let right = self.nodes[task].right;
@@ -303,12 +313,9 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
 
     /// The task with the next smaller key.
     pub fn prev(&self, task: TaskId) -> Option<TaskId> {
-        let mut left = self.nodes[task].left;
+        let left = self.nodes[task].left;
         if left != NONE {
-            while self.nodes[TaskId(left)].right != NONE {
-                left = self.nodes[TaskId(left)].right;
-            }
-            return some(left);
+            return some(self.rightmost(left));
         }
         self.climb(task.0, |node| node.left)
     }
