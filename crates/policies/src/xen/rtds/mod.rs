@@ -290,12 +290,18 @@ impl Rtds {
         }
     }
 
+    /// All CPUs, from `first` upwards and wrapping around.
+    #[inline]
+    fn ring(&self, first: CpuId) -> impl Iterator<Item = usize> + use<> {
+        let (first, count) = (first.index(), self.cpus.len());
+        (first..first + count).map(move |place| if place < count { place } else { place - count })
+    }
+
     /// Kicks the best CPU for `task`, if there is one.
     fn tickle(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         let known = self.task(task);
-        let (own, count) = (known.cpu.index(), self.cpus.len());
         let mut last = None;
-        for cpu in (own..count).chain(0..own) {
+        for cpu in self.ring(known.cpu) {
             let on = &self.cpus[cpu];
             if !on.online || on.tickled || !known.affinity.contains(CpuId(cpu as u16)) {
                 continue;
@@ -335,10 +341,9 @@ impl Rtds {
     /// Gives `task` a CPU that it may use, its own if it can.
     fn relocate(&mut self, task: TaskId) {
         let known = self.task(task);
-        let (own, count) = (known.cpu.index(), self.cpus.len());
         let usable =
             |&cpu: &usize| self.cpus[cpu].online && known.affinity.contains(CpuId(cpu as u16));
-        if let Some(cpu) = (own..count).chain(0..own).find(usable) {
+        if let Some(cpu) = self.ring(known.cpu).find(usable) {
             self.tasks[task].cpu = CpuId(cpu as u16);
         }
     }
