@@ -146,7 +146,7 @@ struct Task {
     /// Virtual deadline of its request. While the task is away, only its distance from the
     /// vruntime means something.
     deadline: VTime,
-    /// How far it is protected, see [`Eevdf::is_protected`].
+    /// How far it is protected, see [`Task::is_protected`].
     protection: VTime,
     /// V − v when it left or, if `delay_keeps_debt`, when it was delayed.
     lag: i64,
@@ -214,6 +214,29 @@ impl Task {
         self.share.to_virtual(self.slice).max(1)
     }
 
+    /// Whether it, which runs or has just run, is protected: with `shortest_slice_limits`, its
+    /// vruntime is below where protection ends; else it still has the deadline with which it was
+    /// picked.
+    #[inline]
+    fn is_protected(&self, shortest_slice_limits: bool) -> bool {
+        match shortest_slice_limits {
+            true => self.vruntime.minus(self.protection) < 0,
+            false => self.protection == self.deadline,
+        }
+    }
+
+    /// It goes on by `distance` in virtual time; whether that ends its request.
+    #[inline]
+    fn go_on(&mut self, mean: &mut Mean, distance: i64) -> bool {
+        self.vruntime = self.vruntime.plus(distance);
+        mean.ran(distance, self.share.weight);
+        let ended = self.ahead() <= 0;
+        if ended {
+            self.deadline = self.vruntime.plus(self.request());
+        }
+        ended
+    }
+
     /// CPU time that `running`, which runs this task, has not been charged for.
     fn uncharged(&self, running: &Running, now: Time) -> Span {
         now.since(running.since()).saturating_sub(self.prepaid)
@@ -238,15 +261,10 @@ impl Eevdf {
         self.mean(at).reached(self.tasks[task].vruntime)
     }
 
-    /// Whether `task`, which runs or has just run, is protected: its vruntime is below where
-    /// protection ends, or (up to 6.12) it still has the deadline with which it was picked.
+    /// Whether `task`, which runs or has just run, is protected.
     #[inline]
     fn is_protected(&self, task: TaskId) -> bool {
-        let task = &self.tasks[task];
-        match self.on.shortest_slice_limits {
-            true => task.vruntime.minus(task.protection) < 0,
-            false => task.protection == task.deadline,
-        }
+        self.tasks[task].is_protected(self.on.shortest_slice_limits)
     }
 
     fn end_protection(&mut self, task: TaskId) {
@@ -312,19 +330,6 @@ impl Eevdf {
         cpu.resched = cpu.resched.max(how);
     }
 
-    /// `task` goes on by `distance` in virtual time; whether that ends its request.
-    #[inline]
-    fn go_on(&mut self, queue: usize, task: TaskId, distance: i64) -> bool {
-        let known = &mut self.tasks[task];
-        known.vruntime = known.vruntime.plus(distance);
-        self.queues[queue].mean.ran(distance, known.share.weight);
-        let ended = known.ahead() <= 0;
-        if ended {
-            known.deadline = known.vruntime.plus(known.request());
-        }
-        ended
-    }
-
     /// As the kernel charges (`update_curr`): `task`, which runs on `cpu`, has used `ran`. If its
     /// request has ended or it has lost its protection, and others wait, `cpu` is to pick again.
     #[inline]
@@ -332,15 +337,15 @@ impl Eevdf {
         if ran == Span::ZERO {
             return;
         }
-        let ended = self.go_on(queue, task, self.tasks[task].share.to_virtual(ran));
-        let queue = &self.queues[queue];
+        let (queue, known) = (&mut self.queues[queue], &mut self.tasks[task]);
+        let ended = known.go_on(&mut queue.mean, known.share.to_virtual(ran));
         if queue.tree.is_empty() {
             return;
         }
-        let eligible = queue.mean.reached(self.tasks[task].vruntime);
+        let limited = self.on.shortest_slice_limits;
         let gives_way = ended
-            || !self.is_protected(task)
-                && (self.on.shortest_slice_limits || self.on.preempt_short && !eligible);
+            || !known.is_protected(limited)
+                && (limited || self.on.preempt_short && !queue.mean.reached(known.vruntime));
         if gives_way {
             self.resched(cpu, self.softly());
         }
@@ -882,10 +887,10 @@ impl RunQueue for Eevdf {
         let deadline = self.tasks[task].deadline;
         self.charge(at, task, ran);
         if why == Off::Expired {
-            let known = &self.tasks[task];
+            let known = &mut self.tasks[task];
             let (cpu, short) = (known.cpu, known.ahead());
             if known.deadline == deadline && short <= known.share.to_virtual(HRTICK_LATE) {
-                self.go_on(at.queue, task, short);
+                known.go_on(&mut self.queues[at.queue].mean, short);
             }
             self.cpus[cpu.index()].hrtick_at = Time::NEVER;
             self.resched(cpu, Resched::AtOnce);
