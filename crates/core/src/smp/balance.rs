@@ -305,7 +305,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// Brings what is kept of waiting runqueues up to date.
     fn refresh_busy(&mut self) {
         while self.loads.are_kept()
-            && let Some(cpu) = self.loads.next_busy_stale()
+            && let Some(cpu) = self.loads.next_stale()
         {
             let load = self.waiting.contains(cpu).then(|| self.relative_load(cpu.index()));
             self.loads.set_busy(cpu, load);

@@ -342,8 +342,7 @@ pub struct Smp<Q> {
     next_queue: usize,
     neighbours: Neighbours,
     balancer: balance::Balancer,
-    /// Kept where each CPU has a runqueue of its own, unless tasks are placed and pulled as in
-    /// Linux.
+    /// Kept where each CPU has a runqueue of its own, unless CPUs pull as in Linux.
     loads: loads::Loads,
     /// Kept where that is so, too, and tasks are placed, pulled or balanced as in Linux.
     fair: fair::Fair,
@@ -431,7 +430,7 @@ impl<Q: RunQueue> Smp<Q> {
         let rule = Q::build(machine, queues, params)?;
         let tick = rule.tick_period().or(machine.tick());
         let fair = fair::Fair::new(machine, smp, tick);
-        let has_loads = level.is_none() && queues > 1 && !(fair.places && fair.pulls);
+        let has_loads = level.is_none() && queues > 1 && !fair.pulls;
         Ok(Smp {
             rule,
             fair,
@@ -815,7 +814,6 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
             self.fair.starts(cpu, task, cx.now);
         }
         self.cpus[slot] = Running { task: task.0, cpu, told: false, since: cx.now };
-        self.loads.note(CpuId(queue as u16));
         let state = &mut self.tasks[task];
         state.state = State::Running;
         state.cpu = cpu.0;
@@ -830,9 +828,9 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         let online = self.online.contains(cpu);
         self.rule.settle(&at!(self, cx.now, queue), task, ran, why);
         self.cpus[slot].task = NOBODY;
-        self.loads.note(CpuId(queue as u16));
         self.tasks[task].hot_until = cx.now + self.params.cache_hot;
         if !why.runnable() {
+            self.loads.note(CpuId(queue as u16));
             let delayed = self.rule.leave(&at!(self, cx.now, queue), task, why);
             let how = match why {
                 _ if delayed => fair::Leaves::Delayed,

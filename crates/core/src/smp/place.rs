@@ -96,21 +96,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// As Linux `find_idlest_cpu` at fork: the group with the least load per capacity, level by
     /// level from the widest, then the CPU; among equals the group of `near`, then the lowest. Only
     /// CPUs that `task` may use count. `None`: there is no such CPU.
-    fn place_new(&mut self, task: TaskId, near: CpuId) -> Option<CpuId> {
-        if !self.loads.are_kept() || !self.tasks[task].affinity.is_all() {
-            return self.find_idlest(task, near);
-        }
-        while let Some(cpu) = self.loads.next_counted_stale() {
-            let load = self.online.contains(cpu).then(|| self.cpu_load(cpu));
-            self.loads.count(cpu, load);
-        }
-        let idlest = self.loads.idlest(near);
-        debug_assert_eq!(idlest, self.find_idlest(task, near));
-        idlest
-    }
-
-    /// The same, by looking at all CPUs.
-    fn find_idlest(&self, task: TaskId, near: CpuId) -> Option<CpuId> {
+    fn place_new(&self, task: TaskId, near: CpuId) -> Option<CpuId> {
         let mut inside = self.machine.members(Level::Machine, 0);
         for level in [Level::Node, Level::Package, Level::Llc, Level::Core] {
             if self.machine.sharing(level, inside[0]).len() == inside.len() {
