@@ -257,11 +257,6 @@ pub trait RunQueue: Policy {
     /// How many tasks wait in `queue`. Delayed ones do not count.
     fn len(&self, queue: usize) -> usize;
 
-    /// How many tasks are kept in `queue` though they sleep ([`RunQueue::leave`]).
-    fn delayed(&self, _queue: usize) -> usize {
-        0
-    }
-
     /// The load of `queue` for balancing, in weight (1024 for a task of nice 0): waiting tasks,
     /// and running ones where the rule counts them.
     fn load(&self, queue: usize) -> u64 {

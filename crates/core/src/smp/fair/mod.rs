@@ -667,15 +667,16 @@ impl Entity {
 
 impl<Q: RunQueue> Smp<Q> {
     /// How many tasks are in the runqueue of `cpu`, running and delayed ones included.
+    #[inline]
     fn tasks_of(&self, cpu: CpuId) -> u64 {
-        let running = self.fair.queues[cpu.index()].running.is_some();
-        (self.rule.len(cpu.index()) + self.rule.delayed(cpu.index())) as u64 + u64::from(running)
+        self.fair.queues[cpu.index()].ready
     }
 
     /// The same without those that balancing does not count among tasks to be moved.
+    #[inline]
     fn tasks_to_move(&self, cpu: CpuId) -> u64 {
-        let delayed = self.rule.balancing().eligible.then(|| self.rule.delayed(cpu.index()));
-        self.tasks_of(cpu) - delayed.unwrap_or(0) as u64
+        let queue = &self.fair.queues[cpu.index()];
+        if self.rule.balancing().eligible { queue.ready - queue.delayed } else { queue.ready }
     }
 
     /// `task` becomes ready on `cpu`, for the reason `why`.

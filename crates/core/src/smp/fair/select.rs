@@ -190,8 +190,8 @@ impl<Q: RunQueue> Smp<Q> {
         if self.is_idle(waker) && self.fair.domains.share_cache(waker, prev) {
             return if self.is_idle(prev) { prev } else { waker };
         }
-        let delayed = self.rule.delayed(waker.index()) as u64;
-        if sync && self.tasks_of(waker) - delayed == 1 {
+        let queue = &self.fair.queues[waker.index()];
+        if sync && queue.ready - queue.delayed == 1 {
             return waker;
         }
         if self.is_idle(prev) {

@@ -973,10 +973,6 @@ impl RunQueue for Eevdf {
         self.queues[queue].tree.len() - self.queues[queue].delayed as usize
     }
 
-    fn delayed(&self, queue: usize) -> usize {
-        self.queues[queue].delayed as usize
-    }
-
     #[inline]
     fn load(&self, queue: usize) -> u64 {
         self.queues[queue].load
