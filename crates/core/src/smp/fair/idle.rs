@@ -185,7 +185,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// `cpu` has found nothing to run.
     pub(in super::super) fn goes_idle(&mut self, cx: &mut Cx<'_>, cpu: CpuId) {
         let ran = self.fair.runs_idle(cpu);
-        self.fair.buries(cpu);
+        self.fair.queues[cpu.index()].buries();
         if ran
             && self.fair.domains.has_smt
             && let Some(cache) = self.fair.domains.cache[cpu.index()]

@@ -55,6 +55,8 @@ pub(super) struct Fair {
     pub(super) pulls: bool,
     pub(super) balances: bool,
     jiffy: Span,
+    /// How many of them had ended at the last time that was asked about, and when the last ended.
+    jiffies: (u64, Time),
     /// How many of them a second has.
     hz: u64,
     /// When the next tick is, where the host has none.
@@ -280,6 +282,7 @@ impl Fair {
             pulls,
             balances,
             jiffy,
+            jiffies: (0, Time::ZERO),
             hz: (1_000_000_000 / jiffy.0).max(1),
             next_tick: (balances && tick.is_none()).then_some(Time::ZERO + USUAL_JIFFY),
             queues: machine.cpu_ids().filter(|_| is_on).map(queue).collect(),
@@ -346,16 +349,24 @@ impl Fair {
     }
 
     /// A task waits again, after none did: a tick of our own that fell due meanwhile is left out.
+    #[inline]
     pub(super) fn resume(&mut self, now: Time) {
-        let jiffies = self.jiffies(now);
-        if let Some(next) = &mut self.next_tick {
-            *next = (*next).max(Time((jiffies + 1) * self.jiffy.0));
+        if let Some(next) = self.next_tick
+            && next <= now
+        {
+            self.next_tick = Some(Time((self.jiffies(now) + 1) * self.jiffy.0));
         }
     }
 
-    /// The time in jiffies.
-    fn jiffies(&self, now: Time) -> u64 {
-        now.0 / self.jiffy.0
+    /// The time in jiffies. Divides only when another one has begun.
+    #[inline]
+    fn jiffies(&mut self, now: Time) -> u64 {
+        let (_, began) = self.jiffies;
+        if now.0.wrapping_sub(began.0) >= self.jiffy.0 {
+            let ended = now.0 / self.jiffy.0;
+            self.jiffies = (ended, Time(ended * self.jiffy.0));
+        }
+        self.jiffies.0
     }
 
     /// Makes room for `task`.
@@ -471,21 +482,11 @@ impl Fair {
             self.idle.insert(cpu);
         }
         if how == Leaves::Ended {
-            self.buries(cpu);
-            let entity = &mut self.entities[task];
-            self.queues[cpu.index()].dead = Some((entity.average, entity.weight));
+            queue.buries();
+            queue.dead = Some((entity.average, entity.weight));
             entity.average.updated = None;
         }
         self.sums.note(cpu);
-    }
-
-    /// `cpu` has gone on from the task that has ended there, if one has: its averages are to be
-    /// forgotten (`finish_task_switch`).
-    #[inline]
-    fn buries(&mut self, cpu: CpuId) {
-        if let Some((average, weight)) = self.queues[cpu.index()].dead.take() {
-            self.queues[cpu.index()].forget(average, weight);
-        }
     }
 
     /// What `task`, which sleeps, has left behind on `cpu` is to be forgotten there.
@@ -513,19 +514,22 @@ impl Fair {
     /// `cpu` begins to run `task`.
     #[inline]
     pub(super) fn starts(&mut self, cpu: CpuId, task: TaskId, now: Time) {
-        self.advance_with(cpu, task, now);
-        let queue = &mut self.queues[cpu.index()];
+        let (entity, queue) = (&mut self.entities[task], &mut self.queues[cpu.index()]);
+        queue.advance_with(task, entity, now, true);
         queue.running = Some(task);
         queue.runs_idle = false;
+        queue.buries();
         self.links.move_back(&mut queue.tasks, task);
-        self.buries(cpu);
+        self.sums.note(cpu);
     }
 
     /// `cpu` puts back `task`, which stays ready.
     #[inline]
     pub(super) fn stops(&mut self, cpu: CpuId, task: TaskId, now: Time) {
-        self.advance_with(cpu, task, now);
-        self.queues[cpu.index()].running = None;
+        let (entity, queue) = (&mut self.entities[task], &mut self.queues[cpu.index()]);
+        queue.advance_with(task, entity, now, true);
+        queue.running = None;
+        self.sums.note(cpu);
     }
 
     /// `cpu` has found nothing to run. Returns whether it ran something before.
@@ -606,6 +610,15 @@ impl Queue {
         self.advance(now);
     }
 
+    /// The CPU has gone on from the task that has ended here, if one has: its averages are to be
+    /// forgotten (`finish_task_switch`).
+    #[inline]
+    fn buries(&mut self) {
+        if let Some((average, weight)) = self.dead.take() {
+            self.forget(average, weight);
+        }
+    }
+
     /// A task of this `weight` that has slept is to be forgotten. Returns its averages, as late as
     /// those of the runqueue.
     #[cold]
@@ -681,9 +694,9 @@ impl<Q: RunQueue> Smp<Q> {
 
     /// `task` becomes ready on `cpu`, for the reason `why`.
     pub(super) fn note_arrival(&mut self, cx: &Cx<'_>, task: TaskId, why: Enqueue, queue: usize) {
-        let (cpu, weight) = (CpuId(queue as u16), self.rule.weight(task));
+        let cpu = CpuId(queue as u16);
         if why == Enqueue::New {
-            self.fair.entities[task].weight = weight;
+            self.fair.entities[task].weight = self.rule.weight(task);
             return self.fair.guess(task, cpu);
         }
         let last = CpuId(self.tasks[task].queue);
@@ -715,7 +728,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// `cpu` has put back what it ran: another CPU may have wanted that, or another task.
     pub(super) fn push_if_wanted(&mut self, cx: &mut Cx<'_>, cpu: CpuId) {
         if let Some(to) = self.fair.queues[cpu.index()].push_to.take() {
-            self.fair.buries(cpu);
+            self.fair.queues[cpu.index()].buries();
             self.push_to(cx, cpu, to);
         }
     }
