@@ -57,6 +57,7 @@ struct Pcpu {
 /// See the [module documentation](self). Counts vCPUs that became ready boosted, over and parked.
 pub struct Credit {
     ratelimit: u64,
+    limit_yields: bool,
     tickle_one: bool,
     improved: bool,
     vcpus: Vec<Vcpu>,
@@ -81,10 +82,16 @@ fn up(amount: i64, by: i64) -> i64 {
 impl Credit {
     /// On this many PCPUs, with this ratelimit in ns; `improved` sets `boost_balance` and
     /// `dyn_slice`.
-    pub fn new(cpus: usize, ratelimit: u64, tickle_one: bool, improved: bool) -> Credit {
+    pub fn new(
+        cpus: usize,
+        (ratelimit, limit_yields): (u64, bool),
+        tickle_one: bool,
+        improved: bool,
+    ) -> Credit {
         let pcpu = Pcpu { idle: true, ..Pcpu::default() };
         Credit {
             ratelimit,
+            limit_yields,
             tickle_one,
             improved,
             vcpus: Vec::new(),
@@ -448,7 +455,10 @@ impl Scheduler for Credit {
             let vcpu = &mut self.vcpus[old];
             if vcpu.migrating {
                 moves = Some(old);
-            } else if pcpu.ran < self.ratelimit && why != Some(Off::NotRun) {
+            } else if pcpu.ran < self.ratelimit
+                && why != Some(Off::NotRun)
+                && (self.limit_yields || !vcpu.yielded)
+            {
                 pcpu.current = Some(old);
                 pcpu.is_phase = false;
                 let slice = Span(self.ratelimit - pcpu.ran);

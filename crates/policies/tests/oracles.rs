@@ -85,21 +85,24 @@ fn bfs_decides_as_its_source() {
 
 #[test]
 fn credit_decides_as_its_rules() {
-    for (ratelimit, tickle_one) in [("1ms", true), ("0", false)] {
+    for (ratelimit, limit_yields, tickle_one) in
+        [("1ms", true, true), ("1ms", false, true), ("0", true, false)]
+    {
         for improved in [false, true] {
-            compare_credit(ratelimit, tickle_one, improved);
+            compare_credit((ratelimit, limit_yields), tickle_one, improved);
         }
     }
 }
 
-fn compare_credit(ratelimit: &str, tickle_one: bool, improved: bool) {
+fn compare_credit((ratelimit, limit_yields): (&str, bool), tickle_one: bool, improved: bool) {
     let settings = [
         ("ratelimit", ratelimit),
+        ("limit_yields", word(limit_yields)),
         ("tickle_one", word(tickle_one)),
         ("boost_balance", word(improved)),
         ("dyn_slice", word(improved)),
     ];
-    let limit = Span::parse(ratelimit).unwrap().0;
+    let limit = (Span::parse(ratelimit).unwrap().0, limit_yields);
     let strategy = (1..5usize, 5..20u32, moves(0..3_000_000u64, 1_500));
     let seen = compare_all(150, strategy, |(cpus, tasks, moves)| {
         let machine = Machine::flat(cpus).unwrap();

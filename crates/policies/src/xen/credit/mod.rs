@@ -50,6 +50,8 @@ params! {
         tslice: Span = Span::from_ms(30),
         /// Minimum time that a vCPU runs once picked; 0 for none, else 100us to 500ms.
         ratelimit: Span = Span::from_ms(1),
+        /// Whether ratelimit also keeps a vCPU that yields, as before Xen 4.8.
+        limit_yields: bool = true,
         /// A vCPU that ran within this time is not stolen.
         migration_delay: Span = Span::ZERO,
         /// Whether a wake-up kicks one idle PCPU instead of all.
@@ -360,6 +362,7 @@ impl Credit {
     fn is_limited(&self, stint: &Stint) -> bool {
         !self.vcpus[stint.task].migrating
             && stint.put != Some(Off::NotRun)
+            && (self.params.limit_yields || !self.vcpus[stint.task].yielded)
             && stint.ran < self.params.ratelimit
     }
 

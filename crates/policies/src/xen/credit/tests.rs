@@ -425,6 +425,18 @@ fn with_nobody_of_lower_priority_a_yielder_goes_behind_its_equals() {
 }
 
 #[test]
+fn since_xen_4_8_a_yield_ends_the_ratelimit() {
+    let mut drive = Rig::new("1", &[("limit_yields", "false")]);
+    (0..2).for_each(|task| drive.create(task, task as u16, &[]));
+    assert_eq!(drive.pick(0).unwrap().0, 0);
+    drive.run(Span::from_us(300), Off::Yielded);
+    assert_eq!(drive.pick(0), Some((1, ms(30))));
+    // It keeps one that is preempted all the same.
+    drive.run(Span::from_us(300), Off::Preempted);
+    assert_eq!(drive.pick(0), Some((1, Span::from_us(700))));
+}
+
+#[test]
 fn a_pick_that_could_not_start_is_undone() {
     let mut drive = Rig::new("1", &[]);
     (0..3).for_each(|task| drive.create(task, task as u16, &[]));
