@@ -2,6 +2,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::mem::replace;
 
 use anysched_core::{
     Arrival, CpuId, CpuMask, Cx, Enqueue, Machine, Off, Pick, Scheduler, Span, TaskId, TaskParams,
@@ -23,8 +24,21 @@ pub enum State {
     Ready,
     /// The policy gave it to this pCPU.
     Running(CpuId),
-    /// Blocked for the policy: it lost its pCPU and is ready as soon as its registers are saved.
+    /// Blocked for the policy, since that picked it before its registers were saved: it is ready as
+    /// soon as they are.
     Out,
+}
+
+/// Whether a vCPU that was picked can run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Fitness {
+    /// It can.
+    Runs,
+    /// It is paused.
+    Paused,
+    /// Another pCPU has its registers. [`saved`](Adapter::saved) has to be called when it has not.
+    Saving,
 }
 
 /// A vCPU.
@@ -46,6 +60,15 @@ impl Vcpu {
         let (state, cpu) = (State::New, CpuId(0));
         Vcpu { state, yielded: false, cpu, picked, charged, slice: Span::MAX }
     }
+}
+
+/// A pCPU.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pcpu {
+    /// What it runs, as the policy believes.
+    runs: Option<TaskId>,
+    /// What it ran last.
+    last: Option<TaskId>,
 }
 
 /// What has happened so far.
@@ -77,10 +100,7 @@ pub struct Adapter<P> {
     pub(crate) domains: Domains,
     vcpus: Vec<Vcpu>,
     free: Vec<TaskId>,
-    /// What each pCPU runs, as the policy believes.
-    cpus: Vec<Option<TaskId>>,
-    /// What each pCPU ran last.
-    last: Vec<Option<TaskId>>,
+    cpus: Vec<Pcpu>,
     /// What the policy asked for and nobody has [taken](Adapter::take_kick).
     kicks: CpuMask,
     counts: Counts,
@@ -97,8 +117,7 @@ impl<P: Scheduler> Adapter<P> {
             domains: Domains::default(),
             vcpus: Vec::new(),
             free: Vec::new(),
-            cpus: vec![None; machine.cpus()],
-            last: vec![None; machine.cpus()],
+            cpus: vec![Pcpu::default(); machine.cpus()],
             kicks: CpuMask::EMPTY,
             counts: Counts::default(),
             now: Time::ZERO,
@@ -117,7 +136,7 @@ impl<P: Scheduler> Adapter<P> {
 
     /// What the policy believes that `cpu` runs.
     pub fn runs(&self, cpu: CpuId) -> Option<TaskId> {
-        self.cpus[cpu.index()]
+        self.cpus[cpu.index()].runs
     }
 
     /// What has happened so far.
@@ -172,7 +191,9 @@ impl<P: Scheduler> Adapter<P> {
         }
         self.vcpu(id).state = State::Blocked;
         // The next of this number is another.
-        self.last.iter_mut().filter(|last| **last == Some(id)).for_each(|last| *last = None);
+        for on in self.cpus.iter_mut().filter(|on| on.last == Some(id)) {
+            on.last = None;
+        }
         self.call(now, |policy, cx| policy.detach(cx, id));
         self.free.push(id);
     }
@@ -224,14 +245,20 @@ impl<P: Scheduler> Adapter<P> {
     fn charge(&mut self, now: Time, id: TaskId) -> Span {
         let now = self.now.max(now);
         let vcpu = self.vcpu(id);
-        now.since(core::mem::replace(&mut vcpu.charged, now))
+        now.since(replace(&mut vcpu.charged, now))
+    }
+
+    /// `cpu` does not run a vCPU any more. Returns its CPU time since it was last charged.
+    #[inline]
+    fn take_off(&mut self, now: Time, cpu: CpuId, id: TaskId) -> Span {
+        self.cpus[cpu.index()].runs = None;
+        self.vcpu(id).yielded = false;
+        self.charge(now, id)
     }
 
     #[inline]
     fn put(&mut self, now: Time, cpu: CpuId, id: TaskId, why: Off) {
-        let ran = self.charge(now, id);
-        self.vcpu(id).yielded = false;
-        self.cpus[cpu.index()] = None;
+        let ran = self.take_off(now, cpu, id);
         self.call(now, |policy, cx| policy.put_prev(cx, cpu, id, ran, why));
     }
 
@@ -250,9 +277,11 @@ impl<P: Scheduler> Adapter<P> {
         is_runnable.then_some(id)
     }
 
-    /// `cpu` wants a vCPU. `is_runnable`: what it ran could go on. `can_run` is asked about what
-    /// was picked: a paused one is not run. With `tasklet`, Xen has work of its own and nothing is
-    /// picked.
+    /// `cpu` wants a vCPU. `is_runnable`: what it ran could go on. `fitness` is asked about what was
+    /// picked. With `tasklet`, Xen has work of its own and nothing is picked.
+    ///
+    /// What `cpu` ran stays ready for the policy, although its registers have yet to be saved:
+    /// another pCPU that picks it before has to do without.
     #[inline]
     pub fn schedule(
         &mut self,
@@ -260,57 +289,77 @@ impl<P: Scheduler> Adapter<P> {
         cpu: CpuId,
         is_runnable: bool,
         tasklet: bool,
-        mut can_run: impl FnMut(TaskId) -> bool,
+        mut fitness: impl FnMut(TaskId) -> Fitness,
     ) -> Option<Pick> {
-        let mut replaced = self.put_back(now, cpu, is_runnable);
-        let picked = loop {
-            let pick = if tasklet { None } else { self.pick(now, cpu) };
-            let Some(Pick { task, .. }) = pick.filter(|pick| !can_run(pick.task)) else {
-                break pick;
-            };
-            self.refuse(now, cpu, task);
-            replaced = replaced.filter(|prev| *prev != task);
-        };
-        if let Some(prev) = replaced {
-            if picked.is_some_and(|pick| pick.task == prev) {
-                self.counts.kept += 1;
-            } else {
-                // Nobody may have it until its registers are saved.
-                self.call(now, |policy, cx| policy.dequeue(cx, prev));
-                self.vcpu(prev).state = State::Out;
+        let runs = self.runs(cpu);
+        let (put, mut pick) = match runs.filter(|id| is_runnable && self.vcpu(*id).yielded) {
+            Some(id) if !tasklet => (Some(id), self.yield_and_pick(now, cpu, id)),
+            _ => {
+                let put = self.put_back(now, cpu, is_runnable);
+                if tasklet {
+                    return None;
+                }
+                (put, self.pick_next(now, cpu))
             }
+        };
+        loop {
+            let picked = self.start(cpu, pick)?;
+            match fitness(picked.task) {
+                Fitness::Runs => {
+                    self.counts.kept += u64::from(put == Some(picked.task));
+                    return Some(picked);
+                }
+                Fitness::Paused => self.refuse(now, cpu, picked.task, State::Blocked),
+                Fitness::Saving => self.refuse(now, cpu, picked.task, State::Out),
+            }
+            pick = self.pick_next(now, cpu);
         }
-        picked
     }
 
-    fn pick(&mut self, now: Time, cpu: CpuId) -> Option<Pick> {
-        let pick = self.call(now, |policy, cx| policy.pick_next(cx, cpu));
+    #[inline]
+    fn yield_and_pick(&mut self, now: Time, cpu: CpuId, id: TaskId) -> Option<Pick> {
+        let ran = self.take_off(now, cpu, id);
+        self.vcpu(id).state = State::Ready;
+        self.call(now, |policy, cx| policy.yield_and_pick(cx, cpu, id, ran)).into()
+    }
+
+    #[inline]
+    fn pick_next(&mut self, now: Time, cpu: CpuId) -> Option<Pick> {
+        self.call(now, |policy, cx| policy.pick_next(cx, cpu))
+    }
+
+    /// `cpu` runs what the policy has picked, if it has.
+    #[inline]
+    fn start(&mut self, cpu: CpuId, pick: Option<Pick>) -> Option<Pick> {
         let Some(Pick { task: id, slice }) = pick else {
             self.counts.idle += 1;
             return None;
         };
         let now = self.now;
         let vcpu = self.vcpu(id);
-        let moved = core::mem::replace(&mut vcpu.cpu, cpu) != cpu;
+        let moved = replace(&mut vcpu.cpu, cpu) != cpu;
         vcpu.state = State::Running(cpu);
         (vcpu.picked, vcpu.charged, vcpu.slice) = (now, now, slice);
-        self.cpus[cpu.index()] = Some(id);
-        let differs = self.last[cpu.index()].replace(id) != Some(id);
+        let on = &mut self.cpus[cpu.index()];
+        on.runs = Some(id);
+        let differs = on.last.replace(id) != Some(id);
         self.counts.switches += u64::from(differs);
         self.counts.dispatches += 1;
         self.counts.migrations += u64::from(moved);
         pick
     }
 
-    /// What was just picked is paused.
-    fn refuse(&mut self, now: Time, cpu: CpuId, id: TaskId) {
+    /// What was just picked cannot run; for the policy it is blocked.
+    fn refuse(&mut self, now: Time, cpu: CpuId, id: TaskId, state: State) {
         self.counts.undone += 1;
         self.put(now, cpu, id, Off::NotRun);
         self.call(now, |policy, cx| policy.dequeue(cx, id));
-        self.vcpu(id).state = State::Blocked;
+        self.vcpu(id).state = state;
     }
 
-    /// The registers of a vCPU have been saved. `is_runnable`: it is ready.
+    /// The registers of a vCPU have been saved, for which [`wake`](Adapter::wake) or
+    /// [`schedule`](Adapter::schedule) was told to wait; of others, this changes nothing.
+    /// `is_runnable`: it is ready.
     pub fn saved(&mut self, now: Time, id: TaskId, is_runnable: bool) {
         let Vcpu { state, cpu: prev, .. } = *self.vcpu(id);
         let why = match state {

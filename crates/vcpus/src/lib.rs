@@ -11,8 +11,8 @@
 //! | `insert_unit`, `remove_unit` | [`attach`], [`detach`] | `attach`; `dequeue` or `put_prev(Exited)`, `detach` |
 //! | `wake` | [`wake`] | by state: New, Wakeup; none while registers are saved |
 //! | `sleep` | [`sleep`] | `dequeue`; none of one that runs, whose pCPU has to look |
-//! | `do_schedule` | [`schedule`] | `put_prev` of what ran, `pick_next`; of one that is paused `put_prev(NotRun)` and `dequeue`; `dequeue` of what another replaces |
-//! | `context_saved` | [`saved`] | Resumed or Wakeup, of what was replaced |
+//! | `do_schedule` | [`schedule`] | `put_prev` of what ran, `pick_next`; of one that is paused, or whose registers another pCPU has, `put_prev(NotRun)` and `dequeue` |
+//! | `context_saved` | [`saved`] | Resumed or Wakeup, of what was picked or woken before |
 //! | `yield` | [`yields`] | at the next `put_prev` |
 //! | `adjust_affinity`, `adjust` | [`update`], [`set_domain`] | `update`, `set_domain` |
 //! | `free_domdata` | [`disband`] | none |
@@ -46,4 +46,4 @@ mod domains;
 #[cfg(test)]
 mod tests;
 
-pub use adapter::{Adapter, Counts, State};
+pub use adapter::{Adapter, Counts, Fitness, State};

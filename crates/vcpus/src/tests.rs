@@ -8,12 +8,13 @@ use anysched_core::{
     Checked, CpuId, CpuSet, DomainParams, Machine, Scheduler, TaskId, TaskParams, Time,
 };
 
-use crate::{Adapter, State};
+use crate::{Adapter, Fitness, State};
 
 struct Xen {
     adapter: Adapter<Checked<Box<dyn Scheduler>>>,
     now: u64,
     paused: Vec<TaskId>,
+    saving: Vec<TaskId>,
 }
 
 impl Xen {
@@ -23,7 +24,12 @@ impl Xen {
         let policy = (info.build)(&machine, &[("layout", "global")]);
         let policy = policy.or_else(|_| (info.build)(&machine, &[])).unwrap();
         let policy = Checked::new(policy, &machine, Rules::default());
-        Xen { adapter: Adapter::new(policy, &machine), now: 0, paused: Vec::new() }
+        Xen {
+            adapter: Adapter::new(policy, &machine),
+            now: 0,
+            paused: Vec::new(),
+            saving: Vec::new(),
+        }
     }
 
     fn attach(&mut self, domain: u32) -> TaskId {
@@ -36,13 +42,21 @@ impl Xen {
 
     fn schedule(&mut self, cpu: u16, is_runnable: bool) -> Option<u32> {
         self.now += 1_000;
-        let (now, paused) = (Time(self.now), &self.paused);
-        let can_run = |id: TaskId| !paused.contains(&id);
-        let pick = self.adapter.schedule(now, CpuId(cpu), is_runnable, false, can_run);
-        pick.map(|pick| pick.task.0)
+        let now = Time(self.now);
+        let before = self.adapter.runs(CpuId(cpu));
+        let fitness = |id: TaskId| match id {
+            id if self.paused.contains(&id) => Fitness::Paused,
+            id if self.saving.contains(&id) => Fitness::Saving,
+            _ => Fitness::Runs,
+        };
+        let pick = self.adapter.schedule(now, CpuId(cpu), is_runnable, false, fitness);
+        let picked = pick.map(|pick| pick.task);
+        self.saving.extend(before.filter(|before| picked != Some(*before)));
+        picked.map(|picked| picked.0)
     }
 
     fn saved(&mut self, vcpu: TaskId, is_runnable: bool) {
+        self.saving.retain(|saving| *saving != vcpu);
         self.adapter.saved(Time(self.now), vcpu, is_runnable);
     }
 }
@@ -82,7 +96,7 @@ fn what_is_woken_too_early_waits_for_its_registers() {
 }
 
 #[test]
-fn what_is_replaced_comes_back_when_it_is_saved() {
+fn what_is_replaced_waits_for_its_turn_and_its_registers() {
     let mut xen = Xen::new(2);
     let (first, second) = (xen.attach(1), xen.attach(2));
     xen.wake(first);
@@ -90,18 +104,42 @@ fn what_is_replaced_comes_back_when_it_is_saved() {
     xen.wake(second);
     xen.adapter.yields(first);
     assert_eq!(xen.schedule(0, true), Some(1));
-    assert_eq!(xen.adapter.state(first), State::Out);
+    assert_eq!(xen.adapter.state(first), State::Ready);
+    // Another pCPU picks it too early, and then in time.
     assert_eq!(xen.schedule(1, false), None);
+    assert_eq!((xen.adapter.state(first), xen.adapter.counts().undone), (State::Out, 1));
     xen.saved(first, true);
     assert_eq!(xen.schedule(1, false), Some(0));
-    // Paused while it was out, another is only saved.
+    // Nobody picks this one before.
     xen.adapter.yields(second);
     let third = xen.attach(2);
     xen.wake(third);
     assert_eq!(xen.schedule(0, true), Some(2));
-    assert_eq!(xen.adapter.sleep(Time(xen.now), second), None);
-    xen.saved(second, false);
-    assert_eq!(xen.adapter.state(second), State::Blocked);
+    xen.saved(second, true);
+    assert_eq!(xen.schedule(0, false), Some(1));
+    assert_eq!(xen.adapter.counts().undone, 1);
+}
+
+#[test]
+fn what_is_paused_before_its_registers_are_saved_does_not_come_back() {
+    let mut xen = Xen::new(2);
+    let vcpus: Vec<TaskId> = (0..3).map(|_| xen.attach(1)).collect();
+    vcpus.iter().for_each(|vcpu| xen.wake(*vcpu));
+    let replace = |xen: &mut Xen, vcpu: u32| {
+        xen.adapter.yields(TaskId(vcpu));
+        assert_eq!(xen.schedule(0, true), Some(vcpu + 1));
+    };
+    assert_eq!(xen.schedule(0, false), Some(0));
+    replace(&mut xen, 0);
+    assert_eq!(xen.adapter.sleep(Time(xen.now), vcpus[0]), None);
+    xen.saved(vcpus[0], false);
+    assert_eq!(xen.adapter.state(vcpus[0]), State::Blocked);
+    // One that was picked too early.
+    replace(&mut xen, 1);
+    assert_eq!(xen.schedule(1, false), None);
+    assert_eq!(xen.adapter.sleep(Time(xen.now), vcpus[1]), None);
+    xen.saved(vcpus[1], false);
+    assert_eq!(xen.adapter.state(vcpus[1]), State::Blocked);
 }
 
 #[test]

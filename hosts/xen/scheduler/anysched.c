@@ -39,6 +39,13 @@ struct anysched_answer {
     uint32_t task;
 };
 
+/* As in crates/vcpus: whether a vCPU that was picked can run. */
+enum anysched_fitness {
+    ANYSCHED_RUNS,
+    ANYSCHED_PAUSED,
+    ANYSCHED_SAVING,
+};
+
 /* Of policies/src/lib.rs. */
 void anysched_give_memory(void *region, size_t size);
 void *anysched_new(const char *text, size_t length,
@@ -66,7 +73,9 @@ void anysched_saved(void *policy, struct anysched_answer *answer,
                     uint32_t task, bool runnable);
 void anysched_schedule(void *policy, struct anysched_answer *answer,
                        uint32_t cpu, bool runnable, bool tasklet,
-                       bool (*can_run)(void *data, uint32_t task), void *data);
+                       enum anysched_fitness (*fitness)(void *data,
+                                                        uint32_t task),
+                       void *data);
 void anysched_tick(void *policy, struct anysched_answer *answer, uint32_t cpu);
 void anysched_timer(void *policy, struct anysched_answer *answer);
 void anysched_dump(const void *policy);
@@ -85,7 +94,9 @@ string_param("anysched", opt_anysched);
 
 /* A pCPU of a pool. */
 struct pcpu {
-    struct timer tick;
+    struct timer tick, slice;
+    uint64_t ends; /* when the slice does, or NEVER */
+    uint64_t due;  /* when its timer ends, not later than that, or NEVER */
     bool ticks;
     bool online; /* for the policy */
     bool valid;  /* has been in the pool since it came */
@@ -113,6 +124,7 @@ struct unit {
     struct sched_unit *unit;
     const struct dom *dom; /* NULL: the idle domain's */
     uint32_t task;         /* or NONE, of idle units and those not inserted */
+    bool awaited;          /* somebody waits for its registers */
     uint64_t period, budget;
 };
 
@@ -200,6 +212,29 @@ static void cf_check tick_fn(void *data)
         set_tick(pool, pcpu, answer.now);
     }
     spin_unlock_irqrestore(&pool->lock, flags);
+}
+
+static void cf_check slice_fn(void *data)
+{
+    struct pcpu *pcpu = data;
+
+    pcpu->due = NEVER;
+    if ( pcpu->ends <= NOW() )
+        raise_softirq(SCHEDULE_SOFTIRQ);
+    else if ( pcpu->ends != NEVER )
+        set_timer(&pcpu->slice, pcpu->due = pcpu->ends);
+}
+
+/*
+ * What a pCPU runs has this slice. The timer is left as it is if it ends
+ * before: to set it anew takes longer than to find out then that it is early,
+ * and most slices do not last that long.
+ */
+static void set_slice(struct pcpu *pcpu, s_time_t now, uint64_t slice)
+{
+    pcpu->ends = slice < (1UL << 62) ? now + slice : NEVER;
+    if ( pcpu->ends < pcpu->due )
+        set_timer(&pcpu->slice, pcpu->due = pcpu->ends);
 }
 
 static int cf_check anysched_global_init(void)
@@ -301,7 +336,10 @@ static void cf_check anysched_deinit(struct scheduler *ops)
         kill_timer(&pool->timer);
     for ( cpu = 0; cpu < nr_cpu_ids; cpu++ )
         if ( pool->pcpus[cpu].tick.status != TIMER_STATUS_invalid )
+        {
             kill_timer(&pool->pcpus[cpu].tick);
+            kill_timer(&pool->pcpus[cpu].slice);
+        }
     local_irq_save(flags);
     anysched_drop(pool->policy);
     local_irq_restore(flags);
@@ -369,10 +407,17 @@ static spinlock_t *cf_check anysched_switch_sched(struct scheduler *ops,
         pool->has_timer = true;
     }
     if ( pcpu->tick.status == TIMER_STATUS_invalid )
+    {
         init_timer(&pcpu->tick, tick_fn, pool, cpu);
+        init_timer(&pcpu->slice, slice_fn, pcpu, cpu);
+    }
     else
-        migrate_timer(&pcpu->tick, cpu); /* It went when the pCPU did. */
+    {
+        migrate_timer(&pcpu->tick, cpu); /* They went when the pCPU did. */
+        migrate_timer(&pcpu->slice, cpu);
+    }
     pcpu->ticks = false;
+    pcpu->ends = pcpu->due = NEVER;
     pcpu->valid = false;
     pcpu->online = true;
     answer = at(NOW());
@@ -406,6 +451,7 @@ static void cf_check anysched_deinit_pdata(const struct scheduler *ops,
     /* Not killed: that waits for a tick which waits for this lock. */
     pool->pcpus[cpu].ticks = false;
     stop_timer(&pool->pcpus[cpu].tick);
+    stop_timer(&pool->pcpus[cpu].slice);
     if ( !ops->cpupool || !pool->has_timer || pool->timer.cpu != cpu )
         return;
     other = cpumask_any(ops->cpupool->cpu_valid);
@@ -450,13 +496,27 @@ static uint32_t waker(void)
     return in_irq() || is_idle_vcpu(current) ? NONE : smp_processor_id();
 }
 
+/*
+ * Whether a pCPU still has the registers of a unit; then anysched_saved is
+ * called when it has not. With the pool's lock held, which whoever saves them
+ * takes only if he sees the mark.
+ */
+static bool await_registers(struct sched_unit *unit)
+{
+    if ( !unit->is_running )
+        return false;
+    unit_of(unit)->awaited = true;
+    smp_mb();
+    return unit->is_running;
+}
+
 /* With the pool's lock held. */
 static void wake(struct pool *pool, struct sched_unit *unit)
 {
     struct anysched_answer answer = at(NOW());
 
     anysched_wake(pool->policy, &answer, unit_of(unit)->task,
-                  unit->is_running, waker());
+                  await_registers(unit), waker());
     obey(pool, &answer);
 }
 
@@ -557,32 +617,47 @@ static void cf_check anysched_yield_unit(const struct scheduler *ops,
         anysched_yield(pool_of(ops)->policy, unit_of(unit)->task);
 }
 
-static void cf_check anysched_context_saved(const struct scheduler *ops,
-                                            struct sched_unit *unit)
+static void noinline registers_are_saved(struct pool *pool,
+                                         struct sched_unit *unit)
 {
-    struct pool *pool = pool_of(ops);
+    spinlock_t *lock = unit_schedule_lock_irq(unit);
+    struct unit *u = unit_of(unit);
     struct anysched_answer answer;
-    spinlock_t *lock;
 
-    if ( is_idle_unit(unit) )
-        return;
-    lock = unit_schedule_lock_irq(unit);
-    if ( unit_of(unit)->task != NONE )
+    u->awaited = false;
+    if ( u->task != NONE )
     {
         answer = at(NOW());
-        anysched_saved(pool->policy, &answer, unit_of(unit)->task,
-                       unit_runnable(unit));
+        anysched_saved(pool->policy, &answer, u->task, unit_runnable(unit));
         obey(pool, &answer);
     }
     unit_schedule_unlock_irq(lock, unit);
 }
 
-static bool can_run(void *data, uint32_t task)
+/* After a barrier behind which the unit is not running any more. */
+static void cf_check anysched_context_saved(const struct scheduler *ops,
+                                            struct sched_unit *unit)
 {
-    const struct pool *pool = data;
+    if ( unlikely(unit_of(unit)->awaited) )
+        registers_are_saved(pool_of(ops), unit);
+}
 
+/* Of what a pCPU of the pool picks. */
+struct choice {
+    const struct pool *pool;
+    const struct sched_unit *prev;
+};
+
+static enum anysched_fitness fitness(void *data, uint32_t task)
+{
+    const struct choice *choice = data;
+    struct sched_unit *unit = choice->pool->tasks[task]->unit;
+
+    if ( unlikely(unit->is_running) && unit != choice->prev &&
+         await_registers(unit) )
+        return ANYSCHED_SAVING;
     /* This is also what sets the runstate that the vCPU is about to have. */
-    return unit_runnable_state(pool->tasks[task]->unit);
+    return unit_runnable_state(unit) ? ANYSCHED_RUNS : ANYSCHED_PAUSED;
 }
 
 /* Whether a pCPU is about to leave the pool: it must pick nothing. */
@@ -601,18 +676,22 @@ static void cf_check anysched_do_schedule(const struct scheduler *ops,
                                           s_time_t now, bool tasklet)
 {
     struct pool *pool = pool_of(ops);
-    unsigned int cpu = sched_get_resource_cpu(smp_processor_id());
+    unsigned int cpu = smp_processor_id();
     struct pcpu *pcpu = &pool->pcpus[cpu];
     struct sched_unit *next = sched_idle_unit(cpu);
-    struct anysched_answer answer = at(now);
+    struct anysched_answer answer;
     bool leaving = leaves(ops, pcpu, cpu);
 
-    if ( pcpu->online )
+    if ( !pcpu->online )
+        answer = at(now);
+    else
     {
+        struct choice choice = { .pool = pool, .prev = prev };
         bool runnable = !is_idle_unit(prev) && unit_runnable(prev);
 
+        answer.now = now; /* All else of it is set. */
         anysched_schedule(pool->policy, &answer, cpu, runnable,
-                          tasklet || leaving, can_run, pool);
+                          tasklet || leaving, fitness, &choice);
         obey(pool, &answer);
         if ( leaving )
             set_offline(pool, cpu);
@@ -620,9 +699,10 @@ static void cf_check anysched_do_schedule(const struct scheduler *ops,
     if ( answer.task != NONE )
         next = pool->tasks[answer.task]->unit;
     prev->next_task = next;
-    prev->next_time = answer.slice < (1UL << 62) ? (s_time_t)answer.slice : -1;
+    prev->next_time = -1; /* Xen's own timer is set anew each time. */
+    set_slice(pcpu, now, answer.slice);
     next->migrated = false;
-    if ( !is_idle_unit(next) && sched_unit_master(next) != cpu )
+    if ( answer.task != NONE && sched_unit_master(next) != cpu )
     {
         sched_set_res(next, get_sched_res(cpu));
         next->migrated = true;

@@ -20,6 +20,7 @@ mod xen;
 use alloc::boxed::Box;
 
 use anysched_core::{CpuId, DomainParams, TaskId};
+use anysched_vcpus::Fitness;
 use pool::{Answer, Place, Pool, Vcpu};
 use recent::Op;
 
@@ -160,7 +161,8 @@ pub extern "C" fn anysched_yield(pool: &mut Pool, task: u32) {
     pool.yields(TaskId(task));
 }
 
-/// A vCPU's registers have been saved.
+/// A vCPU's registers have been saved, which [`anysched_wake`] or [`anysched_schedule`] was told to
+/// wait for.
 #[unsafe(no_mangle)]
 pub extern "C" fn anysched_saved(
     pool: &mut Pool,
@@ -173,7 +175,7 @@ pub extern "C" fn anysched_saved(
     });
 }
 
-/// What a pCPU runs next: `task` and `slice` of the answer. `can_run` is asked about it.
+/// What a pCPU runs next: `task` and `slice` of the answer. `fitness` is asked about it.
 #[unsafe(no_mangle)]
 pub extern "C" fn anysched_schedule(
     pool: &mut Pool,
@@ -181,12 +183,12 @@ pub extern "C" fn anysched_schedule(
     cpu: u32,
     is_runnable: bool,
     tasklet: bool,
-    can_run: extern "C" fn(*mut u8, u32) -> bool,
+    fitness: extern "C" fn(*mut u8, u32) -> Fitness,
     data: *mut u8,
 ) {
-    let can_run = |task: TaskId| can_run(data, task.0);
+    let fitness = |task: TaskId| fitness(data, task.0);
     let pick = pool.call(Op::Schedule, cpu, answer, |adapter, now| {
-        adapter.schedule(now, CpuId(cpu as u16), is_runnable, tasklet, can_run)
+        adapter.schedule(now, CpuId(cpu as u16), is_runnable, tasklet, fitness)
     });
     answer.task = pick.map_or(NONE, |pick| pick.task.0);
     answer.slice = pick.map_or(u64::MAX, |pick| pick.slice.0);
