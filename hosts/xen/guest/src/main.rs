@@ -97,6 +97,7 @@ extern "C" fn enter(info: *const StartInfo) -> ! {
     // SAFETY: the register points to it, and it stays.
     let info: &'static StartInfo = unsafe { &*info };
     if info.flags & INITIAL_DOMAIN != 0 {
+        smp::stop_ticks(0);
         heap::set_up_own();
         shared::map(info.shared_info);
         toolstack::run(info.module());

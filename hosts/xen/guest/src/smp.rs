@@ -26,6 +26,14 @@ static LEFT: AtomicU64 = AtomicU64::new(1);
 pub fn set_up(count: u64, stacks: u64) {
     STACKS.store(stacks, Relaxed);
     COUNT.store(count, Relaxed);
+    (0..count).for_each(stop_ticks);
+}
+
+/// Xen ticks for each vCPU that runs, every 10 ms, unless it says that it needs none.
+pub fn stop_ticks(vcpu: u64) {
+    const STOP_PERIODIC_TIMER: u64 = 7;
+    // SAFETY: it takes nothing.
+    let _ = unsafe { hypercall(Call::Vcpu, [STOP_PERIODIC_TIMER, vcpu, 0, 0]) };
 }
 
 /// How many there are.
