@@ -2,6 +2,8 @@
 
 use core::arch::asm;
 
+use alloc::boxed::Box;
+
 /// The numbers of calls.
 #[repr(u64)]
 #[derive(Clone, Copy, Debug)]
@@ -114,17 +116,33 @@ pub fn write(text: &str) {
     let _ = unsafe { hypercall(Call::Console, [0, text.len() as u64, text.as_ptr() as u64, 0]) };
 }
 
+/// In which state a vCPU is, since when, and how long it has been in each (public/vcpu.h).
+#[repr(C)]
+#[derive(Default)]
+struct Runstates {
+    state: i32,
+    entered: u64,
+    times: [u64; 4],
+}
+
 /// How long a vCPU of this domain has been running, runnable, blocked and offline, in nanoseconds.
 pub fn runstates(vcpu: usize) -> [u64; 4] {
-    #[repr(C)]
-    struct Info {
-        state: i32,
-        entered: u64,
-        times: [u64; 4],
-    }
     const GET: u64 = 4;
-    let mut info = Info { state: 0, entered: 0, times: [0; 4] };
+    let mut info = Runstates::default();
     // SAFETY: it takes room for the answer.
     let _ = unsafe { hypercall(Call::Vcpu, [GET, vcpu as u64, at(&mut info), 0]) };
     info.times
+}
+
+/// Tells when the first vCPU of this domain has last got its pCPU. Xen writes that each time it
+/// does, which takes time: ask for this after what is timed.
+pub fn watch_gets() -> Result<impl Fn() -> u64, Errno> {
+    const REGISTER: u64 = 5;
+    let area: &'static mut Runstates = Box::leak(Box::default());
+    let info = &raw const *area;
+    let mut address = info as u64;
+    // SAFETY: the place stays, and nobody else writes there.
+    unsafe { hypercall(Call::Vcpu, [REGISTER, 0, at(&mut address), 0]) }?;
+    // SAFETY: as above.
+    Ok(move || unsafe { (&raw const (*info).entered).read_volatile() })
 }
