@@ -4,7 +4,7 @@ use crate::host::{ArceOs, HOST};
 use anysched_core::Span;
 use anysched_host::{Calibration, HostError, Subject};
 use anysched_policies::POLICIES;
-use anysched_qemu::{Calibrator, Column, Source};
+use anysched_qemu::{Calibrator, Column, LOOPS, Source};
 
 /// ArceOS's.
 const TICK: Span = Span::from_ms(10);
@@ -32,6 +32,7 @@ pub(crate) fn calibrate(host: &ArceOs, subjects: &[Subject]) -> Result<Calibrati
         host: &HOST,
         policies: POLICIES,
         tick: TICK,
+        loops: LOOPS,
         columns: &COLUMNS,
         notes: NOTES,
         timed: true,

@@ -94,8 +94,16 @@ fn table(host: &HostInfo, measured: &Calibration) -> String {
     lines.extend(measured.costs.iter().map(cells));
     let mut text = format!("What scheduling costs in {}\n\n", host.title);
     text.push_str(&align::rows(&lines, 1));
-    let _ = write!(text, "\n{}\n{}\n", measured.notes, loops(measured));
+    text.push_str(&notes(measured));
     text
+}
+
+/// What readers need to know, behind the table.
+fn notes(measured: &Calibration) -> String {
+    match measured.iterations.is_empty() {
+        true => format!("\n{}\n", measured.notes),
+        false => format!("\n{}\n{}\n", measured.notes, loops(measured)),
+    }
 }
 
 fn markdown(measured: &Calibration) -> String {
@@ -111,7 +119,7 @@ fn markdown(measured: &Calibration) -> String {
     for one in &measured.costs {
         let _ = writeln!(text, "| {} |", cells(one).join(" | "));
     }
-    let _ = write!(text, "\n{}\n{}\n", measured.notes, loops(measured));
+    text.push_str(&notes(measured));
     text
 }
 
@@ -126,7 +134,9 @@ fn toml(args: &CalibrateArgs, measured: &Calibration) -> String {
     }
     let mut text =
         format!("# What scheduling costs in {title}; written by\n# {command} --format toml\n");
-    text.push_str("\n[iteration]\n");
+    if !measured.iterations.is_empty() {
+        text.push_str("\n[iteration]\n");
+    }
     for &(name, ps) in &measured.iterations {
         let _ = writeln!(text, "{name} = \"{}\"", exact(ps));
     }
@@ -139,8 +149,8 @@ fn toml(args: &CalibrateArgs, measured: &Calibration) -> String {
             ("after_wake", one.after_wake),
             ("wake_irq", one.wake_irq),
             ("timer_irq", Some(one.timer_irq)),
-            ("create", Some(one.create)),
-            ("exit", Some(one.exit)),
+            ("create", one.create),
+            ("exit", one.exit),
         ];
         for (name, cost) in costs.into_iter().filter_map(|(name, cost)| Some((name, cost?))) {
             let _ = writeln!(text, "{name} = \"{}ns\"", cost.0);

@@ -17,7 +17,8 @@ pub struct Subject {
 /// What was measured under all subjects.
 #[derive(Clone, Debug, Default)]
 pub struct Calibration {
-    /// What an iteration of the host's test loops takes, in ps, by the loop's name.
+    /// What an iteration of the host's test loops takes, in ps, by the loop's name; empty where
+    /// loads are not measured in iterations.
     pub iterations: Vec<(&'static str, u64)>,
     /// What the columns of [`MeasuredCosts::figures`] are.
     pub figures: Vec<Figure>,
@@ -50,10 +51,11 @@ pub struct MeasuredCosts {
     pub after_wake: Option<Span>,
     /// What a timer's interrupt takes that wakes a task, likewise.
     pub wake_irq: Option<Span>,
-    /// What starting a task takes from the one that starts it, without the enqueue.
-    pub create: Span,
-    /// What a task takes to end, without the switch to and from it.
-    pub exit: Span,
+    /// What starting a task takes from the one that starts it, without the enqueue, where that was
+    /// measured.
+    pub create: Option<Span>,
+    /// What a task takes to end, without the switch to and from it, likewise.
+    pub exit: Option<Span>,
     /// What a timer interrupt takes.
     pub timer_irq: Span,
     /// The figures behind it, in the order of [`Calibration::figures`]; `None`: not measured.

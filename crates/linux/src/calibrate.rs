@@ -4,7 +4,7 @@ use crate::boot::TICK;
 use crate::host::{HOST, Linux};
 use anysched_host::{Calibration, HostError, Subject};
 use anysched_policies::POLICIES;
-use anysched_qemu::{Calibrator, Column, Source};
+use anysched_qemu::{Calibrator, Column, LOOPS, Source};
 
 const COLUMNS: [Column; 13] = [
     Column(["yield", "alone"], Source::Time("yield_ps_1")),
@@ -31,6 +31,7 @@ pub(crate) fn calibrate(host: &Linux, subjects: &[Subject]) -> Result<Calibratio
         host: &HOST,
         policies: POLICIES,
         tick: TICK,
+        loops: LOOPS,
         columns: &COLUMNS,
         notes: NOTES,
         timed: false,

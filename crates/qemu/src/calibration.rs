@@ -10,6 +10,9 @@ use anysched_host::{
 /// The program that measures.
 pub const CALIBRATE: &str = "calibrate";
 
+/// The loops of programs that several kernels have.
+pub const LOOPS: &[(&str, &str)] = &[("divide", "divide_ps"), ("shift", "shift_ps")];
+
 /// A kernel whose costs are measured on a machine of one CPU.
 pub struct Calibrator<'a> {
     /// Its host.
@@ -18,6 +21,9 @@ pub struct Calibrator<'a> {
     pub policies: &'static [PolicyInfo],
     /// The kernel's tick, which is also that of policies without one of their own.
     pub tick: Span,
+    /// Loops of its programs in which experiments measure their loads, and the values that say in
+    /// picoseconds what an iteration takes.
+    pub loops: &'static [(&'static str, &'static str)],
     /// The table.
     pub columns: &'static [Column],
     /// What readers of the table need to know.
@@ -73,8 +79,7 @@ impl Calibrator<'_> {
                 &of_reference.plain
             }
         };
-        let loops = [("divide", "divide_ps"), ("shift", "shift_ps")];
-        let time = |(name, key): (&'static str, &str)| Ok((name, value(reference, key)?));
+        let time = |(name, key): &(&'static str, &str)| Ok((*name, value(reference, key)?));
         let costs = all.iter().map(|one| {
             let figures = self.columns.iter().map(|Column(_, source)| one.figure(*source));
             let figures = figures.collect::<Result<_, HostError>>()?;
@@ -82,7 +87,7 @@ impl Calibrator<'_> {
         });
         Ok(Calibration {
             costs: costs.collect::<Result<_, HostError>>()?,
-            iterations: loops.into_iter().map(time).collect::<Result<_, HostError>>()?,
+            iterations: self.loops.iter().map(time).collect::<Result<_, HostError>>()?,
             figures: self
                 .columns
                 .iter()
@@ -174,8 +179,9 @@ impl Measured {
         let preempt = self.plain.value("preempt_ps").map(ns);
         let switched = enqueue + pick + context_switch;
         // What the tasks' runqueues and the switches to them take is charged besides.
-        let create = ns(value(&self.plain, "start_ps")?).saturating_sub(enqueue);
-        let exit = ns(value(&self.plain, "end_ps")?).saturating_sub(pick + context_switch);
+        let create = self.plain.value("start_ps").map(|start| ns(start).saturating_sub(enqueue));
+        let exit =
+            self.plain.value("end_ps").map(|end| ns(end).saturating_sub(pick + context_switch));
         Ok(MeasuredCosts {
             label: self.label.clone(),
             pick: Span(pick),
@@ -183,8 +189,8 @@ impl Measured {
             enqueue: Span(enqueue),
             after_wake: wake.map(|wake| Span(ready - wake)),
             wake_irq: preempt.map(|preempt| Span(preempt.saturating_sub(switched))),
-            create: Span(create),
-            exit: Span(exit),
+            create: create.map(Span),
+            exit: exit.map(Span),
             timer_irq: interrupt.scaled(self.tick.0, tick.0),
             figures: Vec::new(),
         })
@@ -244,7 +250,7 @@ mod tests {
         assert_eq!(costs.pick + costs.context_switch + costs.enqueue, Span(900));
         assert_eq!(costs.timer_irq, Span(1501));
         // Starting takes 2 us with the enqueue of 560 ns, ending 3 us with the pick and the switch.
-        assert_eq!((costs.create, costs.exit), (Span(1440), Span(2660)));
+        assert_eq!((costs.create, costs.exit), (Some(Span(1440)), Some(Span(2660))));
         assert_eq!((costs.after_wake, costs.wake_irq), (None, None));
         // A wake-up by a task takes 900 ns as before, one by a timer 1100 ns.
         let mut told = measured("e", 1000);

@@ -16,7 +16,7 @@ mod patience;
 mod saved;
 mod sources;
 
-pub use calibration::{CALIBRATE, Calibrator, Column, Source};
+pub use calibration::{CALIBRATE, Calibrator, Column, LOOPS, Source};
 pub use console::{Console, Event, Outcome, TaskOutcome};
 pub use cpus::cpus;
 pub use emulator::Emulator;

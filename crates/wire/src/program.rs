@@ -117,7 +117,12 @@ macro_rules! of_domains {
 const COMPUTING: Argument = argument("hogs", "how many other domains compute");
 
 /// Programs of virtual machines.
-pub static DOMAINS: [ProgramInfo; 8] = [
+pub static DOMAINS: [ProgramInfo; 9] = [
+    ProgramInfo {
+        name: "calibrate",
+        summary: "What scheduling costs, for simulations; by `anysched calibrate`",
+        arguments: &[],
+    },
     ProgramInfo {
         name: "hog",
         summary: "Domains that only compute",

@@ -1,14 +1,15 @@
 //! Xen as a host: what it is asked to run, and what is read off it.
 
 use crate::boot::{Boot, OWN};
+use crate::calibrate;
 use crate::vms::{self, Machines};
 use crate::{BootError, Image, Sources};
 use anysched_core::Time;
 use anysched_host::{
-    By, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order, Outcome, Setup,
-    Watch, Work,
+    By, Calibration, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order,
+    Outcome, Setup, Subject, Watch, Work,
 };
-use anysched_qemu::Job;
+use anysched_qemu::{CALIBRATE, Job, Outcome as Said};
 use anysched_wire::program::domains;
 use anysched_workload::kinds::Needs;
 use std::sync::OnceLock;
@@ -48,6 +49,7 @@ pub static HOST: HostInfo = HostInfo {
         domains("search"),
         domains("zip"),
         domains("yield"),
+        domains("calibrate"),
         domains("storm"),
     ],
     server: None,
@@ -114,6 +116,10 @@ impl Host for Xen {
         self.image().map(drop)
     }
 
+    fn calibrate(&self, subjects: &[Subject]) -> Result<Calibration, HostError> {
+        calibrate::calibrate(self, subjects)
+    }
+
     fn run(&self, order: Order<'_>) -> Result<Outcome, HostError> {
         let Order { by, setup, work, vms, mut watch } = order;
         HOST.require(&Demands { setup, vms: !vms.is_empty(), needs: Needs::NOTHING })?;
@@ -142,6 +148,20 @@ const OUTSIDE: &str =
     "run tasks outside of virtual machines: put each [[workload]] into a [[vm]] as [[vm.workload]]";
 
 impl Xen {
+    /// Runs the program that measures what scheduling costs; its values are called as in other
+    /// kernels, without the domain that has said them.
+    pub(crate) fn boot_calibration(&self, by: &By<'_>, setup: &Setup) -> Result<Said, HostError> {
+        let mut boot = self.boot_of(by, setup);
+        boot.orders.program = CALIBRATE.into();
+        let mut said = boot.run(self.image()?, &mut |_| ()).map_err(failed)?;
+        for (name, _) in &mut said.values {
+            if let Some((_, own)) = name.split_once('.') {
+                *name = own.to_string();
+            }
+        }
+        Ok(said)
+    }
+
     fn run_program(
         &self,
         mut boot: Boot,

@@ -10,6 +10,7 @@
 
 mod boot;
 mod build;
+mod calibrate;
 mod host;
 mod sources;
 mod vms;

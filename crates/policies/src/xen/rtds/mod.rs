@@ -60,7 +60,7 @@ use alloc::vec::Vec;
 use anysched_core::ids::{CpuId, CpuSet, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Forest, Links, List, Summary, Tree};
-use anysched_core::registry::Policy;
+use anysched_core::registry::{Native, Policy};
 use anysched_core::time::{Span, Time};
 use anysched_core::{Arrival, Cx, Machine, Off, PerTask, Pick, Scheduler, choice, params};
 
@@ -162,6 +162,7 @@ enum Place {
 impl Policy for Rtds {
     type Params = RtdsParams;
     const SOURCE: &'static str = "Xen 4.20.4 xen/common/sched/rt.c";
+    const NATIVE: &'static [Native] = &[Native { host: "xen", scheduler: Some("stock-rtds") }];
 
     fn is_work_conserving(_: &RtdsParams) -> bool {
         false

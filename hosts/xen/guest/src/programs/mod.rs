@@ -1,5 +1,6 @@
 //! Programs of domains, and which domains a program of dom0's orders takes.
 
+mod calibrate;
 mod cyclictest;
 mod echo;
 mod ep;
@@ -89,6 +90,7 @@ pub fn plans<'a>(boot: &Boot, more: &'a [u8]) -> Result<Vec<Plan<'a>>, String> {
     }
     let arguments = Arguments(boot);
     let mut plans = match boot.program.as_str() {
+        "calibrate" => calibrate::plans(),
         "hog" => hog::plans(&arguments)?,
         "ep" => ep::plans(&arguments)?,
         "echo" => echo::plans(&arguments)?,
@@ -196,6 +198,10 @@ pub fn run(info: &'static StartInfo) -> ! {
     let (_name, program) = (words.next(), words.next().unwrap_or_default());
     let own = Own(words.next().unwrap_or_default());
     let work = match program {
+        "calibrate-yield" => calibrate::yield_work(&own),
+        "calibrate-wake" => calibrate::wake_work(&own),
+        "calibrate-compute" => calibrate::compute_work(&own),
+        "calibrate-sleep" => calibrate::sleep_work(&own),
         "hog" => hog::work(&own),
         "ep" => ep::work(&own),
         "echo-server" => echo::serve(&own),
