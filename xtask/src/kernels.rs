@@ -16,10 +16,11 @@ const PAPERS: [(&str, &str); 4] =
 
 /// Folders whose experiments name the costs of a kernel, and the one that uses all policies of its
 /// folder.
-const CALIBRATED: [(&str, &str, &str); 3] = [
+const CALIBRATED: [(&str, &str, &str); 4] = [
     ("pbg", ARCEOS, "e7-turnaround"),
     ("m-rsf", ARCEOS, "e4-batch"),
     ("predict", LINUX, "e2-sleepers"),
+    ("predict", XEN, "e2-sleepers"),
 ];
 
 const ARCEOS: &str = "arceos";
@@ -27,7 +28,7 @@ const LINUX: &str = "linux";
 const XEN: &str = "xen";
 
 /// The files of results and the commands that print them.
-const PRINTED: [(&str, &[&str]); 10] = [
+const PRINTED: [(&str, &[&str]); 14] = [
     ("hosts/arceos/results/costs.md", &["calibrate", "arceos", "--format", "markdown"]),
     (
         "hosts/arceos/results/yields.txt",
@@ -93,11 +94,70 @@ const PRINTED: [(&str, &[&str]); 10] = [
             "experiments/predict/linux/e4-yield.toml",
         ],
     ),
-    ("hosts/xen/results/switch.txt", &["boot", "xen", "--policy", SWITCHED, "--app", "yield"]),
+    (
+        "hosts/xen/results/switch.txt",
+        &["boot", "xen", "--policy", "rr,credit2,stock-credit2", "--app", "yield"],
+    ),
+    (
+        "hosts/xen/results/switch-credit.txt",
+        &[
+            "boot",
+            "xen",
+            "--policy",
+            "credit,stock-credit",
+            "--set",
+            "limit_yields=false",
+            "--app",
+            "yield",
+        ],
+    ),
+    (
+        "hosts/xen/results/periods.txt",
+        &[
+            "boot",
+            "xen",
+            "--policy",
+            "rtds,stock-rtds",
+            "--set",
+            "extratime=false",
+            "--app",
+            "hog",
+            "--with",
+            "domains=3",
+            "--with",
+            "duration_ns=3000000000",
+            "--with",
+            "periods_us=10000,20000,40000",
+            "--with",
+            "budgets_us=2000,6000,8000",
+        ],
+    ),
+    (
+        "hosts/xen/results/echo.txt",
+        &[
+            "boot",
+            "xen",
+            "--policy",
+            "credit,stock-credit,credit2,stock-credit2",
+            "--app",
+            "echo",
+            "--with",
+            "count=100",
+            "--with",
+            "hogs=2",
+        ],
+    ),
+    (
+        "hosts/xen/results/predicted.txt",
+        &[
+            "predict",
+            "--host",
+            "xen",
+            "experiments/predict/xen/e1-shares.toml",
+            "experiments/predict/xen/e2-sleepers.toml",
+        ],
+    ),
 ];
-
-/// Whose switches are compared in Xen.
-const SWITCHED: &str = "rr,credit,stock-credit";
 
 const EXPECTED: &str = "hosts/arceos/expected";
 

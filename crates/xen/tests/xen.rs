@@ -112,6 +112,60 @@ fn weights_count_as_in_xens_own_schedulers() {
     }
 }
 
+/// So do periods and budgets.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts xen"]
+fn budgets_count_as_in_xens_own_scheduler() {
+    let arguments = [
+        ("domains", "3"),
+        ("duration_ns", "3000000000"),
+        ("periods_us", "10000,20000,40000"),
+        ("budgets_us", "2000,6000,8000"),
+    ];
+    let mut ours = boot("rtds", "hog", &arguments);
+    // Xen takes it away from a vCPU with the call that sets its period.
+    ours.orders.settings = vec![("extratime".into(), "false".into())];
+    let (ours, own) = (run(&ours).unwrap(), run(&boot("stock-rtds", "hog", &arguments)).unwrap());
+    for name in ["hog1.cpu_millionths", "hog2.cpu_millionths", "hog3.cpu_millionths"] {
+        let [ours, own] = [&ours, &own].map(|outcome| outcome.value(name).unwrap());
+        assert!(ours.abs_diff(own) <= 5_000, "{name}: {ours}, Xen's own {own}");
+    }
+}
+
+/// Domains that answer beside others that compute take as long as under Xen's own schedulers.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts xen"]
+fn round_trips_take_as_long_as_under_xens_own_schedulers() {
+    for (ours, own) in [("credit", "stock-credit"), ("credit2", "stock-credit2")] {
+        let of = |name: &str| {
+            let outcome = run(&boot(name, "echo", &[("count", "100"), ("hogs", "2")])).unwrap();
+            outcome.value("client.round_trip_mean_ns").unwrap()
+        };
+        let (found, wanted) = (of(ours), of(own));
+        let is_near = found.abs_diff(wanted) * 20 <= wanted;
+        assert!(is_near, "{ours} {found} ns, {own} {wanted} ns");
+    }
+}
+
+/// A switch costs no more under `rr`, and not much more under Xen's rules, than under Xen's own
+/// Credit.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts xen"]
+fn a_switch_costs_little_more_than_under_xens_own_credit() {
+    let cost = |name: &str, settings: &[(&str, &str)]| {
+        let mut boot = boot(name, "yield", &[("count", "1000")]);
+        let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
+        boot.orders.settings = settings.iter().map(owned).collect();
+        let outcome = run(&boot).unwrap();
+        assert_eq!(outcome.value("yield1.switches_of_1000"), Some(1000), "{name}");
+        outcome.value("yield1.yield_ns").unwrap()
+    };
+    let own = cost("stock-credit", &[]);
+    let (rr, credit) = (cost("rr", &[]), cost("credit", &[("limit_yields", "false")]));
+    assert!(rr <= own, "rr {rr} ns, Xen's own {own} ns");
+    assert!(credit * 4 <= own * 5, "credit {credit} ns, Xen's own {own} ns");
+}
+
 /// A domain's vCPUs are tasks of their own, which compute at the same time where there are pCPUs,
 /// and only on those that they are bound to.
 #[test]
