@@ -1,8 +1,9 @@
 //! Virtual machines: what a toolstack builds, and what runs in each.
 //!
 //! The first line is `anysched-domains 1`, the format and its version. For each machine there is a
-//! line of words, and behind it, byte for byte, two texts: its own scheduler, as
-//! [`start`](crate::start) has it, and its tasks, as a [`script`](crate::script).
+//! line of words, and behind it, byte for byte, three texts: its own scheduler, as
+//! [`start`](crate::start) has it, its tasks, as a [`script`](crate::script), and messages from
+//! outside, as [`mail`](crate::mail).
 //!
 //! | word | how often | means |
 //! |---|---|---|
@@ -14,8 +15,10 @@
 //! | `cpus=`*n*,… | at most once | masks of CPUs of the host, one for each of its own |
 //! | `begin=`*ns* | once | when it begins, from the start of the run |
 //! | `stop=`*ns* | at most once | when it ends, whatever is left to do, likewise |
+//! | `ports=`*n*`:`*n*`:`*ns*,… | at most once | where its ports lead: a machine by its position, a channel there, and how long messages take |
 //! | `start=`*n* | once | bytes of the first text |
 //! | `script=`*n* | once | bytes of the second text |
+//! | `mail=`*n* | at most once | bytes of the third text |
 
 use crate::text::{TextFormat, number};
 use crate::{At, WireError, escape};
@@ -48,9 +51,22 @@ pub struct Domain {
     pub begin: u64,
     /// When it ends, whatever is left to do, likewise.
     pub stop: Option<u64>,
+    /// Where its ports lead.
+    pub ports: Vec<Way>,
 }
 
-/// A virtual machine, and the texts of its scheduler and its tasks.
+/// Where messages go that a machine sends by a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// To which machine, by its position; to none, if there is no such machine.
+    pub machine: u32,
+    /// To which channel of it.
+    pub channel: u32,
+    /// How long they take, in nanoseconds.
+    pub delay: u64,
+}
+
+/// A virtual machine, and the texts of its scheduler, its tasks and its messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Described {
     /// The machine.
@@ -59,6 +75,8 @@ pub struct Described {
     pub start: String,
     /// Its tasks, a [`script`](crate::script); empty: there are none.
     pub script: String,
+    /// Messages that come to it from outside, as [`mail`](crate::mail) has them.
+    pub mail: String,
 }
 
 /// The same, as it is read: the texts as one, which a machine takes apart.
@@ -66,10 +84,19 @@ pub struct Described {
 pub struct Read<'a> {
     /// The machine.
     pub domain: Domain,
-    /// The text of its scheduler, and behind it that of its tasks.
+    /// The text of its scheduler, behind it that of its tasks, and behind that its messages.
     pub texts: &'a str,
     /// Bytes of the first.
     pub start: usize,
+    /// Bytes of the second.
+    pub script: usize,
+}
+
+impl<'a> Read<'a> {
+    /// The messages that come to it.
+    pub fn mail(&self) -> &'a str {
+        &self.texts[self.start + self.script..]
+    }
 }
 
 /// The text.
@@ -77,8 +104,8 @@ pub struct Read<'a> {
 /// Errors: it is too long.
 pub fn write(domains: &[Described]) -> Result<String, WireError> {
     let mut text = FORMAT.begin();
-    for Described { domain, start, script } in domains {
-        let Domain { name, vcpus, weight, cap, period, cpus, begin, stop } = domain;
+    for Described { domain, start, script, mail } in domains {
+        let Domain { name, vcpus, weight, cap, period, cpus, begin, stop, ports } = domain;
         let _ = write!(text, "{} vcpus={vcpus} weight={weight} cap={cap}", escape::word(name));
         if let Some((period, budget)) = period {
             let _ = write!(text, " period={period}:{budget}");
@@ -90,9 +117,18 @@ pub fn write(domains: &[Described]) -> Result<String, WireError> {
         if let Some(stop) = stop {
             let _ = write!(text, " stop={stop}");
         }
-        let _ = writeln!(text, " start={} script={}", start.len(), script.len());
-        text.push_str(start);
-        text.push_str(script);
+        for (place, Way { machine, channel, delay }) in ports.iter().enumerate() {
+            let before = if place == 0 { " ports=" } else { "," };
+            let _ = write!(text, "{before}{machine}:{channel}:{delay}");
+        }
+        let _ = write!(text, " start={} script={}", start.len(), script.len());
+        if !mail.is_empty() {
+            let _ = write!(text, " mail={}", mail.len());
+        }
+        text.push('\n');
+        for part in [start, script, mail] {
+            text.push_str(part);
+        }
     }
     FORMAT.end(text)
 }
@@ -108,22 +144,26 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Read<'_>>, WireError> {
         let at = At::Byte(text.len() - rest.len());
         let cut = || FORMAT.error(at, "", "the text is cut off");
         let (line, behind) = rest.split_once('\n').ok_or_else(cut)?;
-        let (domain, start, script) = read_line(line, at)?;
-        let (texts, behind) = behind.split_at_checked(start + script).ok_or_else(cut)?;
-        domains.push(Read { domain, texts, start });
+        let (domain, [start, script, mail]) = read_line(line, at)?;
+        let length = start + script + mail;
+        let (texts, behind) = behind.split_at_checked(length).ok_or_else(cut)?;
+        if !texts.is_char_boundary(start) || !texts.is_char_boundary(start + script) {
+            return Err(FORMAT.error(at, line, "a text ends within a character"));
+        }
+        domains.push(Read { domain, texts, start, script });
         rest = behind;
     }
     Ok(domains)
 }
 
 /// The words of a machine, and the lengths of its texts.
-fn read_line(line: &str, at: At) -> Result<(Domain, usize, usize), WireError> {
+fn read_line(line: &str, at: At) -> Result<(Domain, [usize; 3]), WireError> {
     let wrong = |word: &str, why: &str| FORMAT.error(at, word, why);
     let mut words = line.split(' ');
     let name = words.next().and_then(escape::unescape);
     let name = name.ok_or_else(|| wrong(line, "a name is wanted"))?;
     let mut domain = Domain { name, ..Domain::default() };
-    let (mut known, mut start, mut script) = (Vec::new(), None, None);
+    let (mut known, mut start, mut script, mut mail) = (Vec::new(), None, None, 0);
     for word in words {
         let (key, value) = word.split_once('=').unwrap_or((word, ""));
         let whole = |text: &str| number(text).ok_or_else(|| wrong(word, "whole numbers"));
@@ -148,16 +188,32 @@ fn read_line(line: &str, at: At) -> Result<(Domain, usize, usize), WireError> {
             "cpus" => domain.cpus = value.split(',').map(whole).collect::<Result<_, _>>()?,
             "begin" => domain.begin = whole(value)?,
             "stop" => domain.stop = Some(whole(value)?),
+            "ports" => {
+                let way = |text: &str| {
+                    read_way(text).ok_or_else(|| wrong(word, "machine:channel:delay are wanted"))
+                };
+                domain.ports = value.split(',').map(way).collect::<Result<_, _>>()?;
+            }
             "start" => start = Some(length(whole(value)?)?),
             "script" => script = Some(length(whole(value)?)?),
+            "mail" => mail = length(whole(value)?)?,
             _ => return Err(wrong(word, "there is no such word")),
         }
     }
     match (start, script) {
         _ if domain.vcpus == 0 => Err(wrong(line, "a machine has a CPU at least: `vcpus`")),
-        (Some(start), Some(script)) => Ok((domain, start, script)),
+        (Some(start), Some(script)) => Ok((domain, [start, script, mail])),
         _ => Err(wrong(line, "`start` and `script`, lengths of the texts, are wanted")),
     }
+}
+
+fn read_way(text: &str) -> Option<Way> {
+    let mut parts = text.split(':');
+    let mut part = || number(parts.next()?);
+    let (machine, channel, delay) = (part()?, part()?, part()?);
+    let small = |number: u64| u32::try_from(number).ok();
+    let way = Way { machine: small(machine)?, channel: small(channel)?, delay };
+    parts.next().is_none().then_some(way)
 }
 
 #[cfg(test)]
@@ -175,18 +231,27 @@ mod tests {
             cpus: alloc::vec![1, 2],
             begin: 3,
             stop: Some(9),
+            ports: alloc::vec![
+                Way { machine: 1, channel: 0, delay: 50 },
+                Way { machine: 0, channel: 2, delay: 0 },
+            ],
         };
         let other = Domain { name: "c".into(), vcpus: 1, weight: 256, ..Domain::default() };
         [
-            Described { domain: one, start: "x\n".into(), script: "y 1\nz\n".into() },
-            Described { domain: other, start: String::new(), script: String::new() },
+            Described {
+                domain: one,
+                start: "x\n".into(),
+                script: "y 1\nz\n".into(),
+                mail: "m\n".into(),
+            },
+            Described { domain: other, ..Described::default() },
         ]
     }
 
     /// The text spelled out by hand, so that both ends can be built at different times.
     const TEXT: &str = "anysched-domains 1\n\
-        a\\sb vcpus=2 weight=512 cap=50 period=100:20 cpus=1,2 begin=3 stop=9 start=2 script=6\n\
-        x\ny 1\nz\nc vcpus=1 weight=256 cap=0 begin=0 start=0 script=0\n";
+        a\\sb vcpus=2 weight=512 cap=50 period=100:20 cpus=1,2 begin=3 stop=9 ports=1:0:50,0:2:0 \
+        start=2 script=6 mail=2\nx\ny 1\nz\nm\nc vcpus=1 weight=256 cap=0 begin=0 start=0 script=0\n";
 
     #[test]
     fn a_text_by_hand() {
@@ -195,7 +260,9 @@ mod tests {
         let read = read(TEXT.as_bytes()).unwrap();
         for (read, written) in read.iter().zip(&two) {
             assert_eq!((&read.domain, read.start), (&written.domain, written.start.len()));
-            assert_eq!(read.texts, format!("{}{}", written.start, written.script));
+            let Described { start, script, mail, .. } = written;
+            assert_eq!(read.texts, format!("{start}{script}{mail}"));
+            assert_eq!((read.script, read.mail()), (script.len(), mail.as_str()));
         }
         assert_eq!(read.len(), 2);
     }
@@ -212,6 +279,12 @@ mod tests {
             "a vcpus=1 vcpus=1 start=0 script=0",
             "a vcpus=1 start=0 script=0 cpus=",
             "a vcpus=1 start=0 script=0 age=3",
+            "a vcpus=1 start=0 script=0 ports=",
+            "a vcpus=1 start=0 script=0 ports=1:2",
+            "a vcpus=1 start=0 script=0 ports=1:2:3:4",
+            "a vcpus=1 start=0 script=0 ports=4294967296:0:0",
+            "a vcpus=1 start=0 script=0 mail=1",
+            "a vcpus=1 start=1 script=1 mail=1\n\u{e4}",
             " vcpus=1 start=0 script=0",
         ] {
             assert!(read(text(wrong).as_bytes()).is_err(), "{wrong}");

@@ -5,6 +5,7 @@
 //! | [`boot`] | here | kernel | an item of QEMU's [firmware configuration](firmware) | what to run |
 //! | [`script`] | here | kernel | another such item | tasks and what they do |
 //! | [`domains`] | here | dom0 of a hypervisor | behind its boot text | virtual machines |
+//! | [`mail`] | here | that dom0 and a virtual machine | in that text | messages from outside |
 //! | [`result`] | kernel | here | lines on the console | what came of it |
 //! | [`log`] | kernel | here | QEMU's debug console | what policies were asked and answered |
 //! | [`start`] | a program | a module of a running kernel | a file of that module; of a guest, such an item | what to start |
@@ -33,6 +34,7 @@ mod error;
 pub mod escape;
 pub mod firmware;
 pub mod log;
+pub mod mail;
 pub mod option;
 pub mod program;
 pub mod result;

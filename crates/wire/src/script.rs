@@ -21,11 +21,15 @@
 //! | `x`*n* | takes lock *n*, or computes until it is handed over |
 //! | `o`*n* | gives lock *n*, if the task holds it, to the first that waits for it |
 //! | `m`*n*:*t* | blocks until *t* tasks, at least 1, have come to barrier *n* |
+//! | `t`*n* | sends the message that the task holds out of the machine by port *n*, or a new one |
+//! | `q`*n* | answers the message that the task holds, if any; the answer travels for *n* ns |
 //! | `r`*n* … `e` | does what is between them *n* times, at least 1 |
 //!
 //! Channels, locks and barriers exist as soon as a task uses them. `i`, `d` and `a` at the
 //! beginning of a task say how it is created. Whoever names a barrier names the same number of
-//! tasks.
+//! tasks. A task holds the message that it took from a channel last until it sends it or answers
+//! it; a signal of a task counts as a message that was sent just then. Kernels without messages do
+//! nothing for `t` and `q`.
 //!
 //! Arrivals count from the start, in nanoseconds. Limits:
 //!
@@ -34,7 +38,7 @@
 //! | tasks | [`MOST_TASKS`], and at least 1 |
 //! | steps in all, as written | [`MOST_STEPS`] |
 //! | depth of nested repetitions | [`DEEPEST`] |
-//! | number of a channel, lock, barrier or CPU | [`HIGHEST`] |
+//! | number of a channel, lock, barrier, port or CPU | [`HIGHEST`] |
 //! | a time or span | [`LATEST`] |
 //! | the text | [`LONGEST`] |
 
@@ -60,7 +64,7 @@ pub const MOST_STEPS: usize = 1 << 20;
 /// The deepest nesting of repetitions.
 pub const DEEPEST: usize = 8;
 
-/// The highest number of a channel, a lock, a barrier or a CPU.
+/// The highest number of a channel, a lock, a barrier, a port or a CPU.
 pub const HIGHEST: u32 = (1 << 24) - 1;
 
 /// The latest time and the longest span in nanoseconds, 115 days: kernels can still count a
@@ -129,6 +133,10 @@ pub enum Step {
         /// How many tasks; at least 1, and the same wherever the barrier is named.
         tasks: u32,
     },
+    /// Sends the message that the task holds out of the machine by a port, or a new one.
+    Send(u32),
+    /// Answers the message that the task holds, if any; the answer travels this long.
+    Reply(u64),
     /// Does some steps, at least 1, this many times, at least 1.
     Repeat(u64, Vec<Step>),
 }
@@ -173,6 +181,8 @@ impl fmt::Display for Step {
             Step::Spin(lock) => write!(f, "x{lock}"),
             Step::Unlock(lock) => write!(f, "o{lock}"),
             Step::Meet { barrier, tasks } => write!(f, "m{barrier}:{tasks}"),
+            Step::Send(port) => write!(f, "t{port}"),
+            Step::Reply(way) => write!(f, "q{way}"),
             Step::Repeat(times, steps) => {
                 write!(f, "r{times} ")?;
                 steps.iter().try_for_each(|step| write!(f, "{step} "))?;
@@ -221,7 +231,7 @@ impl Script {
 
 /// What has been written or read so far.
 #[derive(Default)]
-struct Limits {
+pub(crate) struct Limits {
     tasks: usize,
     steps: usize,
     last: u64,
@@ -255,7 +265,11 @@ impl Limits {
             return error(&"…", format!("there are more than {MOST_STEPS} steps in all"));
         }
         match step {
-            Step::Compute(span) | Step::Sleep(span) | Step::Until(span) | Step::Deadline(span)
+            Step::Compute(span)
+            | Step::Sleep(span)
+            | Step::Until(span)
+            | Step::Deadline(span)
+            | Step::Reply(span)
                 if *span > LATEST =>
             {
                 error(step, format!("a time or span is at most {LATEST} ns"))
@@ -288,7 +302,7 @@ impl Limits {
     }
 
     /// `steps`, within `depth` repetitions.
-    fn steps(&mut self, steps: &[Step], depth: usize, at: At) -> Result<(), WireError> {
+    pub(crate) fn steps(&mut self, steps: &[Step], depth: usize, at: At) -> Result<(), WireError> {
         steps.iter().try_for_each(|step| {
             self.step(step, depth, at)?;
             match step {
@@ -307,7 +321,7 @@ impl Limits {
 }
 
 fn highest() -> String {
-    format!("channels, locks, barriers and CPUs have numbers up to {HIGHEST}")
+    format!("channels, locks, barriers, ports and CPUs have numbers up to {HIGHEST}")
 }
 
 impl Step {
@@ -322,6 +336,7 @@ impl Step {
             | Step::Lock(number)
             | Step::Spin(number)
             | Step::Unlock(number)
+            | Step::Send(number)
             | Step::Meet { barrier: number, .. } => core::slice::from_ref(number),
             _ => &[],
         }
@@ -338,32 +353,46 @@ fn read_task(line: &str, limits: &mut Limits, at: At) -> Result<Task, WireError>
     let name = escape::unescape(name).ok_or_else(|| {
         error(name, "a name is wanted; `\\-` is the empty one, and `\\\\` is a backslash")
     })?;
-    // Repetitions that have begun: how often, the word, and what was before.
-    let mut open: Vec<(u64, Vec<Step>)> = Vec::new();
-    let mut steps = Vec::new();
-    for word in words {
-        let step = match read_word(word) {
-            Some(Word::Step(step)) => step,
-            Some(Word::Repeat(times)) => {
-                if open.len() >= DEEPEST {
-                    limits.step(&Step::Repeat(times, Vec::new()), open.len(), at)?;
+    Ok(Task { arrival, name, steps: limits.read_steps(words, at)? })
+}
+
+impl Limits {
+    /// Reads the words of a task's steps.
+    pub(crate) fn read_steps<'a>(
+        &mut self,
+        words: impl Iterator<Item = &'a str>,
+        at: At,
+    ) -> Result<Vec<Step>, WireError> {
+        let error = |value: &str, why: &str| FORMAT.error(at, value, why);
+        // Repetitions that have begun: how often, the word, and what was before.
+        let mut open: Vec<(u64, Vec<Step>)> = Vec::new();
+        let mut steps = Vec::new();
+        for word in words {
+            let step = match read_word(word) {
+                Some(Word::Step(step)) => step,
+                Some(Word::Repeat(times)) => {
+                    if open.len() >= DEEPEST {
+                        self.step(&Step::Repeat(times, Vec::new()), open.len(), at)?;
+                    }
+                    open.push((times, mem::take(&mut steps)));
+                    continue;
                 }
-                open.push((times, mem::take(&mut steps)));
-                continue;
-            }
-            Some(Word::End) => {
-                let (times, before) =
-                    open.pop().ok_or_else(|| error(word, "no repetition has begun"))?;
-                Step::Repeat(times, mem::replace(&mut steps, before))
-            }
-            None => return Err(error(word, "a step is wanted, such as c and a number, y or e")),
-        };
-        limits.step(&step, open.len(), at)?;
-        steps.push(step);
-    }
-    match open.last() {
-        None => Ok(Task { arrival, name, steps }),
-        Some((times, _)) => Err(error(&format!("r{times}"), "the repetition has no end `e`")),
+                Some(Word::End) => {
+                    let (times, before) =
+                        open.pop().ok_or_else(|| error(word, "no repetition has begun"))?;
+                    Step::Repeat(times, mem::replace(&mut steps, before))
+                }
+                None => {
+                    return Err(error(word, "a step is wanted, such as c and a number, y or e"));
+                }
+            };
+            self.step(&step, open.len(), at)?;
+            steps.push(step);
+        }
+        match open.last() {
+            None => Ok(steps),
+            Some((times, _)) => Err(error(&format!("r{times}"), "the repetition has no end `e`")),
+        }
     }
 }
 
@@ -393,6 +422,8 @@ fn read_word(word: &str) -> Option<Word> {
         "l" => Step::Lock(object()?),
         "x" => Step::Spin(object()?),
         "o" => Step::Unlock(object()?),
+        "t" => Step::Send(object()?),
+        "q" => Step::Reply(number(rest)?),
         "m" => {
             let (barrier, tasks) = rest.split_once(':')?;
             let number = |text| u32::try_from(number(text)?).ok();
@@ -448,7 +479,8 @@ mod tests {
     /// So are the steps in which tasks meet others, or change.
     #[test]
     fn steps_among_tasks_by_hand() {
-        let text = "anysched-script 1\n0 a i-5 a0,3 w0 p1 n2 b3 l0 x1 o0 m0:2 i0 a\n0 b m0:2\n";
+        let text =
+            "anysched-script 1\n0 a i-5 a0,3 w0 p1 n2 b3 l0 x1 o0 m0:2 i0 a t1 q50\n0 b m0:2\n";
         let meet = Step::Meet { barrier: 0, tasks: 2 };
         let steps = vec![
             Step::Nice(-5),
@@ -463,6 +495,8 @@ mod tests {
             meet.clone(),
             Step::Nice(0),
             Step::Cpus(vec![]),
+            Step::Send(1),
+            Step::Reply(50),
         ];
         let task = |name: &str, steps| Task { arrival: 0, name: name.into(), steps };
         let script = Script { tasks: vec![task("a", steps), task("b", vec![meet])] };
@@ -487,6 +521,8 @@ mod tests {
             (Step::Cpus(vec![1, 1]), "ascending order"),
             (Step::Cpus(vec![HIGHEST + 1]), "up to 16777215"),
             (Step::Post(HIGHEST + 1), "up to 16777215"),
+            (Step::Send(HIGHEST + 1), "up to 16777215"),
+            (Step::Reply(LATEST + 1), "at most 10000000000000000 ns"),
             (Step::Meet { barrier: HIGHEST + 1, tasks: 1 }, "up to 16777215"),
             (Step::Meet { barrier: 0, tasks: 0 }, "at least 1 task"),
         ] {

@@ -66,6 +66,8 @@ fn step() -> impl Strategy<Value = Step> {
         number().prop_map(Step::Lock),
         number().prop_map(Step::Spin),
         number().prop_map(Step::Unlock),
+        number().prop_map(Step::Send),
+        (0..=LATEST).prop_map(Step::Reply),
         // As many for the same barrier wherever it is named.
         number().prop_map(|barrier| Step::Meet { barrier, tasks: barrier / 2 + 1 }),
     ];

@@ -236,6 +236,11 @@ pub trait Load {
         Sizes::default()
     }
 
+    /// The channels to which messages come from outside ([`Outside::Message`]); the same throughout.
+    fn inboxes(&self) -> Vec<Channel> {
+        Vec::new()
+    }
+
     /// The program that does the same in kernels, if one was made for it; otherwise hosts perform
     /// the load's own steps, if they can.
     fn program(&self) -> Option<Program> {
@@ -279,6 +284,9 @@ pub trait Load {
 impl<L: Load + ?Sized> Load for Box<L> {
     fn sizes(&self) -> Sizes {
         (**self).sizes()
+    }
+    fn inboxes(&self) -> Vec<Channel> {
+        (**self).inboxes()
     }
     fn program(&self) -> Option<Program> {
         (**self).program()

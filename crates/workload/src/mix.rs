@@ -1,7 +1,7 @@
 //! Several loads as one.
 
 use crate::per_task::PerTask;
-use crate::{Load, NewTask, Op, Outside, Sizes};
+use crate::{Channel, Load, NewTask, Op, Outside, Sizes};
 use anysched_core::{Span, TaskId, Time};
 
 /// Several loads that run at the same time and know nothing of each other.
@@ -75,6 +75,14 @@ impl Load for Mix {
         self.sizes.clone()
     }
 
+    fn inboxes(&self) -> Vec<Channel> {
+        let own = |part: &Part| {
+            let first = part.channels;
+            part.load.inboxes().into_iter().map(move |channel| Channel(channel.0 + first))
+        };
+        self.parts.iter().flat_map(own).collect()
+    }
+
     #[inline]
     fn peek(&self) -> Time {
         self.next.0
@@ -146,7 +154,7 @@ mod tests {
     use super::*;
     use crate::model::{Model, ModelTask, Script};
     use crate::play::play;
-    use crate::{Barrier, Channel, Lock};
+    use crate::{Barrier, Lock};
     use std::sync::Arc;
 
     fn task(arrives: Option<u64>, ops: Vec<Op>) -> ModelTask {

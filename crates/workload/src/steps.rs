@@ -1,14 +1,19 @@
 //! Loads as [scripts](anysched_wire::script), for hosts that cannot ask a [`Load`] while its tasks
 //! run.
 //!
-//! None of what can be listed depends on when it is done, or on what other tasks have done.
+//! None of what can be listed depends on when it is done, or on what other tasks have done. What
+//! comes to a machine as a message does: a task that waits for one gets as many as are sent to it
+//! until the run ends, and what it does about one from outside is listed with that message,
+//! whichever task takes it.
 
-use crate::{Load, NewTask, Op, Outside, Sizes};
+use crate::{Channel, Load, NewTask, Op, Outside, Sizes};
 use anysched_core::{CpuId, CpuSet, Span, TaskId, Time};
+use anysched_wire::mail::Message;
 use anysched_wire::script::{Script, Step, Task};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
-/// The most tasks, and the most steps of a task, that are listed.
+/// The most tasks, messages, and steps of a task, that are listed.
 const MOST: usize = 1 << 20;
 
 /// The most steps that are looked at for being repeated.
@@ -26,7 +31,7 @@ pub enum StepsError {
     },
     /// Something other than tasks comes from outside.
     Signals,
-    /// It has too many tasks or steps, perhaps endlessly many.
+    /// It has too many tasks, messages or steps, perhaps endlessly many.
     TooMany,
 }
 
@@ -40,7 +45,8 @@ impl fmt::Display for StepsError {
             StepsError::Signals => f.write_str("signals from devices cannot be made there"),
             StepsError::TooMany => write!(
                 f,
-                "there are more than {MOST} tasks or steps of a task; give the load an end"
+                "there are more than {MOST} tasks, messages or steps of a task; give the load an \
+                 end"
             ),
         }
     }
@@ -53,47 +59,80 @@ impl std::error::Error for StepsError {}
 ///
 /// Errors: it does something that cannot be listed, or too much.
 pub fn script(load: Box<dyn Load>, cpus: usize) -> Result<Script, StepsError> {
-    listed(load, cpus, None)
+    let machine = Machine { sizes: load.sizes(), cpus, until: None };
+    let mut lister = Lister::new(load, machine);
+    lister.see_what_comes(&mut Sent::default())?;
+    Ok(lister.end().script)
 }
 
-/// The same of a run that ends at `until`, on a host that knows deadlines: what no task can come to
-/// by then is left out, so that endless loads can be listed, too.
+/// One of several machines that send messages to each other.
+pub struct Part {
+    /// What runs in it.
+    pub load: Box<dyn Load>,
+    /// How many CPUs it has.
+    pub cpus: usize,
+    /// When it ends; [`Time::NEVER`]: when all is done.
+    pub until: Time,
+    /// Where its ports lead: to which part, to which channel of it, and how long messages take.
+    /// Others are lost.
+    pub ports: Vec<(usize, Channel, Span)>,
+}
+
+/// What a machine does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// Its tasks.
+    pub script: Script,
+    /// What comes to it from outside.
+    pub mail: Vec<Message>,
+}
+
+/// What machines do that end at some time, on a host that knows deadlines and messages: what no
+/// task can come to by then is left out, so that endless loads can be listed, too.
 ///
-/// Errors: as [`script`].
-pub fn script_until(load: Box<dyn Load>, cpus: usize, until: Time) -> Result<Script, StepsError> {
-    listed(load, cpus, Some(until))
-}
-
-/// `until`: the end, on a host that knows deadlines.
-fn listed(mut load: Box<dyn Load>, cpus: usize, until: Option<Time>) -> Result<Script, StepsError> {
-    let mut script = Script::default();
-    let machine = Machine { sizes: load.sizes(), cpus, until };
-    for serial in 0.. {
-        let arrival = load.peek();
-        if arrival == Time::NEVER || arrival > machine.end() {
-            return Ok(script);
-        }
-        if serial == MOST {
-            break;
-        }
-        let Outside::Arrival(new) = load.outside() else { return Err(StepsError::Signals) };
-        let task = TaskId(serial as u32);
-        load.start(task, arrival);
-        let name = format!("{}-{serial}", new.name.as_deref().unwrap_or("task"));
-        let steps = steps_of(&mut *load, task, arrival, &machine);
-        let steps = steps.map_err(|unlisted| unlisted.by(&name))?;
-        let steps = [machine.created(&new), folded(&steps)].concat();
-        script.tasks.push(Task { arrival: arrival.0, name, steps });
-        load.exited(task, arrival);
+/// Errors: as [`script`], with the number of the part.
+pub fn listed(parts: Vec<Part>) -> Result<Vec<Listed>, (usize, StepsError)> {
+    let mut ports = Vec::with_capacity(parts.len());
+    let mut listers = Vec::with_capacity(parts.len());
+    for Part { load, cpus, until, ports: own } in parts {
+        let machine = Machine { sizes: load.sizes(), cpus, until: Some(until) };
+        listers.push(Lister::new(load, machine));
+        ports.push(own);
     }
-    Err(StepsError::TooMany)
+    for (to, channel, _) in ports.iter().flatten() {
+        if let Some(lister) = listers.get_mut(*to) {
+            lister.fed.insert(*channel);
+        }
+    }
+    let mut queue = VecDeque::new();
+    let pass_on = |from: usize, sent: &mut Sent, queue: &mut VecDeque<_>| {
+        for (port, at) in sent.drain(..) {
+            if let Some(&(to, channel, delay)) = ports[from].get(port as usize) {
+                queue.push_back((to, channel, at + delay));
+            }
+        }
+    };
+    let mut sent = Sent::default();
+    for (number, lister) in listers.iter_mut().enumerate() {
+        lister.see_what_comes(&mut sent).map_err(|error| (number, error))?;
+        pass_on(number, &mut sent, &mut queue);
+    }
+    while let Some((to, channel, at)) = queue.pop_front() {
+        let Some(lister) = listers.get_mut(to) else { continue };
+        lister.receive(channel, at, &mut sent).map_err(|error| (to, error))?;
+        pass_on(to, &mut sent, &mut queue);
+    }
+    Ok(listers.into_iter().map(Lister::end).collect())
 }
 
-/// What steps are about besides tasks.
+/// Messages that were sent, by port, and when.
+type Sent = Vec<(u32, Time)>;
+
+/// What machines are about besides tasks.
 struct Machine {
     sizes: Sizes,
     cpus: usize,
-    /// When the run ends, on hosts that know deadlines.
+    /// When the run ends, on hosts that know deadlines and messages.
     until: Option<Time>,
 }
 
@@ -150,53 +189,220 @@ impl Machine {
             }
             Op::SetNice(nice) => Step::Nice(nice),
             Op::SetAffinity(affinity) => self.bound(&affinity),
+            Op::Reply(way) if self.until.is_some() => Step::Reply(way.0),
             Op::Measure(_) => return Ok(None),
             other => return Err(Unlisted::Op(other)),
         }))
     }
 }
 
-/// What `task` does from its arrival to its end, as if it had a CPU of its own and nothing to wait
-/// for.
-fn steps_of(
-    load: &mut dyn Load,
-    task: TaskId,
+/// A machine that is being listed.
+struct Lister {
+    load: Box<dyn Load>,
+    machine: Machine,
+    tasks: Vec<Listing>,
+    mail: Vec<Message>,
+    /// Channels to which messages come from outside.
+    inboxes: BTreeSet<Channel>,
+    /// Channels to which messages come from other machines.
+    fed: BTreeSet<Channel>,
+    /// By channel: tasks that wait for a message.
+    waiting: BTreeMap<Channel, VecDeque<usize>>,
+    /// By channel: messages that nobody has taken, and when they came.
+    kept: BTreeMap<Channel, VecDeque<Time>>,
+}
+
+/// A task that is being listed.
+struct Listing {
     arrival: Time,
-    machine: &Machine,
-) -> Result<Vec<Step>, Unlisted> {
-    let mut now = arrival;
-    let mut steps = Vec::new();
-    while steps.len() < MOST {
-        if now > machine.end() {
-            return Ok(steps);
-        }
-        // More than it has until the end.
-        let most = Span(machine.end().since(now).0.saturating_add(1));
-        match load.step(task, now) {
-            Op::Run(span) => {
-                let span = span.min(most);
-                now += span;
-                steps.push(Step::Compute(span.0));
-            }
-            Op::Sleep(span) => {
-                let span = span.min(most);
-                now += span;
-                steps.push(Step::Sleep(span.0));
-            }
-            // Alone, a task comes to it earlier than among others.
-            Op::Release { at, .. } if load.rests(task) => {
-                steps.push(Step::Sleep(at.since(now).0));
-                now = now.max(at);
-            }
-            Op::Release { at, .. } => {
-                now = now.max(at);
-                steps.push(Step::Until(at.0));
-            }
-            Op::Exit => return Ok(steps),
-            other => steps.extend(machine.step(other)?),
+    name: String,
+    created: Vec<Step>,
+    steps: Vec<Step>,
+    /// When it can have come so far, with a CPU of its own.
+    now: Time,
+}
+
+/// Why a task does no more steps.
+enum Rest {
+    /// It has come to its end, or the run has.
+    Ended,
+    /// It waits for a message.
+    Waits(Channel),
+}
+
+impl Lister {
+    fn new(load: Box<dyn Load>, machine: Machine) -> Lister {
+        Lister {
+            inboxes: load.inboxes().into_iter().collect(),
+            load,
+            machine,
+            tasks: Vec::new(),
+            mail: Vec::new(),
+            fed: BTreeSet::new(),
+            waiting: BTreeMap::new(),
+            kept: BTreeMap::new(),
         }
     }
-    Err(Unlisted::TooMany)
+
+    /// Lists what comes by itself.
+    fn see_what_comes(&mut self, sent: &mut Sent) -> Result<(), StepsError> {
+        loop {
+            let at = self.load.peek();
+            if at == Time::NEVER || at > self.machine.end() {
+                return Ok(());
+            }
+            if self.tasks.len() == MOST || self.mail.len() == MOST {
+                return Err(StepsError::TooMany);
+            }
+            match self.load.outside() {
+                Outside::Arrival(new) => self.create(&new, at, sent)?,
+                Outside::Message { channel, sent: since } if self.machine.until.is_some() => {
+                    self.answer(channel, since, at, sent)?;
+                }
+                Outside::Message { .. } | Outside::Signal(_) => return Err(StepsError::Signals),
+            }
+        }
+    }
+
+    fn create(&mut self, new: &NewTask, arrival: Time, sent: &mut Sent) -> Result<(), StepsError> {
+        let serial = self.tasks.len();
+        let name = format!("{}-{serial}", new.name.as_deref().unwrap_or("task"));
+        let (created, steps) = (self.machine.created(new), Vec::new());
+        self.load.start(TaskId(serial as u32), arrival);
+        self.tasks.push(Listing { arrival, name, created, steps, now: arrival });
+        self.go_on(serial, sent)
+    }
+
+    /// A task goes on until it waits for a message that has not come.
+    fn go_on(&mut self, task: usize, sent: &mut Sent) -> Result<(), StepsError> {
+        loop {
+            let mut steps = std::mem::take(&mut self.tasks[task].steps);
+            let rest = self.steps_of(task, &mut steps, sent);
+            self.tasks[task].steps = steps;
+            let channel = match rest.map_err(|unlisted| unlisted.by(&self.tasks[task].name))? {
+                Rest::Ended => {
+                    let Listing { arrival, .. } = self.tasks[task];
+                    self.load.exited(TaskId(task as u32), arrival);
+                    return Ok(());
+                }
+                Rest::Waits(channel) => channel,
+            };
+            let steps = &mut self.tasks[task].steps;
+            if self.inboxes.contains(&channel) {
+                steps.push(Step::Repeat(u64::MAX, vec![Step::Wait(channel.0)]));
+            } else {
+                steps.push(Step::Wait(channel.0));
+                if let Some(at) = self.kept.get_mut(&channel).and_then(VecDeque::pop_front) {
+                    self.tasks[task].now = self.tasks[task].now.max(at);
+                    continue;
+                }
+            }
+            self.waiting.entry(channel).or_default().push_back(task);
+            return Ok(());
+        }
+    }
+
+    /// A message comes from another machine.
+    fn receive(&mut self, channel: Channel, at: Time, sent: &mut Sent) -> Result<(), StepsError> {
+        if at > self.machine.end() {
+            return Ok(());
+        }
+        let Some(task) = self.waiting.get_mut(&channel).and_then(VecDeque::pop_front) else {
+            self.kept.entry(channel).or_default().push_back(at);
+            return Ok(());
+        };
+        self.tasks[task].now = self.tasks[task].now.max(at);
+        self.go_on(task, sent)
+    }
+
+    /// A message comes from outside: lists what one of the tasks that wait for it does about it.
+    fn answer(
+        &mut self,
+        channel: Channel,
+        since: Time,
+        arrives: Time,
+        sent: &mut Sent,
+    ) -> Result<(), StepsError> {
+        let mut steps = Vec::new();
+        if let Some(task) = self.waiting.get_mut(&channel).and_then(VecDeque::pop_front) {
+            self.tasks[task].now = arrives;
+            let by = |unlisted: Unlisted, lister: &Lister| unlisted.by(&lister.tasks[task].name);
+            match self.steps_of(task, &mut steps, sent).map_err(|error| by(error, self))? {
+                Rest::Waits(next) if next == channel => {}
+                Rest::Waits(next) => return Err(by(Unlisted::Op(Op::Wait(next)), self)),
+                // Later than the run.
+                Rest::Ended if self.tasks[task].now > self.machine.end() => {}
+                Rest::Ended => return Err(by(Unlisted::Op(Op::Exit), self)),
+            }
+            self.waiting.entry(channel).or_default().push_back(task);
+        }
+        let (arrives, since, channel) = (arrives.0, since.0, channel.0);
+        self.mail.push(Message { arrives, sent: since, channel, steps: folded(&steps) });
+        Ok(())
+    }
+
+    /// What a task does until it waits for a message, as if it had a CPU of its own and nothing
+    /// else to wait for.
+    fn steps_of(
+        &mut self,
+        number: usize,
+        steps: &mut Vec<Step>,
+        sent: &mut Sent,
+    ) -> Result<Rest, Unlisted> {
+        let (load, machine, task) = (&mut self.load, &self.machine, TaskId(number as u32));
+        let now = &mut self.tasks[number].now;
+        while steps.len() < MOST {
+            if *now > machine.end() {
+                return Ok(Rest::Ended);
+            }
+            // More than it has until the end.
+            let most = Span(machine.end().since(*now).0.saturating_add(1));
+            match load.step(task, *now) {
+                Op::Run(span) => {
+                    let span = span.min(most);
+                    *now += span;
+                    steps.push(Step::Compute(span.0));
+                }
+                Op::Sleep(span) => {
+                    let span = span.min(most);
+                    *now += span;
+                    steps.push(Step::Sleep(span.0));
+                }
+                // Alone, a task comes to it earlier than among others.
+                Op::Release { at, .. } if load.rests(task) => {
+                    steps.push(Step::Sleep(at.since(*now).0));
+                    *now = (*now).max(at);
+                }
+                Op::Release { at, .. } => {
+                    *now = (*now).max(at);
+                    steps.push(Step::Until(at.0));
+                }
+                Op::Wait(channel)
+                    if self.inboxes.contains(&channel) || self.fed.contains(&channel) =>
+                {
+                    return Ok(Rest::Waits(channel));
+                }
+                Op::Send(port) if machine.until.is_some() => {
+                    sent.push((port.0, *now));
+                    steps.push(Step::Send(port.0));
+                }
+                Op::Exit => return Ok(Rest::Ended),
+                other => steps.extend(machine.step(other)?),
+            }
+        }
+        Err(Unlisted::TooMany)
+    }
+
+    /// What was listed.
+    fn end(self) -> Listed {
+        let task = |Listing { arrival, name, created, steps, .. }: Listing| Task {
+            arrival: arrival.0,
+            name,
+            steps: [created, folded(&steps)].concat(),
+        };
+        let script = Script { tasks: self.tasks.into_iter().map(task).collect() };
+        Listed { script, mail: self.mail }
+    }
 }
 
 /// `steps`, with repeated ones only once.
@@ -223,8 +429,11 @@ fn folded(steps: &[Step]) -> Vec<Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dist::Dist;
+    use crate::generate::{Echo, Generator, Ping, Service, Settings};
     use crate::model::{self, Model, ModelTask};
-    use crate::{Barrier, Channel, Lock};
+    use crate::{Barrier, Lock, Port};
+    use std::path::Path;
     use std::sync::Arc;
 
     fn model(ops: &[Op], rounds: u64) -> Box<dyn Load> {
@@ -238,6 +447,14 @@ mod tests {
         let tasks = vec![task("a", 0), task("b c", 7)];
         let sizes = Sizes { channels: 1, ..Sizes::default() };
         Box::new(Model { tasks, sizes, ..Model::default() }.into_load().unwrap())
+    }
+
+    fn part(load: Box<dyn Load>, until: Time) -> Part {
+        Part { load, cpus: 1, until, ports: Vec::new() }
+    }
+
+    fn alone(load: Box<dyn Load>, until: Time) -> Script {
+        listed(vec![part(load, until)]).unwrap().swap_remove(0).script
     }
 
     #[test]
@@ -285,10 +502,7 @@ mod tests {
     #[test]
     fn an_endless_load_is_listed_up_to_the_end_of_a_run() {
         let ops = [Op::Run(Span(5)), Op::Sleep(Span(4))];
-        let text = |until, rounds| {
-            let listed = script_until(model(&ops, rounds), 1, Time(until));
-            listed.unwrap().write().unwrap()
-        };
+        let text = |until, rounds| alone(model(&ops, rounds), Time(until)).write().unwrap();
         // The second task arrives at 7. At 10 the first is in its second round, and goes on by a
         // nanosecond more than it can.
         assert_eq!(text(10, u64::MAX), "anysched-script 1\n0 a-0 c5 s4 c2\n7 b\\sc-1 c4\n");
@@ -304,9 +518,79 @@ mod tests {
         let model = Model { tasks: vec![task], ..Model::default() };
         let load = || Box::new(model.clone().into_load().unwrap());
         let line = |script: Script| script.write().unwrap().lines().nth(1).map(String::from);
-        let known = script_until(load(), 1, Time::NEVER).unwrap();
-        assert_eq!(line(known).as_deref(), Some("0 task-0 d9 c5"));
+        assert_eq!(line(alone(load(), Time::NEVER)).as_deref(), Some("0 task-0 d9 c5"));
         assert_eq!(line(script(load(), 1).unwrap()).as_deref(), Some("0 task-0 c5"));
+    }
+
+    #[test]
+    fn machines_get_as_many_messages_as_are_sent_to_them() {
+        let run = |span: u64| Dist::constant(Span(span));
+        let ping = |pings| Ping {
+            settings: Settings::default(),
+            every: Span(100),
+            offset: run(20),
+            work: run(5),
+            pings,
+            port: Port(0),
+        };
+        let echo = Echo { settings: Settings::default(), work: run(7), port: Port(0) };
+        let lines = |pings, until| {
+            let mut asker = part(ping(pings).build(1, 1).unwrap(), Time(until));
+            asker.ports = vec![(1, Channel(0), Span(10))];
+            let mut asked = part(echo.build(1, 1).unwrap(), Time(until));
+            asked.ports = vec![(0, Channel(0), Span(10))];
+            let machines = listed(vec![asker, asked]).unwrap();
+            let line =
+                |machine: &Listed| machine.script.write().unwrap().lines().nth(1).map(String::from);
+            [line(&machines[0]).unwrap(), line(&machines[1]).unwrap()]
+        };
+        // After the answer to the second, which comes at 152, the third is later than the end.
+        let [asker, asked] = lines(None, 200);
+        assert_eq!(asker, "0 task-0 u20 c5 t0 w0 c5 q0 u120 c5 t0 w0 c5 q0 u220");
+        assert_eq!(asked, "0 task-0 r2 w0 c7 t0 e w0");
+        let [asker, asked] = lines(Some(1), u64::MAX);
+        assert_eq!(asker, "0 task-0 u20 c5 t0 w0 c5 q0");
+        assert_eq!(asked, "0 task-0 w0 c7 t0 w0");
+        // The answer to the second is not sent by 140.
+        assert_eq!(lines(None, 140)[1], "0 task-0 w0 c7 t0 w0 c6");
+    }
+
+    #[test]
+    fn messages_from_outside_bring_what_is_done_about_them() {
+        let service = Service {
+            settings: Settings::default(),
+            servers: 2,
+            gaps: Dist::constant(Span(100)),
+            service: Dist::parse("uniform(1ns, 50ns)", Path::new("")).unwrap(),
+            hop: Span(10),
+            requests: Some(3),
+            until: None,
+        };
+        let load = service.build(7, 1).unwrap();
+        assert_eq!(load.inboxes(), [Channel(0)]);
+        let listed = listed(vec![part(load, Time(320))]).unwrap().swap_remove(0);
+        let script = listed.script.write().unwrap();
+        let server = format!("r{} w0 e", u64::MAX);
+        assert_eq!(script, format!("anysched-script 1\n0 task-0 {server}\n0 task-1 {server}\n"));
+        // The same as if it were asked in that order.
+        let mut load = service.build(7, 1).unwrap();
+        load.outside();
+        load.start(TaskId(0), Time::ZERO);
+        for (number, message) in listed.mail.iter().enumerate() {
+            let sent = (number as u64 + 1) * 100;
+            assert_eq!((message.sent, message.arrives, message.channel), (sent, sent + 10, 0));
+            load.step(TaskId(0), Time::ZERO);
+            let Op::Run(work) = load.step(TaskId(0), Time::ZERO) else { panic!("it works") };
+            // The last is cut off at the end.
+            let work = if number == 2 { work.0.min(11) } else { work.0 };
+            let mut steps = vec![Step::Compute(work)];
+            if number < 2 || work < 11 {
+                steps.push(Step::Reply(10));
+            }
+            assert_eq!(message.steps, steps);
+            load.step(TaskId(0), Time::ZERO);
+        }
+        assert_eq!(listed.mail.len(), 3);
     }
 
     #[test]

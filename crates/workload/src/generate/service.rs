@@ -164,6 +164,10 @@ impl Load for ServiceLoad {
         Sizes { channels: 1, ..Sizes::default() }
     }
 
+    fn inboxes(&self) -> Vec<Channel> {
+        vec![Channel(0)]
+    }
+
     #[inline]
     fn peek(&self) -> Time {
         if self.arrived < self.plan.servers {
