@@ -49,6 +49,7 @@ fn metrics(said: &Said) -> Metrics {
     for (name, number) in &said.samples {
         match name.as_str() {
             "wakeup_latency_ns" => metrics.wakeup_latency.record(*number),
+            "round_trip_ns" => metrics.round_trip.record(*number),
             "job_response_time_ns" => metrics.job_response_time.record(*number),
             // Those of benchmarks.
             _ => {}

@@ -36,6 +36,8 @@ pub static HOST: HostInfo = HostInfo {
             niceness: true,
             affinity: true,
             deadlines: true,
+            messages_between_vms: true,
+            messages_from_outside: true,
             ..Needs::NOTHING
         },
     },

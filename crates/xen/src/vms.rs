@@ -4,12 +4,13 @@ use crate::host::HOST;
 use anysched_core::machine::Level;
 use anysched_core::registry::Settings;
 use anysched_core::{CpuId, CpuSet, DomainId, Machine, Span, TaskParams, Time};
-use anysched_host::{By, HostError, Outcome, Setup, Vm};
+use anysched_host::{By, HostError, Outcome, Setup, Vm, Wire};
 use anysched_measure::{Metrics, Total, VmMetrics};
 use anysched_qemu::{Outcome as Said, measured};
-use anysched_wire::domains::{self, Described, Domain};
+use anysched_wire::domains::{self, Described, Domain, Way};
 use anysched_wire::start::Start;
-use anysched_workload::steps;
+use anysched_wire::{WireError, mail};
+use anysched_workload::steps::{self, Listed, Part};
 
 /// The program of dom0 that builds them.
 pub(crate) const PROGRAM: &str = "vms";
@@ -33,13 +34,28 @@ pub(crate) struct Machines {
 impl Machines {
     /// Errors: names what Xen, or a domain there, cannot do, and what to do about it.
     pub(crate) fn of(vms: Vec<Vm>, until: Time) -> Result<Machines, HostError> {
-        let mut known = Vec::new();
+        let known: Vec<_> = vms.iter().map(|vm| (vm.name.clone(), vm.domain)).collect();
+        let of_name =
+            |number: usize, why: String| HostError(format!("vm \"{}\": {why}", known[number].0));
         let mut described = Vec::new();
-        for vm in vms {
-            let (name, domain) = (vm.name.clone(), vm.domain);
-            let of_name = |why: HostError| HostError(format!("vm \"{name}\": {why}"));
-            described.push(describe(vm, until).map_err(of_name)?);
-            known.push((name, domain));
+        let mut parts = Vec::new();
+        let are_ends = ends(&vms);
+        for (number, vm) in vms.into_iter().enumerate() {
+            let (text, part) = describe(vm, until, are_ends[number])
+                .map_err(|HostError(why)| of_name(number, why))?;
+            described.push(text);
+            parts.push(part);
+        }
+        let listed = steps::listed(parts);
+        let listed = listed.map_err(|(number, error)| of_name(number, error.to_string()))?;
+        for (number, (text, Listed { script, mail })) in
+            described.iter_mut().zip(listed).enumerate()
+        {
+            let refused = |error: WireError| of_name(number, error.to_string());
+            if !script.tasks.is_empty() {
+                text.script = script.write().map_err(refused)?;
+            }
+            text.mail = mail::write(&mail).map_err(refused)?;
         }
         let text = domains::write(&described).map_err(|error| HostError(error.to_string()))?;
         let memory = known.len() as u64 * MEMORY + text.len() as u64 * MEMORY_OF_A_BYTE;
@@ -89,8 +105,20 @@ pub(crate) fn is_counter(name: &str) -> bool {
     name.starts_with("pool")
 }
 
-/// What dom0 is told of a machine.
-fn describe(vm: Vm, until: Time) -> Result<Described, HostError> {
+/// Which machines get or send messages.
+fn ends(vms: &[Vm]) -> Vec<bool> {
+    let own = |vm: &Vm| !vm.ports.is_empty() || !vm.load.inboxes().is_empty();
+    let mut ends: Vec<bool> = vms.iter().map(own).collect();
+    for wire in vms.iter().flat_map(|vm| &vm.ports) {
+        if let Some(end) = ends.get_mut(wire.vm) {
+            *end = true;
+        }
+    }
+    ends
+}
+
+/// What dom0 is told of a machine, except for its tasks, and what these are listed from.
+fn describe(vm: Vm, until: Time, is_end: bool) -> Result<(Described, Part), HostError> {
     require(&vm)?;
     let (policy, settings) = vm.named.clone().ok_or_else(|| {
         HOST.cannot("build a scheduler in a virtual machine of which only the policy is known")
@@ -109,12 +137,18 @@ fn describe(vm: Vm, until: Time) -> Result<Described, HostError> {
         Time::NEVER => Time::NEVER,
         stop => Time(stop.since(vm.start).0),
     };
-    let script = steps::script_until(vm.load, machine.cpus(), within);
-    let script = script.map_err(|error| HostError(error.to_string()))?;
-    let script = match script.tasks[..] {
-        [] => String::new(),
-        _ => script.write().map_err(|error| HostError(error.to_string()))?,
-    };
+    if is_end && stop == Time::NEVER {
+        return Err(HOST.cannot(
+            "tell when machines have no more messages for each other: give the experiment a \
+             `duration`, or each of them a `stop`",
+        ));
+    }
+    let way = |wire: &Wire| (wire.vm, wire.channel, wire.delay);
+    let ports: Vec<_> = vm.ports.iter().map(way).collect();
+    let way =
+        |wire: &Wire| Way { machine: wire.vm as u32, channel: wire.channel.0, delay: wire.delay.0 };
+    let ways = vm.ports.iter().map(way).collect();
+    let part = Part { load: vm.load, cpus: machine.cpus(), until: within, ports };
     let params = vm.vcpus.first().cloned().unwrap_or_default();
     let domain = Domain {
         name: vm.name,
@@ -125,8 +159,9 @@ fn describe(vm: Vm, until: Time) -> Result<Described, HostError> {
         cpus: masks(&vm.vcpus),
         begin: vm.start.0,
         stop: Some(stop.0).filter(|_| stop != Time::NEVER),
+        ports: ways,
     };
-    Ok(Described { domain, start, script })
+    Ok((Described { domain, start, ..Described::default() }, part))
 }
 
 /// Errors: names what cannot be done, and what to do about it.

@@ -2,14 +2,16 @@
 
 use core::slice;
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::control::{Domctl, Failed, Naming, domctl};
 use crate::hypercall::{Call, Errno, at, hypercall};
+use crate::mailbox::Mailbox;
 use crate::share::Share;
-use crate::{Given, StartInfo, report, smp};
+use crate::{Given, StartInfo, mailbox, report, smp};
 
 unsafe extern "C" {
     static _image: u8;
@@ -76,6 +78,7 @@ struct Layout {
     module: usize,
     stacks: usize,
     report: usize,
+    mailbox: usize,
     heap: usize,
     tables: usize,
 }
@@ -88,6 +91,7 @@ impl Layout {
             module: pages(needs.module.len()),
             stacks: pages((needs.vcpus as usize - 1) * smp::STACK),
             report: pages(needs.report + report::HEADER),
+            mailbox: 1,
             heap: pages(needs.heap),
             tables: 0,
         };
@@ -113,8 +117,12 @@ impl Layout {
         self.stacks() + self.stacks
     }
 
-    fn heap(&self) -> usize {
+    fn mailbox(&self) -> usize {
         self.report() + self.report
+    }
+
+    fn heap(&self) -> usize {
+        self.mailbox() + self.mailbox
     }
 
     /// How many pages the domain sees.
@@ -159,8 +167,9 @@ pub struct Domain {
     pub number: u16,
     vcpus: u32,
     start_info: u64,
-    /// The frames of its report.
+    /// The frames of its report, and that of its mailbox.
     report: Vec<u64>,
+    mailbox: u64,
 }
 
 /// A domain that is being built.
@@ -194,9 +203,10 @@ impl Domain {
         let building = Building { number, layout, needs, frames };
         building.fill()?;
         (0..needs.vcpus as usize).try_for_each(|vcpu| building.start_at(vcpu))?;
-        let report = building.frames[layout.report()..layout.heap()].to_vec();
-        let start_info = building.frames[layout.start_info()];
-        Ok(Domain { number, vcpus: needs.vcpus, start_info, report })
+        let report = building.frames[layout.report()..layout.mailbox()].to_vec();
+        let [start_info, mailbox] =
+            [layout.start_info(), layout.mailbox()].map(|frame| building.frames[frame]);
+        Ok(Domain { number, vcpus: needs.vcpus, start_info, report, mailbox })
     }
 
     /// Has it run.
@@ -220,6 +230,17 @@ impl Domain {
         // SAFETY: it is that page.
         unsafe { (*page.as_mut_ptr().cast::<StartInfo>()).given.epoch = epoch };
         unmap()
+    }
+
+    /// The page by which it passes messages, mapped for good.
+    pub fn mailbox(&self) -> Result<&'static Mailbox, Failed> {
+        /// Memory of dom0 whose place the page takes.
+        #[repr(align(4096))]
+        struct Place([u8; PAGE]);
+        let place = Box::leak(Box::new(Place([0; PAGE]))).0.as_ptr() as u64;
+        map_at(place, self.number, self.mailbox)?;
+        // SAFETY: it is mapped there now, and was zero when the domain was built.
+        Ok(unsafe { mailbox::at(place) })
     }
 
     /// Tells its scheduler what it is to get.
@@ -281,6 +302,7 @@ impl Building<'_> {
         }
         // Its header says that it is empty.
         (0..report.min(1)).try_for_each(|page| self.write(self.layout.report() + page, |_| ()))?;
+        self.write(self.layout.mailbox(), |_| ())?;
         self.write_start_info()?;
         self.write_tables()
     }
@@ -304,6 +326,7 @@ impl Building<'_> {
                 stacks: address(layout.stacks()),
                 report: address(layout.report()),
                 report_room: needs.report as u64,
+                mailbox: address(layout.mailbox()),
                 heap: address(layout.heap()),
                 heap_length: (layout.heap * PAGE) as u64,
                 epoch: 0,
@@ -422,13 +445,19 @@ const INVALIDATE: u64 = 2;
 
 /// Maps a frame of a domain into the window.
 fn map(domain: u16, frame: u64) -> Result<&'static mut [u8], Failed> {
-    const MAPPED: u64 = 0x63;
-    let page = &raw mut window as u64;
-    let arguments = [page, frame << 12 | MAPPED, INVALIDATE, domain.into()];
-    // SAFETY: the window is for this; nobody keeps what it showed before.
-    unsafe { hypercall(Call::UpdateVaMappingOtherDomain, arguments) }.of("map its memory")?;
+    // Nobody keeps what it showed before.
+    map_at(&raw mut window as u64, domain, frame)?;
     // SAFETY: it is mapped, and nobody else is here.
     Ok(unsafe { &mut *(&raw mut window) })
+}
+
+/// Maps a frame of a domain at an address, which is that of a page for it.
+fn map_at(address: u64, domain: u16, frame: u64) -> Result<(), Failed> {
+    const MAPPED: u64 = 0x63;
+    let arguments = [address, frame << 12 | MAPPED, INVALIDATE, domain.into()];
+    // SAFETY: the page is for this.
+    let answer = unsafe { hypercall(Call::UpdateVaMappingOtherDomain, arguments) };
+    answer.of("map its memory").map(drop)
 }
 
 /// Lets go of what the window shows.

@@ -11,10 +11,12 @@ extern crate alloc;
 
 mod control;
 mod domain;
+mod driver;
 mod events;
 mod heap;
 mod hypercall;
 mod machine;
+mod mailbox;
 mod programs;
 mod report;
 mod share;
@@ -60,6 +62,8 @@ struct Given {
     stacks: u64,
     report: u64,
     report_room: u64,
+    /// The page by which it and dom0 pass messages.
+    mailbox: u64,
     heap: u64,
     heap_length: u64,
     /// When the run starts, once it has.
@@ -80,6 +84,12 @@ impl StartInfo {
     fn epoch(&self) -> u64 {
         // SAFETY: it is a part of this, which dom0 changes while this domain stands still.
         unsafe { (&raw const self.given.epoch).read_volatile() }
+    }
+
+    /// The page by which this domain and dom0 pass messages.
+    fn mailbox(&self) -> &'static mailbox::Mailbox {
+        // SAFETY: dom0 has made it for that.
+        unsafe { mailbox::at(self.given.mailbox) }
     }
 
     /// The file that came with the kernel.

@@ -6,10 +6,12 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use anysched_wire::boot::Boot;
+use anysched_wire::mail;
 use anysched_wire::result::{Message, Task};
 
 use crate::control::{Failed, press};
 use crate::domain::{Domain, Needs};
+use crate::driver::{self, Driver, End, Outside};
 use crate::events::Port;
 use crate::hypercall::{Shutdown, poll};
 use crate::programs::{Plan, VMS, plans};
@@ -55,8 +57,8 @@ fn perform(module: &[u8]) -> Result<(), String> {
     say(&Message::Started(boot.program.clone()));
     let deaths = Port::of_deaths().map_err(|error| format!("dom0 hears nothing: {error:?}"))?;
     let mut running = build(plans)?;
-    begin(&mut running, deaths, counts)?;
-    wait(&running, deaths, Shutdown::PowerOff)?;
+    let mut driver = begin(&mut running, deaths, counts)?;
+    wait(&running, deaths, Shutdown::PowerOff, &mut driver)?;
     if boot.record || counts {
         dump();
     }
@@ -80,18 +82,26 @@ fn have_own_way() -> Result<(), String> {
 
 /// Lets domains go as soon as all of them are ready. Schedulers are told what to give them then:
 /// what they do until then does not count.
-fn begin(running: &mut [Running<'_>], deaths: Port, counts: bool) -> Result<(), String> {
+fn begin(running: &mut [Running<'_>], deaths: Port, counts: bool) -> Result<Driver, String> {
     for one in &*running {
         one.domain.unpause().map_err(|error| failed(&one.plan, error))?;
     }
-    wait(running, deaths, Shutdown::Suspend)?;
+    wait(running, deaths, Shutdown::Suspend, &mut Driver::default())?;
     for Running { plan, domain, .. } in &*running {
         domain.tell(&plan.share).map_err(|error| failed(plan, error))?;
     }
     if counts {
         dump();
     }
+    let mut ends = running.iter().map(end).collect::<Result<Vec<_>, _>>()?;
     let epoch = shared::now();
+    for (end, Running { plan, .. }) in ends.iter_mut().zip(&*running) {
+        let messages = end.iter_mut().flat_map(|end| &mut end.outside);
+        for Outside { arrives, sent, .. } in messages {
+            (*arrives, *sent) = (*arrives + epoch + plan.begin, *sent + epoch + plan.begin);
+        }
+    }
+    let mut driver = Driver::new(ends);
     let mut order: Vec<&mut Running<'_>> = running.iter_mut().collect();
     order.sort_by_key(|one| one.plan.begin);
     for one in &order {
@@ -100,12 +110,28 @@ fn begin(running: &mut [Running<'_>], deaths: Port, counts: bool) -> Result<(), 
     for one in order {
         let begin = epoch + one.plan.begin;
         while one.plan.begin > 0 && shared::now() < begin {
-            poll(&mut [], begin);
+            let next = driver.forward().min(begin);
+            poll(&mut driver.ports().collect::<Vec<u32>>(), next);
         }
         one.arrival = begin;
         one.domain.resume().map_err(|error| failed(&one.plan, error))?;
     }
-    Ok(())
+    Ok(driver)
+}
+
+/// What dom0 needs to pass on messages of a domain, which is ready; none, if it has none.
+fn end(one: &Running<'_>) -> Result<Option<End>, String> {
+    let Some(post) = &one.plan.post else { return Ok(None) };
+    let mailbox = one.domain.mailbox().map_err(|error| failed(&one.plan, error))?;
+    let port = Port::bound_to(one.domain.number, driver::PORT);
+    let port = port.map_err(|errno| failed(&one.plan, Failed("bind to its port", errno)))?;
+    let mut outside = Vec::new();
+    mail::read_envelopes(post.mail.as_bytes(), &mut |message| {
+        let mail::Message { arrives, sent, channel, .. } = message;
+        outside.push(Outside { arrives, sent, channel });
+    })
+    .map_err(|error| format!("domain {}: {error}", one.plan.name))?;
+    Ok(Some(End { mailbox, port, ways: post.ways.clone(), outside }))
 }
 
 /// Schedulers tell their state, and ours what it has counted; it also sends what it has recorded.
@@ -155,23 +181,35 @@ pub fn crashed(plan: &Plan<'_>, domain: &Domain, why: u32) -> String {
     said
 }
 
-/// Waits until all domains have stopped for this reason. Errors: one has for another.
-fn wait(running: &[Running<'_>], deaths: Port, wanted: Shutdown) -> Result<(), String> {
+/// Waits until all domains have stopped for this reason, and passes on messages meanwhile. Errors:
+/// one has for another.
+fn wait(
+    running: &[Running<'_>],
+    deaths: Port,
+    wanted: Shutdown,
+    driver: &mut Driver,
+) -> Result<(), String> {
+    let mut ports: Vec<u32> = driver.ports().collect();
+    ports.push(deaths.0);
     loop {
         // What happens from here on is not missed.
         deaths.take();
         let mut left = 0;
-        for one in running {
+        for (number, one) in running.iter().enumerate() {
             match one.domain.shut_down().map_err(|error| failed(&one.plan, error))? {
                 None => left += 1,
-                Some(why) if why == wanted as u32 => {}
+                Some(why) if why == wanted as u32 => driver.forget(number),
                 Some(why) => return Err(crashed(&one.plan, &one.domain, why)),
             }
         }
         if left == 0 {
             return Ok(());
         }
-        poll(&mut [deaths.0], 0);
+        while !deaths.is_pending() {
+            let next = driver.forward();
+            // Xen takes 0 for no time at all.
+            poll(&mut ports, if next == u64::MAX { 0 } else { next });
+        }
     }
 }
 

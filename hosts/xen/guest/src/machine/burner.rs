@@ -37,16 +37,16 @@ impl Burner {
         Burner { round, look: short.saturating_sub(round * 1_000) }
     }
 
-    /// Uses `work` nanoseconds of CPU time, unless there is an event at `port` or it is `until`
-    /// before that. Returns how much it has used.
-    pub fn burn(&self, work: u64, port: Port, until: u64) -> u64 {
+    /// Uses `work` nanoseconds of CPU time, unless there is an event at one of the ports or it is
+    /// `until` before that. Returns how much it has used.
+    pub fn burn(&self, work: u64, ports: &[Port], until: u64) -> u64 {
         let mut done = 0;
         while done < work {
             let part = STRIDE.min(work - done);
             let spun = (part * 1_000).saturating_sub(self.look);
             spin((spun / self.round).max(1));
             done += part;
-            if port.is_pending() || now() >= until {
+            if ports.iter().any(|port| port.is_pending()) || now() >= until {
                 break;
             }
         }

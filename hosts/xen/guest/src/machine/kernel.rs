@@ -11,13 +11,14 @@ use anysched_core::{
     Arrival, CpuId, CpuMask, CpuSet, Cx, Enqueue, Off, Pick, Scheduler, Span, TaskId, TaskParams,
     Time,
 };
-use anysched_wire::result;
 use anysched_wire::script::{self, Step};
 use anysched_wire::start::Start;
+use anysched_wire::{mail, result};
 
-use super::among::{Among, Fate};
+use super::among::{Among, Fate, Freed, Message};
 use super::named;
 use super::steps::Cursor;
+use crate::mailbox::Letter;
 
 /// What a vCPU does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,8 @@ struct Task {
     blocked: Option<u64>,
     /// When its current job could begin, if it has jobs.
     released: Option<u64>,
+    /// When the message was sent that it holds.
+    holds: Option<u64>,
     /// The CPU that it ran on last.
     cpu: CpuId,
     has_ended: bool,
@@ -78,6 +81,7 @@ struct Samples {
     latencies: Vec<u64>,
     responses: Vec<u64>,
     tardiness: Vec<u64>,
+    round_trips: Vec<u64>,
 }
 
 /// What was counted.
@@ -113,16 +117,25 @@ pub struct Kernel {
     is_over: bool,
     samples: Samples,
     counts: Counts,
+    /// Messages from outside by number, and what whoever takes them does.
+    mail: &'static [mail::Message],
+    /// What goes out: by which port, and when it was sent first.
+    sent: Vec<(u32, u64)>,
 }
 
 // SAFETY: a policy knows nothing of the vCPU that calls it, and one calls at a time.
 unsafe impl Send for Kernel {}
 
 impl Kernel {
-    /// A machine of `cpus` CPUs with these tasks.
+    /// A machine of `cpus` CPUs with these tasks, to which these messages come.
     ///
     /// Errors: the scheduler is refused.
-    pub fn new(start: &Start, tasks: Vec<script::Task>, cpus: usize) -> Result<Kernel, String> {
+    pub fn new(
+        start: &Start,
+        tasks: Vec<script::Task>,
+        mail: Vec<mail::Message>,
+        cpus: usize,
+    ) -> Result<Kernel, String> {
         let machine = anysched_start::machine(start)?;
         let policy = anysched_start::policy(start, &machine, Unheard)?;
         let tasks: &'static [script::Task] = tasks.leak();
@@ -145,6 +158,8 @@ impl Kernel {
             is_over: false,
             samples: Samples::default(),
             counts: Counts::default(),
+            mail: mail.leak(),
+            sent: Vec::new(),
         })
     }
 
@@ -182,6 +197,23 @@ impl Kernel {
             }
         }
         calls
+    }
+
+    /// A message comes from outside of the machine, which interrupts its first vCPU: that calls
+    /// this before its turn.
+    pub fn receive(&mut self, now: u64, letter: Letter) {
+        self.now = self.now.max(now);
+        let Letter { sent, at, whither: channel, number } = letter;
+        let known = number.and_then(|number| self.mail.get(number as usize));
+        let message = Message { sent, brings: known.map_or(&[], |message| &message.steps) };
+        let mut free = Vec::new();
+        self.among.receive(channel, message, &mut free);
+        self.let_go(&mut free, at, None);
+    }
+
+    /// What the machine has sent since the last call.
+    pub fn sent(&mut self) -> impl Iterator<Item = (u32, u64)> {
+        self.sent.drain(..)
     }
 
     /// A vCPU has computed for `burned` nanoseconds and asks what to do.
@@ -382,6 +414,17 @@ impl Kernel {
                 self.call(|policy, cx| policy.update(cx, task, &params));
                 true
             }
+            Some(Step::Send(port)) => {
+                let sent = state.holds.take().unwrap_or(self.now);
+                self.sent.push((*port, sent));
+                true
+            }
+            Some(Step::Reply(way)) => {
+                if let Some(sent) = state.holds.take() {
+                    self.samples.round_trips.push(self.now + way - sent);
+                }
+                true
+            }
             Some(step) => self.step_among(cpu, task, step),
         }
     }
@@ -400,19 +443,14 @@ impl Kernel {
     /// A task does a step in which others may have a part.
     fn step_among(&mut self, cpu: usize, task: TaskId, step: &Step) -> bool {
         let mut free = Vec::new();
-        let fate = self.among.step(task, step, &mut free);
-        for other in free {
-            let state = &mut self.tasks[other.index()];
-            if state.left == u64::MAX {
-                // It has been spinning.
-                state.left = 0;
-                self.nudges.insert(state.cpu);
-            } else {
-                self.wake(other, self.now, Some(CpuId(cpu as u16)));
-            }
-        }
+        let fate = self.among.step(task, step, self.now, &mut free);
+        self.let_go(&mut free, self.now, Some(CpuId(cpu as u16)));
         match fate {
             Fate::GoesOn => true,
+            Fate::Takes(message) => {
+                self.tasks[task.index()].take(message);
+                true
+            }
             Fate::Spins => {
                 self.tasks[task.index()].left = u64::MAX;
                 true
@@ -420,6 +458,23 @@ impl Kernel {
             Fate::Waits => {
                 self.block(cpu, task);
                 false
+            }
+        }
+    }
+
+    /// Tasks that have waited go on, as they could from `time` on; the vCPU `from` has let them go.
+    fn let_go(&mut self, free: &mut Vec<Freed>, time: u64, from: Option<CpuId>) {
+        for (task, message) in free.drain(..) {
+            let state = &mut self.tasks[task.index()];
+            if let Some(message) = message {
+                state.take(message);
+            }
+            if state.left == u64::MAX {
+                // It has been spinning.
+                state.left = 0;
+                self.nudges.insert(state.cpu);
+            } else {
+                self.wake(task, time, from);
             }
         }
     }
@@ -461,12 +516,13 @@ impl Kernel {
     }
 
     /// What was measured many times.
-    pub fn samples(&self) -> [(&'static str, &[u64]); 3] {
-        let Samples { latencies, responses, tardiness } = &self.samples;
+    pub fn samples(&self) -> [(&'static str, &[u64]); 4] {
+        let Samples { latencies, responses, tardiness, round_trips } = &self.samples;
         [
             ("wakeup_latency_ns", latencies),
             ("job_response_time_ns", responses),
             ("tardiness_ns", tardiness),
+            ("round_trip_ns", round_trips),
         ]
     }
 
@@ -505,6 +561,7 @@ impl Task {
             woken: None,
             blocked: None,
             released: has_jobs(&scripted.steps).then_some(0),
+            holds: None,
             cpu: CpuId(0),
             has_ended: false,
             told,
@@ -515,6 +572,14 @@ impl Task {
         scripted.steps[..created].iter().for_each(|step| task.change(step, cpus));
         task.cursor = Cursor::new(&scripted.steps[created..]);
         task
+    }
+
+    /// It has what it waited for.
+    fn take(&mut self, message: Message) {
+        self.holds = Some(message.sent);
+        if !message.brings.is_empty() {
+            self.cursor.first_do(message.brings);
+        }
     }
 
     fn change(&mut self, step: &Step, cpus: usize) {

@@ -15,13 +15,17 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::iter;
 
+use anysched_wire::mail;
 use anysched_wire::result::{Message, Task};
 use anysched_wire::script::Script;
 use anysched_wire::start::Start;
 
+use crate::driver::PORT;
 use crate::events::Port;
 use crate::hypercall::{poll, ready, runstates};
+use crate::mailbox::{Letter, Mailbox};
 use crate::shared::now;
 use crate::smp::Lock;
 use crate::{report, smp};
@@ -37,10 +41,31 @@ pub struct Times {
     pub stop: u64,
 }
 
+/// What the machine is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Texts<'a> {
+    /// Its scheduler.
+    pub start: &'a [u8],
+    /// Its tasks.
+    pub script: &'a [u8],
+    /// What comes to it from outside.
+    pub mail: &'a [u8],
+}
+
+/// How messages leave the machine and come to it.
+#[derive(Clone, Copy)]
+struct Post {
+    mailbox: &'static Mailbox,
+    /// Dom0 calls the first vCPU by it, and is called.
+    port: Port,
+}
+
 /// What vCPUs share.
 struct Machine {
     kernel: Lock<Kernel>,
     burner: Burner,
+    /// If it has messages.
+    post: Option<Post>,
     /// By which vCPUs call each other.
     ports: Vec<Port>,
     /// What each has used before the run.
@@ -48,8 +73,18 @@ struct Machine {
 }
 
 /// Runs the machine that these texts describe, whose run starts when `epoch` says.
-pub fn run(start: &[u8], script: &[u8], times: Times, epoch: impl FnOnce() -> u64) -> ! {
-    let kernel = match prepare(start, script) {
+pub fn run(
+    texts: &Texts<'_>,
+    mailbox: Option<&'static Mailbox>,
+    times: Times,
+    epoch: impl FnOnce() -> u64,
+) -> ! {
+    // Dom0 expects it to be the first port.
+    let post = mailbox.map(|mailbox| match Port::for_domain(0) {
+        Ok(port) if port.0 == PORT => Post { mailbox, port },
+        other => panic!("there is no first port for dom0: {other:?}"),
+    });
+    let kernel = match prepare(texts) {
         Ok(kernel) => kernel,
         Err(why) => panic!("{why}"),
     };
@@ -63,42 +98,71 @@ pub fn run(start: &[u8], script: &[u8], times: Times, epoch: impl FnOnce() -> u6
     let start = epoch();
     kernel.begin(start + times.begin, start.saturating_add(times.stop));
     let kernel = Lock::new(kernel);
-    let machine: &'static Machine = Box::leak(Box::new(Machine { kernel, burner, ports, before }));
+    let machine: &'static Machine =
+        Box::leak(Box::new(Machine { kernel, burner, post, ports, before }));
     smp::run(Box::new(move |vcpu| machine.run_vcpu(vcpu)), Box::new(move || machine.tell()))
 }
 
-fn prepare(start: &[u8], script: &[u8]) -> Result<Kernel, String> {
-    let start = Start::read(start).map_err(|error| error.to_string())?;
-    let tasks = match script {
+fn prepare(texts: &Texts<'_>) -> Result<Kernel, String> {
+    let start = Start::read(texts.start).map_err(|error| error.to_string())?;
+    let mail = mail::read(texts.mail).map_err(|error| error.to_string())?;
+    let tasks = match texts.script {
         [] => Vec::new(),
         script => Script::read(script).map_err(|error| error.to_string())?.tasks,
     };
-    Kernel::new(&start, tasks, smp::count())
+    Kernel::new(&start, tasks, mail, smp::count())
 }
 
 impl Machine {
     fn run_vcpu(&self, vcpu: usize) {
-        let port = self.ports[vcpu];
+        // Messages interrupt the first.
+        let post = self.post.filter(|_| vcpu == 0);
+        let ports: Vec<Port> =
+            iter::once(self.ports[vcpu]).chain(post.map(|post| post.port)).collect();
+        let mut numbers: Vec<u32> = ports.iter().map(|port| port.0).collect();
         let mut burned = 0;
         loop {
             // A call that comes from here on is seen after this turn.
-            port.take();
+            for port in &ports {
+                port.take();
+            }
             let (then, calls) = self.kernel.with(|kernel| {
+                if let Some(Post { mailbox, .. }) = post {
+                    while let Some(letter) = mailbox.come.take() {
+                        kernel.receive(now(), letter);
+                    }
+                }
                 let then = kernel.turn(vcpu, now(), burned);
+                self.send(kernel);
                 (then, kernel.calls(vcpu))
             });
             for other in calls {
                 let _ = self.ports[other].send();
             }
             burned = match then {
-                Then::Compute { work, until } => self.burner.burn(work, port, until),
+                Then::Compute { work, until } => self.burner.burn(work, &ports, until),
                 Then::Idle { until } => {
                     // Xen takes 0 for no time at all, and refuses what is too late for its timers.
-                    poll(&mut [port.0], if until == u64::MAX { 0 } else { until });
+                    poll(&mut numbers, if until == u64::MAX { 0 } else { until });
                     0
                 }
                 Then::End => return,
             };
+        }
+    }
+
+    /// Hands dom0 what the machine has sent.
+    fn send(&self, kernel: &mut Kernel) {
+        let Some(Post { mailbox, port }) = self.post else { return };
+        let mut any = false;
+        for (whither, sent) in kernel.sent() {
+            any = true;
+            if !mailbox.out.put(Letter { sent, at: now(), whither, number: None }) {
+                panic!("dom0 has not taken what the machine has sent, and there is no room");
+            }
+        }
+        if any {
+            let _ = port.send();
         }
     }
 

@@ -25,6 +25,11 @@ impl Cursor {
         Cursor { places: vec![Place { steps, next: 0, times: 0 }] }
     }
 
+    /// These steps come before the next one.
+    pub fn first_do(&mut self, steps: &'static [Step]) {
+        self.places.push(Place { steps, next: 0, times: 0 });
+    }
+
     /// The next step, which is no repetition; `None`: there is none.
     pub fn step(&mut self) -> Option<&'static Step> {
         loop {

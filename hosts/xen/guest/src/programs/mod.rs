@@ -17,6 +17,7 @@ use alloc::vec::Vec;
 use core::hint::black_box;
 
 use anysched_wire::boot::Boot;
+use anysched_wire::domains::Way;
 use anysched_wire::result::{Message, Task};
 
 use crate::hypercall::{ready, runstates};
@@ -44,6 +45,17 @@ pub struct Plan<'a> {
     pub share: Share,
     /// When it is let go, in nanoseconds from the start.
     pub begin: u64,
+    /// What it needs for messages, if it sends or gets any.
+    pub post: Option<Post<'a>>,
+}
+
+/// Messages of a domain.
+#[derive(Clone, Debug, Default)]
+pub struct Post<'a> {
+    /// Where its ports lead.
+    pub ways: Vec<Way>,
+    /// What comes to it from outside.
+    pub mail: &'a str,
 }
 
 impl Plan<'_> {
@@ -67,6 +79,7 @@ impl Plan<'_> {
             report: report::ROOM,
             share: Share::default(),
             begin: 0,
+            post: None,
         }
     }
 }
