@@ -11,8 +11,8 @@ use crate::run::{Failed, root};
 use std::path::Path;
 
 /// Folders with experiments for kernels, and the kernel.
-const PAPERS: [(&str, &str); 4] =
-    [("pbg", ARCEOS), ("m-rsf", ARCEOS), ("gfs", LINUX), ("sedf-dm", XEN)];
+const PAPERS: [(&str, &str); 5] =
+    [("pbg", ARCEOS), ("m-rsf", ARCEOS), ("gfs", LINUX), ("credit", XEN), ("sedf-dm", XEN)];
 
 /// Folders whose experiments name the costs of a kernel, and the one that uses all policies of its
 /// folder.

@@ -137,6 +137,8 @@ impl Host for Xen {
         if load.peek() != Time::NEVER || vms.is_empty() {
             return Err(HOST.cannot(OUTSIDE));
         }
+        // What happens to machines is compared, whatever this computer does meanwhile.
+        boot.clock = self.clock.unwrap_or(Clock::COUNTED);
         let machines = Machines::of(vms, setup.until)?;
         boot.orders.program = vms::PROGRAM.into();
         (boot.domains, boot.memory) = (machines.text.clone(), machines.memory);

@@ -309,8 +309,11 @@ impl Counted {
 mod tests {
     use super::*;
     use anysched_host::Vm;
+    use anysched_workload::dist::Dist;
+    use anysched_workload::generate::{Echo, Generator, Ping, Service, Settings};
+    use anysched_workload::mix::Mix;
     use anysched_workload::model::{Model, ModelTask, Script};
-    use anysched_workload::{NewTask, Op};
+    use anysched_workload::{Channel, NewTask, Op, Port};
     use std::sync::Arc;
 
     fn vm(cpus: usize, spans: &[u64]) -> Vm {
@@ -346,6 +349,61 @@ mod tests {
         assert!(rest.ends_with("anysched-script 1\n0 t-0 c3\n0 t-1 c3\n"), "{rest}");
     }
 
+    /// A machine that asks another every 100 ns, which answers; the second also has requests from
+    /// outside.
+    fn talking() -> Vec<Vm> {
+        let fixed = |span| Dist::constant(Span(span));
+        let ping = Ping {
+            settings: Settings::default(),
+            every: Span(100),
+            offset: fixed(20),
+            work: fixed(5),
+            pings: None,
+            port: Port(0),
+        };
+        let echo = Echo { settings: Settings::default(), work: fixed(7), port: Port(0) };
+        let service = Service {
+            settings: Settings::default(),
+            servers: 1,
+            gaps: fixed(60),
+            service: fixed(9),
+            hop: Span(10),
+            requests: None,
+            until: None,
+        };
+        let mix = Mix::new(vec![service.build(1, 1).unwrap(), echo.build(1, 1).unwrap()]);
+        let wire = |vm, channel| Wire { vm, channel: Channel(channel), delay: Span(10) };
+        let mut asker = vm(1, &[]);
+        (asker.load, asker.ports) = (ping.build(1, 1).unwrap(), vec![wire(1, 1)]);
+        let mut asked = vm(1, &[]);
+        (asked.load, asked.ports) = (Box::new(mix), vec![wire(0, 0)]);
+        vec![asker, asked]
+    }
+
+    #[test]
+    fn dom0_is_told_of_messages() {
+        let machines = Machines::of(talking(), Time(130)).unwrap();
+        let read = domains::read(machines.text.as_bytes()).unwrap();
+        let way = |machine, channel| Way { machine, channel, delay: 10 };
+        assert_eq!(read[0].domain.ports, [way(1, 1)]);
+        assert_eq!(read[1].domain.ports, [way(0, 0)]);
+        assert_eq!(read[0].mail(), "");
+        assert_eq!(read[1].mail(), "anysched-mail 1\n70 60 0 c9 q10\n130 120 0 c1\n");
+        let tasks = &read[1].texts[read[1].start..read[1].start + read[1].script];
+        assert!(tasks.ends_with("0 task-1 w1 c7 t0 w1\n"), "{tasks}");
+    }
+
+    #[test]
+    fn messages_want_an_end() {
+        let why = Machines::of(talking(), Time::NEVER).map(|_| ()).unwrap_err().0;
+        assert!(why.starts_with("vm \"a b\": xen cannot tell when machines have no more"), "{why}");
+        assert!(why.contains("give the experiment a `duration`"), "{why}");
+        // It is enough that each of them has one.
+        let mut vms = talking();
+        vms.iter_mut().for_each(|vm| vm.stop = Time(100));
+        assert!(Machines::of(vms, Time::NEVER).is_ok());
+    }
+
     #[test]
     fn what_xen_cannot_do_is_refused_with_a_remedy() {
         let error = |vm: Vm| Machines::of(vec![vm], Time::NEVER).map(|_| ()).unwrap_err().0;
@@ -371,7 +429,11 @@ mod tests {
         let all = [&before[..], &own, &other, &after].concat();
         let said = Said {
             values: all.iter().map(|(name, number)| text(name, *number)).collect(),
-            samples: vec![text("1.tardiness_ns", 5), text("0.wakeup_latency_ns", 7)],
+            samples: vec![
+                text("1.tardiness_ns", 5),
+                text("0.wakeup_latency_ns", 7),
+                text("1.round_trip_ns", 9),
+            ],
             ..Said::default()
         };
         let setup = Setup::new(Machine::flat(1).unwrap());
@@ -383,6 +445,8 @@ mod tests {
         assert_eq!(metrics.vms[0].inside.overhead.get(), Some(Span(10)));
         assert_eq!(metrics.vms[0].inside.wakeup_latency.count(), 1);
         assert_eq!(metrics.vms[1].inside.tardiness.count(), 1);
+        assert_eq!(metrics.vms[1].inside.round_trip.mean(), 9.0);
+        assert_eq!(metrics.round_trip.count(), 1);
         assert_eq!(metrics.vms[1].inside.stolen.get(), None, "it did not say");
     }
 }

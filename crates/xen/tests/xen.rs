@@ -4,13 +4,17 @@
 
 use anysched_core::registry::PolicyInfo;
 use anysched_core::{DomainId, Machine, Span, Time};
-use anysched_host::{By, Clock, Host, Options, Order, Setup, Vm, Work};
+use anysched_host::{By, Clock, Host, Options, Order, Setup, Vm, Wire, Work};
 use anysched_measure::Metrics;
 use anysched_oracle::kernel::{each, replayed};
 use anysched_policies::{POLICIES, policy};
 use anysched_qemu::Outcome;
+use anysched_sim::Simulator;
+use anysched_workload::dist::Dist;
+use anysched_workload::generate::{Echo, Generator, Ping, Service, Settings};
+use anysched_workload::mix::Mix;
 use anysched_workload::model::{Model, ModelTask, Script};
-use anysched_workload::{Barrier, Lock, NewTask, Op, Sizes};
+use anysched_workload::{Barrier, Channel, Lock, NewTask, Op, Port, Sizes};
 use anysched_xen::{Boot, BootError, Image, Sources, Xen};
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -240,12 +244,21 @@ fn vm(number: u16, cpus: usize, policy: &'static str, tasks: &[Vec<Op>], sizes: 
 
 /// Runs machines of an experiment on `cpus` pCPUs, which count instructions.
 fn run_vms(by: &'static str, cpus: usize, vms: Vec<Vm>, until: Time) -> Metrics {
-    let options = Options { clock: Some(Clock::COUNTED), ..Options::default() };
+    run_vms_on(&Xen::new(&Options::default()), by, cpus, vms, until)
+}
+
+fn run_vms_on(
+    host: &dyn Host,
+    by: &'static str,
+    cpus: usize,
+    vms: Vec<Vm>,
+    until: Time,
+) -> Metrics {
     let setup = Setup { until, ..Setup::new(Machine::flat(cpus).unwrap()) };
     let nothing = Box::new(Model::default().into_load().unwrap());
     let by = By::Policy(anysched_policies::policy(by).unwrap(), Vec::new());
     let order = Order { vms, ..Order::new(by, &setup, Work::Load(nothing)) };
-    Xen::new(&options).run(order).unwrap_or_else(|error| panic!("{error}")).metrics
+    host.run(order).unwrap_or_else(|error| panic!("{error}")).metrics
 }
 
 /// Tasks in domains do what a load says, on guests' vCPUs and under guests' policies.
@@ -288,6 +301,58 @@ fn machines_of_experiments_perform_their_loads() {
     let used = metrics.vms.iter().map(|vm| vm.inside.busy.get().unwrap().0);
     let share = used.clone().next().unwrap() as f64 / used.sum::<u64>() as f64;
     assert!((share - 1.0 / 3.0).abs() < 0.04, "{share}");
+}
+
+/// Messages between machines go through dom0, and requests from outside come from there: round trips
+/// are those of the simulator, with what the hypervisor and dom0 take besides.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts xen"]
+fn machines_of_experiments_send_each_other_messages() {
+    let us = |us: u64| Span(us * 1_000);
+    let fixed = Dist::constant;
+    let talking = |hogs: u16| {
+        let ping = Ping {
+            settings: Settings::default(),
+            every: Span::from_ms(100),
+            offset: fixed(Span::from_ms(3)),
+            work: fixed(us(50)),
+            pings: None,
+            port: Port(0),
+        };
+        let echo = Echo { settings: Settings::default(), work: fixed(us(50)), port: Port(0) };
+        let service = Service {
+            settings: Settings::default(),
+            servers: 2,
+            gaps: fixed(Span::from_ms(40)),
+            service: fixed(Span::from_ms(2)),
+            hop: us(50),
+            requests: None,
+            until: None,
+        };
+        let none = Sizes::default();
+        let wire = |vm, channel| Wire { vm, channel: Channel(channel), delay: us(50) };
+        let mut asker = vm(1, 1, "rr", &[], &none);
+        (asker.load, asker.ports) = (ping.build(1, 1).unwrap(), vec![wire(1, 1)]);
+        // It answers requests from outside, too.
+        let mut asked = vm(2, 1, "cfs", &[], &none);
+        let mix = Mix::new(vec![service.build(1, 1).unwrap(), echo.build(1, 1).unwrap()]);
+        (asked.load, asked.ports) = (Box::new(mix), vec![wire(0, 0)]);
+        let hog = |number| vm(number, 1, "rr", &[vec![Op::Run(Span::from_ms(10_000))]], &none);
+        [asker, asked].into_iter().chain((3..3 + hogs).map(hog)).collect::<Vec<Vm>>()
+    };
+    for (by, hogs) in [("rr", 0), ("credit", 2)] {
+        let until = Time::ZERO + Span::from_ms(1010);
+        let metrics = run_vms(by, 1, talking(hogs), until);
+        let simulated = run_vms_on(&Simulator, by, 1, talking(hogs), until);
+        for (here, there) in metrics.vms.iter().zip(&simulated.vms).take(2) {
+            let [here, there] = [here, there].map(|vm| &vm.inside.round_trip);
+            assert_eq!(here.count(), there.count(), "{by}");
+            let [found, expected] = [here, there].map(|trips| trips.mean());
+            // Each pass through dom0 takes some 10 us, and switches take 3 each.
+            let more = found - expected;
+            assert!((0.0..80e3).contains(&more), "{by}: {found} where {expected} was simulated");
+        }
+    }
 }
 
 /// Domains come and go, are paused, get other weights and pCPUs: Xen's assertions hold, and so does
