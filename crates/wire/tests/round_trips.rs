@@ -5,7 +5,7 @@ use anysched_wire::boot::Boot;
 use anysched_wire::datagram::{Answer, DEAREST, Datagram, LONGEST, Request};
 use anysched_wire::result::{self, Message};
 use anysched_wire::script::{self, HIGHEST, LATEST, Script, Step};
-use anysched_wire::{escape, log};
+use anysched_wire::{escape, log, mail};
 use proptest::collection::{btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -157,6 +157,18 @@ proptest! {
     }
 
     #[test]
+    fn mails(script in script(), at: prop::sample::Index, with: Option<u8>) {
+        let message = |task: script::Task| {
+            let (arrives, steps) = (task.arrival, task.steps);
+            mail::Message { arrives, sent: arrives / 2, channel: 3, steps }
+        };
+        let messages: Vec<_> = script.tasks.into_iter().map(message).collect();
+        let text = mail::write(&messages).unwrap();
+        let _ = mail::read(&spoil(text.as_bytes(), at, with));
+        prop_assert_eq!(mail::read(text.as_bytes()), Ok(messages));
+    }
+
+    #[test]
     fn results(message in message(), at: prop::sample::Index, with: Option<u8>) {
         let line = message.to_string();
         let spoilt = spoil(line.as_bytes(), at, with);
@@ -202,6 +214,7 @@ proptest! {
         let _ = Script::read(&bytes);
         let _ = Boot::read(format!("anysched-boot 1\n{text}\n").as_bytes());
         let _ = Script::read(format!("anysched-script 1\n0 a {text}\n").as_bytes());
+        let _ = mail::read(format!("anysched-mail 1\n{text}\n5 5 0 {text}\n").as_bytes());
         let _ = Message::read(&format!("@{text}"));
     }
 }
