@@ -236,7 +236,7 @@ pub trait Load {
         Sizes::default()
     }
 
-    /// The channels to which messages come from outside ([`Outside::Message`]); the same throughout.
+    /// The channels to which messages come from outside ([`Outside::Message`]); always the same.
     fn inboxes(&self) -> Vec<Channel> {
         Vec::new()
     }

@@ -340,7 +340,9 @@ fn machines_of_experiments_send_each_other_messages() {
         let hog = |number| vm(number, 1, "rr", &[vec![Op::Run(Span::from_ms(10_000))]], &none);
         [asker, asked].into_iter().chain((3..3 + hogs).map(hog)).collect::<Vec<Vm>>()
     };
-    for (by, hogs) in [("rr", 0), ("credit", 2)] {
+    // A message wakes dom0 twice, which is two switches each time beside machines that compute, and a
+    // request may come meanwhile.
+    for (by, hogs, most) in [("rr", 0, 80e3), ("credit", 2, 250e3)] {
         let until = Time::ZERO + Span::from_ms(1010);
         let metrics = run_vms(by, 1, talking(hogs), until);
         let simulated = run_vms_on(&Simulator, by, 1, talking(hogs), until);
@@ -348,9 +350,8 @@ fn machines_of_experiments_send_each_other_messages() {
             let [here, there] = [here, there].map(|vm| &vm.inside.round_trip);
             assert_eq!(here.count(), there.count(), "{by}");
             let [found, expected] = [here, there].map(|trips| trips.mean());
-            // Each pass through dom0 takes some 10 us, and switches take 3 each.
             let more = found - expected;
-            assert!((0.0..80e3).contains(&more), "{by}: {found} where {expected} was simulated");
+            assert!((0.0..most).contains(&more), "{by}: {found} where {expected} was simulated");
         }
     }
 }

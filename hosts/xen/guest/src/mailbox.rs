@@ -1,4 +1,5 @@
-//! The page by which a machine and dom0 pass messages: a ring each way, and an event for what is new.
+//! The page by which a machine and dom0 pass messages: a ring each way, and an event for what is
+//! new.
 
 use core::array;
 use core::sync::atomic::AtomicU64;
