@@ -25,7 +25,7 @@ const FIRMWARE: [&str; 2] = ["usr/share/qemu", "usr/share/seabios"];
 
 /// The QEMU for a machine of `cpus` CPUs whose time passes by `clock`: the one that is installed,
 /// unless several CPUs count instructions and it does not give them [equal
-/// turns](Emulator::is_fair). Then it is one of Debian's, of which 60 MB are fetched once; it is not
+/// turns](Emulator::is_fair). Then it is one of Debian's, which is fetched once (60 MB) and not
 /// installed. What happens meanwhile goes to `say`.
 ///
 /// Errors: none is installed; one that is needed cannot be had.

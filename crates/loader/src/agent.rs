@@ -113,8 +113,8 @@ impl Agent {
         self.end.is_some()
     }
 
-    /// Why it ends, if not because it was asked to: what it says last. Waits until it has ended: the
-    /// kernel takes its scheduler away first.
+    /// Why it ends, if not because it was asked to: what it says last. Waits until it has ended, as
+    /// the kernel takes its scheduler away first.
     pub fn last_words(&mut self) -> String {
         if !self.await_end() {
             return format!(

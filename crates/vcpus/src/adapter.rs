@@ -277,7 +277,7 @@ impl<P: Scheduler> Adapter<P> {
         is_runnable.then_some(id)
     }
 
-    /// `cpu` wants a vCPU. `is_runnable`: what it ran could go on. `fitness` is asked about what was
+    /// `cpu` wants a vCPU. `is_runnable`: what it ran could go on. `fitness` is asked about what is
     /// picked. With `tasklet`, Xen has work of its own and nothing is picked.
     ///
     /// What `cpu` ran stays ready for the policy, although its registers have yet to be saved:

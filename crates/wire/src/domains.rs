@@ -250,8 +250,9 @@ mod tests {
 
     /// The text spelled out by hand, so that both ends can be built at different times.
     const TEXT: &str = "anysched-domains 1\n\
-        a\\sb vcpus=2 weight=512 cap=50 period=100:20 cpus=1,2 begin=3 stop=9 ports=1:0:50,0:2:0 \
-        start=2 script=6 mail=2\nx\ny 1\nz\nm\nc vcpus=1 weight=256 cap=0 begin=0 start=0 script=0\n";
+        a\\sb vcpus=2 weight=512 cap=50 period=100:20 cpus=1,2 begin=3 stop=9 \
+        ports=1:0:50,0:2:0 start=2 script=6 mail=2\nx\ny 1\nz\nm\n\
+        c vcpus=1 weight=256 cap=0 begin=0 start=0 script=0\n";
 
     #[test]
     fn a_text_by_hand() {

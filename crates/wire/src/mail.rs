@@ -1,8 +1,8 @@
 //! Messages that come to a machine from outside, and what whoever takes them does about each.
 //!
 //! The first line is `anysched-mail 1`, the format and its version. Each other line is a message,
-//! in order of arrival, as words separated by single spaces: when it arrives and when it was sent, in
-//! nanoseconds from the start of the machine, the channel to which it comes, and a word for each
+//! in order of arrival, as words separated by single spaces: when it arrives and when it was sent,
+//! in nanoseconds from the start of the machine, the channel to which it comes, and a word for each
 //! step, as a [`script`](crate::script) has them. The task that takes the message does these before
 //! its own next step.
 

@@ -50,12 +50,6 @@ fn options_of(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// The kernels of an experiment: 6.1 does not start a second CPU in an emulator that counts
-/// instructions.
-fn kernels_of(name: &str) -> &'static [Kernel] {
-    if SEVERAL.contains(&name) { &KERNELS[1..] } else { &KERNELS }
-}
-
 /// That of the quick form, whose kernel is that of [`QUICK_KERNEL`].
 const QUICK: &str = "quick";
 const QUICK_KERNEL: Kernel = KERNELS[2];
@@ -85,8 +79,7 @@ pub fn write(names: &[&str]) -> Result<(), Failed> {
     }
     docs::build_program()?;
     for name in ALL.into_iter().filter(|name| names.is_empty() || names.contains(name)) {
-        let schedulers: Vec<&str> =
-            kernels_of(name).iter().map(|kernel| kernel.scheduler).collect();
+        let schedulers: Vec<&str> = KERNELS.iter().map(|kernel| kernel.scheduler).collect();
         let figures = of_kernels(name, &schedulers)?;
         write_file(&format!("{RESULTS}/{name}.tsv"), &tsv(&figures))?;
     }
@@ -171,7 +164,6 @@ impl Tally {
 /// An experiment, simulated.
 struct Run {
     title: String,
-    kernels: &'static [Kernel],
     loads: Vec<String>,
     quantities: Vec<String>,
     figures: Figures,
@@ -188,10 +180,10 @@ impl Run {
         // What is counted in traces is of the first run.
         let first = run(name, &[options, &["--format", "json", "--seeds", "1"]].concat())?;
         all.extend(figures(&first, |quantity| COUNTED.iter().any(|counted| counted == quantity)));
-        let (mut quantities, kernels) = (quantities(name)?, kernels_of(name));
+        let mut quantities = quantities(name)?;
         let mut tolerance: fn(&str) -> Tolerance = Tolerance::of;
         if SEVERAL.contains(&name) {
-            let labels: Vec<&str> = kernels.iter().map(|kernel| kernel.label).collect();
+            let labels: Vec<&str> = KERNELS.iter().map(|kernel| kernel.label).collect();
             traced(name, options, &labels, &mut |load, label, trace| {
                 all.extend(placement::figures(load, label, trace, false)?);
                 Ok(())
@@ -200,7 +192,7 @@ impl Run {
             tolerance = placement::tolerance;
         }
         let loads = loads(&json);
-        Ok(Run { title, kernels, loads, quantities, figures: all, tolerance })
+        Ok(Run { title, loads, quantities, figures: all, tolerance })
     }
 
     /// What there is of a load, a quantity and a kernel.
@@ -222,29 +214,29 @@ impl Run {
             .iter()
             .flat_map(|load| self.quantities.iter().map(move |quantity| (load, quantity)));
         pairs.flat_map(move |(load, quantity)| {
-            let kernels = self.kernels.iter();
+            let kernels = KERNELS.iter();
             kernels.filter_map(move |kernel| self.row(measured, load, quantity, *kernel))
         })
     }
 
     fn table(&self, measured: &Figures) -> String {
         let mut text = String::from("| load | |");
-        for Kernel { label, .. } in self.kernels {
+        for Kernel { label, .. } in KERNELS {
             let _ = write!(text, " {label} | simulated | off, % |");
         }
         text.push_str("\n|---|---|");
-        text.push_str(&"--:|--:|--:|".repeat(self.kernels.len()));
+        text.push_str(&"--:|--:|--:|".repeat(KERNELS.len()));
         text.push('\n');
         for load in &self.loads {
             let mut name = load.as_str();
             for quantity in &self.quantities {
                 let row = |kernel| self.row(measured, load, quantity, kernel);
-                if self.kernels.iter().all(|kernel| row(*kernel).is_none()) {
+                if KERNELS.iter().all(|kernel| row(*kernel).is_none()) {
                     continue;
                 }
                 let _ = write!(text, "| {name} | {} |", named(quantity));
-                for kernel in self.kernels {
-                    match row(*kernel) {
+                for kernel in KERNELS {
+                    match row(kernel) {
                         Some(row) => text.push_str(&row.cells()),
                         None => text.push_str(" - | - | - |"),
                     }
@@ -351,7 +343,7 @@ mod tests {
         for name in ALL {
             let text = std::fs::read_to_string(root().join(format!("{EXPERIMENTS}/{name}.toml")));
             let text = text.unwrap();
-            for Kernel { label, scheduler } in kernels_of(name) {
+            for Kernel { label, scheduler } in &KERNELS {
                 assert!(text.contains(&format!("label = \"{label}\"")), "{name}: {label}");
                 assert!(text.contains(&format!("\"{scheduler}\"")), "{name}: {scheduler}");
             }
