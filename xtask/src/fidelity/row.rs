@@ -45,6 +45,7 @@ impl Row {
         let difference = self.simulated - self.measured;
         match self.tolerance {
             Tolerance::Points(_) => difference,
+            _ if difference == 0.0 => 0.0,
             _ => difference / self.measured * 100.0,
         }
     }
@@ -166,6 +167,11 @@ mod tests {
         };
         assert!(count(1.0, 6.0).is_within() && count(100.0, 115.0).is_within());
         assert!(!count(1.0, 7.0).is_within() && !count(100.0, 116.0).is_within());
+    }
+
+    #[test]
+    fn nothing_is_not_off_from_nothing() {
+        assert_eq!(row("migrations", 0.0, 0.0).cells(), " 0 | 0 | +0.0 |");
     }
 
     #[test]
