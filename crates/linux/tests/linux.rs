@@ -1,7 +1,7 @@
 //! Real boots of Linux: that every policy decides there as it does here, and that what goes wrong
 //! is noticed. `cargo xtask hosts` runs these; with ANYSCHED_LONG set, every program under every
-//! policy, twice, which takes a quarter of an hour, and a minute of storms under every policy,
-//! which takes half an hour.
+//! policy, twice, and a minute of storms under every policy, which takes two cores some forty
+//! minutes each. Nothing of the guest may be built anew meanwhile.
 
 mod guest;
 
