@@ -9,9 +9,11 @@ use anysched_wire::domains::{Described, read, write};
 fuzz_target!(|data: &[u8]| {
     let Ok(domains) = read(data) else { return };
     let described = domains.iter().map(|one| {
-        let (start, script) = one.texts.split_at_checked(one.start)?;
-        let (domain, start, script) = (one.domain.clone(), start.into(), script.into());
-        Some(Described { domain, start, script })
+        let (start, rest) = one.texts.split_at_checked(one.start)?;
+        let (script, mail) = rest.split_at_checked(one.script)?;
+        assert_eq!(mail, one.mail());
+        let (domain, start) = (one.domain.clone(), start.into());
+        Some(Described { domain, start, script: script.into(), mail: mail.into() })
     });
     if let Some(described) = described.collect::<Option<Vec<_>>>() {
         let text = write(&described).unwrap();
