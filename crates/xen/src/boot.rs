@@ -111,9 +111,10 @@ impl Boot {
             std::fs::write(&path, bytes).map_err(|error| fault(&path, error))?;
         }
         machine.current_dir(directory).arg("-initrd").arg(format!("{GUEST},{ORDERS}"));
-        // Xen would have to be built with SMAP's alternatives for every page that dom0 maps. A write
-        // to an x2APIC ends QEMU 10 where it counts instructions ("Bad icount read").
-        machine.args(["-cpu", "max,-smap,-x2apic", "-append", &format!("{OPTIONS} {}", self.options()?)]);
+        // Xen would have to be built with SMAP's alternatives for every page that dom0 maps. A
+        // write to an x2APIC ends QEMU 10 where it counts instructions ("Bad icount read").
+        machine.args(["-cpu", "max,-smap,-x2apic"]);
+        machine.args(["-append", &format!("{OPTIONS} {}", self.options()?)]);
         machine.args(qemu::cpus(&self.machine, memory)?);
         if self.orders.record {
             qemu::send_logs(&mut machine, &directory.join(LOG));
