@@ -58,7 +58,7 @@ pub fn write(messages: &[Message]) -> Result<String, WireError> {
 
 /// Reads a text; the empty one has no messages.
 ///
-/// Errors: as for [`write`]; it is of another version, or a word is meaningless.
+/// Errors: as for [`write()`]; it is of another version, or a word is meaningless.
 pub fn read(text: &[u8]) -> Result<Vec<Message>, WireError> {
     let mut messages = Vec::new();
     let mut limits = Limits::default();
