@@ -38,6 +38,19 @@ pub fn mirror() -> Result<String, BootError> {
     named_mirror(std::env::var(VARIABLE).ok().as_deref(), &targets)
 }
 
+/// What is needed cannot be had from the mirror, `what` says why.
+pub fn unavailable(what: String) -> BootError {
+    BootError::Unavailable {
+        what,
+        remedy: format!("try another mirror with {VARIABLE}=http://HOST/debian"),
+    }
+}
+
+/// The same of one suite there.
+pub fn lacking(suite: &str, mirror: &str, why: &str) -> BootError {
+    unavailable(format!("Debian {suite} at {mirror} does not have what is needed: {why}"))
+}
+
 fn not_started(program: &str, error: &std::io::Error) -> BootError {
     if error.kind() == ErrorKind::NotFound {
         BootError::Missing {

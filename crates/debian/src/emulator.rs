@@ -1,7 +1,7 @@
 //! A QEMU for machines that this computer's own does not emulate well.
 
-use crate::place::{APT, ROOT, finish, lock, present, unpack_new};
-use crate::{Apt, BootError, State, mirror};
+use crate::place::{APT, ROOT, find_or_fetch, finish, present, unpack_new};
+use crate::{Apt, BootError, State, lacking, mirror};
 use anysched_host::Clock;
 use anysched_qemu::{Emulator, sources};
 use std::ffi::OsString;
@@ -58,14 +58,9 @@ fn fair(installed: &Emulator, say: &mut dyn FnMut(&str)) -> Result<Emulator, Boo
 /// What was fetched before into the directory `cache`, or is now.
 fn find(cache: &Path, say: &mut dyn FnMut(&str)) -> Result<Emulator, BootError> {
     let place = cache.join(PLACE);
-    if State::read(&place).is_none() {
-        let _lock = lock(cache, say)?;
-        // Somebody else may have fetched it while this waited.
-        if State::read(&place).is_none() {
-            fetch(cache, &place, say)?;
-        }
-    }
-    Emulator::new(words(&place.join(ROOT)))
+    let found = || State::read(&place).map(|_| words(&place.join(ROOT)));
+    let needs = "machines of several CPUs are emulated";
+    Emulator::new(find_or_fetch(cache, needs, say, found, |say| fetch(cache, &place, say))?)
 }
 
 /// How QEMU is called that is in `root`: with its own libraries, which are newer than this
@@ -84,10 +79,7 @@ fn words(root: &Path) -> Vec<OsString> {
 fn fetch(cache: &Path, place: &Path, say: &mut dyn FnMut(&str)) -> Result<(), BootError> {
     let new = place.with_added_extension("new");
     let mirror = mirror()?;
-    let unfit = |why: String| BootError::Unavailable {
-        what: format!("Debian {SUITE} at {mirror} does not have what is needed: {why}"),
-        remedy: "try another mirror with ANYSCHED_DEBIAN_MIRROR=http://HOST/debian".into(),
-    };
+    let unfit = |why: String| lacking(SUITE, &mirror, &why);
     let apt = Apt::new(&new.join(APT), cache, &mirror, &[SUITE])?;
     say(&format!("fetching QEMU, which gives several CPUs equal turns, of Debian {SUITE}"));
     let listed = apt.update().map_err(unfit)?;

@@ -20,7 +20,7 @@ mod tools;
 mod unpack;
 mod versions;
 
-pub use apt::{Apt, mirror};
+pub use apt::{Apt, lacking, mirror, unavailable};
 pub use emulator::emulator;
 pub use root::Root;
 pub use state::State;

@@ -30,6 +30,37 @@ pub fn lock(cache: &Path, say: &mut dyn FnMut(&str)) -> Result<File, BootError> 
     Ok(file)
 }
 
+/// What `found` finds, after `fetch` if it finds nothing before. Of all that fetch for `cache`, one
+/// does at a time. What is fetched are programs for Linux on x86-64; `needs` says what is done by
+/// them.
+///
+/// Errors: this computer cannot run these; the cache cannot be locked; those of `fetch`; what that
+/// has fetched is not found.
+pub fn find_or_fetch<T>(
+    cache: &Path,
+    needs: &str,
+    say: &mut dyn FnMut(&str),
+    found: impl Fn() -> Option<T>,
+    fetch: impl FnOnce(&mut dyn FnMut(&str)) -> Result<(), BootError>,
+) -> Result<T, BootError> {
+    if let Some(found) = found() {
+        return Ok(found);
+    }
+    if std::env::consts::ARCH != "x86_64" || !cfg!(unix) {
+        return Err(BootError::Missing {
+            what: format!("{needs} by programs for Linux on x86-64"),
+            remedy: "run this on such a computer".into(),
+        });
+    }
+    let _lock = lock(cache, say)?;
+    // Somebody else may have fetched it while this waited.
+    if let Some(found) = found() {
+        return Ok(found);
+    }
+    fetch(say)?;
+    found().ok_or_else(|| BootError::files(cache.display(), "what was fetched is not there"))
+}
+
 /// Unpacks what was fetched. A root that an interrupted process left is made anew; packages that it
 /// fetched are not fetched again. `listed`: bytes of lists that were fetched.
 ///
@@ -124,6 +155,21 @@ mod tests {
             said
         });
         assert_eq!(said, "waiting for another process that fetches packages");
+    }
+
+    #[test]
+    fn what_is_there_is_not_fetched_again() {
+        let cache = tempfile::tempdir().unwrap();
+        let file = cache.path().join("file");
+        let found = || file.exists().then_some(7);
+        let find = |fetch: &dyn Fn() -> Result<(), BootError>| {
+            find_or_fetch(cache.path(), "it is run", &mut |_| (), found, |_| fetch())
+        };
+        let lost = find(&|| Ok(())).unwrap_err().to_string();
+        assert!(lost.ends_with("what was fetched is not there"), "{lost}");
+        let fetch = || fs::write(&file, "").map_err(|error| BootError::files("file", error));
+        assert_eq!(find(&fetch), Ok(7));
+        assert_eq!(find(&|| panic!("it is there")), Ok(7));
     }
 
     #[test]

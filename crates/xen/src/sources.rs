@@ -2,8 +2,8 @@
 //! unpacked.
 
 use crate::BootError;
-use anysched_debian::place::{APT, ROOT, files, finish, lock, present, unpack_new};
-use anysched_debian::{Apt, Root, State, link_alternatives, mirror};
+use anysched_debian::place::{APT, ROOT, files, find_or_fetch, finish, present, unpack_new};
+use anysched_debian::{Apt, Root, State, lacking, link_alternatives, mirror};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -65,23 +65,8 @@ impl Sources {
     /// Errors: as [`Sources::find`].
     pub fn find_in(cache: &Path, say: &mut dyn FnMut(&str)) -> Result<Sources, BootError> {
         let place = cache.join(SUITE);
-        if let Some(found) = Sources::found(&place) {
-            return Ok(found);
-        }
-        if std::env::consts::ARCH != "x86_64" || !cfg!(unix) {
-            return Err(BootError::Missing {
-                what: "Xen is built by programs for Linux on x86-64".into(),
-                remedy: "run this on such a computer".into(),
-            });
-        }
-        let _lock = lock(cache, say)?;
-        // Somebody else may have fetched it while this waited.
-        if let Some(found) = Sources::found(&place) {
-            return Ok(found);
-        }
-        fetch(cache, &place, say)?;
-        let lost = || BootError::files(place.display(), "what was fetched is not there");
-        Sources::found(&place).ok_or_else(lost)
+        let found = || Sources::found(&place);
+        find_or_fetch(cache, "Xen is built", say, found, |say| fetch(cache, &place, say))
     }
 
     fn found(place: &Path) -> Option<Sources> {
@@ -102,10 +87,7 @@ impl Sources {
 fn fetch(cache: &Path, place: &Path, say: &mut dyn FnMut(&str)) -> Result<(), BootError> {
     let new = place.with_added_extension("new");
     let mirror = mirror()?;
-    let unfit = |why: String| BootError::Unavailable {
-        what: format!("Debian {SUITE} at {mirror} does not have what is needed: {why}"),
-        remedy: "try another mirror with ANYSCHED_DEBIAN_MIRROR=http://HOST/debian".into(),
-    };
+    let unfit = |why: String| lacking(SUITE, &mirror, &why);
     let apt = Apt::new(&new.join(APT), cache, &mirror, &[SUITE])?;
     apt.see_sources(&mirror, &[SUITE])?;
     say(&format!("fetching Xen's sources and what builds them, of Debian {SUITE}"));

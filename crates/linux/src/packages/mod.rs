@@ -8,9 +8,9 @@ mod program;
 
 use crate::{BootError, Root};
 use anysched_debian::place::{
-    APT, INSTALLED, ROOT, files, finish, lock, present, remove, sizes, unpack_new,
+    APT, INSTALLED, ROOT, files, find_or_fetch, finish, present, remove, sizes, unpack_new,
 };
-use anysched_debian::{Apt, State};
+use anysched_debian::{Apt, State, unavailable};
 use choice::Kernel;
 use std::path::{Path, PathBuf};
 
@@ -131,28 +131,21 @@ impl Suite {
         say: &mut dyn FnMut(&str),
     ) -> Result<Suite, BootError> {
         let found = || all.iter().find_map(|suites| Suite::found(cache, suites[0], purpose));
-        if let Some(suite) = found() {
-            return Ok(suite);
-        }
-        refuse_other_machines()?;
-        let _lock = lock(cache, say)?;
-        // Somebody else may have fetched it while this waited.
-        if let Some(suite) = found() {
-            return Ok(suite);
-        }
-        let mirror = anysched_debian::mirror()?;
-        let mut passed: Vec<(String, String)> = Vec::new();
-        for suites in all {
-            match fetch_suite(cache, &mirror, suites, purpose, &passed, say) {
-                Ok(()) => break,
-                Err(Unfit::Suite(why)) => {
-                    say(&format!("Debian {} does not fit: {why}", suites[0]));
-                    passed.push((suites[0].into(), why));
+        find_or_fetch(cache, NEEDS, say, found, |say| {
+            let mirror = anysched_debian::mirror()?;
+            let mut passed: Vec<(String, String)> = Vec::new();
+            for suites in all {
+                match fetch_suite(cache, &mirror, suites, purpose, &passed, say) {
+                    Ok(()) => return Ok(()),
+                    Err(Unfit::Suite(why)) => {
+                        say(&format!("Debian {} does not fit: {why}", suites[0]));
+                        passed.push((suites[0].into(), why));
+                    }
+                    Err(Unfit::Computer(error)) => return Err(error),
                 }
-                Err(Unfit::Computer(error)) => return Err(error),
             }
-        }
-        found().ok_or_else(|| none_fits(&mirror, &passed))
+            Err(none_fits(&mirror, &passed))
+        })
     }
 
     /// The file that changes when the suite is fetched anew.
@@ -215,22 +208,15 @@ impl StockKernel {
             });
         };
         let directory = cache.join(format!("{suite}-{series}"));
-        if let Some(kernel) = StockKernel::found(&directory) {
-            return Ok(kernel);
-        }
-        refuse_other_machines()?;
-        let _lock = lock(cache, say)?;
-        if let Some(kernel) = StockKernel::found(&directory) {
-            return Ok(kernel);
-        }
-        let mirror = anysched_debian::mirror()?;
-        let fetched = fetch_stock(&directory, &mirror, suite, series, say);
-        fetched.map_err(|unfit| match unfit {
-            Unfit::Suite(why) => none_fits(&mirror, &[(suite.to_string(), why)]),
-            Unfit::Computer(error) => error,
-        })?;
-        let lost = || BootError::files(directory.display(), "what was fetched is not there");
-        StockKernel::found(&directory).ok_or_else(lost)
+        let found = || StockKernel::found(&directory);
+        find_or_fetch(cache, NEEDS, say, found, |say| {
+            let mirror = anysched_debian::mirror()?;
+            let fetched = fetch_stock(&directory, &mirror, suite, series, say);
+            fetched.map_err(|unfit| match unfit {
+                Unfit::Suite(why) => none_fits(&mirror, &[(suite.to_string(), why)]),
+                Unfit::Computer(error) => error,
+            })
+        })
     }
 
     fn found(directory: &Path) -> Option<StockKernel> {
@@ -269,26 +255,15 @@ fn cache() -> Result<PathBuf, BootError> {
     Ok(anysched_qemu::sources("linux")?.join("target/packages"))
 }
 
-/// What is fetched are programs for this architecture.
-fn refuse_other_machines() -> Result<(), BootError> {
-    if std::env::consts::ARCH == "x86_64" && cfg!(unix) {
-        return Ok(());
-    }
-    Err(BootError::Missing {
-        what: "kernels for Linux are built by programs for Linux on x86-64".into(),
-        remedy: "run this on such a computer".into(),
-    })
-}
+/// What is done by programs that are fetched.
+const NEEDS: &str = "kernels for Linux are built";
 
 fn none_fits(mirror: &str, passed: &[(String, String)]) -> BootError {
     let lines = passed.iter().map(|(suite, why)| format!("\n  {suite}: {why}"));
-    BootError::Unavailable {
-        what: format!(
-            "no suite of Debian at {mirror} has what is needed:{}",
-            lines.collect::<String>().trim_end_matches('.')
-        ),
-        remedy: "try another mirror with ANYSCHED_DEBIAN_MIRROR=http://HOST/debian".into(),
-    }
+    unavailable(format!(
+        "no suite of Debian at {mirror} has what is needed:{}",
+        lines.collect::<String>().trim_end_matches('.')
+    ))
 }
 
 /// Fetches what is wanted of a suite. Until all of it is there, it is in a directory of another

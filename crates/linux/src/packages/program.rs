@@ -1,6 +1,6 @@
 //! Programs for guests: packages that are added to a suite's root when they are asked for first.
 
-use super::{APT, INSTALLED, Suite, files, lock, remove, sizes};
+use super::{APT, INSTALLED, NEEDS, Suite, files, find_or_fetch, remove, sizes};
 use crate::BootError;
 use anysched_debian::{Apt, State, mirror};
 use std::fs;
@@ -18,35 +18,30 @@ impl Suite {
     ) -> Result<PathBuf, BootError> {
         let directory = self.root.path().parent().unwrap_or(self.root.path());
         let note = directory.join("added").join(package);
-        if State::read(&note).is_some() {
-            return Ok(State::file(&note));
-        }
         let cache = directory.parent().unwrap_or(directory);
-        let _lock = lock(cache, say)?;
-        if State::read(&note).is_some() {
-            return Ok(State::file(&note));
-        }
-        let apt = Apt::new(&note.join(APT), cache, &mirror()?, self.parts())?;
-        let installed = directory.join(INSTALLED);
-        if installed.exists() {
-            apt.has(&installed)?;
-        }
-        say(&format!("fetching {package}"));
-        let fetched = apt.update().and_then(|listed| {
-            apt.fetch_with_dependencies(&[package])?;
-            Ok(listed)
-        });
-        let listed = fetched.map_err(|why| self.does_not_have(package, &why))?;
-        let packages = files(&apt.archives())?;
-        let fetched = listed + sizes(&packages);
-        anysched_debian::unpack(&packages, self.root.path())?;
-        anysched_debian::note(&packages, &installed)?;
-        remove(&note.join(APT))?;
-        let mut state = State::default();
-        state.add("fetched", &fetched.to_string());
-        fs::create_dir_all(&note).map_err(|error| BootError::files(note.display(), error))?;
-        state.write(&note)?;
-        Ok(State::file(&note))
+        let found = || State::read(&note).map(|_| State::file(&note));
+        find_or_fetch(cache, NEEDS, say, found, |say| {
+            let apt = Apt::new(&note.join(APT), cache, &mirror()?, self.parts())?;
+            let installed = directory.join(INSTALLED);
+            if installed.exists() {
+                apt.has(&installed)?;
+            }
+            say(&format!("fetching {package}"));
+            let fetched = apt.update().and_then(|listed| {
+                apt.fetch_with_dependencies(&[package])?;
+                Ok(listed)
+            });
+            let listed = fetched.map_err(|why| self.does_not_have(package, &why))?;
+            let packages = files(&apt.archives())?;
+            let fetched = listed + sizes(&packages);
+            anysched_debian::unpack(&packages, self.root.path())?;
+            anysched_debian::note(&packages, &installed)?;
+            remove(&note.join(APT))?;
+            let mut state = State::default();
+            state.add("fetched", &fetched.to_string());
+            fs::create_dir_all(&note).map_err(|error| BootError::files(note.display(), error))?;
+            state.write(&note)
+        })
     }
 
     fn does_not_have(&self, package: &str, why: &str) -> BootError {
