@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use anysched_wire::domains::Way;
+use anysched_wire::mail::Message;
 
 use crate::events::Port;
 use crate::mailbox::{Letter, Mailbox};
@@ -19,22 +20,15 @@ pub const PORT: u32 = 1;
 /// When a message is tried again for which a machine had no room, after so many nanoseconds.
 const AGAIN: u64 = 100_000;
 
-/// A message that comes to a machine from outside, in nanoseconds of Xen's time.
-#[derive(Clone, Copy, Debug)]
-pub struct Outside {
-    pub arrives: u64,
-    pub sent: u64,
-    pub channel: u32,
-}
-
 /// A machine that sends and gets messages.
 pub struct End {
     pub mailbox: &'static Mailbox,
     pub port: Port,
     /// Where its ports lead.
     pub ways: Vec<Way>,
-    /// What comes to it, in order.
-    pub outside: Vec<Outside>,
+    /// What comes to it from outside, in order, in nanoseconds of Xen's time; the steps stay with
+    /// the machine.
+    pub outside: Vec<Message>,
 }
 
 /// What is on its way, by when it is there.
@@ -79,7 +73,7 @@ impl Driver {
     /// The message with this number is the next that comes to a machine from outside.
     fn expect(&mut self, to: usize, number: u32) {
         let Some(Some(end)) = self.ends.get(to) else { return };
-        let Some(&Outside { arrives, sent, channel }) = end.outside.get(number as usize) else {
+        let Some(&Message { arrives, sent, channel, .. }) = end.outside.get(number as usize) else {
             return;
         };
         self.send(Due { at: arrives, serial: 0, to, channel, sent, number: Some(number) });

@@ -110,6 +110,12 @@ pub fn poll(ports: &mut [u32], timeout: u64) {
     let _ = unsafe { hypercall(Call::Sched, [POLL, at(&mut poll), 0, 0]) };
 }
 
+/// The same, without an end if `until` is `u64::MAX`: Xen takes 0 for that, and refuses what is too
+/// late for its timers.
+pub fn poll_until(ports: &mut [u32], until: u64) {
+    poll(ports, if until == u64::MAX { 0 } else { until });
+}
+
 /// Writes to the console.
 pub fn write(text: &str) {
     // SAFETY: the text is valid.

@@ -11,9 +11,9 @@ use anysched_wire::result::{Message, Task};
 
 use crate::control::{Failed, press};
 use crate::domain::{Domain, Needs};
-use crate::driver::{self, Driver, End, Outside};
+use crate::driver::{self, Driver, End};
 use crate::events::Port;
-use crate::hypercall::{Shutdown, poll};
+use crate::hypercall::{Shutdown, poll, poll_until};
 use crate::programs::{Plan, VMS, plans};
 use crate::share::Share;
 use crate::{Console, shared, storm};
@@ -97,11 +97,12 @@ fn begin(running: &mut [Running<'_>], deaths: Port, counts: bool) -> Result<Driv
     let epoch = shared::now();
     for (end, Running { plan, .. }) in ends.iter_mut().zip(&*running) {
         let messages = end.iter_mut().flat_map(|end| &mut end.outside);
-        for Outside { arrives, sent, .. } in messages {
+        for mail::Message { arrives, sent, .. } in messages {
             (*arrives, *sent) = (*arrives + epoch + plan.begin, *sent + epoch + plan.begin);
         }
     }
     let mut driver = Driver::new(ends);
+    let mut ports: Vec<u32> = driver.ports().collect();
     let mut order: Vec<&mut Running<'_>> = running.iter_mut().collect();
     order.sort_by_key(|one| one.plan.begin);
     for one in &order {
@@ -111,7 +112,7 @@ fn begin(running: &mut [Running<'_>], deaths: Port, counts: bool) -> Result<Driv
         let begin = epoch + one.plan.begin;
         while one.plan.begin > 0 && shared::now() < begin {
             let next = driver.forward().min(begin);
-            poll(&mut driver.ports().collect::<Vec<u32>>(), next);
+            poll(&mut ports, next);
         }
         one.arrival = begin;
         one.domain.resume().map_err(|error| failed(&one.plan, error))?;
@@ -126,11 +127,8 @@ fn end(one: &Running<'_>) -> Result<Option<End>, String> {
     let port = Port::bound_to(one.domain.number, driver::PORT);
     let port = port.map_err(|errno| failed(&one.plan, Failed("bind to its port", errno)))?;
     let mut outside = Vec::new();
-    mail::read_envelopes(post.mail.as_bytes(), &mut |message| {
-        let mail::Message { arrives, sent, channel, .. } = message;
-        outside.push(Outside { arrives, sent, channel });
-    })
-    .map_err(|error| format!("domain {}: {error}", one.plan.name))?;
+    mail::read_envelopes(post.mail.as_bytes(), &mut |message| outside.push(message))
+        .map_err(|error| format!("domain {}: {error}", one.plan.name))?;
     Ok(Some(End { mailbox, port, ways: post.ways.clone(), outside }))
 }
 
@@ -207,8 +205,7 @@ fn wait(
         }
         while !deaths.is_pending() {
             let next = driver.forward();
-            // Xen takes 0 for no time at all.
-            poll(&mut ports, if next == u64::MAX { 0 } else { next });
+            poll_until(&mut ports, next);
         }
     }
 }

@@ -24,7 +24,7 @@ use anysched_wire::start::Start;
 
 use crate::driver::PORT;
 use crate::events::Port;
-use crate::hypercall::{poll, ready, runstates};
+use crate::hypercall::{poll_until, ready, runstates};
 use crate::mailbox::{Letter, Mailbox};
 use crate::shared::now;
 use crate::smp::Lock;
@@ -142,8 +142,7 @@ impl Machine {
             burned = match then {
                 Then::Compute { work, until } => self.burner.burn(work, &ports, until),
                 Then::Idle { until } => {
-                    // Xen takes 0 for no time at all, and refuses what is too late for its timers.
-                    poll(&mut numbers, if until == u64::MAX { 0 } else { until });
+                    poll_until(&mut numbers, until);
                     0
                 }
                 Then::End => return,
