@@ -50,9 +50,12 @@ fn build(asserts: bool) -> Image {
 
 fn boot(policy: &str, program: &str, arguments: &[(&str, &str)]) -> Boot {
     let mut boot = Boot::new(policy, program);
-    let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
-    boot.orders.arguments = arguments.iter().map(owned).collect();
+    boot.orders.arguments = owned(arguments);
     boot
+}
+
+fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 
 fn run(boot: &Boot) -> Result<Outcome, BootError> {
@@ -158,8 +161,7 @@ fn round_trips_take_as_long_as_under_xens_own_schedulers() {
 fn a_switch_costs_little_more_than_under_xens_own_credit() {
     let cost = |name: &str, settings: &[(&str, &str)]| {
         let mut boot = boot(name, "yield", &[("count", "1000")]);
-        let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
-        boot.orders.settings = settings.iter().map(owned).collect();
+        boot.orders.settings = owned(settings);
         let outcome = run(&boot).unwrap();
         assert_eq!(outcome.value("yield1.switches_of_1000"), Some(1000), "{name}");
         outcome.value("yield1.yield_ns").unwrap()

@@ -78,8 +78,8 @@ pub fn write(names: &[&str]) -> Result<(), Failed> {
         return Err(Failed(format!("no experiment \"{unknown}\", but {all} and {last}")));
     }
     docs::build_program()?;
+    let schedulers = KERNELS.map(|kernel| kernel.scheduler);
     for name in ALL.into_iter().filter(|name| names.is_empty() || names.contains(name)) {
-        let schedulers: Vec<&str> = KERNELS.iter().map(|kernel| kernel.scheduler).collect();
         let figures = of_kernels(name, &schedulers)?;
         write_file(&format!("{RESULTS}/{name}.tsv"), &tsv(&figures))?;
     }
@@ -183,7 +183,7 @@ impl Run {
         let mut quantities = quantities(name)?;
         let mut tolerance: fn(&str) -> Tolerance = Tolerance::of;
         if SEVERAL.contains(&name) {
-            let labels: Vec<&str> = KERNELS.iter().map(|kernel| kernel.label).collect();
+            let labels = KERNELS.map(|kernel| kernel.label);
             traced(name, options, &labels, &mut |load, label, trace| {
                 all.extend(placement::figures(load, label, trace, false)?);
                 Ok(())
