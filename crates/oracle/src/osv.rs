@@ -96,8 +96,13 @@ impl Osv {
     fn queue(&mut self, cpu: usize, thread: usize) {
         let (r, c) = (self.threads[thread].r, self.cpus[cpu].c);
         let threads = &self.threads;
-        let other = |&other: &usize| (threads[other].r - r).abs();
-        let near = self.cpus[cpu].queue.iter().map(other).any(|d| d > 0.0 && d < 1e-10 * c);
+        // Only 0 is exact: threads of different CPUs with the same past become equal in floats and
+        // differ in the last bits of more exact numbers, or the other way round.
+        let is_near = |&other: &usize| {
+            let other = threads[other].r;
+            (other - r).abs() < 1e-10 * c && (other, r) != (0.0, 0.0)
+        };
+        let near = self.cpus[cpu].queue.iter().any(is_near);
         let at = self.cpus[cpu].queue.partition_point(|&other| threads[other].r <= r);
         self.close |= near;
         self.cpus[cpu].queue.insert(at, thread);
