@@ -261,6 +261,21 @@ impl Apt {
         tarball.ok_or_else(|| fetched.err().unwrap_or_else(|| format!("{name} has no tarball")))
     }
 
+    /// Fetches a file that no index names, which is then among the archives: `path` on the mirror,
+    /// with this SHA-256 sum.
+    ///
+    /// Errors: what apt says; it is not there, or is another.
+    pub fn fetch_file(&self, mirror: &str, path: &str, sha256: &str) -> Result<PathBuf, String> {
+        const HELPER: &str = "/usr/lib/apt/apt-helper";
+        let to = self.archives().join(path.rsplit('/').next().unwrap_or(path));
+        let mut command = Command::new(HELPER);
+        command.arg("-c").arg(self.configuration()).args(["-qq", "download-file"]);
+        command.arg(format!("{mirror}/{path}")).arg(&to).arg(format!("SHA256:{sha256}"));
+        command.env("LC_ALL", "C").env_remove("APT_CONFIG").current_dir(self.archives());
+        let output = command.output().map_err(|error| format!("{HELPER}: {error}"))?;
+        if output.status.success() { Ok(to) } else { Err(complaint(&output)) }
+    }
+
     fn run_in_archives(&self, arguments: &[&str]) -> Result<(), String> {
         let mut command = Command::new("apt-get");
         command.arg("-c").arg(self.configuration()).args(arguments);

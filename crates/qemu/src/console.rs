@@ -75,6 +75,10 @@ const PANIC: &str = "panicked at ";
 const XEN: &str = "(XEN) ";
 const XEN_PANIC: &str = "(XEN) Panic on ";
 
+/// What ends its message. Xen waits for five seconds then, which take a minute where instructions
+/// are counted.
+const XEN_PANIC_END: &str = "(XEN) ****";
+
 /// Reads a console.
 #[derive(Debug, Default)]
 pub struct Console {
@@ -170,6 +174,9 @@ impl Console {
     fn line(&mut self, line: &str, say: &mut dyn FnMut(&str)) -> Result<(), BootError> {
         let line = strip_colours(line);
         if let Some(message) = &mut self.panic {
+            if line.starts_with(XEN_PANIC_END) {
+                return self.end("a panic");
+            }
             // The line after "panicked at PLACE:" says why.
             if message.ends_with(':') {
                 *message += &format!(" {}", line.trim_start_matches(XEN));
@@ -311,6 +318,17 @@ mod tests {
             read(&lines).unwrap_err().to_string(),
             "the kernel panicked: src/batch.rs:7:9: the host describes no tasks"
         );
+    }
+
+    #[test]
+    fn nobody_waits_for_xen_to_end_after_a_panic() {
+        let mut console = Console::default();
+        let mut hear = |line: &str| console.line(line, &mut |said| panic!("{said}"));
+        let stars = "(XEN) ****************************************";
+        let panic = ["(XEN) ", stars, "(XEN) Panic on CPU 0:", "(XEN) asked to panic"];
+        panic.iter().for_each(|line| hear(line).unwrap());
+        let error = hear(stars).unwrap_err().to_string();
+        assert_eq!(error, "the kernel panicked: CPU 0: asked to panic");
     }
 
     /// A process that panics has a kernel that goes on.

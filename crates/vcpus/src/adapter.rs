@@ -101,8 +101,12 @@ pub struct Adapter<P> {
     vcpus: Vec<Vcpu>,
     free: Vec<TaskId>,
     cpus: Vec<Pcpu>,
+    /// What Xen has said of each vCPU; `None`: there is none of this number.
+    pub(crate) params: Vec<Option<TaskParams>>,
+    /// pCPUs in use.
+    pub(crate) online: CpuMask,
     /// What the policy asked for and nobody has [taken](Adapter::take_kick).
-    kicks: CpuMask,
+    pub(crate) kicks: CpuMask,
     counts: Counts,
     /// The latest time that a call had: clocks of pCPUs differ a little.
     now: Time,
@@ -118,6 +122,8 @@ impl<P: Scheduler> Adapter<P> {
             vcpus: Vec::new(),
             free: Vec::new(),
             cpus: vec![Pcpu::default(); machine.cpus()],
+            params: Vec::new(),
+            online: CpuMask::first(machine.cpus()),
             kicks: CpuMask::EMPTY,
             counts: Counts::default(),
             now: Time::ZERO,
@@ -174,11 +180,14 @@ impl<P: Scheduler> Adapter<P> {
         let id = self.free.pop().unwrap_or(TaskId(self.vcpus.len() as u32));
         if id.index() == self.vcpus.len() {
             self.vcpus.push(Vcpu::new());
+            self.params.push(None);
             self.free.reserve(self.vcpus.len());
         } else {
             self.vcpus[id.index()] = Vcpu::new();
         }
-        self.call(now, |policy, cx| policy.attach(cx, id, &params));
+        let known = self.usable(&params);
+        self.params[id.index()] = Some(params);
+        self.call(now, |policy, cx| policy.attach(cx, id, &known));
         id
     }
 
@@ -195,13 +204,16 @@ impl<P: Scheduler> Adapter<P> {
             on.last = None;
         }
         self.call(now, |policy, cx| policy.detach(cx, id));
+        self.params[id.index()] = None;
         self.free.push(id);
     }
 
     /// The parameters of a vCPU of this domain have changed.
     pub fn update(&mut self, now: Time, id: TaskId, mut params: TaskParams, domain: u32) {
         params.domain = self.domains.number(domain);
-        self.call(now, |policy, cx| policy.update(cx, id, &params));
+        let known = self.usable(&params);
+        self.params[id.index()] = Some(params);
+        self.call(now, |policy, cx| policy.update(cx, id, &known));
     }
 
     fn enqueue(&mut self, now: Time, id: TaskId, why: Enqueue, from: Option<CpuId>) {
@@ -386,15 +398,6 @@ impl<P: Scheduler> Adapter<P> {
     pub fn timer(&mut self, now: Time) {
         while self.next_timer().is_some_and(|due| due <= self.now.max(now)) {
             self.call(now, |policy, cx| policy.timer(cx));
-        }
-    }
-
-    /// A pCPU comes into use or goes out of it; one that goes has been [asked](Adapter::schedule)
-    /// last with a tasklet, so that it runs nothing.
-    pub fn set_online(&mut self, now: Time, cpu: CpuId, online: bool) {
-        self.call(now, |policy, cx| policy.set_online(cx, cpu, online));
-        if !online {
-            self.kicks.remove(cpu);
         }
     }
 }

@@ -43,6 +43,7 @@ extern crate std;
 
 mod adapter;
 mod domains;
+mod hotplug;
 #[cfg(test)]
 mod tests;
 

@@ -181,3 +181,22 @@ fn vcpus_and_domains_that_go_give_back_their_numbers() {
         assert_eq!(xen.adapter.runs(CpuId(0)), None);
     }
 }
+
+/// Its last pCPU goes: it runs elsewhere, and where it was as soon as that is back.
+#[test]
+fn what_has_lost_its_pcpus_runs_anywhere() {
+    let mut xen = Xen::new(2);
+    let bound = TaskParams { affinity: CpuSet::of([CpuId(1)]), ..TaskParams::default() };
+    let vcpu = xen.adapter.attach(Time(0), bound.clone(), 1);
+    xen.wake(vcpu);
+    assert_eq!(xen.schedule(0, false), None);
+    xen.adapter.set_online(Time(xen.now), CpuId(1), false);
+    assert_eq!(xen.schedule(0, false), Some(0));
+    // Xen says so while the pCPU is away, too.
+    xen.adapter.update(Time(xen.now), vcpu, bound, 1);
+    assert_eq!(xen.schedule(0, true), Some(0));
+    xen.adapter.set_online(Time(xen.now), CpuId(1), true);
+    assert_eq!(xen.schedule(0, true), None);
+    xen.saved(vcpu, true);
+    assert_eq!(xen.schedule(1, false), Some(0));
+}

@@ -13,6 +13,14 @@ const SUITE: &str = "trixie";
 /// The source package.
 const PACKAGE: &str = "xen";
 
+/// The release that figures were taken with, by its path on a mirror and its SHA-256 sum: an
+/// earlier one of the suite. Mirrors keep those for some time, and have had it while they lacked
+/// the one that the suite's index named.
+const PINNED: (&str, &str) = (
+    "pool/main/x/xen/xen_4.20.3+127-gc42374a105.orig.tar.xz",
+    "df0831854a55a8f31cb3cb85036f2edc928e2ef098d77f815f5714bfafac68f3",
+);
+
 /// What builds it.
 const TOOLS: [&str; 18] = [
     "bash",
@@ -95,7 +103,7 @@ fn fetch(cache: &Path, place: &Path, say: &mut dyn FnMut(&str)) -> Result<(), Bo
     apt.fetch_with_dependencies(&TOOLS).map_err(unfit)?;
     // Beside the packages it would be taken for one.
     let aside = new.join(TARBALL);
-    let tarball = apt.fetch_source(PACKAGE).map_err(unfit)?;
+    let tarball = fetch_release(&apt, &mirror, say).map_err(unfit)?;
     let version =
         version(&tarball).ok_or_else(|| unfit(format!("{} has no version", tarball.display())))?;
     fs::rename(&tarball, &aside).map_err(|error| BootError::files(aside.display(), error))?;
@@ -111,6 +119,15 @@ fn fetch(cache: &Path, place: &Path, say: &mut dyn FnMut(&str)) -> Result<(), Bo
         state.add("wanted", name);
     }
     finish(&new, place, &state)
+}
+
+/// Fetches the release that figures were taken with, or else the one that the suite has now.
+fn fetch_release(apt: &Apt, mirror: &str, say: &mut dyn FnMut(&str)) -> Result<PathBuf, String> {
+    let (path, sum) = PINNED;
+    apt.fetch_file(mirror, path, sum).or_else(|why| {
+        say(&format!("the mirror has no {path} any more; figures may differ ({why})"));
+        apt.fetch_source(PACKAGE)
+    })
 }
 
 /// The version in the name of a tarball, `xen_4.20.3.orig.tar.xz`.

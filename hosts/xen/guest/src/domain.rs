@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use crate::control::{Domctl, Failed, Naming, domctl};
 use crate::hypercall::{Call, Errno, at, hypercall};
 use crate::mailbox::Mailbox;
+use crate::pools::Pool;
 use crate::share::Share;
 use crate::{Given, StartInfo, mailbox, report, smp};
 
@@ -182,7 +183,7 @@ struct Building<'a> {
 
 impl Domain {
     /// Builds a domain that is paused, in a cpupool.
-    pub fn build(needs: &Needs<'_>, pool: u32) -> Result<Domain, Failed> {
+    pub fn build(needs: &Needs<'_>, pool: Pool) -> Result<Domain, Failed> {
         let layout = Layout::new(needs);
         let create = Create {
             handle: [1; 16],
@@ -191,7 +192,7 @@ impl Domain {
             grant_frames: 4,
             maptrack_frames: 4,
             grant_version: 1,
-            pool,
+            pool: pool.0,
             ..Create::default()
         };
         let (number, _) = domctl(Domctl::Create, 0, create).of("create a domain")?;

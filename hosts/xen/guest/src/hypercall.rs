@@ -29,6 +29,14 @@ pub struct Errno(pub i64);
 
 impl Errno {
     pub const RESTART: Errno = Errno(85);
+    const AGAIN: Errno = Errno(11);
+    const BUSY: Errno = Errno(16);
+    const ADDRESS_IN_USE: Errno = Errno(98);
+
+    /// Whether the same call may be obeyed later.
+    pub fn is_passing(self) -> bool {
+        [Errno::AGAIN, Errno::BUSY, Errno::ADDRESS_IN_USE, Errno::RESTART].contains(&self)
+    }
 }
 
 /// Makes a call.

@@ -17,6 +17,7 @@ mod heap;
 mod hypercall;
 mod machine;
 mod mailbox;
+mod pools;
 mod programs;
 mod report;
 mod share;

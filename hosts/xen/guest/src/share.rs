@@ -2,8 +2,9 @@
 
 use alloc::vec::Vec;
 
-use crate::control::{Domctl, Failed, Naming, domctl, sysctl};
+use crate::control::{Domctl, Failed, Naming, domctl};
 use crate::hypercall::at;
+use crate::pools::{Pool, Scheduler};
 
 /// What schedulers are told of a domain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub struct Share {
     /// pCPUs, a bit each, for each vCPU; the last are those of all others. None: all pCPUs.
     pub affinity: Vec<u64>,
     /// The cpupool.
-    pub pool: u32,
+    pub pool: Pool,
 }
 
 impl Share {
@@ -27,7 +28,7 @@ impl Share {
             let mask = self.affinity.get(vcpu as usize).or(self.affinity.last());
             mask.map_or(Ok(()), |mask| bind(domain, vcpu, *mask))?;
         }
-        let scheduler = pool_scheduler(self.pool)?;
+        let scheduler = self.pool.scheduler()?;
         if scheduler.has_weights() && (self.weight.is_some() || self.cap.is_some()) {
             self.tell_weight(domain, scheduler)?;
         }
@@ -101,50 +102,4 @@ pub fn bind(domain: u16, vcpu: u32, mut mask: u64) -> Result<(), Failed> {
     let hard = at(&mut mask);
     let affinity = Affinity { vcpu, flags: HARD, hard, hard_bits: 64, soft: 0, soft_bits: 0 };
     domctl(Domctl::Affinity, domain, affinity).of("bind a vCPU").map(drop)
-}
-
-/// A scheduler, by Xen's number (public/domctl.h); 4 is ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Scheduler(u32);
-
-impl Scheduler {
-    fn has_weights(self) -> bool {
-        matches!(self.0, 4..=6)
-    }
-
-    fn has_periods(self) -> bool {
-        matches!(self.0, 4 | 8)
-    }
-}
-
-/// The scheduler of a cpupool.
-fn pool_scheduler(pool: u32) -> Result<Scheduler, Failed> {
-    #[repr(C)]
-    #[derive(Clone, Copy)]
-    struct Pool {
-        operation: u32,
-        pool: u32,
-        scheduler: u32,
-        domain: u32,
-        cpu: u32,
-        domains: u32,
-        map: u64,
-        bits: u32,
-        pad: u32,
-    }
-    const POOL: u32 = 18;
-    const INFO: u32 = 3;
-    let mut map = [0_u64; 4];
-    let asked = Pool {
-        operation: INFO,
-        pool,
-        scheduler: 0,
-        domain: 0,
-        cpu: 0,
-        domains: 0,
-        map: at(&mut map),
-        bits: 256,
-        pad: 0,
-    };
-    sysctl(POOL, asked).of("ask about a cpupool").map(|pool| Scheduler(pool.scheduler))
 }

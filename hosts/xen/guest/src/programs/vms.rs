@@ -8,6 +8,7 @@ use anysched_wire::domains::{self, Domain, Read};
 
 use super::{Own, Plan, Post};
 use crate::machine::{self, Texts, Times};
+use crate::pools::Pool;
 use crate::share::Share;
 use crate::{StartInfo, report, smp};
 
@@ -59,7 +60,7 @@ fn plan<'a>(number: usize, machine: Read<'a>, ends: &[u32]) -> Result<Plan<'a>, 
             cap: Some(cap),
             period: period.map(|(period, budget)| (micros(period), micros(budget))),
             affinity: cpus,
-            pool: 0,
+            pool: Pool::default(),
         },
         begin,
         post: has_post.then_some(Post { ways: ports, mail }),
