@@ -61,6 +61,14 @@ pub struct DomainParams {
     pub cap_percent: u32,
 }
 
+impl DomainParams {
+    /// The weight of each of the domain's vCPUs as a task, for policies that know nothing of
+    /// domains: the usual one of domains is the usual one of tasks.
+    pub fn vcpu_weight(&self) -> u32 {
+        self.weight.saturating_mul(NICE_0_WEIGHT / DEFAULT_DOMAIN_WEIGHT).max(1)
+    }
+}
+
 /// The weight of a domain that was given none: 256, Xen's default.
 pub const DEFAULT_DOMAIN_WEIGHT: u32 = 256;
 

@@ -102,6 +102,29 @@ fn there_is_a_row_for_the_whole_and_for_each_kind() {
     assert!(results.rows.iter().all(|row| row.runs.len() == 2));
 }
 
+/// Policies of hypervisors know the domain's weight, others that of its vCPUs: one of twice the
+/// weight has two thirds of the CPU, until it is done after 150 ms.
+#[test]
+fn weights_count_under_policies_that_know_tasks_only() {
+    let vm = |name: &str, weight: u32| {
+        format!(
+            "[[vm]]\nname = \"{name}\"\nweight = {weight}\npolicy = \"fcfs\"\n\
+             [[vm.workload]]\nkind = \"batch\"\ntasks = 1\nservice = \"100ms\"\n"
+        )
+    };
+    let machine = "question = \"?\"\n[machine]\ncpus = 1\ntick = \"1ms\"\ncosts = \"free\"\n";
+    let rest = "[sweep]\npolicy = [\"cfs\", \"eevdf\", \"stride\", \"credit2\"]\n";
+    let results = run(&format!("{machine}{}{}{rest}", vm("heavy", 512), vm("light", 256)));
+    let turnaround = |policy: usize, group: usize| {
+        results.row(group, policy).unwrap().aggregate("turnaround_ns").unwrap().mean / 1e6
+    };
+    for policy in 0..4 {
+        let (heavy, light) = (turnaround(policy, 1), turnaround(policy, 2));
+        assert!((heavy - 150.0).abs() <= 10.0, "policy {policy}: {heavy} ms");
+        assert!((light - 200.0).abs() < 0.1, "policy {policy}: {light} ms");
+    }
+}
+
 #[derive(Default)]
 struct Names(Vec<(usize, String, usize)>);
 

@@ -240,7 +240,7 @@ fn read_kind(node: &Node, cpus: usize, files: &mut Files) -> Result<(Kind, Loads
         weight: fields.whole("weight", 1..=65535)?.unwrap_or(256),
         cap_percent: fields.whole("cap", 0..=102_400)?.unwrap_or(0),
     };
-    let vcpus = read_vcpus(&fields, vcpus, cpus)?;
+    let vcpus = read_vcpus(&fields, &share, vcpus, cpus)?;
     let start = Time::ZERO + fields.span("start")?.unwrap_or_default();
     let stop = fields.span("stop")?.map_or(Time::NEVER, |span| Time::ZERO + span);
     if stop <= start {
@@ -300,8 +300,14 @@ fn read_machine(fields: &Fields<'_>, files: &mut Files) -> Result<Setup, Fault> 
 }
 
 /// What the host's policy may know of each vCPU.
-fn read_vcpus(fields: &Fields<'_>, vcpus: usize, cpus: usize) -> Result<Vec<TaskParams>, Fault> {
+fn read_vcpus(
+    fields: &Fields<'_>,
+    share: &DomainParams,
+    vcpus: usize,
+    cpus: usize,
+) -> Result<Vec<TaskParams>, Fault> {
     let all = TaskParams {
+        weight: share.vcpu_weight(),
         period: fields.span("period")?,
         budget: fields.span("budget")?,
         relative_deadline: fields.span("deadline")?,

@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use anysched_core::{Scheduler, Span, TaskId, TaskParams, Time};
+use anysched_core::{DomainParams, Scheduler, Span, TaskId, TaskParams, Time};
 use anysched_vcpus::{Adapter, Counts};
 use anysched_wire::option;
 
@@ -64,8 +64,7 @@ impl Vcpu {
     pub fn params(&self, cpus: usize) -> TaskParams {
         let span = |ns: u64| (ns > 0).then_some(Span(ns));
         TaskParams {
-            // Xen's usual weight is 256, that of tasks 1024.
-            weight: self.weight.saturating_mul(4).max(1),
+            weight: DomainParams { weight: self.weight, cap_percent: 0 }.vcpu_weight(),
             affinity: anysched_start::affinity(&self.affinity, cpus),
             period: span(self.period),
             budget: span(self.budget),
