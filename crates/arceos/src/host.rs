@@ -24,6 +24,7 @@ pub static HOST: HostInfo = HostInfo {
         duration: false,
         hotplug: false,
         unequal_cpus: false,
+        logs: true,
         traces: true,
         running_machine: false,
         agents: false,

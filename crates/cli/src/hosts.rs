@@ -77,6 +77,7 @@ fn abilities(can: &Capabilities) -> [Vec<&'static str>; 2] {
         duration,
         hotplug,
         unequal_cpus,
+        logs,
         traces,
         running_machine,
         agents: _,
@@ -87,7 +88,8 @@ fn abilities(can: &Capabilities) -> [Vec<&'static str>; 2] {
         ("a given duration", duration),
         ("CPUs that come and go", hotplug),
         ("CPUs of different speeds", unequal_cpus),
-        ("traces and records", traces),
+        ("logs of decisions", logs),
+        ("traces", traces),
         ("policies in the running machine", running_machine),
     ];
     let of_all = |wanted: bool| all.into_iter().filter(move |(_, can)| *can == wanted);

@@ -17,7 +17,9 @@ pub struct Capabilities {
     pub hotplug: bool,
     /// SMT siblings that slow each other down, and CPUs of unequal capacity.
     pub unequal_cpus: bool,
-    /// Events of the run, and logs of decisions.
+    /// Logs of decisions, for `replay`.
+    pub logs: bool,
+    /// Events of the run.
     pub traces: bool,
     /// Policies in the machine that this program runs on, and recordings of it.
     pub running_machine: bool,
@@ -36,6 +38,7 @@ impl Capabilities {
             duration: true,
             hotplug: true,
             unequal_cpus: true,
+            logs: true,
             traces: true,
             running_machine: false,
             agents: false,
@@ -118,11 +121,14 @@ impl HostInfo {
 
     /// Checks that what is to be watched can be seen.
     ///
-    /// Errors: the host has no traces.
+    /// Errors: the host has no logs, or no traces.
     pub fn require_watch(&self, watch: &Watch<'_>) -> Result<(), HostError> {
-        let wanted = watch.record || watch.trace.is_some();
-        if wanted && !self.capabilities.traces {
-            return Err(self.cannot("trace or record runs"));
+        let can = &self.capabilities;
+        if watch.record && !can.logs {
+            return Err(self.cannot("record runs"));
+        }
+        if watch.trace.is_some() && !can.traces {
+            return Err(self.cannot("trace runs"));
         }
         Ok(())
     }

@@ -30,6 +30,7 @@ static TOY: HostInfo = HostInfo {
         duration: false,
         hotplug: false,
         unequal_cpus: false,
+        logs: false,
         traces: false,
         running_machine: false,
         agents: false,

@@ -30,6 +30,7 @@ pub static HOST: HostInfo = HostInfo {
         duration: false,
         hotplug: false,
         unequal_cpus: false,
+        logs: true,
         traces: true,
         running_machine: cfg!(target_os = "linux"),
         agents: true,

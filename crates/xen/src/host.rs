@@ -26,6 +26,7 @@ pub static HOST: HostInfo = HostInfo {
         duration: true,
         hotplug: false,
         unequal_cpus: false,
+        logs: true,
         traces: false,
         running_machine: false,
         agents: false,
