@@ -188,12 +188,12 @@ pub static DOMAINS: [ProgramInfo; 9] = [
     },
     ProgramInfo {
         name: "storm",
-        summary: "Domains are created, paused, changed and destroyed all the time",
+        summary: "Domains are created, paused, changed, moved and destroyed, and pCPUs come and go",
         arguments: &[
             DURATION,
             argument("domains", "how many there are at most"),
             argument("gap_ns", "the longest time between two changes"),
-            argument("pcpus", "how many pCPUs domains are bound to"),
+            argument("pcpus", "how many pCPUs the machine has"),
             SEED,
         ],
     },
@@ -278,6 +278,7 @@ pub static PROGRAMS: [ProgramInfo; 21] = [
         summary: "CPUs, niceness and classes of tasks change all the time",
         arguments: &[
             DURATION,
+            argument("calm_ns", "how much of it, at the end, is calm"),
             argument("spinners", "how many tasks compute"),
             argument("forkers", "how many tasks fork"),
             argument("hotplug", "1: CPUs come and go"),

@@ -231,9 +231,10 @@ fn broadcasts_wake_all_that_wait() {
 
 #[test]
 fn locks_are_handed_over_and_given_by_their_holders_only() {
-    // `b` does not hold the lock that it gives; `c` spins meanwhile and is before `d`.
-    let script = "anysched-script 1\n0 a l0 s400000000 o0\n100000000 b o0\n\
-                  200000000 c x0 s10000000 o0\n300000000 d l0 o0\n";
+    // `b` does not hold the lock that it gives; `c` spins meanwhile and is before `d`. Times are
+    // far apart: threads of a busy computer are late.
+    let script = "anysched-script 1\n0 a l0 s2000000000 o0\n500000000 b o0\n\
+                  1000000000 c x0 s10000000 o0\n1500000000 d l0 o0\n";
     let finished = finished(script);
     let names: Vec<&str> = finished.iter().map(|(name, _)| name.as_str()).collect();
     assert!(names == ["b", "a", "c", "d"], "{finished:?}");

@@ -1,15 +1,15 @@
 //! What storms of system calls do to a policy: tasks that compute and tasks that fork, while others
 //! change on which CPUs, how nice and in which scheduling class they are, and CPUs come and go.
 //!
-//! For the last five seconds the storm is over and all tasks are ordinary again, with niceness 0
-//! and on all CPUs. Every task that is ready has to get CPU time in it.
+//! At the end it is calm: the storm is over and all tasks are ordinary again, with niceness 0 and
+//! on all CPUs. Every task that is ready has to get CPU time in it.
 //!
-//! Arguments: `duration_ns`; `spinners` and `forkers`, how many tasks compute and fork; `hotplug`,
-//! 1 for CPUs that come and go; `gap_ns`, the longest time between two changes of a kind (CPUs
-//! change at a tenth of that pace); `seed`.
+//! Arguments: `duration_ns`; `calm_ns`, how much of it is calm; `spinners` and `forkers`, how many
+//! tasks compute and fork; `hotplug`, 1 for CPUs that come and go; `gap_ns`, the longest time
+//! between two changes of a kind (CPUs change at a tenth of that pace); `seed`.
 //!
 //! Values: `forks`, `affinity_changes`, `nice_changes`, `policy_changes`, `hotplugs`: how many
-//! there were; `stalled`: tasks that were ready and got no CPU time in the last five seconds.
+//! there were; `stalled`: tasks that were ready and got no CPU time while it was calm.
 
 mod weather;
 mod worker;
@@ -30,7 +30,7 @@ use weather::{Storm, Weather};
 use worker::{Sight, Worker};
 
 /// How long it is calm at the end, in nanoseconds. Under CFS, 8 ms in `SCHED_IDLE`, with a weight
-/// of 3, count as 2.7 s of others.
+/// of 3, count as 2.7 s of each of the others on that CPU: for three, more is needed.
 const CALM: u64 = 5_000_000_000;
 
 /// How long tasks may take to end when they are to, in nanoseconds.
@@ -41,8 +41,9 @@ const SUPERVISOR: Class = Class::Fifo(10);
 
 /// Runs the program.
 pub fn storm() {
-    let [duration, spinners, forkers, hotplug, gap, seed] = [
+    let [duration, calm, spinners, forkers, hotplug, gap, seed] = [
         ("duration_ns", 60_000_000_000),
+        ("calm_ns", CALM),
         ("spinners", 6),
         ("forkers", 3),
         ("hotplug", 0),
@@ -50,8 +51,8 @@ pub fn storm() {
         ("seed", 1),
     ]
     .map(|(name, default)| argument::<Linux>(name, default));
-    if duration <= CALM {
-        refuse(format_args!("`duration_ns` = {duration}: more than {CALM} is wanted"));
+    if duration <= calm {
+        refuse(format_args!("`duration_ns` = {duration}: more than {calm} is wanted"));
     }
     if spinners + forkers == 0 {
         refuse("`spinners` = 0, `forkers` = 0: there is nothing for a storm to come over");
@@ -70,14 +71,14 @@ pub fn storm() {
     let weather = Weather { storm: &storm, victims: &victims, cpus: &cpus, gap: gap.max(1), seed };
     let (classes, others) = weather.start(hotplug > 0);
     let before = forks();
-    Linux::sleep_until(start + duration - CALM);
+    Linux::sleep_until(start + duration - calm);
     storm.calms();
     // It is above the policy, and ends; what it does last must not come after what follows.
     classes.await_end(PATIENCE);
     victims.iter().for_each(|victim| restore(*victim, &cpus));
     workers.extend(others);
     tasks.extend(workers.iter().skip(spinners as usize).map(Worker::id));
-    let stalled = stalled(&tasks);
+    let stalled = stalled(&tasks, calm);
     let forks = forks() - before;
     storm.ends();
     workers.iter().for_each(|worker| worker.await_end(PATIENCE));
@@ -121,10 +122,10 @@ fn restore(task: Pid, cpus: &[usize]) {
 }
 
 /// How many tasks are ready and get no CPU time while it is calm.
-fn stalled(tasks: &[Pid]) -> u64 {
+fn stalled(tasks: &[Pid], calm: u64) -> u64 {
     let look = || tasks.iter().map(|task| Sight::of(*task));
     let before: Vec<_> = look().collect();
-    Linux::sleep_until(Linux::now() + CALM);
+    Linux::sleep_until(Linux::now() + calm);
     let pairs = look().zip(before);
     pairs.filter(|(after, before)| after.is_ready && after.used == before.used).count() as u64
 }
