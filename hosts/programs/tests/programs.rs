@@ -231,15 +231,15 @@ fn broadcasts_wake_all_that_wait() {
 
 #[test]
 fn locks_are_handed_over_and_given_by_their_holders_only() {
-    // `b` does not hold the lock that it gives; `c` spins meanwhile and is before `d`. Times are
-    // far apart: threads of a busy computer are late.
-    let script = "anysched-script 1\n0 a l0 s2000000000 o0\n500000000 b o0\n\
-                  1000000000 c x0 s10000000 o0\n1500000000 d l0 o0\n";
+    // `b` does not hold the lock that it gives; `c` spins meanwhile and is before `d`, which sleeps
+    // because it may otherwise end before `c`, whose CPU it gets.
+    let script = "anysched-script 1\n0 a l0 s800000000 o0\n200000000 b o0\n\
+                  400000000 c x0 s10000000 o0\n600000000 d l0 s200000000 o0\n";
     let finished = finished(script);
     let names: Vec<&str> = finished.iter().map(|(name, _)| name.as_str()).collect();
     assert!(names == ["b", "a", "c", "d"], "{finished:?}");
     assert_eq!(finished[2].1, 10_000_000, "spinning is not being blocked");
-    assert!(finished[3].1 > 50_000_000, "{finished:?}");
+    assert!(finished[3].1 > 300_000_000, "{finished:?}");
 }
 
 #[test]
