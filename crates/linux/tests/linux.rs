@@ -140,10 +140,12 @@ fn batches_have_niceness_and_cpus_and_wake_each_other() {
     let outcome = outcome.unwrap_or_else(|error| panic!("{error}\n{lines:#?}"));
     let task = |name: &str| outcome.tasks.iter().find(|task| task.name == name).unwrap();
     assert_eq!(outcome.tasks.len(), 10, "all have come to their end");
-    // Where both compute, the nice one gets a tenth: it has nearly all of its work still to do.
+    // Where both compute, the nice one gets a tenth, and has most of its work still to do. Ticks end
+    // its turns, and come late where CPUs take turns themselves: two turns may be 16 ms. With equal
+    // shares both would end together.
     let (plain, nice) = (task("plain"), task("nice"));
     let after = nice.finish.since(plain.finish);
-    assert!(after > Span::from_ms(35), "{after:?}");
+    assert!(after > Span::from_ms(25), "{after:?}");
     for name in ["ping", "pong", "holder", "other"] {
         let task = task(name);
         assert!(task.groups >= 10, "{task:?}");
