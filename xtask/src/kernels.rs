@@ -28,7 +28,7 @@ const LINUX: &str = "linux";
 const XEN: &str = "xen";
 
 /// The files of results and the commands that print them.
-const PRINTED: [(&str, &[&str]); 14] = [
+const PRINTED: [(&str, &[&str]); 17] = [
     ("hosts/arceos/results/costs.md", &["calibrate", "arceos", "--format", "markdown"]),
     (
         "hosts/arceos/results/yields.txt",
@@ -148,6 +148,15 @@ const PRINTED: [(&str, &[&str]); 14] = [
         ],
     ),
     (
+        "hosts/xen/results/weights.txt",
+        &beside_xens_own("hog", ["weights=256,512,1024", HOGS, LONG]),
+    ),
+    ("hosts/xen/results/caps.txt", &beside_xens_own("hog", ["caps=20,50,0", HOGS, LONG])),
+    (
+        "hosts/xen/results/cyclictest.txt",
+        &beside_xens_own("cyclictest", ["l=500", "hogs=2", "work_ns=50000"]),
+    ),
+    (
         "hosts/xen/results/predicted.txt",
         &[
             "predict",
@@ -158,6 +167,22 @@ const PRINTED: [(&str, &[&str]); 14] = [
         ],
     ),
 ];
+
+/// So many domains that compute, and for so long.
+const HOGS: &str = "domains=3";
+const LONG: &str = "duration_ns=3000000000";
+
+/// A program with these arguments under our policies and Xen's own schedulers of the same rules.
+const fn beside_xens_own(
+    program: &'static str,
+    [first, second, third]: [&'static str; 3],
+) -> [&'static str; 12] {
+    const BOTH: &str = "credit,stock-credit,credit2,stock-credit2";
+    [
+        "boot", "xen", "--policy", BOTH, "--app", program, "--with", first, "--with", second,
+        "--with", third,
+    ]
+}
 
 const EXPECTED: &str = "hosts/arceos/expected";
 

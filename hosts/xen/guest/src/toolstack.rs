@@ -1,6 +1,7 @@
 //! dom0: builds what its orders say, waits for it, and says what came of it.
 
 use core::fmt::Write;
+use core::hint::spin_loop;
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -94,7 +95,7 @@ fn begin(running: &mut [Running<'_>], deaths: Port, counts: bool) -> Result<Driv
         dump();
     }
     let mut ends = running.iter().map(end).collect::<Result<Vec<_>, _>>()?;
-    let epoch = shared::now();
+    let epoch = next_start(running.len());
     for (end, Running { plan, .. }) in ends.iter_mut().zip(&*running) {
         let messages = end.iter_mut().flat_map(|end| &mut end.outside);
         for mail::Message { arrives, sent, .. } in messages {
@@ -108,6 +109,7 @@ fn begin(running: &mut [Running<'_>], deaths: Port, counts: bool) -> Result<Driv
     for one in &order {
         one.domain.set_epoch(epoch).map_err(|error| failed(&one.plan, error))?;
     }
+    await_start(epoch);
     for one in order {
         let begin = epoch + one.plan.begin;
         while one.plan.begin > 0 && shared::now() < begin {
@@ -118,6 +120,28 @@ fn begin(running: &mut [Running<'_>], deaths: Port, counts: bool) -> Result<Driv
         one.domain.resume().map_err(|error| failed(&one.plan, error))?;
     }
     Ok(driver)
+}
+
+/// Runs start at multiples of this time since Xen's boot, in ns: of most periods of ticks, of
+/// policies' timers and of vCPUs. These are at multiples of theirs, and so they are in simulations,
+/// which start at 0.
+const STARTS: u64 = 600_000_000;
+
+/// What dom0 does of each domain until the start takes less, in ns.
+const PREPARATION: u64 = 1_000_000;
+
+/// When a run of so many domains starts.
+fn next_start(domains: usize) -> u64 {
+    let ready = shared::now() + PREPARATION * (domains as u64 + 1);
+    ready.next_multiple_of(STARTS)
+}
+
+/// Waits for the start. Xen's timers are late by up to 50 us.
+fn await_start(start: u64) {
+    poll(&mut [], start.saturating_sub(PREPARATION / 2));
+    while shared::now() < start {
+        spin_loop();
+    }
 }
 
 /// What dom0 needs to pass on messages of a domain, which is ready; none, if it has none.
