@@ -45,6 +45,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod affinities;
 pub mod call;
 pub mod checked;
 pub mod ewma;
@@ -68,6 +69,7 @@ pub mod uni;
 
 use alloc::boxed::Box;
 
+pub use affinities::Affinities;
 pub use checked::Checked;
 pub use ewma::Ewma;
 pub use ids::{CpuId, CpuMask, CpuSet, DomainId, MAX_CPUS, TaskId};

@@ -4,8 +4,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use anysched_core::{
-    Arrival, CpuId, CpuMask, Cx, Enqueue, Machine, Off, Pick, Scheduler, Span, TaskId, TaskParams,
-    Time,
+    Affinities, Arrival, CpuId, CpuMask, Cx, Enqueue, Machine, Off, Pick, Scheduler, Span, TaskId,
+    TaskParams, Time,
 };
 
 use crate::groups::Groups;
@@ -89,11 +89,9 @@ pub struct Adapter<P> {
     has_timers: bool,
     pub(crate) groups: Groups,
     tasks: Vec<Task>,
-    /// What the policy knows of each task, for when CPUs come and go.
-    pub(crate) params: Vec<Option<TaskParams>>,
+    pub(crate) affinities: Affinities,
     free: Vec<TaskId>,
     cpus: Vec<Cpu>,
-    pub(crate) online: CpuMask,
     /// What the policy asked for and nobody has [taken](Adapter::take_kick).
     pub(crate) kicks: CpuMask,
     /// Tasks in each of the policy's runqueues, as far as it has said.
@@ -121,10 +119,9 @@ impl<P: Scheduler> Adapter<P> {
             policy,
             groups: Groups::default(),
             tasks: Vec::new(),
-            params: Vec::new(),
+            affinities: Affinities::new(machine),
             free: Vec::new(),
             cpus: vec![Cpu::default(); machine.cpus()],
-            online: CpuMask::first(machine.cpus()),
             kicks: CpuMask::EMPTY,
             queued: vec![0; machine.cpus() + 1],
             queue: 0,
@@ -164,7 +161,7 @@ impl<P: Scheduler> Adapter<P> {
 
     /// Whether `cpu` is in use.
     pub fn is_online(&self, cpu: CpuId) -> bool {
-        self.online.contains(cpu)
+        self.affinities.online().contains(cpu)
     }
 
     /// How long woken tasks were ready before they were picked.
@@ -220,15 +217,13 @@ impl<P: Scheduler> Adapter<P> {
         let id = self.free.pop().unwrap_or(TaskId(self.tasks.len() as u32));
         if id.index() == self.tasks.len() {
             self.tasks.push(task);
-            self.params.push(None);
             // `detach` must not allocate: it may be the kernel's last call of a dying task.
             self.free.reserve(self.tasks.len());
         } else {
             self.tasks[id.index()] = task;
         }
-        let known = self.usable(&params);
+        let known = self.affinities.set(id, params);
         self.call(now, |policy, cx| policy.attach(cx, id, &known));
-        self.params[id.index()] = Some(params);
         id
     }
 
@@ -236,25 +231,24 @@ impl<P: Scheduler> Adapter<P> {
     pub fn detach(&mut self, now: Time, id: TaskId, runtime: u64) {
         self.leaves(now, id, runtime, Off::Exited);
         self.call(now, |policy, cx| policy.detach(cx, id));
-        self.params[id.index()] = None;
+        self.affinities.remove(id);
         self.free.push(id);
     }
 
     /// The parameters of a task have changed; its group is not among them.
     pub fn update(&mut self, now: Time, id: TaskId, mut params: TaskParams) {
-        let known = &self.params[id.index()];
-        params.domain = known.as_ref().map_or_else(Default::default, |known| known.domain);
+        let known = self.affinities.params(id);
+        params.domain = known.map_or_else(Default::default, |known| known.domain);
         self.set_params(now, id, params);
     }
 
     /// Tells the policy of parameters that have changed.
     pub(crate) fn set_params(&mut self, now: Time, id: TaskId, params: TaskParams) {
-        if self.params[id.index()].as_ref() == Some(&params) {
+        if self.affinities.params(id) == Some(&params) {
             return;
         }
-        let known = self.usable(&params);
+        let known = self.affinities.set(id, params);
         self.call(now, |policy, cx| policy.update(cx, id, &known));
-        self.params[id.index()] = Some(params);
     }
 
     /// A task sleeps or ends (`why`), wherever it was.

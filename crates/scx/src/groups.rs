@@ -71,7 +71,7 @@ impl<P: Scheduler> Adapter<P> {
     /// A task goes to another group.
     pub fn join(&mut self, now: Time, id: TaskId, group: u64) {
         let domain = self.groups.domain(group);
-        if let Some(mut params) = self.params[id.index()].clone() {
+        if let Some(mut params) = self.affinities.params(id).cloned() {
             params.domain = domain;
             self.set_params(now, id, params);
         }

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use core::mem::replace;
 
 use anysched_core::{
-    Arrival, CpuId, CpuMask, Cx, Enqueue, Machine, Off, Pick, Scheduler, Span, TaskId, TaskParams,
-    Time,
+    Affinities, Arrival, CpuId, CpuMask, Cx, Enqueue, Machine, Off, Pick, Scheduler, Span, TaskId,
+    TaskParams, Time,
 };
 
 use crate::domains::Domains;
@@ -101,12 +101,9 @@ pub struct Adapter<P> {
     vcpus: Vec<Vcpu>,
     free: Vec<TaskId>,
     cpus: Vec<Pcpu>,
-    /// What Xen has said of each vCPU; `None`: there is none of this number.
-    pub(crate) params: Vec<Option<TaskParams>>,
-    /// pCPUs in use.
-    pub(crate) online: CpuMask,
+    affinities: Affinities,
     /// What the policy asked for and nobody has [taken](Adapter::take_kick).
-    pub(crate) kicks: CpuMask,
+    kicks: CpuMask,
     counts: Counts,
     /// The latest time that a call had: clocks of pCPUs differ a little.
     now: Time,
@@ -122,8 +119,7 @@ impl<P: Scheduler> Adapter<P> {
             vcpus: Vec::new(),
             free: Vec::new(),
             cpus: vec![Pcpu::default(); machine.cpus()],
-            params: Vec::new(),
-            online: CpuMask::first(machine.cpus()),
+            affinities: Affinities::new(machine),
             kicks: CpuMask::EMPTY,
             counts: Counts::default(),
             now: Time::ZERO,
@@ -180,13 +176,11 @@ impl<P: Scheduler> Adapter<P> {
         let id = self.free.pop().unwrap_or(TaskId(self.vcpus.len() as u32));
         if id.index() == self.vcpus.len() {
             self.vcpus.push(Vcpu::new());
-            self.params.push(None);
             self.free.reserve(self.vcpus.len());
         } else {
             self.vcpus[id.index()] = Vcpu::new();
         }
-        let known = self.usable(&params);
-        self.params[id.index()] = Some(params);
+        let known = self.affinities.set(id, params);
         self.call(now, |policy, cx| policy.attach(cx, id, &known));
         id
     }
@@ -204,15 +198,14 @@ impl<P: Scheduler> Adapter<P> {
             on.last = None;
         }
         self.call(now, |policy, cx| policy.detach(cx, id));
-        self.params[id.index()] = None;
+        self.affinities.remove(id);
         self.free.push(id);
     }
 
     /// The parameters of a vCPU of this domain have changed.
     pub fn update(&mut self, now: Time, id: TaskId, mut params: TaskParams, domain: u32) {
         params.domain = self.domains.number(domain);
-        let known = self.usable(&params);
-        self.params[id.index()] = Some(params);
+        let known = self.affinities.set(id, params);
         self.call(now, |policy, cx| policy.update(cx, id, &known));
     }
 
@@ -398,6 +391,25 @@ impl<P: Scheduler> Adapter<P> {
     pub fn timer(&mut self, now: Time) {
         while self.next_timer().is_some_and(|due| due <= self.now.max(now)) {
             self.call(now, |policy, cx| policy.timer(cx));
+        }
+    }
+
+    /// A pCPU comes into use or goes out of it; one that goes has been [asked](Adapter::schedule)
+    /// last with a tasklet, so that it runs nothing. Xen lets a vCPU that has lost its last pCPU run
+    /// anywhere (`cpu_disable_scheduler`), but only when that has gone: the policy is told before.
+    pub fn set_online(&mut self, now: Time, cpu: CpuId, online: bool) {
+        let Some(before) = self.affinities.set_online(cpu, online) else { return };
+        if online {
+            self.call(now, |policy, cx| policy.set_online(cx, cpu, true));
+        }
+        let mut next = TaskId(0);
+        while let Some((id, known)) = self.affinities.next_changed(&before, next) {
+            self.call(now, |policy, cx| policy.update(cx, id, &known));
+            next = TaskId(id.0 + 1);
+        }
+        if !online {
+            self.call(now, |policy, cx| policy.set_online(cx, cpu, false));
+            self.kicks.remove(cpu);
         }
     }
 }

@@ -43,7 +43,6 @@ extern crate std;
 
 mod adapter;
 mod domains;
-mod hotplug;
 #[cfg(test)]
 mod tests;
 
