@@ -29,11 +29,11 @@ pub fn mirror() -> Result<String, BootError> {
             remedy: "install it with `apt-get install debian-archive-keyring`".into(),
         });
     }
-    let mut command = Command::new("apt-get");
+    let mut command = Command::new(GET);
     command.args(["indextargets", "--format", "$(LABEL) $(REPO_URI)", "Created-By: Packages"]);
     let targets = match command.output() {
         Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
-        Err(error) => return Err(not_started("apt-get", &error)),
+        Err(error) => return Err(not_started(GET, &error)),
     };
     named_mirror(std::env::var(VARIABLE).ok().as_deref(), &targets)
 }
@@ -86,6 +86,11 @@ fn named_mirror(variable: Option<&str>, targets: &str) -> Result<String, BootErr
 fn is_debian(address: &&str) -> bool {
     address.trim_end_matches('/').ends_with("/debian")
 }
+
+/// apt's programs.
+const GET: &str = "apt-get";
+const CACHE: &str = "apt-cache";
+const HELPER: &str = "/usr/lib/apt/apt-helper";
 
 /// An apt that sees `suites` and nothing else.
 pub struct Apt {
@@ -163,14 +168,14 @@ impl Apt {
         )
     }
 
-    /// Runs `apt-PROGRAM`. Errors: what apt says.
+    /// Runs one of apt's programs where packages are kept. Errors: what it says.
     fn run(&self, program: &str, arguments: &[&str]) -> Result<String, String> {
-        let mut command = Command::new(format!("apt-{program}"));
+        let mut command = Command::new(program);
         // Read after this computer's own configuration, which may name a proxy, or say what to do
         // with lists that are too old.
         command.arg("-c").arg(self.configuration()).args(arguments).env("LC_ALL", "C");
-        command.env_remove("APT_CONFIG");
-        let output = command.output().map_err(|error| format!("apt-{program}: {error}"))?;
+        command.env_remove("APT_CONFIG").current_dir(self.archives());
+        let output = command.output().map_err(|error| format!("{program}: {error}"))?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
@@ -183,7 +188,7 @@ impl Apt {
     /// Errors: what apt says.
     pub fn update(&self) -> Result<u64, String> {
         let before = self.kept_lists();
-        self.run("get", &["update", "-qq"])?;
+        self.run(GET, &["update", "-qq"])?;
         let new = self.kept_lists().into_iter().filter(|list| !before.contains(list));
         Ok(new.map(|(_, _, length)| length).sum())
     }
@@ -204,7 +209,7 @@ impl Apt {
     pub fn offers(&self, prefixes: &[&str], ending: &str) -> Result<Vec<Offer>, String> {
         let mut names = Vec::new();
         for prefix in prefixes {
-            let listed = self.run("cache", &["pkgnames", prefix])?;
+            let listed = self.run(CACHE, &["pkgnames", prefix])?;
             names.extend(listed.lines().filter(|name| name.ends_with(ending)).map(String::from));
         }
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -218,7 +223,7 @@ impl Apt {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let listed = self.run("cache", &[&["madison"], names].concat())?;
+        let listed = self.run(CACHE, &[&["madison"], names].concat())?;
         Ok(offers(&listed).collect())
     }
 
@@ -227,9 +232,9 @@ impl Apt {
     ///
     /// Errors: what apt says.
     pub fn fetch_with_dependencies(&self, names: &[&str]) -> Result<(), String> {
-        self.run("get", &["autoclean", "-qq"])?;
+        self.run(GET, &["autoclean", "-qq"])?;
         let options = ["install", "-qq", "-y", "--no-install-recommends", "--download-only"];
-        self.run("get", &[&options, names].concat()).map(drop)
+        self.run(GET, &[&options, names].concat()).map(drop)
     }
 
     /// Has the apt see source packages of the suites, too. Call it before [`update`](Apt::update).
@@ -251,7 +256,7 @@ impl Apt {
     ///
     /// Errors: what apt says.
     pub fn fetch_source(&self, name: &str) -> Result<PathBuf, String> {
-        let fetched = self.run_in_archives(&["source", "-qq", "--download-only", name]);
+        let fetched = self.run(GET, &["source", "-qq", "--download-only", name]);
         // apt has compared it with the index, or removed it.
         let entries = fs::read_dir(self.archives()).into_iter().flatten().flatten();
         let tarball = entries.map(|entry| entry.path()).find(|path| {
@@ -266,29 +271,18 @@ impl Apt {
     ///
     /// Errors: what apt says; it is not there, or is another.
     pub fn fetch_file(&self, mirror: &str, path: &str, sha256: &str) -> Result<PathBuf, String> {
-        const HELPER: &str = "/usr/lib/apt/apt-helper";
-        let to = self.archives().join(path.rsplit('/').next().unwrap_or(path));
-        let mut command = Command::new(HELPER);
-        command.arg("-c").arg(self.configuration()).args(["-qq", "download-file"]);
-        command.arg(format!("{mirror}/{path}")).arg(&to).arg(format!("SHA256:{sha256}"));
-        command.env("LC_ALL", "C").env_remove("APT_CONFIG").current_dir(self.archives());
-        let output = command.output().map_err(|error| format!("{HELPER}: {error}"))?;
-        if output.status.success() { Ok(to) } else { Err(complaint(&output)) }
-    }
-
-    fn run_in_archives(&self, arguments: &[&str]) -> Result<(), String> {
-        let mut command = Command::new("apt-get");
-        command.arg("-c").arg(self.configuration()).args(arguments);
-        command.env("LC_ALL", "C").env_remove("APT_CONFIG").current_dir(self.archives());
-        let output = command.output().map_err(|error| format!("apt-get: {error}"))?;
-        if output.status.success() { Ok(()) } else { Err(complaint(&output)) }
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let (from, sum) = (format!("{mirror}/{path}"), format!("SHA256:{sha256}"));
+        let arguments = ["-qq", "download-file", &from, name, &sum];
+        self.run(HELPER, &arguments)?;
+        Ok(self.archives().join(name))
     }
 
     /// Fetches one package, and nothing that it depends on.
     ///
     /// Errors: what apt says.
     pub fn fetch_alone(&self, name: &str) -> Result<(), String> {
-        self.run_in_archives(&["download", "-qq", name])
+        self.run(GET, &["download", "-qq", name]).map(drop)
     }
 
     /// Where packages are after they have been fetched.
