@@ -61,14 +61,6 @@ pub struct DomainParams {
     pub cap_percent: u32,
 }
 
-impl DomainParams {
-    /// The weight of each of the domain's vCPUs as a task, for policies that know nothing of
-    /// domains: the usual one of domains is the usual one of tasks.
-    pub fn vcpu_weight(&self) -> u32 {
-        self.weight.saturating_mul(NICE_0_WEIGHT / DEFAULT_DOMAIN_WEIGHT).max(1)
-    }
-}
-
 /// The weight of a domain that was given none: 256, Xen's default.
 pub const DEFAULT_DOMAIN_WEIGHT: u32 = 256;
 
@@ -82,6 +74,12 @@ pub const NICE_WEIGHTS: [u32; 40] = [
     3906, 3121, 2501, 1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87,
     70, 56, 45, 36, 29, 23, 18, 15,
 ];
+
+/// The weight of each vCPU of a domain of this weight, as a task, for policies that know nothing of
+/// domains: the usual one of domains is the usual one of tasks.
+pub fn weight_of_vcpu(domain_weight: u32) -> u32 {
+    domain_weight.saturating_mul(NICE_0_WEIGHT / DEFAULT_DOMAIN_WEIGHT).max(1)
+}
 
 /// The weight of `nice`, which is clamped to −20 ..= 19.
 pub fn weight_of_nice(nice: i8) -> u32 {

@@ -395,8 +395,9 @@ impl<P: Scheduler> Adapter<P> {
     }
 
     /// A pCPU comes into use or goes out of it; one that goes has been [asked](Adapter::schedule)
-    /// last with a tasklet, so that it runs nothing. Xen lets a vCPU that has lost its last pCPU run
-    /// anywhere (`cpu_disable_scheduler`), but only when that has gone: the policy is told before.
+    /// last with a tasklet, so that it runs nothing. Xen lets a vCPU that has lost its last pCPU
+    /// run anywhere (`cpu_disable_scheduler`), but only when that has gone: the policy is told
+    /// before.
     pub fn set_online(&mut self, now: Time, cpu: CpuId, online: bool) {
         let Some(before) = self.affinities.set_online(cpu, online) else { return };
         if online {

@@ -8,6 +8,7 @@ use crate::spec::files::Files;
 use crate::spec::scenario::ALL;
 use crate::spec::sweep::{self, PolicyEntry};
 use crate::spec::tree::{Entry, Node, Table, Value};
+use anysched_core::params::weight_of_vcpu;
 use anysched_core::registry;
 use anysched_core::{CpuId, CpuSet, DomainId, DomainParams, MAX_CPUS, Span, TaskParams, Time};
 use anysched_host::{Setup, Vm, Wire, as_text};
@@ -307,7 +308,7 @@ fn read_vcpus(
     cpus: usize,
 ) -> Result<Vec<TaskParams>, Fault> {
     let all = TaskParams {
-        weight: share.vcpu_weight(),
+        weight: weight_of_vcpu(share.weight),
         period: fields.span("period")?,
         budget: fields.span("budget")?,
         relative_deadline: fields.span("deadline")?,

@@ -5,7 +5,8 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use anysched_core::{DomainParams, Scheduler, Span, TaskId, TaskParams, Time};
+use anysched_core::params::weight_of_vcpu;
+use anysched_core::{Scheduler, Span, TaskId, TaskParams, Time};
 use anysched_vcpus::{Adapter, Counts};
 use anysched_wire::option;
 
@@ -64,7 +65,7 @@ impl Vcpu {
     pub fn params(&self, cpus: usize) -> TaskParams {
         let span = |ns: u64| (ns > 0).then_some(Span(ns));
         TaskParams {
-            weight: DomainParams { weight: self.weight, cap_percent: 0 }.vcpu_weight(),
+            weight: weight_of_vcpu(self.weight),
             affinity: anysched_start::affinity(&self.affinity, cpus),
             period: span(self.period),
             budget: span(self.budget),
