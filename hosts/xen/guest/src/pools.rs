@@ -1,7 +1,7 @@
 //! cpupools, and pCPUs that come and go.
 
 use crate::control::{Failed, Naming, sysctl};
-use crate::hypercall::{Answer, Errno, at, poll};
+use crate::hypercall::{Errno, at, poll};
 use crate::shared::now;
 
 /// A cpupool, by Xen's number. The one that Xen makes, which all pCPUs are in at first, has 0.
@@ -37,7 +37,7 @@ enum What {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Call {
     what: u32,
     pool: u32,
@@ -60,17 +60,7 @@ fn call(what: What, call: Call) -> Result<Call, Errno> {
 
 impl Call {
     fn of(pool: Pool) -> Call {
-        Call {
-            what: 0,
-            pool: pool.0,
-            scheduler: 0,
-            domain: 0,
-            cpu: 0,
-            domains: 0,
-            map: 0,
-            bits: 0,
-            pad: 0,
-        }
+        Call { pool: pool.0, ..Call::default() }
     }
 }
 
@@ -85,7 +75,7 @@ impl Pool {
 
     /// Ends it. It has no pCPUs and no domains.
     pub fn destroy(self) -> Result<(), Failed> {
-        again(|| call(What::Destroy, Call::of(self)).map(|_| 0)).of("destroy a cpupool").map(drop)
+        again(|| call(What::Destroy, Call::of(self))).of("destroy a cpupool").map(drop)
     }
 
     /// Its scheduler.
@@ -103,14 +93,14 @@ impl Pool {
     /// Takes a pCPU from it, not its last one if it has domains.
     pub fn remove(self, cpu: u32) -> Result<(), Failed> {
         let asked = Call { cpu, ..Call::of(self) };
-        let done = again(|| call(What::RemoveCpu, asked).map(|_| 0));
+        let done = again(|| call(What::RemoveCpu, asked));
         done.of("remove a pCPU from a cpupool").map(drop)
     }
 
     /// Has a domain of another pool be in this one.
     pub fn take(self, domain: u16) -> Result<(), Failed> {
         let asked = Call { domain: domain.into(), ..Call::of(self) };
-        call(What::MoveDomain, asked).of("move it to another cpupool").map(drop)
+        call(What::MoveDomain, asked).of("move a domain to another cpupool").map(drop)
     }
 }
 
@@ -124,9 +114,9 @@ pub fn plug(cpu: u32) -> Result<(), Failed> {
     again(|| plug_call(cpu, 0)).of("take a pCPU into use").map(drop)
 }
 
-fn plug_call(cpu: u32, what: u32) -> Answer {
+fn plug_call(cpu: u32, what: u32) -> Result<[u32; 2], Errno> {
     const HOTPLUG: u32 = 11;
-    sysctl(HOTPLUG, [cpu, what]).map(|_| 0)
+    sysctl(HOTPLUG, [cpu, what])
 }
 
 /// How often it is tried again, and after which time, in ns.
@@ -135,10 +125,10 @@ const PAUSE: u64 = 1_000_000;
 
 /// Makes a call until nothing stands in its way that passes, such as a vCPU that is about to leave,
 /// or a domain that is being taken to pieces.
-fn again(mut call: impl FnMut() -> Answer) -> Answer {
+fn again<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     let mut answer = call();
     for _ in 0..TRIES {
-        if !answer.is_err_and(Errno::is_passing) {
+        if !matches!(&answer, Err(errno) if errno.is_passing()) {
             break;
         }
         poll(&mut [], now() + PAUSE);

@@ -168,7 +168,7 @@ impl Storm {
             return self.destroy(at);
         }
         if kind == 8 && self.pcpus.contains(&Place::Other) {
-            return self.move_to_other_pool(at);
+            return self.move_to_other_pool(at).map_err(refused);
         }
         let share = self.share(self.all[at].plan.share.pool);
         let One { plan, domain, pauses } = &mut self.all[at];
@@ -189,15 +189,15 @@ impl Storm {
     }
 
     /// Has the domain at `at` be in the other pool of the two.
-    fn move_to_other_pool(&mut self, at: usize) -> Result<(), String> {
+    fn move_to_other_pool(&mut self, at: usize) -> Result<(), Failed> {
         let from = self.all[at].plan.share.pool;
         let to = self.other.filter(|other| *other != from).unwrap_or_default();
         self.move_to(at, to)
     }
 
-    fn move_to(&mut self, at: usize, pool: Pool) -> Result<(), String> {
+    fn move_to(&mut self, at: usize, pool: Pool) -> Result<(), Failed> {
         let One { plan, domain, .. } = &mut self.all[at];
-        pool.take(domain.number).map_err(|error| failed(plan, error))?;
+        pool.take(domain.number)?;
         plan.share.pool = pool;
         self.count(Kind::Moved);
         Ok(())
@@ -251,11 +251,8 @@ impl Storm {
         let is_last = self.pcpus.iter().filter(|place| **place == Place::Other).count() == 1;
         if is_last {
             for at in 0..self.all.len() {
-                let One { plan, domain, .. } = &mut self.all[at];
-                if plan.share.pool == other {
-                    Pool::default().take(domain.number)?;
-                    plan.share.pool = Pool::default();
-                    self.count(Kind::Moved);
+                if self.all[at].plan.share.pool == other {
+                    self.move_to(at, Pool::default())?;
                 }
             }
         }
