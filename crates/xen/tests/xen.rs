@@ -405,7 +405,7 @@ fn every_policy_survives_storms() {
         (boot.checked, boot.patience) = (true, Duration::from_secs(240));
         let outcome = boot.run(image, &mut |_| ()).map_err(|error| format!("{storm}: {error}"))?;
         let count = |what: &str| outcome.value(what).unwrap_or_default();
-        let some = ["created", "paused", "changed"].iter().all(|what| count(what) >= 5);
+        let some = count("created") >= 10 && count("paused") >= 5 && count("changed") >= 5;
         let moves = ["moved", "pcpus_moved", "hotplugs"].map(count).iter().sum::<u64>();
         // Those that come to their end by themselves are destroyed, too.
         if !some || count("created") != count("destroyed") || (moves > 0) != (cpus > 1) {
