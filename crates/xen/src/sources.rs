@@ -60,7 +60,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// What was fetched before, or is now: about 100 MB, which become 320 MB on the disk. What
+    /// What was fetched before, or is now: about 125 MB, which become 320 MB on the disk. What
     /// happens meanwhile goes to `say`.
     ///
     /// Errors: apt is not installed, there is no room, or the suite does not have what is needed.
