@@ -204,6 +204,41 @@ fn every_policy_keeps_the_contract_whatever_comes() {
     }
 }
 
+/// Settings from the ends of the ranges, those that the policy accepts.
+fn extremes(rng: &mut Rng, policy: &PolicyInfo, machine: &Machine) -> Vec<Setting> {
+    let mut settings = settings(rng, policy, machine);
+    for param in (policy.params)() {
+        let value: &str = match param.kind {
+            _ if sometimes(rng, 3) => continue,
+            "time" => pick::<&str>(rng, &["0", "1us", "1h", "18446744073709551614ns", "none"]),
+            "number" => pick::<&str>(rng, &["0", "1", "255", "4294967295", "18446744073709551615"]),
+            _ => continue,
+        };
+        settings.push((param.name, value));
+        if (policy.build)(machine, &settings).is_err() {
+            settings.pop();
+        }
+    }
+    settings
+}
+
+/// What a policy accepts it can do: nothing overflows.
+#[test]
+fn parameters_at_the_ends_of_their_ranges_work() {
+    let mut far = 0;
+    for seed in 0..CASES / 4 {
+        let mut case = Case::new(seed);
+        case.settings =
+            extremes(&mut Rng::stream(seed, "extremes"), case.policy, &case.setup.machine);
+        case.setup.until = Time(20_000_000);
+        case.setup.hotplug.retain(|(time, ..)| *time < case.setup.until);
+        far +=
+            case.settings.iter().filter(|(_, value)| value.len() > 15 || *value == "none").count();
+        check_case(&case);
+    }
+    assert!(far > 500, "{far} are no test");
+}
+
 /// A policy drawn for `machine`, under [`Checked`].
 fn drawn(rng: &mut Rng, machine: &Machine) -> Box<dyn Scheduler> {
     let policy = pick(rng, POLICIES);

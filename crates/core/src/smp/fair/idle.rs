@@ -4,7 +4,7 @@
 use super::super::{RunQueue, Smp};
 use super::balance::Idle;
 use super::domains::Domains;
-use super::{Fair, Success, Turn};
+use super::{Fair, MOST_COST, Success, Turn, migration_cost};
 use crate::Cx;
 use crate::ids::{CpuId, CpuMask};
 use crate::time::Time;
@@ -119,7 +119,7 @@ impl<Q: RunQueue> Smp<Q> {
                 self.note_try(cpu, depth, hits, cx.now);
                 let domain = self.fair.domains.around[cpu.index()][depth];
                 let size = self.fair.domains[domain].cpus.len() as u64;
-                let cost = self.params.newidle_cost.scaled(size, 1).0;
+                let cost = self.params.newidle_cost.scaled(size, 1).0.min(MOST_COST);
                 spent += cost;
                 self.spend(cpu, depth, cost, jiffies);
                 if moved > 0 || !passed.goes_on {
@@ -135,7 +135,7 @@ impl<Q: RunQueue> Smp<Q> {
             queue.idle_since = 0;
         }
         queue.updates_idle = moved == 0
-            && queue.mean_idle >= self.params.cache_hot.0
+            && queue.mean_idle >= migration_cost(&self.params)
             && self.fair.nohz.has_blocked
             && jiffies >= self.fair.nohz.next_blocked;
         moved > 0
@@ -264,7 +264,7 @@ impl<Q: RunQueue> Smp<Q> {
         }
         let queue = &mut self.fair.queues[cpu.index()];
         if falls {
-            queue.most_newidle = cost.max(self.params.cache_hot.0);
+            queue.most_newidle = cost.max(migration_cost(&self.params));
         }
         queue.next_balance = next;
     }

@@ -235,6 +235,15 @@ pub(super) enum Leaves {
     Moves,
 }
 
+/// Costs of balancing are capped at this, in nanoseconds: 18 minutes, longer than CPUs idle between
+/// two tasks, and far from overflow when summed up.
+const MOST_COST: u64 = 1 << 40;
+
+/// What moving a task is taken to cost, in nanoseconds.
+fn migration_cost(params: &SmpParams) -> u64 {
+    params.cache_hot.0.min(MOST_COST)
+}
+
 impl Fair {
     pub(super) fn new(machine: &Machine, params: &SmpParams, tick: Option<Span>) -> Fair {
         let is_split = params.layout == Layout::PerCpu && machine.cpus() > 1;
@@ -243,7 +252,7 @@ impl Fair {
         let balances = is_split && params.balance == Balance::Linux;
         let is_on = places || pulls || balances;
         let domains = if is_on { Domains::new(machine) } else { Domains::default() };
-        let cost = params.cache_hot.0;
+        let cost = migration_cost(params);
         let tick = tick.filter(|tick| *tick > Span::ZERO);
         let jiffy = tick.unwrap_or(USUAL_JIFFY);
         let queue = |cpu: CpuId| Queue {
