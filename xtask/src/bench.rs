@@ -1,8 +1,8 @@
 //! Benchmarks and the page with their results.
 //!
 //! Every figure in docs/performance.md comes from a measurement just made by criterion or by a
-//! separate program, and every claim is a ratio of two figures from the same run: absolute times
-//! depend on the machine.
+//! separate program, and every claim is a ratio of two figures of one table, from the same run:
+//! absolute times depend on the machine.
 
 use crate::run::{Failed, cargo, cargo_command, output, root};
 use crate::simso::{self, SimSo};
@@ -10,8 +10,9 @@ use serde_json::Value;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Runs the benchmarks and writes docs/performance.md. With a filter or `--quick`, only runs them;
-/// the filter `simso` measures only SimSo.
+/// Runs the benchmarks and writes docs/performance.md. With the name of a table's group, measures
+/// that again and takes the others as they were measured last; with `--quick`, only runs them. The
+/// filter `simso` measures only SimSo.
 pub fn bench(args: &[&str]) -> Result<(), Failed> {
     if args == ["simso"] {
         if let Ok(SimSo { version, python, rows }) = simso::measure()? {
@@ -33,7 +34,7 @@ pub fn bench(args: &[&str]) -> Result<(), Failed> {
     }
     command.extend(args.iter().filter(|arg| **arg != "--quick"));
     cargo(&command)?;
-    if !args.is_empty() {
+    if args.contains(&"--quick") {
         return Ok(());
     }
     let page = page(simso::measure()?)?;
@@ -68,8 +69,8 @@ const PAIRS: [(&str, &str); 3] =
 
 fn page(simso: Result<SimSo, String>) -> Result<String, Failed> {
     let mut page = String::from(
-        "# Performance\n\nWritten by `cargo xtask bench`, all in one run on one machine; one core \
-         is used at a time. Compare the ratios: the times are those of that machine.\n",
+        "# Performance\n\nWritten by `cargo xtask bench`, each table in one run on one machine; one \
+         core is used at a time. Compare the ratios: the times are those of that machine.\n",
     );
     dispatches(&mut page, simso)?;
     queueing(&mut page)?;

@@ -25,7 +25,8 @@ cargo xtask <task>
   test           unit, property, golden and documentation tests
   bless          rewrite golden results and the generated parts of the documentation, as far as
                  what they depend on has changed  [names: only tests and pages so named]
-  bench          run the benchmarks and write docs/performance.md  [--quick] [filter]
+  bench          run the benchmarks and write docs/performance.md  [a group: only this table's
+                 again; --quick: only run them]
   docs           rewrite the generated parts of the documentation  [--check]
                  [--kernels [HOST]: first make the experiments in kernels, or in one of them,
                  again, which takes minutes]
