@@ -69,8 +69,8 @@ const PAIRS: [(&str, &str); 3] =
 
 fn page(simso: Result<SimSo, String>) -> Result<String, Failed> {
     let mut page = String::from(
-        "# Performance\n\nWritten by `cargo xtask bench`, each table in one run on one machine; one \
-         core is used at a time. Compare the ratios: the times are those of that machine.\n",
+        "# Performance\n\nWritten by `cargo xtask bench`, each table in one run on one machine; \
+         one core is used at a time. Compare the ratios: the times are those of that machine.\n",
     );
     dispatches(&mut page, simso)?;
     queueing(&mut page)?;

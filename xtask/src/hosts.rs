@@ -31,6 +31,12 @@ pub fn test_linux() -> Result<(), Failed> {
     kernels::check_linux()
 }
 
+/// As [`test()`], of Xen those whose names begin with `quick_`.
+pub fn test_xen_quickly() -> Result<(), Failed> {
+    require_toolchain()?;
+    boot(&["xen"], &["quick_"])
+}
+
 /// As [`test()`], of Xen.
 pub fn test_xen() -> Result<(), Failed> {
     require_toolchain()?;

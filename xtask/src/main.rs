@@ -119,6 +119,7 @@ fn ci() -> Result<(), Failed> {
     step("programs for kernels", hosts::test_programs)?;
     step("ArceOS", hosts::test)?;
     step("Linux", hosts::test_linux_quickly)?;
+    step("Xen", hosts::test_xen_quickly)?;
     step("documentation", docs::build)?;
     step("generated documentation", docs::check)?;
     step("fuzz targets", || fuzz::run_all(5))?;

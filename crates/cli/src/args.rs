@@ -50,6 +50,8 @@ pub enum Command {
     /// Run an experiment in a real kernel and in a simulation with costs measured there, and print
     /// how much they differ
     Predict(PredictArgs),
+    /// Build a kernel or hypervisor with the policies for machines of your own, as a package
+    Package(PackageArgs),
     /// Find the parameters that suit a load best, and say how close they come to the optimum
     Tune(TuneArgs),
     /// Draw one run as text: which task each CPU runs, when
@@ -456,6 +458,16 @@ pub enum CalibrateFormat {
     Toml,
     /// For documentation
     Markdown,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct PackageArgs {
+    /// What is built
+    #[arg(value_parser = hosts::parser())]
+    pub host: &'static HostInfo,
+    /// The folder for the package, which is made if it is not there
+    #[arg(short, long, value_name = "DIR", default_value = ".")]
+    pub output: PathBuf,
 }
 
 #[derive(clap::Args, Debug)]

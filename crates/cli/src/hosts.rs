@@ -1,6 +1,6 @@
 //! The hosts that this command has, and `anysched hosts`.
 
-use crate::args::{HostsArgs, PlainFormat};
+use crate::args::{HostsArgs, PackageArgs, PlainFormat};
 use crate::output::{self, Failure};
 use anysched_host::{Capabilities, Clock, Host, HostInfo, Options, cpus_in_words};
 use anysched_workload::kinds::Needs;
@@ -44,6 +44,14 @@ pub fn open(info: &HostInfo) -> Box<dyn Host> {
 pub fn open_usual() -> Result<Box<dyn Host>, Failure> {
     let host = all().first().ok_or("this command has no hosts")?;
     Ok(open(host))
+}
+
+/// `anysched package`: names the files that were written.
+pub fn package(args: &PackageArgs) -> Result<(), Failure> {
+    let mut say = |line: &str| eprintln!("{}: {line}", args.host.name);
+    let written = open(args.host).package(&args.output, &mut say)?;
+    let lines: Vec<String> = written.iter().map(|path| format!("{}\n", path.display())).collect();
+    output::print(&lines.concat())
 }
 
 /// Whether `host` is the usual one.

@@ -52,6 +52,7 @@ pub fn main(hosts: &'static [&'static HostInfo]) -> ExitCode {
         Command::Record(args) => attach::record(&args),
         Command::Hosts(args) => hosts::hosts(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),
+        Command::Package(args) => hosts::package(&args),
         Command::Predict(args) => predict::predict(&args),
         Command::Bench(command) => bench::bench(&command),
         Command::Tune(args) => tune::tune(&args),

@@ -20,6 +20,15 @@ const EXPERIMENT: &str = "question = \"Which is shorter?\"\npolicy = \"rr\"\n\
 
 const JOBS: &str = "; MaxProcs: 4\n1 0 -1 10 1 -1 -1 1 -1 -1 1 3 1 -1 -1 -1 -1 -1\n";
 
+/// A host that is no kernel or hypervisor of its own has no package.
+#[test]
+fn packages_that_there_are_not() {
+    let folder = Folder::new();
+    let said = folder.stderr(&["package", "arceos", "-o", "new"]);
+    assert_eq!(said, "anysched: arceos cannot be packaged\n");
+    assert!(!folder.path().join("new").exists());
+}
+
 /// Programs say which arguments they take, before anything is fetched, built or booted.
 #[test]
 fn arguments_that_a_program_does_not_have() {

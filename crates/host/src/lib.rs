@@ -37,7 +37,7 @@ use anysched_core::Span;
 use anysched_core::registry::PolicyInfo;
 pub use anysched_wire::program::{self, ProgramInfo};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// An entry of the list of hosts.
 pub struct HostInfo {
@@ -135,6 +135,19 @@ pub trait Host: Sync {
     fn calibrate(&self, subjects: &[Subject]) -> Result<Calibration, HostError> {
         let _ = subjects;
         Err(self.info().cannot("measure what scheduling costs"))
+    }
+
+    /// Builds a package with which other machines become this host, and writes it and what belongs
+    /// to it to `directory`; returns the paths.
+    ///
+    /// Errors: one of the files is there already, it cannot be built, or this host has no package.
+    fn package(
+        &self,
+        directory: &Path,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Vec<PathBuf>, HostError> {
+        let _ = (directory, say);
+        Err(self.info().cannot("be packaged"))
     }
 
     /// Runs a server and puts `load` on it.

@@ -12,8 +12,19 @@ use std::{fs, io};
 /// What is booted: the hypervisor, and the kernel of its domains.
 #[derive(Clone, Debug)]
 pub struct Image {
-    hypervisor: PathBuf,
+    pub(crate) hypervisor: PathBuf,
     guest: PathBuf,
+}
+
+/// A hypervisor with all that Xen has by default, for real machines.
+pub(crate) struct ForMachines {
+    pub hypervisor: PathBuf,
+    /// The policies that it is linked with.
+    pub policies: PathBuf,
+    /// Xen's sources as they are changed.
+    pub source: PathBuf,
+    /// Where other files can be made.
+    pub work: PathBuf,
 }
 
 /// What the hypervisor calls of the policies.
@@ -83,19 +94,18 @@ impl Image {
         asserts: bool,
         say: &mut dyn FnMut(&str),
     ) -> Result<Image, BootError> {
-        let host = anysched_qemu::sources("xen")?;
-        let target = host.join("target");
-        let _lock = lock(&target, say)?;
-        anysched_qemu::require_target(BARE)?;
-        anysched_qemu::require_target(GUEST)?;
-        let build = Build { host: &host, target: &target, sources };
-        say("building the policies");
-        let policies = build.policies()?;
         let kind = if asserts { &CHECKED } else { &USUAL };
-        say(kind.announced);
-        let hypervisor = build.hypervisor(&policies, kind)?;
-        say("building the guest");
-        Ok(Image { hypervisor, guest: build.guest()? })
+        in_turn(sources, say, |build, say| {
+            anysched_qemu::require_target(GUEST)?;
+            let (hypervisor, _) = build.hypervisor(kind, say)?;
+            say("building the guest");
+            Ok(Image { hypervisor, guest: build.guest()? })
+        })
+    }
+
+    /// The same with another hypervisor.
+    pub fn with_hypervisor(self, hypervisor: PathBuf) -> Image {
+        Image { hypervisor, ..self }
     }
 
     /// The hypervisor.
@@ -109,6 +119,33 @@ impl Image {
     }
 }
 
+impl ForMachines {
+    /// Builds what has changed since it was built last.
+    ///
+    /// Errors: as [`Image::build`].
+    pub fn build(sources: &Sources, say: &mut dyn FnMut(&str)) -> Result<ForMachines, BootError> {
+        in_turn(sources, say, |build, say| {
+            let (hypervisor, policies) = build.hypervisor(&FOR_MACHINES, say)?;
+            let source = build.unpacked()?;
+            let work = source.with_file_name("package");
+            Ok(ForMachines { hypervisor, policies, source, work })
+        })
+    }
+}
+
+/// Builds in the host's directory, while nobody else does.
+fn in_turn<T>(
+    sources: &Sources,
+    say: &mut dyn FnMut(&str),
+    make: impl FnOnce(&Build<'_>, &mut dyn FnMut(&str)) -> Result<T, BootError>,
+) -> Result<T, BootError> {
+    let host = anysched_qemu::sources("xen")?;
+    let target = host.join("target");
+    let _lock = lock(&target, say)?;
+    anysched_qemu::require_target(BARE)?;
+    make(&Build { host: &host, target: &target, sources }, say)
+}
+
 /// A way to build the hypervisor.
 struct Kind {
     announced: &'static str,
@@ -116,7 +153,9 @@ struct Kind {
     name: &'static str,
     objects: &'static str,
     configuration: &'static str,
-    /// A line of the usual configuration, and what stands there instead.
+    /// The file in the scheduler's directory in which that is, and a line of it that is another
+    /// one here.
+    of: &'static str,
     instead: Option<[&'static str; 2]>,
 }
 
@@ -125,6 +164,7 @@ const USUAL: Kind = Kind {
     name: "xen",
     objects: "build",
     configuration: "anysched_defconfig",
+    of: "anysched_defconfig",
     instead: None,
 };
 
@@ -135,6 +175,17 @@ const CHECKED: Kind = Kind {
     objects: "build-checked",
     configuration: "anysched_checked_defconfig",
     instead: Some(["# CONFIG_DEBUG is not set", "CONFIG_DEBUG=y"]),
+    ..USUAL
+};
+
+/// With all that Xen has by default.
+const FOR_MACHINES: Kind = Kind {
+    announced: "building the hypervisor for real machines",
+    name: "xen-machines",
+    objects: "build-machines",
+    configuration: "anysched_machines_defconfig",
+    of: "anysched_machines_defconfig",
+    instead: None,
 };
 
 struct Build<'a> {
@@ -216,31 +267,35 @@ impl Build<'_> {
         Ok(source)
     }
 
-    /// Builds Xen with `policies`.
-    fn hypervisor(&self, policies: &Path, kind: &Kind) -> Result<PathBuf, BootError> {
+    /// Builds Xen with the policies, and returns it and them.
+    fn hypervisor(
+        &self,
+        kind: &Kind,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<(PathBuf, PathBuf), BootError> {
+        say("building the policies");
+        let policies = self.policies()?;
+        say(kind.announced);
         let source = self.unpacked()?;
         let place = source.parent().unwrap_or(&source);
         let scheduler = self.host.join("scheduler");
         let mut inputs = files(&scheduler, "")?;
-        inputs.extend([policies.to_path_buf(), self.sources.tarball.clone()]);
+        inputs.extend([policies.clone(), self.sources.tarball.clone()]);
         let hypervisor = place.join(kind.name);
         step(&hypervisor, &self.sources.version, &inputs, |new| {
             let out = place.join(kind.objects);
             let fault = |error| BootError::files(out.display(), error);
             fs::create_dir_all(&out).map_err(fault)?;
-            for (from, to) in [
-                ("anysched.c", "common/sched/anysched.c"),
-                ("Kconfig", "common/sched/Kconfig.anysched"),
-            ] {
-                copy_changed(&scheduler.join(from), &source.join("xen").join(to))?;
+            for (from, to) in ADDED {
+                copy_changed(&scheduler.join(from), &source.join(to))?;
             }
             configure(&scheduler, &source, kind)?;
-            copy_changed(policies, &place.join("policies.o"))?;
+            copy_changed(&policies, &place.join("policies.o"))?;
             self.make(&source, place, kind, kind.configuration)?;
             self.make(&source, place, kind, "xen")?;
             fs::copy(out.join("xen"), new).map(drop).map_err(fault)
         })?;
-        Ok(hypervisor)
+        Ok((hypervisor, policies))
     }
 
     fn make(&self, source: &Path, place: &Path, kind: &Kind, goal: &str) -> Result<(), BootError> {
@@ -260,9 +315,9 @@ impl Build<'_> {
 
 /// Writes the configuration, where Xen's build looks for such.
 fn configure(scheduler: &Path, source: &Path, kind: &Kind) -> Result<(), BootError> {
-    let usual = scheduler.join(USUAL.configuration);
-    let fault = |error| BootError::files(usual.display(), error);
-    let mut text = fs::read_to_string(&usual).map_err(fault)?;
+    let of = scheduler.join(kind.of);
+    let fault = |error| BootError::files(of.display(), error);
+    let mut text = fs::read_to_string(&of).map_err(fault)?;
     if let Some([line, instead]) = kind.instead {
         if !text.contains(line) {
             return Err(fault(io::Error::other(format!("there is no line `{line}`"))));
@@ -273,17 +328,26 @@ fn configure(scheduler: &Path, source: &Path, kind: &Kind) -> Result<(), BootErr
     fs::write(&path, text).map_err(|error| BootError::files(path.display(), error))
 }
 
-/// Lines that Xen's own build gets.
+/// Files that Xen's sources get: in the scheduler's directory, and there.
+pub(crate) const ADDED: [(&str, &str); 2] = [
+    ("anysched.c", "xen/common/sched/anysched.c"),
+    ("Kconfig", "xen/common/sched/Kconfig.anysched"),
+];
+
+/// Lines that files of Xen's get at their end.
+pub(crate) const LINES: [(&str, &str); 2] = [
+    ("xen/common/sched/Kconfig", "\nsource \"common/sched/Kconfig.anysched\"\n"),
+    (
+        "xen/common/sched/Makefile",
+        "\nobj-$(CONFIG_SCHED_ANYSCHED) += anysched.o anysched-policies.o\n\
+         $(obj)/anysched-policies.o: $(ANYSCHED_POLICIES) FORCE\n\tcp $< $@\n",
+    ),
+];
+
+/// Xen's own build learns of the scheduler.
 fn add_lines(source: &Path) -> Result<(), BootError> {
-    for (file, lines) in [
-        ("Kconfig", "\nsource \"common/sched/Kconfig.anysched\"\n"),
-        (
-            "Makefile",
-            "\nobj-$(CONFIG_SCHED_ANYSCHED) += anysched.o anysched-policies.o\n\
-             $(obj)/anysched-policies.o: $(ANYSCHED_POLICIES) FORCE\n\tcp $< $@\n",
-        ),
-    ] {
-        let path = source.join("xen/common/sched").join(file);
+    for (file, lines) in LINES {
+        let path = source.join(file);
         let fault = |error| BootError::files(path.display(), error);
         let text = fs::read_to_string(&path).map_err(fault)?;
         fs::write(&path, text + lines).map_err(fault)?;

@@ -2,6 +2,7 @@
 
 use crate::boot::{Boot, OWN};
 use crate::calibrate;
+use crate::package::package;
 use crate::vms::{self, Machines};
 use crate::{BootError, Image, Sources};
 use anysched_core::Time;
@@ -12,6 +13,7 @@ use anysched_host::{
 use anysched_qemu::{CALIBRATE, Job, Outcome as Said};
 use anysched_wire::program::domains;
 use anysched_workload::kinds::Needs;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -74,6 +76,7 @@ pub struct Xen {
     silence: Duration,
     clock: Option<Clock>,
     checked: bool,
+    kernel: Option<PathBuf>,
     image: OnceLock<Result<Image, BootError>>,
 }
 
@@ -81,12 +84,19 @@ impl Xen {
     /// With these options.
     pub fn new(options: &Options) -> Xen {
         let silence = options.silence.map_or(SILENCE, |span| Duration::from_nanos(span.0));
-        Xen { silence, clock: options.clock, checked: options.checked, image: OnceLock::new() }
+        let Options { clock, checked, ref kernel, .. } = *options;
+        Xen { silence, clock, checked, kernel: kernel.clone(), image: OnceLock::new() }
     }
 
     /// Fetches and builds what is booted, once.
     fn image(&self) -> Result<&Image, HostError> {
-        let make = || Image::build(&Sources::find(&mut say)?, false, &mut say);
+        let make = || {
+            let image = Image::build(&Sources::find(&mut say)?, false, &mut say)?;
+            Ok(match &self.kernel {
+                Some(kernel) => image.with_hypervisor(kernel.clone()),
+                None => image,
+            })
+        };
         self.image.get_or_init(make).as_ref().map_err(|error| HostError(error.to_string()))
     }
 
@@ -117,6 +127,14 @@ impl Host for Xen {
     fn build(&self, _by: &By<'_>, setup: &Setup) -> Result<(), HostError> {
         HOST.require(&Demands { setup, vms: true, needs: Needs::NOTHING })?;
         self.image().map(drop)
+    }
+
+    fn package(
+        &self,
+        directory: &Path,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Vec<PathBuf>, HostError> {
+        package(&Sources::find(say).map_err(failed)?, directory, say).map_err(failed)
     }
 
     fn calibrate(&self, subjects: &[Subject]) -> Result<Calibration, HostError> {

@@ -12,12 +12,14 @@ mod boot;
 mod build;
 mod calibrate;
 mod host;
+mod package;
 mod sources;
 mod vms;
 
 pub use boot::Boot;
 pub use build::Image;
 pub use host::{HOST, Xen};
+pub use package::package;
 pub use sources::Sources;
 
 pub use anysched_qemu::BootError;
