@@ -3,23 +3,41 @@
 
 use crate::BootError;
 use anysched_debian::place::{APT, ROOT, files, find_or_fetch, finish, present, unpack_new};
-use anysched_debian::{Apt, Root, State, lacking, link_alternatives, mirror};
+use anysched_debian::{Apt, Root, State, lacking, link_alternatives, mirror, unavailable};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// The suite with the Xen that is built.
-const SUITE: &str = "trixie";
 
 /// The source package.
 const PACKAGE: &str = "xen";
 
-/// The release that figures were taken with, by its path on a mirror and its SHA-256 sum: an
-/// earlier one of the suite. Mirrors keep those for some time, and have had it while they lacked
-/// the one that the suite's index named.
-const PINNED: (&str, &str) = (
-    "pool/main/x/xen/xen_4.20.3+127-gc42374a105.orig.tar.xz",
-    "df0831854a55a8f31cb3cb85036f2edc928e2ef098d77f815f5714bfafac68f3",
-);
+/// A suite of Debian with a Xen that is built.
+#[derive(Debug)]
+struct Suite {
+    name: &'static str,
+    /// What its releases have in common.
+    xen: &'static str,
+    /// The release that was tried, by its path on a mirror and its SHA-256 sum. Mirrors keep it for
+    /// some time when the suite has a later one, and have had it while they lacked the one that
+    /// the suite's index named.
+    path: &'static str,
+    sum: &'static str,
+}
+
+/// The first is the one that figures were taken with; the others serve if that cannot be had.
+const SUITES: [Suite; 2] = [
+    Suite {
+        name: "trixie",
+        xen: "4.20",
+        path: "pool/main/x/xen/xen_4.20.3+127-gc42374a105.orig.tar.xz",
+        sum: "df0831854a55a8f31cb3cb85036f2edc928e2ef098d77f815f5714bfafac68f3",
+    },
+    Suite {
+        name: "bookworm",
+        xen: "4.17",
+        path: "pool/main/x/xen/xen_4.17.5+72-g01140da4e8.orig.tar.xz",
+        sum: "53922f4d0a02c577f2ea9d63f65989cd88715779eebeed879ca1d314103ee06e",
+    },
+];
 
 /// What builds it.
 const TOOLS: [&str; 18] = [
@@ -60,25 +78,56 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// What was fetched before, or is now: about 125 MB, which become 320 MB on the disk. What
-    /// happens meanwhile goes to `say`.
+    /// What was fetched before, or is now: about 125 MB, which become 320 MB on the disk. It is of
+    /// the first suite that has what is needed. What happens meanwhile goes to `say`.
     ///
-    /// Errors: apt is not installed, there is no room, or the suite does not have what is needed.
+    /// Errors: apt is not installed, there is no room, or no suite has what is needed.
     pub fn find(say: &mut dyn FnMut(&str)) -> Result<Sources, BootError> {
-        Sources::find_in(&anysched_qemu::sources("xen")?.join("target/packages"), say)
+        Sources::find_in(&cache()?, say)
+    }
+
+    /// As [`Sources::find`], but of this Xen, `4.20` or `4.17`.
+    ///
+    /// Errors: as [`Sources::find`]; there is no such Xen.
+    pub fn find_version(xen: &str, say: &mut dyn FnMut(&str)) -> Result<Sources, BootError> {
+        let suite = SUITES.iter().find(|suite| suite.xen == xen);
+        suite.ok_or_else(|| unknown(xen))?.find(&cache()?, say)
     }
 
     /// As [`Sources::find`], with what was found kept in the directory `cache`.
     ///
     /// Errors: as [`Sources::find`].
     pub fn find_in(cache: &Path, say: &mut dyn FnMut(&str)) -> Result<Sources, BootError> {
-        let place = cache.join(SUITE);
-        let found = || Sources::found(&place);
-        find_or_fetch(cache, "Xen is built", say, found, |say| fetch(cache, &place, say))
+        if let Some(found) = SUITES.iter().find_map(|suite| suite.found(cache)) {
+            return Ok(found);
+        }
+        let mut lacks = Vec::new();
+        for suite in &SUITES {
+            match suite.find(cache, say) {
+                Err(BootError::Unavailable { what, .. }) => {
+                    say(&what);
+                    lacks.push(what);
+                }
+                other => return other,
+            }
+        }
+        Err(unavailable(lacks.join("; ")))
+    }
+}
+
+impl Suite {
+    fn place(&self, cache: &Path) -> PathBuf {
+        cache.join(self.name)
     }
 
-    fn found(place: &Path) -> Option<Sources> {
-        let state = State::read(place)?;
+    fn find(&self, cache: &Path, say: &mut dyn FnMut(&str)) -> Result<Sources, BootError> {
+        let found = || self.found(cache);
+        find_or_fetch(cache, "Xen is built", say, found, |say| self.fetch(cache, say))
+    }
+
+    fn found(&self, cache: &Path) -> Option<Sources> {
+        let place = self.place(cache);
+        let state = State::read(&place)?;
         if state.all("wanted") != TOOLS {
             return None;
         }
@@ -89,45 +138,61 @@ impl Sources {
             fetched: state.one("fetched")?.parse().ok()?,
         })
     }
+
+    /// Fetches everything. Until all of it is there, it is in a directory of another name.
+    fn fetch(&self, cache: &Path, say: &mut dyn FnMut(&str)) -> Result<(), BootError> {
+        let place = self.place(cache);
+        let new = place.with_added_extension("new");
+        let mirror = mirror()?;
+        let unfit = |why: String| lacking(self.name, &mirror, &why);
+        let apt = Apt::new(&new.join(APT), cache, &mirror, &[self.name])?;
+        apt.see_sources(&mirror, &[self.name])?;
+        say(&format!("fetching Xen's sources and what builds them, of Debian {}", self.name));
+        let listed = apt.update().map_err(unfit)?;
+        apt.fetch_with_dependencies(&TOOLS).map_err(unfit)?;
+        // Beside the packages it would be taken for one.
+        let aside = new.join(TARBALL);
+        let tarball = self.fetch_release(&apt, &mirror, say).map_err(unfit)?;
+        let version = version(&tarball)
+            .ok_or_else(|| unfit(format!("{} has no version", tarball.display())))?;
+        fs::rename(&tarball, &aside).map_err(|error| BootError::files(aside.display(), error))?;
+        leave_packages(&apt.archives())?;
+        let mut state = unpack_new(&new, &apt, listed, say)?;
+        let root = new.join(ROOT);
+        link_alternatives(&root)?;
+        for name in ["make", "gcc", "flex", "bison", "xz"] {
+            present(&root, &[format!("usr/bin/{name}")], "").map_err(unfit)?;
+        }
+        state.add("version", &version);
+        for name in TOOLS {
+            state.add("wanted", name);
+        }
+        finish(&new, &place, &state)
+    }
+
+    /// Fetches the release that was tried, or else the one that the suite has now.
+    fn fetch_release(
+        &self,
+        apt: &Apt,
+        mirror: &str,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<PathBuf, String> {
+        let path = self.path;
+        apt.fetch_file(mirror, path, self.sum).or_else(|why| {
+            say(&format!("the mirror has no {path} any more; figures may differ ({why})"));
+            apt.fetch_source(PACKAGE)
+        })
+    }
 }
 
-/// Fetches everything. Until all of it is there, it is in a directory of another name.
-fn fetch(cache: &Path, place: &Path, say: &mut dyn FnMut(&str)) -> Result<(), BootError> {
-    let new = place.with_added_extension("new");
-    let mirror = mirror()?;
-    let unfit = |why: String| lacking(SUITE, &mirror, &why);
-    let apt = Apt::new(&new.join(APT), cache, &mirror, &[SUITE])?;
-    apt.see_sources(&mirror, &[SUITE])?;
-    say(&format!("fetching Xen's sources and what builds them, of Debian {SUITE}"));
-    let listed = apt.update().map_err(unfit)?;
-    apt.fetch_with_dependencies(&TOOLS).map_err(unfit)?;
-    // Beside the packages it would be taken for one.
-    let aside = new.join(TARBALL);
-    let tarball = fetch_release(&apt, &mirror, say).map_err(unfit)?;
-    let version =
-        version(&tarball).ok_or_else(|| unfit(format!("{} has no version", tarball.display())))?;
-    fs::rename(&tarball, &aside).map_err(|error| BootError::files(aside.display(), error))?;
-    leave_packages(&apt.archives())?;
-    let mut state = unpack_new(&new, &apt, listed, say)?;
-    let root = new.join(ROOT);
-    link_alternatives(&root)?;
-    for name in ["make", "gcc", "flex", "bison", "xz"] {
-        present(&root, &[format!("usr/bin/{name}")], "").map_err(unfit)?;
-    }
-    state.add("version", &version);
-    for name in TOOLS {
-        state.add("wanted", name);
-    }
-    finish(&new, place, &state)
+/// Where what was fetched is kept.
+fn cache() -> Result<PathBuf, BootError> {
+    Ok(anysched_qemu::sources("xen")?.join("target/packages"))
 }
 
-/// Fetches the release that figures were taken with, or else the one that the suite has now.
-fn fetch_release(apt: &Apt, mirror: &str, say: &mut dyn FnMut(&str)) -> Result<PathBuf, String> {
-    let (path, sum) = PINNED;
-    apt.fetch_file(mirror, path, sum).or_else(|why| {
-        say(&format!("the mirror has no {path} any more; figures may differ ({why})"));
-        apt.fetch_source(PACKAGE)
-    })
+fn unknown(xen: &str) -> BootError {
+    let known: Vec<&str> = SUITES.iter().map(|suite| suite.xen).collect();
+    unavailable(format!("there is no Xen {xen} here, but {}", known.join(" and ")))
 }
 
 /// The version in the name of a tarball, `xen_4.20.3.orig.tar.xz`.
@@ -163,7 +228,7 @@ mod tests {
     #[test]
     fn what_was_fetched_is_found_without_a_network() {
         let cache = tempfile::tempdir().unwrap();
-        let place = cache.path().join(SUITE);
+        let place = SUITES[1].place(cache.path());
         let mut state = State::default();
         state.add("fetched", "1000");
         state.add("version", "4.20.3");
@@ -179,6 +244,6 @@ mod tests {
         // What other tools have fetched is not enough.
         let other = State::default();
         other.write(&place).unwrap();
-        assert_eq!(Sources::found(&place), None);
+        assert_eq!(SUITES[1].found(cache.path()), None);
     }
 }

@@ -473,6 +473,28 @@ fn quick_what_goes_wrong_is_said() {
     assert!(refused.contains("`weights` = \"many\": whole numbers and commas"), "{refused}");
 }
 
+/// Where there is no Xen of today's Debian, that of the one before serves.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts xen"]
+fn the_xen_of_an_older_debian_serves_too() {
+    let sources = Sources::find_version("4.17", &mut |_| ()).unwrap();
+    assert!(sources.version.starts_with("4.17."), "{}", sources.version);
+    let image = Image::build(&sources, false, &mut |_| ()).unwrap();
+    let older = |policy: &str| {
+        let (program, arguments) = PROGRAMS[0];
+        let mut boot = boot(policy, program, arguments);
+        boot.orders.record = !policy.starts_with("stock-");
+        boot.checked = boot.orders.record;
+        boot.run(&image, &mut |_| ()).unwrap_or_else(|error| panic!("{policy}: {error}"))
+    };
+    for name in ["credit", "credit2", "rtds", "sedf-dm", "cfs", "rr"] {
+        assert!(replayed(&older(name).logs[0], policy).unwrap() > 10, "{name}");
+    }
+    for own in ["stock-credit", "stock-credit2", "stock-rtds", "stock-null"] {
+        assert_eq!(older(own).tasks.len(), older("rr").tasks.len(), "{own}");
+    }
+}
+
 /// What a package installs boots, and its policies are those of the image.
 #[test]
 #[ignore = "boots kernels: cargo xtask hosts xen"]

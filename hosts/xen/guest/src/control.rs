@@ -1,10 +1,36 @@
 //! Calls about domains and the machine, which only the toolstack may make.
 
 use crate::hypercall::{Answer, Call, Errno, at, hypercall};
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::Relaxed;
 
-/// The versions of the interface that structures here are of: Xen 4.20's.
-const DOMCTL_VERSION: u32 = 0x17;
+/// The version of the interface that structures here are of, in Xen 4.17 to 4.20.
 const SYSCTL_VERSION: u32 = 0x15;
+
+/// An interface to calls about domains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interface {
+    /// Of Xen 4.17: a new domain has no word of alternate maps of its memory.
+    Of417 = 0x15,
+    /// Of Xen 4.19 and 4.20.
+    Of419 = 0x17,
+}
+
+impl Interface {
+    /// That of the Xen that runs this, which is asked once.
+    pub fn here() -> Interface {
+        /// The operation that answers with a release's two numbers, 16 bits each.
+        const NUMBER: u64 = 0;
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let mut numbers = NUMBERS.load(Relaxed);
+        if numbers == 0 {
+            // SAFETY: this one takes no argument.
+            numbers = unsafe { hypercall(Call::Version, [NUMBER, 0, 0, 0]) }.unwrap_or(u64::MAX);
+            NUMBERS.store(numbers, Relaxed);
+        }
+        if numbers < (4 << 16 | 19) { Interface::Of417 } else { Interface::Of419 }
+    }
+}
 
 /// Operations (public/domctl.h).
 #[repr(u32)]
@@ -53,7 +79,7 @@ impl<T> Naming<T> for Result<T, Errno> {
 pub fn domctl<T: Copy>(operation: Domctl, domain: u16, body: T) -> Result<(u16, T), Errno> {
     let mut call = DomctlCall {
         operation: operation as u32,
-        version: DOMCTL_VERSION,
+        version: Interface::here() as u32,
         domain,
         pad: [0; 3],
         body,

@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::control::{Domctl, Failed, Naming, domctl};
+use crate::control::{Domctl, Failed, Interface, Naming, domctl};
 use crate::hypercall::{Call, Errno, at, hypercall};
 use crate::mailbox::Mailbox;
 use crate::pools::Pool;
@@ -185,7 +185,7 @@ impl Domain {
     /// Builds a domain that is paused, in a cpupool.
     pub fn build(needs: &Needs<'_>, pool: Pool) -> Result<Domain, Failed> {
         let layout = Layout::new(needs);
-        let create = Create {
+        let mut create = Create {
             handle: [1; 16],
             vcpus: needs.vcpus,
             ports: 1023,
@@ -195,6 +195,10 @@ impl Domain {
             pool: pool.0,
             ..Create::default()
         };
+        if Interface::here() == Interface::Of417 {
+            // What follows comes a word earlier.
+            (create.trace_size, create.pool) = (create.pool, 0);
+        }
         let (number, _) = domctl(Domctl::Create, 0, create).of("create a domain")?;
         // In KiB, with a page to spare.
         let memory = (layout.frames() as u64 + 1) * 4;

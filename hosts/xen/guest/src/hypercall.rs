@@ -1,4 +1,4 @@
-//! Calls of the hypervisor, and what they are given (Xen, public/*.h, of version 4.20).
+//! Calls of the hypervisor, and what they are given (Xen, public/*.h, of versions 4.17 and 4.20).
 
 use core::arch::asm;
 
@@ -10,6 +10,7 @@ use alloc::boxed::Box;
 pub enum Call {
     Memory = 12,
     UpdateVaMapping = 14,
+    Version = 17,
     Console = 18,
     UpdateVaMappingOtherDomain = 22,
     Vcpu = 24,
