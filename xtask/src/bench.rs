@@ -1,6 +1,6 @@
 //! Benchmarks and the page with their results.
 //!
-//! Every figure in docs/performance.md comes from a measurement just made by criterion or by a
+//! Every figure in docs/performance.md comes from the last measurement by criterion or by a
 //! separate program, and every claim is a ratio of two figures of one table, from the same run:
 //! absolute times depend on the machine.
 

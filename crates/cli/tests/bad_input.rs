@@ -20,7 +20,7 @@ const EXPERIMENT: &str = "question = \"Which is shorter?\"\npolicy = \"rr\"\n\
 
 const JOBS: &str = "; MaxProcs: 4\n1 0 -1 10 1 -1 -1 1 -1 -1 1 3 1 -1 -1 -1 -1 -1\n";
 
-/// A host that is no kernel or hypervisor of its own has no package.
+/// A host without a package says so, and no folder is made for one.
 #[test]
 fn packages_that_there_are_not() {
     let folder = Folder::new();

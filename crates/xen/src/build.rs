@@ -12,7 +12,7 @@ use std::{fs, io};
 /// What is booted: the hypervisor, and the kernel of its domains.
 #[derive(Clone, Debug)]
 pub struct Image {
-    pub(crate) hypervisor: PathBuf,
+    hypervisor: PathBuf,
     guest: PathBuf,
 }
 
@@ -23,8 +23,6 @@ pub(crate) struct ForMachines {
     pub policies: PathBuf,
     /// Xen's sources as they are changed.
     pub source: PathBuf,
-    /// Where other files can be made.
-    pub work: PathBuf,
 }
 
 /// What the hypervisor calls of the policies.
@@ -126,9 +124,7 @@ impl ForMachines {
     pub fn build(sources: &Sources, say: &mut dyn FnMut(&str)) -> Result<ForMachines, BootError> {
         in_turn(sources, say, |build, say| {
             let (hypervisor, policies) = build.hypervisor(&FOR_MACHINES, say)?;
-            let source = build.unpacked()?;
-            let work = source.with_file_name("package");
-            Ok(ForMachines { hypervisor, policies, source, work })
+            Ok(ForMachines { hypervisor, policies, source: build.unpacked()? })
         })
     }
 }

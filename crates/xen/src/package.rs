@@ -2,9 +2,9 @@
 
 use crate::build::{ADDED, ForMachines, LINES};
 use crate::{BootError, Sources};
-use anysched_debian::place::remove;
 use anysched_debian::step::run;
 use anysched_debian::{Root, Tools};
+use anysched_qemu as qemu;
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -45,8 +45,8 @@ pub fn package(
     fs::create_dir_all(directory).map_err(|error| fault(directory, error))?;
     let built = ForMachines::build(sources, say)?;
     say("packing");
-    let work = Work { root: &sources.root, directory: &built.work };
-    remove(work.directory)?;
+    let work = qemu::directory()?;
+    let work = Work { root: &sources.root, directory: work.path() };
     let patch = work.patch(&built)?;
     let package = work.package(&built, sources, &patch)?;
     for (from, to) in [&package, &patch, &built.policies].into_iter().zip(&paths) {
@@ -169,14 +169,18 @@ mod tests {
     use anysched_debian::compare;
     use std::cmp::Ordering;
 
-    #[test]
-    fn the_package_is_later_than_the_xen_in_it() {
-        let sources = Sources {
-            version: "4.20.3+127-gc42374a105".into(),
+    fn sources(version: &str) -> Sources {
+        Sources {
+            version: version.into(),
             tarball: PathBuf::new(),
             root: Root::new("/nonexistent"),
             fetched: 0,
-        };
+        }
+    }
+
+    #[test]
+    fn the_package_is_later_than_the_xen_in_it() {
+        let sources = sources("4.20.3+127-gc42374a105");
         assert_eq!(compare(&version(&sources), &sources.version), Ordering::Greater);
         assert!(control("1").lines().all(|line| line.len() <= 80));
     }
@@ -186,13 +190,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(PATCH);
         fs::write(&path, "mine").unwrap();
-        let sources = Sources {
-            version: "4".into(),
-            tarball: PathBuf::new(),
-            root: Root::new("/nonexistent"),
-            fetched: 0,
-        };
-        let error = package(&sources, directory.path(), &mut |_| ()).unwrap_err().to_string();
+        let error = package(&sources("4"), directory.path(), &mut |_| ()).unwrap_err().to_string();
         assert_eq!(
             error,
             format!("{}: is already there; name another folder with -o", path.display())

@@ -14,8 +14,6 @@ const PACKAGE: &str = "xen";
 #[derive(Debug)]
 struct Suite {
     name: &'static str,
-    /// What its releases have in common.
-    xen: &'static str,
     /// The release that was tried, by its path on a mirror and its SHA-256 sum. Mirrors keep it for
     /// some time when the suite has a later one, and have had it while they lacked the one that
     /// the suite's index named.
@@ -27,13 +25,11 @@ struct Suite {
 const SUITES: [Suite; 2] = [
     Suite {
         name: "trixie",
-        xen: "4.20",
         path: "pool/main/x/xen/xen_4.20.3+127-gc42374a105.orig.tar.xz",
         sum: "df0831854a55a8f31cb3cb85036f2edc928e2ef098d77f815f5714bfafac68f3",
     },
     Suite {
         name: "bookworm",
-        xen: "4.17",
         path: "pool/main/x/xen/xen_4.17.5+72-g01140da4e8.orig.tar.xz",
         sum: "53922f4d0a02c577f2ea9d63f65989cd88715779eebeed879ca1d314103ee06e",
     },
@@ -86,12 +82,12 @@ impl Sources {
         Sources::find_in(&cache()?, say)
     }
 
-    /// As [`Sources::find`], but of this Xen, `4.20` or `4.17`.
+    /// As [`Sources::find`], but of the oldest suite, whether or not a later one serves.
     ///
-    /// Errors: as [`Sources::find`]; there is no such Xen.
-    pub fn find_version(xen: &str, say: &mut dyn FnMut(&str)) -> Result<Sources, BootError> {
-        let suite = SUITES.iter().find(|suite| suite.xen == xen);
-        suite.ok_or_else(|| unknown(xen))?.find(&cache()?, say)
+    /// Errors: as [`Sources::find`].
+    pub fn find_oldest(say: &mut dyn FnMut(&str)) -> Result<Sources, BootError> {
+        let [.., oldest] = &SUITES;
+        oldest.find(&cache()?, say)
     }
 
     /// As [`Sources::find`], with what was found kept in the directory `cache`.
@@ -188,11 +184,6 @@ impl Suite {
 /// Where what was fetched is kept.
 fn cache() -> Result<PathBuf, BootError> {
     Ok(anysched_qemu::sources("xen")?.join("target/packages"))
-}
-
-fn unknown(xen: &str) -> BootError {
-    let known: Vec<&str> = SUITES.iter().map(|suite| suite.xen).collect();
-    unavailable(format!("there is no Xen {xen} here, but {}", known.join(" and ")))
 }
 
 /// The version in the name of a tarball, `xen_4.20.3.orig.tar.xz`.
