@@ -19,13 +19,16 @@ anysched-script 1
 ";
 
 /// Does `work` for each of `jobs`, as many at a time as there are CPUs, and returns what went
-/// wrong.
+/// wrong, which standard error has at once: a run of hours that is stopped has told something.
 pub fn each<T: Sync>(jobs: &[T], work: impl Fn(&T) -> Result<(), String> + Sync) -> Vec<String> {
     let next = AtomicUsize::new(0);
     let wrong = Mutex::new(Vec::new());
     let worker = || {
-        while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+        loop {
+            let begun = next.fetch_add(1, Ordering::Relaxed);
+            let Some(job) = jobs.get(begun) else { break };
             if let Err(why) = work(job) {
+                eprintln!("{} of {}: {why}", begun + 1, jobs.len());
                 wrong.lock().unwrap().push(why);
             }
         }
