@@ -11,14 +11,15 @@ use anysched_host::{Setup, Vm, Wire};
 use anysched_measure::Metrics;
 use anysched_policies::POLICIES;
 use anysched_sim::Sim;
-use anysched_trace::{Event, Sink, TaskInfo};
+use anysched_trace::{Event, Kind, Sink, TaskInfo};
 use anysched_workload::model::{Model, ModelTask, Script};
 use anysched_workload::rng::Rng;
 use anysched_workload::{Channel, Lock, Op, Port};
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use support::random::{affinity, costs, model, pick, sometimes, span};
-use support::{number, rehearsed, sum, text};
+use support::random::{self, affinity, costs, pick, sometimes, span};
+use support::{Events, at, model, number, rehearsed, run, sum, task, text};
 
 const CASES: u64 = 6_000;
 
@@ -71,7 +72,7 @@ impl Case {
             }
             setup.hotplug.sort();
         }
-        let model = model(rng, cpus);
+        let model = random::model(rng, cpus);
         let policy = pick(rng, POLICIES);
         let settings = settings(rng, policy, &setup.machine);
         Case { seed, setup, policy, settings, model }
@@ -239,6 +240,40 @@ fn parameters_at_the_ends_of_their_ranges_work() {
     assert!(far > 500, "{far} are no test");
 }
 
+/// Beside tasks that compute without end, each goes on, unless the policy says that tasks may
+/// starve.
+#[test]
+fn beside_hogs_only_policies_that_say_so_starve() {
+    let said = |policy: &&PolicyInfo| (policy.nature)(&[]).unwrap().starves;
+    let do_starve: Vec<&str> =
+        POLICIES.iter().filter(|policy| starved(policy) > 0).map(|policy| policy.name).collect();
+    let say_so: Vec<&str> = POLICIES.iter().filter(said).map(|policy| policy.name).collect();
+    let silent: Vec<_> = do_starve.iter().filter(|name| !say_so.contains(name)).collect();
+    assert!(silent.is_empty(), "{silent:?} starve and do not say so");
+    assert!(do_starve.contains(&"fcfs"), "hogs starve none: {do_starve:?}");
+}
+
+/// How many of nine hogs on a CPU have not run in the last 20 of 30 s.
+fn starved(policy: &PolicyInfo) -> usize {
+    const HOGS: usize = 9;
+    let machine = Machine::flat(1).unwrap().with_tick(Some(Span::from_ms(4)));
+    let mut setup = Setup::new(machine);
+    setup.until = at(30_000);
+    let load = model((0..HOGS).map(|_| task(0, vec![run(100_000)])).collect());
+    let settings = rehearsed(policy, &[], &setup, &load);
+    let scheduler = (policy.build)(&setup.machine, &text(&settings)).unwrap();
+    let sim = Sim::with_sink(setup, scheduler, load.into_load().unwrap(), Events::default());
+    let (_, _, Events(events)) = sim.run().unwrap();
+    let late = events.iter().filter(|event| event.time > at(10_000));
+    let ran: HashSet<_> = late
+        .filter_map(|event| match event.kind {
+            Kind::Switch { next, .. } => next,
+            _ => None,
+        })
+        .collect();
+    HOGS - ran.len()
+}
+
 /// A policy drawn for `machine`, under [`Checked`].
 fn drawn(rng: &mut Rng, machine: &Machine) -> Box<dyn Scheduler> {
     let policy = pick(rng, POLICIES);
@@ -260,7 +295,7 @@ fn vms(rng: &mut Rng, cpus: u64, depth: u32) -> Vec<Vm> {
         }
         let own = setup.machine.cpus() as u64;
         let policy = drawn(rng, &setup.machine);
-        let mut model = model(rng, own);
+        let mut model = random::model(rng, own);
         let task = pick(rng, &model.tasks).clone();
         let talk = [Op::Wait(Channel(0)), Op::Spin(Lock(0)), Op::Run(span(rng, 300))];
         let answer = [Op::Unlock(Lock(0)), Op::Send(Port(0))];

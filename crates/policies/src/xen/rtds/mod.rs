@@ -47,6 +47,7 @@
 //!
 //! Weights, nice levels and domains are ignored. A yield only ends the turn: the same vCPU goes on
 //! unless another one has the same deadline.
+//! Where budgets do not fit, vCPUs starve: periods go on without those that never come first.
 //! Not work-conserving: those without budget wait, and the CPU that was kicked for one vCPU may
 //! run another that came after it while a second CPU is idle.
 //! Cost: O(log n), and O(CPUs) for each that becomes ready; a pick looks past those that may not
@@ -163,6 +164,7 @@ impl Policy for Rtds {
     type Params = RtdsParams;
     const SOURCE: &'static str = "Xen 4.20.4 xen/common/sched/rt.c";
     const NATIVE: &'static [Native] = &[Native { host: "xen", scheduler: Some("stock-rtds") }];
+    const STARVES: bool = true;
 
     fn is_work_conserving(_: &RtdsParams) -> bool {
         false

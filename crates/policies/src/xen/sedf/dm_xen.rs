@@ -37,6 +37,7 @@ pub type DmXen = Sedf<Fixed>;
 impl Policy for DmXen {
     type Params = Joint<DmXenParams>;
     const SOURCE: &'static str = "Tseng and Huang, SEDF_DM for Xen 4.2.1";
+    const STARVES: bool = true;
 
     fn is_work_conserving(_: &Self::Params) -> bool {
         false

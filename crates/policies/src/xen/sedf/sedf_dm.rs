@@ -123,6 +123,7 @@ pub type SedfDm = Sedf<ByShare>;
 impl Policy for SedfDm {
     type Params = Joint<SedfDmParams>;
     const SOURCE: &'static str = "Tseng and Huang, SEDF_DM for Xen 4.2.1";
+    const STARVES: bool = true;
 
     fn is_work_conserving(_: &Self::Params) -> bool {
         false
