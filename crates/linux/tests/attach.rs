@@ -5,16 +5,14 @@ mod guest;
 
 use anysched_linux::{Purpose, Suite};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::OnceLock;
 use std::time::Duration;
 
-/// The command for any Linux: static.
-const TARGET: &str = "x86_64-unknown-linux-musl";
+/// What the command is linked with and the guest does not have.
+const LIBRARIES: [&str; 2] =
+    ["/lib/x86_64-linux-gnu/libgcc_s.so.1", "/lib/x86_64-linux-gnu/libm.so.6"];
 
-/// What an agent is linked with on the machine that it is for; the guest has what that needs.
+/// As well for agents, which are linked on the machine that they are for.
 const LIBBPF: &str = "/usr/lib/x86_64-linux-gnu/libbpf.so.1";
-const UNWINDER: &str = "/lib/x86_64-linux-gnu/libgcc_s.so.1";
 
 /// What scripts begin with.
 const PRELUDE: &str = r#"
@@ -34,17 +32,10 @@ is_clean() {
 (while :; do sleep 0.01; done) > /dev/null 2>&1 &
 "#;
 
-/// The static command, built.
-fn command() -> &'static Path {
-    static COMMAND: OnceLock<PathBuf> = OnceLock::new();
-    COMMAND.get_or_init(|| {
-        let project = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--locked", "--package", "anysched-cli"]);
-        cargo.args(["--target", TARGET, "--target-dir"]).arg(project.join("target"));
-        assert!(cargo.current_dir(project).status().unwrap().success());
-        project.join("target").join(TARGET).join("debug/anysched")
-    })
+/// The command, which is built with the tests.
+fn command() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.ancestors().nth(2).unwrap().join("anysched")
 }
 
 fn suite() -> Suite {
@@ -59,7 +50,11 @@ fn shell(script: &str) -> Vec<String> {
 /// As [`shell`], with files: where each is in the guest, and here.
 fn shell_with(script: &str, files: &[(&str, &Path)]) -> Vec<String> {
     let image = guest::image().expect("a kernel that fits");
-    let files = [("/bin/anysched", command())].into_iter().chain(files.iter().copied());
+    let (command, root) = (command(), suite().root);
+    let libraries = LIBRARIES.map(|path| (path, root.resolve(path).unwrap()));
+    let libraries = libraries.iter().map(|(path, file)| (*path, file.as_path()));
+    let files =
+        [("/bin/anysched", &*command)].into_iter().chain(libraries).chain(files.iter().copied());
     let command = format!("{PRELUDE}{script}");
     let mut boot = guest::boot("stock-eevdf", "shell", &[("command", &command)]);
     boot.files = files.map(|(place, file)| (place.into(), file.into())).collect();
@@ -487,7 +482,6 @@ anysched attach --in agent --policy gfs --agent /own/agent --bpf /own/agent.bpf.
             ("/own/agent", agent),
             ("/own/agent.bpf.o", of_agent),
             (LIBBPF, &suite.root.resolve(LIBBPF).unwrap()),
-            (UNWINDER, &suite.root.resolve(UNWINDER).unwrap()),
         ],
     );
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
