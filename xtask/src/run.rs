@@ -14,13 +14,28 @@ pub fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// Announces a step, runs it and says how long it took.
+/// Announces a step, runs it and says how long it took, and how much of that CPUs worked for it,
+/// which tells more where there is other work.
 pub fn step(name: &str, run: impl FnOnce() -> Result<(), Failed>) -> Result<(), Failed> {
     println!("== {name}");
-    let started = Instant::now();
+    let (started, before) = (Instant::now(), cpu_seconds());
     run().map_err(|Failed(why)| Failed(format!("{name}: {why}")))?;
-    println!("== {name}: passed in {:.1} s", started.elapsed().as_secs_f64());
+    let used = before.zip(cpu_seconds()).map(|(before, after)| after - before);
+    let used = used.map_or_else(String::new, |used| format!(", {used:.1} s of CPU"));
+    println!("== {name}: passed in {:.1} s{used}", started.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// The CPU time of all commands that have ended, in seconds; `None` if the kernel does not tell.
+///
+/// Source: proc_pid_stat(5), `cutime` and `cstime`, in units that Linux has 100 of in a second.
+fn cpu_seconds() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // What precedes is a name, which may have blanks and parentheses.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let of_children = fields.split_whitespace().skip(13).take(2);
+    let ticks: Vec<u64> = of_children.map(|field| field.parse().ok()).collect::<Option<_>>()?;
+    Some(ticks.iter().sum::<u64>() as f64 / 100.0)
 }
 
 /// A command run in the root folder.
