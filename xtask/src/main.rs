@@ -17,6 +17,7 @@ mod style;
 
 use run::{Failed, cargo, step};
 use std::process::ExitCode;
+use std::thread::JoinHandle;
 
 const HELP: &str = "\
 cargo xtask <task>
@@ -31,7 +32,8 @@ cargo xtask <task>
                  [--kernels [HOST]: first make the experiments in kernels, or in one of them,
                  again, which takes minutes]
   hosts          build the kernels' images, boot them, and replay what their policies decided
-                 [linux: only that; with ANYSCHED_LONG set, everything, which takes hours]
+                 [linux or xen: only that; with ANYSCHED_LONG set, everything, which takes hours;
+                 --quick: what `ci` boots]
   fidelity       run loads in stock Linux kernels and in the simulator, and write docs/fidelity.md,
                  which takes some ten minutes  [names: only these experiments;
                  --quick: some loads in one kernel, against the tolerance]
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         ["hosts"] => {
             setup::ensure().and_then(|()| hosts::test()).and_then(|()| hosts::test_linux())
         }
+        ["hosts", "--quick"] => setup::ensure().and_then(|()| hosts::test_quickly()),
         ["hosts", "linux"] => setup::ensure().and_then(|()| hosts::test_linux()),
         ["hosts", "xen"] => setup::ensure().and_then(|()| hosts::test_xen()),
         ["fidelity", "--quick"] => setup::ensure().and_then(|()| fidelity::check()),
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
 /// Everything, with the faults that are cheapest to find first.
 fn ci() -> Result<(), Failed> {
     setup::ensure()?;
+    hosts::require_toolchain()?;
     // Built beside the other steps, which leave one core idle while a crate waits for another.
     let deny = std::thread::spawn(setup::install_deny);
     step("style", style::check)?;
@@ -115,11 +119,22 @@ fn ci() -> Result<(), Failed> {
             "--no-default-features",
         ])
     })?;
-    step("tests", test)?;
+    step("build tests", docs::build_program)?;
+    // Images are linked for minutes on one core, and most guests have one CPU: the rest is done
+    // beside them.
+    let kernels = std::thread::spawn(|| run::beside("kernels", &["hosts", "--quick"]));
+    let rest = beside_kernels(deny);
+    let kernels = kernels.join().map_err(|_| Failed("the thread of kernels panicked".into()))?;
+    match (rest, kernels) {
+        (Err(Failed(rest)), Err(Failed(kernels))) => Err(Failed(format!("{rest}\n{kernels}"))),
+        (rest, kernels) => rest.and(kernels),
+    }
+}
+
+/// What needs no kernel.
+fn beside_kernels(deny: JoinHandle<Result<(), Failed>>) -> Result<(), Failed> {
+    step("run tests", run_tests)?;
     step("programs for kernels", hosts::test_programs)?;
-    step("ArceOS", hosts::test)?;
-    step("Linux", hosts::test_linux_quickly)?;
-    step("Xen", hosts::test_xen_quickly)?;
     step("documentation", docs::build)?;
     step("generated documentation", docs::check)?;
     step("fuzz targets", || fuzz::run_all(5))?;
@@ -152,7 +167,11 @@ fn format() -> Result<(), Failed> {
 /// With all features, as the documentation's program is built: one build serves both.
 fn test() -> Result<(), Failed> {
     step("build tests", docs::build_program)?;
-    step("run tests", || cargo(&["test", "--workspace", "--all-features", "--quiet"]))
+    step("run tests", run_tests)
+}
+
+fn run_tests() -> Result<(), Failed> {
+    cargo(&["test", "--workspace", "--all-features", "--quiet"])
 }
 
 fn bless(names: &[&str]) -> Result<(), Failed> {

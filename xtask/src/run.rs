@@ -1,5 +1,6 @@
 //! Runs commands and reports what failed.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -19,11 +20,35 @@ pub fn root() -> PathBuf {
 pub fn step(name: &str, run: impl FnOnce() -> Result<(), Failed>) -> Result<(), Failed> {
     println!("== {name}");
     let (started, before) = (Instant::now(), cpu_seconds());
-    run().map_err(|Failed(why)| Failed(format!("{name}: {why}")))?;
+    run().map_err(|Failed(why)| {
+        println!("== {name}: failed");
+        Failed(format!("{name}: {why}"))
+    })?;
     let used = before.zip(cpu_seconds()).map(|(before, after)| after - before);
     let used = used.map_or_else(String::new, |used| format!(", {used:.1} s of CPU"));
     println!("== {name}: passed in {:.1} s{used}", started.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// Does the task `args` of this program in a process of its own; each line that it says begins with
+/// `name`, so that it is told from what others say.
+pub fn beside(name: &str, args: &[&str]) -> Result<(), Failed> {
+    let shown = format!("cargo xtask {}", args.join(" "));
+    let failed = |error: std::io::Error| Failed(format!("`{shown}` could not be started: {error}"));
+    let program = std::env::current_exe().map_err(failed)?;
+    let (said, say) = std::io::pipe().map_err(failed)?;
+    let mut command = command(&program.to_string_lossy(), args);
+    command.stdin(Stdio::null()).stdout(say.try_clone().map_err(failed)?).stderr(say);
+    let mut child = command.spawn().map_err(failed)?;
+    // It holds ends of the pipe, too, and nothing would ever be the last.
+    drop(command);
+    for line in BufReader::new(said).split(b'\n').map_while(Result::ok) {
+        println!("{name} | {}", String::from_utf8_lossy(&line));
+    }
+    match child.wait().map_err(failed)? {
+        status if status.success() => Ok(()),
+        status => Err(Failed(format!("`{shown}` ended with {status}; see the lines of {name}"))),
+    }
 }
 
 /// The CPU time of all commands that have ended, in seconds; `None` if the kernel does not tell.

@@ -93,10 +93,11 @@ pub fn deny() -> Result<(), Failed> {
 }
 
 /// All workspaces, each with its configuration of cargo-deny.
-const WORKSPACES: [(&str, &str); 5] = [
+const WORKSPACES: [(&str, &str); 6] = [
     (".", "deny.toml"),
     ("fuzz", "deny.toml"),
     ("hosts/arceos", "hosts/arceos/deny.toml"),
     ("hosts/linux", "deny.toml"),
     ("hosts/arceos/stock", "hosts/arceos/deny.toml"),
+    ("hosts/xen", "deny.toml"),
 ];
