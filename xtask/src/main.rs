@@ -33,7 +33,7 @@ cargo xtask <task>
                  again, which takes minutes]
   hosts          build the kernels' images, boot them, and replay what their policies decided
                  [linux or xen: only that; with ANYSCHED_LONG set, everything, which takes hours;
-                 --quick: what `ci` boots]
+                 --quick: what `ci` boots, of all or of these]
   fidelity       run loads in stock Linux kernels and in the simulator, and write docs/fidelity.md,
                  which takes some ten minutes  [names: only these experiments;
                  --quick: some loads in one kernel, against the tolerance]
@@ -56,7 +56,9 @@ fn main() -> ExitCode {
         ["hosts"] => {
             setup::ensure().and_then(|()| hosts::test()).and_then(|()| hosts::test_linux())
         }
-        ["hosts", "--quick"] => setup::ensure().and_then(|()| hosts::test_quickly()),
+        ["hosts", "--quick", names @ ..] => {
+            setup::ensure().and_then(|()| hosts::test_quickly(names))
+        }
         ["hosts", "linux"] => setup::ensure().and_then(|()| hosts::test_linux()),
         ["hosts", "xen"] => setup::ensure().and_then(|()| hosts::test_xen()),
         ["fidelity", "--quick"] => setup::ensure().and_then(|()| fidelity::check()),
@@ -120,9 +122,10 @@ fn ci() -> Result<(), Failed> {
         ])
     })?;
     step("build tests", docs::build_program)?;
-    // Images are linked for minutes on one core, and most guests have one CPU: the rest is done
-    // beside them.
-    let kernels = std::thread::spawn(|| run::beside("kernels", &["hosts", "--quick"]));
+    // Images are linked for minutes on one core, and most guests have one CPU: half of the work is
+    // done beside them.
+    let kernels =
+        std::thread::spawn(|| run::beside("kernels", &["hosts", "--quick", "linux", "xen"]));
     let rest = beside_kernels(deny);
     let kernels = kernels.join().map_err(|_| Failed("the thread of kernels panicked".into()))?;
     match (rest, kernels) {
@@ -131,13 +134,14 @@ fn ci() -> Result<(), Failed> {
     }
 }
 
-/// What needs no kernel.
+/// What needs neither Linux nor Xen.
 fn beside_kernels(deny: JoinHandle<Result<(), Failed>>) -> Result<(), Failed> {
     step("run tests", run_tests)?;
     step("programs for kernels", hosts::test_programs)?;
     step("documentation", docs::build)?;
     step("generated documentation", docs::check)?;
     step("fuzz targets", || fuzz::run_all(5))?;
+    hosts::test_quickly(&["arceos"])?;
     step("licences and sources", || {
         deny.join().map_err(|_| Failed("the installation of cargo-deny panicked".into()))??;
         setup::deny()
