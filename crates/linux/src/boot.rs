@@ -39,7 +39,7 @@ pub struct Boot {
     /// Programs of the suite that the guest needs.
     pub programs: Vec<String>,
     /// Files of this computer that the guest gets, and where. Programs among them have to be
-    /// static.
+    /// static, or come with the libraries that the guest lacks.
     pub files: Vec<(String, PathBuf)>,
     /// How long the kernel may be silent.
     pub patience: Duration,

@@ -5,6 +5,8 @@ mod guest;
 
 use anysched_linux::{Purpose, Suite};
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// What the command is linked with and the guest does not have.
@@ -32,14 +34,22 @@ is_clean() {
 (while :; do sleep 0.01; done) > /dev/null 2>&1 &
 "#;
 
-/// The command, which is built with the tests.
-fn command() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    test.ancestors().nth(2).unwrap().join("anysched")
+/// The command, built as for all tests of the project: a full check has it already.
+fn command() -> &'static Path {
+    static COMMAND: OnceLock<PathBuf> = OnceLock::new();
+    COMMAND.get_or_init(|| {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["test", "--workspace", "--all-features", "--no-run", "--quiet", "--locked"]);
+        assert!(cargo.status().unwrap().success());
+        let test = std::env::current_exe().unwrap();
+        test.ancestors().nth(2).unwrap().join("anysched")
+    })
 }
 
-fn suite() -> Suite {
-    Suite::find(Purpose::Build, &mut |line| println!("{line}")).unwrap()
+fn suite() -> &'static Suite {
+    static SUITE: OnceLock<Suite> = OnceLock::new();
+    let find = || Suite::find(Purpose::Build, &mut |line| println!("{line}")).unwrap();
+    SUITE.get_or_init(find)
 }
 
 /// What the guest's shell prints when it runs `script`.
@@ -50,14 +60,11 @@ fn shell(script: &str) -> Vec<String> {
 /// As [`shell`], with files: where each is in the guest, and here.
 fn shell_with(script: &str, files: &[(&str, &Path)]) -> Vec<String> {
     let image = guest::image().expect("a kernel that fits");
-    let (command, root) = (command(), suite().root);
-    let libraries = LIBRARIES.map(|path| (path, root.resolve(path).unwrap()));
-    let libraries = libraries.iter().map(|(path, file)| (*path, file.as_path()));
-    let files =
-        [("/bin/anysched", &*command)].into_iter().chain(libraries).chain(files.iter().copied());
-    let command = format!("{PRELUDE}{script}");
-    let mut boot = guest::boot("stock-eevdf", "shell", &[("command", &command)]);
-    boot.files = files.map(|(place, file)| (place.into(), file.into())).collect();
+    let command_line = format!("{PRELUDE}{script}");
+    let mut boot = guest::boot("stock-eevdf", "shell", &[("command", &command_line)]);
+    boot.files = vec![("/bin/anysched".into(), command().into())];
+    boot.files.extend(LIBRARIES.map(|path| (path.into(), suite().root.resolve(path).unwrap())));
+    boot.files.extend(files.iter().map(|&(place, file)| (place.into(), file.into())));
     boot.patience = Duration::from_secs(120);
     let mut lines = Vec::new();
     let ran = boot.run(image, &mut |line| {
