@@ -87,6 +87,7 @@ fn main() -> ExitCode {
 /// Everything, with the faults that are cheapest to find first.
 fn ci() -> Result<(), Failed> {
     setup::ensure()?;
+    // Before two processes need it.
     hosts::require_toolchain()?;
     // Built beside the other steps, which leave one core idle while a crate waits for another.
     let deny = std::thread::spawn(setup::install_deny);
@@ -126,7 +127,7 @@ fn ci() -> Result<(), Failed> {
     // done beside them.
     let kernels =
         std::thread::spawn(|| run::beside("kernels", &["hosts", "--quick", "linux", "xen"]));
-    let rest = beside_kernels(deny);
+    let rest = all_but_linux_and_xen(deny);
     let kernels = kernels.join().map_err(|_| Failed("the thread of kernels panicked".into()))?;
     match (rest, kernels) {
         (Err(Failed(rest)), Err(Failed(kernels))) => Err(Failed(format!("{rest}\n{kernels}"))),
@@ -134,8 +135,7 @@ fn ci() -> Result<(), Failed> {
     }
 }
 
-/// What needs neither Linux nor Xen.
-fn beside_kernels(deny: JoinHandle<Result<(), Failed>>) -> Result<(), Failed> {
+fn all_but_linux_and_xen(deny: JoinHandle<Result<(), Failed>>) -> Result<(), Failed> {
     step("run tests", run_tests)?;
     step("programs for kernels", hosts::test_programs)?;
     step("documentation", docs::build)?;

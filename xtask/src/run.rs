@@ -51,7 +51,8 @@ pub fn beside(name: &str, args: &[&str]) -> Result<(), Failed> {
     }
 }
 
-/// The CPU time of all commands that have ended, in seconds; `None` if the kernel does not tell.
+/// The CPU time of all commands that have ended, in seconds; `None` if the kernel does not tell. Of
+/// a step that is the time of all that ended meanwhile, other threads' too.
 ///
 /// Source: proc_pid_stat(5), `cutime` and `cstime`, in units that Linux has 100 of in a second.
 fn cpu_seconds() -> Option<f64> {
