@@ -12,8 +12,8 @@ use anysched_workload::rng::Rng;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::str::FromStr;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use report::{Answered, Sample};
@@ -35,7 +35,8 @@ pub struct Load {
     pub size: u16,
     /// A request not answered within this time is lost. It is not sent again.
     pub timeout: Duration,
-    /// Whether clients wait for each other, so that all requests of a round are sent at once.
+    /// Whether clients wait for each other, so that all requests of a round are sent at once, in
+    /// the order of the clients.
     pub rounds: bool,
 }
 
@@ -67,12 +68,23 @@ impl FromStr for Cost {
 /// State that all clients share.
 struct Shared<'a> {
     load: &'a Load,
+    /// As [`Load::deal`] returns them.
+    classes: Vec<u16>,
+    /// Of each client.
+    sockets: Vec<UdpSocket>,
     start: Instant,
     round: Barrier,
+    /// What the client that began this round sent for each client.
+    sent: Vec<Mutex<Option<Sent>>>,
     stop: &'a AtomicBool,
+    /// The network failed for a client, so that the others need not go on.
+    failed: AtomicBool,
     answered: &'a AtomicU64,
     strays: AtomicU64,
 }
+
+/// When a request was sent, and how that went.
+struct Sent(Instant, io::Result<()>);
 
 impl Load {
     /// What each request costs, as an index into `costs`: the entry for request `r` of client `c`
@@ -108,26 +120,26 @@ impl Load {
         answered: &AtomicU64,
         stop: &AtomicBool,
     ) -> io::Result<Report> {
-        let classes = self.deal();
         let sockets: io::Result<Vec<UdpSocket>> = (0..usize::from(self.clients))
             .map(|client| connected(servers[client % servers.len()]))
             .collect();
         let sockets = sockets?;
         let shared = Shared {
             load: self,
+            classes: self.deal(),
             start: Instant::now(),
             round: Barrier::new(sockets.len()),
+            sent: sockets.iter().map(|_| Mutex::default()).collect(),
+            sockets,
             stop,
+            failed: AtomicBool::new(false),
             answered,
             strays: AtomicU64::new(0),
         };
         let samples: io::Result<Vec<Vec<Sample>>> = std::thread::scope(|scope| {
-            let (shared, classes) = (&shared, &classes);
-            let run = |(client, socket)| {
-                let own = classes.iter().skip(client).step_by(usize::from(self.clients)).copied();
-                scope.spawn(move || shared.client(&socket, own))
-            };
-            let clients: Vec<_> = sockets.into_iter().enumerate().map(run).collect();
+            let shared = &shared;
+            let run = |client| scope.spawn(move || shared.client(client));
+            let clients: Vec<_> = (0..shared.sockets.len()).map(run).collect();
             let ends = clients.into_iter().map(|client| client.join());
             ends.map(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
         });
@@ -143,41 +155,65 @@ fn connected(server: SocketAddr) -> io::Result<UdpSocket> {
 }
 
 impl Shared<'_> {
-    /// One client, which sends requests of these classes.
-    fn client(
-        &self,
-        socket: &UdpSocket,
-        classes: impl Iterator<Item = u16>,
-    ) -> io::Result<Vec<Sample>> {
+    fn client(&self, client: usize) -> io::Result<Vec<Sample>> {
         let mut samples = Vec::with_capacity(self.load.requests as usize);
         let mut fault = None;
-        for (number, class) in (0u64..).zip(classes) {
-            if self.load.rounds {
-                self.round.wait();
-            }
-            // Others may be waiting for this client at the start of their rounds.
-            if fault.is_some() || self.stop.load(Relaxed) {
-                continue;
-            }
-            match self.ask(socket, number, class) {
-                Ok(sample) => samples.push(sample),
-                Err(error) => fault = Some(error),
+        for number in 0..self.load.requests {
+            // Nobody leaves while others may wait for him at the start of a round.
+            let sent = if self.load.rounds {
+                self.send_round(client, number)
+            } else {
+                self.send(client, number)
+            };
+            match sent.map(|sent| self.hear(client, number, sent)) {
+                Some(Ok(sample)) => samples.push(sample),
+                Some(Err(error)) => {
+                    self.failed.store(true, Relaxed);
+                    fault = Some(error);
+                }
+                None => {}
             }
         }
         fault.map_or(Ok(samples), Err)
     }
 
-    /// Sends a request and waits for its answer.
-    fn ask(&self, socket: &UdpSocket, number: u64, class: u16) -> io::Result<Sample> {
-        let cost = self.load.costs[usize::from(class)].work.0;
+    /// Sends request `number` of `client`; `None`: no more are sent.
+    fn send(&self, client: usize, number: u32) -> Option<Sent> {
+        if self.stop.load(Relaxed) || self.failed.load(Relaxed) {
+            return None;
+        }
+        let cost = self.load.costs[usize::from(self.class(client, number))].work.0;
         let mut bytes = [0; LONGEST];
-        let sent_at = Instant::now();
-        let sent = nanoseconds(sent_at - self.start);
-        let length = Datagram::Request(Request { number, sent, cost }).encode(&mut bytes);
+        let at = Instant::now();
+        let sent = nanoseconds(at - self.start);
+        let request = Request { number: number.into(), sent, cost };
+        let length = Datagram::Request(request).encode(&mut bytes);
         let length = length.max(usize::from(self.load.size).min(LONGEST));
-        let asked = socket.send(&bytes[..length]);
-        let answer = asked.and_then(|_| self.answer(socket, number, sent_at + self.load.timeout));
-        let answered = match answer {
+        Some(Sent(at, self.sockets[client].send(&bytes[..length]).map(|_| ())))
+    }
+
+    /// Sends request `number` of every client, then returns that of `client`. One thread sends them
+    /// all: threads that wake on a busy computer would send theirs long after each other.
+    fn send_round(&self, client: usize, number: u32) -> Option<Sent> {
+        if self.round.wait().is_leader() {
+            for (client, sent) in self.sent.iter().enumerate() {
+                *lock(sent) = self.send(client, number);
+            }
+        }
+        self.round.wait();
+        lock(&self.sent[client]).take()
+    }
+
+    fn class(&self, client: usize, number: u32) -> u16 {
+        self.classes[number as usize * self.sockets.len() + client]
+    }
+
+    /// Waits for the answer to request `number` of `client`.
+    fn hear(&self, client: usize, number: u32, sent: Sent) -> io::Result<Sample> {
+        let Sent(at, asked) = sent;
+        let sent = nanoseconds(at - self.start);
+        let (socket, deadline) = (&self.sockets[client], at + self.load.timeout);
+        let answered = match asked.and_then(|()| self.answer(socket, number.into(), deadline)) {
             Ok(answer) => answer.map(|answer| {
                 let at = nanoseconds(self.start.elapsed());
                 self.answered.fetch_add(1, Relaxed);
@@ -187,7 +223,7 @@ impl Shared<'_> {
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => None,
             Err(error) => return Err(error),
         };
-        Ok(Sample { class, sent, answered })
+        Ok(Sample { class: self.class(client, number), sent, answered })
     }
 
     /// Waits for the answer to request `number`; `None`: none arrived by `deadline`.
@@ -257,6 +293,11 @@ pub fn quit(server: SocketAddr) -> io::Result<()> {
     let mut bytes = [0; LONGEST];
     let length = Datagram::Quit.encode(&mut bytes);
     connected(server)?.send(&bytes[..length]).map(|_| ())
+}
+
+/// What the mutex holds. No thread panics while it holds one of these.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn nanoseconds(duration: Duration) -> u64 {
