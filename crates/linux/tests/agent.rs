@@ -4,7 +4,7 @@
 mod guest;
 
 use anysched_core::Machine;
-use anysched_host::Place;
+use anysched_host::{Clock, InstructionTime, Place};
 use anysched_linux::{Boot, BootError, Image};
 use anysched_oracle::kernel::replayed;
 use anysched_policies::{POLICIES, policy};
@@ -139,6 +139,21 @@ fn an_agent_that_pauses_goes_on() {
         let progress = value(&outcome, "pause_progress_min_ns");
         assert!(progress > 0, "{policy} on {cpus} CPUs: a task does not run");
     }
+}
+
+/// Tasks that change class, CPUs and niceness, and CPUs that come and go, stall nobody: a task that
+/// comes back from another class is the agent's again.
+#[test]
+#[ignore = "boots a kernel: cargo xtask hosts"]
+fn storms_stall_nobody() {
+    let arguments = [("duration_ns", "9000000000"), ("calm_ns", "5000000000"), ("hotplug", "1")];
+    let mut storm = boot("cfs", "storm", &arguments, 4);
+    storm.clock = Clock::Instructions(InstructionTime::parse("8ns").unwrap());
+    let outcome = storm.run(image(), &mut |_| ()).unwrap_or_else(|error| panic!("{error}"));
+    for change in ["forks", "affinity_changes", "nice_changes", "policy_changes", "hotplugs"] {
+        assert!(value(&outcome, change) > 0, "no {change}");
+    }
+    assert_eq!(value(&outcome, "stalled"), 0);
 }
 
 /// What a boot refuses that cannot be, or ends with its reason.

@@ -9,7 +9,7 @@
 //!
 //! | operation of sched_ext | here | call of the policy |
 //! |---|---|---|
-//! | `init_task`, `exit_task` | [`attach`], [`detach`] | `attach`; `dequeue` or `put_prev(Exited)`, `detach` |
+//! | `enable`, the first time; `exit_task` | [`attach`], [`detach`] | `attach`; `dequeue` or `put_prev(Exited)`, `detach` |
 //! | `enqueue` | [`enqueue`] | by state: New, Wakeup, Resumed; of a running task `put_prev` |
 //! | `quiescent`, but for sleep | [`dequeue`] | `dequeue`; of a picked task `put_prev(NotRun)` first |
 //! | `dispatch` | [`dispatch`] | `put_prev` of what runs, `pick_next`, with several CPUs `dequeue` of what another task replaces |

@@ -514,8 +514,6 @@ void OPS(g_quiescent, struct task_struct *p, u64 flags)
 	leaves(p, flags & SCX_DEQ_SLEEP, p->__state == TASK_DEAD ? EVENT_DEAD : 0);
 }
 
-void OPS(g_disable, struct task_struct *p) { leaves(p, true, 0); }
-
 /* Policies with a tick of their own get that, by the CPU's timer. */
 void OPS(g_tick, struct task_struct *p)
 {
@@ -543,7 +541,8 @@ bool OPS(g_yield, struct task_struct *from, struct task_struct *to)
 void OPS(g_set_weight, struct task_struct *p, u32 weight) { describe(UPDATE, p); }
 void OPS(g_set_cpumask, struct task_struct *p, const struct cpumask *mask) { describe(UPDATE, p); }
 
-s32 OPS(g_init_task, struct task_struct *p, struct scx_init_task_args *args)
+/* The agent knows a task for as long as it is of this class: of another, its number would be lost. */
+void OPS(g_enable, struct task_struct *p)
 {
 	struct task_struct *old, *own;
 	struct task *t;
@@ -554,11 +553,11 @@ s32 OPS(g_init_task, struct task_struct *p, struct scx_init_task_args *args)
 	t = task_of(free);
 	if (!t) {
 		FAIL("there are too many tasks; start the agent with a larger --tasks");
-		return -28;
+		return;
 	}
 	own = bpf_task_acquire(p);
 	if (!own)
-		return -3;
+		return;
 	old = bpf_kptr_xchg(&t->task, own);
 	if (old)
 		bpf_task_release(old);
@@ -567,10 +566,9 @@ s32 OPS(g_init_task, struct task_struct *p, struct scx_init_task_args *args)
 	/* The function for it wants a task that is ours already. */
 	p->scx.dsq_vtime = (u64)free + 1;
 	describe(ATTACH, p);
-	return 0;
 }
 
-void OPS(g_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
+void OPS(g_disable, struct task_struct *p)
 {
 	u32 self = number(p);
 	struct task *t = task_of(self);
@@ -812,9 +810,8 @@ struct sched_ext_ops agent = {
 	.yield = (void *)g_yield,
 	.set_weight = (void *)g_set_weight,
 	.set_cpumask = (void *)g_set_cpumask,
+	.enable = (void *)g_enable,
 	.disable = (void *)g_disable,
-	.init_task = (void *)g_init_task,
-	.exit_task = (void *)g_exit_task,
 	.cpu_online = (void *)g_cpu_online,
 	.cpu_offline = (void *)g_cpu_offline,
 	.init = (void *)g_init,

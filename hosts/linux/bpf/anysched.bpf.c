@@ -5,9 +5,8 @@
 char _license[] SEC("license") = "GPL";
 
 s32 anysched_start(void) __ksym;
-s32 anysched_attach(struct task_struct *p, u64 group) __ksym;
 s32 anysched_detach(struct task_struct *p) __ksym;
-s32 anysched_enable(struct task_struct *p) __ksym;
+s32 anysched_enable(struct task_struct *p, u64 group) __ksym;
 s32 anysched_update(struct task_struct *p) __ksym;
 s32 anysched_select(struct task_struct *p, u64 wake_flags) __ksym;
 s32 anysched_enqueue(struct task_struct *p, u64 flags) __ksym;
@@ -104,14 +103,16 @@ bool OPS(a_yield, struct task_struct *from, struct task_struct *to)
 
 void OPS(a_set_weight, struct task_struct *p, u32 weight) { CHECK(anysched_update(p)); }
 void OPS(a_set_cpumask, struct task_struct *p, const struct cpumask *mask) { CHECK(anysched_update(p)); }
-void OPS(a_enable, struct task_struct *p) { CHECK(anysched_enable(p)); }
 void OPS(a_disable, struct task_struct *p) { CHECK(anysched_quiescent(p)); }
 
-s32 OPS(a_init_task, struct task_struct *p, struct scx_init_task_args *args)
+/* p comes, or comes back, from another class; by init_task nobody is told of it (scx.h). */
+void OPS(a_enable, struct task_struct *p)
 {
-	/* Never a reason why a task could not be created: a dead policy is ended. */
-	CHECK(anysched_attach(p, args->cgroup->kn->id));
-	return 0;
+	struct cgroup *group = scx_bpf_task_cgroup(p);
+	u64 id = group->kn->id;
+
+	bpf_cgroup_release(group);
+	CHECK(anysched_enable(p, id));
 }
 
 void OPS(a_exit_task, struct task_struct *p, struct scx_exit_task_args *args) { CHECK(anysched_detach(p)); }
@@ -206,7 +207,6 @@ struct sched_ext_ops anysched = {
 	.set_cpumask = (void *)a_set_cpumask,
 	.enable = (void *)a_enable,
 	.disable = (void *)a_disable,
-	.init_task = (void *)a_init_task,
 	.exit_task = (void *)a_exit_task,
 	.cpu_online = (void *)a_cpu_online,
 	.cpu_offline = (void *)a_cpu_offline,

@@ -67,9 +67,6 @@ struct kernfs_node {
 struct cgroup {
 	struct kernfs_node *kn;
 };
-struct scx_init_task_args {
-	struct cgroup *cgroup;
-};
 struct scx_cgroup_init_args {
 	u32 weight;
 	u64 bw_period_us;
@@ -79,6 +76,11 @@ struct scx_cgroup_init_args {
 struct scx_exit_task_args;
 struct scx_dump_ctx;
 
+/* There is no init_task: it is called where the caller may be preempted, and no program lets its
+ * caller migrate. If that may meanwhile run on other CPUs only, which then go offline,
+ * __set_cpus_allowed_ptr_locked (kernel/sched/core.c, 7.2) fails at the program's end, and tries again
+ * at the end of the next. Where that is called with the runqueue's lock, as enable is in fork, it
+ * waits for this lock for ever. All other operations of tasks are called with interrupts off. */
 struct sched_ext_ops {
 	s32 (*select_cpu)(struct task_struct *, s32, u64);
 	void (*enqueue)(struct task_struct *, u64);
@@ -91,7 +93,6 @@ struct sched_ext_ops {
 	bool (*yield)(struct task_struct *, struct task_struct *);
 	void (*set_weight)(struct task_struct *, u32);
 	void (*set_cpumask)(struct task_struct *, const struct cpumask *);
-	s32 (*init_task)(struct task_struct *, struct scx_init_task_args *);
 	void (*exit_task)(struct task_struct *, struct scx_exit_task_args *);
 	void (*enable)(struct task_struct *);
 	void (*disable)(struct task_struct *);
@@ -129,6 +130,8 @@ void scx_bpf_dispatch_cancel(void) __ksym;
 void scx_bpf_error_bstr(char *fmt, unsigned long long *data, u32 data__sz) __ksym;
 void scx_bpf_dump_bstr(char *fmt, unsigned long long *data, u32 data__sz) __ksym;
 s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym;
+struct cgroup *scx_bpf_task_cgroup(struct task_struct *p) __ksym;
+void bpf_cgroup_release(struct cgroup *group) __ksym;
 
 #define OPS(name, args...) SEC("struct_ops/" #name) BPF_PROG(name, ##args)
 #define OPS_SLEEPABLE(name, args...) SEC("struct_ops.s/" #name) BPF_PROG(name, ##args)

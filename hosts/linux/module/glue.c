@@ -320,6 +320,32 @@ static void describe(struct call *c, struct task_struct *p)
 	c->niceness = p->policy == SCHED_IDLE ? 40 : p->static_prio - MAX_RT_PRIO;
 }
 
+/* p is new to the policy. */
+static s32 attach(struct task_struct *p, u64 group)
+{
+	struct call c = { .op = OP_ATTACH, .home = NO_CPU, .group = group };
+	unsigned long flags;
+	s32 err = -1;
+
+	describe(&c, p);
+	raw_spin_lock_irqsave(&lock, flags);
+	if (!make(&c))
+		goto out;
+	if (c.task >= max_tasks) {
+		strscpy(anysched_message, "there are too many tasks; load the module with a larger max_tasks=N");
+		alive = false;
+		untold = true;
+		goto out;
+	}
+	err = 0;
+	tasks[c.task].task = p;
+	hash_add(by_task, &tasks[c.task].node, (unsigned long)p);
+	p->scx.dsq_vtime = c.task + 1;
+out:
+	raw_spin_unlock_irqrestore(&lock, flags);
+	return err;
+}
+
 __bpf_kfunc_start_defs();
 
 /* All return less than 0 when there is no policy (any more): the program then ends the scheduler. */
@@ -357,35 +383,6 @@ __bpf_kfunc s32 anysched_start(void)
 	return ok ? 0 : -EINVAL;
 }
 
-__bpf_kfunc s32 anysched_attach(struct task_struct *p, u64 group)
-{
-	struct call c = { .op = OP_ATTACH, .home = NO_CPU, .group = group };
-	unsigned long flags;
-
-	s32 err = -1;
-
-	/* A policy that has just died is no reason why a task cannot be created. */
-	if (!READ_ONCE(alive))
-		return 0;
-	describe(&c, p);
-	raw_spin_lock_irqsave(&lock, flags);
-	if (!make(&c))
-		goto out;
-	if (c.task >= max_tasks) {
-		strscpy(anysched_message, "there are too many tasks; load the module with a larger max_tasks=N");
-		alive = false;
-		untold = true;
-		goto out;
-	}
-	err = 0;
-	tasks[c.task].task = p;
-	hash_add(by_task, &tasks[c.task].node, (unsigned long)p);
-	p->scx.dsq_vtime = c.task + 1;
-out:
-	raw_spin_unlock_irqrestore(&lock, flags);
-	return err;
-}
-
 /* The entry of p, if it has one. The lock is held. */
 static struct entry *entry(struct task_struct *p)
 {
@@ -397,7 +394,7 @@ static struct entry *entry(struct task_struct *p)
 	return NULL;
 }
 
-/* p comes, or comes back, from another class. */
+/* Finds p's number again. */
 static void remember(struct task_struct *p)
 {
 	unsigned long flags;
@@ -420,10 +417,11 @@ __bpf_kfunc s32 anysched_update(struct task_struct *p)
 	return ask(&c, p) ? 0 : -1;
 }
 
-__bpf_kfunc s32 anysched_enable(struct task_struct *p)
+/* p comes, or comes back, from another class. */
+__bpf_kfunc s32 anysched_enable(struct task_struct *p, u64 group)
 {
 	remember(p);
-	return anysched_update(p);
+	return number(p) == NO_TASK ? attach(p, group) : anysched_update(p);
 }
 
 __bpf_kfunc s32 anysched_detach(struct task_struct *p)
@@ -746,7 +744,6 @@ __bpf_kfunc_end_defs();
 
 BTF_KFUNCS_START(ids)
 BTF_ID_FLAGS(func, anysched_start)
-BTF_ID_FLAGS(func, anysched_attach)
 BTF_ID_FLAGS(func, anysched_detach)
 BTF_ID_FLAGS(func, anysched_enable)
 BTF_ID_FLAGS(func, anysched_update)
