@@ -222,7 +222,7 @@ impl<Q: RunQueue> Smp<Q> {
     fn group_load(&self, cpus: &[CpuId]) -> Group {
         let mut group = Group::default();
         for &cpu in cpus {
-            let queue = usize::from(self.queue_of[cpu.index()]);
+            let queue = self.queue_of(cpu);
             if self.members(queue)[0].cpu == cpu {
                 group.load += self.queue_load(queue);
                 group.capacity += self.capacity(queue);
@@ -494,7 +494,7 @@ impl<Q: RunQueue> Smp<Q> {
         failures: u32,
         weight: u64,
     ) -> Outcome {
-        let to = usize::from(self.queue_of[cpu.index()]);
+        let to = self.queue_of(cpu);
         let mut tried = None;
         while let Some(victim) = self.busiest_below(level, leader, tried) {
             let from = usize::from(victim.queue);
@@ -536,7 +536,7 @@ impl<Q: RunQueue> Smp<Q> {
     fn busiest_below(&self, level: Level, leader: CpuId, tried: Option<Victim>) -> Option<Victim> {
         let cpus = group_of(&self.machine, level, &leader).iter();
         let victims = cpus.filter_map(|cpu| {
-            let queue = self.queue_of[cpu.index()];
+            let queue = self.queue_of(*cpu) as u16;
             let waits = self.waiting.contains(CpuId(queue));
             let load = || Reverse(self.relative_load(usize::from(queue)));
             waits.then(|| Victim { distance: Distance::Same, load: load(), queue })

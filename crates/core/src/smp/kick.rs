@@ -86,7 +86,7 @@ impl<Q: RunQueue> Smp<Q> {
 
     /// Kicks the CPUs of `queue` that [`RunQueue::wants_pick`] names.
     pub(super) fn answer_wish(&mut self, cx: &mut Cx<'_>, queue: usize) {
-        for slot in usize::from(self.first_slot[queue])..usize::from(self.first_slot[queue + 1]) {
+        for slot in self.spans[queue].slots() {
             let Running { task, cpu, told, .. } = self.cpus[slot];
             if task != NOBODY && !told && self.rule.wants_pick(cpu) {
                 self.tell(cx, cpu);

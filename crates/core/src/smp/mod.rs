@@ -315,14 +315,12 @@ pub struct Smp<Q> {
     rule: Q,
     params: SmpParams,
     machine: Machine,
-    /// Per CPU, the runqueue it serves.
-    queue_of: Vec<u16>,
-    /// Per CPU, its place in `cpus`.
-    slot_of: Vec<u16>,
+    /// Per CPU.
+    homes: Vec<Home>,
     /// What each CPU is doing, CPUs of one runqueue next to each other.
     cpus: Vec<Running>,
-    /// Per runqueue, where its CPUs begin in `cpus`; one extra entry ends the last.
-    first_slot: Vec<u16>,
+    /// Per runqueue.
+    spans: Vec<Slots>,
     /// CPUs that run nothing and will not pick unless kicked.
     idle: CpuMask,
     online: CpuMask,
@@ -341,6 +339,29 @@ pub struct Smp<Q> {
     loads: loads::Loads,
     /// Kept where that is so, too, and tasks are placed, pulled or balanced as in Linux.
     fair: fair::Fair,
+}
+
+/// Where a CPU is found.
+#[derive(Clone, Copy, Debug, Default)]
+struct Home {
+    /// The runqueue it serves.
+    queue: u16,
+    /// Its place in [`Smp::cpus`].
+    slot: u16,
+}
+
+/// The places in [`Smp::cpus`] of the CPUs of a runqueue.
+#[derive(Clone, Copy, Debug)]
+struct Slots {
+    first: u16,
+    end: u16,
+}
+
+impl Slots {
+    #[inline(always)]
+    fn slots(self) -> core::ops::Range<usize> {
+        usize::from(self.first)..usize::from(self.end)
+    }
 }
 
 /// What is kept of each task, whatever the rule.
@@ -392,8 +413,7 @@ impl State {
 macro_rules! at {
     ($self:ident, $now:expr, $queue:expr) => {{
         let queue = usize::from($queue);
-        let slots = usize::from($self.first_slot[queue])..usize::from($self.first_slot[queue + 1]);
-        At { now: $now, queue, running: &$self.cpus[slots] }
+        At { now: $now, queue, running: &$self.cpus[$self.spans[queue].slots()] }
     }};
 }
 use at;
@@ -415,12 +435,14 @@ impl<Q: RunQueue> Smp<Q> {
         let queues = queue_of.iter().max().map_or(0, |&last| usize::from(last) + 1);
         let mut by_queue: Vec<CpuId> = machine.cpu_ids().collect();
         by_queue.sort_by_key(|cpu| (queue_of[cpu.index()], cpu.0));
-        let mut slot_of = alloc::vec![0; machine.cpus()];
+        let mut homes = alloc::vec![Home::default(); machine.cpus()];
         for (slot, cpu) in by_queue.iter().enumerate() {
-            slot_of[cpu.index()] = slot as u16;
+            homes[cpu.index()] = Home { queue: queue_of[cpu.index()], slot: slot as u16 };
         }
-        let first =
-            |queue: usize| by_queue.partition_point(|c| usize::from(queue_of[c.index()]) < queue);
+        let first = |queue: usize| {
+            by_queue.partition_point(|c| usize::from(queue_of[c.index()]) < queue) as u16
+        };
+        let slots = |queue| Slots { first: first(queue), end: first(queue + 1) };
         let idle = |&cpu: &CpuId| Running { task: NOBODY, cpu, told: false, since: Time::ZERO };
         let rule = Q::build(machine, queues, params)?;
         let tick = rule.tick_period().or(machine.tick());
@@ -431,10 +453,9 @@ impl<Q: RunQueue> Smp<Q> {
             fair,
             params: SmpParams { steal: smp.steal(), ..smp.clone() },
             machine: machine.clone(),
-            first_slot: (0..=queues).map(|queue| first(queue) as u16).collect(),
+            spans: (0..queues).map(slots).collect(),
             cpus: by_queue.iter().map(idle).collect(),
-            queue_of,
-            slot_of,
+            homes,
             idle: CpuMask::first(machine.cpus()),
             online: CpuMask::first(machine.cpus()),
             promises: Promises::new(machine.cpus()),
@@ -456,18 +477,24 @@ impl<Q: RunQueue> Smp<Q> {
     /// How many runqueues there are.
     #[inline]
     pub fn queues(&self) -> usize {
-        self.first_slot.len() - 1
+        self.spans.len()
     }
 
     #[inline]
     fn slot(&self, cpu: CpuId) -> usize {
-        usize::from(self.slot_of[cpu.index()])
+        usize::from(self.homes[cpu.index()].slot)
+    }
+
+    /// The runqueue that `cpu` serves.
+    #[inline]
+    fn queue_of(&self, cpu: CpuId) -> usize {
+        usize::from(self.homes[cpu.index()].queue)
     }
 
     /// The CPUs that serve `queue`.
     #[inline]
     fn members(&self, queue: usize) -> &[Running] {
-        &self.cpus[usize::from(self.first_slot[queue])..usize::from(self.first_slot[queue + 1])]
+        &self.cpus[self.spans[queue].slots()]
     }
 
     /// Whether `task` may run on some usable CPU of `queue`.
@@ -732,7 +759,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         self.idle.remove(cpu);
         let slot = self.slot(cpu);
         self.cpus[slot].told = false;
-        let queue = usize::from(self.queue_of[cpu.index()]);
+        let queue = self.queue_of(cpu);
         loop {
             let fits = |task: TaskId| !self.may_enter(task, queue);
             let stranded = self.rule.spare(&at!(self, cx.now, queue), fits);
@@ -788,7 +815,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
 
     #[inline]
     fn pick_next(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> Option<Pick> {
-        let queue = usize::from(self.queue_of[cpu.index()]);
+        let queue = self.queue_of(cpu);
         let slot = self.slot(cpu);
         self.cpus[slot].told = false;
         let online = self.online.contains(cpu);
@@ -818,7 +845,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
 
     #[inline]
     fn put_prev(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span, why: Off) {
-        let queue = usize::from(self.queue_of[cpu.index()]);
+        let queue = self.queue_of(cpu);
         let slot = self.slot(cpu);
         let online = self.online.contains(cpu);
         self.rule.settle(&at!(self, cx.now, queue), task, ran, why);
@@ -865,7 +892,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
 
     #[inline]
     fn tick(&mut self, cx: &mut Cx<'_>, cpu: CpuId, task: TaskId, ran: Span) {
-        let queue = usize::from(self.queue_of[cpu.index()]);
+        let queue = self.queue_of(cpu);
         let slot = self.slot(cpu);
         self.rule.charge(&at!(self, cx.now, queue), task, ran);
         self.cpus[slot].since = cx.now;

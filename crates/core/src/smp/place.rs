@@ -20,7 +20,7 @@ impl<Q: RunQueue> Smp<Q> {
         if self.queues() == 1 {
             return 0;
         }
-        let home = usize::from(self.queue_of[near.index()]);
+        let home = self.queue_of(near);
         let Some(arrival) = arrival else {
             return match self.fair.places {
                 true => self.leave_for(task, near).index(),
@@ -44,7 +44,7 @@ impl<Q: RunQueue> Smp<Q> {
                     self.place_woken(task, arrival, near)
                 };
                 match cpu {
-                    Some(cpu) => usize::from(self.queue_of[cpu.index()]),
+                    Some(cpu) => self.queue_of(cpu),
                     None => self.least_loaded(task, home),
                 }
             }
@@ -132,7 +132,7 @@ impl<Q: RunQueue> Smp<Q> {
 
     /// The load of the runqueue of `cpu` per capacity, see [`Smp::relative_load`].
     fn cpu_load(&self, cpu: CpuId) -> u64 {
-        self.relative_load(usize::from(self.queue_of[cpu.index()]))
+        self.relative_load(self.queue_of(cpu))
     }
 
     /// As Linux `select_task_rq_fair` at wake-up: the last CPU if it is idle, unless the waker is
@@ -142,7 +142,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// there. `None`: the task may not even use the target.
     fn place_woken(&self, task: TaskId, arrival: &Arrival, prev: CpuId) -> Option<CpuId> {
         let near = |a: CpuId, b: CpuId| self.machine.cpu(a).llc == self.machine.cpu(b).llc;
-        let tasks = |cpu: CpuId| self.occupancy(usize::from(self.queue_of[cpu.index()]));
+        let tasks = |cpu: CpuId| self.occupancy(self.queue_of(cpu));
         let is_idle = |cpu: CpuId| self.idle.contains(cpu) && self.usable(task, cpu);
         let sync = matches!(arrival.why, Enqueue::Wakeup { sync: true, .. });
         if is_idle(prev) && !sync {
@@ -188,7 +188,7 @@ impl<Q: RunQueue> Smp<Q> {
         let free = |cpu: CpuId| {
             self.idle.contains(cpu) && affinity.contains(cpu) && self.rule.serves(cpu, task)
         };
-        if usize::from(self.queue_of[near.index()]) == queue && free(near) {
+        if self.queue_of(near) == queue && free(near) {
             return Some(near);
         }
         if Q::HAS_ROLES {
@@ -226,7 +226,7 @@ impl<Q: RunQueue> Smp<Q> {
 
     /// Whether `cpu` may run `task`, which waits in `queue`.
     pub(super) fn may_take(&self, cpu: CpuId, task: TaskId, queue: usize) -> bool {
-        let serves = usize::from(self.queue_of[cpu.index()]) == queue;
+        let serves = self.queue_of(cpu) == queue;
         self.usable(task, cpu)
             && self.rule.serves(cpu, task)
             && (serves || self.may_pull(cpu, queue))
