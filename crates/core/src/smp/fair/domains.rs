@@ -37,6 +37,13 @@ pub(super) struct Domain {
     pub numa_imbalance: u64,
 }
 
+impl Domain {
+    /// Its CPUs up to `cpu`, and those after it.
+    pub fn around(&self, cpu: CpuId) -> (&[CpuId], &[CpuId]) {
+        self.cpus.split_at(self.cpus.partition_point(|&other| other <= cpu))
+    }
+}
+
 /// What is balanced against what.
 #[derive(Debug)]
 pub(super) struct Group {

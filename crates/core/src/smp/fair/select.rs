@@ -4,7 +4,7 @@ use super::super::{RunQueue, Smp};
 use super::domains::Group;
 use super::sums::Sum;
 use super::{Fair, Waker};
-use crate::ids::{CpuId, CpuMask, TaskId};
+use crate::ids::{CpuId, CpuMask, CpuSet, TaskId};
 use crate::machine::Level;
 use crate::time::Time;
 use crate::{Arrival, Enqueue};
@@ -75,6 +75,18 @@ impl Fair {
         let domain = self.domains.cache[cpu.index()];
         domain.map_or(1, |domain| self.domains[domain].cpus.len() as u32)
     }
+
+    /// Whether who wakes `task` on `waker`, and changed `flips` times whom it wakes, is of so many
+    /// with it that they had better be spread: one changes whom it wakes as often as there are CPUs
+    /// behind a cache, and the other so many times as often (`wake_wide`).
+    fn is_wide(&self, waker: CpuId, flips: u32, task: TaskId) -> bool {
+        let other = self.entities[task].waker.flips;
+        let (less, more) = (flips.min(other), flips.max(other));
+        less > 0 && {
+            let factor = self.cache_size(waker);
+            less >= factor && u64::from(more) >= u64::from(less) * u64::from(factor)
+        }
+    }
 }
 
 impl<Q: RunQueue> Smp<Q> {
@@ -105,11 +117,15 @@ impl<Q: RunQueue> Smp<Q> {
     }
 
     /// The CPU to which `task` is bound, if it is bound to one.
+    #[inline]
     fn only_cpu(&self, task: TaskId) -> Option<CpuId> {
-        let affinity = &self.tasks[task].affinity;
-        if affinity.is_all() {
-            return None;
+        match &self.tasks[task].affinity {
+            CpuSet::All => None,
+            affinity => self.only_cpu_of(affinity),
         }
+    }
+
+    fn only_cpu_of(&self, affinity: &CpuSet) -> Option<CpuId> {
         let mut allowed = affinity.iter().filter(|&cpu| cpu.index() < self.machine.cpus());
         let first = allowed.next()?;
         allowed.next().is_none().then_some(first)
@@ -162,20 +178,15 @@ impl<Q: RunQueue> Smp<Q> {
         };
         record.wakes(task, jiffies, hz);
         let flips = record.flips;
-        let other = self.fair.entities[task].waker.flips;
-        let (less, more) = (flips.min(other), flips.max(other));
-        // They are of so many that they had better be spread: one changes whom it wakes as often as
-        // there are CPUs behind a cache, and the other so many times as often.
-        let is_wide = less > 0 && {
-            let factor = self.fair.cache_size(waker);
-            less >= factor && u64::from(more) >= u64::from(less) * u64::from(factor)
-        };
         if !self.online.contains(prev) {
             // It is in no domain, and runs nothing.
             return prev;
         }
         let mut target = prev;
-        if !is_wide && waker != prev && self.tasks[task].affinity.contains(waker) {
+        if waker != prev
+            && self.tasks[task].affinity.contains(waker)
+            && !self.fair.is_wide(waker, flips, task)
+        {
             let domains = &self.fair.domains;
             if let Some(depth) = domains.meeting(waker, prev) {
                 let percent = domains[domains.around[waker.index()][depth]].imbalance_percent;
@@ -268,24 +279,24 @@ impl<Q: RunQueue> Smp<Q> {
             self.fair.caches[usize::from(cache)].has_idle_core &= !by_core;
             return None;
         }
-        let (mut left, mut found) = (limit + 1, None);
+        if by_core {
+            return self.scan_for_idle_core(task, cache, target);
+        }
+        let affinity = &self.tasks[task].affinity;
+        let usable = |cpu: &CpuId| self.online.contains(*cpu) && affinity.contains(*cpu);
+        let (before, from) = self.fair.domains[cache].around(target);
+        let cpus = from.iter().chain(before).copied().filter(usable);
+        cpus.take(limit as usize).find(|&cpu| self.is_idle(cpu))
+    }
+
+    /// The same by cores.
+    fn scan_for_idle_core(&mut self, task: TaskId, cache: u16, target: CpuId) -> Option<CpuId> {
+        let mut found = None;
         let mut passed = CpuMask::EMPTY;
-        let cpus = &self.fair.domains[cache].cpus;
-        let after = cpus.partition_point(|&cpu| cpu <= target);
-        let (before, from) = cpus.split_at(after);
+        let (before, from) = self.fair.domains[cache].around(target);
         let affinity = &self.tasks[task].affinity;
         for &cpu in from.iter().chain(before) {
             if !self.online.contains(cpu) || !affinity.contains(cpu) || passed.contains(cpu) {
-                continue;
-            }
-            if !by_core {
-                left -= 1;
-                if left == 0 {
-                    return None;
-                }
-                if self.is_idle(cpu) {
-                    return Some(cpu);
-                }
                 continue;
             }
             let threads = self.machine.sharing(Level::Core, cpu);
@@ -305,9 +316,7 @@ impl<Q: RunQueue> Smp<Q> {
             }
             passed.insert_all(&CpuMask::of(threads.iter().copied()));
         }
-        if by_core {
-            self.fair.caches[usize::from(cache)].has_idle_core = false;
-        }
+        self.fair.caches[usize::from(cache)].has_idle_core = false;
         found
     }
 
