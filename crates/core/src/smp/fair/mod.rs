@@ -428,7 +428,7 @@ impl Fair {
         }
         queue.advance_with(task, entity, now, false);
         queue.delayed += u64::from(entity.is_delayed);
-        if entity.average.updated.is_none() {
+        if !entity.average.is_attached() {
             entity.average.attach(&mut queue.average, entity.weight);
         }
         entity.is_ready = true;
@@ -477,7 +477,7 @@ impl Fair {
         queue.delayed -= u64::from(entity.is_delayed);
         if how == Leaves::Moves {
             entity.average.detach(&mut queue.average, entity.weight);
-            entity.average.updated = None;
+            entity.average.leave();
         }
         entity.is_ready = false;
         queue.weight -= entity.weight;
@@ -493,7 +493,7 @@ impl Fair {
         if how == Leaves::Ended {
             queue.buries();
             queue.dead = Some((entity.average, entity.weight));
-            entity.average.updated = None;
+            entity.average.leave();
         }
         self.sums.note(cpu);
     }
@@ -501,9 +501,9 @@ impl Fair {
     /// What `task`, which sleeps, has left behind on `cpu` is to be forgotten there.
     pub(super) fn removes(&mut self, cpu: CpuId, task: TaskId) {
         let (entity, queue) = (&mut self.entities[task], &mut self.queues[cpu.index()]);
-        if entity.average.updated.is_some() {
+        if entity.average.is_attached() {
             entity.average = queue.forget(entity.average, entity.weight);
-            entity.average.updated = None;
+            entity.average.leave();
         }
     }
 
@@ -513,10 +513,9 @@ impl Fair {
         let is_idle = self.queues[cpu.index()].runs_idle;
         let entity = &mut self.entities[task];
         if is_idle && !entity.average.is_decayed() {
-            let updated = self.queues[cpu.index()].average.updated;
-            entity.average.updated = updated;
+            entity.average.join(self.queues[cpu.index()].average.updated());
             entity.average.advance(now.0, Since::BLOCKED, entity.weight);
-            entity.average.updated = None;
+            entity.average.leave();
         }
     }
 
@@ -560,7 +559,7 @@ impl Fair {
         let is_ready = self.entities[task].is_ready;
         self.requeues(cpu, task, now);
         let (entity, queue) = (&mut self.entities[task], &mut self.queues[cpu.index()]);
-        let attached = entity.average.updated.is_some().then_some(&mut queue.average);
+        let attached = entity.average.is_attached().then_some(&mut queue.average);
         entity.average.reweigh(attached, from, weight);
         entity.weight = weight;
         if is_ready {
@@ -613,7 +612,7 @@ impl Queue {
         let runnable = u64::from(is_ready && !entity.is_delayed);
         let since = Since { load: u64::from(is_ready), runnable, running };
         let average = &mut entity.average;
-        if average.updated.is_some() && average.advance(now.0, since, entity.weight) {
+        if average.is_attached() && average.advance(now.0, since, entity.weight) {
             entity.is_unchanged = false;
         }
         self.advance(now);
@@ -632,7 +631,7 @@ impl Queue {
     /// those of the runqueue.
     #[cold]
     fn forget(&mut self, mut average: Average, weight: u64) -> Average {
-        average.advance(self.average.updated.unwrap_or(0), Since::BLOCKED, weight);
+        average.advance(self.average.updated(), Since::BLOCKED, weight);
         self.removed.add(&average);
         average
     }
@@ -653,7 +652,7 @@ impl Waker {
 impl Entity {
     fn new() -> Entity {
         Entity {
-            average: Average::default(),
+            average: Average::new(0),
             weight: 0,
             util_est: 0,
             is_unchanged: false,

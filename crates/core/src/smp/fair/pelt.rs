@@ -93,11 +93,14 @@ impl Since {
     pub const BLOCKED: Since = Since { load: 0, runnable: 0, running: false };
 }
 
+/// Stands for the time up to which averages are that belong to no runqueue yet: no time is later.
+const DETACHED: u64 = u64::MAX;
+
 /// The averages of a task or a runqueue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Average {
-    /// Up to when it is, in nanoseconds, or a little before; `None`: it belongs to no runqueue yet.
-    pub updated: Option<u64>,
+    /// Up to when it is, in nanoseconds, or a little before; or [`DETACHED`].
+    updated: u64,
     load_sum: u64,
     runnable_sum: u64,
     util_sum: u64,
@@ -114,7 +117,7 @@ pub(super) struct Average {
 impl Average {
     /// Of a runqueue in which nothing has happened up to now, which is time 0.
     pub const EMPTY: Average = Average {
-        updated: Some(0),
+        updated: 0,
         load_sum: 0,
         runnable_sum: 0,
         util_sum: 0,
@@ -126,7 +129,31 @@ impl Average {
 
     /// Of a new task: as if it had always been ready.
     pub fn new(weight: u64) -> Average {
-        Average { load: weight, ..Average::default() }
+        Average { updated: DETACHED, load: weight, ..Average::EMPTY }
+    }
+
+    /// Whether it belongs to a runqueue.
+    #[inline]
+    pub fn is_attached(&self) -> bool {
+        self.updated != DETACHED
+    }
+
+    /// It belongs to no runqueue any more.
+    #[inline]
+    pub fn leave(&mut self) {
+        self.updated = DETACHED;
+    }
+
+    /// Up to when it is; it belongs to a runqueue.
+    #[inline]
+    pub fn updated(&self) -> u64 {
+        self.updated
+    }
+
+    /// It is from then on as late as a runqueue that was updated at that time.
+    #[inline]
+    pub fn join(&mut self, updated: u64) {
+        self.updated = updated;
     }
 
     /// What a full sum is at this moment.
@@ -138,18 +165,18 @@ impl Average {
     /// if it is 1. Returns whether a period has ended, as only then averages change.
     #[inline]
     pub fn advance(&mut self, now: u64, since: Since, weight: u64) -> bool {
-        let updated = *self.updated.get_or_insert(now);
-        now.wrapping_sub(updated) >> 10 != 0 && self.count(now, updated, since, weight)
+        debug_assert!(self.is_attached());
+        now.wrapping_sub(self.updated) >> 10 != 0 && self.count(now, since, weight)
     }
 
     #[inline]
-    fn count(&mut self, now: u64, updated: u64, since: Since, weight: u64) -> bool {
-        if now < updated {
-            self.updated = Some(now);
+    fn count(&mut self, now: u64, since: Since, weight: u64) -> bool {
+        if now < self.updated {
+            self.updated = now;
             return false;
         }
-        let units = (now - updated) >> 10;
-        self.updated = Some(updated + (units << 10));
+        let units = (now - self.updated) >> 10;
+        self.updated += units << 10;
         let whole = units + self.into_period;
         if whole < PERIOD {
             self.into_period = whole;
@@ -297,7 +324,7 @@ mod tests {
     fn half_of_it_is_from_the_last_32_periods() {
         let mut task = Average::new(1024);
         task.load = 0;
-        task.updated = Some(0);
+        task.updated = 0;
         let mut now = 0;
         for _ in 0..32 {
             now += 1 << 20;
@@ -319,9 +346,9 @@ mod tests {
 
     #[test]
     fn less_than_a_period_waits_for_its_end() {
-        let mut task = Average { updated: Some(0), ..Average::default() };
+        let mut task = Average::EMPTY;
         assert!(!task.advance(1023, RUNS, 1024), "less than a unit");
-        assert_eq!(task.updated, Some(0));
+        assert_eq!(task.updated, 0);
         assert!(!task.advance(500_000, RUNS, 1024));
         assert_eq!(task.util, 0);
         assert!(task.advance(1_100_000, RUNS, 1024));
@@ -330,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_runqueue_is_the_sum_of_its_tasks() {
-        let mut queue = Average { updated: Some(5 << 20), ..Average::default() };
+        let mut queue = Average { updated: 5 << 20, ..Average::EMPTY };
         let (mut a, mut b) = (Average::new(1024), Average::new(335));
         a.attach(&mut queue, 1024);
         b.attach(&mut queue, 335);
