@@ -334,9 +334,6 @@ impl Eevdf {
     /// request has ended or it has lost its protection, and others wait, `cpu` is to pick again.
     #[inline]
     fn run(&mut self, queue: usize, cpu: CpuId, task: TaskId, ran: Span) {
-        if ran == Span::ZERO {
-            return;
-        }
         let (queue, known) = (&mut self.queues[queue], &mut self.tasks[task]);
         let ended = known.go_on(&mut queue.mean, known.share.to_virtual(ran));
         if queue.tree.is_empty() {
@@ -358,8 +355,10 @@ impl Eevdf {
             if let Some(task) = running.task() {
                 let known = &mut self.tasks[task];
                 let ran = known.uncharged(running, at.now);
-                known.prepaid += ran;
-                self.run(at.queue, running.cpu(), task, ran);
+                if ran > Span::ZERO {
+                    known.prepaid += ran;
+                    self.run(at.queue, running.cpu(), task, ran);
+                }
             }
         }
     }
@@ -879,7 +878,9 @@ impl RunQueue for Eevdf {
         let due = ran.saturating_sub(known.prepaid);
         known.prepaid = known.prepaid.saturating_sub(ran);
         let cpu = known.cpu;
-        self.run(at.queue, cpu, task, due);
+        if due > Span::ZERO {
+            self.run(at.queue, cpu, task, due);
+        }
     }
 
     #[inline]
