@@ -93,6 +93,9 @@ struct Tournament {
     /// level below.
     levels: Vec<Vec<Line>>,
     least: u64,
+    /// Its leaf, the lowest among equals, if `least` is a value. Found when it changes, not when it
+    /// is asked for: then whatever happens next would have to wait for it.
+    first: usize,
 }
 
 impl Tournament {
@@ -101,7 +104,7 @@ impl Tournament {
         while levels[levels.len() - 1].len() > 1 {
             levels.push(vec![EMPTY; levels[levels.len() - 1].len().div_ceil(FANOUT)]);
         }
-        Tournament { levels, least: NOTHING }
+        Tournament { levels, least: NOTHING, first: 0 }
     }
 
     fn leaves(&self) -> usize {
@@ -111,6 +114,7 @@ impl Tournament {
     /// Sets a number that was [`NOTHING`].
     #[inline]
     fn add(&mut self, leaf: usize, value: u64) {
+        self.note(leaf, value);
         let mut at = leaf;
         for level in &mut self.levels {
             let place = &mut level[at / FANOUT].0[at % FANOUT];
@@ -120,23 +124,48 @@ impl Tournament {
             *place = value;
             at /= FANOUT;
         }
-        self.least = self.least.min(value);
+    }
+
+    /// A leaf gets this value, which may be the least.
+    #[inline]
+    fn note(&mut self, leaf: usize, value: u64) {
+        if value < self.least || value == self.least && leaf < self.first {
+            (self.least, self.first) = (value, leaf);
+        }
     }
 
     /// Changes a number.
     #[inline]
     fn set(&mut self, leaf: usize, value: u64) {
-        let (mut at, mut value) = (leaf, value);
-        for level in &mut self.levels {
-            let line = &mut level[at / FANOUT];
-            if line.0[at % FANOUT] == value {
-                return;
+        let (mut at, mut least) = (leaf, value);
+        let changes_least = 'up: {
+            for level in &mut self.levels {
+                let line = &mut level[at / FANOUT];
+                if line.0[at % FANOUT] == least {
+                    break 'up false;
+                }
+                line.0[at % FANOUT] = least;
+                least = line.least();
+                at /= FANOUT;
             }
-            line.0[at % FANOUT] = value;
-            value = line.least();
-            at /= FANOUT;
+            true
+        };
+        if changes_least {
+            self.least = least;
         }
-        self.least = value;
+        if leaf == self.first || value == self.least {
+            self.first = self.find_first();
+        }
+    }
+
+    /// The lowest leaf of the least value.
+    #[inline]
+    fn find_first(&self) -> usize {
+        let mut at = 0;
+        for level in self.levels.iter().rev() {
+            at = at * FANOUT + level[at].position(self.least);
+        }
+        at
     }
 
     /// The least value.
@@ -148,11 +177,7 @@ impl Tournament {
     /// Its leaf, the lowest among equals.
     #[inline]
     fn least_leaf(&self) -> usize {
-        let mut at = 0;
-        for level in self.levels.iter().rev() {
-            at = at * FANOUT + level[at].position(self.least);
-        }
-        at
+        self.first
     }
 
     #[cold]

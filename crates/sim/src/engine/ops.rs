@@ -37,7 +37,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             if self.clock.count_operation(|| self.tasks[id].serial) {
                 return;
             }
-            let op = match self.tasks[id].pending.take() {
+            let mut op = match self.tasks[id].pending.take() {
                 Some(op) => *op,
                 None => self.load.step(id, self.now()),
             };
@@ -45,7 +45,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                 self.tasks[id].pending = Some(Box::new(op));
                 return self.schedule(cpu);
             }
-            match self.perform(cpu, id, op) {
+            match self.perform(cpu, id, &mut op) {
                 Then::GoOn => {}
                 Then::Woke if self.setup.costs.after_wake == Span::ZERO => {}
                 Then::Woke => {
@@ -177,10 +177,11 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         }
     }
 
-    fn perform(&mut self, cpu: usize, id: TaskId, op: Op) -> Then {
+    /// Performs `op`. By reference, because copying it takes as long as some operations.
+    fn perform(&mut self, cpu: usize, id: TaskId, op: &mut Op) -> Then {
         let here = Some(Waker { cpu: self.cpus[cpu].id, sync: false });
         let mut woke = false;
-        match op {
+        match *op {
             Op::Run(Span::ZERO) => {}
             Op::Run(work) => {
                 self.tasks[id].left = work;
@@ -205,7 +206,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                 None => return Then::Leaves(Off::Blocked),
             },
             Op::Signal(_) | Op::Write(_) | Op::Notify(_) | Op::Broadcast(_) => {
-                woke = self.wake_at(cpu, &op);
+                woke = self.wake_at(cpu, op);
             }
             Op::Send(port) => self.send_on(id, port),
             Op::Reply(way) => self.reply(id, way),
@@ -244,8 +245,8 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                 self.tasks[id].nice = nice;
                 self.update_params(id, |params| params.weight = weight_of_nice(nice));
             }
-            Op::SetAffinity(affinity) => {
-                let affinity = self.setup_affinity(affinity);
+            Op::SetAffinity(ref mut affinity) => {
+                let affinity = self.setup_affinity(std::mem::take(affinity));
                 self.update_params(id, |params| params.affinity = affinity);
             }
             Op::Spawn(what) => {
