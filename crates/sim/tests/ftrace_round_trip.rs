@@ -193,7 +193,8 @@ impl Sink for Truth {
                 self.migrations += 1;
                 self.last = now;
             }
-            Kind::Kick { .. } | Kind::Sample { .. } => {}
+            Kind::Kick { .. } | Kind::Offline { .. } | Kind::State { .. } | Kind::Sample { .. } => {
+            }
         }
     }
 }

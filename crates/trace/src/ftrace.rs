@@ -6,7 +6,8 @@
 //! | wake | `sched_waking`, `sched_wakeup` |
 //! | switch | `sched_process_exit` if the task has ended; `sched_switch` |
 //! | migrate | `sched_migrate_task` |
-//! | kick, sample | none: ftrace has no equivalent |
+//! | state | `tracing_mark_write: C\|PID\|NAME\|VALUE` |
+//! | kick, offline, sample | none: ftrace has no equivalent |
 //! | a kernel's own line | itself |
 //! | call of a policy beside those | `tracing_mark_write: I\|PID\|anysched: CALL` |
 //!
@@ -301,6 +302,13 @@ impl<W: Write> FtraceWriter<W> {
         self.machine.run(cpu, next, why == Off::Exited);
     }
 
+    /// A counter of the task, as programs write theirs into the kernel's `trace_marker`.
+    fn state(&mut self, id: TaskId, name: &str, value: i64) {
+        let Some(task) = self.machine.known(id) else { return };
+        let mark = format_args!("tracing_mark_write: C|{}|{name}|{value}", task.pid);
+        self.text.line(self.machine.current(task.last), IN_SCHEDULER, mark);
+    }
+
     fn migrate(&mut self, id: TaskId, from: CpuId, to: CpuId) {
         let Some(task) = self.machine.known(id) else { return };
         let Task { pid, prio, comm, .. } = task;
@@ -355,7 +363,8 @@ impl<W: Write> Sink for FtraceWriter<W> {
             Kind::Wake { task, by, cpu } => self.wake(task, by, cpu),
             Kind::Switch { cpu, prev, next } => self.switch(cpu, prev, next),
             Kind::Migrate { task, from, to } => self.migrate(task, from, to),
-            Kind::Kick { .. } | Kind::Sample { .. } => {}
+            Kind::State { task, name, value } => self.state(task, name, value),
+            Kind::Kick { .. } | Kind::Offline { .. } | Kind::Sample { .. } => {}
         }
     }
 }

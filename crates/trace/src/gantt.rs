@@ -301,7 +301,9 @@ impl Sink for Gantt {
                 }
                 self.switch(cpu, serial);
             }
-            Kind::Kick { .. } | Kind::Migrate { .. } | Kind::Sample { .. } => {}
+            Kind::Offline { task } => self.change(task, Doing::Away),
+            Kind::Kick { .. } | Kind::Migrate { .. } | Kind::State { .. } | Kind::Sample { .. } => {
+            }
         }
         if !self.guests.is_empty() {
             for place in self.guests.outside(&event.kind).into_iter().flatten() {

@@ -122,7 +122,10 @@ impl Guests {
                 });
                 [left, next.and_then(|task| self.change(task, Host::Running(cpu)))]
             }
-            Kind::Kick { .. } | Kind::Migrate { .. } | Kind::Sample { .. } => [None; 2],
+            Kind::Offline { task } => [self.change(task, Host::Blocked), None],
+            Kind::Kick { .. } | Kind::Migrate { .. } | Kind::State { .. } | Kind::Sample { .. } => {
+                [None; 2]
+            }
         }
     }
 

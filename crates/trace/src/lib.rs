@@ -84,6 +84,21 @@ pub enum Kind {
         /// Where it will run.
         to: CpuId,
     },
+    /// A task that is blocked, or no longer ready, cannot become ready before its next
+    /// [`Kind::Wake`]: it is paused, or a virtual CPU that is not in use.
+    Offline {
+        /// The task.
+        task: TaskId,
+    },
+    /// What the scheduler says of its state for a task has another value.
+    State {
+        /// The task.
+        task: TaskId,
+        /// What it is.
+        name: &'static str,
+        /// Its value.
+        value: i64,
+    },
     /// A counter has a new value.
     Sample {
         /// Which counter.

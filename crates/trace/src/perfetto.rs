@@ -4,9 +4,10 @@
 //!
 //! - Under "CPUs", the counters and then a track for each CPU that did anything, whose slices are
 //!   the tasks that ran, by name; a kick is an instant.
-//! - Under "Tasks", a track for each task in order of arrival. Its slices are `ready` and
-//!   `running` (argument `cpu`; at the end `off`, why it stopped); a gap means blocked. A
-//!   migration is an instant.
+//! - Under "Tasks", a track for each task in order of arrival. Its slices are `ready`, `running`
+//!   (argument `cpu`; at the end `off`, why it stopped) and `offline`; a gap means blocked. A
+//!   migration is an instant. Below it are counters of what the scheduler says of its state for
+//!   the task, if it does.
 //! - A wake-up is an instant in the waker's `running` slice, on the CPU that took the interrupt, or
 //!   on the track "outside", with an arrow to the `ready` slice that it begins. A task's creation
 //!   is shown the same way.
@@ -34,6 +35,7 @@
 mod event;
 mod policy;
 mod proto;
+mod state;
 mod vms;
 
 use crate::guests::Guests;
@@ -45,6 +47,7 @@ use event::{DebugAnnotation, TrackEvent, Type, Value};
 use policy::Policy;
 use prost::Message;
 use proto::{Interned, Trace, TracePacket, TrackDescriptor};
+use state::States;
 use std::borrow::ToOwned;
 use std::format;
 use std::io::{self, Write};
@@ -77,8 +80,9 @@ enum Name {
     Kick,
     Migrate,
     Unknown,
+    Offline,
 }
-const NAMES: [(Name, &str); 7] = [
+const NAMES: [(Name, &str); 8] = [
     (Name::Running, "running"),
     (Name::Ready, "ready"),
     (Name::Wake, "wake"),
@@ -86,8 +90,9 @@ const NAMES: [(Name, &str); 7] = [
     (Name::Kick, "kick"),
     (Name::Migrate, "migrate"),
     (Name::Unknown, "unknown task"),
+    (Name::Offline, "offline"),
 ];
-const FIRST_NAME: u64 = 8;
+const FIRST_NAME: u64 = 9;
 
 /// Names of arguments, interned.
 #[derive(Clone, Copy)]
@@ -144,6 +149,7 @@ enum State {
     Blocked,
     Ready,
     Running(CpuId),
+    Offline,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -177,6 +183,7 @@ pub struct PerfettoWriter<W> {
     guests: Guests,
     virtual_cpus: VirtualCpus,
     policy: Policy,
+    states: States,
 }
 
 impl<W: Write> PerfettoWriter<W> {
@@ -195,6 +202,7 @@ impl<W: Write> PerfettoWriter<W> {
             guests: Guests::default(),
             virtual_cpus: VirtualCpus::default(),
             policy: Policy::default(),
+            states: States::default(),
         };
         writer.begin();
         writer
@@ -341,13 +349,18 @@ impl<W: Write> PerfettoWriter<W> {
         let track = task_track(task.serial);
         match task.state {
             State::Unknown | State::Blocked => {}
-            State::Ready => self.end_slice(track, None),
+            State::Ready | State::Offline => self.end_slice(track, None),
             State::Running(_) => self.end_slice(track, off),
         }
         self.tasks[id.index()].state = state;
         match state {
             State::Unknown | State::Blocked => {}
             State::Ready => self.begin_ready(track, 0),
+            State::Offline => self.put(TrackEvent {
+                track_uuid: track,
+                name_iid: Name::Offline as u64,
+                ..TrackEvent::default()
+            }),
             State::Running(cpu) => self.put(TrackEvent {
                 track_uuid: track,
                 name_iid: Name::Running as u64,
@@ -542,6 +555,8 @@ impl<W: Write> Sink for PerfettoWriter<W> {
                 self.instant(Name::Kick, TrackEvent { track_uuid, ..TrackEvent::default() });
             }
             Kind::Migrate { task, from, to } => self.migrate(task, from, to),
+            Kind::Offline { task } => self.change(task, State::Offline, Some(Off::Blocked)),
+            Kind::State { task, name, value } => self.show_state(task, name, value),
             Kind::Sample { counter, value } => self.sample(counter, value),
         }
     }

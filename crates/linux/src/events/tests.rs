@@ -32,7 +32,9 @@ impl Sink for Heard {
             Kind::Migrate { task, from, to } => {
                 format!("{time} {} from {} to {}", task.0, from.0, to.0)
             }
-            Kind::Kick { .. } | Kind::Sample { .. } => return,
+            Kind::Kick { .. } | Kind::Offline { .. } | Kind::State { .. } | Kind::Sample { .. } => {
+                return;
+            }
         });
     }
 
