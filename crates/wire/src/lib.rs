@@ -8,6 +8,7 @@
 //! | [`mail`] | here | that dom0 and a virtual machine | in that text | messages from outside |
 //! | [`result`] | kernel | here | lines on the console | what came of it |
 //! | [`log`] | kernel | here | QEMU's debug console | what policies were asked and answered |
+//! | [`vcpus`] | dom0 of a hypervisor | here | another such console | what vCPUs did |
 //! | [`start`] | a program | a module of a running kernel | a file of that module; of a guest, such an item | what to start |
 //! | [`option`] | here | a hypervisor | its command line | what to start |
 //! | [`status`] | such a module | a program | another such file | how it is doing |
@@ -42,5 +43,6 @@ pub mod script;
 pub mod start;
 pub mod status;
 mod text;
+pub mod vcpus;
 
 pub use error::{At, WireError};
