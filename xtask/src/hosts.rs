@@ -50,13 +50,13 @@ pub fn test_linux() -> Result<(), Failed> {
 /// As [`test()`], of Xen those whose names begin with `quick_`.
 fn test_xen_quickly() -> Result<(), Failed> {
     require_toolchain()?;
-    boot(&["xen"], &["quick_"])
+    boot(&["xen", "xen_trace"], &["quick_"])
 }
 
 /// As [`test()`], of Xen.
 pub fn test_xen() -> Result<(), Failed> {
     require_toolchain()?;
-    boot(&["xen"], &[])
+    boot(&["xen", "xen_trace"], &[])
 }
 
 /// Runs the tests of these files that boot kernels and, if `only` says so, whose names have one of

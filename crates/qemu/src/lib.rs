@@ -77,11 +77,17 @@ pub fn give(qemu: &mut Command, item: &str, directory: &Path, text: &str) -> Res
 
 /// Has the logs of decisions that a kernel sends go to the file `path`.
 pub fn send_logs(qemu: &mut Command, path: &Path) {
-    qemu.arg("-chardev").arg(format!("file,id=log,path={}", path.display()));
-    qemu.args(["-device", &format!("isa-debugcon,iobase={:#x},chardev=log", log::PORT)]);
+    send_from(qemu, "log", log::PORT, path);
 }
 
-/// The log of each of `cpus` CPUs, of what was [sent](send_logs).
+/// Has what a kernel sends by the debug console at the I/O port `port` go to the file `path`. QEMU
+/// calls it by the name.
+pub fn send_from(qemu: &mut Command, name: &str, port: u16, path: &Path) {
+    qemu.arg("-chardev").arg(format!("file,id={name},path={}", path.display()));
+    qemu.args(["-device", &format!("isa-debugcon,iobase={port:#x},chardev={name}")]);
+}
+
+/// The log of each of `cpus` CPUs, of what was [sent](send_from).
 ///
 /// Errors: the file cannot be read, or what was sent is malformed.
 pub fn read_logs(path: &Path, cpus: usize) -> Result<Vec<Vec<u8>>, BootError> {

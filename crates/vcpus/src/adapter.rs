@@ -146,6 +146,11 @@ impl<P: Scheduler> Adapter<P> {
         &self.counts
     }
 
+    /// The latest time that the policy was told.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
     /// Takes the lowest pCPU that the policy has kicked.
     pub fn take_kick(&mut self) -> Option<CpuId> {
         let cpu = self.kicks.take_lowest()?;

@@ -6,7 +6,7 @@ use anysched_debian::emulator;
 use anysched_host::Clock;
 use anysched_qemu::{self as qemu, Console, Emulator, Outcome, Running};
 use anysched_wire::start::{LARGEST_LOG, Start};
-use anysched_wire::{boot, option};
+use anysched_wire::{boot, option, vcpus};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -25,6 +25,9 @@ pub struct Boot {
     pub checked: bool,
     /// How the policy goes wrong, and at which pick; for tests.
     pub fault: Option<(String, u64)>,
+    /// Pages of the buffer into which Xen records what happens on a pCPU, if events are wanted;
+    /// `None`: as many as usual.
+    pub trace_pages: Option<usize>,
     /// The machine.
     pub machine: Machine,
     /// How time passes.
@@ -40,8 +43,9 @@ pub(crate) const OWN: [&str; 4] = ["stock-credit", "stock-credit2", "stock-rtds"
 /// What tells them from policies of the same name.
 const STOCK: &str = "stock-";
 
-/// The file that logs are sent to, dom0's kernel and its orders.
+/// The files that logs and what Xen has recorded are sent to, dom0's kernel and its orders.
 const LOG: &str = "log";
+const RECORDS: &str = "records";
 const GUEST: &str = "guest";
 const ORDERS: &str = "orders";
 
@@ -52,8 +56,19 @@ const MEMORY: u64 = 512 << 20;
 const OPTIONS: &str = "console=com1 com1=115200,8n1 loglvl=warning guest_loglvl=warning \
                        dom0_mem=32M,max:32M dom0_max_vcpus=1 bootscrub=0";
 
-/// Logs of so many pools: Xen's own until the first pool is there, that pool's, and one more.
-const LOGS: usize = 3;
+/// Pages of the buffer into which Xen records what happens on a pCPU: there is room in it for some
+/// 80,000 switches. The buffers of all pCPUs have so many at most (Xen, common/trace.c: the place
+/// of a page in their list is a number of 16 bits).
+const TRACE_PAGES: usize = 4096;
+const ALL_TRACE_PAGES: usize = 60_000;
+
+/// What of it is recorded (public/trace.h): changes of runstates, what happens in schedulers, and
+/// what vCPUs ask of them.
+const TRACED: u32 = 0x2f000;
+
+/// Logs of so many pools, as in hosts/xen/policies: Xen's own until the first pool is there, that
+/// pool's, and those of others.
+const LOGS: usize = 16;
 
 impl Boot {
     /// A boot of `program` under `policy` on one pCPU, its instructions counted.
@@ -68,6 +83,7 @@ impl Boot {
             memory: 0,
             checked: false,
             fault: None,
+            trace_pages: None,
             machine: Machine::flat(1).unwrap_or_else(|error| unreachable!("{error}")),
             clock: Clock::COUNTED,
             patience: Duration::from_secs(600),
@@ -90,6 +106,9 @@ impl Boot {
             // The first pool's. The one before it had no pCPU.
             outcome.logs = vec![logs.swap_remove(1)];
         }
+        if self.orders.events {
+            outcome.events = qemu::read_logs(&directory.join(RECORDS), self.machine.cpus())?;
+        }
         Ok(outcome)
     }
 
@@ -99,7 +118,9 @@ impl Boot {
         image: &Image,
         directory: &Path,
     ) -> Result<Command, BootError> {
-        let memory = (MEMORY + self.memory).next_multiple_of(64 << 20);
+        let buffers = if self.orders.events { self.trace_pages() * self.machine.cpus() } else { 0 };
+        let memory = MEMORY + self.memory + (buffers as u64) * 4096;
+        let memory = memory.next_multiple_of(64 << 20);
         let mut machine = emulator.machine(image.hypervisor(), &format!("{}M", memory >> 20));
         // Modules are named in a list with commas: by names that have none.
         let fault = |what: &Path, error| BootError::files(what.display(), error);
@@ -119,6 +140,9 @@ impl Boot {
         if self.orders.record {
             qemu::send_logs(&mut machine, &directory.join(LOG));
         }
+        if self.orders.events {
+            qemu::send_from(&mut machine, RECORDS, vcpus::PORT, &directory.join(RECORDS));
+        }
         qemu::set_clock(&mut machine, self.clock);
         Ok(machine)
     }
@@ -133,8 +157,22 @@ impl Boot {
         Ok(orders)
     }
 
+    /// Pages of the buffer of each pCPU.
+    fn trace_pages(&self) -> usize {
+        let usual = TRACE_PAGES.min(ALL_TRACE_PAGES / self.machine.cpus());
+        self.trace_pages.unwrap_or(usual)
+    }
+
     /// What is said to Xen of this boot.
     fn options(&self) -> Result<String, BootError> {
+        let scheduler = self.scheduler()?;
+        if !self.orders.events {
+            return Ok(scheduler);
+        }
+        Ok(format!("{scheduler} tbuf_size={} tevt_mask={TRACED:#x}", self.trace_pages()))
+    }
+
+    fn scheduler(&self) -> Result<String, BootError> {
         if let Some(own) = self.orders.policy.strip_prefix(STOCK) {
             return Ok(format!("sched={own}"));
         }
@@ -169,6 +207,11 @@ mod tests {
         boot.set_tick(Some(Span::from_ms(1)));
         let options = "sched=anysched anysched=credit,boost=false,tick:1000000,checked,record";
         assert_eq!(boot.options().unwrap(), options);
-        assert_eq!(Boot::new("stock-credit2", "hog").options().unwrap(), "sched=credit2");
+        let mut own = Boot::new("stock-credit2", "hog");
+        assert_eq!(own.options().unwrap(), "sched=credit2");
+        own.orders.events = true;
+        assert_eq!(own.options().unwrap(), "sched=credit2 tbuf_size=4096 tevt_mask=0x2f000");
+        own.machine = Machine::flat(60).unwrap();
+        assert!(own.options().unwrap().contains("tbuf_size=1000 "));
     }
 }

@@ -4,7 +4,7 @@ use crate::boot::{Boot, OWN};
 use crate::calibrate;
 use crate::package::package;
 use crate::vms::{self, Machines};
-use crate::{BootError, Image, Sources};
+use crate::{BootError, Image, Sources, events};
 use anysched_core::Time;
 use anysched_host::{
     By, Calibration, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order,
@@ -29,7 +29,7 @@ pub static HOST: HostInfo = HostInfo {
         hotplug: false,
         unequal_cpus: false,
         logs: true,
-        traces: false,
+        traces: true,
         running_machine: false,
         agents: false,
         tasks: Needs {
@@ -145,10 +145,12 @@ impl Host for Xen {
         let Order { by, setup, work, vms, mut watch } = order;
         HOST.require(&Demands { setup, vms: !vms.is_empty(), needs: Needs::NOTHING })?;
         let mut boot = self.boot_of(&by, setup);
-        boot.orders.record = watch.record;
-        if boot.orders.record {
+        if watch.record {
             by.require_recordable()?;
         }
+        boot.orders.events = watch.trace.is_some();
+        // Of Xen's own schedulers there is only what Xen records.
+        boot.orders.record = watch.record || (boot.orders.events && matches!(by, By::Policy(..)));
         let load = match work {
             Work::Program(_) => return self.run_program(boot, work, setup, &mut watch),
             Work::Load(load) => load,
@@ -162,6 +164,7 @@ impl Host for Xen {
         boot.orders.program = vms::PROGRAM.into();
         (boot.domains, boot.memory) = (machines.text.clone(), machines.memory);
         let said = boot.run(self.image()?, &mut |line| watch.say(line)).map_err(failed)?;
+        tell(&said, &|name| machines.name(name), &mut watch)?;
         Ok(machines.measured(said, &by, setup, watch.record))
     }
 }
@@ -195,10 +198,22 @@ impl Xen {
         let Job { program, arguments, reading, .. } = Job::of(work, &HOST, setup.machine.cpus())?;
         (boot.orders.program, boot.orders.arguments) = (program, arguments);
         let mut said = boot.run(self.image()?, &mut |line| watch.say(line)).map_err(failed)?;
+        tell(&said, &|_| None, watch)?;
         // What the hypervisor counts since it has booted is nothing that the program measures.
         said.values.retain(|(name, _)| !vms::is_counter(name));
         Ok(reading.outcome(said, watch.record))
     }
+}
+
+/// Tells what Xen has recorded, and the policy's decisions if there are any, whoever wants it.
+fn tell(
+    said: &Said,
+    name: &dyn Fn(&str) -> Option<String>,
+    watch: &mut Watch<'_>,
+) -> Result<(), HostError> {
+    let Some(sink) = &mut watch.trace else { return Ok(()) };
+    let log = said.logs.first().map(Vec::as_slice);
+    Ok(events::tell(&said.events, log, name, &mut **sink)?)
 }
 
 /// Says what is done before anything runs.

@@ -11,6 +11,7 @@
 mod boot;
 mod build;
 mod calibrate;
+pub mod events;
 mod host;
 mod package;
 mod sources;

@@ -62,6 +62,12 @@ impl Machines {
         Ok(Machines { text, memory, known })
     }
 
+    /// The name of the machine that dom0 knows by this number.
+    pub(crate) fn name(&self, number: &str) -> Option<String> {
+        let number: usize = number.parse().ok()?;
+        self.known.get(number).map(|(name, _)| name.clone())
+    }
+
     /// What they have said, as what was measured of them and of the machine that they run on.
     pub(crate) fn measured(
         &self,

@@ -14,6 +14,7 @@
 #include <xen/sched.h>
 #include <xen/softirq.h>
 #include <xen/timer.h>
+#include <xen/trace.h>
 #include <xen/xmalloc.h>
 
 #include "private.h"
@@ -23,6 +24,20 @@
 
 #define NONE (~0U)
 #define NEVER (~0UL)
+
+/*
+ * Records in Xen's trace buffers, as of a scheduler whose number is free: which
+ * vCPU the policy calls how; what the time is, for buffers have counters of
+ * pCPUs only; and when the policy was asked what a pCPU runs next, by its time.
+ */
+#define TRC_SCHED_ANYSCHED 6
+#define TRC_ANYSCHED_ATTACH TRC_SCHED_CLASS_EVT(ANYSCHED, 1)
+#define TRC_ANYSCHED_CLOCK TRC_SCHED_CLASS_EVT(ANYSCHED, 2)
+#define TRC_ANYSCHED_ASKED TRC_SCHED_CLASS_EVT(ANYSCHED, 3)
+/* Xen 4.17 has a macro for each number of words. */
+#ifndef TRACE_TIME
+#define TRACE_TIME(event, ...) TRACE_3D(event, ## __VA_ARGS__)
+#endif
 
 /* As in policies/src/pool.rs. */
 #define MAX_CPUS 256
@@ -105,6 +120,7 @@ struct pcpu {
 struct pool {
     spinlock_t lock;
     void *policy;
+    uint32_t number;
     uint64_t tick_period; /* 0: none */
     struct timer timer;   /* the policy's, on one of the pool's pCPUs */
     bool has_timer;
@@ -258,10 +274,8 @@ static void free_pool(struct pool *pool)
 }
 
 /* The policy of a pool that has no pCPU yet. */
-static void *new_policy(unsigned int cpus)
+static void *new_policy(unsigned int cpus, uint32_t number)
 {
-    /* Instance 0 is Xen's until pool 0 is there. */
-    static unsigned int instances;
     struct anysched_place *places = xzalloc_array(struct anysched_place, cpus);
     struct anysched_answer answer;
     unsigned long flags;
@@ -280,7 +294,7 @@ static void *new_policy(unsigned int cpus)
     }
     local_irq_save(flags);
     policy = anysched_new(opt_anysched, strlen(opt_anysched), places, cpus,
-                          instances++);
+                          number);
     for ( cpu = 0; cpu < cpus; cpu++ )
     {
         answer = at(NOW());
@@ -293,6 +307,8 @@ static void *new_policy(unsigned int cpus)
 
 static int cf_check anysched_init(struct scheduler *ops)
 {
+    /* Instance 0 is Xen's until pool 0 is there. */
+    static unsigned int instances;
     struct pool *pool;
 
     if ( !opt_anysched[0] )
@@ -314,8 +330,9 @@ static int cf_check anysched_init(struct scheduler *ops)
     pool->room = 64;
     pool->tasks = xzalloc_array(struct unit *, pool->room);
     pool->pcpus = xzalloc_array(struct pcpu, nr_cpu_ids);
+    pool->number = instances++;
     if ( pool->tasks && pool->pcpus )
-        pool->policy = new_policy(nr_cpu_ids);
+        pool->policy = new_policy(nr_cpu_ids, pool->number);
     if ( !pool->policy )
     {
         free_pool(pool);
@@ -562,6 +579,8 @@ static void cf_check anysched_insert_unit(const struct scheduler *ops,
     if ( !make_room(pool, u->task) )
         panic("anysched: no memory for %u vCPUs\n", u->task + 1);
     pool->tasks[u->task] = u;
+    TRACE_TIME(TRC_ANYSCHED_ATTACH, u->task,
+               unit->domain->domain_id << 16 | unit->unit_id, pool->number);
     obey(pool, &answer);
     if ( unit_runnable(unit) && !unit->is_running )
         wake(pool, unit);
@@ -690,8 +709,12 @@ static void cf_check anysched_do_schedule(const struct scheduler *ops,
         bool runnable = !is_idle_unit(prev) && unit_runnable(prev);
 
         answer.now = now; /* All else of it is set. */
+        TRACE_TIME(TRC_ANYSCHED_CLOCK, now, now >> 32, pool->number);
         anysched_schedule(pool->policy, &answer, cpu, runnable,
                           tasklet || leaving, fitness, &choice);
+        if ( !tasklet && !leaving )
+            TRACE_TIME(TRC_ANYSCHED_ASKED, answer.now, answer.now >> 32,
+                       pool->number);
         obey(pool, &answer);
         if ( leaving )
             set_offline(pool, cpu);

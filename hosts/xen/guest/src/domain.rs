@@ -239,11 +239,7 @@ impl Domain {
 
     /// The page by which it passes messages, mapped for good.
     pub fn mailbox(&self) -> Result<&'static Mailbox, Failed> {
-        /// Memory of dom0 whose place the page takes.
-        #[repr(align(4096))]
-        struct Place([u8; PAGE]);
-        let place = Box::leak(Box::new(Place([0; PAGE]))).0.as_ptr() as u64;
-        map_at(place, self.number, self.mailbox)?;
+        let place = Place::of(self.number, self.mailbox)?;
         // SAFETY: it is mapped there now, and was zero when the domain was built.
         Ok(unsafe { mailbox::at(place) })
     }
@@ -456,10 +452,36 @@ fn map(domain: u16, frame: u64) -> Result<&'static mut [u8], Failed> {
     Ok(unsafe { &mut *(&raw mut window) })
 }
 
+/// Shows a frame of a domain in the window, to be read before the next call of this module.
+pub fn show(domain: u16, frame: u64) -> Result<&'static [u8], Failed> {
+    map_with(&raw mut window as u64, domain, frame, READ)?;
+    // SAFETY: as in `map`.
+    Ok(unsafe { &*(&raw const window) })
+}
+
+/// Memory of dom0 that is to show a page of another domain, for good.
+#[repr(align(4096))]
+pub struct Place([u8; PAGE]);
+
+impl Place {
+    /// Shows a frame of a domain, and returns the address.
+    pub fn of(domain: u16, frame: u64) -> Result<u64, Failed> {
+        let place = Box::leak(Box::new(Place([0; PAGE]))).0.as_ptr() as u64;
+        map_at(place, domain, frame).map(|()| place)
+    }
+}
+
+/// Of an entry of a page table: how a page is mapped.
+const READ: u64 = 0x61;
+const READ_AND_WRITE: u64 = 0x63;
+
 /// Maps a frame of a domain at an address, which is that of a page for it.
 fn map_at(address: u64, domain: u16, frame: u64) -> Result<(), Failed> {
-    const MAPPED: u64 = 0x63;
-    let arguments = [address, frame << 12 | MAPPED, INVALIDATE, domain.into()];
+    map_with(address, domain, frame, READ_AND_WRITE)
+}
+
+fn map_with(address: u64, domain: u16, frame: u64, how: u64) -> Result<(), Failed> {
+    let arguments = [address, frame << 12 | how, INVALIDATE, domain.into()];
     // SAFETY: the page is for this.
     let answer = unsafe { hypercall(Call::UpdateVaMappingOtherDomain, arguments) };
     answer.of("map its memory").map(drop)

@@ -63,14 +63,25 @@ impl Port {
 
     /// A port of dom0 that is pending when a domain has shut down.
     pub fn of_deaths() -> Result<Port, crate::hypercall::Errno> {
+        const DOMAIN_EXCEPTION: u32 = 3;
+        Port::of_xen(DOMAIN_EXCEPTION)
+    }
+
+    /// A port of dom0 that is pending when a trace buffer of Xen's is half full.
+    pub fn of_records() -> Result<Port, crate::hypercall::Errno> {
+        const TRACE_BUFFER: u32 = 4;
+        Port::of_xen(TRACE_BUFFER)
+    }
+
+    /// A port of dom0 that is pending when something of this kind has happened.
+    fn of_xen(interrupt: u32) -> Result<Port, crate::hypercall::Errno> {
         #[repr(C)]
         struct Bind {
             interrupt: u32,
             vcpu: u32,
             port: u32,
         }
-        const DOMAIN_EXCEPTION: u32 = 3;
-        let mut bind = Bind { interrupt: DOMAIN_EXCEPTION, vcpu: 0, port: 0 };
+        let mut bind = Bind { interrupt, vcpu: 0, port: 0 };
         // SAFETY: it takes this structure.
         unsafe { hypercall(Call::EventChannel, [BIND_VIRQ, at(&mut bind), 0, 0]) }?;
         Ok(Port(bind.port))

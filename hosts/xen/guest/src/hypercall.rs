@@ -17,6 +17,7 @@ pub enum Call {
     MmuExtended = 26,
     Sched = 29,
     EventChannel = 32,
+    PhysicalDevices = 33,
     Sysctl = 35,
     Domctl = 36,
 }

@@ -19,6 +19,7 @@ mod machine;
 mod mailbox;
 mod pools;
 mod programs;
+mod records;
 mod report;
 mod share;
 mod shared;

@@ -63,11 +63,17 @@ fn info(vcpu: usize) -> &'static Info {
 
 /// Nanoseconds since Xen has booted.
 pub fn now() -> u64 {
+    clock().1
+}
+
+/// The counter of time of this pCPU, and nanoseconds since Xen has booted then.
+pub fn clock() -> (u64, u64) {
     let time = &info(number()).time;
     loop {
         let version = time.version.load(Ordering::Acquire);
         // SAFETY: all x86-64 CPUs have it.
-        let passed = unsafe { _rdtsc() }.wrapping_sub(time.timestamp.load(Ordering::Relaxed));
+        let ticks = unsafe { _rdtsc() };
+        let passed = ticks.wrapping_sub(time.timestamp.load(Ordering::Relaxed));
         let shift = time.shift.load(Ordering::Relaxed) as i8;
         let passed = if shift >= 0 { passed << shift } else { passed >> -shift };
         let multiplier = time.multiplier.load(Ordering::Relaxed);
@@ -75,7 +81,7 @@ pub fn now() -> u64 {
         let now = time.system.load(Ordering::Relaxed) + scaled as u64;
         fence(Ordering::Acquire);
         if version & 1 == 0 && version == time.version.load(Ordering::Relaxed) {
-            return now;
+            return (ticks, now);
         }
     }
 }

@@ -5,6 +5,8 @@
 //! Arguments: `duration_ns`; `domains`, how many there are at most; `gap_ns`, the longest time
 //! between two changes; `seed`; `pcpus`, how many the machine has.
 //!
+//! While Xen records what happens, all pCPUs stay in use: one that comes back has no buffer.
+//!
 //! Values: how often each kind of change was made. In the end all domains that are left are let
 //! go on all pCPUs, and have to come to their end.
 
@@ -22,6 +24,7 @@ use crate::events::Port;
 use crate::hypercall::{Shutdown, poll};
 use crate::pools::{Pool, Scheduler, plug, unplug};
 use crate::programs::{Arguments, Plan, computing, waking};
+use crate::records::Records;
 use crate::share::Share;
 use crate::shared::now;
 use crate::toolstack::{build_one, crashed, failed, say};
@@ -77,7 +80,8 @@ enum Place {
     Unplugged,
 }
 
-struct Storm {
+struct Storm<'a> {
+    records: &'a mut Records,
     random: SplitMix64,
     all: Vec<One>,
     most: u64,
@@ -90,12 +94,14 @@ struct Storm {
 }
 
 /// Makes the storm that the orders are for. Errors: Xen refuses something, or a domain crashes.
-pub fn run(boot: &Boot) -> Result<(), String> {
+pub fn run(boot: &Boot, records: &mut Records) -> Result<(), String> {
     let arguments = Arguments::of(boot);
     let duration = arguments.number("duration_ns", 1_000_000_000)?;
     let gap = arguments.number("gap_ns", 2_000_000)?;
     let seed = arguments.number("seed", 1)?;
+    let mut ports: Vec<u32> = records.port().into_iter().collect();
     let mut storm = Storm {
+        records,
         random: SplitMix64(seed),
         all: Vec::new(),
         most: arguments.number("domains", 8)?.max(1),
@@ -105,11 +111,13 @@ pub fn run(boot: &Boot) -> Result<(), String> {
         counts: [0; NAMES.len()],
     };
     let deaths = Port::of_deaths().map_err(|error| format!("dom0 hears nothing: {error:?}"))?;
+    ports.push(deaths.0);
     let end = now() + duration;
     while now() < end {
         let pause = 1 + storm.random.below(gap.max(1));
-        poll(&mut [deaths.0], now() + pause);
+        poll(&mut ports, now() + pause);
         deaths.take();
+        storm.records.look()?;
         storm.look()?;
         storm.change()?;
     }
@@ -120,7 +128,7 @@ pub fn run(boot: &Boot) -> Result<(), String> {
     Ok(())
 }
 
-impl Storm {
+impl Storm<'_> {
     /// Lets domains go that are ready, and destroys those that have ended.
     fn look(&mut self) -> Result<(), String> {
         let mut at = 0;
@@ -208,7 +216,7 @@ impl Storm {
         let cpu = 1 + self.random.below(self.pcpus.len() as u64 - 1) as u32;
         let first = self.random.below(2) == 0;
         match self.pcpus[cpu as usize] {
-            Place::First | Place::Free if first => {
+            Place::First | Place::Free if first && !self.records.are_wanted() => {
                 unplug(cpu)?;
                 self.put(cpu, Place::Unplugged, Kind::Hotplug);
             }
@@ -290,6 +298,7 @@ impl Storm {
         let domain = build_one(&plan, "")?;
         domain.tell(&plan.share).map_err(|error| failed(&plan, error))?;
         domain.unpause().map_err(|error| failed(&plan, error))?;
+        self.records.name(domain.number, &name);
         self.all.push(One { plan, domain, pauses: 0 });
         self.count(Kind::Created);
         Ok(())
@@ -342,6 +351,7 @@ impl Storm {
             self.look()?;
             if !self.all.is_empty() {
                 poll(&mut [deaths.0], now() + 10_000_000);
+                self.records.look()?;
             }
             deaths.take();
         }

@@ -16,6 +16,7 @@ use crate::driver::{self, Driver, End};
 use crate::events::Port;
 use crate::hypercall::{Shutdown, poll, poll_until};
 use crate::programs::{Plan, VMS, plans};
+use crate::records::Records;
 use crate::share::Share;
 use crate::{Console, shared, storm};
 
@@ -47,9 +48,14 @@ fn perform(module: &[u8]) -> Result<(), String> {
     let length = more.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     let boot = Boot::read(orders).map_err(|error| error.to_string())?;
     have_own_way()?;
+    let mut records = Records::of(boot.events)?;
     if boot.program == storm::NAME {
         say(&Message::Started(boot.program.clone()));
-        storm::run(&boot)?;
+        storm::run(&boot, &mut records)?;
+        if boot.record {
+            dump();
+        }
+        records.finish()?;
         say(&Message::End);
         return Ok(());
     }
@@ -58,11 +64,15 @@ fn perform(module: &[u8]) -> Result<(), String> {
     say(&Message::Started(boot.program.clone()));
     let deaths = Port::of_deaths().map_err(|error| format!("dom0 hears nothing: {error:?}"))?;
     let mut running = build(plans)?;
-    let mut driver = begin(&mut running, deaths, counts)?;
-    wait(&running, deaths, Shutdown::PowerOff, &mut driver)?;
+    for Running { plan, domain, .. } in &running {
+        records.name(domain.number, &plan.name);
+    }
+    let mut driver = begin(&mut running, deaths, counts, &mut records)?;
+    wait(&running, deaths, Shutdown::PowerOff, &mut driver, &mut records)?;
     if boot.record || counts {
         dump();
     }
+    records.finish()?;
     for one in &running {
         tell(one, counts)?;
     }
@@ -83,11 +93,16 @@ fn have_own_way() -> Result<(), String> {
 
 /// Lets domains go as soon as all of them are ready. Schedulers are told what to give them then:
 /// what they do until then does not count.
-fn begin(running: &mut [Running<'_>], deaths: Port, counts: bool) -> Result<Driver, String> {
+fn begin(
+    running: &mut [Running<'_>],
+    deaths: Port,
+    counts: bool,
+    records: &mut Records,
+) -> Result<Driver, String> {
     for one in &*running {
         one.domain.unpause().map_err(|error| failed(&one.plan, error))?;
     }
-    wait(running, deaths, Shutdown::Suspend, &mut Driver::default())?;
+    wait(running, deaths, Shutdown::Suspend, &mut Driver::default(), records)?;
     for Running { plan, domain, .. } in &*running {
         domain.tell(&plan.share).map_err(|error| failed(plan, error))?;
     }
@@ -203,15 +218,16 @@ pub fn crashed(plan: &Plan<'_>, domain: &Domain, why: u32) -> String {
     said
 }
 
-/// Waits until all domains have stopped for this reason, and passes on messages meanwhile. Errors:
-/// one has for another.
+/// Waits until all domains have stopped for this reason, and passes on messages and records
+/// meanwhile. Errors: one has for another.
 fn wait(
     running: &[Running<'_>],
     deaths: Port,
     wanted: Shutdown,
     driver: &mut Driver,
+    records: &mut Records,
 ) -> Result<(), String> {
-    let mut ports: Vec<u32> = driver.ports().collect();
+    let mut ports: Vec<u32> = driver.ports().chain(records.port()).collect();
     ports.push(deaths.0);
     loop {
         // What happens from here on is not missed.
@@ -228,6 +244,7 @@ fn wait(
             return Ok(());
         }
         while !deaths.is_pending() {
+            records.look()?;
             let next = driver.forward();
             poll_until(&mut ports, next);
         }

@@ -45,7 +45,8 @@ pub struct Vcpu {
 /// The time of a call, and what came of it. The layout is that of `struct anysched_answer` in C.
 #[repr(C)]
 pub struct Answer {
-    /// Nanoseconds since boot; of the call, not of the answer.
+    /// Nanoseconds since boot; of the call, not of the answer. After it, what the policy was told:
+    /// clocks of pCPUs differ a little, and its time does not go back.
     now: u64,
     /// When [`anysched_timer`](crate::anysched_timer) is due; `u64::MAX`: never.
     timer: u64,
@@ -121,6 +122,7 @@ impl Pool {
     ) -> R {
         recent::note(op, self.number, about);
         let result = call(&mut self.adapter, Time(answer.now));
+        answer.now = answer.now.max(self.adapter.now().0);
         answer.timer = self.adapter.next_timer().map_or(u64::MAX, |due| due.0);
         while let Some(cpu) = self.adapter.take_kick() {
             xen::anysched_kick(cpu.0.into());
