@@ -49,7 +49,7 @@ struct Vcpu {
     /// Where it ran last.
     cpu: CpuId,
     picked: Time,
-    /// It has been charged up to here.
+    /// It has been charged up to here; of one that is ready, it has waited since.
     charged: Time,
     slice: Span,
 }
@@ -215,7 +215,9 @@ impl<P: Scheduler> Adapter<P> {
     }
 
     fn enqueue(&mut self, now: Time, id: TaskId, why: Enqueue, from: Option<CpuId>) {
-        self.vcpu(id).state = State::Ready;
+        let since = self.now.max(now);
+        let vcpu = self.vcpu(id);
+        (vcpu.state, vcpu.charged) = (State::Ready, since);
         self.counts.wakeups += u64::from(matches!(why, Enqueue::Wakeup { .. }));
         let arrival = Arrival { from, ..Arrival::because(why) };
         self.call(now, |policy, cx| policy.enqueue(cx, id, arrival));
@@ -397,6 +399,21 @@ impl<P: Scheduler> Adapter<P> {
         while self.next_timer().is_some_and(|due| due <= self.now.max(now)) {
             self.call(now, |policy, cx| policy.timer(cx));
         }
+    }
+
+    /// A vCPU that is ready and has not run for longer than `limit`, and how long it has not. One
+    /// that has a period is given two of them more: what it may use in one can be used up.
+    pub fn starving(&self, now: Time, limit: Span) -> Option<(TaskId, Span)> {
+        let now = self.now.max(now);
+        let mut ready = (0..self.vcpus.len() as u32).map(TaskId).filter_map(|id| {
+            let vcpu = &self.vcpus[id.index()];
+            (vcpu.state == State::Ready).then(|| (id, now.since(vcpu.charged)))
+        });
+        ready.find(|(id, waited)| {
+            let period = self.affinities.params(*id).and_then(|params| params.period);
+            let more = period.map_or(0, |period| period.0.saturating_mul(2));
+            waited.0 > limit.0.saturating_add(more)
+        })
     }
 
     /// A pCPU comes into use or goes out of it; one that goes has been [asked](Adapter::schedule)

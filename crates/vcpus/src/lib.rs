@@ -18,6 +18,7 @@
 //! | `free_domdata` | [`disband`] | none |
 //! | `switch_sched`, `deinit_pdata` | [`set_online`] | `set_online` |
 //! | a timer of each pCPU, one of the pool | [`tick`], [`timer`] | `tick`, `timer` |
+//! | another timer of the pool | [`starving`] | none |
 //!
 //! [`attach`]: Adapter::attach
 //! [`detach`]: Adapter::detach
@@ -30,6 +31,7 @@
 //! [`set_domain`]: Adapter::set_domain
 //! [`disband`]: Adapter::disband
 //! [`set_online`]: Adapter::set_online
+//! [`starving`]: Adapter::starving
 //! [`tick`]: Adapter::tick
 //! [`timer`]: Adapter::timer
 

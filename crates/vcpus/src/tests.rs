@@ -200,3 +200,31 @@ fn what_has_lost_its_pcpus_runs_anywhere() {
     xen.saved(vcpu, true);
     assert_eq!(xen.schedule(1, false), Some(0));
 }
+
+/// Whatever made it ready, it waits from then, and no more once it runs, blocks or is paused.
+#[test]
+fn what_does_not_run_is_found() {
+    let mut xen = Xen::new(1);
+    let period = Some(anysched_core::Span(100_000));
+    let due = TaskParams { period, ..TaskParams::default() };
+    let (first, second) = (xen.attach(1), xen.adapter.attach(Time(0), due, 2));
+    let found = |xen: &Xen, at| {
+        let limit = anysched_core::Span(10_000);
+        xen.adapter.starving(Time(at), limit).map(|(id, waited)| (id.0, waited.0))
+    };
+    xen.wake(first);
+    assert_eq!((found(&xen, 10_000), found(&xen, 10_001)), (None, Some((0, 10_001))));
+    assert_eq!(xen.schedule(0, false), Some(0));
+    assert_eq!(found(&xen, 1_000_000), None);
+    xen.wake(second);
+    xen.adapter.yields(first);
+    assert_eq!(xen.schedule(0, true), Some(1));
+    assert_eq!(found(&xen, 12_001), Some((0, 10_001)), "it was put back at 2 us");
+    assert_eq!(xen.adapter.sleep(Time(xen.now), first), None);
+    // It has a period.
+    let third = xen.attach(3);
+    xen.wake(third);
+    xen.adapter.yields(second);
+    assert_eq!(xen.schedule(0, true), Some(2));
+    assert_eq!((found(&xen, 213_000), found(&xen, 213_001)), (None, Some((1, 210_001))));
+}

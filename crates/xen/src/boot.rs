@@ -25,6 +25,9 @@ pub struct Boot {
     pub checked: bool,
     /// How the policy goes wrong, and at which pick; for tests.
     pub fault: Option<(String, u64)>,
+    /// Seconds after which a vCPU that is ready has to run under a policy that does not let vCPUs
+    /// starve; 0: whenever. `None`: the scheduler's own limit, 30 s.
+    pub watchdog: Option<u32>,
     /// Pages of the buffer into which Xen records what happens on a pCPU, if events are wanted;
     /// `None`: as many as usual.
     pub trace_pages: Option<usize>,
@@ -83,6 +86,7 @@ impl Boot {
             memory: 0,
             checked: false,
             fault: None,
+            watchdog: None,
             trace_pages: None,
             machine: Machine::flat(1).unwrap_or_else(|error| unreachable!("{error}")),
             clock: Clock::COUNTED,
@@ -185,7 +189,9 @@ impl Boot {
             fault: self.fault.clone(),
             cpus: Vec::new(),
         };
-        Ok(format!("sched=anysched anysched={}", option::write(&start)?))
+        let watchdog =
+            self.watchdog.map_or(String::new(), |limit| format!(" anysched_watchdog={limit}"));
+        Ok(format!("sched=anysched anysched={}{watchdog}", option::write(&start)?))
     }
 
     /// The machine's tick, for policies that have none of their own.
@@ -207,6 +213,8 @@ mod tests {
         boot.set_tick(Some(Span::from_ms(1)));
         let options = "sched=anysched anysched=credit,boost=false,tick:1000000,checked,record";
         assert_eq!(boot.options().unwrap(), options);
+        boot.watchdog = Some(2);
+        assert_eq!(boot.options().unwrap(), format!("{options} anysched_watchdog=2"));
         let mut own = Boot::new("stock-credit2", "hog");
         assert_eq!(own.options().unwrap(), "sched=credit2");
         own.orders.events = true;

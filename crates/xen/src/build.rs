@@ -26,7 +26,7 @@ pub(crate) struct ForMachines {
 }
 
 /// What the hypervisor calls of the policies.
-const EXPORTS: [&str; 19] = [
+const EXPORTS: [&str; 22] = [
     "anysched_new",
     "anysched_attach",
     "anysched_detach",
@@ -36,6 +36,8 @@ const EXPORTS: [&str; 19] = [
     "anysched_dump",
     "anysched_flush",
     "anysched_give_memory",
+    "anysched_give_up",
+    "anysched_is_prompt",
     "anysched_online",
     "anysched_saved",
     "anysched_schedule",
@@ -45,6 +47,7 @@ const EXPORTS: [&str; 19] = [
     "anysched_timer",
     "anysched_update",
     "anysched_wake",
+    "anysched_watch",
     "anysched_yield",
 ];
 

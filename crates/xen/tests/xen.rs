@@ -469,8 +469,28 @@ fn quick_what_goes_wrong_is_said() {
     panics.fault = Some(("panic".into(), 5));
     let panics = error(&panics);
     assert!(panics.contains("asked to panic"), "{panics}");
+    let mut idles = hog("rr");
+    idles.fault = Some(("idle".into(), 5));
+    let idles = error(&idles);
+    assert!(idles.contains("policy rr has not run vCPU 0 of domain 0, which is ready"), "{idles}");
     let refused = error(&boot("rr", "hog", &[("weights", "many")]));
     assert!(refused.contains("`weights` = \"many\": whole numbers and commas"), "{refused}");
+}
+
+/// A vCPU that waits for longer than the limit stops Xen, unless the policy lets it by its rule.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts xen"]
+fn policies_that_do_not_starve_are_held_to_that() {
+    let wait = |policy: &str, settings: &[(&str, &str)]| {
+        let mut boot = boot(policy, "hog", &[("domains", "2"), ("duration_ns", "2500000000")]);
+        (boot.orders.settings, boot.watchdog) = (owned(settings), Some(1));
+        run(&boot).map_err(|error| error.to_string())
+    };
+    let stopped = wait("rr", &[("quantum", "2s")]).unwrap_err();
+    assert!(stopped.contains("policy rr has not run vCPU 0 of domain "), "{stopped}");
+    assert!(stopped.contains("more than 1s (anysched_watchdog)"), "{stopped}");
+    assert_eq!(wait("rr", &[("quantum", "500ms")]).unwrap().tasks.len(), 2);
+    assert_eq!(wait("fcfs", &[]).unwrap().tasks.len(), 2);
 }
 
 /// Where there is no Xen of today's Debian, that of the one before serves.

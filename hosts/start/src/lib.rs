@@ -8,4 +8,4 @@ extern crate alloc;
 mod fault;
 mod policy;
 
-pub use policy::{affinity, machine, params, policy};
+pub use policy::{affinity, machine, params, policy, starves};

@@ -59,6 +59,15 @@ pub fn policy(
     Ok(policy)
 }
 
+/// Whether the policy that the text asks for may let a task that is ready wait for as long as others
+/// go on computing.
+pub fn starves(start: &Start) -> bool {
+    let settings: Vec<(&str, &str)> =
+        start.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let info = anysched_policies::policy(&start.policy);
+    info.is_some_and(|info| (info.nature)(&settings).is_ok_and(|nature| nature.starves))
+}
+
 /// The CPUs that a task may run on: a bit for each of the `cpus` that the machine has, in words of
 /// 64.
 pub fn affinity(words: &[u64], cpus: usize) -> CpuSet {

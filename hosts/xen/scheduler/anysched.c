@@ -93,6 +93,12 @@ void anysched_schedule(void *policy, struct anysched_answer *answer,
                        void *data);
 void anysched_tick(void *policy, struct anysched_answer *answer, uint32_t cpu);
 void anysched_timer(void *policy, struct anysched_answer *answer);
+bool anysched_is_prompt(const void *policy);
+void anysched_watch(const void *policy, struct anysched_answer *answer,
+                    uint64_t limit);
+void noreturn anysched_give_up(const void *policy,
+                               const struct anysched_answer *answer,
+                               uint64_t limit, uint32_t domain, uint32_t vcpu);
 void anysched_dump(const void *policy);
 void anysched_flush(void);
 
@@ -103,6 +109,10 @@ void noreturn anysched_panic(const char *text, size_t length);
 
 static char __read_mostly opt_anysched[800];
 string_param("anysched", opt_anysched);
+
+/* Seconds after which a vCPU that is ready has to run; 0: whenever. */
+static unsigned int __read_mostly opt_watchdog = 30;
+integer_param("anysched_watchdog", opt_watchdog);
 
 /* Policies allocate with interrupts off: their memory is taken at boot. */
 #define HEAP_ORDER 12 /* 16 MB */
@@ -123,7 +133,8 @@ struct pool {
     uint32_t number;
     uint64_t tick_period; /* 0: none */
     struct timer timer;   /* the policy's, on one of the pool's pCPUs */
-    bool has_timer;
+    struct timer watch;   /* looks for vCPUs that do not run; there, too */
+    bool has_timer;       /* both are there */
     uint64_t due;         /* when the timer ends, or NEVER */
     struct unit **tasks;  /* by the policy's number */
     unsigned int room;
@@ -202,6 +213,33 @@ static void cf_check timer_fn(void *data)
     pool->due = 0; /* It is not set any more, whenever it is due next. */
     anysched_timer(pool->policy, &answer);
     obey(pool, &answer);
+    spin_unlock_irqrestore(&pool->lock, flags);
+}
+
+static void set_watch(struct pool *pool, s_time_t now)
+{
+    if ( opt_watchdog && anysched_is_prompt(pool->policy) )
+        set_timer(&pool->watch, now + SECONDS((uint64_t)opt_watchdog) / 4);
+}
+
+static void cf_check watch_fn(void *data)
+{
+    struct pool *pool = data;
+    struct anysched_answer answer;
+    uint64_t limit = SECONDS((uint64_t)opt_watchdog);
+    unsigned long flags;
+
+    spin_lock_irqsave(&pool->lock, flags);
+    answer = at(NOW());
+    anysched_watch(pool->policy, &answer, limit);
+    if ( answer.task != NONE )
+    {
+        const struct sched_unit *unit = pool->tasks[answer.task]->unit;
+
+        anysched_give_up(pool->policy, &answer, limit,
+                         unit->domain->domain_id, unit->unit_id);
+    }
+    set_watch(pool, answer.now);
     spin_unlock_irqrestore(&pool->lock, flags);
 }
 
@@ -350,7 +388,10 @@ static void cf_check anysched_deinit(struct scheduler *ops)
     unsigned int cpu;
 
     if ( pool->has_timer )
+    {
         kill_timer(&pool->timer);
+        kill_timer(&pool->watch);
+    }
     for ( cpu = 0; cpu < nr_cpu_ids; cpu++ )
         if ( pool->pcpus[cpu].tick.status != TIMER_STATUS_invalid )
         {
@@ -421,7 +462,9 @@ static spinlock_t *cf_check anysched_switch_sched(struct scheduler *ops,
     if ( !pool->has_timer )
     {
         init_timer(&pool->timer, timer_fn, pool, cpu);
+        init_timer(&pool->watch, watch_fn, pool, cpu);
         pool->has_timer = true;
+        set_watch(pool, NOW());
     }
     if ( pcpu->tick.status == TIMER_STATUS_invalid )
     {
@@ -473,7 +516,10 @@ static void cf_check anysched_deinit_pdata(const struct scheduler *ops,
         return;
     other = cpumask_any(ops->cpupool->cpu_valid);
     if ( other < nr_cpu_ids && other != cpu )
+    {
         migrate_timer(&pool->timer, other);
+        migrate_timer(&pool->watch, other);
+    }
 }
 
 static struct anysched_vcpu describe(const struct unit *u,

@@ -19,7 +19,7 @@ mod xen;
 
 use alloc::boxed::Box;
 
-use anysched_core::{CpuId, DomainParams, TaskId};
+use anysched_core::{CpuId, DomainParams, Span, TaskId};
 use anysched_vcpus::Fitness;
 use pool::{Answer, Place, Pool, Vcpu};
 use recent::Op;
@@ -204,6 +204,32 @@ pub extern "C" fn anysched_tick(pool: &mut Pool, answer: &mut Answer, cpu: u32) 
 #[unsafe(no_mangle)]
 pub extern "C" fn anysched_timer(pool: &mut Pool, answer: &mut Answer) {
     pool.call(Op::Timer, 0, answer, |adapter, now| adapter.timer(now));
+}
+
+/// Whether [`anysched_watch`] is to be called now and then: not, if vCPUs may wait by the policy's
+/// rule.
+#[unsafe(no_mangle)]
+pub extern "C" fn anysched_is_prompt(pool: &Pool) -> bool {
+    pool.is_prompt()
+}
+
+/// Looks for a vCPU that is ready and has not run for more than `limit` nanoseconds: `task` of the
+/// answer, if there is one, and `slice` is how long it has not.
+#[unsafe(no_mangle)]
+pub extern "C" fn anysched_watch(pool: &Pool, answer: &mut Answer, limit: u64) {
+    pool.watch(answer, Span(limit));
+}
+
+/// Stops the machine, because this vCPU was found.
+#[unsafe(no_mangle)]
+pub extern "C" fn anysched_give_up(
+    pool: &Pool,
+    answer: &Answer,
+    limit: u64,
+    domain: u32,
+    vcpu: u32,
+) -> ! {
+    pool.give_up(answer, Span(limit), domain, vcpu)
 }
 
 /// Prints how the pool is doing.

@@ -42,16 +42,21 @@ pub fn refuse(why: fmt::Arguments<'_>) -> ! {
     xen::panic(Line::of(format_args!("anysched: {why}")).as_str())
 }
 
-#[panic_handler]
-fn panic(info: &PanicInfo<'_>) -> ! {
+/// Stops the machine, because something went wrong: says what was called last.
+pub fn stop(why: fmt::Arguments<'_>) -> ! {
     log::flush();
     recent::print();
+    refuse(why)
+}
+
+#[panic_handler]
+fn panic(info: &PanicInfo<'_>) -> ! {
     if let Some(size) = heap::refused() {
         let (used, all) = heap::usage();
-        refuse(format_args!(
+        stop(format_args!(
             "the policies' memory is used up: {size} bytes more are wanted, {used} of {all} are in \
              use"
         ));
     }
-    refuse(format_args!("the policy panicked: {info}"))
+    stop(format_args!("the policy panicked: {info}"))
 }

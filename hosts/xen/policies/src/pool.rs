@@ -11,7 +11,7 @@ use anysched_vcpus::{Adapter, Counts};
 use anysched_wire::option;
 
 use crate::log::PoolLog;
-use crate::panic::Line;
+use crate::panic::{Line, stop};
 use crate::recent::{self, Op};
 use crate::{heap, xen};
 
@@ -81,6 +81,8 @@ pub struct Pool {
     name: String,
     number: u8,
     cpus: usize,
+    /// By its rule a vCPU may wait for as long as others compute.
+    starves: bool,
     adapter: Adapter<Box<dyn Scheduler>>,
 }
 
@@ -98,7 +100,8 @@ impl Pool {
         let machine = anysched_start::machine(&start)?;
         let policy = anysched_start::policy(&start, &machine, PoolLog(number))?;
         let adapter = Adapter::new(policy, &machine);
-        Ok(Pool { name: start.policy, number, cpus: places.len(), adapter })
+        let starves = anysched_start::starves(&start);
+        Ok(Pool { name: start.policy, number, cpus: places.len(), starves, adapter })
     }
 
     /// The pCPUs of the machine.
@@ -109,6 +112,29 @@ impl Pool {
     /// The period of the policy's tick in nanoseconds; 0: it has none.
     pub fn tick_period(&self) -> u64 {
         self.adapter.policy().tick_period().map_or(0, |period| period.0)
+    }
+
+    /// Whether a vCPU that is ready has to run before long.
+    pub fn is_prompt(&self) -> bool {
+        !self.starves
+    }
+
+    /// A vCPU that is ready and has not run for longer than `limit`: `task` of the answer, and how
+    /// long it has not, `slice`.
+    pub fn watch(&self, answer: &mut Answer, limit: Span) {
+        if let Some((task, waited)) = self.adapter.starving(Time(answer.now), limit) {
+            (answer.task, answer.slice) = (task.0, waited.0);
+        }
+    }
+
+    /// Stops the machine because of what [`watch`](Pool::watch) has found.
+    pub fn give_up(&self, answer: &Answer, limit: Span, domain: u32, vcpu: u32) -> ! {
+        stop(format_args!(
+            "policy {} has not run vCPU {vcpu} of domain {domain}, which is ready, for {}: more \
+             than {limit} (anysched_watchdog)",
+            self.name,
+            Span(answer.slice)
+        ))
     }
 
     /// Makes a call and passes on what the policy asks for.
