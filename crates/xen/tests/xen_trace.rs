@@ -219,3 +219,17 @@ fn lost_records_are_noticed() {
     let error = events::tell(&outcome.events, None, &|_| None, &mut writer).unwrap_err();
     assert!(error.contains("found no room in its buffer"), "{error}");
 }
+
+/// Where there is no Xen of today's Debian, that of the one before is traced as well.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts xen"]
+fn an_older_xen_is_traced_too() {
+    let sources = Sources::find_oldest(&mut |_| ()).unwrap();
+    let image = Image::build(&sources, false, &mut |_| ()).unwrap();
+    for scheduler in ["credit", "stock-credit"] {
+        let outcome = sleepers(scheduler, 2).run(&image, &mut |_| ()).unwrap();
+        let text = text(&outcome);
+        assert!(switches(&text).len() > 120, "{scheduler}: {}", switches(&text).len());
+        assert_eq!(check_picks(&text) > 50, scheduler == "credit");
+    }
+}
