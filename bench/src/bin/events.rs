@@ -1,7 +1,7 @@
-//! One run of a benchmark's load under a policy, for profilers and for comparing two versions, whose
-//! decisions may differ: `events POLICY CPUS MILLISECONDS` prints how many events and dispatches
-//! there were. The load is that of the table of dispatches on up to 4 CPUs, else that of many CPUs,
-//! with the policy's defaults.
+//! One run of a benchmark's load under a policy, for profilers and for comparing two versions, the
+//! decisions of which may differ: `events POLICY CPUS MILLISECONDS` prints how many events and
+//! dispatches there were. The load is that of the table of dispatches on up to 4 CPUs, else that of
+//! many CPUs, with the policy's defaults.
 
 use anysched_bench::{machine, packages, periodic, registered, run, sleepers};
 use anysched_core::Time;
