@@ -7,9 +7,10 @@
 
 use crate::fidelity;
 use crate::inputs::{Inputs, Kept};
-use crate::run::{Failed, cargo, cargo_command, command, output, root, run};
+use crate::run::{Failed, cargo, cargo_command, command, output, output_or, root, run};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Instant;
 
 const BEGIN: &str = "<!-- generated: ";
@@ -233,11 +234,24 @@ pub fn build_program() -> Result<(), Failed> {
 
 /// What `anysched` prints on a terminal of 80 columns without colours.
 pub fn anysched(args: &[&str]) -> Result<String, Failed> {
+    output(&mut program(args))
+}
+
+/// What `anysched reproduce` prints, also if claims come out otherwise than their experiments
+/// expect: that is a result, which says so.
+pub fn reproduced(args: &[&str]) -> Result<String, Failed> {
+    /// With which `reproduce` says that.
+    const UNEXPECTED: i32 = 3;
+    output_or(&mut program(&[&["reproduce"], args].concat()), |code| code == UNEXPECTED)
+}
+
+fn program(args: &[&str]) -> Command {
     let target =
         std::env::var("CARGO_TARGET_DIR").map_or_else(|_| root().join("target"), PathBuf::from);
     let program = target.join("debug/anysched");
     let mut command = command(&program.to_string_lossy(), args);
-    output(command.env("NO_COLOR", "1").env("COLUMNS", "80"))
+    command.env("NO_COLOR", "1").env("COLUMNS", "80");
+    command
 }
 
 #[cfg(test)]

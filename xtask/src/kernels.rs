@@ -6,7 +6,7 @@
 //! compiler differs; the check allows for that. Linux's depend on the kernel that Debian has that
 //! day, too; its tests have bounds instead.
 
-use crate::docs::{self, anysched};
+use crate::docs::{self, anysched, reproduced};
 use crate::run::{Failed, root};
 use std::path::Path;
 
@@ -210,7 +210,7 @@ fn checked() -> impl Iterator<Item = &'static str> {
 
 /// The claims of a paper in their quick form.
 fn quick(paper: &str) -> Result<String, Failed> {
-    anysched(&["reproduce", paper, "--host", ARCEOS, "--quick", "--format", "markdown"])
+    reproduced(&[paper, "--host", ARCEOS, "--quick", "--format", "markdown"])
 }
 
 /// Repeats all experiments, or those in the kernel `only`, then regenerates the pages.
@@ -247,8 +247,8 @@ fn write_results(paper: &str, host: &str) -> Result<(), Failed> {
     let failed = |error: std::io::Error| Failed(format!("{}: {error}", folder.display()));
     std::fs::create_dir_all(&folder).map_err(failed)?;
     let out = folder.to_string_lossy();
-    let args = ["reproduce", paper, "--host", host, "--format", "markdown"];
-    let claims = anysched(&[&args[..], &["--out", &out]].concat())?;
+    let args = [paper, "--host", host, "--format", "markdown", "--out", &out];
+    let claims = reproduced(&args)?;
     write_file(&format!("{results}/{paper}.md"), &claims)?;
     let mut names: Vec<_> = std::fs::read_dir(&folder)
         .map_err(failed)?
@@ -296,7 +296,7 @@ pub fn check_linux() -> Result<(), Failed> {
     for (paper, _) in PAPERS.into_iter().filter(|(_, host)| *host == LINUX) {
         let path = format!("hosts/{LINUX}/results/{paper}.md");
         let expected = std::fs::read_to_string(root().join(&path)).unwrap_or_default();
-        let found = anysched(&["reproduce", paper, "--host", LINUX, "--format", "markdown"])?;
+        let found = reproduced(&[paper, "--host", LINUX, "--format", "markdown"])?;
         if !verdicts(&expected).eq(verdicts(&found)) {
             return Err(Failed(format!(
                 "{path}: verdicts differ; what was found:\n{found}\nif this is right, type: cargo \
@@ -307,13 +307,18 @@ pub fn check_linux() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Each claim of a table and what has become of it.
+/// Each claim of the tables and what has become of it.
 fn verdicts(table: &str) -> impl Iterator<Item = (&str, &str)> {
     let rows = table.lines().filter(|line| line.starts_with("| "));
-    rows.map(|row| {
-        let claim = row.split_once(": ").map_or("", |(claim, _)| claim);
-        let verdict = row.trim_end_matches(" |").rsplit("| ").next();
-        (claim, verdict.unwrap_or_default())
+    // Each table has a head that says in which column it is.
+    let mut column = None;
+    rows.filter_map(move |row| {
+        let mut cells = row.trim_start_matches("| ").split(" | ");
+        let Some((claim, _)) = row.split_once(": ") else {
+            column = cells.position(|cell| cell == "verdict");
+            return None;
+        };
+        Some((claim, cells.nth(column?).unwrap_or_default()))
     })
 }
 
@@ -333,16 +338,19 @@ mod tests {
 
     #[test]
     fn verdicts_are_compared_without_figures() {
-        let table = |figure: &str, verdict: &str| {
+        let tables = |figure: &str, verdict: &str| {
             format!(
-                "| claim | here | verdict |\n|---|---|---|\n| K1 a: x | {figure} | {verdict} |\n"
+                "| claim | paper | here | verdict | why |\n|---|---|---|---|---|\n\
+                 | K1 a: x |  | {figure} | {verdict} | 1 \\| 2 |\n\n1 claim.\n\n\
+                 | claim | here | verdict | why |\n|---|---|---|---|\n\
+                 | K1 b: y: z | {figure} | undecided |  |\n"
             )
         };
-        let holds = table("1.5 ms", "holds");
-        let found: Vec<_> = verdicts(&holds).skip(1).collect();
-        assert_eq!(found, [("| K1 a", "holds")]);
-        assert!(verdicts(&holds).eq(verdicts(&table("2 ms", "holds"))));
-        assert!(!verdicts(&holds).eq(verdicts(&table("1.5 ms", "does not hold"))));
+        let holds = tables("1.5 ms", "holds");
+        let found: Vec<_> = verdicts(&holds).collect();
+        assert_eq!(found, [("| K1 a", "holds"), ("| K1 b", "undecided")]);
+        assert!(verdicts(&holds).eq(verdicts(&tables("2 ms", "holds"))));
+        assert!(!verdicts(&holds).eq(verdicts(&tables("1.5 ms", "does not hold"))));
         assert!(!verdicts(&holds).eq(verdicts("")));
     }
 

@@ -97,9 +97,14 @@ pub fn run(command: &mut Command) -> Result<(), Failed> {
 
 /// Runs a command and returns what it printed.
 pub fn output(command: &mut Command) -> Result<String, Failed> {
+    output_or(command, |_| false)
+}
+
+/// Runs a command and returns what it printed, also if it ends with a code that `is_fine`.
+pub fn output_or(command: &mut Command, is_fine: fn(i32) -> bool) -> Result<String, Failed> {
     let shown = show(command);
     match command.stdin(Stdio::null()).stderr(Stdio::inherit()).output() {
-        Ok(output) if output.status.success() => {
+        Ok(output) if output.status.success() || output.status.code().is_some_and(is_fine) => {
             Ok(String::from_utf8_lossy(&output.stdout).into_owned())
         }
         Ok(output) => Err(Failed(format!("`{shown}` ended with {}", output.status))),

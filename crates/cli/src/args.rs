@@ -33,6 +33,9 @@ pub enum Command {
     /// Check an experiment file without running it
     Check(CheckArgs),
     /// Run all experiments of a paper and print which of its claims hold
+    ///
+    /// Exits with 3 if a claim comes out otherwise than its experiment expects; with `--quick`, if
+    /// it comes out as the opposite, since fewer seeds may leave it undecided.
     Reproduce(ReproduceArgs),
     /// Run a benchmark in simulation and print its report for each policy
     #[command(subcommand)]

@@ -6,9 +6,13 @@ use crate::hosts;
 use crate::output::{self, Failure};
 use crate::progress::with_bar;
 use crate::run::write_results;
-use anysched_lab::{Experiment, Results, output as formats};
+use anysched_lab::{ClaimResult, Experiment, Results, output as formats};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+
+/// The code to exit with if a claim came out otherwise than its file expects. It is none of those
+/// for errors, so that a script can tell.
+const UNEXPECTED: u8 = 3;
 
 pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     let folder = (!hosts::is_usual(args.host)).then_some(args.host.name);
@@ -19,13 +23,23 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     }
     let cancel = output::cancel_on_interrupt()?;
     let mut all = Vec::new();
+    let mut unexpected = Vec::new();
     for file in &files {
         let mut experiment = Experiment::load(file).map_err(Failure::pointing)?;
+        let mut all_rows = None;
         if args.quick {
+            all_rows = Some(choose::plan(&experiment)?.groups().len());
             experiment = experiment.quick().map_err(Failure::pointing)?;
         }
         let plan = choose::plan(&experiment)?;
-        all.push(with_bar(&*host, args.jobs, cancel, |options| plan.run(options))?);
+        let results = with_bar(&*host, args.jobs, cancel, |options| plan.run(options))?;
+        let is_unexpected = |claim: &&ClaimResult| match all_rows {
+            Some(number) => claim.is_contradicted(plan.groups().len() == number),
+            None => claim.is_unexpected(),
+        };
+        let claims = results.claims.iter().filter(is_unexpected);
+        unexpected.extend(claims.map(|claim| claim.id.clone()));
+        all.push(results);
         if cancel.load(Ordering::Relaxed) {
             break;
         }
@@ -41,7 +55,11 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         eprintln!("anysched: interrupted in experiment {done} of {files}; the rest is left out");
         return Err(Failure::Interrupted);
     }
-    Ok(())
+    if unexpected.is_empty() {
+        return Ok(());
+    }
+    eprintln!("anysched: otherwise than the experiments expect: {}", unexpected.join(", "));
+    Err(Failure::Exit(UNEXPECTED))
 }
 
 fn print(args: &ReproduceArgs, all: &[Results]) -> Result<(), Failure> {

@@ -41,7 +41,7 @@ pub use plan::Plan;
 pub use plan::run::{Progress, RunError, RunOptions, available_jobs};
 pub use results::host::HostedRun;
 pub use results::stats::{Estimate, student_t_975};
-pub use results::verdict::{Check, ClaimResult, Measure};
+pub use results::verdict::{Check, ClaimResult, Measure, SizeResult};
 pub use results::{Aggregate, Exception, Group, PolicyUsed, Results, Row, Run};
 pub use spec::claim::Verdict;
 pub use spec::columns::{Column, Stat, column, columns};

@@ -172,8 +172,28 @@ fn claim_cases() -> Vec<(&'static str, String)> {
         ("axis that is none", claim("expect = \"1 < 2\"\nwhere = { scenario = \"a\" }")),
         ("row of a reference", claim("expect = \"rr{machine.cpus=4}.makespan_ns < 1\"")),
         ("verdict", claim("expect = \"1 < 2\"\nverdict = \"true\"")),
-        ("no reason", claim("verdict = \"not testable in simulation\"")),
-        ("reading", claim("expect = \"1 < 2\"\nverdict = \"holds only under the stated reading\"")),
+        ("no reason", claim("verdict = \"not testable\"")),
+        ("reading", claim("expect = \"1 < 2\"\nverdict = \"holds under the stated reading\"")),
+        ("size of nothing", claim("expect = \"1 < 2\"\nsize = [1, 2]")),
+        ("one size", claim("expect = \"1 < 2\"\nmeasure = \"rr.makespan_ns\"\nsize = 1")),
+        ("no number", claim("expect = \"1 < 2\"\nmeasure = \"rr.makespan_ns\"\nsize = [1, \"2\"]")),
+        (
+            "size backwards",
+            claim("expect = \"1 < 2\"\nmeasure = \"rr.makespan_ns\"\nsize = [2, 1]"),
+        ),
+        (
+            "three sizes",
+            claim("expect = \"1 < 2\"\nmeasure = \"rr.makespan_ns\"\nsize = [1, 2, 3]"),
+        ),
+        ("verdict on no size", claim("expect = \"1 < 2\"\nsize_verdict = \"undecided\"")),
+        (
+            "verdict on a size",
+            claim(
+                "expect = \"1 < 2\"\nmeasure = \"rr.makespan_ns\"\nsize = [1, 2]\n\
+                 size_verdict = \"not testable\"",
+            ),
+        ),
+        ("details", claim("expect = \"1 < 2\"\ndetails = 1")),
     ]
 }
 

@@ -28,6 +28,21 @@ fn every_experiment_can_be_run() {
     }
 }
 
+/// Tables have a column for it, which only a phrase leaves readable: more belongs into `details`.
+#[test]
+fn what_explains_a_verdict_is_a_phrase() {
+    let files = experiments(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments").as_ref());
+    let mut told = 0;
+    for path in files {
+        for (id, why) in Experiment::load(&path).unwrap().explanations() {
+            let length = why.chars().count();
+            assert!(length <= 100, "{}: {id}: {length} characters: {why}", path.display());
+            told += 1;
+        }
+    }
+    assert!(told > 0);
+}
+
 #[test]
 fn the_examples_of_the_documentation_are_right() {
     let text = include_str!("../EXPERIMENTS.md");

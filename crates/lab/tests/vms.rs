@@ -2,7 +2,7 @@
 
 use anysched_core::TaskId;
 use anysched_host::Watch;
-use anysched_lab::{Column, Experiment, Plan, Results, Row, RunOptions, output};
+use anysched_lab::{Column, Experiment, Plan, Results, Row, RunOptions, Verdict, output};
 use anysched_sim::Simulator;
 use anysched_trace::{Event, Sink, TaskInfo};
 use std::path::Path;
@@ -247,13 +247,13 @@ fn claims_are_about_the_machines_that_they_name() {
         run(&farm(&format!("{SWEEP}{claim}"))).claims.remove(0)
     };
     let web = claim("fcfs.turnaround_ns_mean < 7.6ms", "where = { vm = \"web\" }");
-    assert_eq!((web.checks.len(), web.checks[0].holds), (1, Some(true)), "{web:?}");
+    assert_eq!((web.checks.len(), web.checks[0].verdict), (1, Some(Verdict::Holds)), "{web:?}");
     let db = claim("fcfs.turnaround_ns_mean < 7.6ms", "where = { vm = \"db\" }");
-    assert_eq!(db.checks[0].holds, Some(false));
+    assert_eq!(db.checks[0].verdict, Some(Verdict::DoesNotHold));
     // About the whole machine if it does not say; other rows by reference.
     let all = claim("fcfs.tasks > 6 and fcfs{vm = web}.tasks < 5 and fcfs{vm = db}.tasks < 4", "");
-    let holds: Vec<_> = all.checks.iter().map(|check| check.holds).collect();
-    assert_eq!(holds, [Some(true); 3], "{all:?}");
+    let found: Vec<_> = all.checks.iter().map(|check| check.verdict).collect();
+    assert_eq!(found, [Some(Verdict::Holds); 3], "{all:?}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::results::stats::Estimate;
 use crate::results::verdict::{Check, ClaimResult, Measure};
 use crate::results::{Aggregate, Results, Row};
+use crate::spec::claim::Verdict;
 use crate::spec::sweep::AxisValue;
 use serde::Serialize;
 use serde::ser::Serializer;
@@ -157,9 +158,12 @@ struct ClaimOut<'a> {
     paper: Option<&'a str>,
     reading: Option<&'a str>,
     because: Option<&'a str>,
+    details: Option<&'a str>,
     expected: &'static str,
     verdict: Option<&'static str>,
     as_expected: bool,
+    seeds_needed: Option<u64>,
+    size: Option<SizeOut>,
     checks: Vec<CheckOut<'a>>,
     measures: Vec<MeasureOut<'a>>,
 }
@@ -172,13 +176,31 @@ impl ClaimOut<'_> {
             paper: claim.paper.as_deref(),
             reading: claim.reading.as_deref(),
             because: claim.because.as_deref(),
+            details: claim.details.as_deref(),
             expected: claim.expected.words(),
-            verdict: claim.verdict.map(|verdict| verdict.words()),
+            verdict: claim.verdict.map(Verdict::words),
             as_expected: claim.is_as_expected(),
+            seeds_needed: claim.seeds_needed(),
+            size: claim.size.map(|size| SizeOut {
+                low: Number(size.low),
+                high: Number(size.high),
+                expected: size.expected.words(),
+                verdict: size.verdict.map(Verdict::words),
+                seeds_needed: size.seeds_needed,
+            }),
             checks: claim.checks.iter().map(CheckOut::new).collect(),
             measures: claim.measures.iter().map(MeasureOut::new).collect(),
         }
     }
+}
+
+#[derive(Serialize)]
+struct SizeOut {
+    low: Number,
+    high: Number,
+    expected: &'static str,
+    verdict: Option<&'static str>,
+    seeds_needed: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -189,8 +211,9 @@ struct CheckOut<'a> {
     left: Number,
     right: Number,
     difference: Number,
-    two_standard_errors: Option<Number>,
-    holds: Option<bool>,
+    ci95: Option<Number>,
+    verdict: Option<&'static str>,
+    seeds_needed: Option<u64>,
     note: Option<&'a str>,
 }
 
@@ -202,8 +225,9 @@ impl CheckOut<'_> {
             left: Number(check.left),
             right: Number(check.right),
             difference: Number(check.difference),
-            two_standard_errors: check.margin.map(Number),
-            holds: check.holds,
+            ci95: check.margin.map(Number),
+            verdict: check.verdict.map(Verdict::words),
+            seeds_needed: check.seeds_needed,
             note: check.note,
         }
     }

@@ -4,8 +4,9 @@ use super::align::{self, Side};
 use super::marks::{self, marked};
 use super::numbers::Format;
 use crate::results::stats::Estimate;
-use crate::results::verdict::{Check, ClaimResult, Measure};
+use crate::results::verdict::{Check, ClaimResult, Measure, SizeResult};
 use crate::results::{Group, Results};
+use crate::spec::claim::Verdict;
 use crate::spec::columns::{Column, column};
 use crate::spec::sweep::AxisValue;
 use std::fmt::Write;
@@ -218,16 +219,14 @@ pub(super) fn facts(group: &Group, seeds: u32) -> Vec<String> {
 }
 
 fn write_claim(text: &mut String, claim: &ClaimResult) {
-    let verdict = claim.verdict.map_or("not decided: runs or data are missing", |v| v.words());
-    let surprise = match claim.verdict {
-        Some(_) if !claim.is_as_expected() => format!(" (expected: {})", claim.expected),
-        _ => String::new(),
-    };
-    wrap(text, "  ", &format!("{}: {verdict}{surprise}", claim.id));
+    wrap(text, "  ", &format!("{}: {}", claim.id, super::claims::verdict(claim)));
     wrap(text, "    ", &claim.text);
-    for (name, said) in
-        [("paper", &claim.paper), ("reading", &claim.reading), ("because", &claim.because)]
-    {
+    for (name, said) in [
+        ("paper", &claim.paper),
+        ("reading", &claim.reading),
+        ("because", &claim.because),
+        ("details", &claim.details),
+    ] {
         if let Some(said) = said {
             wrap(text, "    ", &format!("{name}: {said}"));
         }
@@ -236,6 +235,10 @@ fn write_claim(text: &mut String, claim: &ClaimResult) {
     for check in &claim.checks {
         expression(text, &check.expression, &mut last);
         wrap(text, "      ", &format!("{}{}", place(&check.axes), describe_check(check)));
+    }
+    if let Some(size) = &claim.size {
+        let unit = claim.measures.first().map_or("", |measure| &measure.unit);
+        wrap(text, "    ", &format!("size: {}", describe_size(size, unit)));
     }
     for measure in &claim.measures {
         expression(text, &measure.expression, &mut last);
@@ -259,27 +262,50 @@ pub(super) fn place(axes: &[(String, AxisValue)]) -> String {
 /// The value of a measure with its interval and unit.
 pub(super) fn describe_measure(measure: &Measure) -> String {
     let Some(value) = measure.value else { return "no data".to_string() };
-    let format = Format::plain(&[value.mean]);
+    let shown = interval(&value, &Format::plain(&[value.mean]));
+    format!("{shown} {}", measure.unit).trim_end().to_string()
+}
+
+/// A mean with its interval, if it has one.
+pub(super) fn interval(value: &Estimate, format: &Format) -> String {
     let error = value.ci95.map(|ci95| format!(" ± {}", format.number(ci95)));
-    let space = if measure.unit.is_empty() { "" } else { " " };
-    let error = error.unwrap_or_default();
-    format!("{}{error}{space}{}", format.number(value.mean), measure.unit)
+    format.number(value.mean) + &error.unwrap_or_default()
+}
+
+/// What the claim says the measure is, and whether it is.
+pub(super) fn describe_size(size: &SizeResult, unit: &str) -> String {
+    let format = Format::plain(&[size.low, size.high]);
+    let verdict = size.verdict.map_or("no data", Verdict::words);
+    let said = format!("{} to {} {unit}", format.number(size.low), format.number(size.high));
+    format!("{}: {verdict}{}", said.trim_end(), enough(size.seeds_needed))
+}
+
+/// How many seeds would tell what so many do not, to two digits.
+pub(super) fn enough(seeds: Option<u64>) -> String {
+    let Some(seeds) = seeds else { return String::new() };
+    let unit = 10_u64.pow(seeds.max(1).ilog10().saturating_sub(1));
+    format!("; some {} seeds would tell", seeds.div_ceil(unit) * unit)
 }
 
 pub(super) fn describe_check(check: &Check) -> String {
-    let Some(holds) = check.holds else { return "no data".to_string() };
+    let Some(verdict) = check.verdict else { return "no data".to_string() };
     let sides = [check.left, check.right];
     let format = if check.is_time { Format::of_times(&sides) } else { Format::plain(&sides) };
-    let margin = check.margin.map(|margin| format!(", 2 s.e. {}", format.with_unit(margin)));
-    let note = check.note.map(|note| format!(" ({note})"));
+    let margin = check.margin.map(|margin| format!(" ± {}", format.with_unit(margin)));
+    let note = check.note.map(|note| format!(" ({note})")).unwrap_or_default();
+    let note = note + &enough(check.seeds_needed);
     format!(
         "{}: {} against {}, difference {}{}{}",
-        if holds { "yes" } else { "no" },
+        match verdict {
+            Verdict::DoesNotHold => "no",
+            Verdict::Undecided => "undecided",
+            _ => "yes",
+        },
         format.with_unit(check.left),
         format.with_unit(check.right),
         format.with_unit(check.difference),
         margin.unwrap_or_default(),
-        note.unwrap_or_default(),
+        note,
     )
 }
 

@@ -35,6 +35,23 @@ impl Estimate {
         let ci95 = Some(student_t_975(n - 1) * error);
         Some(Estimate { n, mean, sd, standard_error: Some(error), ci95 })
     }
+
+    /// The smallest number of values whose interval, with this mean and deviation, leaves out 0;
+    /// `None` if the mean is 0 or a billion values would not do.
+    pub fn needed(&self) -> Option<u64> {
+        let excludes = |n: u64| {
+            student_t_975(n as usize - 1) * self.sd / libm::sqrt(n as f64) < libm::fabs(self.mean)
+        };
+        let (mut low, mut high) = (2, 1_000_000_000);
+        if !excludes(high) {
+            return None;
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if excludes(middle) { high = middle } else { low = middle + 1 }
+        }
+        Some(low)
+    }
 }
 
 /// The 97.5 % quantile of Student's t with `freedom` degrees of freedom, at least 1.
@@ -94,6 +111,17 @@ mod tests {
         assert!((estimate.sd - 3.605551).abs() < 1e-6);
         assert!((estimate.standard_error.unwrap() - 2.081666).abs() < 1e-6);
         assert!((estimate.ci95.unwrap() - 4.302653 * 2.081666).abs() < 1e-5);
+    }
+
+    #[test]
+    fn how_many_values_it_takes_to_tell_a_mean_from_0() {
+        // Mean 1, sd 2: t 2.10 · 2 / √n falls below 1 at n = 18 (t for 17: 2.110, 0.9946).
+        let estimate = |mean, sd| Estimate { n: 4, mean, sd, standard_error: None, ci95: None };
+        assert_eq!(estimate(1.0, 2.0).needed(), Some(18));
+        assert_eq!(estimate(-1.0, 2.0).needed(), Some(18));
+        // Far apart: t for 1 degree 12.706 · 0.1 / √2 = 0.898.
+        assert_eq!(estimate(1.0, 0.1).needed(), Some(2));
+        assert_eq!(estimate(0.0, 1.0).needed(), None);
     }
 
     #[test]

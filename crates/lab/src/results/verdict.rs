@@ -3,7 +3,7 @@
 use crate::results::Results;
 use crate::results::stats::Estimate;
 use crate::spec::claim::expr::{Comparison, Expr, Operator, Order};
-use crate::spec::claim::{ClaimSpec, Reference, Verdict};
+use crate::spec::claim::{ClaimSpec, Reference, Size, Verdict};
 use crate::spec::scenario::{ALL, VM};
 use crate::spec::sweep::AxisValue;
 
@@ -20,14 +20,36 @@ pub struct ClaimResult {
     pub reading: Option<String>,
     /// Why it cannot be measured, or what explains the verdict.
     pub because: Option<String>,
+    /// What there is to say beyond a phrase.
+    pub details: Option<String>,
     /// The verdict that the file expects.
     pub expected: Verdict,
     /// The verdict; `None` if runs that it needs were not made or had no such data.
     pub verdict: Option<Verdict>,
+    /// What became of the size that the claim gives, if it gives one.
+    pub size: Option<SizeResult>,
     /// Its comparisons, each in every row that it is about.
     pub checks: Vec<Check>,
     /// What the file asks to be measured with it, in every row that it is about.
     pub measures: Vec<Measure>,
+}
+
+/// A size that a claim gives, beside the measured one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SizeResult {
+    /// The smallest value of the measure that is of this size, in the measure's unit.
+    pub low: f64,
+    /// The largest one, not below `low`.
+    pub high: f64,
+    /// The verdict that the file expects.
+    pub expected: Verdict,
+    /// [`Verdict::Holds`] if the interval of the measure lies within the size in every row,
+    /// [`Verdict::DoesNotHold`] if it lies outside in one, otherwise [`Verdict::Undecided`];
+    /// `None` without data.
+    pub verdict: Option<Verdict>,
+    /// How many seeds would about decide it, if the mean and the deviation are those found; `None`
+    /// if it is decided, or the mean lies on an end of the size.
+    pub seeds_needed: Option<u64>,
 }
 
 /// One comparison in one row.
@@ -43,10 +65,14 @@ pub struct Check {
     pub right: f64,
     /// Mean over seeds of left − right.
     pub difference: f64,
-    /// Two standard errors of the difference; `None` for a single seed.
+    /// Half the width of the difference's 95 % confidence interval; `None` for a single seed.
     pub margin: Option<f64>,
-    /// Whether it holds; `None` without data.
-    pub holds: Option<bool>,
+    /// Whether it [holds](Verdict::Holds), [does not](Verdict::DoesNotHold), or is
+    /// [undecided](Verdict::Undecided); `None` without data.
+    pub verdict: Option<Verdict>,
+    /// How many seeds would about decide it, if the mean and the deviation of the difference are
+    /// those found; `None` if it is decided, or the mean is 0.
+    pub seeds_needed: Option<u64>,
     /// Whether both sides are times in ns.
     pub is_time: bool,
     /// What else there is to say.
@@ -67,9 +93,35 @@ pub struct Measure {
 }
 
 impl ClaimResult {
-    /// Whether the verdict is the one that the file expects.
+    /// Whether the verdicts are those that the file expects.
     pub fn is_as_expected(&self) -> bool {
-        self.verdict == Some(self.expected)
+        let size = self.size.is_none_or(|size| size.verdict == Some(size.expected));
+        self.verdict == Some(self.expected) && size
+    }
+
+    /// Whether a verdict is another than the file expects. What could not be decided is not.
+    pub fn is_unexpected(&self) -> bool {
+        self.verdict.is_some_and(|found| found != self.expected)
+            || self.size.is_some_and(|size| size.verdict.is_some_and(|it| it != size.expected))
+    }
+
+    /// Whether something came out as the opposite of what the file expects, in a smaller version
+    /// of the experiment. With fewer seeds what is expected may stay undecided, which contradicts
+    /// nothing. Unless `all_rows` of the experiment are there, neither does a claim that holds and
+    /// is not expected to: it may fail in those that are left out.
+    pub fn is_contradicted(&self, all_rows: bool) -> bool {
+        let is = |expected: Verdict, found: Option<Verdict>| {
+            found.is_some_and(|found| found.contradicts(expected))
+                && (all_rows || expected != Verdict::DoesNotHold)
+        };
+        is(self.expected, self.verdict)
+            || self.size.is_some_and(|size| is(size.expected, size.verdict))
+    }
+
+    /// How many seeds would about decide it; `None` if it is decided, or that cannot be told.
+    pub fn seeds_needed(&self) -> Option<u64> {
+        let needed = self.checks.iter().filter_map(|check| check.seeds_needed).max();
+        needed.filter(|_| self.verdict == Some(Verdict::Undecided))
     }
 }
 
@@ -91,10 +143,12 @@ impl ClaimSpec {
         }
         let verdict = if !self.expected.is_measured() {
             Some(self.expected)
-        } else if checks.iter().any(|check| check.holds == Some(false)) {
+        } else if checks.iter().any(|check| check.verdict == Some(Verdict::DoesNotHold)) {
             Some(Verdict::DoesNotHold)
-        } else if checks.is_empty() || checks.iter().any(|check| check.holds.is_none()) {
+        } else if checks.is_empty() || checks.iter().any(|check| check.verdict.is_none()) {
             None
+        } else if checks.iter().any(|check| check.verdict == Some(Verdict::Undecided)) {
+            Some(Verdict::Undecided)
         } else if self.reading.is_some() {
             Some(Verdict::HoldsUnderReading)
         } else {
@@ -106,8 +160,10 @@ impl ClaimSpec {
             paper: self.paper.clone(),
             reading: self.reading.clone(),
             because: self.because.clone(),
+            details: self.details.clone(),
             expected: self.expected,
             verdict,
+            size: self.size.map(|size| judge_size(size, &measures)),
             checks,
             measures,
         }
@@ -142,6 +198,32 @@ impl ClaimSpec {
     }
 }
 
+fn judge_size(size: Size, measures: &[Measure]) -> SizeResult {
+    let Size { low, high, expected } = size;
+    let judge = |measure: &Measure| {
+        let value = measure.value?;
+        let margin = value.ci95.unwrap_or(0.0);
+        let (least, most) = (value.mean - margin, value.mean + margin);
+        Some(match () {
+            () if most < low || least > high => (Verdict::DoesNotHold, None),
+            () if least >= low && most <= high => (Verdict::Holds, None),
+            () => {
+                // The interval has to leave out the end that is nearer.
+                let distances = [value.mean - low, value.mean - high].map(libm::fabs);
+                let mean = distances[0].min(distances[1]);
+                (Verdict::Undecided, Estimate { mean, ..value }.needed())
+            }
+        })
+    };
+    let all: Option<Vec<_>> = measures.iter().map(judge).collect();
+    let all = all.unwrap_or_default();
+    let found = [Verdict::DoesNotHold, Verdict::Undecided, Verdict::Holds];
+    let verdict = found.into_iter().find(|found| all.iter().any(|(it, _)| it == found));
+    let needed = all.iter().filter_map(|(_, needed)| *needed).max();
+    let seeds_needed = needed.filter(|_| verdict == Some(Verdict::Undecided));
+    SizeResult { low, high, expected, verdict, seeds_needed }
+}
+
 type Axes = Vec<(String, AxisValue)>;
 
 fn check(
@@ -159,7 +241,8 @@ fn check(
         right: f64::NAN,
         difference: f64::NAN,
         margin: None,
-        holds: None,
+        verdict: None,
+        seeds_needed: None,
         is_time: left.is_time() || right.is_time(),
         note: Some("no data"),
     };
@@ -170,22 +253,27 @@ fn check(
         check.left = left.mean;
         check.right = right.mean;
         check.difference = difference.mean;
-        check.margin = difference.standard_error.map(|error| 2.0 * error);
-        let (holds, note) = decide(*order, &difference);
-        (check.holds, check.note) = (Some(holds), note);
+        check.margin = difference.ci95;
+        let (verdict, note) = decide(*order, &difference);
+        (check.verdict, check.note) = (Some(verdict), note);
+        if verdict == Verdict::Undecided {
+            check.seeds_needed = difference.needed();
+        }
     }
     check
 }
 
 /// Whether `difference`, left − right, satisfies `order`, and what is to be said about it.
-fn decide(order: Order, difference: &Estimate) -> (bool, Option<&'static str>) {
+fn decide(order: Order, difference: &Estimate) -> (Verdict, Option<&'static str>) {
     let mean = difference.mean;
     let sign = if order.is_less() { mean < 0.0 } else { mean > 0.0 };
-    match difference.standard_error {
-        None => (sign || mean == 0.0 && order.allows_equal(), Some("one seed")),
-        Some(0.0) => (sign || mean == 0.0 && order.allows_equal(), None),
-        Some(error) if libm::fabs(mean) <= 2.0 * error => (false, Some("difference within 2 s.e.")),
-        Some(_) => (sign, None),
+    let exact = sign || mean == 0.0 && order.allows_equal();
+    let decided = |holds| if holds { Verdict::Holds } else { Verdict::DoesNotHold };
+    match difference.ci95 {
+        None => (decided(exact), Some("one seed")),
+        Some(0.0) => (decided(exact), None),
+        Some(margin) if libm::fabs(mean) <= margin => (Verdict::Undecided, None),
+        Some(_) => (decided(sign), None),
     }
 }
 
@@ -233,29 +321,56 @@ impl Expr<Reference> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use Verdict::{DoesNotHold, Holds, Undecided};
 
-    fn decided(order: Order, differences: &[f64]) -> (bool, Option<&'static str>) {
+    fn decided(order: Order, differences: &[f64]) -> (Verdict, Option<&'static str>) {
         decide(order, &Estimate::of(differences).unwrap())
     }
 
     #[test]
-    fn a_difference_has_to_exceed_two_standard_errors() {
-        // −1, −2, −3: mean −2, sd 1, s.e. 0.577; 2 s.e. are 1.155.
-        assert_eq!(decided(Order::Less, &[-1.0, -2.0, -3.0]), (true, None));
-        assert_eq!(decided(Order::Greater, &[-1.0, -2.0, -3.0]), (false, None));
-        // 1, −2, −3: mean −1.333, sd 2.082, s.e. 1.202; 2 s.e. are 2.404.
-        let within = (false, Some("difference within 2 s.e."));
-        assert_eq!(decided(Order::Less, &[1.0, -2.0, -3.0]), within);
-        assert_eq!(decided(Order::LessOrEqual, &[1.0, -2.0, -3.0]), within);
-        assert_eq!(decided(Order::GreaterOrEqual, &[1.0, 2.0, 3.0]), (true, None));
+    fn a_difference_has_to_exceed_its_interval() {
+        // −1, −2, −3: mean −2, sd 1, s.e. 0.577; t for 2 degrees 4.303: ± 2.484.
+        assert_eq!(decided(Order::Less, &[-1.0, -2.0, -3.0]), (Undecided, None));
+        assert_eq!(decided(Order::Greater, &[-1.0, -2.0, -3.0]), (Undecided, None));
+        // −2, −3, −4: mean −3.
+        assert_eq!(decided(Order::Less, &[-2.0, -3.0, -4.0]), (Holds, None));
+        assert_eq!(decided(Order::LessOrEqual, &[-2.0, -3.0, -4.0]), (Holds, None));
+        assert_eq!(decided(Order::Greater, &[-2.0, -3.0, -4.0]), (DoesNotHold, None));
+        assert_eq!(decided(Order::GreaterOrEqual, &[2.0, 3.0, 4.0]), (Holds, None));
     }
 
     #[test]
     fn certain_differences_are_compared_exactly() {
-        assert_eq!(decided(Order::Less, &[-1e-9; 5]), (true, None));
-        assert_eq!(decided(Order::Less, &[0.0; 5]), (false, None));
-        assert_eq!(decided(Order::LessOrEqual, &[0.0; 5]), (true, None));
-        assert_eq!(decided(Order::Greater, &[1.0]), (true, Some("one seed")));
-        assert_eq!(decided(Order::GreaterOrEqual, &[0.0]), (true, Some("one seed")));
+        assert_eq!(decided(Order::Less, &[-1e-9; 5]), (Holds, None));
+        assert_eq!(decided(Order::Less, &[0.0; 5]), (DoesNotHold, None));
+        assert_eq!(decided(Order::LessOrEqual, &[0.0; 5]), (Holds, None));
+        assert_eq!(decided(Order::Greater, &[1.0]), (Holds, Some("one seed")));
+        assert_eq!(decided(Order::GreaterOrEqual, &[0.0]), (Holds, Some("one seed")));
+    }
+
+    #[test]
+    fn a_size_holds_where_the_whole_interval_lies_in_it() {
+        let measured = |values: &[f64]| {
+            let (axes, expression, unit) = (Vec::new(), String::new(), String::new());
+            Measure { axes, expression, value: Estimate::of(values), unit }
+        };
+        let size = Size { low: 10.0, high: 16.0, expected: Holds };
+        // ± 2.484 around the mean.
+        let (within, across, outside) = ([12.0, 13.0, 14.0], [10.0, 11.0, 12.0], [5.0, 6.0, 7.0]);
+        let judged = |all: &[&[f64]]| {
+            judge_size(size, &all.iter().map(|values| measured(values)).collect::<Vec<_>>())
+        };
+        let of = |all: &[&[f64]]| judged(all).verdict;
+        assert_eq!(of(&[&within]), Some(Holds));
+        assert_eq!(of(&[&across]), Some(Undecided));
+        assert_eq!(of(&[&outside]), Some(DoesNotHold));
+        assert_eq!(of(&[&within, &across]), Some(Undecided));
+        assert_eq!(of(&[&across, &outside]), Some(DoesNotHold));
+        assert_eq!(of(&[&within, &[]]), None);
+        assert_eq!(of(&[&[16.0]]), Some(Holds), "one seed");
+        assert_eq!(of(&[]), None);
+        // 11 is 1 above the lower end: with sd 1, t for 6 degrees 2.447 / √7 = 0.925.
+        assert_eq!(judged(&[&across]).seeds_needed, Some(7));
+        assert_eq!(judged(&[&within, &outside, &across]).seeds_needed, None);
     }
 }

@@ -123,6 +123,15 @@ impl Experiment {
         &self.question
     }
 
+    /// What its claims have in the column that tells why: their ids, and the reason or else the
+    /// reading.
+    pub fn explanations(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.claims.iter().filter_map(|claim| {
+            let why = claim.because.as_deref().or(claim.reading.as_deref())?;
+            Some((claim.id.as_str(), why))
+        })
+    }
+
     /// The same experiment as its `[quick]` changes it: smaller, for a first look. Claims about
     /// rows that are left out are not decided.
     ///

@@ -1,11 +1,12 @@
 //! Claims: what an experiment is expected to show, and whether it does.
 //!
 //! Both sides of a comparison are computed for each seed, and the comparison is decided on their
-//! differences: it holds if the mean difference has the right sign and is more than 2 standard
-//! errors from 0. All policies of a row are given the same tasks for the same seed, so what the
-//! tasks contribute cancels out. If the difference is the same for every seed, or there is one
-//! seed, it is compared as it is. A difference within 2 standard errors is not enough evidence,
-//! and the comparison does not hold.
+//! differences: it holds, or does not, if the 95 % confidence interval of the mean difference lies
+//! on one side of 0, and is undecided if it contains 0. All policies of a row are given the same
+//! tasks for the same seed, so what the tasks contribute cancels out. If the difference is the same
+//! for every seed, or there is one seed, it is compared as it is.
+//!
+//! A comparison says which way something goes; how far is the claim's `size`, judged apart.
 
 pub(crate) mod expr;
 mod verdict;
@@ -30,6 +31,7 @@ pub(crate) struct ClaimSpec {
     pub(crate) paper: Option<String>,
     pub(crate) reading: Option<String>,
     pub(crate) because: Option<String>,
+    pub(crate) details: Option<String>,
     pub(crate) expected: Verdict,
     /// Which rows it is about: values of axes.
     pub(crate) rows: Vec<(String, String)>,
@@ -37,6 +39,16 @@ pub(crate) struct ClaimSpec {
     pub(crate) measure: Option<(String, Expr<Reference>)>,
     /// What is written behind the measured value.
     pub(crate) unit: String,
+    pub(crate) size: Option<Size>,
+}
+
+/// How large the paper says that the measured value is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Size {
+    pub(crate) low: f64,
+    /// Not below `low`.
+    pub(crate) high: f64,
+    pub(crate) expected: Verdict,
 }
 
 /// A column of a policy in the claim's rows or, where it says so, in others.
@@ -47,8 +59,21 @@ pub(crate) struct Reference {
     pub(crate) column: Column,
 }
 
-const KEYS: [&str; 10] =
-    ["id", "text", "paper", "expect", "measure", "unit", "reading", "where", "verdict", "because"];
+const KEYS: [&str; 13] = [
+    "id",
+    "text",
+    "paper",
+    "expect",
+    "measure",
+    "unit",
+    "size",
+    "size_verdict",
+    "reading",
+    "where",
+    "verdict",
+    "because",
+    "details",
+];
 
 /// What references may be to.
 struct Names<'a> {
@@ -129,6 +154,7 @@ impl ClaimSpec {
                 .help("for example `because = \"the paper does not say on which hardware\"`"));
         }
         let measure = fields.get("measure").map(|node| names.measure(node)).transpose()?;
+        let size = read_size(&fields, measure.is_some())?;
         let mut rows = fields.get("where").map_or(Ok(Vec::new()), |node| names.rows(node))?;
         // About the whole machine unless it says otherwise.
         let has_vms = names.axes.iter().any(|(axis, _)| *axis == VM);
@@ -141,11 +167,13 @@ impl ClaimSpec {
             paper: fields.text("paper")?.map(str::to_string),
             reading,
             because,
+            details: fields.text("details")?.map(str::to_string),
             expected,
             rows,
             expect,
             measure,
             unit: fields.text("unit")?.unwrap_or_default().to_string(),
+            size,
         })
     }
 }
@@ -153,14 +181,7 @@ impl ClaimSpec {
 fn read_verdict(fields: &Fields<'_>, has_reading: bool) -> Result<Verdict, Fault> {
     let default = if has_reading { Verdict::HoldsUnderReading } else { Verdict::Holds };
     let Some(node) = fields.get("verdict") else { return Ok(default) };
-    let text = fields::text(node, "verdict")?;
-    let verdict = Verdict::ALL.into_iter().find(|verdict| verdict.words() == text);
-    let verdict = verdict.ok_or_else(|| {
-        let words: Vec<&str> = Verdict::ALL.iter().map(|verdict| verdict.words()).collect();
-        Fault::at(&node.at, format!("\"{text}\" is not a verdict"))
-            .help(format!("there are: {}", words.join(" | ")))
-    })?;
-    match verdict {
+    match one_of(&Verdict::ALL, node, "verdict")? {
         Verdict::Holds if has_reading => {
             Err(Fault::at(&node.at, "a claim with a `reading` cannot simply hold").help(format!(
                 "expect \"{}\", or leave `reading` out",
@@ -171,7 +192,49 @@ fn read_verdict(fields: &Fields<'_>, has_reading: bool) -> Result<Verdict, Fault
             Err(Fault::at(&node.at, "under which reading?")
                 .help("say it: `reading = \"waiting time counts until the first run\"`"))
         }
-        _ => Ok(verdict),
+        verdict => Ok(verdict),
+    }
+}
+
+fn one_of(verdicts: &[Verdict], node: &Node, key: &str) -> Result<Verdict, Fault> {
+    let text = fields::text(node, key)?;
+    verdicts.iter().copied().find(|verdict| verdict.words() == text).ok_or_else(|| {
+        let words: Vec<&str> = verdicts.iter().map(|verdict| verdict.words()).collect();
+        Fault::at(&node.at, format!("\"{text}\" is no verdict that `{key}` can be"))
+            .help(format!("there are: {}", words.join(" | ")))
+    })
+}
+
+fn read_size(fields: &Fields<'_>, has_measure: bool) -> Result<Option<Size>, Fault> {
+    const EXAMPLE: &str = "for example `size = [9.9, 15.7]`, in the unit of `measure`";
+    let Some(node) = fields.get("size") else {
+        return match fields.get("size_verdict") {
+            Some(node) => Err(Fault::at(&node.at, "which size?").help(EXAMPLE)),
+            None => Ok(None),
+        };
+    };
+    if !has_measure {
+        return Err(Fault::at(&node.at, "the size of what?")
+            .help("say it: `measure = \"100 * (1 - a.makespan_ns / b.makespan_ns)\"`"));
+    }
+    let expected = match fields.get("size_verdict") {
+        Some(node) => {
+            let verdicts = [Verdict::Holds, Verdict::Undecided, Verdict::DoesNotHold];
+            one_of(&verdicts, node, "size_verdict")?
+        }
+        None => Verdict::Holds,
+    };
+    let bounds: Option<Vec<f64>> = node
+        .as_list()
+        .and_then(|nodes| nodes.iter().map(|it| fields::real(it, "size").ok()).collect());
+    match bounds.as_deref() {
+        Some(&[low, high]) if low <= high => Ok(Some(Size { low, high, expected })),
+        Some(&[low, high]) => {
+            Err(Fault::at(&node.at, format!("there is nothing from {low} to {high}"))
+                .help("the least value comes first"))
+        }
+        _ => Err(Fault::at(&node.at, "`size` is two numbers, the least and the largest value")
+            .help(EXAMPLE)),
     }
 }
 

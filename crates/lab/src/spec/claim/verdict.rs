@@ -9,9 +9,11 @@ pub enum Verdict {
     Holds,
     /// It does if it is read as the claim's `reading` says.
     HoldsUnderReading,
-    /// It does not, or the evidence is not enough.
+    /// What was found is within what the seeds can tell, so that more of them are needed.
+    Undecided,
+    /// It does not: the 95 % confidence interval excludes it.
     DoesNotHold,
-    /// A simulation cannot tell.
+    /// No run can tell.
     NotTestable,
     /// It contradicts itself or another claim of the same source.
     Inconsistent,
@@ -19,9 +21,10 @@ pub enum Verdict {
 
 impl Verdict {
     /// All of them.
-    pub const ALL: [Verdict; 5] = [
+    pub const ALL: [Verdict; 6] = [
         Verdict::Holds,
         Verdict::HoldsUnderReading,
+        Verdict::Undecided,
         Verdict::DoesNotHold,
         Verdict::NotTestable,
         Verdict::Inconsistent,
@@ -31,16 +34,28 @@ impl Verdict {
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
-            Verdict::HoldsUnderReading => "holds only under the stated reading",
+            Verdict::HoldsUnderReading => "holds under the stated reading",
+            Verdict::Undecided => "undecided",
             Verdict::DoesNotHold => "does not hold",
-            Verdict::NotTestable => "not testable in simulation",
-            Verdict::Inconsistent => "internally inconsistent",
+            Verdict::NotTestable => "not testable",
+            Verdict::Inconsistent => "inconsistent",
         }
     }
 
     /// Whether it is found by measuring; the others are stated in the file.
     pub fn is_measured(self) -> bool {
         !matches!(self, Verdict::NotTestable | Verdict::Inconsistent)
+    }
+
+    /// Whether both are decided, and one says what the other denies. Fewer seeds than a file was
+    /// written for may leave a claim undecided, which contradicts nothing.
+    pub fn contradicts(self, other: Verdict) -> bool {
+        let holds = |verdict| match verdict {
+            Verdict::Holds | Verdict::HoldsUnderReading => Some(true),
+            Verdict::DoesNotHold => Some(false),
+            Verdict::Undecided | Verdict::NotTestable | Verdict::Inconsistent => None,
+        };
+        holds(self).zip(holds(other)).is_some_and(|(this, other)| this != other)
     }
 }
 
