@@ -219,7 +219,7 @@ pub enum PlotFormat {
 
 #[derive(clap::Args, Debug)]
 pub struct ReproduceArgs {
-    /// The paper: a folder with experiment files
+    /// The paper: a folder with experiment files; "all" is each folder
     pub paper: String,
     /// Run smaller versions of the experiments, as their files define them: for a first look
     #[arg(long)]

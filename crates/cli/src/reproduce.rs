@@ -14,9 +14,15 @@ use std::sync::atomic::Ordering;
 /// for errors, so that a script can tell.
 const UNEXPECTED: u8 = 3;
 
+/// What stands for the name of a paper and means each folder.
+const ALL: &str = "all";
+
 pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     let folder = (!hosts::is_usual(args.host)).then_some(args.host.name);
-    let files = experiments(&args.experiments, &args.paper, folder)?;
+    let files = match args.paper.as_str() {
+        ALL => all_experiments(&args.experiments, folder)?,
+        paper => experiments(&args.experiments, paper, folder)?,
+    };
     let host = hosts::open(args.host);
     if let Some(folder) = &args.out {
         output::require_folder(folder)?;
@@ -26,6 +32,9 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     let mut unexpected = Vec::new();
     for file in &files {
         let mut experiment = Experiment::load(file).map_err(Failure::pointing)?;
+        if args.paper == ALL && !experiment.has_claims() {
+            continue;
+        }
         let mut all_rows = None;
         if args.quick {
             all_rows = Some(choose::plan(&experiment)?.groups().len());
@@ -74,6 +83,25 @@ fn print(args: &ReproduceArgs, all: &[Results]) -> Result<(), Failure> {
     })
 }
 
+/// The experiment files of all papers, by name: for the simulator, or for another host.
+fn all_experiments(folder: &Path, host: Option<&str>) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    for paper in entries(folder)?.into_iter().filter(|path| path.is_dir()) {
+        let of_host = host.map_or_else(|| paper.clone(), |host| paper.join(host));
+        if of_host.is_dir() {
+            files.extend(experiment_files(&of_host)?);
+        }
+    }
+    match files.is_empty() {
+        true => Err(Failure::from(format!(
+            "no experiments{} in {} (--experiments says where to look)",
+            host.map(|host| format!(" for {host}")).unwrap_or_default(),
+            folder.display()
+        ))),
+        false => Ok(files),
+    }
+}
+
 /// The experiment files of a paper, by name: for the simulator, or for another host.
 fn experiments(folder: &Path, paper: &str, host: Option<&str>) -> Result<Vec<PathBuf>, Failure> {
     let mut of_paper = folder.join(paper);
@@ -95,11 +123,17 @@ fn experiments(folder: &Path, paper: &str, host: Option<&str>) -> Result<Vec<Pat
             return Err(Failure::from(format!("{paper} has no experiments for {host}")));
         }
     }
-    let mut files = entries(&of_paper)?;
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    let files = experiment_files(&of_paper)?;
     if files.is_empty() {
         return Err(Failure::from(format!("no experiment files in {}", of_paper.display())));
     }
+    Ok(files)
+}
+
+/// The experiments in a folder, without those in folders inside it, by name.
+fn experiment_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = entries(folder)?;
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
     Ok(files)
 }
 

@@ -74,7 +74,7 @@ fn reproduce_fails_if_a_claim_comes_out_otherwise() {
         format!("[[claim]]\nid = \"{id}\"\ntext = \"t\"\nexpect = \"{expect}\"\n{keys}\n")
     };
     let folder = Folder::new();
-    for paper in ["one", "two", "three"] {
+    for paper in ["one", "two", "three", "none"] {
         std::fs::create_dir_all(folder.join("papers").join(paper)).unwrap();
     }
     let (head, _) = SMALL.split_once("[[claim]]").unwrap();
@@ -90,6 +90,7 @@ fn reproduce_fails_if_a_claim_comes_out_otherwise() {
     let sized = claim("sized", right, "measure = \"fcfs.tasks\"\nsize = [1, 2]");
     let three = claim("wrong", wrong, "") + &claim("right", right, "") + &sized;
     folder.write("papers/three/a.toml", head.to_string() + &three + quick);
+    folder.write("papers/none/a.toml", head);
     let reproduce = |args: &[&str]| {
         let output =
             folder.run(&[&["reproduce", "--experiments", "papers", "--jobs", "1"], args].concat());
@@ -103,11 +104,18 @@ fn reproduce_fails_if_a_claim_comes_out_otherwise() {
         }
     }
     let told = "anysched: otherwise than the experiments expect: wrong, sized\n";
-    for args in [&["three"][..], &["three", "--quick"]] {
+    for args in [&["three"][..], &["three", "--quick"], &["all", "--quick"]] {
         let (code, said, printed) = reproduce(args);
         assert_eq!((code, said.as_str()), (Some(3), told), "{args:?}");
         assert!(printed.contains("wrong: does not hold (expected: holds)"), "{printed}");
     }
+    let (_, _, printed) = reproduce(&["all"]);
+    for id in ["right", "slow", "rows", "wrong", "sized"] {
+        assert!(printed.contains(&format!("  {id}: ")), "{id}: {printed}");
+    }
+    let (code, said, _) = reproduce(&["all", "--host", "linux"]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("no experiments for linux in papers"), "{said}");
 }
 
 #[test]

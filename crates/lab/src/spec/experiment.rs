@@ -123,6 +123,11 @@ impl Experiment {
         &self.question
     }
 
+    /// Whether it has claims to examine.
+    pub fn has_claims(&self) -> bool {
+        !self.claims.is_empty()
+    }
+
     /// What its claims have in the column that tells why: their ids, and the reason or else the
     /// reading.
     pub fn explanations(&self) -> impl Iterator<Item = (&str, &str)> {
