@@ -150,8 +150,8 @@ fn control(version: &str) -> String {
         "Package: {PACKAGE}\nVersion: {version}\nArchitecture: amd64\nMaintainer: anysched\n\
          Section: kernel\nPriority: optional\nSuggests: xen-utils-4.20\n\
          Description: Xen with a scheduler that runs policies of anysched\n \
-         Boot it with sched=anysched anysched=POLICY[,NAME=VALUE]... on its command\n \
-         line; without that it schedules as Xen does.\n"
+         Boot it with sched=anysched anysched=POLICY[,NAME=VALUE]... anysched_as=credit\n \
+         on its command line; without that it schedules as Xen does.\n"
     )
 }
 

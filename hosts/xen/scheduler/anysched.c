@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A scheduler whose decisions are made by the policies of anysched:
- * sched=anysched anysched=POLICY[,NAME=VALUE]...
+ * sched=anysched anysched=POLICY[,NAME=VALUE]... [anysched_as=SCHEDULER]
  *
  * Each cpupool has an instance of the policy and one lock, under which all of
  * its calls are made, with interrupts off. Units are of one vCPU.
@@ -113,6 +113,23 @@ string_param("anysched", opt_anysched);
 /* Seconds after which a vCPU that is ready has to run; 0: whenever. */
 static unsigned int __read_mostly opt_watchdog = 30;
 integer_param("anysched_watchdog", opt_watchdog);
+
+/*
+ * Which of Xen's own schedulers tools are to take a pool's for: that one's
+ * calls then serve here. Without it they find a number that they do not know,
+ * and xl refuses to build domains.
+ */
+static char __read_mostly opt_as[12];
+string_param("anysched_as", opt_as);
+
+static const struct {
+    const char *name;
+    unsigned int id;
+} known_to_tools[] = {
+    { "credit", XEN_SCHEDULER_CREDIT },
+    { "credit2", XEN_SCHEDULER_CREDIT2 },
+    { "rtds", XEN_SCHEDULER_RTDS },
+};
 
 /* Policies allocate with interrupts off: their memory is taken at boot. */
 #define HEAP_ORDER 12 /* 16 MB */
@@ -343,11 +360,25 @@ static void *new_policy(unsigned int cpus, uint32_t number)
     return policy;
 }
 
+/* The number by which tools know a pool's scheduler; 0: there is none. */
+static unsigned int id_for_tools(void)
+{
+    unsigned int i;
+
+    if ( !opt_as[0] )
+        return XEN_SCHEDULER_ANYSCHED;
+    for ( i = 0; i < ARRAY_SIZE(known_to_tools); i++ )
+        if ( !strcmp(opt_as, known_to_tools[i].name) )
+            return known_to_tools[i].id;
+    return 0;
+}
+
 static int cf_check anysched_init(struct scheduler *ops)
 {
     /* Instance 0 is Xen's until pool 0 is there. */
     static unsigned int instances;
     struct pool *pool;
+    unsigned int id = id_for_tools();
 
     if ( !opt_anysched[0] )
     {
@@ -358,6 +389,12 @@ static int cf_check anysched_init(struct scheduler *ops)
     {
         printk(XENLOG_ERR "anysched: %u pCPUs, but %u at most: maxcpus=%u\n",
                nr_cpu_ids, MAX_CPUS, MAX_CPUS);
+        return -EINVAL;
+    }
+    if ( !id )
+    {
+        printk(XENLOG_ERR "anysched: anysched_as=%s: credit, credit2 or rtds\n",
+               opt_as);
         return -EINVAL;
     }
     pool = xzalloc(struct pool);
@@ -378,6 +415,9 @@ static int cf_check anysched_init(struct scheduler *ops)
     }
     pool->tick_period = anysched_tick_period(pool->policy);
     ops->sched_data = pool;
+    /* Xen finds the scheduler of pool 0 by the number of its default one. */
+    if ( ops != scheduler_get_default() )
+        ops->sched_id = id;
     return 0;
 }
 
@@ -847,6 +887,19 @@ static int set_period(struct pool *pool, struct unit *u,
     return 0;
 }
 
+/* Period and budget of all vCPUs of a domain. */
+static int set_periods(struct pool *pool, struct domain *d,
+                       const struct xen_domctl_sched_rtds *rtds)
+{
+    const struct sched_unit *unit;
+    int error;
+
+    for_each_sched_unit ( d, unit )
+        if ( (error = set_period(pool, unit_of(unit), rtds)) )
+            return error;
+    return 0;
+}
+
 /* One of the vCPUs of a call. */
 static int adjust_vcpu(struct pool *pool, struct domain *d,
                        struct xen_domctl_scheduler_op *op, uint32_t number)
@@ -873,17 +926,27 @@ static int cf_check anysched_adjust(const struct scheduler *ops,
 {
     struct pool *pool = pool_of(ops);
     const struct dom *dom = d->sched_priv;
+    bool has_periods = op->sched_id == XEN_SCHEDULER_RTDS;
     uint32_t number;
     int error;
 
     switch ( op->cmd )
     {
     case XEN_DOMCTL_SCHEDOP_getinfo:
+        if ( has_periods )
+        {
+            /* What a domain gets if nothing else is said, as in RTDS. */
+            op->u.rtds.period = 10000;
+            op->u.rtds.budget = 4000;
+            return 0;
+        }
         op->u.credit.weight = dom->weight;
         op->u.credit.cap = dom->cap;
         return 0;
 
     case XEN_DOMCTL_SCHEDOP_putinfo:
+        if ( has_periods )
+            return set_periods(pool, d, &op->u.rtds);
         set_share(pool, d, &op->u.credit);
         return 0;
 
