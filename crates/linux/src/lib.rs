@@ -8,7 +8,6 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-mod archive;
 #[cfg(target_os = "linux")]
 mod attach;
 mod boot;
@@ -24,8 +23,7 @@ mod packages;
 #[cfg(target_os = "linux")]
 mod record;
 
-pub use anysched_debian::Root;
-pub use archive::Archive;
+pub use anysched_debian::{Archive, Root};
 pub use boot::Boot;
 pub use build::Image;
 pub use host::{HOST, Linux};
