@@ -28,7 +28,7 @@ const LINUX: &str = "linux";
 const XEN: &str = "xen";
 
 /// The files of results and the commands that print them.
-const PRINTED: [(&str, &[&str]); 17] = [
+const PRINTED: [(&str, &[&str]); 18] = [
     ("hosts/arceos/results/costs.md", &["calibrate", "arceos", "--format", "markdown"]),
     (
         "hosts/arceos/results/yields.txt",
@@ -155,6 +155,23 @@ const PRINTED: [(&str, &[&str]); 17] = [
     (
         "hosts/xen/results/cyclictest.txt",
         &beside_xens_own("cyclictest", ["l=500", "hogs=2", "work_ns=50000"]),
+    ),
+    (
+        "hosts/xen/results/ping.txt",
+        &[
+            "boot",
+            "xen",
+            "--dom0",
+            "linux",
+            "--policy",
+            "credit,stock-credit,credit2,stock-credit2",
+            "--app",
+            "ping",
+            "--with",
+            "count=100",
+            "--with",
+            "hogs=1",
+        ],
     ),
     (
         "hosts/xen/results/predicted.txt",

@@ -28,6 +28,7 @@ pub static HOST: HostInfo = HostInfo {
         traces: true,
         running_machine: false,
         agents: false,
+        dom0s: false,
         tasks: Needs::NOTHING,
     },
     costs: Some("the kernel's own"),

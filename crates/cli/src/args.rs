@@ -5,7 +5,7 @@ use crate::bench_args::BenchCommand;
 use crate::hosts;
 use anysched_clients::Cost;
 use anysched_core::{Machine, Span};
-use anysched_host::{HostInfo, InstructionTime, Place};
+use anysched_host::{Dom0, HostInfo, InstructionTime, Place};
 use anysched_policies::POLICIES;
 use anysched_theory::measured::COLUMN;
 use anysched_wire::datagram;
@@ -341,6 +341,9 @@ pub struct BootArgs {
     /// Where policies run; a row for each, if there are several [default: module]
     #[arg(long = "in", value_enum, value_delimiter = ',', value_name = "PLACE,…")]
     pub place: Vec<PlaceArg>,
+    /// What runs beside a hypervisor, as dom0, and in its domains [default: small]
+    #[arg(long, value_enum, value_name = "KERNEL")]
+    pub dom0: Option<Dom0Arg>,
     /// Count instructions instead of time, the default for one CPU: each takes a nanosecond, or as
     /// long as is said here (2ns, 4ns, … 1024ns), and the same boot always takes the same time
     #[arg(
@@ -401,6 +404,25 @@ impl PlaceArg {
         match self {
             PlaceArg::Module => Place::Kernel,
             PlaceArg::Agent => Place::Agent,
+        }
+    }
+}
+
+/// What runs beside a hypervisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Dom0Arg {
+    /// A small kernel that builds domains by itself
+    Small,
+    /// Linux, with the hypervisor's own tools
+    Linux,
+}
+
+impl Dom0Arg {
+    /// As hosts know it.
+    pub fn dom0(self) -> Dom0 {
+        match self {
+            Dom0Arg::Small => Dom0::Small,
+            Dom0Arg::Linux => Dom0::Linux,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `anysched boot`: a kernel under a policy.
 
-use crate::args::{BootArgs, Format, PlaceArg};
+use crate::args::{BootArgs, Dom0Arg, Format, PlaceArg};
 use crate::output::{self, Failure};
 use crate::run::{TraceFormat, write_traced};
 use crate::serve;
@@ -54,6 +54,9 @@ impl Row {
 }
 
 pub fn boot(args: &BootArgs) -> Result<(), Failure> {
+    if args.dom0.is_some() && !args.host.capabilities.dom0s {
+        return Err(args.host.cannot("choose what runs as dom0: leave `--dom0` out").into());
+    }
     if args.host.server == Some(args.app.as_str()) {
         return serve::serve(args);
     }
@@ -61,12 +64,12 @@ pub fn boot(args: &BootArgs) -> Result<(), Failure> {
     if args.place.contains(&PlaceArg::Agent) && !args.host.capabilities.agents {
         return Err(args.host.cannot("run policies in an agent").into());
     }
-    args.host.require_program(&program(args)?)?;
+    let hosts: Vec<_> = places(args).into_iter().map(|place| open(args, place)).collect();
+    hosts[0].require_program(&program(args)?)?;
     let format = args.files.require()?;
     let setup = setup(args)?;
     args.host.require(&Demands { setup: &setup, vms: false, needs: Needs::NOTHING })?;
     let rows = rows(args, &setup)?;
-    let hosts: Vec<_> = places(args).into_iter().map(|place| open(args, place)).collect();
     let host = |row: &Row| &*hosts[row.place];
     // A policy needs more than the kernel's own scheduler, which may then do with a part of it.
     let (policies, own): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.info.is_some());
@@ -186,12 +189,14 @@ fn results(args: &BootArgs, host: &dyn Host, setup: &Setup, runs: Vec<HostedRun>
 }
 
 /// What is shown, where there is data.
-const COLUMNS: [&str; 7] = [
+const COLUMNS: [&str; 9] = [
     "turnaround_ns_mean",
     "response_time_ns_mean",
     "waiting_time_ns_mean",
     "leave_time_ns_mean",
     "makespan_ns",
+    "round_trip_ns_mean",
+    "round_trip_ns_max",
     "dispatches",
     "context_switches",
 ];
@@ -219,6 +224,7 @@ pub fn open(args: &BootArgs, place: Option<Place>) -> Box<dyn Host> {
         kernel: args.kernel.clone(),
         checked: args.checked,
         place,
+        dom0: args.dom0.map(Dom0Arg::dom0),
     })
 }
 

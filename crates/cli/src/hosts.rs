@@ -89,6 +89,7 @@ fn abilities(can: &Capabilities) -> [Vec<&'static str>; 2] {
         traces,
         running_machine,
         agents: _,
+        dom0s: _,
         tasks,
     } = *can;
     let all = [

@@ -64,6 +64,29 @@ fn arguments_that_a_program_does_not_have() {
     assert!(listed.contains("\n  cost takes: n\n"), "{listed}");
 }
 
+/// What runs as dom0 is a choice of hypervisors, and each has programs of its own: said before
+/// anything is fetched or built.
+#[test]
+fn dom0_is_a_choice_of_hypervisors() {
+    for (host, app, dom0, said) in [
+        ("arceos", "yield", "linux", "arceos cannot choose what runs as dom0: leave `--dom0` out"),
+        ("linux", "yield", "small", "linux cannot choose what runs as dom0: leave `--dom0` out"),
+        (
+            "xen",
+            "hog",
+            "linux",
+            "`hog` is for small guests: leave `--dom0 linux` out, or take `ping`",
+        ),
+        ("xen", "ping", "small", "`ping` is for domains with Linux: add `--dom0 linux`"),
+    ] {
+        let arguments = ["boot", host, "--policy", "rr", "--app", app, "--dom0", dom0];
+        let error = Folder::new().stderr(&arguments);
+        assert_eq!(error.trim_end(), format!("anysched: {said}"));
+    }
+    let error = Folder::new().stderr(&["boot", "xen", "--policy", "rr", "--app", "ping"]);
+    assert!(error.ends_with("add `--dom0 linux`\n"), "{error}");
+}
+
 /// A line of `trace-cmd` with an event of task a.
 fn line(cpu: &str, time: &str, event: &str) -> String {
     format!("     a-7     [{cpu}] d..2. {time}: {event}\n")

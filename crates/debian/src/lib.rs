@@ -4,7 +4,8 @@
 //! [unpacked](unpack) into a directory, which is the [root](Root) of the programs that run from it:
 //! any user may do so where user namespaces are allowed. What was found is kept beside it
 //! ([`State`]), and what is built from it is built once ([`step`](step::step)), such as the
-//! [object] that has policies in it, or an [`Archive`] from which Linux fills its first file system.
+//! [object] that has policies in it, or an [`Archive`] from which Linux fills its first file
+//! system.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

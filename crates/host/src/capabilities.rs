@@ -25,12 +25,14 @@ pub struct Capabilities {
     pub running_machine: bool,
     /// Policies in a process that decides for the kernel.
     pub agents: bool,
+    /// A choice of what runs beside the hypervisor, as dom0.
+    pub dom0s: bool,
     /// What tasks can do besides computing, sleeping, waiting for a time and yielding.
     pub tasks: Needs,
 }
 
 impl Capabilities {
-    /// Everything but agents, on at most `cpus` CPUs.
+    /// Everything but agents and dom0s, on at most `cpus` CPUs.
     pub const fn all(cpus: usize) -> Capabilities {
         Capabilities {
             cpus,
@@ -42,6 +44,7 @@ impl Capabilities {
             traces: true,
             running_machine: false,
             agents: false,
+            dom0s: false,
             tasks: Needs::ALL,
         }
     }

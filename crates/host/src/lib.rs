@@ -80,6 +80,18 @@ pub struct Options {
     pub checked: bool,
     /// Where policies run, on hosts that have a choice; `None`: the host's default.
     pub place: Option<Place>,
+    /// What runs as dom0, on hypervisors that have a choice; `None`: the host's default.
+    pub dom0: Option<Dom0>,
+}
+
+/// What runs beside a hypervisor and builds its domains.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dom0 {
+    /// A kernel of this project's, with domains of the same.
+    #[default]
+    Small,
+    /// Linux with the hypervisor's own tools, and domains with Linux.
+    Linux,
 }
 
 /// Where policies run.
@@ -118,6 +130,13 @@ pub trait Host: Sync {
     /// The machine that runs of `setup` have, in words.
     fn machine(&self, setup: &Setup) -> String {
         cpus_in_words(setup.machine.cpus())
+    }
+
+    /// Checks, before anything is built, that it can boot a program as it was opened.
+    ///
+    /// Errors: as [`HostInfo::require_program`], or its options do not fit the program.
+    fn require_program(&self, program: &Program) -> Result<(), HostError> {
+        self.info().require_program(program)
     }
 
     /// Builds what runs on this machine under this scheduler need, such as a kernel's image, so

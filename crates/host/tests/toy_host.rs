@@ -34,6 +34,7 @@ static TOY: HostInfo = HostInfo {
         traces: false,
         running_machine: false,
         agents: false,
+        dom0s: false,
         tasks: Needs::NOTHING,
     },
     costs: Some("none at all"),

@@ -34,6 +34,7 @@ pub static HOST: HostInfo = HostInfo {
         traces: true,
         running_machine: cfg!(target_os = "linux"),
         agents: true,
+        dom0s: false,
         tasks: Needs {
             wakeups_between_tasks: true,
             locks: true,

@@ -5,6 +5,7 @@
 //! | [`boot`] | here | kernel | an item of QEMU's [firmware configuration](firmware) | what to run |
 //! | [`script`] | here | kernel | another such item | tasks and what they do |
 //! | [`domains`] | here | dom0 of a hypervisor | behind its boot text | virtual machines |
+//! | [`dom0`] | here | that dom0, if it is Linux | files of its first file system | where orders are, and how its tools set shares |
 //! | [`mail`] | here | that dom0 and a virtual machine | in that text | messages from outside |
 //! | [`result`] | kernel | here | lines on the console | what came of it |
 //! | [`log`] | kernel | here | QEMU's debug console | what policies were asked and answered |
@@ -30,6 +31,7 @@ extern crate alloc;
 
 pub mod boot;
 pub mod datagram;
+pub mod dom0;
 pub mod domains;
 mod error;
 pub mod escape;

@@ -105,19 +105,25 @@ macro_rules! of_domains {
         &[
             $($argument,)*
             argument("vcpus", "how many vCPUs each domain has; only `hog` and `ep` use several"),
-            argument("weights", "weight of each domain, of 256"),
-            argument("caps", "cap of each domain, in percent of a pCPU"),
-            argument("periods_us", "period of each domain"),
-            argument("budgets_us", "how much of its period each domain gets"),
-            argument("cpus", "pCPUs of each domain, as a mask"),
+            WEIGHTS,
+            CAPS,
+            PERIODS,
+            BUDGETS,
+            PCPUS,
         ]
     };
 }
 
+const WEIGHTS: Argument = argument("weights", "weight of each domain, of 256");
+const CAPS: Argument = argument("caps", "cap of each domain, in percent of a pCPU");
+const PERIODS: Argument = argument("periods_us", "period of each domain");
+const BUDGETS: Argument = argument("budgets_us", "how much of its period each domain gets");
+const PCPUS: Argument = argument("cpus", "pCPUs of each domain, as a mask");
+
 const COMPUTING: Argument = argument("hogs", "how many other domains compute");
 
 /// Programs of virtual machines.
-pub static DOMAINS: [ProgramInfo; 9] = [
+pub static DOMAINS: [ProgramInfo; 10] = [
     ProgramInfo {
         name: "calibrate",
         summary: "What scheduling costs, for simulations; by `anysched calibrate`",
@@ -184,6 +190,20 @@ pub static DOMAINS: [ProgramInfo; 9] = [
         arguments: of_domains![
             argument("domains", "how many there are"),
             argument("count", "how often each yields")
+        ],
+    },
+    ProgramInfo {
+        name: "ping",
+        summary: "A domain pings another through dom0, by ICMP; all are Linux: `--dom0 linux`",
+        arguments: &[
+            argument("count", "how often it pings"),
+            argument("interval_us", "the time between two pings"),
+            COMPUTING,
+            WEIGHTS,
+            CAPS,
+            PERIODS,
+            BUDGETS,
+            PCPUS,
         ],
     },
     ProgramInfo {

@@ -1,10 +1,12 @@
 //! A boot: what hypervisor and dom0 are given, and what they say.
 
-use crate::{BootError, Image};
+use crate::host::HOST;
+use crate::{BootError, Image, LinuxDom0, dom0};
 use anysched_core::{Machine, Span};
 use anysched_debian::emulator;
-use anysched_host::Clock;
+use anysched_host::{By, Clock};
 use anysched_qemu::{self as qemu, Console, Emulator, Outcome, Running};
+use anysched_wire::dom0::TakenFor;
 use anysched_wire::start::{LARGEST_LOG, Start};
 use anysched_wire::{boot, option, vcpus};
 use std::path::Path;
@@ -19,6 +21,9 @@ pub struct Boot {
     /// The virtual machines of an experiment, as [`domains`](anysched_wire::domains) has them;
     /// empty: there are none.
     pub domains: String,
+    /// Linux as dom0 and in its domains, and how its tools speak to the scheduler; `None`: the
+    /// image's small guests.
+    pub linux: Option<(LinuxDom0, TakenFor)>,
     /// Memory of the machine beyond what programs need, in bytes.
     pub memory: u64,
     /// Whether policy and host are held to their contract.
@@ -43,6 +48,21 @@ pub struct Boot {
 /// [`STOCK`].
 pub(crate) const OWN: [&str; 4] = ["stock-credit", "stock-credit2", "stock-rtds", "stock-null"];
 
+/// What tools take a scheduler for: of Xen's own, itself; of policies, the one of Xen's with the
+/// same rule, or else one that has what the program's arguments set.
+pub(crate) fn taken_for(by: &By<'_>, orders: &boot::Boot) -> TakenFor {
+    let own = |name: &str| name.strip_prefix(STOCK).and_then(TakenFor::find);
+    let same = match by {
+        By::Own(name) => own(name),
+        By::Policy(info, _) => {
+            let native = info.native.iter().find(|native| native.host == HOST.name);
+            native.and_then(|native| native.scheduler).and_then(own)
+        }
+    };
+    let periods = orders.argument("periods_us").map(|_| TakenFor::Rtds);
+    same.or(periods).unwrap_or(TakenFor::Credit)
+}
+
 /// What tells them from policies of the same name.
 const STOCK: &str = "stock-";
 
@@ -55,9 +75,15 @@ const ORDERS: &str = "orders";
 /// Memory of the machine, in bytes. There is room for some 200 domains in it.
 const MEMORY: u64 = 512 << 20;
 
-/// What is said to Xen of all boots. dom0 is as small as the domains that it builds.
-const OPTIONS: &str = "console=com1 com1=115200,8n1 loglvl=warning guest_loglvl=warning \
-                       dom0_mem=32M,max:32M dom0_max_vcpus=1 bootscrub=0";
+/// What is said to Xen of all boots.
+const OPTIONS: &str = "console=com1 com1=115200,8n1 loglvl=warning guest_loglvl=warning";
+const MORE_OPTIONS: &str = "dom0_max_vcpus=1 bootscrub=0";
+
+/// A small dom0 is as small as the domains that it builds.
+const SMALL: &str = "dom0_mem=32M,max:32M";
+
+/// What is said to Linux as dom0. What its kernel says besides is in the way of results.
+const LINUX: &str = "console=hvc0 loglevel=2 panic=1";
 
 /// Pages of the buffer into which Xen records what happens on a pCPU: there is room in it for some
 /// 80,000 switches. The buffers of all pCPUs have so many at most (Xen, common/trace.c: the place
@@ -83,6 +109,7 @@ impl Boot {
                 ..boot::Boot::default()
             },
             domains: String::new(),
+            linux: None,
             memory: 0,
             checked: false,
             fault: None,
@@ -123,23 +150,21 @@ impl Boot {
         directory: &Path,
     ) -> Result<Command, BootError> {
         let buffers = if self.orders.events { self.trace_pages() * self.machine.cpus() } else { 0 };
-        let memory = MEMORY + self.memory + (buffers as u64) * 4096;
+        let memory = match &self.linux {
+            Some(_) => dom0::memory(&self.orders),
+            None => MEMORY + self.memory + (buffers as u64) * 4096,
+        };
         let memory = memory.next_multiple_of(64 << 20);
         let mut machine = emulator.machine(image.hypervisor(), &format!("{}M", memory >> 20));
-        // Modules are named in a list with commas: by names that have none.
-        let fault = |what: &Path, error| BootError::files(what.display(), error);
-        for (name, bytes) in [
-            (GUEST, std::fs::read(image.guest()).map_err(|error| fault(image.guest(), error))?),
-            (ORDERS, self.orders()?.into_bytes()),
-        ] {
-            let path = directory.join(name);
-            std::fs::write(&path, bytes).map_err(|error| fault(&path, error))?;
-        }
-        machine.current_dir(directory).arg("-initrd").arg(format!("{GUEST},{ORDERS}"));
+        let modules = self.write_modules(image, directory)?;
+        machine.current_dir(directory).arg("-initrd").arg(modules);
+        // With XSAVE, in QEMU 7.2, `xl` found 4 of 7 kernels damaged that it decompressed while
+        // other domains ran, under Debian's own Xen, too; without it, none.
+        let less = if self.linux.is_some() { ",-xsave" } else { "" };
         // Xen would have to be built with SMAP's alternatives for every page that dom0 maps. A
         // write to an x2APIC ends QEMU 10 where it counts instructions ("Bad icount read").
-        machine.args(["-cpu", "max,-smap,-x2apic"]);
-        machine.args(["-append", &format!("{OPTIONS} {}", self.options()?)]);
+        machine.arg("-cpu").arg(format!("max,-smap,-x2apic{less}"));
+        machine.args(["-append", &self.command_line()?]);
         machine.args(qemu::cpus(&self.machine, memory)?);
         if self.orders.record {
             qemu::send_logs(&mut machine, &directory.join(LOG));
@@ -149,6 +174,39 @@ impl Boot {
         }
         qemu::set_clock(&mut machine, self.clock);
         Ok(machine)
+    }
+
+    /// Writes the files that Xen hands to dom0. Returns them as QEMU wants them: in a list with
+    /// commas, by names that have none.
+    fn write_modules(&self, image: &Image, directory: &Path) -> Result<String, BootError> {
+        let fault = |what: &Path, error| BootError::files(what.display(), error);
+        let (guest, orders) = (directory.join(GUEST), directory.join(ORDERS));
+        let kernel = self.linux.as_ref().map_or(image.guest(), |(linux, _)| linux.kernel());
+        let bytes = std::fs::read(kernel).map_err(|error| fault(kernel, error))?;
+        std::fs::write(&guest, bytes).map_err(|error| fault(&guest, error))?;
+        if let Some((linux, scheduler)) = &self.linux {
+            linux.write_initrd(&orders, &self.orders()?, *scheduler)?;
+            return Ok(format!("{GUEST} {LINUX},{ORDERS}"));
+        }
+        std::fs::write(&orders, self.orders()?).map_err(|error| fault(&orders, error))?;
+        Ok(format!("{GUEST},{ORDERS}"))
+    }
+
+    /// What Xen is told.
+    fn command_line(&self) -> Result<String, BootError> {
+        let dom0 = self.linux.as_ref().map_or_else(|| SMALL.into(), |_| dom0::options());
+        let line = format!("{OPTIONS} {dom0} {MORE_OPTIONS} {}", self.options()?);
+        Ok(match &self.linux {
+            Some((_, scheduler)) if !self.is_own() => {
+                format!("{line} anysched_as={}", scheduler.name())
+            }
+            _ => line,
+        })
+    }
+
+    /// Whether the scheduler is one of Xen's own.
+    fn is_own(&self) -> bool {
+        self.orders.policy.starts_with(STOCK)
     }
 
     /// What is said to dom0: behind a zero byte, what there is of virtual machines.
@@ -221,5 +279,23 @@ mod tests {
         assert_eq!(own.options().unwrap(), "sched=credit2 tbuf_size=4096 tevt_mask=0x2f000");
         own.machine = Machine::flat(60).unwrap();
         assert!(own.options().unwrap().contains("tbuf_size=1000 "));
+    }
+
+    #[test]
+    fn tools_take_a_policy_for_the_scheduler_of_its_rule() {
+        let policy = |name| By::Policy(anysched_policies::policy(name).unwrap(), Vec::new());
+        let mut orders = boot::Boot::default();
+        for (by, expected) in [
+            (policy("credit2"), TakenFor::Credit2),
+            (policy("rtds"), TakenFor::Rtds),
+            (policy("cfs"), TakenFor::Credit),
+            (By::Own("stock-credit2"), TakenFor::Credit2),
+            (By::Own("stock-null"), TakenFor::Null),
+        ] {
+            assert_eq!(taken_for(&by, &orders), expected, "{}", by.name());
+        }
+        orders.arguments = vec![("periods_us".into(), "10000".into())];
+        assert_eq!(taken_for(&policy("sedf"), &orders), TakenFor::Rtds);
+        assert_eq!(taken_for(&policy("credit2"), &orders), TakenFor::Credit2);
     }
 }

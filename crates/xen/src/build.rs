@@ -133,7 +133,7 @@ impl ForMachines {
 }
 
 /// Builds in the host's directory, while nobody else does.
-fn in_turn<T>(
+pub(crate) fn in_turn<T>(
     sources: &Sources,
     say: &mut dyn FnMut(&str),
     make: impl FnOnce(&Build<'_>, &mut dyn FnMut(&str)) -> Result<T, BootError>,
@@ -187,11 +187,11 @@ const FOR_MACHINES: Kind = Kind {
     instead: None,
 };
 
-struct Build<'a> {
+pub(crate) struct Build<'a> {
     /// The directory `hosts/xen`.
-    host: &'a Path,
+    pub(crate) host: &'a Path,
     /// Where everything is built.
-    target: &'a Path,
+    pub(crate) target: &'a Path,
     sources: &'a Sources,
 }
 

@@ -1,14 +1,14 @@
 //! Xen as a host: what it is asked to run, and what is read off it.
 
-use crate::boot::{Boot, OWN};
+use crate::boot::{Boot, OWN, taken_for};
 use crate::calibrate;
 use crate::package::package;
 use crate::vms::{self, Machines};
-use crate::{BootError, Image, Sources, events};
+use crate::{BootError, Image, LinuxDom0, Sources, events};
 use anysched_core::Time;
 use anysched_host::{
-    By, Calibration, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order,
-    Outcome, Setup, Subject, Watch, Work,
+    By, Calibration, Capabilities, Clock, Demands, Dom0, Host, HostError, HostInfo, Options, Order,
+    Outcome, Program, Setup, Subject, Watch, Work,
 };
 use anysched_qemu::{CALIBRATE, Job, Outcome as Said};
 use anysched_wire::program::domains;
@@ -32,6 +32,7 @@ pub static HOST: HostInfo = HostInfo {
         traces: true,
         running_machine: false,
         agents: false,
+        dom0s: true,
         tasks: Needs {
             wakeups_between_tasks: true,
             locks: true,
@@ -54,12 +55,16 @@ pub static HOST: HostInfo = HostInfo {
         domains("search"),
         domains("zip"),
         domains("yield"),
+        domains("ping"),
         domains("calibrate"),
         domains("storm"),
     ],
     server: None,
     open,
 };
+
+/// The program of a dom0 with Linux, and of no other.
+const OF_LINUX: &str = "ping";
 
 /// pCPUs of a machine, at most.
 const MAX_CPUS: usize = 64;
@@ -77,15 +82,19 @@ pub struct Xen {
     clock: Option<Clock>,
     checked: bool,
     kernel: Option<PathBuf>,
+    dom0: Dom0,
     image: OnceLock<Result<Image, BootError>>,
+    linux: OnceLock<Result<LinuxDom0, BootError>>,
 }
 
 impl Xen {
     /// With these options.
     pub fn new(options: &Options) -> Xen {
         let silence = options.silence.map_or(SILENCE, |span| Duration::from_nanos(span.0));
-        let Options { clock, checked, ref kernel, .. } = *options;
-        Xen { silence, clock, checked, kernel: kernel.clone(), image: OnceLock::new() }
+        let Options { clock, checked, kernel, dom0, .. } = options.clone();
+        let dom0 = dom0.unwrap_or_default();
+        let (image, linux) = (OnceLock::new(), OnceLock::new());
+        Xen { silence, clock, checked, kernel, dom0, image, linux }
     }
 
     /// Fetches and builds what is booted, once.
@@ -98,6 +107,12 @@ impl Xen {
             })
         };
         self.image.get_or_init(make).as_ref().map_err(|error| HostError(error.to_string()))
+    }
+
+    /// Fetches and builds a dom0 with Linux, once.
+    fn linux(&self) -> Result<&LinuxDom0, HostError> {
+        let make = || LinuxDom0::build(&Sources::find(&mut say)?, &mut say);
+        self.linux.get_or_init(make).as_ref().map_err(|error| HostError(error.to_string()))
     }
 
     /// The boot of a scheduler on a machine, without a program.
@@ -121,12 +136,32 @@ impl Host for Xen {
     }
 
     fn machine(&self, setup: &Setup) -> String {
-        anysched_qemu::in_words(setup, self.clock, "run at the same time")
+        let machine = anysched_qemu::in_words(setup, self.clock, "run at the same time");
+        match self.dom0 {
+            Dom0::Small => machine,
+            Dom0::Linux => format!("{machine}; dom0 and domains are Linux"),
+        }
+    }
+
+    fn require_program(&self, program: &Program) -> Result<(), HostError> {
+        HOST.require_program(program)?;
+        let why = match (self.dom0, program.name == OF_LINUX) {
+            (Dom0::Small, false) | (Dom0::Linux, true) => return Ok(()),
+            (Dom0::Small, true) => "is for domains with Linux: add `--dom0 linux`".into(),
+            (Dom0::Linux, false) => {
+                format!("is for small guests: leave `--dom0 linux` out, or take `{OF_LINUX}`")
+            }
+        };
+        Err(HostError(format!("`{}` {why}", program.name)))
     }
 
     fn build(&self, _by: &By<'_>, setup: &Setup) -> Result<(), HostError> {
         HOST.require(&Demands { setup, vms: true, needs: Needs::NOTHING })?;
-        self.image().map(drop)
+        self.image()?;
+        match self.dom0 {
+            Dom0::Small => Ok(()),
+            Dom0::Linux => self.linux().map(drop),
+        }
     }
 
     fn package(
@@ -152,9 +187,12 @@ impl Host for Xen {
         // Of Xen's own schedulers there is only what Xen records.
         boot.orders.record = watch.record || (boot.orders.events && matches!(by, By::Policy(..)));
         let load = match work {
-            Work::Program(_) => return self.run_program(boot, work, setup, &mut watch),
+            Work::Program(_) => return self.run_program(boot, &by, work, setup, &mut watch),
             Work::Load(load) => load,
         };
+        if self.dom0 == Dom0::Linux {
+            return Err(HOST.cannot("run experiments under a dom0 with Linux"));
+        }
         if load.peek() != Time::NEVER || vms.is_empty() {
             return Err(HOST.cannot(OUTSIDE));
         }
@@ -191,12 +229,22 @@ impl Xen {
     fn run_program(
         &self,
         mut boot: Boot,
+        by: &By<'_>,
         work: Work,
         setup: &Setup,
         watch: &mut Watch<'_>,
     ) -> Result<Outcome, HostError> {
+        if let Work::Program(program) = &work {
+            self.require_program(program)?;
+        }
         let Job { program, arguments, reading, .. } = Job::of(work, &HOST, setup.machine.cpus())?;
         (boot.orders.program, boot.orders.arguments) = (program, arguments);
+        if self.dom0 == Dom0::Linux {
+            if boot.orders.events {
+                return Err(HOST.cannot("trace under a dom0 with Linux"));
+            }
+            boot.linux = Some((self.linux()?.clone(), taken_for(by, &boot.orders)));
+        }
         let mut said = boot.run(self.image()?, &mut |line| watch.say(line)).map_err(failed)?;
         tell(&said, &|_| None, watch)?;
         // What the hypervisor counts since it has booted is nothing that the program measures.

@@ -171,6 +171,7 @@ mod tests {
 
     fn sources(version: &str) -> Sources {
         Sources {
+            suite: "trixie".into(),
             version: version.into(),
             tarball: PathBuf::new(),
             root: Root::new("/nonexistent"),

@@ -63,6 +63,8 @@ const TARBALL: &str = "source.tar.xz";
 /// Xen's sources and what builds them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sources {
+    /// Debian's suite that they are of.
+    pub suite: String,
     /// Xen's version, as the package has it.
     pub version: String,
     /// What Xen's authors have released, on this computer.
@@ -128,6 +130,7 @@ impl Suite {
             return None;
         }
         Some(Sources {
+            suite: self.name.into(),
             version: state.one("version")?.into(),
             tarball: place.join(TARBALL),
             root: Root::new(place.join(ROOT)),
@@ -182,7 +185,7 @@ impl Suite {
 }
 
 /// Where what was fetched is kept.
-fn cache() -> Result<PathBuf, BootError> {
+pub(crate) fn cache() -> Result<PathBuf, BootError> {
     Ok(anysched_qemu::sources("xen")?.join("target/packages"))
 }
 

@@ -11,12 +11,13 @@ use anysched_oracle::kernel::{each, replayed};
 use anysched_policies::{POLICIES, policy};
 use anysched_qemu::Outcome;
 use anysched_sim::Simulator;
+use anysched_wire::dom0::TakenFor;
 use anysched_workload::dist::Dist;
 use anysched_workload::generate::{Echo, Generator, Ping, Service, Settings};
 use anysched_workload::mix::Mix;
 use anysched_workload::model::{Model, ModelTask, Script};
 use anysched_workload::{Barrier, Channel, Lock, NewTask, Op, Port, Sizes};
-use anysched_xen::{Boot, BootError, Image, Sources, Xen, package};
+use anysched_xen::{Boot, BootError, Image, LinuxDom0, Sources, Xen, package};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
@@ -538,6 +539,46 @@ fn a_package_has_a_hypervisor_that_boots() {
     let patch = fs::read_to_string(&written[1]).unwrap();
     let files = patch.lines().filter(|line| line.starts_with("+++ b/xen/common/sched/"));
     assert_eq!(files.count(), 4);
+}
+
+/// Under a dom0 with Linux, `xl` builds domains with Linux that ping each other, and what it sets
+/// reaches policies as it reaches Xen's own schedulers: here, how much a domain that computes gets.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts xen"]
+fn xl_sets_what_domains_with_linux_get() {
+    if !is_available() {
+        return;
+    }
+    let sources = Sources::find(&mut |_| ()).unwrap();
+    let linux = LinuxDom0::build(&sources, &mut |_| ()).unwrap();
+    let weights: &[_] = &[("hogs", "2"), ("weights", "256,256,256,768")];
+    let periods: &[_] = &[("hogs", "1"), ("periods_us", "7000"), ("budgets_us", "1400,1400,3500")];
+    for (name, scheduler, more) in [
+        ("credit2", TakenFor::Credit2, weights),
+        ("stock-credit2", TakenFor::Credit2, weights),
+        ("rtds", TakenFor::Rtds, periods),
+        ("stock-rtds", TakenFor::Rtds, periods),
+    ] {
+        let mut boot = boot(name, "ping", &[&[("count", "50")][..], more].concat());
+        if name == "rtds" {
+            boot.orders.settings = owned(&[("extratime", "false")]);
+        }
+        boot.linux = Some((linux.clone(), scheduler));
+        let outcome = run(&boot).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let value = |value: &str| outcome.value(value).unwrap();
+        assert_eq!((value("client.round_trip_count"), value("client.lost")), (50, 0), "{name}");
+        let mean = value("client.round_trip_mean_ns");
+        assert!((50_000..20_000_000).contains(&mean), "{name}: {mean} ns");
+        let hog = value("hog1.cpu_millionths");
+        match scheduler {
+            // Half of its time at most, where it would have nearly all.
+            TakenFor::Rtds => assert!((200_000..520_000).contains(&hog), "{name}: {hog}"),
+            _ => {
+                let times = value("hog2.cpu_millionths") as f64 / hog as f64;
+                assert!((2.7..3.3).contains(&times), "{name}: {times}");
+            }
+        }
+    }
 }
 
 /// Several pCPUs at the same time: all domains come to their end, whoever schedules them.
