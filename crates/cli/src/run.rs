@@ -203,21 +203,21 @@ impl<S: Sink> Sink for Ending<S> {
 
 /// A writer of one of the formats.
 enum TraceWriter<W: Write> {
-    Perfetto(PerfettoWriter<W>),
+    Perfetto(Box<PerfettoWriter<W>>),
     Ftrace(FtraceWriter<W>),
 }
 
 impl<W: Write> TraceWriter<W> {
     fn new(format: TraceFormat, cpus: usize, out: W) -> TraceWriter<W> {
         match format {
-            TraceFormat::Perfetto => TraceWriter::Perfetto(PerfettoWriter::new(out)),
+            TraceFormat::Perfetto => TraceWriter::Perfetto(Box::new(PerfettoWriter::new(out))),
             TraceFormat::Ftrace => TraceWriter::Ftrace(FtraceWriter::new(out, cpus)),
         }
     }
 
     fn sink(&mut self) -> &mut dyn Sink {
         match self {
-            TraceWriter::Perfetto(writer) => writer,
+            TraceWriter::Perfetto(writer) => &mut **writer,
             TraceWriter::Ftrace(writer) => writer,
         }
     }

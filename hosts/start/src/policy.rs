@@ -59,8 +59,8 @@ pub fn policy(
     Ok(policy)
 }
 
-/// Whether the policy that the text asks for may let a task that is ready wait for as long as others
-/// go on computing.
+/// Whether the policy that the text asks for may let a task that is ready wait for as long as
+/// others go on computing.
 pub fn starves(start: &Start) -> bool {
     let settings: Vec<(&str, &str)> =
         start.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
