@@ -10,9 +10,9 @@ mod whom;
 #[cfg(test)]
 mod tests;
 
-use anysched_core::recorder::{Call, LogReader, Record};
+use anysched_core::recorder::{LogReader, Record};
 use anysched_core::{CpuId, Off, TaskId, Time};
-use anysched_trace::policy::{Actor, Decision, Made};
+use anysched_trace::policy::{Actor, Decision, Made, place};
 use anysched_trace::{Counter, Event, Kind, Sink, TaskInfo};
 use kernel::{Happened, Kernel, What};
 use whom::Whom;
@@ -187,22 +187,6 @@ impl<'a> Teller<'a> {
             made,
         };
         self.sink.decision(&decision);
-    }
-}
-
-/// The CPU that a call is about, or came from.
-fn place(call: &Call<'_>) -> CpuId {
-    use anysched_core::Enqueue::{New, Resumed, Wakeup};
-    match *call {
-        Call::PickNext { cpu }
-        | Call::PutPrev { cpu, .. }
-        | Call::Tick { cpu, .. }
-        | Call::SetOnline { cpu, .. } => cpu,
-        Call::Enqueue { arrival, .. } => arrival.from.unwrap_or(match arrival.why {
-            Wakeup { prev, .. } | Resumed { prev } => prev,
-            New => CpuId(0),
-        }),
-        _ => CpuId(0),
     }
 }
 

@@ -8,7 +8,7 @@
 use super::kernel::{Kernel, What};
 use anysched_core::recorder::{Call, LogReader, Record};
 use anysched_core::{CpuId, Off, TaskId, Time};
-use anysched_trace::policy::Made;
+use anysched_trace::policy::{Made, about};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Who the tasks of a log are, and what became of its picks.
@@ -80,19 +80,10 @@ impl Whom {
     /// Whom the log's next record is about, and what came of the pick if it is one.
     pub fn of(&mut self, record: &Record) -> (Option<TaskId>, Option<Made>) {
         self.attached.read(record);
-        let pick = record.answer.as_ref().and_then(|answer| answer.pick);
-        let task = pick.map(|pick| pick.task).or(match record.call {
-            Call::Attach { task, .. }
-            | Call::Detach { task }
-            | Call::Update { task, .. }
-            | Call::Enqueue { task, .. }
-            | Call::Dequeue { task }
-            | Call::PutPrev { task, .. }
-            | Call::Tick { task, .. } => Some(task),
-            _ => None,
-        });
+        let task = about(record);
         let attach = task.and_then(|task| self.attached.of(task));
         let task = attach.and_then(|attach| self.tasks.get(attach).copied().flatten());
+        let pick = record.answer.as_ref().and_then(|answer| answer.pick);
         let made = pick.map(|_| self.made.get(&record.number).copied().unwrap_or(Made::Unknown));
         (task, made)
     }

@@ -12,7 +12,7 @@ mod tests;
 
 use anysched_core::recorder::{Call, LogReader, Record};
 use anysched_core::{CpuId, Off, TaskId, Time};
-use anysched_trace::policy::{Actor, Decision, Made};
+use anysched_trace::policy::{Actor, Decision, Made, about, place};
 use anysched_trace::{Counter, Event, Kind, Sink, TaskInfo};
 use anysched_wire::vcpus::{Runstate, Vcpu};
 use records::{Followed, Happened, Left, Recorded, What};
@@ -65,21 +65,6 @@ pub fn tell(
     }
     happened.for_each(|event| teller.take(event));
     Ok(())
-}
-
-/// The task that was picked, or else that the call is about.
-fn about(record: &Record) -> Option<TaskId> {
-    let pick = record.answer.as_ref().and_then(|answer| answer.pick);
-    pick.map(|pick| pick.task).or(match record.call {
-        Call::Attach { task, .. }
-        | Call::Detach { task }
-        | Call::Update { task, .. }
-        | Call::Enqueue { task, .. }
-        | Call::Dequeue { task }
-        | Call::PutPrev { task, .. }
-        | Call::Tick { task, .. } => Some(task),
-        _ => None,
-    })
 }
 
 /// Which vCPU each of the policy's tasks is, as far as its log has been read.
@@ -392,21 +377,5 @@ fn off(left: &Left, reason: Option<Off>) -> Off {
         (_, Some(reason)) if reason.runnable() => reason,
         _ if left.has_yielded => Off::Yielded,
         _ => Off::Preempted,
-    }
-}
-
-/// The pCPU that a call is about, or came from.
-fn place(call: &Call<'_>) -> CpuId {
-    use anysched_core::Enqueue::{New, Resumed, Wakeup};
-    match *call {
-        Call::PickNext { cpu }
-        | Call::PutPrev { cpu, .. }
-        | Call::Tick { cpu, .. }
-        | Call::SetOnline { cpu, .. } => cpu,
-        Call::Enqueue { arrival, .. } => arrival.from.unwrap_or(match arrival.why {
-            Wakeup { prev, .. } | Resumed { prev } => prev,
-            New => CpuId(0),
-        }),
-        _ => CpuId(0),
     }
 }
