@@ -232,6 +232,7 @@ mod tests {
             service: dist("exp(10ms)"),
             think: dist("exp(20ms)"),
             until: None,
+            persistent: false,
         };
         let build = |clients| closed(clients).build(u64::from(clients), 1).unwrap();
         let runs = |load: Box<dyn Load>| {

@@ -8,14 +8,14 @@ use crate::dist::Dist;
 use crate::kinds::{Needs, keys};
 use crate::per_task::{OneRun, PerTask};
 use crate::rng::Rng;
-use crate::{Load, Op, Outside};
-use anysched_core::{TaskId, Time};
+use crate::{Load, Measured, Op, Outside};
+use anysched_core::{Span, TaskId, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 keys! {
     /// Clients that think, make a request, and think again when it is done. Each request is a task
-    /// that arrives, runs once and exits.
+    /// that arrives, runs once and exits, or a job of its client's task (`persistent`).
     pub struct Closed {
         ..settings: Settings;
         /// How many clients there are; all start by thinking.
@@ -28,6 +28,9 @@ keys! {
         think: Dist = "0ns", eg "exp(1s)";
         /// No request is made at this time or later.
         until: Option<Time> = none "no limit", eg "10s";
+        /// Whether each client has one task on the machine, from its first request on. It serves
+        /// the client's requests and is blocked while the client thinks.
+        persistent: bool = "false", eg "true";
     }
 }
 
@@ -54,8 +57,9 @@ impl Generator for Closed {
             think: Rng::numbered(seed, "think", u64::from(n)),
             service: Rng::numbered(seed, "service", u64::from(n)),
         };
+        let several = if self.persistent { self.clients > 1 } else { self.requests != Some(1) };
         let mut load = ClosedLoad {
-            maker: Maker::new(&self.settings, self.requests != Some(1)),
+            maker: Maker::new(&self.settings, several),
             clients: (0..self.clients).map(client).collect(),
             service: self.service.clone(),
             think: self.think.clone(),
@@ -65,6 +69,8 @@ impl Generator for Closed {
             asking: 0,
             client_of: PerTask::default(),
             tasks: OneRun::default(),
+            persistent: self.persistent.then(Persistent::default),
+            deadline: self.settings.deadline,
         };
         for client in 0..self.clients {
             load.think(client, Time::ZERO);
@@ -93,14 +99,81 @@ struct ClosedLoad {
     asking: u32,
     client_of: PerTask<u32>,
     tasks: OneRun,
+    persistent: Option<Persistent>,
+    deadline: Option<Span>,
+}
+
+/// What there is to know if each client has one task.
+#[derive(Default)]
+struct Persistent {
+    tasks: PerTask<Serving>,
+    /// When the first request was made.
+    first: Option<Time>,
+}
+
+/// What a client's task does.
+#[derive(Clone, Copy, Default)]
+struct Serving {
+    /// When its request was made.
+    asked: Time,
+    next: Next,
+}
+
+/// What it does next.
+#[derive(Clone, Copy, Default)]
+enum Next {
+    #[default]
+    Serve,
+    Answer,
+    Wait,
+    Exit,
 }
 
 impl ClosedLoad {
+    /// When the client asks again.
+    fn next_request(&mut self, client: u32, now: Time) -> Time {
+        now + self.think.sample(&mut self.clients[client as usize].think)
+    }
+
     fn think(&mut self, client: u32, now: Time) {
-        let next = now + self.think.sample(&mut self.clients[client as usize].think);
+        let next = self.next_request(client, now);
         if next < self.until {
             self.thinking.push(Reverse((next, client)));
         }
+    }
+}
+
+impl ClosedLoad {
+    /// The next step of a client's task.
+    fn serve(&mut self, task: TaskId, now: Time) -> Op {
+        let client = self.client_of[task];
+        let Some(persistent) = &mut self.persistent else { return Op::Exit };
+        let first = persistent.first.unwrap_or(now);
+        let Serving { asked, next } = persistent.tasks[task];
+        let (asked, next, op) = match next {
+            Next::Serve => {
+                let rng = &mut self.clients[client as usize].service;
+                (asked, Next::Answer, Op::Run(run(&self.service, rng)))
+            }
+            Next::Answer => {
+                (asked, Next::Wait, Op::Measure(Measured::Request(now.since(asked))))
+            }
+            Next::Wait => {
+                let at = self.next_request(client, now);
+                if self.left == 0 || at >= self.until {
+                    (asked, Next::Exit, Op::Measure(Measured::Elapsed(now.since(first))))
+                } else {
+                    self.left -= 1;
+                    let deadline = self.deadline.map(|deadline| at + deadline);
+                    (at, Next::Serve, Op::Release { at, deadline })
+                }
+            }
+            Next::Exit => return Op::Exit,
+        };
+        if let Some(persistent) = &mut self.persistent {
+            persistent.tasks.set(task, Serving { asked, next });
+        }
+        op
     }
 }
 
@@ -119,21 +192,41 @@ impl Load for ClosedLoad {
             (at, self.asking) = (time, client);
         }
         self.left -= 1;
-        Outside::Arrival(self.maker.make(at))
+        let Some(persistent) = &mut self.persistent else {
+            return Outside::Arrival(self.maker.make(at));
+        };
+        persistent.first.get_or_insert(at);
+        let mut new = self.maker.make_numbered(u64::from(self.asking), at);
+        // A deadline makes the first request a job like the others.
+        new.deadline.get_or_insert(Time::NEVER);
+        Outside::Arrival(new)
     }
 
-    fn start(&mut self, task: TaskId, _: Time) {
-        let rng = &mut self.clients[self.asking as usize].service;
-        self.tasks.start(task, run(&self.service, rng));
+    fn start(&mut self, task: TaskId, now: Time) {
         self.client_of.set(task, self.asking);
+        match &mut self.persistent {
+            Some(persistent) => {
+                persistent.tasks.set(task, Serving { asked: now, ..Serving::default() });
+            }
+            None => {
+                let rng = &mut self.clients[self.asking as usize].service;
+                self.tasks.start(task, run(&self.service, rng));
+            }
+        }
     }
 
     #[inline]
-    fn step(&mut self, task: TaskId, _: Time) -> Op {
-        self.tasks.step(task)
+    fn step(&mut self, task: TaskId, now: Time) -> Op {
+        if self.persistent.is_some() { self.serve(task, now) } else { self.tasks.step(task) }
     }
 
     fn exited(&mut self, task: TaskId, now: Time) {
-        self.think(self.client_of[task], now);
+        if self.persistent.is_none() {
+            self.think(self.client_of[task], now);
+        }
+    }
+
+    fn rests(&self, _: TaskId) -> bool {
+        self.persistent.is_some()
     }
 }

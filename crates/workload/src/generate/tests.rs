@@ -2,7 +2,7 @@ use super::*;
 use crate::dist::Dist;
 use crate::play::{Played, play};
 use crate::rng::Rng;
-use crate::{Barrier, Channel, Lock, Op, Outside, Port, steps};
+use crate::{Barrier, Channel, Lock, Measured, Op, Outside, Port, steps};
 use anysched_core::TaskId;
 use anysched_wire::script::Step;
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
@@ -50,6 +50,7 @@ fn closed() -> Closed {
         service: dist("exp(10ms)"),
         think: dist("exp(30ms)"),
         until: None,
+        persistent: false,
     }
 }
 
@@ -251,6 +252,13 @@ fn tasks_do_not_depend_on_how_they_are_run() {
     assert_eq!(runs(1), runs(9));
 }
 
+fn run_time(op: &Op) -> Option<u64> {
+    match op {
+        Op::Run(span) => Some(span.0),
+        _ => None,
+    }
+}
+
 #[test]
 fn a_client_waits_for_its_answer_and_thinks() {
     let (service, think) = (dist("2ms"), dist("3ms"));
@@ -275,6 +283,35 @@ fn a_closed_loop_has_the_throughput_of_its_cycle() {
     let seconds = played.arrivals()[19_999] as f64 / 1e9;
     let wanted = 20_000.0 / (50.0 / 0.04);
     assert!((seconds - wanted).abs() < wanted * 5.0 * (0.625f64 / 20_000.0).sqrt() + 0.05);
+}
+
+#[test]
+fn a_task_that_stays_serves_what_new_tasks_would() {
+    let (service, think) = (dist("2ms"), dist("3ms"));
+    let one = Closed { clients: 1, requests: Some(2), service, think, ..closed() };
+    let stays = played(&Closed { persistent: true, ..one.clone() }, 1);
+    assert_eq!(stays.arrivals(), [3 * MS]);
+    let wanted = [
+        (3, run_of(2)),
+        (5, Op::Measure(Measured::Request(Span::from_ms(2)))),
+        (5, Op::Release { at: ms(8), deadline: None }),
+        (8, run_of(2)),
+        (10, Op::Measure(Measured::Request(Span::from_ms(2)))),
+        (10, Op::Measure(Measured::Elapsed(Span::from_ms(7)))),
+        (10, Op::Exit),
+    ];
+    assert_eq!(stays.of(0), wanted.map(|(at, op)| (at * MS, op)));
+    // Each client draws the same, whoever serves it.
+    let runs = |persistent| {
+        let load = Closed { persistent, clients: 3, requests: None, until: Some(ms(900)), ..closed() };
+        let played = played(&load, 3);
+        let mut runs: Vec<u64> = played.did.iter().filter_map(|did| run_time(&did.op)).collect();
+        runs.sort_unstable();
+        (runs, played.new.len())
+    };
+    assert_eq!(runs(true).0, runs(false).0);
+    assert_eq!(runs(true).1, 3);
+    assert!(runs(false).1 > 20);
 }
 
 /// The k-th request of a client takes the same time however long the client thinks.

@@ -33,8 +33,8 @@ pub(crate) struct ClaimSpec {
     pub(crate) because: Option<String>,
     pub(crate) details: Option<String>,
     pub(crate) expected: Verdict,
-    /// Which rows it is about: values of axes.
-    pub(crate) rows: Vec<(String, String)>,
+    /// Which rows it is about: the values that axes may have.
+    pub(crate) rows: Vec<(String, Vec<String>)>,
     pub(crate) expect: Vec<Comparison<Reference>>,
     pub(crate) measure: Option<(String, Expr<Reference>)>,
     /// What is written behind the measured value.
@@ -159,7 +159,7 @@ impl ClaimSpec {
         // About the whole machine unless it says otherwise.
         let has_vms = names.axes.iter().any(|(axis, _)| *axis == VM);
         if has_vms && rows.iter().all(|(axis, _)| axis != VM) {
-            rows.push((VM.to_string(), ALL.to_string()));
+            rows.push((VM.to_string(), vec![ALL.to_string()]));
         }
         Ok(ClaimSpec {
             id,
@@ -239,8 +239,8 @@ fn read_size(fields: &Fields<'_>, has_measure: bool) -> Result<Option<Size>, Fau
 }
 
 impl Names<'_> {
-    /// The rows that a table of axis values selects.
-    fn rows(&self, node: &Node) -> Result<Vec<(String, String)>, Fault> {
+    /// The rows that a table of axis values selects; a list stands for any of its values.
+    fn rows(&self, node: &Node) -> Result<Vec<(String, Vec<String>)>, Fault> {
         let mut rows = Vec::new();
         self.collect_rows("", node, &node.at, &mut rows)?;
         Ok(rows)
@@ -252,7 +252,7 @@ impl Names<'_> {
         path: &str,
         node: &Node,
         key_at: &Range<usize>,
-        rows: &mut Vec<(String, String)>,
+        rows: &mut Vec<(String, Vec<String>)>,
     ) -> Result<(), Fault> {
         if let Some(table) = node.as_table() {
             for entry in &table.0 {
@@ -268,8 +268,16 @@ impl Names<'_> {
                 Fault::at(&node.at, message).help("for example `where = { \"machine.cpus\" = 4 }`")
             );
         }
-        let value = AxisValue::of(node).to_string();
-        rows.push(self.row(path, &value, key_at, &node.at)?);
+        let known = |node: &Node| self.row(path, &AxisValue::of(node).to_string(), key_at, &node.at);
+        // A value may be a list itself.
+        let (axis, values) = match (known(node), node.as_list()) {
+            (Err(_), Some(nodes)) if !nodes.is_empty() => {
+                let several = nodes.iter().map(|node| Ok(known(node)?.1)).collect::<Result<_, _>>();
+                (path.to_string(), several?)
+            }
+            (row, _) => row.map(|(axis, value)| (axis, vec![value]))?,
+        };
+        rows.push((axis, values));
         Ok(())
     }
 
