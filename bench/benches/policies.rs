@@ -1,9 +1,9 @@
 //! The cost of a policy's decisions on one CPU: pick, tick, put with 16, 1,000 and 100,000 tasks,
 //! compared with the same three calls of ArceOS's `axsched` crate; and a pick, a block and a
-//! wake-up with 2,000 and 200,000 ready tasks, for M-RSF and the policies its paper compares it
-//! with.
+//! wake-up with 20 to 200,000 ready tasks, for M-RSF and GFS and the policies that their papers
+//! compare them with.
 
-use anysched_bench::registered;
+use anysched_bench::with;
 use anysched_core::{
     Arrival, CpuId, CpuMask, Cx, Enqueue, Machine, Off, Params, RunQueue, Scheduler, Span, TaskId,
     TaskParams, Time, Uni,
@@ -102,16 +102,31 @@ fn wakeups(c: &mut Criterion) {
     let mut rng = Rng::from_seed(1);
     let mut draw = || Span((-1e6 * libm::log(1.0 - rng.unit())) as u64 + 1);
     let bursts: Vec<Span> = (0..1 << 16).map(|_| draw()).collect();
-    let with = |why, burst| Arrival { burst: Some(burst), ..Arrival::because(why) };
-    for tasks in [2_000, 200_000] {
-        for name in ["fcfs", "sjf", "cfs", "m-rsf"] {
-            let mut scheduler = registered(name, &machine);
+    let arrival = |why, burst| Arrival { burst: Some(burst), ..Arrival::because(why) };
+    for tasks in [20, 2_000, 200_000] {
+        for name in [
+            "fcfs",
+            "sjf",
+            "rr",
+            "mlfq",
+            "cfs",
+            "osv",
+            "mqms-loose",
+            "m-rsf",
+            "bfs, list",
+            "bfs, tree",
+            "gfs",
+        ] {
+            let mut scheduler = match name.split_once(", ") {
+                Some((name, queue)) => with(name, &[("queue", queue)], &machine),
+                None => with(name, &[], &machine),
+            };
             let (mut kicks, mut now, mut next) = (CpuMask::EMPTY, Time(0), 0);
             for task in (0..tasks).map(TaskId) {
                 let mut cx = Cx::new(now, &mut kicks);
                 scheduler.attach(&mut cx, task, &TaskParams::default());
                 let burst = bursts[task.index() % bursts.len()];
-                scheduler.enqueue(&mut cx, task, with(Enqueue::New, burst));
+                scheduler.enqueue(&mut cx, task, arrival(Enqueue::New, burst));
             }
             c.benchmark_group("wakeup").bench_function(BenchmarkId::new(name, tasks), |b| {
                 b.iter(|| {
@@ -123,7 +138,8 @@ fn wakeups(c: &mut Criterion) {
                     let mut cx = Cx::new(now, &mut kicks);
                     scheduler.put_prev(&mut cx, cpu, pick.task, ran, Off::Blocked);
                     next = (next + 1) % bursts.len();
-                    let woken = with(Enqueue::Wakeup { prev: cpu, sync: false }, bursts[next]);
+                    let why = Enqueue::Wakeup { prev: cpu, sync: false };
+                    let woken = arrival(why, bursts[next]);
                     scheduler.enqueue(&mut cx, pick.task, woken);
                 });
             });
