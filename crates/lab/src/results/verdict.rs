@@ -189,7 +189,8 @@ impl ClaimSpec {
             let mut free = group.axes.clone();
             let is_all = |value: &AxisValue| *value == AxisValue::Text(ALL.to_string());
             free.retain(|(axis, value)| !(is_set(axis) || axis == VM && is_all(value)));
-            let is_one = |axis: &str, values: &[String]| values.iter().any(|it| group.has(axis, it));
+            let is_one =
+                |axis: &str, values: &[String]| values.iter().any(|it| group.has(axis, it));
             let matches = self.rows.iter().all(|(axis, values)| is_one(axis, values));
             if matches && about.iter().all(|(_, axes)| *axes != free) {
                 about.push((index, free));

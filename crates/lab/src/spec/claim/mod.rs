@@ -268,7 +268,8 @@ impl Names<'_> {
                 Fault::at(&node.at, message).help("for example `where = { \"machine.cpus\" = 4 }`")
             );
         }
-        let known = |node: &Node| self.row(path, &AxisValue::of(node).to_string(), key_at, &node.at);
+        let known =
+            |node: &Node| self.row(path, &AxisValue::of(node).to_string(), key_at, &node.at);
         // A value may be a list itself.
         let (axis, values) = match (known(node), node.as_list()) {
             (Err(_), Some(nodes)) if !nodes.is_empty() => {
