@@ -100,6 +100,15 @@ fn readings_and_expected_verdicts() {
 }
 
 #[test]
+fn a_claim_is_about_the_values_that_it_lists() {
+    let rows = |values: &str| {
+        let keys = "expect = \"fcfs.tasks > 1\"\nwhere = { \"workload.0.tasks\" = VALUES }";
+        claim(&keys.replace("VALUES", values)).checks.len()
+    };
+    assert_eq!(["3", "[6]", "[3, 6]", "[6, 3]"].map(rows), [1, 1, 2, 2]);
+}
+
+#[test]
 fn what_was_not_measured_decides_nothing() {
     let claim = claim("expect = \"fcfs.wakeup_latency_ns_mean < 1ms\"");
     assert_eq!((claim.verdict, claim.is_as_expected()), (None, false));

@@ -276,6 +276,30 @@ fn answers_come_unless_nobody_is_there_to_give_them() {
     assert_eq!(trip, 4e6);
 }
 
+/// Two machines ask at the same time; the driver domain hands their four messages on, one after
+/// another, for 0.1 ms each.
+#[test]
+fn messages_go_by_way_of_a_machine_that_pays_for_them() {
+    let text = "question = \"?\"\nduration = \"95ms\"\n[machine]\ncpus = 8\n\
+         [[vm]]\nname = \"dom0\"\npolicy = \"fcfs\"\n[[vm]]\nname = \"asker\"\ncount = 2\n\
+         [[vm.workload]]\nkind = \"ping\"\nto = \"asked\"\nevery = \"10ms\"\nwork = \"1ms\"\n\
+         answer = \"2ms\"\nhop = \"500us\"\nvia = \"dom0\"\nforward = \"100us\"\n\
+         [[vm]]\nname = \"asked\"\ncount = 2\n[sweep]\npolicy = \"fcfs\"\n";
+    let results = run(text);
+    let of = |metric: &str, title: &str| {
+        of_groups(&results, metric).into_iter().find(|(of, _)| of == title).unwrap().1.unwrap()
+    };
+    // Four halves of 0.5 ms, 2 for the answer, 1 to take it, 0.2 for handing on; the second waits
+    // for the first's question, and their answers come apart.
+    assert_eq!(of("round_trip_ns", "vm = asker"), 5.25e6);
+    // Ten rounds of four messages.
+    assert_eq!(of("busy_ns", "vm = dom0"), 4e6);
+    let refused =
+        Experiment::parse(&text.replace("\"dom0\"\nforward", "\"dom1\"\nforward"), Path::new("x"));
+    let error = refused.and_then(|experiment| experiment.check()).unwrap_err().to_plain();
+    assert!(error.contains("no [[vm]] is called \"dom1\"") && error.contains("`dom0`"), "{error}");
+}
+
 #[test]
 fn all_forms_have_the_axis() {
     let results = run(&farm(SWEEP));

@@ -34,6 +34,8 @@ pub(crate) struct Pinged {
     pub(crate) pings: Pings,
     /// Where the other machine is named.
     pub(crate) to_at: Range<usize>,
+    /// Where the machine between is named.
+    pub(crate) via_at: Range<usize>,
 }
 
 impl kinds::Table for Table {
@@ -111,8 +113,9 @@ impl Loads {
                 loads.endless = Some(node.at.clone());
             }
             if let Some(pings) = load.pings {
-                let to_at = place_in(node, &Place::Value("to".to_string())).clone();
-                loads.pinged.push(Pinged { part: loads.parts.len(), pings, to_at });
+                let at = |key: &str| place_in(node, &Place::Value(key.to_string())).clone();
+                let (to_at, via_at) = (at("to"), at("via"));
+                loads.pinged.push(Pinged { part: loads.parts.len(), pings, to_at, via_at });
             }
             loads.parts.push(load.source);
             loads.words.push(in_words(node));

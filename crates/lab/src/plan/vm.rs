@@ -92,30 +92,69 @@ impl Vms {
         Ok(vms)
     }
 
-    /// Gives a machine that pings the way to another one, and that a task that answers.
+    /// Gives a machine that pings the way to another one, that a task that answers, and one between
+    /// them tasks that hand messages on.
     fn connect(&mut self, from: usize, pinged: &Pinged) -> Result<(), Fault> {
-        let wanted = pinged.pings.to.as_str();
-        let Some(kind) = self.kinds.iter().position(|kind| kind.name == wanted) else {
-            let names = self.kinds.iter().map(|kind| kind.name.as_str());
-            return Err(Fault::at(&pinged.to_at, format!("no [[vm]] is called \"{wanted}\""))
-                .help(fields::hint(wanted, names)));
-        };
+        let to = self.partner(from, &pinged.pings.to, &pinged.to_at)?;
+        let via = pinged.pings.via.as_ref().map(|(vm, _)| self.partner(from, vm, &pinged.via_at));
+        let via = via.transpose()?;
         // Who asks a kind of which there are none gets no answer.
-        if self.kinds[kind].count == 0 {
+        let (Some(to), false) = (to, via == Some(None)) else {
             self.machines[from].loads.connect(pinged, NOWHERE);
             return Ok(());
-        }
-        let number = self.machines[from].number % self.kinds[kind].count;
-        let is_it = |vm: &Machine| vm.kind == kind && vm.number == number;
-        let Some(to) = self.machines.iter().position(is_it) else { return Ok(()) };
-        let back = Port(self.machines[to].ports.len() as u32);
+        };
+        let via = via.flatten();
+        let answer = self.way(via, pinged, from, pinged.part);
+        let back = self.next_port(to);
+        self.machines[to].ports.push(answer);
         let answering = self.machines[to].loads.add(pinged.pings.echo(back));
-        let hop = pinged.pings.hop;
-        self.machines[to].ports.push((from, pinged.part, hop));
-        let there = Port(self.machines[from].ports.len() as u32);
+        let question = self.way(via, pinged, to, answering);
+        let there = self.next_port(from);
+        self.machines[from].ports.push(question);
         self.machines[from].loads.connect(pinged, there);
-        self.machines[from].ports.push((to, answering, hop));
         Ok(())
+    }
+
+    /// The way to a load of the machine `to`: straight, or to a task between that hands messages on.
+    fn way(
+        &mut self,
+        via: Option<usize>,
+        pinged: &Pinged,
+        to: usize,
+        part: usize,
+    ) -> (usize, usize, Span) {
+        let straight = (to, part, pinged.pings.hop);
+        let Some(via) = via else { return straight };
+        let port = self.next_port(via);
+        let Some(forwarder) = pinged.pings.forwarder(port) else { return straight };
+        self.machines[via].ports.push(straight);
+        (via, self.machines[via].loads.add(forwarder), pinged.pings.hop)
+    }
+
+    /// The port that a machine gets next.
+    fn next_port(&self, machine: usize) -> Port {
+        Port(self.machines[machine].ports.len() as u32)
+    }
+
+    /// The machine of a kind that goes with this one, if there are any of that kind.
+    fn partner(
+        &self,
+        machine: usize,
+        kind: &str,
+        named_at: &Range<usize>,
+    ) -> Result<Option<usize>, Fault> {
+        let Some(number) = self.kinds.iter().position(|known| known.name == kind) else {
+            let names = self.kinds.iter().map(|kind| kind.name.as_str());
+            return Err(Fault::at(named_at, format!("no [[vm]] is called \"{kind}\""))
+                .help(fields::hint(kind, names)));
+        };
+        let count = self.kinds[number].count;
+        if count == 0 {
+            return Ok(None);
+        }
+        let partner = self.machines[machine].number % count;
+        let is_it = |vm: &Machine| vm.kind == number && vm.number == partner;
+        Ok(self.machines.iter().position(is_it))
     }
 
     /// What their loads need from a host.

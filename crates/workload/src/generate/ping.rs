@@ -42,8 +42,14 @@ keys! {
         work: Dist = "20us", eg "exp(50us)";
         /// CPU time for an answer, in the other machine; at least 1 ns.
         answer: Option<Dist> = none "that of `work`", eg "100us";
-        /// Time that a message takes from one machine to the other, and back.
+        /// Time that a message takes from one machine to the other, and back; with `via`, each half
+        /// of the way.
         hop: Span = "50us", eg "200us";
+        /// The name of the `[[vm]]` that hands messages on, as a driver domain does: a task there
+        /// takes and sends on each question, another one each answer.
+        via: Option<String> = none "straight from one to the other", eg "dom0";
+        /// CPU time for handing on a message, in the machine `via`; at least 1 ns.
+        forward: Dist = "10us", eg "exp(20us)";
         /// How many messages there are.
         pings: Option<u64> = none "no limit", eg "100", in 0..=MAX_TASKS;
     }
@@ -62,7 +68,9 @@ impl Kind for PingKeys {
         let answer = self.answer.unwrap_or_else(|| ping.work.clone());
         let load = reader.generated(ping.clone())?;
         reader.check(check_run("answer", &answer))?;
-        let pings = Pings { to: self.to, hop: self.hop, answer, ping };
+        reader.check(check_run("forward", &self.forward))?;
+        let via = self.via.map(|vm| (vm, self.forward));
+        let pings = Pings { to: self.to, hop: self.hop, via, answer, ping };
         Ok(LoadSpec { pings: Some(pings), ..load })
     }
 }
@@ -101,7 +109,7 @@ impl Generator for Ping {
     }
 }
 
-/// One task that answers every message.
+/// One task that answers every message, or hands it on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Echo {
     /// Of the task.

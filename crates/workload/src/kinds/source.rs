@@ -23,8 +23,10 @@ pub struct LoadSpec {
 pub struct Pings {
     /// The name of the other machine.
     pub to: String,
-    /// How long a message takes, either way.
+    /// How long a message takes, either way; with `via`, each half of it.
     pub hop: anysched_core::Span,
+    /// The name of the machine that hands messages on, and its CPU time for each.
+    pub via: Option<(String, Dist)>,
     /// CPU time of an answer.
     pub(crate) answer: Dist,
     pub(crate) ping: Ping,
@@ -40,6 +42,13 @@ impl Pings {
     pub fn echo(&self, port: Port) -> Source {
         let (settings, work) = (Settings::default(), self.answer.clone());
         Source::Generated(Arc::new(Echo { settings, work, port }))
+    }
+
+    /// The load of the machine between, which hands messages on through `port`, if there is one.
+    pub fn forwarder(&self, port: Port) -> Option<Source> {
+        let (_, work) = self.via.as_ref()?;
+        let (settings, work) = (Settings::default(), work.clone());
+        Some(Source::Generated(Arc::new(Echo { settings, work, port })))
     }
 }
 
