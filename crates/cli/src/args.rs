@@ -37,6 +37,9 @@ pub enum Command {
     /// Exits with 3 if a claim comes out otherwise than its experiment expects; with `--quick`, if
     /// it comes out as the opposite, since fewer seeds may leave it undecided.
     Reproduce(ReproduceArgs),
+    /// List the claims, figures, tables and equations of a paper, each with the experiments'
+    /// claims about it or the reason that there is none
+    Coverage(CoverageArgs),
     /// Run a benchmark in simulation and print its report for each policy
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -245,6 +248,15 @@ pub struct ReproduceArgs {
     /// Number of runs in parallel [default: one per hardware thread]
     #[arg(long, value_parser = whole::<u16>(1..=65_535), allow_negative_numbers = true)]
     pub jobs: Option<u16>,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct CoverageArgs {
+    /// The paper: a folder with experiment files and a file `coverage.tsv`
+    pub paper: String,
+    /// The folder that contains the papers' folders
+    #[arg(long, default_value = "experiments", value_name = "DIR")]
+    pub experiments: PathBuf,
 }
 
 #[derive(clap::Args, Debug)]

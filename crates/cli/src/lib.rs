@@ -13,6 +13,7 @@ mod bench_args;
 mod boot;
 mod calibrate;
 mod choose;
+mod coverage;
 mod gantt;
 mod hosts;
 mod import;
@@ -62,6 +63,7 @@ pub fn main(hosts: &'static [&'static HostInfo]) -> ExitCode {
         Command::Workloads(args) => workloads::workloads(&args),
         Command::Import(args) => import::import(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
+        Command::Coverage(args) => coverage::coverage(&args),
         Command::LoadModel(args) => load_model::load_model(&args),
         Command::Model(command) => model::model(&command),
         Command::Replay(args) => replay::replay(&args),

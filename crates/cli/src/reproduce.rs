@@ -104,19 +104,7 @@ fn all_experiments(folder: &Path, host: Option<&str>) -> Result<Vec<PathBuf>, Fa
 
 /// The experiment files of a paper, by name: for the simulator, or for another host.
 fn experiments(folder: &Path, paper: &str, host: Option<&str>) -> Result<Vec<PathBuf>, Failure> {
-    let mut of_paper = folder.join(paper);
-    if !of_paper.is_dir() {
-        let papers = entries(folder)?.into_iter().filter(|path| path.is_dir());
-        let names: Vec<String> = papers
-            .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
-            .collect();
-        let known = if names.is_empty() { "none".to_string() } else { names.join(", ") };
-        return Err(Failure::from(format!(
-            "no experiments of \"{paper}\" in {}; there are: {known} (--experiments says where to \
-             look)",
-            folder.display()
-        )));
-    }
+    let mut of_paper = paper_folder(folder, paper)?;
     if let Some(host) = host {
         of_paper.push(host);
         if !of_paper.is_dir() {
@@ -130,14 +118,31 @@ fn experiments(folder: &Path, paper: &str, host: Option<&str>) -> Result<Vec<Pat
     Ok(files)
 }
 
+/// The folder of a paper.
+pub fn paper_folder(folder: &Path, paper: &str) -> Result<PathBuf, Failure> {
+    let of_paper = folder.join(paper);
+    if of_paper.is_dir() {
+        return Ok(of_paper);
+    }
+    let papers = entries(folder)?.into_iter().filter(|path| path.is_dir());
+    let names: Vec<String> =
+        papers.filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect();
+    let known = if names.is_empty() { "none".to_string() } else { names.join(", ") };
+    Err(Failure::from(format!(
+        "no experiments of \"{paper}\" in {}; there are: {known} (--experiments says where to look)",
+        folder.display()
+    )))
+}
+
 /// The experiments in a folder, without those in folders inside it, by name.
-fn experiment_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+pub fn experiment_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut files = entries(folder)?;
     files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
     Ok(files)
 }
 
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+/// What is in a folder, by name.
+pub fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let failed = |error: std::io::Error| {
         let folder = folder.display();
         format!("{folder}: cannot be read: {error} (--experiments says where to look)")

@@ -128,6 +128,11 @@ impl Experiment {
         !self.claims.is_empty()
     }
 
+    /// The ids of its claims, and what the paper says about each, if it is a paper's.
+    pub fn claims(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.claims.iter().map(|claim| (claim.id.as_str(), claim.paper.as_deref()))
+    }
+
     /// What its claims have in the column that tells why: their ids, and the reason or else the
     /// reading.
     pub fn explanations(&self) -> impl Iterator<Item = (&str, &str)> {

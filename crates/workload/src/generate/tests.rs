@@ -303,7 +303,8 @@ fn a_task_that_stays_serves_what_new_tasks_would() {
     assert_eq!(stays.of(0), wanted.map(|(at, op)| (at * MS, op)));
     // Each client draws the same, whoever serves it.
     let runs = |persistent| {
-        let load = Closed { persistent, clients: 3, requests: None, until: Some(ms(900)), ..closed() };
+        let load =
+            Closed { persistent, clients: 3, requests: None, until: Some(ms(900)), ..closed() };
         let played = played(&load, 3);
         let mut runs: Vec<u64> = played.did.iter().filter_map(|did| run_time(&did.op)).collect();
         runs.sort_unstable();
