@@ -938,6 +938,12 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         self.rule.probe(task, sink);
     }
 
+    fn tally(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        if self.fair.is_on {
+            self.fair.tally(sink);
+        }
+    }
+
     fn learned(&self, sink: &mut dyn FnMut(&'static str, &str)) {
         self.rule.learned(sink);
     }

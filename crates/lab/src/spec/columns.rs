@@ -116,7 +116,8 @@ pub(crate) fn tallies<'a>(policies: impl Iterator<Item = &'a PolicyInfo>) -> Vec
     let mut names = BTreeSet::new();
     let Ok(machine) = Machine::flat(1) else { return Vec::new() };
     for policy in policies {
-        // Which names there are depends on neither the machine nor the settings.
+        // Settings and the machine decide at most whether a policy counts, not under which names;
+        // what one does not count on one CPU, another one does.
         if let Ok(policy) = (policy.build)(&machine, &[]) {
             policy.tally(&mut |name, _| {
                 names.insert(name);

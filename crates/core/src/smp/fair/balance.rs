@@ -126,6 +126,7 @@ impl<Q: RunQueue> Smp<Q> {
 
     /// `cpu` balances the domain at `depth` around it.
     pub(super) fn pass(&mut self, cx: &mut Cx<'_>, cpu: CpuId, depth: usize, idle: Idle) -> Passed {
+        self.fair.looks += 1;
         let domain = self.fair.domains.around[cpu.index()][depth];
         if idle == Idle::Newly && depth == 0 && self.fair.crowded == 0 {
             return self.pass_in_vain(cpu, domain);
@@ -188,6 +189,7 @@ impl<Q: RunQueue> Smp<Q> {
                 }
             }
         } else {
+            self.fair.pulled += moved;
             self.turn(cpu, depth).failures = 0;
         }
         if !pushes || self.needs_push(&pass, cpu) {

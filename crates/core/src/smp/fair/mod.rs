@@ -83,6 +83,9 @@ pub(super) struct Fair {
     nohz: Nohz,
     /// Tasks on their way, within a call.
     detached: Vec<TaskId>,
+    /// How often a CPU has looked at a domain to balance it, and how many tasks it has pulled.
+    looks: u64,
+    pulled: u64,
 }
 
 /// A CPU.
@@ -306,6 +309,8 @@ impl Fair {
             chances: SplitMix64(params.ni_seed),
             crowded: 0,
             detached: Vec::with_capacity(balance::MOST_LOOKED_AT as usize),
+            looks: 0,
+            pulled: 0,
             nohz: Nohz {
                 cpus: CpuMask::first(machine.cpus()),
                 next_balance: 0,
@@ -315,6 +320,12 @@ impl Fair {
             },
             domains,
         }
+    }
+
+    /// See [`Scheduler::tally`](crate::Scheduler::tally).
+    pub(super) fn tally(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("balance_looks", self.looks);
+        sink("balance_moved", self.pulled);
     }
 
     /// See [`Scheduler::probe`](crate::Scheduler::probe).

@@ -39,6 +39,9 @@ pub(crate) struct Balancer {
     last: Vec<[Time; 3]>,
     /// Per group, when it looks at the others of the first step again, but for `not_before`.
     dues: Tournament<Time>,
+    /// How often a group has looked at a level, and how many tasks have been moved.
+    looks: u64,
+    moved: u64,
     /// When the first group is due, at the earliest.
     next: Time,
     /// No group looks before, because nothing waited for a while.
@@ -178,6 +181,8 @@ impl Balancer {
             steps: Vec::new(),
             last: Vec::new(),
             dues: Tournament::new(0, Time::NEVER),
+            looks: 0,
+            moved: 0,
             next: Time::NEVER,
             not_before: Time::ZERO,
             busy_factor: 1,
@@ -240,9 +245,17 @@ impl Balancer {
             counted: alloc::vec![(0, 0); groups.len()],
             stale: CpuMask::first(groups.len()),
             dues: Tournament::new(groups.len(), Time::NEVER),
+            looks: 0,
+            moved: 0,
         };
         (0..groups.len()).for_each(|group| balancer.plan(group, true));
         Ok(balancer)
+    }
+
+    /// See [`Scheduler::tally`](anysched_core::Scheduler::tally).
+    pub(crate) fn tally(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("balance_looks", self.looks);
+        sink("balance_moved", self.moved);
     }
 
     /// `group` has looked at others, or has an idle CPU from now on or none any more.
@@ -345,6 +358,7 @@ impl<Of> VirtualDeadlines<Of> {
                 break;
             }
             self.balancer.last[group][step] = cx.now;
+            self.balancer.looks += 1;
             if let Some(from) = self.busiest(group, step) {
                 got |= self.even_out(cx, from, group);
             }
@@ -412,6 +426,7 @@ impl<Of> VirtualDeadlines<Of> {
             if self.may_enter(task, to) {
                 left -= 1;
                 got = true;
+                self.balancer.moved += 1;
                 self.take_out(cx, task);
                 self.push(cx, task, to);
                 if !self.kick_idle(cx, task, to) {

@@ -630,6 +630,10 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
         sink("slice_left_ns", known.left.0 as i64);
         sink("group", i64::from(self.cpus[usize::from(known.cpu)].group));
     }
+
+    fn tally(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        self.balancer.tally(sink);
+    }
 }
 
 /// The tick of `machine`, or 1 ms, unless a policy is told another one.
