@@ -92,6 +92,12 @@ fn without_a_choice_all_of_the_host_are_compared() {
 }
 
 #[test]
+fn none_of_the_host_is_a_choice() {
+    let text = format!("{LOAD}[sweep]\npolicy = \"fcfs\"\nof_host = []\n");
+    assert_eq!(labels(&run(&plan(&text)).unwrap()), ["fcfs"]);
+}
+
+#[test]
 fn schedulers_that_a_host_lacks_are_refused() {
     let text = format!("{LOAD}[sweep]\npolicy = \"fcfs\"\nof_host = [\"own-2\"]\n");
     let error = run(&plan(&text)).unwrap_err().to_string();

@@ -60,8 +60,8 @@ pub struct Plan {
     pub(crate) seeds: u32,
     pub(crate) spec_hash: String,
     pub(crate) policies: Vec<PolicyEntry>,
-    /// Schedulers that the host is expected to have of its own; none: whichever it has.
-    pub(crate) of_host: Vec<String>,
+    /// Schedulers that the host is expected to have of its own; not said: whichever it has.
+    pub(crate) of_host: Option<Vec<String>>,
     pub(crate) groups: Vec<PlannedGroup>,
     pub(crate) claims: Vec<ClaimSpec>,
     pub(crate) shown: Vec<Column>,

@@ -212,9 +212,10 @@ impl<'a> Lanes<'a> {
         let known = host.info();
         // A host without schedulers of its own has nothing to say about those of others.
         let only_of_host = plan.policies.is_empty();
-        if plan.of_host.is_empty() || (known.schedulers.is_empty() && !only_of_host) {
+        let named = plan.of_host.as_ref();
+        let Some(named) = named.filter(|_| !known.schedulers.is_empty() || only_of_host) else {
             return Ok(Lanes { plan, host, own: known.schedulers.to_vec() });
-        }
+        };
         let find = |name: &String| {
             let found = known.schedulers.iter().find(|own| *own == name).copied();
             found.ok_or_else(|| RunError {
@@ -224,7 +225,7 @@ impl<'a> Lanes<'a> {
                 why: known.no_scheduler(name).0,
             })
         };
-        Ok(Lanes { plan, host, own: plan.of_host.iter().map(find).collect::<Result<_, _>>()? })
+        Ok(Lanes { plan, host, own: named.iter().map(find).collect::<Result<_, _>>()? })
     }
 
     fn count(&self) -> usize {

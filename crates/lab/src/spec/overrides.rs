@@ -50,7 +50,7 @@ impl Experiment {
                     places[index] = Some(chosen.len());
                     vec![self.sweep.policies[index].clone()]
                 }
-                None if self.sweep.of_host.iter().any(|own| own == name) => {
+                None if self.sweep.of_host.iter().flatten().any(|own| own == name) => {
                     if of_host.iter().any(|before| before == name) {
                         return Err(twice(name, item));
                     }
@@ -77,13 +77,11 @@ impl Experiment {
             }
         }
         let only_of_host = chosen.is_empty() && !of_host.is_empty();
-        if of_host.is_empty() {
-            of_host.clone_from(&self.sweep.of_host);
-        }
+        let of_host = if of_host.is_empty() { self.sweep.of_host.clone() } else { Some(of_host) };
         // The host's own are behind the policies.
-        let place = |own: &String| of_host.iter().position(|name| name == own);
+        let place = |own: &String| of_host.iter().flatten().position(|name| name == own);
         let moved = |own: &String| place(own).map(|place| chosen.len() + place);
-        places.extend(self.sweep.of_host.iter().map(moved));
+        places.extend(self.sweep.of_host.iter().flatten().map(moved));
         let claims = self.claims.iter().filter_map(|claim| claim.moved(&places)).collect();
         Ok(self.changed(change, |changed, _| {
             if !only_of_host {

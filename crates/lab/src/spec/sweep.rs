@@ -59,8 +59,9 @@ pub enum AxisValue {
 #[derive(Clone, Debug)]
 pub(crate) struct Sweep {
     pub(crate) policies: Vec<PolicyEntry>,
-    /// Schedulers that the host is expected to have of its own, so that claims can be about them.
-    pub(crate) of_host: Vec<String>,
+    /// Schedulers that the host is expected to have of its own, so that claims can be about them:
+    /// these, or whichever it has.
+    pub(crate) of_host: Option<Vec<String>>,
     /// These alone run; the policies only say on which machine.
     pub(crate) only_of_host: bool,
     pub(crate) axes: Vec<Axis>,
@@ -71,7 +72,7 @@ impl Sweep {
     /// What rows and claims call the schedulers: the policies, then those of the host.
     pub(crate) fn labels(&self) -> impl Iterator<Item = &str> + Clone {
         let policies = self.policies.iter().map(|entry| entry.label.as_str());
-        policies.chain(self.of_host.iter().map(String::as_str))
+        policies.chain(self.of_host.iter().flatten().map(String::as_str))
     }
 }
 
@@ -98,7 +99,7 @@ pub(crate) fn read(sweep: Option<&Node>, policy: Option<&Node>) -> Result<Sweep,
                 .help("add `policy = \"rr\"` at the top or a list of policies in [sweep]"));
         }
     };
-    let of_host = table.get("of_host").map_or(Ok(Vec::new()), |list| read_of_host(list, &policies));
+    let of_host = table.get("of_host").map(|list| read_of_host(list, &policies));
     let mut axes = Vec::new();
     for entry in &table.0 {
         if !matches!(entry.key.as_str(), "policy" | "of_host" | "seeds") {
@@ -107,7 +108,7 @@ pub(crate) fn read(sweep: Option<&Node>, policy: Option<&Node>) -> Result<Sweep,
     }
     let seeds = table.get("seeds").map(|node| fields::whole(node, "seeds", 1..=1_000_000));
     let seeds = seeds.transpose()?.unwrap_or(1);
-    Ok(Sweep { policies, of_host: of_host?, only_of_host: false, axes, seeds })
+    Ok(Sweep { policies, of_host: of_host.transpose()?, only_of_host: false, axes, seeds })
 }
 
 fn read_of_host(list: &Node, policies: &[PolicyEntry]) -> Result<Vec<String>, Fault> {
