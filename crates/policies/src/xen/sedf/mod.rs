@@ -470,12 +470,14 @@ impl<O: Order> Sedf<O> {
         scanned
     }
 
-    /// Reorders the runqueue of `cpu`, keeping equals in order.
-    fn sort(&mut self, cpu: usize) {
+    /// Reorders the runqueue of `cpu`, keeping equals in order. Returns how many it has.
+    fn sort(&mut self, cpu: usize) -> u32 {
         let mut old = core::mem::take(&mut self.cpus[cpu].runq);
+        let all = old.len() as u32;
         while let Some(task) = self.guaranteed.pop_first(&mut old) {
             self.push_run(task);
         }
+        all
     }
 
     /// What `cpu` runs next, for how long, and the queue for extra time that it comes from.
@@ -758,7 +760,7 @@ impl<O: Order> Scheduler for Sedf<O> {
         cx.work.scanned = self.update_queues(index, now);
         if self.cpus[index].order.decide() {
             self.cpus[index].switches += 1;
-            self.sort(index);
+            cx.work.scanned += self.sort(index);
         }
         let (current, slice) = self.choose(index, now);
         let on = &mut self.cpus[index];

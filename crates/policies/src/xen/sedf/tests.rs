@@ -505,3 +505,22 @@ fn settings_with_which_a_task_would_never_run_are_refused() {
         assert!(error.contains(word), "{settings:?}: {error}");
     }
 }
+
+#[test]
+fn a_change_of_the_order_looks_at_all_of_the_runqueue() {
+    let settings = [("misses_to_dm", "1"), ("extra", "off"), ("slice", "1ms")];
+    let mut drive = Drive::new(1, "d-edf", &settings);
+    (0..3).for_each(|task| drive.start(task, &budget(10, 4)));
+    let scanned = |drive: &mut Drive| {
+        drive.call(|policy, cx| {
+            policy.pick_next(cx, CpuId(0));
+            cx.work.scanned
+        })
+    };
+    assert_eq!(scanned(&mut drive), 1, "the first is on time");
+    drive.run(0, 4_000, Off::Expired);
+    drive.now += US;
+    // Of 1 and 2 the deadline, at 4 ms, is past; 0 is in its next period. Then 3 are sorted anew.
+    assert_eq!(scanned(&mut drive), 3 + 3);
+    assert_eq!(drive.probe(0, "switches"), 1);
+}
