@@ -29,8 +29,8 @@ cargo xtask <task>
   bench          run the benchmarks and write docs/performance.md  [a group: only this table's
                  again; --quick: only run them]
   docs           rewrite the generated parts of the documentation  [--check]
-                 [--kernels [HOST]: first make the experiments in kernels, or in one of them,
-                 again, which takes minutes]
+                 [--kernels [HOST [PAPER]]: first make the experiments in kernels, or in one of
+                 them, or those of one paper in it, again, which takes minutes]
   hosts          build the kernels' images, boot them, and replay what their policies decided
                  [linux or xen: only that; with ANYSCHED_LONG set, everything, which takes hours;
                  --quick: what `ci` boots, of all or of these]
@@ -53,6 +53,9 @@ fn main() -> ExitCode {
         ["docs", "--check"] => docs::check(),
         ["docs", "--kernels"] => setup::ensure().and_then(|()| kernels::write(None)),
         ["docs", "--kernels", host] => setup::ensure().and_then(|()| kernels::write(Some(host))),
+        ["docs", "--kernels", host, paper] => {
+            setup::ensure().and_then(|()| kernels::write_paper(host, paper))
+        }
         ["hosts"] => {
             setup::ensure().and_then(|()| hosts::test()).and_then(|()| hosts::test_linux())
         }
