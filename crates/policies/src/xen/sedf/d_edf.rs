@@ -73,6 +73,7 @@ pub type DEdf = Sedf<InARow>;
 impl Policy for DEdf {
     type Params = Joint<DEdfParams>;
     const SOURCE: &'static str = "Thakor and Shah 2011, as Tseng and Huang describe it";
+    const STARVES: bool = true;
 
     fn is_work_conserving(_: &Self::Params) -> bool {
         false

@@ -524,3 +524,9 @@ fn a_change_of_the_order_looks_at_all_of_the_runqueue() {
     assert_eq!(scanned(&mut drive), 3 + 3);
     assert_eq!(drive.probe(0, "switches"), 1);
 }
+
+#[test]
+fn those_with_deadline_monotonic_order_say_that_they_starve() {
+    let starves = |name| (policy(name).unwrap().nature)(&[]).unwrap().starves;
+    assert_eq!(["sedf", "dm-xen", "d-edf", "sedf-dm"].map(starves), [false, true, true, true]);
+}
