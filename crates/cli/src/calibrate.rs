@@ -5,7 +5,8 @@ use crate::boot::unknown;
 use crate::choose;
 use crate::hosts;
 use crate::output::{self, Failure};
-use anysched_host::{Calibration, Figure, HostInfo, MeasuredCosts, Subject};
+use anysched_core::Machine;
+use anysched_host::{Calibration, Figure, Host, HostInfo, MeasuredCosts, Setup, Subject};
 use anysched_lab::Experiment;
 use anysched_lab::output::align;
 use anysched_policies::{POLICIES, policy};
@@ -13,7 +14,7 @@ use std::fmt::Write;
 
 pub fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
     let host = hosts::open(args.host);
-    let measured = host.calibrate(&subjects(args)?)?;
+    let measured = host.calibrate(&subjects(args, &*host)?)?;
     output::print(&match args.format {
         CalibrateFormat::Table => table(args.host, &measured),
         CalibrateFormat::Markdown => markdown(&measured),
@@ -22,7 +23,7 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
 }
 
 /// The schedulers that are measured: those of the experiment or of `--policy`.
-fn subjects(args: &CalibrateArgs) -> Result<Vec<Subject>, Failure> {
+fn subjects(args: &CalibrateArgs, host: &dyn Host) -> Result<Vec<Subject>, Failure> {
     if let Some(file) = &args.file {
         let experiment = Experiment::load(file).map_err(Failure::pointing)?;
         // Not planned: it may name the very costs that are to be measured.
@@ -38,8 +39,11 @@ fn subjects(args: &CalibrateArgs) -> Result<Vec<Subject>, Failure> {
         return Ok(experiment.entries().iter().map(subject).collect());
     }
     let own = args.host.schedulers;
+    // A machine of one CPU is measured, on which there is more than one task.
+    let setup = Setup::new(Machine::flat(1).map_err(|error| error.to_string())?);
+    let fits = |name: &&str| host.require_own(name, &setup, 2).is_ok();
     let names: Vec<&str> = match args.policy.is_empty() {
-        true => own_rules(args.host).into_iter().chain(own.iter().copied()).collect(),
+        true => own_rules(args.host).into_iter().chain(own.iter().copied().filter(fits)).collect(),
         false => args.policy.iter().map(String::as_str).collect(),
     };
     let known = |name: &str| policy(name).is_some() || own.contains(&name);

@@ -127,6 +127,15 @@ pub trait Host: Sync {
     /// Errors: the host cannot do what the order asks for, or the run could not be finished.
     fn run(&self, order: Order<'_>) -> Result<Outcome, HostError>;
 
+    /// Checks, before anything is booted, that one of its own schedulers can run virtual machines
+    /// of so many CPUs in all on the machine of `setup`.
+    ///
+    /// Errors: it cannot; how many it can, and what to do about it.
+    fn require_own(&self, scheduler: &str, setup: &Setup, vcpus: usize) -> Result<(), HostError> {
+        let _ = (scheduler, setup, vcpus);
+        Ok(())
+    }
+
     /// The machine that runs of `setup` have, in words.
     fn machine(&self, setup: &Setup) -> String {
         cpus_in_words(setup.machine.cpus())

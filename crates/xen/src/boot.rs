@@ -6,7 +6,7 @@ use anysched_core::{Machine, Span};
 use anysched_debian::emulator;
 use anysched_host::{By, Clock};
 use anysched_qemu::{self as qemu, Console, Emulator, Outcome, Running};
-use anysched_wire::dom0::TakenFor;
+use anysched_wire::dom0::{STOCK, TakenFor};
 use anysched_wire::start::{LARGEST_LOG, Start};
 use anysched_wire::{boot, option, vcpus};
 use std::path::Path;
@@ -62,9 +62,6 @@ pub(crate) fn taken_for(by: &By<'_>, orders: &boot::Boot) -> TakenFor {
     let periods = orders.argument("periods_us").map(|_| TakenFor::Rtds);
     same.or(periods).unwrap_or(TakenFor::Credit)
 }
-
-/// What tells them from policies of the same name.
-const STOCK: &str = "stock-";
 
 /// The files that logs and what Xen has recorded are sent to, dom0's kernel and its orders.
 const LOG: &str = "log";

@@ -11,6 +11,7 @@ use anysched_host::{
     Outcome, Program, Setup, Subject, Watch, Work,
 };
 use anysched_qemu::{CALIBRATE, Job, Outcome as Said};
+use anysched_wire::dom0;
 use anysched_wire::program::domains;
 use anysched_workload::kinds::Needs;
 use std::path::{Path, PathBuf};
@@ -68,6 +69,9 @@ const OF_LINUX: &str = "ping";
 
 /// pCPUs of a machine, at most.
 const MAX_CPUS: usize = 64;
+
+/// vCPUs of dom0.
+const DOM0_VCPUS: u64 = 1;
 
 /// How long it may print nothing: dom0 prints when all is done.
 const SILENCE: Duration = Duration::from_secs(600);
@@ -143,6 +147,12 @@ impl Host for Xen {
         }
     }
 
+    fn require_own(&self, scheduler: &str, setup: &Setup, vcpus: usize) -> Result<(), HostError> {
+        let Some(own) = dom0::own(scheduler)? else { return Ok(()) };
+        let (pcpus, vcpus) = (setup.machine.cpus() as u64, vcpus as u64);
+        Ok(own.require_pcpus(pcpus, DOM0_VCPUS + vcpus)?)
+    }
+
     fn require_program(&self, program: &Program) -> Result<(), HostError> {
         HOST.require_program(program)?;
         let why = match (self.dom0, program.name == OF_LINUX) {
@@ -179,6 +189,10 @@ impl Host for Xen {
     fn run(&self, order: Order<'_>) -> Result<Outcome, HostError> {
         let Order { by, setup, work, vms, mut watch } = order;
         HOST.require(&Demands { setup, vms: !vms.is_empty(), needs: Needs::NOTHING })?;
+        let vcpus = vms.iter().map(|vm| vm.setup.machine.cpus()).sum();
+        if let By::Own(own) = by {
+            self.require_own(own, setup, vcpus)?;
+        }
         let mut boot = self.boot_of(&by, setup);
         if watch.record {
             by.require_recordable()?;

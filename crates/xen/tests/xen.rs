@@ -474,8 +474,32 @@ fn quick_what_goes_wrong_is_said() {
     idles.fault = Some(("idle".into(), 5));
     let idles = error(&idles);
     assert!(idles.contains("policy rr has not run vCPU 0 of domain 0, which is ready"), "{idles}");
+    let crowded = error(&boot("stock-null", "hog", &[("domains", "2")]));
+    assert!(crowded.contains("3 vCPUs, dom0's among them, and 1 pCPUs"), "{crowded}");
     let refused = error(&boot("rr", "hog", &[("weights", "many")]));
     assert!(refused.contains("`weights` = \"many\": whole numbers and commas"), "{refused}");
+}
+
+/// Xen takes its default where it has no scheduler of the name that it is told; that is noticed.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts xen"]
+fn another_scheduler_than_was_asked_for_is_noticed() {
+    let error = run(&boot("stock-arinc653", "hog", &[])).unwrap_err().to_string();
+    assert!(error.contains("Xen has no scheduler `stock-arinc653`"), "{error}");
+    // A hypervisor with no scheduler of that name.
+    let directory = tempfile::tempdir().unwrap();
+    let renamed = directory.path().join("xen");
+    let mut bytes = fs::read(image().hypervisor()).unwrap();
+    let name = b"null\0";
+    let places: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at..].starts_with(name)).collect();
+    assert!(!places.is_empty());
+    places.iter().for_each(|&at| bytes[at] = b'N');
+    fs::write(&renamed, bytes).unwrap();
+    let without = image().clone().with_hypervisor(renamed);
+    let asks = boot("stock-null", "hog", &[("domains", "1")]);
+    let error = asks.run(&without, &mut |_| ()).unwrap_err().to_string();
+    assert!(error.contains("Xen was told `sched=null` for stock-null"), "{error}");
+    assert!(error.contains("runs its own `credit2`"), "{error}");
 }
 
 /// A vCPU that waits for longer than the limit stops Xen, unless the policy lets it by its rule.
@@ -504,6 +528,8 @@ fn the_xen_of_an_older_debian_serves_too() {
     let older = |policy: &str| {
         let (program, arguments) = PROGRAMS[0];
         let mut boot = boot(policy, program, arguments);
+        // dom0's vCPU and three more have a pCPU each.
+        boot.machine = Machine::flat(if policy == "stock-null" { 4 } else { 1 }).unwrap();
         boot.orders.record = !policy.starts_with("stock-");
         boot.checked = boot.orders.record;
         boot.run(&image, &mut |_| ()).unwrap_or_else(|error| panic!("{policy}: {error}"))

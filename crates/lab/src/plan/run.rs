@@ -120,6 +120,17 @@ impl Plan {
         Ok(results)
     }
 
+    /// Checks that one of the schedulers that `host` has of its own can make the runs of all groups.
+    ///
+    /// Errors: that of the first group of which it cannot.
+    fn require_own(&self, host: &dyn Host, own: &str) -> Result<(), RunError> {
+        for (number, PlannedGroup { cells, vms, .. }) in self.groups.iter().enumerate() {
+            host.require_own(own, &cells[0].setup, vms.vcpus())
+                .map_err(|why| self.failed(number, own, 0, why))?;
+        }
+        Ok(())
+    }
+
     /// Makes the first run of each row: all that it has measured, in the order of groups and, in
     /// each, of policies. After a cancellation, those before the first that was not made.
     ///
@@ -202,7 +213,7 @@ impl Plan {
 struct Lanes<'a> {
     plan: &'a Plan,
     host: &'a dyn Host,
-    /// Its own schedulers.
+    /// Its own schedulers; unless the experiment names them, those that can run all groups.
     own: Vec<&'static str>,
 }
 
@@ -214,16 +225,19 @@ impl<'a> Lanes<'a> {
         let only_of_host = plan.policies.is_empty();
         let named = plan.of_host.as_ref();
         let Some(named) = named.filter(|_| !known.schedulers.is_empty() || only_of_host) else {
-            return Ok(Lanes { plan, host, own: known.schedulers.to_vec() });
+            let fits = |own: &&&'static str| plan.require_own(host, own).is_ok();
+            let own = known.schedulers.iter().filter(fits).copied().collect();
+            return Ok(Lanes { plan, host, own });
         };
         let find = |name: &String| {
             let found = known.schedulers.iter().find(|own| *own == name).copied();
-            found.ok_or_else(|| RunError {
+            let own = found.ok_or_else(|| RunError {
                 policy: name.clone(),
                 group: String::new(),
                 seed: plan.seed,
                 why: known.no_scheduler(name).0,
-            })
+            })?;
+            plan.require_own(host, own).map(|()| own)
         };
         Ok(Lanes { plan, host, own: named.iter().map(find).collect::<Result<_, _>>()? })
     }

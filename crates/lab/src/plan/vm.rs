@@ -167,6 +167,11 @@ impl Vms {
         self.kinds.is_empty()
     }
 
+    /// CPUs of all machines together.
+    pub(crate) fn vcpus(&self) -> usize {
+        self.machines.iter().map(|machine| self.kinds[machine.kind].vcpus.len()).sum()
+    }
+
     /// The names of the kinds.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.kinds.iter().map(|kind| kind.name.as_str())

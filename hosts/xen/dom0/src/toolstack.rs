@@ -8,7 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anysched_wire::boot::Boot;
-use anysched_wire::dom0::{ORDERS, SCHEDULER, TakenFor};
+use anysched_wire::dom0::{
+    ANYSCHED, ANYSCHED_NAME, ORDERS, SCHEDULER, TakenFor, own, require_scheduler,
+};
 use anysched_wire::result::Message;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
@@ -49,6 +51,10 @@ fn attempt() -> Result<(), String> {
     say(&Message::Started(boot.program.clone()));
     line(format_args!("dom0 runs Linux {}", kernel()));
     start_toolstack()?;
+    if let Some(own) = own_scheduler(&boot.policy)? {
+        let (pcpus, domains) = (info("nr_cpus")?, plans.len() as u64);
+        own.require_pcpus(pcpus.parse().map_err(|_| no_number(&pcpus))?, OWN_VCPUS + domains)?;
+    }
     let listener = open_bridge()?;
     if scheduler == TakenFor::Rtds {
         run(&of_period("0", OWN, OWN))?;
@@ -73,6 +79,36 @@ fn attempt() -> Result<(), String> {
         domain.hear_out()?;
     }
     Ok(())
+}
+
+/// vCPUs of dom0. Domains have one each.
+const OWN_VCPUS: u64 = 1;
+
+/// Which of Xen's own schedulers runs; `None`: one of the policies.
+///
+/// Errors: not the one that was asked for.
+fn own_scheduler(policy: &str) -> Result<Option<TakenFor>, String> {
+    let runs = info("xen_scheduler")?;
+    let number = match TakenFor::find(&runs) {
+        Some(own) => own.number(),
+        None if runs == ANYSCHED_NAME => ANYSCHED,
+        None => return Err(format!("`xl info`: \"{runs}\" is no scheduler of Xen's")),
+    };
+    require_scheduler(policy, number)?;
+    own(policy)
+}
+
+/// What `xl` knows by this name of the machine.
+fn info(name: &str) -> Result<String, String> {
+    let said = run("xl info")?;
+    let mut pairs = said.lines().filter_map(|line| line.split_once(':'));
+    let found = pairs.find(|(known, _)| known.trim() == name);
+    let (_, value) = found.ok_or_else(|| format!("`xl info` has no `{name}`: \"{said}\""))?;
+    Ok(value.trim().to_string())
+}
+
+fn no_number(text: &str) -> String {
+    format!("`xl info`: `nr_cpus` is \"{text}\", no whole number")
 }
 
 /// Which Linux this is.

@@ -52,10 +52,16 @@ struct Call {
 
 /// Makes a call about cpupools.
 fn call(what: What, call: Call) -> Result<Call, Errno> {
+    call_with_map(what, call).map(|(answer, _)| answer)
+}
+
+/// The same. Returns the map of pCPUs in the answer, too, a bit each.
+fn call_with_map(what: What, call: Call) -> Result<(Call, [u64; 4]), Errno> {
     const POOL: u32 = 18;
     let mut map = [0_u64; 4];
     let what = what as u32;
-    sysctl(POOL, Call { what, map: at(&mut map), bits: 256, ..call })
+    let answer = sysctl(POOL, Call { what, map: at(&mut map), bits: 256, ..call })?;
+    Ok((answer, map))
 }
 
 impl Call {
@@ -82,6 +88,12 @@ impl Pool {
     pub fn scheduler(self) -> Result<Scheduler, Failed> {
         let told = call(What::Info, Call::of(self)).of("ask about a cpupool")?;
         Ok(Scheduler(told.scheduler))
+    }
+
+    /// How many pCPUs it has.
+    pub fn pcpus(self) -> Result<u32, Failed> {
+        let (_, map) = call_with_map(What::Info, Call::of(self)).of("ask about a cpupool")?;
+        Ok(map.into_iter().map(u64::count_ones).sum())
     }
 
     /// Gives it a pCPU that is in no pool.

@@ -7,6 +7,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use anysched_wire::boot::Boot;
+use anysched_wire::dom0::{TakenFor, own, require_scheduler};
 use anysched_wire::mail;
 use anysched_wire::result::{Message, Task};
 
@@ -15,6 +16,7 @@ use crate::domain::{Domain, Needs};
 use crate::driver::{self, Driver, End};
 use crate::events::Port;
 use crate::hypercall::{Shutdown, poll, poll_until};
+use crate::pools::Pool;
 use crate::programs::{Plan, VMS, plans};
 use crate::records::Records;
 use crate::share::Share;
@@ -47,9 +49,17 @@ fn perform(module: &[u8]) -> Result<(), String> {
     let more = more.strip_prefix(&[0]).unwrap_or_default();
     let length = more.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     let boot = Boot::read(orders).map_err(|error| error.to_string())?;
+    let scheduler = own_scheduler(&boot.policy)?;
     have_own_way()?;
     let mut records = Records::of(boot.events)?;
     if boot.program == storm::NAME {
+        if let Some(own) = scheduler.filter(|own| own.gives_whole_pcpus()) {
+            let name = own.name();
+            return Err(format!(
+                "`{}` has more vCPUs than pCPUs, which `{name}` cannot",
+                storm::NAME
+            ));
+        }
         say(&Message::Started(boot.program.clone()));
         storm::run(&boot, &mut records)?;
         if boot.record {
@@ -60,6 +70,10 @@ fn perform(module: &[u8]) -> Result<(), String> {
         return Ok(());
     }
     let plans = plans(&boot, &more[..length])?;
+    if let Some(own) = scheduler {
+        let vcpus: u64 = plans.iter().map(|plan| u64::from(plan.vcpus)).sum();
+        own.require_pcpus(Pool::default().pcpus().map_err(of_dom0)?.into(), OWN_VCPUS + vcpus)?;
+    }
     let counts = boot.program == VMS;
     say(&Message::Started(boot.program.clone()));
     let deaths = Port::of_deaths().map_err(|error| format!("dom0 hears nothing: {error:?}"))?;
@@ -83,12 +97,27 @@ fn perform(module: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
+/// vCPUs of dom0.
+const OWN_VCPUS: u64 = 1;
+
+/// What Xen refused of dom0.
+fn of_dom0(Failed(what, errno): Failed) -> String {
+    format!("dom0: Xen refused to {what}: error {}", errno.0)
+}
+
+/// Which of Xen's own schedulers runs; `None`: one of the policies. Errors: not the one that was
+/// asked for.
+fn own_scheduler(policy: &str) -> Result<Option<TakenFor>, String> {
+    let scheduler = Pool::default().scheduler().map_err(of_dom0)?;
+    require_scheduler(policy, scheduler.0)?;
+    own(policy)
+}
+
 /// Where there are periods, dom0 gets all of a short one: it does little, and domains that it lets
 /// go one after another should not wait for its next period.
 fn have_own_way() -> Result<(), String> {
     let own = Share { period: Some((1_000, 1_000)), ..Share::default() };
-    let refused = |Failed(what, errno)| format!("dom0: Xen refused to {what}: error {}", errno.0);
-    own.tell(0, 1).map_err(refused)
+    own.tell(0, OWN_VCPUS as u32).map_err(of_dom0)
 }
 
 /// Lets domains go as soon as all of them are ready. Schedulers are told what to give them then:
