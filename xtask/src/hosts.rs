@@ -75,11 +75,24 @@ fn boot(names: &[&str], only: &[&str]) -> Result<(), Failed> {
 
 /// Checks what runs in the user space of kernels, as far as that can be done on this computer.
 pub fn test_programs() -> Result<(), Failed> {
-    let manifest = ["--manifest-path", "hosts/linux/Cargo.toml"];
-    let packages = ["--package", "anysched-programs", "--package", "anysched-linux-guest"];
-    let all = [&manifest[..], &packages[..], &["--quiet", "--locked", "--all-targets"]].concat();
-    cargo(&[&["clippy"][..], &all, &["--", "-D", "warnings"]].concat())?;
-    cargo(&[&["test"][..], &all].concat())
+    let linux = ["--package", "anysched-programs", "--package", "anysched-linux-guest"];
+    let xen = ["--package", "anysched-xen-dom0"];
+    for (workspace, packages) in [("linux", &linux[..]), ("xen", &xen)] {
+        let manifest = format!("hosts/{workspace}/Cargo.toml");
+        let manifest = ["--manifest-path", manifest.as_str()];
+        let all = [&manifest[..], packages, &["--quiet", "--locked", "--all-targets"]].concat();
+        cargo(&[&["clippy"][..], &all, &["--", "-D", "warnings"]].concat())?;
+        cargo(&[&["test"][..], &all].concat())?;
+    }
+    lint_xen()
+}
+
+/// Checks what of Xen's end runs on nothing: the policies in the hypervisor, and the small guest.
+fn lint_xen() -> Result<(), Failed> {
+    let packages = ["--package", "anysched-xen-policies", "--package", "anysched-xen-guest"];
+    let target = ["--manifest-path", "hosts/xen/Cargo.toml", "--target", TARGETS[0]];
+    let quiet = ["--quiet", "--locked", "--", "-D", "warnings"];
+    cargo(&[&["clippy"][..], &target, &packages, &quiet].concat())
 }
 
 /// Adds to the toolchain what is missing: targets, and the library's sources, which are compiled

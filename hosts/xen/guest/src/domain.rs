@@ -447,16 +447,18 @@ const INVALIDATE: u64 = 2;
 /// Maps a frame of a domain into the window.
 fn map(domain: u16, frame: u64) -> Result<&'static mut [u8], Failed> {
     // Nobody keeps what it showed before.
-    map_at(&raw mut window as u64, domain, frame)?;
+    let place = &raw mut window;
+    map_at(place as u64, domain, frame)?;
     // SAFETY: it is mapped, and nobody else is here.
-    Ok(unsafe { &mut *(&raw mut window) })
+    Ok(unsafe { &mut *place })
 }
 
 /// Shows a frame of a domain in the window, to be read before the next call of this module.
 pub fn show(domain: u16, frame: u64) -> Result<&'static [u8], Failed> {
-    map_with(&raw mut window as u64, domain, frame, READ)?;
+    let place = &raw mut window;
+    map_with(place as u64, domain, frame, READ)?;
     // SAFETY: as in `map`.
-    Ok(unsafe { &*(&raw const window) })
+    Ok(unsafe { &*place })
 }
 
 /// Memory of dom0 that is to show a page of another domain, for good.

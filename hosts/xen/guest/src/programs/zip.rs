@@ -30,7 +30,7 @@ pub fn plans(arguments: &Arguments<'_>) -> Result<Vec<Plan<'static>>, String> {
     let plan = |number| {
         let command = format!("zip kib={length} rounds={rounds}");
         Plan {
-            heap: (2 << 20) + (length as usize * 6 << 10),
+            heap: (2 << 20) + ((length as usize * 6) << 10),
             ..Plan::new(format!("zip{number}"), command)
         }
     };
