@@ -556,7 +556,7 @@ fn logs() {
         table.refused(file, &["replay", file]);
     }
     let good = table.folder.read("good.log");
-    assert_eq!(&good[..13], b"anysched\x01\x02rr\x00", "magic, version, policy, no settings");
+    assert_eq!(&good[..13], b"anysched\x02\x02rr\x00", "magic, version, policy, no settings");
     let settings = |settings: &[u8]| [&good[..12], settings, &good[13..]].concat();
     let policy = |name: &[u8]| [&good[..9], &[name.len() as u8], name, &good[12..]].concat();
     let version = |version: u8| [&good[..8], &[version], &good[9..]].concat();
@@ -569,7 +569,7 @@ fn logs() {
     };
     // The answer to the first call is one byte, which says that there is none.
     for (what, log) in [
-        ("version 2", version(2)),
+        ("version 3", version(3)),
         ("cut off in the header", good[..20].to_vec()),
         ("cut off in a call", good[..calls[1] - 2].to_vec()),
         ("cut off before an answer", good[..calls[1] - 1].to_vec()),

@@ -96,8 +96,11 @@ impl fmt::Display for Call<'_> {
 }
 
 fn show_params(f: &mut fmt::Formatter<'_>, params: &TaskParams) -> fmt::Result {
-    let TaskParams { weight, priority, affinity, domain, key, .. } = params;
+    let TaskParams { weight, priority, affinity, preferred, domain, key, .. } = params;
     write!(f, ", weight {weight}, priority {priority}, CPUs {affinity}, domain {}", domain.0)?;
+    if !preferred.is_all() {
+        write!(f, ", prefers CPUs {preferred}")?;
+    }
     let spans = [
         ("period", params.period),
         ("budget", params.budget),

@@ -16,6 +16,9 @@ pub struct TaskParams {
     pub priority: i32,
     /// The CPUs the task may run on.
     pub affinity: CpuSet,
+    /// Those of them that it prefers (soft affinity), which policies may ignore. CPUs outside of
+    /// `affinity` or out of use may be among them, and none that it may use.
+    pub preferred: CpuSet,
     /// The group it belongs to.
     pub domain: DomainId,
     /// Time between two releases of a periodic task.
@@ -35,6 +38,7 @@ impl Default for TaskParams {
             weight: NICE_0_WEIGHT,
             priority: 0,
             affinity: CpuSet::All,
+            preferred: CpuSet::All,
             domain: DomainId(0),
             period: None,
             budget: None,

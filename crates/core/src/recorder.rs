@@ -14,7 +14,7 @@
 //! nanoseconds. Sums and differences of times are modulo 2^64, so that any time can be written.
 //!
 //! ```text
-//! header   "anysched" (8 bytes), version (1 byte, 1),
+//! header   "anysched" (8 bytes), version (1 byte, 2),
 //!          policy (text), settings (varint count, then name and value, both text, for each),
 //!          CPUs (varint count, then core, LLC, package, node, capacity, all varint, for each),
 //!          tick (varint, 0: none)
@@ -45,10 +45,11 @@
 //! *Why* a task stops: 0 `Expired`, 1 `Preempted`, 2 `Yielded`, 3 `NotRun`, 4 `Blocked`, 5
 //! `Exited`.
 //!
-//! *Parameters*: a byte of flags, then the fields whose flags are set, in this order; others have
-//! their defaults. 0x01 weight (at least 1), 0x02 priority (signed), 0x04 affinity, 0x08 domain,
-//! 0x10 period, 0x20 budget, 0x40 relative deadline, 0x80 key. An *affinity* is a count from 0 to
-//! 16, followed by that many words of 64 CPUs, one bit each, lowest first.
+//! *Parameters*: flags (a varint; in version 1, which is read as well, a byte), then the fields whose
+//! flags are set, in this order; others have their defaults. 0x01 weight (at least 1), 0x02 priority
+//! (signed), 0x04 affinity, 0x08 domain, 0x10 period, 0x20 budget, 0x40 relative deadline, 0x80 key,
+//! 0x100 preferred CPUs (not in version 1). A set of CPUs is a count from 0 to 16, followed by that
+//! many words of 64 CPUs, one bit each, lowest first.
 //!
 //! *Arrival*: a byte whose low two bits are 0 `New`, 1 `Wakeup` or 2 `Resumed`, and flags: 0x04
 //! `sync` (of a wake-up), 0x08 `from`, 0x10 `burst`, 0x20 `deadline`. Then the previous CPU (unless

@@ -195,6 +195,7 @@ fn the_format_is_as_documented() {
         weight: 2000,
         priority: -3,
         affinity: CpuSet::Few(0b11),
+        preferred: CpuSet::Few(0b110),
         domain: DomainId(5),
         period: Some(Span(1)),
         budget: Some(Span(2)),
@@ -223,13 +224,14 @@ fn the_format_is_as_documented() {
 
     #[rustfmt::skip]
     let expected = [
-        b"anysched".as_slice(), &[1],
+        b"anysched".as_slice(), &[2],
         &[2], b"rr", &[1, 7], b"quantum", &[3], b"1ms",
         &[2, 0, 0, 0, 0, 0x80, 8, 1, 0, 0, 0, 0xac, 2],   // two CPUs; 1024 = 8·128, 300 = 2·128+44
         &[0xc8, 1],                                       // tick 200 = 128+72
         &[0x10, 0xac, 2, 0x82, 1],                        // attach after 300, task 130
-        &[0xff, 0xd0, 0x0f, 5, 1, 3, 5, 1, 2, 0x80, 1],   // 2000 = 15·128+80, -3 as 5, one word
-        &[0xac, 2],                                       // key 300
+        &[0xff, 3],                                       // flags 0x1ff = 3·128+127
+        &[0xd0, 0x0f, 5, 1, 3, 5, 1, 2, 0x80, 1],         // 2000 = 15·128+80, -3 as 5, one word
+        &[0xac, 2, 1, 6],                                 // key 300; one word
         &[4, 1, 0xdf, 3],                                 // timer at 300 - 240: 479 = 3·128+95
         &[6, 0x82, 1, 0x3d, 1, 0, 7, 19],                 // enqueue, 1|4|8|16|32; deadline -10
         &[2, 3, 1, 2, 0xc5, 1],                           // kicks 1, +2, +197 = 128+69
@@ -244,8 +246,8 @@ fn the_format_is_as_documented() {
     assert_eq!(
         lines,
         [
-            "1 at 300ns: attach task 130, weight 2000, priority -3, CPUs 0-1, domain 5, period \
-             1ns, budget 2ns, relative deadline 128ns, key 300 -> no kick, timer at 60ns",
+            "1 at 300ns: attach task 130, weight 2000, priority -3, CPUs 0-1, domain 5, prefers \
+             CPUs 1-2, period 1ns, budget 2ns, relative deadline 128ns, key 300 -> no kick, timer at 60ns",
             "2 at 300ns: enqueue task 130, woken in sync, was on CPU 1, by CPU 0, burst 7ns, \
              deadline 290ns -> kicks 1,3,200, timer at 60ns",
             "3 at 301ns: pick_next CPU 1 -> task 130 without limit, no kick",
@@ -253,6 +255,37 @@ fn the_format_is_as_documented() {
             "5 at 305ns: put_prev CPU 0, task 1, ran 4ns, Exited -> no kick",
         ]
     );
+}
+
+/// Parameters had a byte of flags, and no preferred CPUs.
+#[test]
+fn logs_of_version_1_are_read() {
+    #[rustfmt::skip]
+    let log = [
+        b"anysched".as_slice(), &[1],
+        &[2], b"rr", &[0],
+        &[1, 0, 0, 0, 0, 0x80, 8, 0],   // a CPU of capacity 1024 = 8·128; no tick
+        &[0, 7, 0x84, 1, 3, 0xac, 2],   // attach task 7: affinity, of one word, and key 300
+        &[0],
+        &[2, 7, 0x81, 5, 9],            // update it: weight 5, key 9
+        &[0],
+    ].concat();
+    let [first, second] = [("CPUs 0-1", 300), ("CPUs all", 9)];
+    let lines: Vec<String> = records(&log).iter().map(|record| record.to_string()).collect();
+    let line = |number, call, weight, (cpus, key)| {
+        format!(
+            "{number} at 0: {call} task 7, weight {weight}, priority 0, {cpus}, domain 0, key \
+             {key} -> no kick"
+        )
+    };
+    assert_eq!(lines, [line(1, "attach", 1024, first), line(2, "update", 5, second)]);
+    let unknown = [&log[..log.len() - 6], &[2, 7, 0x80, 4]].concat();
+    let mut newer = unknown.clone();
+    newer[8] = 2;
+    assert!(LogReader::new(&newer).unwrap().any(|record| record.is_err()));
+    newer[8] = 3;
+    let error = LogReader::new(&newer).unwrap_err().to_string();
+    assert_eq!(error, "log, byte 8: version 3, but only versions 1 and 2 can be read");
 }
 
 #[test]
@@ -294,7 +327,8 @@ fn malformed_logs_are_refused_with_the_place() {
         (error(b""), 0, Problem::NotALog),
         (error(b"anyschee\x01"), 0, Problem::NotALog),
         (error(b"anysched"), 8, Problem::Truncated),
-        (error(b"anysched\x02"), 8, Problem::Version(2)),
+        (error(b"anysched\x03"), 8, Problem::Version(3)),
+        (error(b"anysched\0"), 8, Problem::Version(0)),
         // A text, a list and a machine that claim to be as long as can be.
         (error(&[&start, huge.as_slice()].concat()), 19, Problem::Truncated),
         (error(&[&start, [0].as_slice(), &huge].concat()), 20, Problem::Truncated),
@@ -317,12 +351,12 @@ fn malformed_logs_are_refused_with_the_place() {
         (with(&[7, 0, 2, 0]), at + 3, value("the number of kicks", 0, 1, 1024)),
         (with(&[11, 4, 2]), at + 2, bits("whether there is a timer", 2)),
         (
-            with(&[0, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x10]),
-            at + 3,
+            with(&[0, 0, 0x80, 1, 0x80, 0x80, 0x80, 0x80, 0x10]),
+            at + 4,
             value("key", 1 << 32, 0, u64::from(u32::MAX)),
         ),
         (with(&[0, 0, 1, 0]), at + 3, value("weight", 0, 1, u64::from(u32::MAX))),
-        (with(&[0, 0, 4, 17]), at + 3, value("words of an affinity", 17, 0, 16)),
+        (with(&[0, 0, 4, 17]), at + 3, value("words of a set of CPUs", 17, 0, 16)),
         (with(&[6, 0, 3]), at + 2, bits("the flags of an arrival", 3)),
         (with(&[6, 0, 4]), at + 2, bits("the flags of an arrival", 4)),
         (with(&[9, 0, 0, 0, 6]), at + 4, bits("why a task stops", 6)),
@@ -431,13 +465,16 @@ fn any_set() -> impl Strategy<Value = CpuSet> {
 fn any_params() -> impl Strategy<Value = TaskParams> {
     let spans = prop::array::uniform3(prop::option::of(any_span()));
     let key = any::<Option<u32>>();
-    (1..u32::MAX, any::<i32>(), any_set(), any::<u16>(), spans, key).prop_map(
-        |(weight, priority, affinity, domain, [period, budget, relative_deadline], key)| {
+    let sets = [any_set(), any_set()];
+    (1..u32::MAX, any::<i32>(), sets, any::<u16>(), spans, key).prop_map(
+        |(weight, priority, sets, domain, [period, budget, relative_deadline], key)| {
+            let [affinity, preferred] = sets;
             let domain = DomainId(domain);
             TaskParams {
                 weight,
                 priority,
                 affinity,
+                preferred,
                 domain,
                 period,
                 budget,

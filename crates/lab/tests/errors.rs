@@ -241,6 +241,7 @@ fn vm_cases() -> Vec<(&'static str, String)> {
             vm("vcpus = 2\nmachine = { hotplug = [{ at = \"1s\", cpu = 1, online = false }] }"),
         ),
         ("affinity", vm("affinity = \"2-3\"")),
+        ("preferred", vm("preferred = \"2-3\"")),
         ("affinities", vm("vcpus = 2\naffinity = [\"0\", \"0\", \"1\"]")),
         ("one affinity", vm("vcpus = 2\naffinity = [\"0\", \"x\"]")),
         ("policy", vm("policy = \"cfss\"")),

@@ -81,6 +81,8 @@ pub struct Scope {
     pub renices: bool,
     /// Which tasks are bound to CPUs, and later to others.
     pub pins: Pins,
+    /// Half of the tasks prefer some CPUs, any or none of them allowed, and later others.
+    pub prefers: bool,
     /// Ready tasks are taken out, for a moment or until they wake.
     pub dequeues: bool,
     /// Blocked tasks are detached.
@@ -120,6 +122,7 @@ impl Scope {
             nice: false,
             renices: false,
             pins: Pins::None,
+            prefers: false,
             dequeues: false,
             detaches: false,
             undoes: false,
@@ -586,8 +589,17 @@ impl<P: Scheduler, O: Oracle> Twins<P, O> {
         if self.scope.pins == Pins::Any && number >> 40 & 1 == 1 {
             params.affinity = self.affinity(number >> 41);
         }
+        if self.scope.prefers && number & 1 == 1 {
+            params.preferred = self.preferred(number >> 1);
+        }
         (self.scope.describe)(number, &mut params);
         params
+    }
+
+    /// Any set of CPUs.
+    fn preferred(&self, bits: u64) -> CpuSet {
+        let all = (0..self.cpus.len() as u16).filter(|cpu| bits >> (cpu % 16) & 1 == 1);
+        CpuSet::of(all.map(CpuId))
     }
 
     /// A set of CPUs of which at least one is in use.
@@ -619,7 +631,13 @@ impl<P: Scheduler, O: Oracle> Twins<P, O> {
             _ if number.is_multiple_of(4) => CpuSet::All,
             _ => self.affinity(number >> 8),
         };
-        let params = TaskParams { affinity, ..self.tasks[task as usize].params.clone() };
+        let mut params = TaskParams { affinity, ..self.tasks[task as usize].params.clone() };
+        if self.scope.prefers && number >> 32 & 1 == 1 {
+            params.preferred = match number >> 33 & 3 {
+                0 => CpuSet::All,
+                _ => self.preferred(number >> 35),
+            };
+        }
         self.update(task, params)
     }
 

@@ -19,6 +19,7 @@ const OVER: i64 = -2;
 #[derive(Clone, Default)]
 struct Vcpu {
     affinity: CpuSet,
+    preferred: CpuSet,
     domain: usize,
     home: usize,
     pri: i64,
@@ -122,6 +123,19 @@ impl Credit {
         self.vcpus[task].affinity.contains(CpuId(cpu as u16))
     }
 
+    /// The PCPUs to be tried, one list after the other: those that it prefers, if that matters, and
+    /// all that are allowed.
+    fn steps(&self, task: usize) -> Vec<Vec<usize>> {
+        let all = 0..self.pcpus.len();
+        let allowed: Vec<usize> = all.clone().filter(|&cpu| self.may(task, cpu)).collect();
+        let likes = |cpu: usize| self.vcpus[task].preferred.contains(CpuId(cpu as u16));
+        let soft: Vec<usize> = allowed.iter().copied().filter(|&cpu| likes(cpu)).collect();
+        if soft.is_empty() || soft == allowed || all.clone().all(likes) {
+            return vec![allowed];
+        }
+        vec![soft, allowed]
+    }
+
     fn queued_on(&self, task: usize) -> Option<usize> {
         self.pcpus.iter().position(|pcpu| pcpu.queue.contains(&task))
     }
@@ -147,7 +161,11 @@ impl Credit {
             return kick(cx, home);
         }
         let idle: Vec<usize> = (0..self.pcpus.len()).filter(|&cpu| self.pcpus[cpu].idle).collect();
-        let fit: Vec<usize> = idle.iter().copied().filter(|&cpu| self.may(new, cpu)).collect();
+        let steps = self
+            .steps(new)
+            .into_iter()
+            .map(|cpus| cpus.into_iter().filter(|cpu| idle.contains(cpu)).collect::<Vec<usize>>());
+        let fit = steps.into_iter().find(|fit| !fit.is_empty()).unwrap_or_default();
         let current = self.pcpus[home].current;
         let loser = current.filter(|&current| self.vcpus[current].pri < self.vcpus[new].pri);
         if !fit.is_empty() && !self.tickle_one {
@@ -200,18 +218,24 @@ impl Credit {
         self.vcpus[task].home = self.cycle(home, free).or(fewest).unwrap();
     }
 
-    /// Where all PCPUs are alike, only one that is busy or not allowed is left.
+    /// Where all PCPUs are alike, only one that is busy or not in the list is left.
     fn place(&self, task: usize) -> usize {
         let home = self.vcpus[task].home;
-        let stays = self.may(task, home);
-        let idle = |cpu: usize| {
-            self.pcpus[cpu].idle || stays && cpu == home && self.pcpus[cpu].queue.is_empty()
-        };
-        let first = if stays { home } else { self.cycle(home, |cpu| self.may(task, cpu)).unwrap() };
-        if idle(first) {
-            return first;
+        let mut last = home;
+        for cpus in self.steps(task) {
+            let stays = cpus.contains(&home);
+            let idle = |cpu: usize| {
+                self.pcpus[cpu].idle || stays && cpu == home && self.pcpus[cpu].queue.is_empty()
+            };
+            last = if stays { home } else { self.cycle(home, |cpu| cpus.contains(&cpu)).unwrap() };
+            if idle(last) {
+                return last;
+            }
+            if let Some(other) = self.cycle(last, |cpu| cpus.contains(&cpu) && idle(cpu)) {
+                return other;
+            }
         }
-        self.cycle(first, |cpu| self.may(task, cpu) && idle(cpu)).unwrap_or(first)
+        last
     }
 
     fn relocate(&mut self, task: usize) {
@@ -349,7 +373,13 @@ impl Credit {
         let above = peers.flat_map(|peer| {
             self.pcpus[peer].queue.iter().take_while(|&&task| self.vcpus[task].pri > pri)
         });
-        let stolen = above.copied().find(|&task| self.may(task, cpu))?;
+        let above: Vec<usize> = above.copied().collect();
+        let likes = |&&task: &&usize| {
+            let steps = self.steps(task);
+            steps.len() == 2 && steps[0].contains(&cpu)
+        };
+        let liked = above.iter().find(likes);
+        let stolen = *liked.or_else(|| above.iter().find(|&&task| self.may(task, cpu)))?;
         self.pcpus.iter_mut().for_each(|pcpu| pcpu.queue.retain(|&task| task != stolen));
         self.vcpus[stolen].home = cpu;
         Some(stolen)
@@ -390,17 +420,21 @@ impl Scheduler for Credit {
         self.newest[domain] = home;
         self.vcpus.resize(self.vcpus.len().max(task.index() + 1), Vcpu::default());
         let (affinity, home) = (params.affinity.clone(), home.unwrap());
-        self.vcpus[task.index()] = Vcpu { affinity, domain, home, pri: UNDER, ..Vcpu::default() };
+        let preferred = params.preferred.clone();
+        self.vcpus[task.index()] =
+            Vcpu { affinity, preferred, domain, home, pri: UNDER, ..Vcpu::default() };
     }
 
     fn detach(&mut self, _: &mut Cx<'_>, _: TaskId) {}
 
     fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
         let task = task.index();
-        if self.vcpus[task].affinity == params.affinity {
+        let vcpu = &mut self.vcpus[task];
+        if (&vcpu.affinity, &vcpu.preferred) == (&params.affinity, &params.preferred) {
             return;
         }
-        self.vcpus[task].affinity = params.affinity.clone();
+        vcpu.affinity = params.affinity.clone();
+        vcpu.preferred = params.preferred.clone();
         let home = self.vcpus[task].home;
         if self.is_on_cpu(task) {
             self.vcpus[task].migrating = true;

@@ -45,6 +45,7 @@ enum Move {
 struct Vcpu {
     domain: usize,
     affinity: CpuSet,
+    preferred: CpuSet,
     credit: i64,
     residual: i64,
     budget: Option<i64>,
@@ -152,6 +153,20 @@ impl Credit2 {
 
     fn may(&self, vcpu: usize, cpu: usize) -> bool {
         self.v(vcpu).affinity.contains(CpuId(cpu as u16))
+    }
+
+    fn likes(&self, vcpu: usize, cpu: usize) -> bool {
+        self.v(vcpu).preferred.contains(CpuId(cpu as u16))
+    }
+
+    /// The CPUs that it may use and prefers, if that makes a difference.
+    fn soft(&self, vcpu: usize) -> Option<Vec<usize>> {
+        let all = 0..self.cpus.len();
+        let allowed: Vec<usize> = all.clone().filter(|&cpu| self.may(vcpu, cpu)).collect();
+        let soft: Vec<usize> =
+            allowed.iter().copied().filter(|&cpu| self.likes(vcpu, cpu)).collect();
+        let matters = !soft.is_empty() && soft != allowed;
+        (matters && all.into_iter().any(|cpu| !self.likes(vcpu, cpu))).then_some(soft)
     }
 
     fn weight(&self, vcpu: usize) -> i64 {
@@ -264,13 +279,25 @@ impl Credit2 {
         let idle = |cpu: usize| !self.cpus[cpu].busy;
         let by_core = |&&cpu: &&usize| idle(cpu) && self.is_idle_core(cpu) != self.options.saves;
         let any = |&&cpu: &&usize| idle(cpu) && !self.cpus[cpu].tickled;
+        if let Some(soft) = self.soft(vcpu) {
+            let liked: Vec<usize> = cpus.iter().copied().filter(|cpu| soft.contains(cpu)).collect();
+            if let Some(&cpu) = liked.iter().find(by_core).or_else(|| liked.iter().find(any)) {
+                return self.tickle_for(vcpu, cpu);
+            }
+        }
         if let Some(&cpu) = cpus.iter().find(by_core).or_else(|| cpus.iter().find(any)) {
             return self.tickle_for(vcpu, cpu);
         }
-        if cpus.contains(&own) && self.score(vcpu, own) > 0 {
-            return self.tickle_for(vcpu, own);
-        }
         let mut best = (0, None);
+        if cpus.contains(&own) {
+            let score = self.score(vcpu, own);
+            if score > 0 {
+                if self.likes(vcpu, own) {
+                    return self.tickle_for(vcpu, own);
+                }
+                best = (score, Some(own));
+            }
+        }
         for cpu in self.cpus_from(queue, 0) {
             let score = if cpu != own && cpus.contains(&cpu) { self.score(vcpu, cpu) } else { 0 };
             if score > best.0 {
@@ -298,7 +325,12 @@ impl Credit2 {
             self.burn(current);
         }
         let resist = if self.v(vcpu).cpu == cpu { 0 } else { 500 * US };
-        self.v(vcpu).credit - self.v(current).credit - resist
+        let mut score = self.v(vcpu).credit - self.v(current).credit - resist;
+        if score > 0 {
+            score += i64::from(self.likes(vcpu, cpu)) * 10 * MS;
+            score += i64::from(!self.likes(current, cpu)) * 10 * MS;
+        }
+        score
     }
 
     fn next_cpu(&mut self, vcpu: usize, queue: usize) -> Option<usize> {
@@ -314,6 +346,17 @@ impl Credit2 {
         {
             return cpu;
         }
+        let least = self.least(vcpu, &|cpu| self.may(vcpu, cpu)).unwrap();
+        let Some(soft) = self.soft(vcpu) else { return self.next_cpu(vcpu, least).unwrap() };
+        // The last choice that counts is not that of the queue that is chosen.
+        let of = self.least(vcpu, &|cpu| soft.contains(&cpu)).unwrap();
+        let mut cpus = self.cpus_from(of, self.queues[least].last_choice + 1).into_iter();
+        let cpu = cpus.find(|cpu| soft.contains(cpu)).unwrap();
+        self.queues[least].last_choice = cpu;
+        cpu
+    }
+
+    fn least(&self, vcpu: usize, fits: &dyn Fn(usize) -> bool) -> Option<usize> {
         let v = self.v(vcpu);
         let load = |queue: usize| match v.queue == queue {
             true => (self.queues[queue].expected - v.average).max(0),
@@ -321,12 +364,12 @@ impl Credit2 {
         };
         let mut least: Option<usize> = None;
         for queue in 0..self.queues.len() {
-            let usable = self.cpus_from(queue, 0).into_iter().any(|cpu| self.may(vcpu, cpu));
+            let usable = self.cpus_from(queue, 0).into_iter().any(fits);
             if usable && least.is_none_or(|least| load(queue) < load(least)) {
                 least = Some(queue);
             }
         }
-        self.next_cpu(vcpu, least.unwrap()).unwrap()
+        least
     }
 
     fn join(&mut self, vcpu: usize, queue: usize) {
@@ -425,7 +468,7 @@ impl Credit2 {
         let young = |own: usize| self.now - self.v(own).entered < self.options.ratelimit;
         let next = match own {
             Some(own) if !yields && young(own) => Some(own),
-            own => self.candidate(cpu, own, yields),
+            own => self.candidate(cpu, own.filter(|&own| !self.is_called_away(own, cpu)), yields),
         };
         let Some(next) = next else {
             self.decay_queue(queue);
@@ -460,6 +503,16 @@ impl Credit2 {
             self.leave(old, true);
         }
         Some(Pick { task: TaskId(next as u32), slice: Span(slice as u64) })
+    }
+
+    /// Whether one of the CPUs that `vcpu` likes better than `cpu` has nothing to do.
+    fn is_called_away(&self, vcpu: usize, cpu: usize) -> bool {
+        let queue = &self.options.queues;
+        self.soft(vcpu).is_some_and(|soft| {
+            let mut others = soft.iter().filter(|&&other| queue[other] == queue[cpu]);
+            let idle = |&other: &usize| !self.cpus[other].busy && !self.cpus[other].tickled;
+            !soft.contains(&cpu) && others.any(idle)
+        })
     }
 
     fn slice(&self, vcpu: usize, displaced: Option<usize>) -> i64 {
@@ -645,6 +698,7 @@ impl Scheduler for Credit2 {
         self.vcpus[vcpu] = Some(Vcpu {
             domain,
             affinity: params.affinity.clone(),
+            preferred: params.preferred.clone(),
             credit: 10 * MS,
             residual: 0,
             budget: self.domains[domain].cap.as_ref().map(|_| 0),
@@ -673,10 +727,12 @@ impl Scheduler for Credit2 {
 
     fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
         let vcpu = task.index();
-        if self.v(vcpu).affinity == params.affinity {
+        let v = self.v_mut(vcpu);
+        if (&v.affinity, &v.preferred) == (&params.affinity, &params.preferred) {
             return;
         }
-        self.v_mut(vcpu).affinity = params.affinity.clone();
+        v.affinity = params.affinity.clone();
+        v.preferred = params.preferred.clone();
         self.at(cx, |credit2| match credit2.v(vcpu).place {
             Place::Current => {
                 credit2.v_mut(vcpu).moves = Move::Anywhere;

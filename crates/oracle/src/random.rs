@@ -328,7 +328,12 @@ impl<S: Scheduler> Host<S> {
         let nice = self.rng.below(40) as i8 - 20;
         let affinity = self.random_affinity();
         let domain = DomainId(self.rng.below(3) as u16);
-        TaskParams { affinity, domain, priority: -i32::from(nice), ..TaskParams::nice(nice) }
+        let preferred = match self.load.pinned && self.rng.one_in(2) {
+            true => CpuSet::Few(self.rng.below(1 << self.cpus.len().min(32))),
+            false => CpuSet::All,
+        };
+        let priority = -i32::from(nice);
+        TaskParams { affinity, preferred, domain, priority, ..TaskParams::nice(nice) }
     }
 
     /// CPUs of which at least one is in use.

@@ -103,8 +103,8 @@ fn compare_credit((ratelimit, limit_yields): (&str, bool), tickle_one: bool, imp
         ("dyn_slice", word(improved)),
     ];
     let limit = (Span::parse(ratelimit).unwrap().0, limit_yields);
-    let strategy = (1..5usize, 5..20u32, moves(0..3_000_000u64, 1_500));
-    let seen = compare_all(150, strategy, |(cpus, tasks, moves)| {
+    let strategy = (1..5usize, 5..20u32, any::<bool>(), moves(0..3_000_000u64, 1_500));
+    let seen = compare_all(150, strategy, |(cpus, tasks, prefers, moves)| {
         let machine = Machine::flat(cpus).unwrap();
         let scope = Scope {
             attached: true,
@@ -112,6 +112,7 @@ fn compare_credit((ratelimit, limit_yields): (&str, bool), tickle_one: bool, imp
             caps: true,
             offs: &[Off::Blocked, Off::Blocked, Off::Yielded],
             pins: Pins::Any,
+            prefers,
             dequeues: true,
             undoes: true,
             picks: Picks::SameInstant,
@@ -171,15 +172,17 @@ fn short_and_long() -> impl Strategy<Value = u64> {
 fn credit2_decides_as_xen_does() {
     let settings = (select(["1ms", "0", "100us"].as_slice()), any::<bool>());
     let machine = select(CREDIT2.as_slice());
-    let flags = any::<[bool; 3]>();
+    let flags = any::<[bool; 4]>();
     let strategy = (machine, settings, flags, moves(short_and_long(), 300));
-    let seen = compare_all(1_000, strategy, |(machine, settings, [caps, pins, at_once], moves)| {
+    let seen = compare_all(1_000, strategy, |(machine, settings, flags, moves)| {
+        let [caps, pins, prefers, at_once] = flags;
         let scope = Scope {
             attached: at_once,
             domains: 3,
             caps,
             offs: &[Off::Preempted, Off::Yielded, Off::Blocked, Off::Blocked, Off::Exited],
             pins: if pins { Pins::Any } else { Pins::None },
+            prefers: pins && prefers,
             dequeues: true,
             detaches: true,
             undoes: true,

@@ -311,6 +311,9 @@ fn vms(rng: &mut Rng, cpus: u64, depth: u32) -> Vec<Vm> {
                 vcpu.affinity = affinity(rng, cpus);
             }
             if sometimes(rng, 3) {
+                vcpu.preferred = affinity(rng, cpus);
+            }
+            if sometimes(rng, 3) {
                 let (period, budget) = (Some(Span::from_ms(10)), Some(Span::from_ms(3)));
                 *vcpu = TaskParams { period, budget, ..vcpu.clone() };
             }

@@ -13,6 +13,7 @@
 //! | `cap=`*n* | once | its cap in percent of a CPU; 0: none |
 //! | `period=`*ns*`:`*ns* | at most once | a period, and how much of it each of its CPUs gets |
 //! | `cpus=`*n*,… | at most once | masks of CPUs of the host, one for each of its own |
+//! | `preferred=`*n*,… | at most once | likewise, those that it prefers |
 //! | `begin=`*ns* | once | when it begins, from the start of the run |
 //! | `stop=`*ns* | at most once | when it ends, whatever is left to do, likewise |
 //! | `ports=`*n*`:`*n*`:`*ns*,… | at most once | where its ports lead: a machine by its position, a channel there, and how long messages take |
@@ -47,6 +48,8 @@ pub struct Domain {
     pub period: Option<(u64, u64)>,
     /// Masks of CPUs of the host, one for each of its own; empty: all.
     pub cpus: Vec<u64>,
+    /// Masks of those that it prefers, one for each of its own; empty: all are alike.
+    pub preferred: Vec<u64>,
     /// When it begins, in nanoseconds from the start of the run.
     pub begin: u64,
     /// When it ends, whatever is left to do, likewise.
@@ -105,13 +108,16 @@ impl<'a> Read<'a> {
 pub fn write(domains: &[Described]) -> Result<String, WireError> {
     let mut text = FORMAT.begin();
     for Described { domain, start, script, mail } in domains {
-        let Domain { name, vcpus, weight, cap, period, cpus, begin, stop, ports } = domain;
+        let Domain { name, vcpus, weight, cap, period, cpus, preferred, begin, stop, ports } =
+            domain;
         let _ = write!(text, "{} vcpus={vcpus} weight={weight} cap={cap}", escape::word(name));
         if let Some((period, budget)) = period {
             let _ = write!(text, " period={period}:{budget}");
         }
-        for (place, mask) in cpus.iter().enumerate() {
-            let _ = write!(text, "{}{mask}", if place == 0 { " cpus=" } else { "," });
+        for (key, masks) in [(" cpus=", cpus), (" preferred=", preferred)] {
+            for (place, mask) in masks.iter().enumerate() {
+                let _ = write!(text, "{}{mask}", if place == 0 { key } else { "," });
+            }
         }
         let _ = write!(text, " begin={begin}");
         if let Some(stop) = stop {
@@ -186,6 +192,9 @@ fn read_line(line: &str, at: At) -> Result<(Domain, [usize; 3]), WireError> {
                 domain.period = Some((whole(period)?, whole(budget)?));
             }
             "cpus" => domain.cpus = value.split(',').map(whole).collect::<Result<_, _>>()?,
+            "preferred" => {
+                domain.preferred = value.split(',').map(whole).collect::<Result<_, _>>()?;
+            }
             "begin" => domain.begin = whole(value)?,
             "stop" => domain.stop = Some(whole(value)?),
             "ports" => {
@@ -229,6 +238,7 @@ mod tests {
             cap: 50,
             period: Some((100, 20)),
             cpus: alloc::vec![1, 2],
+            preferred: alloc::vec![3, 4],
             begin: 3,
             stop: Some(9),
             ports: alloc::vec![
@@ -250,7 +260,7 @@ mod tests {
 
     /// The text spelled out by hand, so that both ends can be built at different times.
     const TEXT: &str = "anysched-domains 1\n\
-        a\\sb vcpus=2 weight=512 cap=50 period=100:20 cpus=1,2 begin=3 stop=9 \
+        a\\sb vcpus=2 weight=512 cap=50 period=100:20 cpus=1,2 preferred=3,4 begin=3 stop=9 \
         ports=1:0:50,0:2:0 start=2 script=6 mail=2\nx\ny 1\nz\nm\n\
         c vcpus=1 weight=256 cap=0 begin=0 start=0 script=0\n";
 

@@ -110,6 +110,7 @@ macro_rules! of_domains {
             PERIODS,
             BUDGETS,
             PCPUS,
+            PREFERRED,
         ]
     };
 }
@@ -119,6 +120,10 @@ const CAPS: Argument = argument("caps", "cap of each domain, in percent of a pCP
 const PERIODS: Argument = argument("periods_us", "period of each domain");
 const BUDGETS: Argument = argument("budgets_us", "how much of its period each domain gets");
 const PCPUS: Argument = argument("cpus", "pCPUs of each domain, as a mask");
+const PREFERRED: Argument = argument(
+    "preferred",
+    "those of them that it prefers, as a mask; not all schedulers look at it",
+);
 
 const COMPUTING: Argument = argument("hogs", "how many other domains compute");
 

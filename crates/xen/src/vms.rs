@@ -162,7 +162,8 @@ fn describe(vm: Vm, until: Time, is_end: bool) -> Result<(Described, Part), Host
         weight: u16::try_from(vm.share.weight).unwrap_or(u16::MAX),
         cap: u16::try_from(vm.share.cap_percent).unwrap_or(u16::MAX),
         period: params.period.zip(params.budget).map(|(period, budget)| (period.0, budget.0)),
-        cpus: masks(&vm.vcpus),
+        cpus: masks(&vm.vcpus, |vcpu| &vcpu.affinity),
+        preferred: masks(&vm.vcpus, |vcpu| &vcpu.preferred),
         begin: vm.start.0,
         stop: Some(stop.0).filter(|_| stop != Time::NEVER),
         ports: ways,
@@ -207,16 +208,16 @@ fn require(vm: &Vm) -> Result<(), HostError> {
     Ok(())
 }
 
-/// Masks of pCPUs of each vCPU; none, if all may run everywhere.
-fn masks(vcpus: &[TaskParams]) -> Vec<u64> {
-    if vcpus.iter().all(|vcpu| vcpu.affinity.is_all()) {
+/// Masks of pCPUs of each vCPU; none, if these are all pCPUs for all of them.
+fn masks(vcpus: &[TaskParams], of: impl Fn(&TaskParams) -> &CpuSet) -> Vec<u64> {
+    if vcpus.iter().all(|vcpu| of(vcpu).is_all()) {
         return Vec::new();
     }
     let mask = |set: &CpuSet| {
         let has = |cpu: &u16| set.contains(CpuId(*cpu));
         (0..64).filter(has).fold(0, |mask, cpu| mask | 1 << cpu)
     };
-    vcpus.iter().map(|vcpu| mask(&vcpu.affinity)).collect()
+    vcpus.iter().map(|vcpu| mask(of(vcpu))).collect()
 }
 
 /// Core, last-level cache, package, node and capacity of each CPU.

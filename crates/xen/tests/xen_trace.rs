@@ -186,6 +186,26 @@ fn xens_own_schedulers_are_traced() {
     }
 }
 
+/// A vCPU that computes ends up on the pCPU that it prefers, under our policies as under Xen's own.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts xen"]
+fn vcpus_run_where_they_prefer_to() {
+    for scheduler in ["credit", "stock-credit", "credit2", "stock-credit2"] {
+        for cpu in [0, 1] {
+            let mask = (1 << cpu).to_string();
+            let arguments =
+                [("domains", "1"), ("duration_ns", "300000000"), ("preferred", mask.as_str())];
+            let mut boot = boot(scheduler, "hog", &arguments);
+            boot.machine = Machine::flat(2).unwrap();
+            let Some(outcome) = run(&boot) else { return };
+            let text = text(&outcome);
+            let last = text.lines().rfind(|line| line.contains("next_comm=hog1/0 ")).unwrap();
+            // Where dom0 was when it told what the vCPU prefers, the vCPU could not go at once.
+            assert!(last.contains(&format!("[{cpu:03}]")), "{scheduler} on {cpu}: {last}");
+        }
+    }
+}
+
 /// vCPUs are paused, and come and go with their domains and pCPUs, while dom0 reads small buffers
 /// again and again: nothing is lost.
 #[test]

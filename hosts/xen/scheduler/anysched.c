@@ -45,7 +45,7 @@ struct anysched_place {
     uint32_t node, socket, core;
 };
 struct anysched_vcpu {
-    uint64_t affinity[MAX_CPUS / 64];
+    uint64_t affinity[MAX_CPUS / 64], preferred[MAX_CPUS / 64];
     uint64_t period, budget;
     uint32_t domain, weight;
 };
@@ -562,8 +562,18 @@ static void cf_check anysched_deinit_pdata(const struct scheduler *ops,
     }
 }
 
+static void copy_mask(uint64_t words[MAX_CPUS / 64], const cpumask_t *mask)
+{
+    unsigned int cpu;
+
+    for_each_cpu ( cpu, mask )
+        if ( cpu < MAX_CPUS )
+            words[cpu / 64] |= 1UL << (cpu % 64);
+}
+
 static struct anysched_vcpu describe(const struct unit *u,
-                                     const cpumask_t *hard)
+                                     const cpumask_t *hard,
+                                     const cpumask_t *soft)
 {
     struct anysched_vcpu vcpu = {
         .period = u->period,
@@ -571,11 +581,9 @@ static struct anysched_vcpu describe(const struct unit *u,
         .domain = u->unit->domain->domain_id,
         .weight = u->dom ? u->dom->weight : 256,
     };
-    unsigned int cpu;
 
-    for_each_cpu ( cpu, hard )
-        if ( cpu < MAX_CPUS )
-            vcpu.affinity[cpu / 64] |= 1UL << (cpu % 64);
+    copy_mask(vcpu.affinity, hard);
+    copy_mask(vcpu.preferred, soft);
     return vcpu;
 }
 
@@ -659,7 +667,7 @@ static void cf_check anysched_insert_unit(const struct scheduler *ops,
     pcpu_schedule_unlock_irq(lock, cpu);
 
     lock = unit_schedule_lock_irq(unit);
-    vcpu = describe(u, unit->cpu_hard_affinity);
+    vcpu = describe(u, unit->cpu_hard_affinity, unit->cpu_soft_affinity);
     answer = at(NOW());
     u->task = anysched_attach(pool->policy, &answer, &vcpu);
     if ( !make_room(pool, u->task) )
@@ -826,11 +834,13 @@ static void cf_check anysched_do_schedule(const struct scheduler *ops,
     }
 }
 
-/* With the pool's lock held. */
+/* With the pool's lock held. A mask that is not given stays. */
 static void update(struct pool *pool, const struct unit *u,
-                   const cpumask_t *hard)
+                   const cpumask_t *hard, const cpumask_t *soft)
 {
-    struct anysched_vcpu vcpu = describe(u, hard);
+    struct anysched_vcpu vcpu =
+        describe(u, hard ?: u->unit->cpu_hard_affinity,
+                 soft ?: u->unit->cpu_soft_affinity);
     struct anysched_answer answer = at(NOW());
 
     if ( u->task == NONE )
@@ -844,8 +854,8 @@ static void cf_check anysched_adjust_affinity(const struct scheduler *ops,
                                               const cpumask_t *hard,
                                               const cpumask_t *soft)
 {
-    if ( hard && unit_of(unit) )
-        update(pool_of(ops), unit_of(unit), hard);
+    if ( unit_of(unit) )
+        update(pool_of(ops), unit_of(unit), hard, soft);
 }
 
 /* Weight and cap of a domain, as Credit and Credit2 have them. */
@@ -867,7 +877,7 @@ static void set_share(struct pool *pool, struct domain *d,
                     dom->cap);
     obey(pool, &answer);
     for_each_sched_unit ( d, unit )
-        update(pool, unit_of(unit), unit->cpu_hard_affinity);
+        update(pool, unit_of(unit), NULL, NULL);
     spin_unlock_irqrestore(&pool->lock, flags);
 }
 
@@ -882,7 +892,7 @@ static int set_period(struct pool *pool, struct unit *u,
     spin_lock_irqsave(&pool->lock, flags);
     u->period = MICROSECS((uint64_t)rtds->period);
     u->budget = MICROSECS((uint64_t)rtds->budget);
-    update(pool, u, u->unit->cpu_hard_affinity);
+    update(pool, u, NULL, NULL);
     spin_unlock_irqrestore(&pool->lock, flags);
     return 0;
 }

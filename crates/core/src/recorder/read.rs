@@ -6,7 +6,9 @@ use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::write::{BURST, DEADLINE, FROM, KICKS, LOST, MAGIC, PASSED, PICK, SYNC, TIMER, VERSION};
+use super::write::{
+    BURST, DEADLINE, FROM, KICKS, LOST, MAGIC, OLDEST, PASSED, PICK, SYNC, TIMER, VERSION,
+};
 use crate::call::Call;
 use crate::ids::{CpuId, CpuMask, CpuSet, DomainId, MAX_CPUS, TaskId};
 use crate::machine::{Cpu, Machine, TopologyError};
@@ -88,7 +90,7 @@ pub enum Problem {
     Bits {
         /// Of what.
         what: &'static str,
-        /// The byte.
+        /// The byte, or the lowest bits of flags that are longer.
         byte: u8,
     },
     /// A text that is not UTF-8.
@@ -105,7 +107,7 @@ impl fmt::Display for LogError {
         match &self.problem {
             Problem::NotALog => f.write_str("not a log, which begins with \"anysched\""),
             Problem::Version(version) => {
-                write!(f, "version {version}, but only version {VERSION} can be read")
+                write!(f, "version {version}, but only versions {OLDEST} and {VERSION} can be read")
             }
             Problem::Truncated => f.write_str("ends in the middle of the header or of a record"),
             Problem::Lost(records) => write!(
@@ -143,7 +145,7 @@ impl<'a> LogReader<'a> {
     ///
     /// Errors: it is not a log, has an unsupported version, or is malformed.
     pub fn new(log: &'a [u8]) -> Result<LogReader<'a>, LogError> {
-        let mut rest = Decoder { log, at: 0 };
+        let mut rest = Decoder { log, at: 0, version: VERSION };
         let header = rest.header()?;
         Ok(LogReader { header, rest, number: 0, now: Time::ZERO, timer: None, failed: false })
     }
@@ -199,6 +201,7 @@ impl core::iter::FusedIterator for LogReader<'_> {}
 struct Decoder<'a> {
     log: &'a [u8],
     at: usize,
+    version: u8,
 }
 
 type Read<T> = Result<T, LogError>;
@@ -268,9 +271,9 @@ impl<'a> Decoder<'a> {
             return Err(Decoder::error(0, Problem::NotALog));
         }
         self.at = MAGIC.len();
-        let version = self.byte()?;
-        if version != VERSION {
-            return Err(Decoder::error(MAGIC.len(), Problem::Version(version)));
+        self.version = self.byte()?;
+        if !(OLDEST..=VERSION).contains(&self.version) {
+            return Err(Decoder::error(MAGIC.len(), Problem::Version(self.version)));
         }
         let policy = self.text()?;
         let mut settings = Vec::new();
@@ -362,7 +365,12 @@ impl<'a> Decoder<'a> {
     }
 
     fn params(&mut self) -> Read<TaskParams> {
-        let flags = self.byte()?;
+        const FLAGS: u64 = 0x1ff;
+        let start = self.at;
+        let flags = if self.version == 1 { self.byte()?.into() } else { self.varint()? };
+        if flags & !FLAGS != 0 {
+            return Err(self.bits_at(start, "the flags of parameters", flags as u8));
+        }
         let has = |bit: u8| flags >> bit & 1 != 0;
         let mut params = TaskParams::default();
         if has(0) {
@@ -378,7 +386,7 @@ impl<'a> Decoder<'a> {
             })?;
         }
         if has(2) {
-            params.affinity = self.affinity()?;
+            params.affinity = self.cpus()?;
         }
         if has(3) {
             params.domain = self.domain()?;
@@ -387,6 +395,9 @@ impl<'a> Decoder<'a> {
         params.budget = self.optional(has(5), Decoder::span)?;
         params.relative_deadline = self.optional(has(6), Decoder::span)?;
         params.key = self.optional(has(7), Decoder::key)?;
+        if has(8) {
+            params.preferred = self.cpus()?;
+        }
         Ok(params)
     }
 
@@ -398,9 +409,9 @@ impl<'a> Decoder<'a> {
         if is { read(self).map(Some) } else { Ok(None) }
     }
 
-    fn affinity(&mut self) -> Read<CpuSet> {
+    fn cpus(&mut self) -> Read<CpuSet> {
         let mut mask = CpuMask::EMPTY;
-        let words = self.within("words of an affinity", 0, MAX_CPUS as u64 / 64)?;
+        let words = self.within("words of a set of CPUs", 0, MAX_CPUS as u64 / 64)?;
         for word in 0..words as u16 {
             let bits = self.varint()?;
             let set = (0..64).filter(|bit| bits >> bit & 1 != 0);

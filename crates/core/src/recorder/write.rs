@@ -9,7 +9,10 @@ use crate::time::{Span, Time};
 use crate::{Arrival, Enqueue, Off, Pick};
 
 pub(super) const MAGIC: &[u8; 8] = b"anysched";
-pub(super) const VERSION: u8 = 1;
+pub(super) const VERSION: u8 = 2;
+
+/// The oldest version that can be read.
+pub(super) const OLDEST: u8 = 1;
 
 /// Set in the head of a record if time has passed since the previous one.
 pub(super) const PASSED: u8 = 0x10;
@@ -183,16 +186,17 @@ impl<'a, W: LogSink> Encoder<'a, W> {
             spans[1].is_some(),
             spans[2].is_some(),
             params.key.is_some(),
+            !params.preferred.is_all(),
         ];
         let set = flags.iter().enumerate();
-        self.byte(set.fold(0, |byte, (bit, &flag)| byte | u8::from(flag) << bit));
+        self.varint(set.fold(0, |all, (bit, &flag)| all | u64::from(flag) << bit));
         if flags[0] {
             self.varint(u64::from(params.weight));
         }
         if flags[1] {
             self.signed(i64::from(params.priority));
         }
-        self.affinity(&params.affinity);
+        self.cpus(&params.affinity);
         if flags[3] {
             self.varint(u64::from(params.domain.0));
         }
@@ -200,10 +204,12 @@ impl<'a, W: LogSink> Encoder<'a, W> {
         if let Some(key) = params.key {
             self.varint(u64::from(key));
         }
+        self.cpus(&params.preferred);
     }
 
-    fn affinity(&mut self, affinity: &CpuSet) {
-        let words = match affinity {
+    /// A set that is not that of all CPUs.
+    fn cpus(&mut self, cpus: &CpuSet) {
+        let words = match cpus {
             CpuSet::All => return,
             CpuSet::Few(word) => core::slice::from_ref(word),
             CpuSet::Many(words) => &words[..],

@@ -51,9 +51,22 @@ struct Machine {
     ports: Vec<(usize, usize, Span)>,
 }
 
-const KEYS: [&str; 14] = [
-    "name", "count", "vcpus", "machine", "weight", "cap", "affinity", "period", "budget",
-    "deadline", "policy", "start", "stop", "workload",
+const KEYS: [&str; 15] = [
+    "name",
+    "count",
+    "vcpus",
+    "machine",
+    "weight",
+    "cap",
+    "affinity",
+    "preferred",
+    "period",
+    "budget",
+    "deadline",
+    "policy",
+    "start",
+    "stop",
+    "workload",
 ];
 
 impl Vms {
@@ -358,33 +371,39 @@ fn read_vcpus(
         relative_deadline: fields.span("deadline")?,
         ..TaskParams::default()
     };
-    let affinities = match fields.get("affinity") {
-        None => vec![CpuSet::All; vcpus],
-        Some(node) => match &node.value {
-            Value::List(list) if list.len() != vcpus => {
-                let message = format!(
-                    "`affinity` has {} entries, and the virtual machine has {vcpus} CPUs",
-                    list.len()
-                );
-                return Err(
-                    Fault::at(&node.at, message).help("give one for all, or a list with one each")
-                );
-            }
-            Value::List(list) => {
-                list.iter().map(|node| read_affinity(node, cpus)).collect::<Result<_, _>>()?
-            }
-            _ => vec![read_affinity(node, cpus)?; vcpus],
-        },
-    };
-    Ok(affinities.into_iter().map(|affinity| TaskParams { affinity, ..all.clone() }).collect())
+    let affinities = read_sets(fields, "affinity", vcpus, cpus)?;
+    let preferred = read_sets(fields, "preferred", vcpus, cpus)?;
+    let both = affinities.into_iter().zip(preferred);
+    let params = |(affinity, preferred)| TaskParams { affinity, preferred, ..all.clone() };
+    Ok(both.map(params).collect())
 }
 
-fn read_affinity(node: &Node, cpus: usize) -> Result<CpuSet, Fault> {
-    let set = fields::cpus(node, "affinity")?;
+/// Sets of the host's CPUs, one for each vCPU.
+fn read_sets(
+    fields: &Fields<'_>,
+    key: &str,
+    vcpus: usize,
+    cpus: usize,
+) -> Result<Vec<CpuSet>, Fault> {
+    let Some(node) = fields.get(key) else { return Ok(vec![CpuSet::All; vcpus]) };
+    match &node.value {
+        Value::List(list) if list.len() != vcpus => {
+            let count = list.len();
+            let message =
+                format!("`{key}` has {count} entries, and the virtual machine has {vcpus} CPUs");
+            Err(Fault::at(&node.at, message).help("give one for all, or a list with one each"))
+        }
+        Value::List(list) => list.iter().map(|node| read_set(node, key, cpus)).collect(),
+        _ => Ok(vec![read_set(node, key, cpus)?; vcpus]),
+    }
+}
+
+fn read_set(node: &Node, key: &str, cpus: usize) -> Result<CpuSet, Fault> {
+    let set = fields::cpus(node, key)?;
     if (0..cpus).any(|cpu| set.contains(CpuId(cpu as u16))) {
         return Ok(set);
     }
-    let message = format!("`affinity` = {node}: none of these is a CPU of the host");
+    let message = format!("`{key}` = {node}: none of these is a CPU of the host");
     Err(Fault::at(&node.at, message).help(format!("it has {cpus}, numbered from 0")))
 }
 

@@ -37,6 +37,8 @@ struct Share {
     period: Option<(u64, u64)>,
     /// pCPUs, a bit each.
     cpus: Option<u64>,
+    /// Likewise those that it prefers.
+    preferred: Option<u64>,
 }
 
 /// The domains of `ping`: a server, the client that pings it, and those that compute.
@@ -62,16 +64,24 @@ pub fn plans(boot: &Boot) -> Result<Vec<Plan>, String> {
         ("client".into(), format!(" count={count} interval_us={interval} server={server}")),
     ];
     parts.extend((1..=hogs).map(|hog| (format!("hog{hog}"), format!(" duration_us={duration}"))));
-    let [weights, caps, periods, budgets, cpus] =
-        ["weights", "caps", "periods_us", "budgets_us", "cpus"].map(|name| list(boot, name));
-    let (weights, caps, periods, budgets, cpus) = (weights?, caps?, periods?, budgets?, cpus?);
+    let [weights, caps, periods, budgets, cpus, preferred] =
+        ["weights", "caps", "periods_us", "budgets_us", "cpus", "preferred"]
+            .map(|name| list(boot, name));
+    let (weights, caps, periods, budgets) = (weights?, caps?, periods?, budgets?);
+    let (cpus, preferred) = (cpus?, preferred?);
     if periods.is_empty() != budgets.is_empty() {
         return Err("`periods_us` and `budgets_us` come together".into());
     }
     let plan = |(number, (name, more)): (usize, (String, String))| {
         let of = |list: &[u64]| list.get(number).or(list.last()).copied();
         let period = of(&periods).zip(of(&budgets));
-        let share = Share { weight: of(&weights), cap: of(&caps), period, cpus: of(&cpus) };
+        let share = Share {
+            weight: of(&weights),
+            cap: of(&caps),
+            period,
+            cpus: of(&cpus),
+            preferred: of(&preferred),
+        };
         let part = format!("part={name}{more} address={}", address(number));
         Plan { name, part, number, share }
     };
@@ -102,10 +112,16 @@ impl Plan {
     pub fn shares(&self, scheduler: TakenFor) -> Vec<String> {
         let Plan { name, share, .. } = self;
         let mut commands = Vec::new();
-        if let Some(mask) = share.cpus {
-            let cpus: Vec<String> =
-                (0..64).filter(|cpu| mask >> cpu & 1 == 1).map(|cpu| cpu.to_string()).collect();
-            commands.push(format!("xl vcpu-pin {name} all {}", cpus.join(",")));
+        if share.cpus.or(share.preferred).is_some() {
+            // `-`: as it is.
+            let list = |mask: Option<u64>| {
+                mask.map_or("-".into(), |mask| {
+                    let cpus = (0..64).filter(|cpu| mask >> cpu & 1 == 1);
+                    cpus.map(|cpu| cpu.to_string()).collect::<Vec<_>>().join(",")
+                })
+            };
+            let (hard, soft) = (list(share.cpus), list(share.preferred));
+            commands.push(format!("xl vcpu-pin {name} all {hard} {soft}"));
         }
         let number = |option: &str, number: Option<u64>| {
             number.map_or(String::new(), |number| format!(" {option} {number}"))
@@ -174,11 +190,13 @@ mod tests {
     fn a_scheduler_is_told_what_it_has() {
         let given = [("hogs", "0"), ("weights", "9"), ("periods_us", "20"), ("budgets_us", "5")];
         let plans = ping(&[&given[..], &[("cpus", "5")]].concat()).unwrap();
-        let pinned = "xl vcpu-pin server all 0,2";
+        let pinned = "xl vcpu-pin server all 0,2 -";
         let period = "xl sched-rtds -d server -v all -p 20 -b 5 -e 0";
         assert_eq!(plans[0].shares(TakenFor::Rtds), [pinned, period]);
         assert_eq!(plans[0].shares(TakenFor::Null), [pinned]);
         assert_eq!(plans[0].shares(TakenFor::Credit)[1], "xl sched-credit -d server -w 9");
+        let preferring = ping(&[("hogs", "0"), ("preferred", "6")]).unwrap();
+        assert_eq!(preferring[0].shares(TakenFor::Credit2), ["xl vcpu-pin server all - 1,2"]);
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub struct Share {
     pub period: Option<(u32, u32)>,
     /// pCPUs, a bit each, for each vCPU; the last are those of all others. None: all pCPUs.
     pub affinity: Vec<u64>,
+    /// Likewise those of them that it prefers. None: all are alike.
+    pub preferred: Vec<u64>,
     /// The cpupool.
     pub pool: Pool,
 }
@@ -25,8 +27,8 @@ impl Share {
     /// Tells the scheduler of the pool, whichever that is, of a domain of so many vCPUs.
     pub fn tell(&self, domain: u16, vcpus: u32) -> Result<(), Failed> {
         for vcpu in 0..vcpus {
-            let mask = self.affinity.get(vcpu as usize).or(self.affinity.last());
-            mask.map_or(Ok(()), |mask| bind(domain, vcpu, *mask))?;
+            let of = |masks: &[u64]| masks.get(vcpu as usize).or(masks.last()).copied();
+            bind(domain, vcpu, of(&self.affinity), of(&self.preferred))?;
         }
         let scheduler = self.pool.scheduler()?;
         if scheduler.has_weights() && (self.weight.is_some() || self.cap.is_some()) {
@@ -86,8 +88,8 @@ fn tell_period(
     domctl(Domctl::Scheduler, domain, body).of("set its period and budget").map(drop)
 }
 
-/// Binds a vCPU to the pCPUs of `mask`.
-pub fn bind(domain: u16, vcpu: u32, mut mask: u64) -> Result<(), Failed> {
+/// Binds a vCPU to the pCPUs of `hard`, and has it prefer those of `soft`; what is not said stays.
+fn bind(domain: u16, vcpu: u32, hard: Option<u64>, soft: Option<u64>) -> Result<(), Failed> {
     #[repr(C)]
     #[derive(Clone, Copy)]
     struct Affinity {
@@ -99,7 +101,15 @@ pub fn bind(domain: u16, vcpu: u32, mut mask: u64) -> Result<(), Failed> {
         soft_bits: u32,
     }
     const HARD: u32 = 1;
-    let hard = at(&mut mask);
-    let affinity = Affinity { vcpu, flags: HARD, hard, hard_bits: 64, soft: 0, soft_bits: 0 };
+    const SOFT: u32 = 2;
+    let flag = |mask: Option<u64>, flag: u32| mask.map_or(0, |_| flag);
+    let flags = flag(hard, HARD) | flag(soft, SOFT);
+    if flags == 0 {
+        return Ok(());
+    }
+    // Xen answers with what has come of it.
+    let mut masks = [hard, soft].map(Option::unwrap_or_default);
+    let [hard, soft] = masks.each_mut().map(at);
+    let affinity = Affinity { vcpu, flags, hard, hard_bits: 64, soft, soft_bits: 64 };
     domctl(Domctl::Affinity, domain, affinity).of("bind a vCPU").map(drop)
 }

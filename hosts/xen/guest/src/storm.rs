@@ -314,11 +314,14 @@ impl Storm<'_> {
         let period = 1_000 << next(6) as u32;
         let budget = period / (1 + next(10) as u32);
         let mask = self.random.bits();
+        // Few of the bits are of pCPUs that there are, sometimes none.
+        let preferred = self.random.bits() & self.random.bits();
         Share {
             weight: Some(64 << self.random.below(6)),
             cap: Some(cap),
             period: (self.random.below(2) == 0).then_some((period, budget.max(100))),
             affinity: [if mask & usable == 0 { u64::MAX } else { mask }].into(),
+            preferred: [if preferred & 3 == 0 { u64::MAX } else { preferred }].into(),
             pool,
         }
     }
@@ -339,6 +342,7 @@ impl Storm<'_> {
             cap: Some(0),
             period: Some((10_000, 10_000)),
             affinity: [u64::MAX].into(),
+            preferred: [u64::MAX].into(),
             pool: Pool::default(),
         };
         for One { plan, domain, pauses } in &mut self.all {

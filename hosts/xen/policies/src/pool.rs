@@ -33,6 +33,7 @@ pub struct Place {
 #[repr(C)]
 pub struct Vcpu {
     affinity: [u64; WORDS],
+    preferred: [u64; WORDS],
     /// Nanoseconds; 0: none.
     period: u64,
     /// Nanoseconds; 0: none.
@@ -68,6 +69,7 @@ impl Vcpu {
         TaskParams {
             weight: weight_of_vcpu(self.weight),
             affinity: anysched_start::affinity(&self.affinity, cpus),
+            preferred: anysched_start::affinity(&self.preferred, cpus),
             period: span(self.period),
             budget: span(self.budget),
             relative_deadline: span(self.period),

@@ -21,7 +21,15 @@
 //!   clears the mark one statement too early.
 //! - A new vCPU is UNDER; in Xen it is created asleep, and its first wake boosts it.
 //! - Sums have 128 bits; in Xen they overflow with large weights.
-//! - Locks are always free, so stealing skips no busy PCPU. Node affinity is not modelled.
+//! - Locks are always free, so stealing skips no busy PCPU.
+//! - The PCPUs that a vCPU prefers are those of `TaskParams::preferred`, its soft affinity, as since
+//!   4.5: 4.4 has the same rule for the nodes of a domain (node affinity). `boost_balance` does not
+//!   look at them.
+//!
+//! Soft affinity counts for a vCPU if some PCPU in use and some allowed one are not preferred, and
+//! some allowed one is. For it, each of these is done for the allowed PCPUs that are preferred first:
+//! a wake-up kicks one of them that idles, it is placed on one of them, and a PCPU among them steals
+//! it before anything else. Only if that fails, all that are allowed count.
 //!
 //! Not work-conserving: capped vCPUs are parked, a wake-up kicks one idle PCPU, which may find
 //! something else to take, and a PCPU that goes idle is offered nothing afterwards.
@@ -99,6 +107,8 @@ pub struct Credit {
     weight: u64,
     /// Sum of the credits of the active vCPUs after the last accounting.
     balance: i64,
+    /// How many vCPUs prefer some PCPUs.
+    choosy: u32,
     /// How many accountings there were; runqueues are sorted anew after each.
     epoch: u64,
     next_account: Time,
@@ -174,6 +184,7 @@ enum Place {
 #[derive(Clone, Debug)]
 struct Vcpu {
     affinity: CpuSet,
+    preferred: CpuSet,
     domain: DomainId,
     /// The PCPU that it runs on or will wake on; online and allowed unless it runs.
     processor: CpuId,
@@ -218,6 +229,7 @@ impl Default for Domain {
 impl Vcpu {
     const DETACHED: Vcpu = Vcpu {
         affinity: CpuSet::All,
+        preferred: CpuSet::All,
         domain: DomainId(0),
         processor: CpuId(0),
         place: Place::Detached,
@@ -311,6 +323,7 @@ impl Policy for Credit {
             idlers: CpuMask::first(queues),
             weight: 0,
             balance: 0,
+            choosy: 0,
             epoch: 0,
             next_account: Time::ZERO + params.tslice,
         })
@@ -329,6 +342,24 @@ impl Credit {
 
     fn may_run(&self, task: TaskId, cpu: CpuId) -> bool {
         self.online.contains(cpu) && self.vcpus[task].affinity.contains(cpu)
+    }
+
+    /// Whether it matters which PCPUs `task` prefers (Xen's `has_soft_affinity`).
+    fn is_choosy(&self, task: TaskId) -> bool {
+        let Vcpu { affinity, preferred, .. } = &self.vcpus[task];
+        if preferred.is_all() {
+            return false;
+        }
+        let allowed = || self.machine.cpu_ids().filter(|cpu| affinity.contains(*cpu));
+        self.online.iter().any(|cpu| !preferred.contains(cpu))
+            && allowed().any(|cpu| !preferred.contains(cpu))
+            && allowed().any(|cpu| preferred.contains(cpu))
+    }
+
+    /// Whether `task` may run on `cpu` and prefers to.
+    fn prefers(&self, task: TaskId, cpu: CpuId) -> bool {
+        let Vcpu { affinity, preferred, .. } = &self.vcpus[task];
+        affinity.contains(cpu) && preferred.contains(cpu)
     }
 
     fn touched(&self, cx: &mut Cx<'_>, cpu: CpuId) {
@@ -436,18 +467,21 @@ impl Scheduler for Credit {
         self.know_domain(params.domain).newest = Some(processor);
         self.vcpus[task] = Vcpu {
             affinity: params.affinity.clone(),
+            preferred: params.preferred.clone(),
             domain: params.domain,
             processor,
             place: Place::Blocked,
             ..Vcpu::DETACHED
         };
         self.pcpus[processor.index()].homes += 1;
+        self.choosy += u32::from(!params.preferred.is_all());
     }
 
     fn detach(&mut self, _: &mut Cx<'_>, task: TaskId) {
         self.deactivate(task);
         self.pcpus[self.vcpus[task].processor.index()].homes -= 1;
         self.vcpus[task].place = Place::Detached;
+        self.choosy -= u32::from(!self.vcpus[task].preferred.is_all());
     }
 
     fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
@@ -461,8 +495,11 @@ impl Scheduler for Credit {
             }
         }
         let vcpu = &mut self.vcpus[task];
-        if vcpu.affinity != params.affinity {
+        if vcpu.affinity != params.affinity || vcpu.preferred != params.preferred {
+            self.choosy += u32::from(!params.preferred.is_all());
+            self.choosy -= u32::from(!vcpu.preferred.is_all());
             vcpu.affinity = params.affinity.clone();
+            vcpu.preferred = params.preferred.clone();
             self.place_anew(cx, task);
         }
     }

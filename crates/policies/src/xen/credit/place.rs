@@ -36,9 +36,29 @@ impl Credit {
 
     /// The best PCPU for `task`, and the one from which that was found: its own, unless that is
     /// busy or an idle PCPU has more idle ones around it.
+    ///
+    /// Among those that it prefers, unless none of them is idle.
     pub(super) fn pick_cpu(&self, task: TaskId) -> (CpuId, Option<CpuId>) {
+        let preferred = |cpu: CpuId| self.online.contains(cpu) && self.prefers(task, cpu);
+        if self.is_choosy(task) && self.machine.cpu_ids().any(preferred) {
+            let (cpu, found_from, is_idle) = self.pick_cpu_of(task, preferred);
+            if is_idle {
+                return (cpu, found_from);
+            }
+        }
+        let (cpu, found_from, _) = self.pick_cpu_of(task, |cpu| self.may_run(task, cpu));
+        (cpu, found_from)
+    }
+
+    /// The same of those that are `allowed`, and whether it is idle, or its vCPU is all that there
+    /// is to run.
+    fn pick_cpu_of(
+        &self,
+        task: TaskId,
+        allowed: impl Fn(CpuId) -> bool,
+    ) -> (CpuId, Option<CpuId>, bool) {
         let home = self.vcpus[task].processor;
-        let allowed = |cpu: &CpuId| self.may_run(task, *cpu);
+        let allowed = |cpu: &CpuId| allowed(*cpu);
         let mut cpu = home;
         let mut idlers = self.idlers.clone();
         if !allowed(&home) {
@@ -71,7 +91,7 @@ impl Credit {
                 idle_near(next).for_each(|cpu| rest.remove(cpu));
             }
         }
-        (cpu, found_from)
+        (cpu, found_from, idlers.contains(cpu))
     }
 
     /// Gives `task`, which is on no queue, the PCPU that is best for it.

@@ -94,8 +94,23 @@ impl Credit {
         stolen.or(head)
     }
 
-    /// A vCPU above `pri` that waits on another PCPU and may run on `cpu`, nearest node first.
+    /// A vCPU above `pri` that waits on another PCPU and may run on `cpu`: one that prefers to, or
+    /// else any.
     fn steal(&self, cx: &mut Cx<'_>, cpu: CpuId, pri: Pri) -> Option<TaskId> {
+        let choosy = |task| self.is_choosy(task) && self.prefers(task, cpu);
+        let preferring = (self.choosy > 0).then(|| self.steal_of(cx, cpu, pri, choosy)).flatten();
+        preferring
+            .or_else(|| self.steal_of(cx, cpu, pri, |task| self.vcpus[task].affinity.contains(cpu)))
+    }
+
+    /// Of those that are `wanted`, the first of the nearest node.
+    fn steal_of(
+        &self,
+        cx: &mut Cx<'_>,
+        cpu: CpuId,
+        pri: Pri,
+        wanted: impl Fn(TaskId) -> bool,
+    ) -> Option<TaskId> {
         let nodes = self.machine.groups(Level::Node) as u16;
         let own = self.machine.cpu(cpu).node;
         for node in (own..nodes).chain(0..own) {
@@ -113,7 +128,7 @@ impl Credit {
                         break;
                     }
                     let rested = vcpu.last_ran.map_or(Span::MAX, |last| cx.now.since(last));
-                    if vcpu.affinity.contains(cpu) && rested >= self.params.migration_delay {
+                    if wanted(task) && rested >= self.params.migration_delay {
                         return Some(task);
                     }
                 }
@@ -136,7 +151,12 @@ impl Credit {
             return;
         }
         let affinity = &self.vcpus[new].affinity;
-        let suitable = self.idlers.iter().filter(|&idler| affinity.contains(idler));
+        let is_preferred =
+            self.is_choosy(new) && self.idlers.iter().any(|cpu| self.prefers(new, cpu));
+        let suitable = self.idlers.iter().filter(|&idler| match is_preferred {
+            true => self.prefers(new, idler),
+            false => affinity.contains(idler),
+        });
         if !self.params.tickle_one && self.idlers.meets(affinity) {
             suitable.for_each(|idler| cx.kick(idler));
         } else if let Some(idler) = cycle(self.pcpus[by.index()].last_tickled, suitable) {

@@ -903,3 +903,101 @@ fn parameters_that_do_not_fit_are_refused() {
     assert!(build(&dynamic).is_ok() && build(&dynamic[..1]).is_ok());
     assert!(build(&[dynamic[0], dynamic[2]]).is_err());
 }
+
+impl Rig {
+    /// `task`, of domain 0, prefers these PCPUs from now on.
+    fn prefer(&mut self, task: u32, affinity: CpuSet, preferred: &[u16]) {
+        let preferred = CpuSet::of(preferred.iter().map(|&cpu| CpuId(cpu)));
+        let params = TaskParams { affinity, preferred, ..TaskParams::default() };
+        self.call(|credit, cx| credit.update(cx, TaskId(task), &params));
+    }
+}
+
+#[test]
+fn a_vcpu_is_placed_on_an_idle_pcpu_that_it_prefers_or_else_on_any() {
+    let mut drive = Rig::new("4", &[]);
+    drive.settle(0, 0);
+    drive.prefer(0, CpuSet::All, &[2, 3]);
+    assert_eq!(drive.probe(0, "runqueue"), 2);
+    drive.occupy(1, 2);
+    drive.prefer(0, CpuSet::All, &[2]);
+    assert_eq!(drive.probe(0, "runqueue"), 2, "its own, whose queue is empty");
+    drive.create(2, 0, &[2]);
+    drive.prefer(0, CpuSet::All, &[2, 1]);
+    assert_eq!(drive.probe(0, "runqueue"), 1);
+    drive.occupy(3, 1);
+    drive.create(4, 0, &[1]);
+    drive.prefer(0, CpuSet::All, &[1, 2, 9]);
+    assert_eq!(drive.probe(0, "runqueue"), 3, "none of those is idle");
+}
+
+#[test]
+fn preferences_that_make_no_difference_do_not_count() {
+    for (affinity, preferred) in [
+        (CpuSet::All, &[0, 1, 2, 3][..]),
+        (CpuSet::of([CpuId(0), CpuId(1)]), &[0, 1]),
+        (CpuSet::of([CpuId(0), CpuId(1)]), &[2]),
+        (CpuSet::All, &[]),
+    ] {
+        let mut drive = Rig::new("4", &[]);
+        drive.settle(0, 0);
+        drive.prefer(0, affinity, preferred);
+        assert_eq!(drive.probe(0, "runqueue"), 0, "{preferred:?}");
+    }
+}
+
+#[test]
+fn a_wake_is_told_to_an_idle_pcpu_that_is_preferred() {
+    let mut drive = Rig::new("4", &[]);
+    drive.settle(0, 0);
+    drive.prefer(0, CpuSet::All, &[0, 2]);
+    drive.occupy(1, 0);
+    drive.kicked();
+    drive.wake(0);
+    assert_eq!(drive.kicked(), [2]);
+    drive.dequeue(0);
+    drive.occupy(2, 2);
+    drive.wake(0);
+    // After the last that was told, of all.
+    assert_eq!(drive.kicked(), [3]);
+}
+
+#[test]
+fn a_pcpu_takes_first_what_prefers_it() {
+    let stolen = |preferred: &[u16]| {
+        let mut drive = Rig::new("3", &[]);
+        for (task, cpu) in [(0, 0), (1, 1)] {
+            drive.occupy(task, cpu);
+        }
+        for task in [2, 3] {
+            drive.create(task, 0, &[0, 1]);
+            drive.prefer(task, CpuSet::All, if task == 3 { preferred } else { &[0, 1, 2] });
+        }
+        drive.pick(2).map(|(task, _)| task)
+    };
+    assert_eq!((stolen(&[0, 1, 2]), stolen(&[2])), (Some(2), Some(3)));
+}
+
+#[test]
+fn a_tick_moves_what_runs_where_it_would_rather_be() {
+    let mut drive = Rig::new("2", &[]);
+    drive.occupy(1, 1);
+    drive.create(0, 0, &[0]);
+    assert_eq!(drive.pick(0).unwrap().0, 0);
+    drive.prefer(0, CpuSet::All, &[1]);
+    assert_eq!(drive.kicked(), [0]);
+    drive.put(0, ms(1), Off::Preempted);
+    assert_eq!(drive.pick(0), None);
+    assert_eq!(drive.probe(0, "runqueue"), 0, "the one that it prefers is busy");
+    assert_eq!(drive.pick(0).unwrap().0, 0);
+    drive.put(1, ms(1), Off::Blocked);
+    assert_eq!(drive.pick(1), None);
+    for _ in 0..2 {
+        drive.now += ms(10);
+        drive.tick(0, ms(10));
+    }
+    assert_eq!(drive.kicked().last(), Some(&0));
+    drive.put(0, ms(1), Off::Preempted);
+    assert_eq!(drive.pick(0), None);
+    assert_eq!((drive.kicked(), drive.pick(1).unwrap().0), (alloc::vec![1], 0));
+}

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::load::Load;
-use super::{Credit2, Moving, Place, Runqueue};
+use super::{Credit2, Moving, Place, Runqueue, Task};
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::machine::Level;
 use anysched_core::queue::{List, Tree};
@@ -146,13 +146,27 @@ impl Credit2 {
     /// Chooses the CPU where `task` is placed, which becomes the last choice of its runqueue.
     pub(super) fn choose_cpu(&mut self, task: TaskId) -> Option<CpuId> {
         let known = &mut self.tasks[task];
-        let wanted = match core::mem::replace(&mut known.moving, Moving::No) {
-            Moving::To(queue) => self.next_cpu(task, queue),
-            _ => None,
+        if let Moving::To(queue) = core::mem::replace(&mut known.moving, Moving::No)
+            && let Some(cpu) = self.next_cpu(task, queue)
+        {
+            self.queues[queue].pick_bias = cpu;
+            return Some(cpu);
+        }
+        let known = self.task(task);
+        let least = self.least_loaded(known, |cpu| known.affinity.contains(cpu))?;
+        let preferred = match self.is_choosy(known) {
+            true => self.least_loaded(known, |cpu| known.prefers(cpu)),
+            false => None,
         };
-        let cpu = wanted.or_else(|| self.next_cpu(task, self.least_loaded(task)?))?;
-        let queue = self.cpus[cpu.index()].queue;
-        self.queues[queue].pick_bias = cpu;
+        let cpu = match preferred {
+            // Xen goes on from the last choice of the other runqueue, and notes it there.
+            Some(queue) => {
+                let next = CpuId(self.queues[least].pick_bias.0 + 1);
+                self.queues[queue].find(next, |cpu| known.prefers(cpu))
+            }
+            None => self.next_cpu(task, least),
+        }?;
+        self.queues[least].pick_bias = cpu;
         Some(cpu)
     }
 
@@ -160,10 +174,10 @@ impl Credit2 {
         self.queues[queue].next_cpu(|cpu| self.task(task).affinity.contains(cpu))
     }
 
-    /// The runqueue with the least load, not counting that of `task`, among those it may be in.
-    fn least_loaded(&self, task: TaskId) -> Option<usize> {
-        let known = self.task(task);
-        let allowed = |&cpu: &CpuId| known.affinity.contains(cpu);
+    /// The runqueue with the least load, not counting that of `known`, among those with a CPU that
+    /// is `allowed`.
+    fn least_loaded(&self, known: &Task, allowed: impl Fn(CpuId) -> bool) -> Option<usize> {
+        let allowed = |&cpu: &CpuId| allowed(cpu);
         let queues = self.queues.iter().enumerate();
         let usable = queues.filter(|(_, queue)| queue.cpus.iter().any(allowed));
         let least = usable.min_by_key(|&(index, queue)| match index == known.queue {

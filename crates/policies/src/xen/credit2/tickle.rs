@@ -1,6 +1,6 @@
 //! Which CPU is kicked for a vCPU that has entered a runqueue.
 
-use super::{Credit2, Runqueue, Task};
+use super::{CREDIT_INIT, Credit2, Runqueue, Task};
 use anysched_core::Cx;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::machine::Level;
@@ -38,7 +38,7 @@ impl Credit2 {
     }
 
     /// Whether `cpu` is idle and has not been kicked.
-    fn is_free(&self, cpu: CpuId) -> bool {
+    pub(super) fn is_free(&self, cpu: CpuId) -> bool {
         let on = &self.cpus[cpu.index()];
         on.idle && !on.tickled
     }
@@ -55,27 +55,37 @@ impl Credit2 {
     }
 
     fn idle_cpu(&self, task: &Task) -> Option<CpuId> {
-        let queue = &self.queues[task.queue];
-        if queue.idle == 0 {
+        if self.queues[task.queue].idle == 0 {
             return None;
         }
-        let saves = self.params.smt_power_savings;
-        let first = queue.find(task.cpu, |cpu| {
-            let idle = self.cpus[cpu.index()].idle && task.affinity.contains(cpu);
-            idle && self.is_core_free(cpu) != saves
-        });
-        first.or_else(|| {
-            queue.find(task.cpu, |cpu| self.is_free(cpu) && task.affinity.contains(cpu))
-        })
+        let preferred = match self.is_choosy(task) {
+            true => self.idle_cpu_of(task, |cpu| task.prefers(cpu)),
+            false => None,
+        };
+        preferred.or_else(|| self.idle_cpu_of(task, |cpu| task.affinity.contains(cpu)))
     }
 
-    /// The CPU where `task` gains the most; its own comes before all others.
+    /// The idle CPU for `task` among those that are `allowed`.
+    fn idle_cpu_of(&self, task: &Task, allowed: impl Fn(CpuId) -> bool) -> Option<CpuId> {
+        let (queue, saves) = (&self.queues[task.queue], self.params.smt_power_savings);
+        let first = queue.find(task.cpu, |cpu| {
+            let idle = self.cpus[cpu.index()].idle && allowed(cpu);
+            idle && self.is_core_free(cpu) != saves
+        });
+        first.or_else(|| queue.find(task.cpu, |cpu| self.is_free(cpu) && allowed(cpu)))
+    }
+
+    /// The CPU where `task` gains the most; its own comes before all others, if it prefers that.
     fn busy_cpu(&mut self, task: TaskId, now: Time) -> Option<CpuId> {
         let home = self.task(task).cpu;
-        if self.gain(task, home, now) > 0 {
-            return Some(home);
-        }
         let (mut most, mut best) = (0, None);
+        let gain = self.gain(task, home, now);
+        if gain > 0 {
+            if self.task(task).preferred.contains(home) {
+                return Some(home);
+            }
+            (most, best) = (gain, Some(home));
+        }
         let queue = self.task(task).queue;
         for at in 0..self.queues[queue].cpus.len() {
             let cpu = self.queues[queue].cpus[at];
@@ -87,7 +97,8 @@ impl Credit2 {
         best
     }
 
-    /// By how much credit `task` is ahead of what runs on `cpu`, if it may displace that.
+    /// By how much credit `task` is ahead of what runs on `cpu`, if it may displace that; more, if it
+    /// prefers to run there, and if what runs there does not.
     fn gain(&mut self, task: TaskId, cpu: CpuId, now: Time) -> i64 {
         let on = &self.cpus[cpu.index()];
         let Some(current) = on.current.filter(|_| !on.idle && !on.tickled) else { return 0 };
@@ -100,6 +111,12 @@ impl Credit2 {
             self.charge_running(current, now);
         }
         let resist = if self.task(task).cpu == cpu { 0 } else { self.params.migrate_resist.0 };
-        self.task(task).credit - self.task(current).credit - resist as i64
+        let (task, current) = (self.task(task), self.task(current));
+        let gain = task.credit - current.credit - resist as i64;
+        if gain <= 0 {
+            return gain;
+        }
+        let lead = |is: bool| if is { CREDIT_INIT } else { 0 };
+        gain + lead(task.preferred.contains(cpu)) + lead(!current.preferred.contains(cpu))
     }
 }

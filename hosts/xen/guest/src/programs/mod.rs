@@ -94,7 +94,7 @@ const PARALLEL: [&str; 2] = ["hog", "ep"];
 ///
 /// Arguments of all programs, each a list with an entry for each domain in order, whose last entry
 /// is that of all others: `vcpus`, `weights` (of 256), `caps` (percent of a pCPU), `periods_us` and
-/// `budgets_us`, `cpus` (masks of pCPUs).
+/// `budgets_us`, `cpus` and `preferred` (masks of pCPUs).
 ///
 /// Errors: there is no such program, or an argument of it means nothing.
 pub fn plans<'a>(boot: &Boot, more: &'a [u8]) -> Result<Vec<Plan<'a>>, String> {
@@ -113,10 +113,10 @@ pub fn plans<'a>(boot: &Boot, more: &'a [u8]) -> Result<Vec<Plan<'a>>, String> {
         "zip" => zip::plans(&arguments)?,
         name => return Err(format!("there is no program `{name}`")),
     };
-    let [vcpus, weights, caps, periods, budgets, masks] =
-        ["vcpus", "weights", "caps", "periods_us", "budgets_us", "cpus"]
+    let [vcpus, weights, caps, periods, budgets, masks, preferred] =
+        ["vcpus", "weights", "caps", "periods_us", "budgets_us", "cpus", "preferred"]
             .map(|name| arguments.list(name));
-    let (vcpus, weights, caps, masks) = (vcpus?, weights?, caps?, masks?);
+    let (vcpus, weights, caps, masks, preferred) = (vcpus?, weights?, caps?, masks?, preferred?);
     let (periods, budgets) = (periods?, budgets?);
     if periods.is_empty() != budgets.is_empty() {
         return Err("`periods_us` and `budgets_us` come together".into());
@@ -132,6 +132,7 @@ pub fn plans<'a>(boot: &Boot, more: &'a [u8]) -> Result<Vec<Plan<'a>>, String> {
         let period = of(&periods).zip(of(&budgets));
         share.period = period.map(|(p, b)| (micros(p), micros(b)));
         share.affinity = of(&masks).into_iter().collect();
+        share.preferred = of(&preferred).into_iter().collect();
     }
     Ok(plans)
 }

@@ -34,7 +34,7 @@ pub fn plans(text: &[u8]) -> Result<Vec<Plan<'_>>, String> {
 fn plan<'a>(number: usize, machine: Read<'a>, ends: &[u32]) -> Result<Plan<'a>, String> {
     let mail = machine.mail();
     let Read { domain, texts, start, script } = machine;
-    let Domain { name, vcpus, weight, cap, period, cpus, begin, stop, ports } = domain;
+    let Domain { name, vcpus, weight, cap, period, cpus, preferred, begin, stop, ports } = domain;
     if vcpus as usize > smp::MOST {
         return Err(format!(
             "machine {name}: a domain has {} vCPUs at most, not {vcpus}",
@@ -60,6 +60,7 @@ fn plan<'a>(number: usize, machine: Read<'a>, ends: &[u32]) -> Result<Plan<'a>, 
             cap: Some(cap),
             period: period.map(|(period, budget)| (micros(period), micros(budget))),
             affinity: cpus,
+            preferred,
             pool: Pool::default(),
         },
         begin,

@@ -649,3 +649,96 @@ fn a_kicked_cpu_of_another_runqueue_leaves_a_vcpu_to_its_own() {
     assert_eq!(rig.kicked(), [1]);
     assert_eq!([rig.pick_task(0), rig.pick_task(1)], [Some(1), Some(2)]);
 }
+
+fn preferring(cpus: &[u16]) -> TaskParams {
+    let preferred = CpuSet::of(cpus.iter().map(|&cpu| CpuId(cpu)));
+    TaskParams { preferred, ..TaskParams::default() }
+}
+
+/// The runqueue is the best of those with a preferred CPU; where Xen goes on from, and what it
+/// remembers, is the last choice of the best of all.
+#[test]
+fn new_vcpus_go_where_they_prefer_to_be() {
+    let mut rig = Rig::new("2 packages x 2 cores", &[]);
+    for (task, cpus) in (0..).zip([&[2, 3][..], &[2, 3], &[3, 2], &[9], &[0, 1, 2, 3]]) {
+        rig.attach(task, &preferring(cpus));
+    }
+    let cpus: Vec<u16> = rig.policy.tasks.values().map(|task| task.cpu.0).collect();
+    // The first queue has the least load all the time, and 0 for its last choice, then 2, 3 and 2:
+    // those who prefer nothing go on behind that.
+    assert_eq!(cpus, [2, 3, 2, 0, 1]);
+}
+
+#[test]
+fn a_preferred_cpu_that_idles_is_kicked_before_others() {
+    let mut rig = Rig::new("4", &[("runqueue", "all")]);
+    rig.attach(0, &preferring(&[2, 3]));
+    rig.policy.tasks[TaskId(0)].cpu = CpuId(0);
+    rig.wake(0);
+    assert_eq!(rig.kicked(), [2]);
+    rig.dequeue(0);
+    rig.wake(0);
+    // CPU 2 has been kicked and has not picked.
+    assert_eq!(rig.kicked(), [3]);
+    rig.dequeue(0);
+    rig.wake(0);
+    assert_eq!(rig.kicked(), [0]);
+}
+
+/// A vCPU on a CPU that it does not prefer leaves it for one that idles, and for no other reason.
+#[test]
+fn a_vcpu_moves_to_an_idle_cpu_that_it_prefers() {
+    let mut rig = Rig::new("2", &[("runqueue", "all")]);
+    rig.attach(0, &only(&[0]));
+    rig.wake(0);
+    assert_eq!(rig.pick(0).unwrap().0, 0);
+    rig.policy.tasks[TaskId(0)].affinity = CpuSet::All;
+    rig.policy.tasks[TaskId(0)].preferred = CpuSet::of([CpuId(1)]);
+    rig.kicked();
+    // The rate limit keeps it.
+    rig.run(0, us(500), Off::Preempted);
+    assert_eq!(rig.pick(0).unwrap().0, 0);
+    rig.run(0, ms(1), Off::Preempted);
+    assert_eq!(rig.pick(0), None);
+    assert_eq!(rig.kicked(), [1]);
+    assert_eq!(rig.pick(1).unwrap().0, 0);
+    rig.policy.tasks[TaskId(0)].preferred = CpuSet::of([CpuId(0)]);
+    rig.attach(1, &only(&[0]));
+    rig.wake(1);
+    assert_eq!(rig.pick(0).unwrap().0, 1);
+    rig.now += ms(2);
+    rig.put(1, 0, ms(2), Off::Preempted);
+    assert_eq!(rig.pick(1).unwrap().0, 0);
+}
+
+/// Of busy CPUs, those that it prefers are ahead of others, and so are those whose vCPU would rather
+/// be elsewhere.
+#[test]
+fn busy_cpus_are_compared_by_who_prefers_them() {
+    let kicked = |credits: [i64; 3], own: &[u16], of_second: &[u16]| {
+        let mut rig = Rig::new("3", &[("runqueue", "all"), ("ratelimit", "0")]);
+        for task in 0..3 {
+            rig.attach(task, &only(&[task as u16]));
+            rig.wake(task);
+            assert_eq!(rig.pick(task as u16).unwrap().0, task);
+            rig.set_credit(task, credits[task as usize]);
+            rig.policy.tasks[TaskId(task)].affinity = CpuSet::All;
+        }
+        let set = |cpus: &[u16]| CpuSet::of(cpus.iter().map(|&cpu| CpuId(cpu)));
+        rig.policy.tasks[TaskId(1)].preferred = set(of_second);
+        rig.attach(3, &TaskParams { preferred: set(own), ..TaskParams::default() });
+        rig.policy.tasks[TaskId(3)].cpu = CpuId(0);
+        rig.kicked();
+        rig.wake(3);
+        rig.kicked()
+    };
+    let all = [0, 1, 2];
+    // It has 10 ms. Its own CPU comes first, even if it gains more elsewhere, unless it prefers others.
+    assert_eq!(kicked([8_000, 7_000, 1_000], &all, &all), [0]);
+    assert_eq!(kicked([8_000, 7_000, 1_000], &[1], &all), [1]);
+    assert_eq!(kicked([8_000, 7_000, 1_000], &[1, 2], &all), [2]);
+    assert_eq!(kicked([8_000, 7_000, 1_000], &[1, 2], &[0]), [1]);
+    // What it prefers does not help where it is not ahead.
+    assert_eq!(kicked([8_000, 9_800, 1_000], &[1], &all), [2]);
+    assert_eq!(kicked([10_000, 9_800, 9_900], &[1], &all), [0; 0]);
+}
