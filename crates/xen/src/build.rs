@@ -98,9 +98,14 @@ impl Image {
         let kind = if asserts { &CHECKED } else { &USUAL };
         in_turn(sources, say, |build, say| {
             anysched_qemu::require_target(GUEST)?;
-            let (hypervisor, _) = build.hypervisor(kind, say)?;
             say("building the guest");
-            Ok(Image { hypervisor, guest: build.guest()? })
+            // Each is linked for a minute on one core.
+            std::thread::scope(|scope| {
+                let guest = scope.spawn(|| build.guest());
+                let hypervisor = build.hypervisor(kind, say);
+                let guest = guest.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                Ok(Image { hypervisor: hypervisor?.0, guest: guest? })
+            })
         })
     }
 
