@@ -79,8 +79,8 @@ impl TakenFor {
             return Ok(());
         }
         Err(format!(
-            "{STOCK}{} gives each vCPU a pCPU of its own, and one without waits for ever: there are \
-             {vcpus} vCPUs, dom0's among them, and {pcpus} pCPUs; give the machine {vcpus} CPUs or \
+            "{STOCK}{} gives each vCPU a pCPU of its own, and one without waits for ever: there \
+             are {vcpus} vCPUs, dom0's among them, and {pcpus} pCPUs; give the machine {vcpus} CPUs or \
              more, or have fewer domains or vCPUs",
             self.name()
         ))
@@ -115,8 +115,8 @@ pub fn require_scheduler(policy: &str, number: u32) -> Result<(), String> {
     };
     let asked = wanted.map_or("anysched", TakenFor::name);
     Err(format!(
-        "Xen was told `sched={asked}` for {policy} and runs {runs}: this hypervisor is built without \
-         that scheduler; take one with it (CONFIG_SCHED_{})",
+        "Xen was told `sched={asked}` for {policy} and runs {runs}: this hypervisor is built \
+         without that scheduler; take one with it (CONFIG_SCHED_{})",
         asked.to_uppercase()
     ))
 }

@@ -68,8 +68,8 @@ pub fn starves(start: &Start) -> bool {
     info.is_some_and(|info| (info.nature)(&settings).is_ok_and(|nature| nature.starves))
 }
 
-/// The CPUs that a task may run on, or prefers to: a bit for each of the `cpus` that the machine has, in words of
-/// 64.
+/// The CPUs that a task may run on, or prefers to: a bit for each of the `cpus` that the machine
+/// has, in words of 64.
 pub fn affinity(words: &[u64], cpus: usize) -> CpuSet {
     let has = |cpu: &CpuId| words[cpu.index() / 64] >> (cpu.index() % 64) & 1 != 0;
     let all = || (0..cpus as u16).map(CpuId);

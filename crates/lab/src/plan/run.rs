@@ -120,7 +120,7 @@ impl Plan {
         Ok(results)
     }
 
-    /// Checks that one of the schedulers that `host` has of its own can make the runs of all groups.
+    /// Checks that one of the schedulers that `host` has of its own can make all runs.
     ///
     /// Errors: that of the first group of which it cannot.
     fn require_own(&self, host: &dyn Host, own: &str) -> Result<(), RunError> {

@@ -22,14 +22,14 @@
 //! - A new vCPU is UNDER; in Xen it is created asleep, and its first wake boosts it.
 //! - Sums have 128 bits; in Xen they overflow with large weights.
 //! - Locks are always free, so stealing skips no busy PCPU.
-//! - The PCPUs that a vCPU prefers are those of `TaskParams::preferred`, its soft affinity, as since
-//!   4.5: 4.4 has the same rule for the nodes of a domain (node affinity). `boost_balance` does not
+//! - The PCPUs that a vCPU prefers are those of `TaskParams::preferred`, its soft affinity, as
+//!   since 4.5: 4.4 has the same rule for the nodes of a domain (node affinity). `boost_balance` does not
 //!   look at them.
 //!
 //! Soft affinity counts for a vCPU if some PCPU in use and some allowed one are not preferred, and
-//! some allowed one is. For it, each of these is done for the allowed PCPUs that are preferred first:
-//! a wake-up kicks one of them that idles, it is placed on one of them, and a PCPU among them steals
-//! it before anything else. Only if that fails, all that are allowed count.
+//! some allowed one is. For it, each of these is done first for the allowed PCPUs that are
+//! preferred: a wake-up kicks one of them that idles, it is placed on one of them, and a PCPU among
+//! them steals it before anything else. Only if that fails, all that are allowed count.
 //!
 //! Not work-conserving: capped vCPUs are parked, a wake-up kicks one idle PCPU, which may find
 //! something else to take, and a PCPU that goes idle is offered nothing afterwards.

@@ -61,17 +61,17 @@
 //!   vCPU is an error in Xen. A vCPU that blocks with its budget overrun is not parked.
 //! - Left out: core scheduling, and contended locks.
 //!
-//! Soft affinity (`TaskParams::preferred`) counts for a vCPU if some CPU in use and some allowed one
-//! are not preferred, and some allowed one is. Then its place is the RQ with the least load among
-//! those with a preferred CPU, and one of these; a kick goes to a preferred idle CPU if there is one,
-//! and only then to any; and a CPU that it does not prefer lets it go as soon as one of its RQ that
+//! Soft affinity (`TaskParams::preferred`) counts for a vCPU if some CPU in use and some allowed
+//! one are not preferred, and some allowed one is. Then its place is the RQ with the least load
+//! among those with a preferred CPU, and one of these; a kick goes to a preferred idle CPU if there
+//! is one, and only then to any; and a CPU that it does not prefer lets it go as soon as one of its RQ that
 //! it does idles and has not been kicked. Of busy CPUs that it may displace, those that it prefers
 //! and those that their own vCPU does not prefer have a lead of CREDIT_INIT each, and its own comes
 //! first only if preferred. Balance and picks do not look at it.
 //!
 //! Kept although it looks unintended: whether there is a CPU to spare is judged by this RQ and the
-//! last one of all, not the one compared with; 17 CPUs make three RQs, of 8, 8 and 1; a place that is
-//! preferred counts as the last choice of the RQ with the least load of all.
+//! last one of all, not the one compared with; 17 CPUs make three RQs, of 8, 8 and 1; a place that
+//! is preferred counts as the last choice of the RQ with the least load of all.
 //! Nice levels are ignored: weights are those of domains.
 //!
 //! Not work-conserving: a CPU never looks into another RQ, parked vCPUs wait, and a vCPU that was
@@ -342,7 +342,7 @@ impl Credit2 {
             && allowed().any(|cpu| preferred.contains(cpu))
     }
 
-    /// Whether `task`, which `cpu` runs, had better run on another CPU of its runqueue, which idles.
+    /// Whether `task`, which `cpu` runs, had better run on another CPU of its runqueue that idles.
     fn would_rather_move(&self, cpu: CpuId, task: TaskId) -> bool {
         let known = self.task(task);
         !known.prefers(cpu)

@@ -97,8 +97,8 @@ impl Credit2 {
         best
     }
 
-    /// By how much credit `task` is ahead of what runs on `cpu`, if it may displace that; more, if it
-    /// prefers to run there, and if what runs there does not.
+    /// By how much credit `task` is ahead of what runs on `cpu`, if it may displace that; more, if
+    /// it prefers to run there, and if what runs there does not.
     fn gain(&mut self, task: TaskId, cpu: CpuId, now: Time) -> i64 {
         let on = &self.cpus[cpu.index()];
         let Some(current) = on.current.filter(|_| !on.idle && !on.tickled) else { return 0 };
