@@ -80,8 +80,8 @@ impl TakenFor {
         }
         Err(format!(
             "{STOCK}{} gives each vCPU a pCPU of its own, and one without waits for ever: there \
-             are {vcpus} vCPUs, dom0's among them, and {pcpus} pCPUs; give the machine {vcpus} CPUs or \
-             more, or have fewer domains or vCPUs",
+             are {vcpus} vCPUs, dom0's among them, and {pcpus} pCPUs; give the machine {vcpus} \
+             CPUs or more, or have fewer domains or vCPUs",
             self.name()
         ))
     }

@@ -23,8 +23,8 @@
 //! - Sums have 128 bits; in Xen they overflow with large weights.
 //! - Locks are always free, so stealing skips no busy PCPU.
 //! - The PCPUs that a vCPU prefers are those of `TaskParams::preferred`, its soft affinity, as
-//!   since 4.5: 4.4 has the same rule for the nodes of a domain (node affinity). `boost_balance` does not
-//!   look at them.
+//!   since 4.5: 4.4 has the same rule for the nodes of a domain (node affinity). `boost_balance`
+//!   does not look at them.
 //!
 //! Soft affinity counts for a vCPU if some PCPU in use and some allowed one are not preferred, and
 //! some allowed one is. For it, each of these is done first for the allowed PCPUs that are

@@ -64,10 +64,10 @@
 //! Soft affinity (`TaskParams::preferred`) counts for a vCPU if some CPU in use and some allowed
 //! one are not preferred, and some allowed one is. Then its place is the RQ with the least load
 //! among those with a preferred CPU, and one of these; a kick goes to a preferred idle CPU if there
-//! is one, and only then to any; and a CPU that it does not prefer lets it go as soon as one of its RQ that
-//! it does idles and has not been kicked. Of busy CPUs that it may displace, those that it prefers
-//! and those that their own vCPU does not prefer have a lead of CREDIT_INIT each, and its own comes
-//! first only if preferred. Balance and picks do not look at it.
+//! is one, and only then to any; and a CPU that it does not prefer lets it go as soon as one of its
+//! RQ that it does idles and has not been kicked. Of busy CPUs that it may displace, those that it
+//! prefers and those that their own vCPU does not prefer have a lead of CREDIT_INIT each, and its
+//! own comes first only if preferred. Balance and picks do not look at it.
 //!
 //! Kept although it looks unintended: whether there is a CPU to spare is judged by this RQ and the
 //! last one of all, not the one compared with; 17 CPUs make three RQs, of 8, 8 and 1; a place that

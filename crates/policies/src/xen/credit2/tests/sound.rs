@@ -78,7 +78,8 @@ impl Host {
         let cpu = cpu.filter(|&cpu| self.online[usize::from(cpu)]);
         let affinity = cpu.map_or(CpuSet::All, |cpu| CpuSet::of([CpuId(cpu), CpuId(cpu ^ 1)]));
         // Any CPUs, or in one case of three all.
-        let preferred = if task % 3 == 0 { CpuSet::All } else { CpuSet::Few(u64::from(domain)) };
+        let preferred =
+            if task.is_multiple_of(3) { CpuSet::All } else { CpuSet::Few(u64::from(domain)) };
         let params = TaskParams { affinity, preferred, ..of((domain % 3) as u16) };
         self.rig.call(|policy, cx| policy.update(cx, TaskId(task), &params));
     }
