@@ -53,6 +53,7 @@ pub mod exp2;
 pub mod ids;
 pub mod machine;
 pub mod neighbours;
+pub mod noise;
 pub mod params;
 pub mod per_task;
 mod policy;

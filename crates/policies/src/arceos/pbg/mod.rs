@@ -18,7 +18,6 @@
 //! that becomes ready, and for its pick then. So the picks of a program whose n tasks only yield
 //! cost O(dispatches + n log n). Building the plan is O(n log n), attaching a task O(log n).
 
-mod noise;
 mod profile;
 #[cfg(test)]
 mod tests;
@@ -30,6 +29,7 @@ use alloc::vec::Vec;
 pub use profile::{Key, Profile, Record};
 
 use anysched_core::ids::{CpuId, TaskId};
+use anysched_core::noise::{self, Sigma};
 use anysched_core::params::{ParamError, TaskParams, Value};
 use anysched_core::queue::{Forest, Links, List, Tree};
 use anysched_core::registry::{Native, Policy};
@@ -88,9 +88,8 @@ pub enum Source {
     Measured,
     /// Someone who knows.
     Given,
-    /// As measured, but wrong: each time is multiplied by a lognormal factor with median 1, the
-    /// logarithm of which has this standard deviation in millionths.
-    Noisy(u32),
+    /// As measured, but wrong: each time is multiplied by a lognormal factor with median 1.
+    Noisy(Sigma),
 }
 
 impl Value for Source {
@@ -102,7 +101,7 @@ impl Value for Source {
             text => {
                 let sigma = text.strip_prefix("noisy(").and_then(|rest| rest.strip_suffix(')'));
                 let why = "not one of measured | given | noisy(σ), for example noisy(0.5)";
-                noise::parse_sigma(sigma.ok_or(why)?.trim()).map(Source::Noisy)
+                Sigma::parse(sigma.ok_or(why)?).map(Source::Noisy)
             }
         }
     }
@@ -110,7 +109,7 @@ impl Value for Source {
         match *self {
             Source::Measured => "measured".into(),
             Source::Given => "given".into(),
-            Source::Noisy(sigma) => alloc::format!("noisy({})", noise::show_sigma(sigma)),
+            Source::Noisy(sigma) => alloc::format!("noisy({})", sigma.show()),
         }
     }
 }
@@ -278,7 +277,13 @@ impl Policy for Pbg {
 /// The records that have dispatches, by key, with the ranks of their times.
 fn plan(profile: &Profile, params: &PbgParams) -> Vec<Planned> {
     let time = |record: &Record| match params.profile_source {
-        Source::Noisy(sigma) => noise::apply(record.time, sigma, params.noise_seed, record.key),
+        Source::Noisy(sigma) => {
+            let of = match record.key {
+                Key::Created(number) => u64::from(number),
+                Key::Own(key) => 1 << 32 | u64::from(key),
+            };
+            noise::apply(record.time, sigma, params.noise_seed, of)
+        }
         Source::Measured | Source::Given => record.time,
     };
     let mut records: Vec<Record> = profile.records().to_vec();
