@@ -161,8 +161,8 @@ mod tests {
         assert!(normal_of(3, 5) != normal_of(3, 4) && normal_of(3, 5) != normal_of(4, 5));
     }
 
-    /// The distribution of the sum of 48 uniform numbers, by convolution over 256 steps each, beside
-    /// the integral of the normal density.
+    /// The distribution of the sum of 48 uniform numbers, by convolution over 256 steps each,
+    /// beside the integral of the normal density.
     #[test]
     fn sums_of_48_are_normal_enough() {
         const STEPS: usize = 256;
