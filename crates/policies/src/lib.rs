@@ -62,6 +62,7 @@ xen {
 }
 /// This project's own.
 own {
+    "gittins" gittins => Gittins: RunQueue, "Soonest to end first, by how long tasks usually run";
     "vfair" vfair => Vfair: Scheduler, "Our own: virtual deadlines by usual bursts and switch cost";
 }
 }
