@@ -24,6 +24,7 @@ pub mod credit2;
 pub mod drive;
 pub mod eevdf;
 pub mod fair;
+pub mod gittins;
 pub mod kernel;
 pub mod m_rsf;
 pub mod osv;

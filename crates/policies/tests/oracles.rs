@@ -4,8 +4,8 @@ use anysched_core::checked::Rules;
 use anysched_core::machine::Level;
 use anysched_core::{Checked, CpuId, Machine, Off, Scheduler, Span, TaskParams, Time};
 use anysched_oracle::{
-    Moves, Picks, Pins, Scope, Seen, bfs, compare, compare_all, credit, credit2, eevdf, m_rsf,
-    moves,
+    Moves, Picks, Pins, Scope, Seen, bfs, compare, compare_all, credit, credit2, eevdf, gittins,
+    m_rsf, moves,
 };
 use anysched_oracle::{osv, pbg, rtds, sedf};
 use anysched_policies::policy;
@@ -321,6 +321,64 @@ fn pbg_decides_as_a_search_of_all_tasks() {
         };
         let oracle = pbg::Pbg::new(cpus, order.1, on_yield.1, lifo, records);
         compare(&machine, checked("pbg", &machine, &settings), oracle, &scope, &moves)
+    });
+}
+
+/// Some tasks share a key, some have none.
+fn some_keys(number: u64, params: &mut TaskParams) {
+    params.key = (number & 1 == 0).then_some((number >> 1 & 3) as u32);
+}
+
+#[test]
+fn gittins_decides_by_the_definition_of_its_ranks() {
+    let ranks = [
+        ("gittins", gittins::Rank::Gittins),
+        ("serpt", gittins::Rank::Serpt),
+        ("m-serpt", gittins::Rank::MSerpt),
+    ];
+    let sizes = prop::option::of(prop::collection::vec(1..6_000u64, 1..8));
+    let strategy = (
+        select([1usize, 3].as_slice()),
+        select(ranks.to_vec()),
+        sizes,
+        select([4usize, 16].as_slice()),
+        select([0i64, 10, 50, 100].as_slice()),
+        any::<bool>(),
+        moves(0..3_000u64, 300),
+    );
+    compare_all(1_500, strategy, |(cpus, rank, mut sizes, history, share, ticks, moves)| {
+        let machine = Machine::flat(cpus).unwrap();
+        if let Some(sizes) = &mut sizes {
+            // Some of them are equal.
+            sizes.iter_mut().for_each(|size| *size -= *size % 3 * (*size / 3));
+            sizes.sort_unstable();
+        }
+        let text = sizes.as_ref().map_or("auto".into(), |sizes| {
+            let texts: Vec<String> = sizes.iter().map(|size| format!("{size}ns")).collect();
+            texts.join(",")
+        });
+        let (history_text, share_text) = (history.to_string(), share.to_string());
+        let settings = [
+            ("rank", rank.0),
+            ("sizes", text.as_str()),
+            ("history", history_text.as_str()),
+            ("share", share_text.as_str()),
+            ("quantum", "2us"),
+        ];
+        let scope = Scope {
+            offs: &[Off::Blocked, Off::Blocked, Off::Yielded, Off::Preempted, Off::Exited],
+            pins: Pins::Any,
+            dequeues: true,
+            detaches: true,
+            undoes: true,
+            hotplug: true,
+            describe: some_keys,
+            tick: ticks.then_some(Span::from_us(1)),
+            ..Scope::new(10)
+        };
+        let rules = gittins::Rules { rank: rank.1, sizes, history, share, quantum: 2_000 };
+        let policy = checked("gittins", &machine, &settings);
+        compare(&machine, policy, gittins::Gittins::new(cpus, rules), &scope, &moves)
     });
 }
 
