@@ -22,7 +22,7 @@
 //! tasks that come together none ends later than 100/share times when it would under round robin
 //! with that quantum, and as many quanta, however wrong what is expected of them is. A turn that is
 //! interrupted by the host is not over.
-//! Deviations: ranks of continuous distributions are those of 128 steps; with `rank = gittins` the
+//! Deviations: ranks of continuous distributions are those of 32 steps; with `rank = gittins` the
 //! index between two ages of a list is not that of its exact values, which falls to 0 just before
 //! each, because learned times are a sample. A waiting task keeps the rank with which it was queued
 //! when its table changes.

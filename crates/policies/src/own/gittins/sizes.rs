@@ -10,8 +10,9 @@ use anysched_core::time::Span;
 
 use super::table::{Builder, Table};
 
-/// Parts of a distribution that is continuous.
-const PARTS: u64 = 128;
+/// Parts of a distribution that is continuous. With four times as many, means are hardly 1 % less,
+/// and tasks are switched twice as often, where ranks rise.
+const PARTS: u64 = 32;
 /// Fractional bits of probabilities.
 const BITS: u32 = 40;
 /// A probability below which quotients would be inexact.

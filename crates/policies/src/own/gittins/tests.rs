@@ -74,30 +74,34 @@ fn who_outlives_what_is_known_needs_as_much_again() {
     assert!(far > Span::ZERO);
 }
 
-/// In closed form: where hazards fall, the index is one over the hazard.
+/// In closed form: where hazards fall, the index is one over the hazard. It and what is expected to
+/// be left rise with age, and so a table is between what they are a step earlier and a step later.
 #[test]
 fn tables_are_near_the_continuous_ranks() {
-    let table = self::table(Rank::Gittins, "pareto(1.5, 1ms, 10s)");
-    for age in [2_000u64, 10_000, 77_000, 400_000] {
-        let x = age as f64 * 1e3;
-        let cut = 1e4f64.powf(-1.5);
-        let exact = x / 1.5 * (1.0 - cut * (x / 1e6).powf(1.5));
-        let error = table.rank(us(age)).0 as f64 / exact - 1.0;
-        assert!(error.abs() < 0.08, "{age} us: {error}");
-    }
-    let phases = [(0.9, 1e6), (0.1, 50e6)];
-    let table = self::table(Rank::Gittins, "hyperexp(0.9: 1ms, 0.1: 50ms)");
-    let serpt = self::table(Rank::Serpt, "hyperexp(0.9: 1ms, 0.1: 50ms)");
-    for age in [0u64, 500, 3_000, 10_000, 90_000] {
-        let x = age as f64 * 1e3;
-        let sum = |power: i32| -> f64 {
-            phases.iter().map(|(p, m): &(f64, f64)| p * m.powi(power) * (-x / m).exp()).sum()
-        };
-        let error = table.rank(us(age)).0 as f64 / (sum(0) / sum(-1)) - 1.0;
-        assert!(error.abs() < 0.08, "{age} us: {error}");
-        let error = serpt.rank(us(age)).0 as f64 / (sum(1) / sum(0)) - 1.0;
-        assert!(error.abs() < 0.08, "{age} us: {error}");
-    }
+    let check = |rank, sizes, ages: &[u64], ratio: f64, exact: &dyn Fn(f64) -> f64| {
+        let table = self::table(rank, sizes);
+        for &age in ages {
+            let x = age as f64 * 1e3;
+            let found = table.rank(us(age)).0 as f64;
+            let (least, most) = (0.999 * exact(x / ratio), 1.001 * exact(x * ratio));
+            assert!((least..=most).contains(&found), "{sizes} at {age} us: {found} {least} {most}");
+        }
+    };
+    let parts = 1.0 / 32.0;
+    let pareto = |x: f64| x / 1.5 * (1.0 - 1e-6 * (x / 1e6).powf(1.5));
+    let ages = [2_000, 10_000, 77_000, 400_000];
+    let ratio = 1e4f64.powf(parts);
+    check(Rank::Gittins, "pareto(1.5, 1ms, 10s)", &ages, ratio, &pareto);
+    let sum = |x: f64, power: i32| -> f64 {
+        let phases = [(0.9, 1e6), (0.1, 50e6)];
+        phases.iter().map(|(p, m): &(f64, f64)| p * m.powi(power) * (-x / m).exp()).sum()
+    };
+    let sizes = "hyperexp(0.9: 1ms, 0.1: 50ms)";
+    let ratio = (64.0 * 24.0 * 50.0f64).powf(parts);
+    let ages = [100, 500, 3_000, 10_000, 90_000];
+    check(Rank::Gittins, sizes, &ages, ratio, &|x| sum(x, 0) / sum(x, -1));
+    check(Rank::Serpt, sizes, &ages, ratio, &|x| sum(x, 1) / sum(x, 0));
+    check(Rank::MSerpt, sizes, &ages, ratio, &|x| sum(x, 1) / sum(x, 0));
     // Uniform on 0 to 10 ms: Δ to the end is best, and half of what is left the mean.
     let uniform = self::table(Rank::Gittins, "uniform(0ns, 10ms)");
     for (age, rank) in [(0, 5_000), (4_000, 3_000), (9_000, 500)] {
@@ -135,7 +139,7 @@ fn what_ages_is_served_to_its_end() {
 /// The younger a task is, the sooner it ends: the least attained service goes first.
 #[test]
 fn what_improves_is_served_least_attained_first() {
-    let mut drive = drive(&[EXACT, ("sizes", "pareto(1.5, 1us, 10s)")]);
+    let mut drive = drive(&[EXACT, ("sizes", "pareto(1.5, 500us, 1s)")]);
     drive.create(0, None);
     assert_eq!(drive.pick(0).unwrap().0, 0);
     drive.kicked();
@@ -146,22 +150,22 @@ fn what_improves_is_served_least_attained_first() {
     // Task 1 runs until it is as old, in ever longer slices, and from then on they take turns.
     let mut used = [3_000_000u64, 0];
     let mut slices = 0;
-    while used[1] < 2_700_000 {
+    while used[1] < 2_400_000 {
         let (task, slice) = drive.pick(0).unwrap();
         assert_eq!(task, 1, "{used:?}");
-        assert!(slice < ms(1));
+        assert!(slice < us(700));
         used[1] += slice.0;
         slices += 1;
         drive.now += slice;
         drive.put(0, 1, slice, Off::Expired);
     }
-    assert!((50..130).contains(&slices), "{slices}");
+    assert!((5..12).contains(&slices), "{slices}");
     for _ in 0..20 {
         let (task, slice) = drive.pick(0).unwrap();
         drive.now += slice;
         drive.put(0, task, slice, Off::Expired);
         used[task as usize] += slice.0;
-        assert!(used[0].abs_diff(used[1]) < used[0] / 4, "{used:?}");
+        assert!(used[0].abs_diff(used[1]) < used[0] / 3, "{used:?}");
     }
 }
 
