@@ -61,6 +61,7 @@ pub struct Credit {
     limit_yields: bool,
     tickle_one: bool,
     improved: bool,
+    boosts: bool,
     vcpus: Vec<Vcpu>,
     pcpus: Vec<Pcpu>,
     weights: [i64; DOMAINS],
@@ -100,6 +101,7 @@ impl Credit {
             weights: [256; DOMAINS],
             caps: [0; DOMAINS],
             newest: [None; DOMAINS],
+            boosts: true,
             active: Vec::new(),
             balance: 0,
             accountings: 0,
@@ -108,6 +110,11 @@ impl Credit {
             over: 0,
             parked: 0,
         }
+    }
+
+    /// Without `boost`.
+    pub fn without_boost(self) -> Credit {
+        Credit { boosts: false, ..self }
     }
 
     fn cycle(&self, after: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
@@ -191,7 +198,7 @@ impl Credit {
     fn wake(&mut self, cx: &mut Cx<'_>, task: usize, by: usize) {
         let vcpu = &mut self.vcpus[task];
         vcpu.boosted = 0;
-        if vcpu.pri == UNDER && !vcpu.parked {
+        if self.boosts && vcpu.pri == UNDER && !vcpu.parked {
             vcpu.pri = BOOST;
         }
         if self.improved && !self.vcpus[task].parked && self.vcpus[task].pri == BOOST {

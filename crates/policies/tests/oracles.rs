@@ -89,16 +89,23 @@ fn credit_decides_as_its_rules() {
         [("1ms", true, true), ("1ms", false, true), ("0", true, false)]
     {
         for improved in [false, true] {
-            compare_credit((ratelimit, limit_yields), tickle_one, improved);
+            compare_credit((ratelimit, limit_yields), tickle_one, improved, true);
         }
     }
+    compare_credit(("1ms", true), true, false, false);
 }
 
-fn compare_credit((ratelimit, limit_yields): (&str, bool), tickle_one: bool, improved: bool) {
+fn compare_credit(
+    (ratelimit, limit_yields): (&str, bool),
+    tickle_one: bool,
+    improved: bool,
+    boost: bool,
+) {
     let settings = [
         ("ratelimit", ratelimit),
         ("limit_yields", word(limit_yields)),
         ("tickle_one", word(tickle_one)),
+        ("boost", word(boost)),
         ("boost_balance", word(improved)),
         ("dyn_slice", word(improved)),
     ];
@@ -121,9 +128,12 @@ fn compare_credit((ratelimit, limit_yields): (&str, bool), tickle_one: bool, imp
             ..Scope::new(tasks)
         };
         let oracle = credit::Credit::new(cpus, limit, tickle_one, improved);
+        let oracle = if boost { oracle } else { oracle.without_boost() };
         compare(&machine, build("credit", &machine, &settings), oracle, &scope, &moves)
     });
-    assert!(["boosted", "over", "parked"].iter().all(|name| seen[name] > 100), "{seen:?}");
+    assert!(["over", "parked"].iter().all(|name| seen[name] > 100), "{seen:?}");
+    assert_eq!(seen["boosted"] > 100, boost, "{seen:?}");
+    assert!(boost || seen["boosted"] == 0, "{seen:?}");
 }
 
 /// Machines, which of their CPUs share a runqueue, and how that is asked for.

@@ -64,6 +64,8 @@ params! {
         migration_delay: Span = Span::ZERO,
         /// Whether a wake-up kicks one idle PCPU instead of all.
         tickle_one: bool = true,
+        /// Whether a vCPU that wakes goes before those that compute; Credit was without at first.
+        boost: bool = true,
         /// Whether a woken vCPU that finds another one boosted on its PCPU goes to a better one.
         boost_balance: bool = false,
         /// Whether BOOST ends after boost_phase and slices are longer while few vCPUs wait.
@@ -267,6 +269,9 @@ fn check(params: &CreditParams) -> Result<(), ParamError> {
     }
     if params.ratelimit > params.tslice {
         return invalid("ratelimit", "must be at most tslice");
+    }
+    if params.boost_balance && !params.boost {
+        return invalid("boost_balance", "must be false without `boost`");
     }
     if params.boost_phase == Span::ZERO {
         return invalid("boost_phase", "must be above 0");

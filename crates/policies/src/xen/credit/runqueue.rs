@@ -172,7 +172,7 @@ impl Credit {
     /// `task`, which waited for something, is ready; `by` is where that happened.
     pub(super) fn wake(&mut self, cx: &mut Cx<'_>, task: TaskId, by: CpuId) {
         let vcpu = &mut self.vcpus[task];
-        if vcpu.pri == Pri::Under && !vcpu.parked {
+        if self.params.boost && vcpu.pri == Pri::Under && !vcpu.parked {
             vcpu.pri = Pri::Boost;
         }
         vcpu.boosted = Span::ZERO;

@@ -1001,3 +1001,17 @@ fn a_tick_moves_what_runs_where_it_would_rather_be() {
     assert_eq!(drive.pick(0), None);
     assert_eq!((drive.kicked(), drive.pick(1).unwrap().0), (alloc::vec![1], 0));
 }
+
+#[test]
+fn without_boost_a_woken_vcpu_waits_its_turn() {
+    let first = |boost: &str| {
+        let mut drive = Rig::new("1", &[("boost", boost)]);
+        drive.settle(2, 0);
+        drive.occupy(0, 0);
+        drive.create(1, 0, &[0]);
+        drive.wake(2);
+        drive.put(0, ms(2), Off::Preempted);
+        drive.pick(0).map(|(task, _)| task)
+    };
+    assert_eq!((first("true"), first("false")), (Some(2), Some(1)));
+}
