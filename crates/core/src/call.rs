@@ -21,6 +21,8 @@ pub enum Call<'a> {
     Update { task: TaskId, params: Cow<'a, TaskParams> },
     /// [`Scheduler::set_domain`]
     SetDomain { domain: DomainId, params: DomainParams },
+    /// [`Scheduler::set_param`]
+    SetParam { name: Cow<'a, str>, text: Cow<'a, str> },
     /// [`Scheduler::set_online`]
     SetOnline { cpu: CpuId, online: bool },
     /// [`Scheduler::enqueue`]
@@ -46,6 +48,7 @@ impl Call<'_> {
             Call::Detach { task } => policy.detach(cx, task),
             Call::Update { task, ref params } => policy.update(cx, task, params),
             Call::SetDomain { domain, ref params } => policy.set_domain(cx, domain, params),
+            Call::SetParam { ref name, ref text } => policy.set_param(cx, name, text),
             Call::SetOnline { cpu, online } => policy.set_online(cx, cpu, online),
             Call::Enqueue { task, arrival } => policy.enqueue(cx, task, arrival),
             Call::Dequeue { task } => policy.dequeue(cx, task),
@@ -75,6 +78,7 @@ impl fmt::Display for Call<'_> {
                 let DomainParams { weight, cap_percent } = params;
                 write!(f, "set_domain {}, weight {weight}, cap {cap_percent} %", domain.0)
             }
+            Call::SetParam { name, text } => write!(f, "set_param {name} to {text}"),
             Call::SetOnline { cpu, online } => {
                 write!(f, "set_online CPU {}, {online}", cpu.0)
             }
@@ -146,8 +150,8 @@ macro_rules! scheduler_by_call {
         const _: () = {
             use $crate::call::{Call, Cow};
             use $crate::{
-                Arrival, CpuId, Cx, DomainId, DomainParams, Off, Pick, Scheduler, Span, TaskId,
-                TaskParams, Time,
+                Arrival, CpuId, Cx, DomainId, DomainParams, Off, ParamError, Pick, Scheduler, Span,
+                TaskId, TaskParams, Time,
             };
             impl<$($generics)*> Scheduler for $type {
                 #[inline]
@@ -167,6 +171,13 @@ macro_rules! scheduler_by_call {
                 #[inline]
                 fn set_domain(&mut self, cx: &mut Cx<'_>, domain: DomainId, params: &DomainParams) {
                     self.call(cx, Call::SetDomain { domain, params: *params });
+                }
+                fn check_param(&self, name: &str, text: &str) -> Result<(), ParamError> {
+                    self.policy.check_param(name, text)
+                }
+                fn set_param(&mut self, cx: &mut Cx<'_>, name: &str, text: &str) {
+                    let (name, text) = (Cow::Borrowed(name), Cow::Borrowed(text));
+                    self.call(cx, Call::SetParam { name, text });
                 }
                 #[inline]
                 fn set_online(&mut self, cx: &mut Cx<'_>, cpu: CpuId, online: bool) {

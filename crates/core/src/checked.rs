@@ -201,6 +201,11 @@ impl<S: Scheduler> Checked<S> {
             now = self.belief.now;
             allowed = self.belief.check(now, &call);
         }
+        if let Call::SetParam { name, text } = &call
+            && self.policy.check_param(name, text).is_err()
+        {
+            allowed = Err(HostFault::ParamRefused);
+        }
         self.check_waits(now);
         if let Err(fault) = allowed {
             self.report(Fault::Host(fault));

@@ -30,7 +30,7 @@
 //!    randomness.
 //! 7. Wake-up preemption is up to the policy: it knows what each CPU runs and kicks the victim.
 //! 8. Load balancing has no method of its own: pulling happens in `pick_next`, pushing in
-//!    `enqueue` and `timer`, forced moves in `update` and `set_online`.
+//!    `enqueue` and `timer`, forced moves in `update`, `set_param` and `set_online`.
 //! 9. A host whose tasks stay on their old stack for a moment calls `put_prev`, `pick_next` and, if
 //!    another task was picked, `dequeue(prev)`, then `enqueue(prev, Resumed)` once it is saved.
 //! 10. A task that yields goes behind the other ready tasks unless the policy defines otherwise.
@@ -241,6 +241,19 @@ pub trait Scheduler {
     /// Sets the parameters of a domain. Control plane: may allocate.
     fn set_domain(&mut self, _cx: &mut Cx<'_>, _domain: DomainId, _params: &DomainParams) {}
 
+    /// Whether [`Scheduler::set_param`] may change the parameter `name` of this policy to `text`
+    /// now; both are as for [`registry::PolicyInfo::build`].
+    ///
+    /// Errors: the parameter cannot be changed while the policy runs, or not to that.
+    fn check_param(&self, name: &str, _text: &str) -> Result<(), ParamError> {
+        Err(ParamError::Fixed { name: name.into(), changeable: &[] })
+    }
+
+    /// Changes a parameter of the policy while it runs, which [`Scheduler::check_param`] has
+    /// allowed; otherwise nothing happens. Tasks stay in the states that they are in. Control
+    /// plane: may allocate.
+    fn set_param(&mut self, _cx: &mut Cx<'_>, _name: &str, _text: &str) {}
+
     /// Takes `cpu` into or out of use; all are in use at first. When a CPU goes, the policy moves
     /// the tasks waiting on it; the host then takes off the running one, as [`Off::Preempted`].
     /// Before that, the host widens the affinity of tasks that would be left without an allowed
@@ -325,6 +338,12 @@ macro_rules! forward {
             }
             fn set_domain(&mut self, cx: &mut Cx<'_>, domain: DomainId, params: &DomainParams) {
                 (**self).set_domain(cx, domain, params)
+            }
+            fn check_param(&self, name: &str, text: &str) -> Result<(), ParamError> {
+                (**self).check_param(name, text)
+            }
+            fn set_param(&mut self, cx: &mut Cx<'_>, name: &str, text: &str) {
+                (**self).set_param(cx, name, text)
             }
             fn set_online(&mut self, cx: &mut Cx<'_>, cpu: CpuId, online: bool) {
                 (**self).set_online(cx, cpu, online)

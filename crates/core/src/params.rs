@@ -139,6 +139,13 @@ pub enum ParamError {
         /// What is expected.
         why: &'static str,
     },
+    /// The parameter cannot be changed while the policy runs.
+    Fixed {
+        /// The parameter.
+        name: String,
+        /// Those that can.
+        changeable: &'static [&'static str],
+    },
 }
 
 impl fmt::Display for ParamError {
@@ -147,6 +154,14 @@ impl fmt::Display for ParamError {
             ParamError::Unknown { name } => write!(f, "no parameter `{name}`"),
             ParamError::Value { name, value, why } => write!(f, "`{name}` = \"{value}\": {why}"),
             ParamError::Invalid { name, why } => write!(f, "`{name}`: {why}"),
+            ParamError::Fixed { name, changeable: [] } => {
+                write!(f, "`{name}` cannot be changed while the policy runs, nor can any other")
+            }
+            ParamError::Fixed { name, changeable } => write!(
+                f,
+                "`{name}` cannot be changed while the policy runs; these can: {}",
+                changeable.join(", ")
+            ),
         }
     }
 }

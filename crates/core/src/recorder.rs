@@ -41,6 +41,7 @@
 //! | 10 | `tick` | CPU, task, ran |
 //! | 11 | `timer` | |
 //! | 12 | none, the end: what follows found no room | how many records |
+//! | 13 | `set_param` | name, value (both text) |
 //!
 //! *Why* a task stops: 0 `Expired`, 1 `Preempted`, 2 `Yielded`, 3 `NotRun`, 4 `Blocked`, 5
 //! `Exited`.

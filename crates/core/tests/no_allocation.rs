@@ -7,8 +7,8 @@ use anysched_core::checked::Rules;
 use anysched_core::recorder::LogSink;
 use anysched_core::registry::PolicyInfo;
 use anysched_core::{
-    Arrival, Checked, CpuId, Cx, DomainId, DomainParams, Machine, Off, Pick, Recorder, Scheduler,
-    Span, TaskId, TaskParams, Time,
+    Arrival, Checked, CpuId, Cx, DomainId, DomainParams, Machine, Off, ParamError, Pick, Recorder,
+    Scheduler, Span, TaskId, TaskParams, Time,
 };
 use anysched_oracle::random::{Host, Load};
 use anysched_oracle::rehearsal::{rehearsed, text};
@@ -94,6 +94,12 @@ impl<S: Scheduler> Scheduler for Watched<S> {
     }
     fn set_domain(&mut self, cx: &mut Cx<'_>, domain: DomainId, params: &DomainParams) {
         self.policy.set_domain(cx, domain, params);
+    }
+    fn check_param(&self, name: &str, text: &str) -> Result<(), ParamError> {
+        self.policy.check_param(name, text)
+    }
+    fn set_param(&mut self, cx: &mut Cx<'_>, name: &str, text: &str) {
+        self.policy.set_param(cx, name, text);
     }
     fn set_online(&mut self, cx: &mut Cx<'_>, cpu: CpuId, online: bool) {
         self.policy.set_online(cx, cpu, online);

@@ -534,6 +534,18 @@ fn tasks_with_a_cap_may_wait_beside_an_idle_cpu() {
     assert_eq!(faults, [Fault::Policy(PolicyFault::NoKick { task, idle: cpu })]);
 }
 
+/// `fcfs` has nothing to change, and is not asked to.
+#[test]
+fn a_host_that_changes_a_parameter_without_asking_is_told_so() {
+    let c = &mut two_cpus();
+    refused(c, 1_000, HostFault::ParamRefused, |c, cx| c.set_param(cx, "steal", "never"));
+    let machine = Machine::flat(2).unwrap();
+    let gfs = (anysched_policies::policy("gfs").unwrap().build)(&machine, &[]).unwrap();
+    let mut gfs = Checked::new(gfs, &machine, Rules::default());
+    assert!(gfs.check_param("grouping", "single").is_ok());
+    at(&mut gfs, 1, |gfs, cx| gfs.set_param(cx, "grouping", "single"));
+}
+
 #[test]
 fn a_host_that_loses_a_kick_is_told_so() {
     let c = &mut two_cpus();

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use anysched_core::checked::{Fault, HostFault};
+use anysched_core::checked::{Fault, HostFault, Violation};
 use anysched_core::machine::Cpu;
 use anysched_core::recorder::{
     Answer, Call, LogError, LogReader, PickHash, Problem, Record, ReplayError, lost, replay,
@@ -155,6 +155,9 @@ impl Scheduler for Scripted {
     fn set_domain(&mut self, cx: &mut Cx<'_>, _: DomainId, _: &DomainParams) {
         self.kick(cx);
     }
+    fn set_param(&mut self, cx: &mut Cx<'_>, _: &str, _: &str) {
+        self.kick(cx);
+    }
     fn set_online(&mut self, cx: &mut Cx<'_>, _: CpuId, _: bool) {
         self.kick(cx);
     }
@@ -221,6 +224,7 @@ fn the_format_is_as_documented() {
     policy.answers(Script { pick, ..Script::default() });
     log.pick_next(&mut Cx::new(Time(301), &mut kicks), CpuId(0));
     log.put_prev(&mut Cx::new(Time(305), &mut kicks), CpuId(0), TaskId(1), Span(4), Off::Exited);
+    log.set_param(&mut Cx::new(Time(305), &mut kicks), "quantum", "2ms");
 
     #[rustfmt::skip]
     let expected = [
@@ -238,6 +242,7 @@ fn the_format_is_as_documented() {
         &[0x18, 1, 1, 5, 0x82, 1, 0, 0],                  // pick on 1, no limit; no timer now
         &[8, 0, 1, 1, 5],                                 // pick on 0: task 1 for 4
         &[0x19, 4, 0, 1, 4, 5, 0],                        // put_prev, exited
+        &[13, 7], b"quantum", &[3], b"2ms", &[0],         // set_param
     ].concat();
     let (_, bytes) = log.into_parts();
     assert_eq!(bytes, expected);
@@ -253,6 +258,7 @@ fn the_format_is_as_documented() {
             "3 at 301ns: pick_next CPU 1 -> task 130 without limit, no kick",
             "4 at 301ns: pick_next CPU 0 -> task 1 for 4ns, no kick",
             "5 at 305ns: put_prev CPU 0, task 1, ran 4ns, Exited -> no kick",
+            "6 at 305ns: set_param quantum to 2ms -> no kick",
         ]
     );
 }
@@ -340,7 +346,7 @@ fn malformed_logs_are_refused_with_the_place() {
         (error(&[&start, [2, 0x41, 0xff].as_slice()].concat()), 11, Problem::NotText),
         (with(&[12]), at + 1, Problem::Truncated),
         (with(&[12, 0x80, 1]), at, Problem::Lost(128)),
-        (with(&[13]), at, bits("the head of a record", 13)),
+        (with(&[14]), at, bits("the head of a record", 14)),
         (with(&[0x2b]), at, bits("the head of a record", 0x2b)),
         (with(&[8, 0x80, 8]), at + 1, value("CPU", 1024, 0, 1023)),
         (with(&[8, 0x80]), at + 2, Problem::Truncated),
@@ -515,6 +521,8 @@ fn any_call() -> impl Strategy<Value = Call<'static>> {
             domain: DomainId(domain),
             params: DomainParams { weight, cap_percent },
         }),
+        (".{0,80}", ".{0,80}")
+            .prop_map(|(name, text)| Call::SetParam { name: name.into(), text: text.into() }),
         (any_cpu(), any::<bool>()).prop_map(|(cpu, online)| Call::SetOnline { cpu, online }),
         (any_task(), any_arrival()).prop_map(|(task, arrival)| Call::Enqueue { task, arrival }),
         any_task().prop_map(|task| Call::Dequeue { task }),
@@ -588,5 +596,28 @@ proptest! {
         let log = [recorder.into_parts().1, bytes.clone()].concat();
         prop_assert!(LogReader::new(&log).unwrap().count() <= bytes.len());
         let _ = LogReader::new(&bytes);
+    }
+}
+
+/// No log makes a policy change what it refuses to change.
+#[test]
+fn changes_that_the_policy_refuses_are_not_replayed() {
+    let machine = Machine::flat(2).unwrap();
+    let build = anysched_policies::policy("gfs").unwrap().build;
+    let policy = || build(&machine, &[]).unwrap();
+    let mut kicks = CpuMask::EMPTY;
+    for (grouping, accepted) in [("single", true), ("0-2", false)] {
+        let mut log = Recorder::new(policy(), &machine, "gfs", &[], Vec::new());
+        log.set_param(&mut Cx::new(Time(7), &mut kicks), "grouping", grouping);
+        let replayed = replay(&log.into_parts().1, &mut *policy());
+        let expected =
+            Violation { call: 1, now: Time(7), fault: Fault::Host(HostFault::ParamRefused) };
+        match replayed {
+            Ok(done) => assert!(accepted && done.calls == 1),
+            Err(error) => {
+                assert!(!accepted);
+                assert_eq!(error, ReplayError::Contract(expected));
+            }
+        }
     }
 }

@@ -149,6 +149,11 @@ impl<S: Scheduler> Host<S> {
         self.answer_kicks();
     }
 
+    /// Changes a parameter of the policy.
+    pub fn set_param(&mut self, name: &str, text: &str) {
+        self.call(|policy, cx| policy.set_param(cx, name, text));
+    }
+
     /// Lets every task run until it blocks, as long as any does so. Returns how many tasks are
     /// still ready at the end.
     pub fn drain(&mut self) -> usize {

@@ -144,7 +144,7 @@ impl Belief {
                 }
                 self.expect_cpu_left(&self.online, task, &params.affinity)
             }
-            Call::SetDomain { .. } | Call::Timer => Ok(()),
+            Call::SetDomain { .. } | Call::SetParam { .. } | Call::Timer => Ok(()),
             Call::SetOnline { cpu, online } => self.check_online(cpu, online),
             Call::Enqueue { task, arrival } => {
                 if let Some(from) = arrival.from {
@@ -242,7 +242,7 @@ impl Belief {
                     self.capped.push(domain);
                 }
             }
-            Call::Timer => {}
+            Call::SetParam { .. } | Call::Timer => {}
             Call::SetOnline { cpu, online } => self.set_online(cpu, online),
             Call::Enqueue { task, .. } => self.make_ready(task),
             Call::Dequeue { task } => {

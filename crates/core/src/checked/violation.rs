@@ -57,6 +57,8 @@ pub enum HostFault {
     RanTooLong { cpu: CpuId, task: TaskId, ran: Span, passed: Span },
     /// No CPU in use remains that the task may run on.
     NoCpuLeft { task: TaskId },
+    /// `set_param` with a parameter or a value that the policy refuses: `check_param` says why.
+    ParamRefused,
     /// A ready task has waited too long, and this CPU, which was kicked or left without a task, has
     /// not picked since.
     KickLost { cpu: CpuId, asked: Time, task: TaskId },
@@ -149,6 +151,9 @@ impl fmt::Display for HostFault {
             ),
             HostFault::NoCpuLeft { task } => {
                 write!(f, "left task {} no CPU in use that it may run on", task.0)
+            }
+            HostFault::ParamRefused => {
+                f.write_str("called set_param with what the policy refuses in check_param")
             }
             HostFault::KickLost { cpu, asked, task } => write!(
                 f,

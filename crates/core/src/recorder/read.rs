@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::write::{
-    BURST, DEADLINE, FROM, KICKS, LOST, MAGIC, OLDEST, PASSED, PICK, SYNC, TIMER, VERSION,
+    BURST, DEADLINE, FROM, KICKS, LOST, MAGIC, OLDEST, PASSED, PICK, SET_PARAM, SYNC, TIMER,
+    VERSION,
 };
 use crate::call::Call;
 use crate::ids::{CpuId, CpuMask, CpuSet, DomainId, MAX_CPUS, TaskId};
@@ -338,6 +339,10 @@ impl<'a> Decoder<'a> {
             },
             10 => Call::Tick { cpu: self.cpu()?, task: self.task()?, ran: self.span()? },
             11 => Call::Timer,
+            SET_PARAM => {
+                let (name, text) = (self.text()?, self.text()?);
+                Call::SetParam { name: Cow::Owned(name.into()), text: Cow::Owned(text.into()) }
+            }
             _ => return Ok(None),
         }))
     }

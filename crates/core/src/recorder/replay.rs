@@ -6,7 +6,7 @@ use core::fmt;
 use super::hash::PickHash;
 use super::read::{Answer, LogError, LogReader, Record};
 use crate::call::Call;
-use crate::checked::{Belief, Fault, Violation};
+use crate::checked::{Belief, Fault, HostFault, Violation};
 use crate::ids::CpuMask;
 use crate::{Cx, Scheduler};
 
@@ -80,6 +80,10 @@ pub fn replay(log: &[u8], policy: &mut dyn Scheduler) -> Result<Replay, ReplayEr
         let (number, now) = (record.number, record.now);
         let breach = |fault| ReplayError::Contract(Violation { call: number, now, fault });
         belief.check(now, &record.call).map_err(|fault| breach(Fault::Host(fault)))?;
+        if let Call::SetParam { name, text } = &record.call {
+            let refused = |_| breach(Fault::Host(HostFault::ParamRefused));
+            policy.check_param(name, text).map_err(refused)?;
+        }
         let mut kicks = CpuMask::EMPTY;
         let pick = record.call.make(policy, &mut Cx::new(now, &mut kicks));
         done.calls += 1;

@@ -20,6 +20,9 @@ pub(super) const PASSED: u8 = 0x10;
 /// The head of the mark behind which records are missing.
 pub(super) const LOST: u8 = 12;
 
+/// The number of `set_param`, which came after the mark.
+pub(super) const SET_PARAM: u8 = 13;
+
 /// Flags of an answer.
 pub(super) const PICK: u8 = 0x01;
 pub(super) const KICKS: u8 = 0x02;
@@ -146,6 +149,10 @@ impl<'a, W: LogSink> Encoder<'a, W> {
                 self.varint(u64::from(domain.0));
                 self.varint(u64::from(params.weight));
                 self.varint(u64::from(params.cap_percent));
+            }
+            Call::SetParam { ref name, ref text } => {
+                self.text(name);
+                self.text(text);
             }
             Call::SetOnline { cpu, .. } | Call::PickNext { cpu } => self.varint(u64::from(cpu.0)),
             Call::Enqueue { task, ref arrival } => {
@@ -294,5 +301,6 @@ fn kind_of(call: &Call<'_>) -> u8 {
         Call::PutPrev { .. } => 9,
         Call::Tick { .. } => 10,
         Call::Timer => 11,
+        Call::SetParam { .. } => SET_PARAM,
     }
 }

@@ -429,6 +429,10 @@ impl PolicyEntry {
                 let at = find(param).map_or(&self.at, |setting| &setting.text_at);
                 Fault::at(at, format!("`{param}` of policy `{name}`: {why}"))
             }
+            ParamError::Fixed { name: fixed, .. } => {
+                let at = find(fixed).map_or(&self.at, |setting| &setting.name_at);
+                Fault::at(at, error.to_string())
+            }
         }
     }
 }

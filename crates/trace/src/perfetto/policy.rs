@@ -24,7 +24,7 @@ const CALLS: u64 = FIRST_TRACK;
 const FIRST_CALL: u64 = 1 << 61;
 
 /// Calls that are instants, in the order of their names' numbers.
-const INSTANTS: [&str; 9] = [
+const INSTANTS: [&str; 10] = [
     "attach",
     "detach",
     "update",
@@ -34,6 +34,7 @@ const INSTANTS: [&str; 9] = [
     "dequeue",
     "tick",
     "timer",
+    "set_param",
 ];
 
 /// Values of arguments; numbers below are those of [`Off`], above are tasks' names.
@@ -98,6 +99,7 @@ impl<W: Write> PerfettoWriter<W> {
             Call::Dequeue { .. } => self.about("dequeue", task, None, cpu),
             Call::SetDomain { .. } => self.about("set_domain", task, None, cpu),
             Call::SetOnline { .. } => self.about("set_online", task, None, cpu),
+            Call::SetParam { .. } => self.about("set_param", task, None, cpu),
             Call::Timer => self.about("timer", task, None, cpu),
         }
         let kicks = decision.record.answer.iter().flat_map(|answer| answer.kicks.iter());

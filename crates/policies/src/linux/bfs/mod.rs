@@ -118,6 +118,7 @@ impl Policy for Bfs {
             steal_high: false,
             ranked: true,
             nearest: false,
+            regroups: false,
         };
         let groups = Grouping::Single.groups(machine)?;
         Ok(VirtualDeadlines::with_rules(machine, rules, &groups, Balancer::none()))

@@ -143,6 +143,7 @@ impl Policy for Gfs {
             steal_high: params.steal_high,
             ranked: false,
             nearest: params.victim == Victim::Nearest,
+            regroups: true,
         };
         let balancing = Balancing {
             core: params.core_interval,

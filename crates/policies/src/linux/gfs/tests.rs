@@ -2,6 +2,7 @@
 //! see the tests of `bfs`. Balancing has its own.
 
 mod balance;
+mod regroup;
 mod starvation;
 
 use alloc::vec::Vec;

@@ -33,6 +33,8 @@ pub(crate) struct Balancing {
 /// When groups look at which others.
 #[derive(Debug)]
 pub(crate) struct Balancer {
+    /// The levels of domains, from the narrowest, and how often groups look at the others there.
+    intervals: [(Level, Span); 3],
     /// The levels at which there are several groups, from the narrowest.
     steps: Vec<Step>,
     /// Per group and step, when it last looked.
@@ -177,7 +179,9 @@ impl Ranking {
 
 impl Balancer {
     pub(crate) fn none() -> Balancer {
+        let levels = [Level::Package, Level::Node, Level::Machine];
         Balancer {
+            intervals: levels.map(|level| (level, Span::MAX)),
             steps: Vec::new(),
             last: Vec::new(),
             dues: Tournament::new(0, Time::NEVER),
@@ -216,10 +220,24 @@ impl Balancer {
         if policy.threshold < 100 {
             return wrong("threshold", "must be at least 100");
         }
+        let mut balancer = Balancer {
+            intervals: levels.map(|(level, _, interval)| (level, interval)),
+            busy_factor: u64::from(policy.busy_factor),
+            threshold: policy.threshold as usize,
+            ..Balancer::none()
+        };
+        balancer.divide(machine, groups, Time::ZERO);
+        (0..groups.len()).for_each(|group| balancer.plan(group, true));
+        Ok(balancer)
+    }
+
+    /// From `now` on, when all are taken to have just looked, there are these groups. They are to
+    /// be [planned](Balancer::plan).
+    pub(crate) fn divide(&mut self, machine: &Machine, groups: &[CpuSet], now: Time) {
         let first: Vec<CpuId> = groups.iter().filter_map(|group| group.iter().next()).collect();
         let mut parts: Vec<u16> = (0..groups.len() as u16).collect();
-        let mut steps = Vec::new();
-        for (level, _, interval) in levels {
+        self.steps.clear();
+        for (level, interval) in self.intervals {
             let domain_of: Vec<u16> =
                 first.iter().map(|&cpu| machine.cpu(cpu).group(level)).collect();
             let apart =
@@ -232,24 +250,14 @@ impl Balancer {
                 }
                 let part_of = core::mem::replace(&mut parts, domain_of.clone());
                 let ranking = Ranking::new(&domains, &part_of);
-                steps.push(Step { interval, groups: domains, domain_of, part_of, ranking });
+                self.steps.push(Step { interval, groups: domains, domain_of, part_of, ranking });
             }
         }
-        let mut balancer = Balancer {
-            next: if steps.is_empty() { Time::NEVER } else { Time::ZERO },
-            last: alloc::vec![[Time::ZERO; 3]; groups.len()],
-            steps,
-            not_before: Time::ZERO,
-            busy_factor: u64::from(policy.busy_factor),
-            threshold: policy.threshold as usize,
-            counted: alloc::vec![(0, 0); groups.len()],
-            stale: CpuMask::first(groups.len()),
-            dues: Tournament::new(groups.len(), Time::NEVER),
-            looks: 0,
-            moved: 0,
-        };
-        (0..groups.len()).for_each(|group| balancer.plan(group, true));
-        Ok(balancer)
+        self.next = if self.steps.is_empty() { Time::NEVER } else { now };
+        self.last = alloc::vec![[now; 3]; groups.len()];
+        self.counted = alloc::vec![(0, 0); groups.len()];
+        self.stale = CpuMask::first(groups.len());
+        self.dues = Tournament::new(groups.len(), Time::NEVER);
     }
 
     /// See [`Scheduler::tally`](anysched_core::Scheduler::tally).

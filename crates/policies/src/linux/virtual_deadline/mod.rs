@@ -28,6 +28,7 @@ mod balance;
 mod grouping;
 mod kick;
 mod queue;
+mod regroup;
 #[cfg(test)]
 pub(crate) mod rig;
 mod standing;
@@ -95,6 +96,8 @@ pub(crate) struct Rules {
     /// Among CPUs that run something later, the nearest one is preempted; otherwise the one that
     /// runs the latest.
     pub nearest: bool,
+    /// There is a parameter `grouping`, which can be changed at run time.
+    pub regroups: bool,
 }
 
 /// See the [module documentation](self). `Of` is the policy.
@@ -185,6 +188,19 @@ pub(crate) struct Cpu {
     dither: bool,
 }
 
+/// The groups of `machine` made of these sets, which divide it.
+fn made_of(machine: &Machine, sets: &[CpuSet]) -> Vec<Group> {
+    let group = |set: &CpuSet| Group::new(machine.cpu_ids().filter(|&cpu| set.contains(cpu)));
+    sets.iter().map(group).collect()
+}
+
+/// The group of `cpu`, and its place there.
+fn place_in(groups: &[Group], cpu: CpuId) -> (u16, u16) {
+    let slots = groups.iter().map(|group| group.slot(cpu)).enumerate();
+    let found = slots.filter_map(|(group, slot)| Some((group as u16, slot? as u16))).next();
+    found.unwrap_or_default()
+}
+
 impl<Of> VirtualDeadlines<Of> {
     /// The scheduler of `machine` with a runqueue for each of `groups`, which divide it.
     pub(crate) fn with_rules(
@@ -194,15 +210,12 @@ impl<Of> VirtualDeadlines<Of> {
         balancer: Balancer,
     ) -> Self {
         let neighbours = Neighbours::new(machine);
-        let group = |set: &CpuSet| Group::new(machine.cpu_ids().filter(|&cpu| set.contains(cpu)));
-        let groups: Vec<Group> = groups.iter().map(group).collect();
+        let groups = made_of(machine, groups);
         let cpu = |cpu: CpuId| {
-            let holds = |group: &Group| group.slot(cpu);
-            let found = groups.iter().enumerate().find_map(|(n, group)| Some((n, holds(group)?)));
-            let (group, slot) = found.unwrap_or_default();
+            let (group, slot) = place_in(&groups, cpu);
             Cpu {
-                group: group as u16,
-                slot: slot as u16,
+                group,
+                slot,
                 running: NONE,
                 told: false,
                 sticky: NONE,
@@ -474,6 +487,16 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
                 }
             }
             Place::Group(_) => self.rehome(cx, task),
+        }
+    }
+
+    fn check_param(&self, name: &str, text: &str) -> Result<(), ParamError> {
+        self.new_groups(name, text).map(drop)
+    }
+
+    fn set_param(&mut self, cx: &mut Cx<'_>, name: &str, text: &str) {
+        if let Ok(groups) = self.new_groups(name, text) {
+            self.regroup(cx, &groups);
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) struct Group {
     /// How many of its CPUs are in use.
     pub usable: usize,
     /// How many tasks wait at its CPUs.
-    high: usize,
+    pub high: usize,
     pub running: usize,
     /// Of each CPU, the deadline of what it runs or has been kicked for.
     pub standing: Standing,

@@ -2,11 +2,12 @@
 
 use alloc::vec::Vec;
 
-use super::VirtualDeadlines;
+use super::{Place, VirtualDeadlines};
 use anysched_core::ids::{CpuId, CpuSet};
 use anysched_core::params::TaskParams;
+use anysched_core::queue::NONE;
 use anysched_core::registry::Policy;
-use anysched_core::time::Span;
+use anysched_core::time::{Span, Time};
 use anysched_core::{Enqueue, Machine, Off, TaskId};
 use anysched_oracle::drive::Drive;
 use anysched_oracle::rig;
@@ -26,6 +27,11 @@ where
 
     pub fn on(machine: Machine, settings: &[(&str, &str)]) -> Rig<Of> {
         Rig(Drive::scheduler_on(&machine, &[&[("tick", "0")], settings].concat()))
+    }
+
+    /// The policy alone.
+    pub fn into_policy(self) -> VirtualDeadlines<Of> {
+        self.0.policy
     }
 
     /// A new task, made by what runs on `from` or from outside.
@@ -110,5 +116,42 @@ where
     /// Per group, how many tasks wait or run there.
     pub fn loads(&self) -> Vec<usize> {
         self.policy.groups.iter().map(|group| group.load()).collect()
+    }
+}
+
+impl<Of> VirtualDeadlines<Of> {
+    /// Checks that what is known of groups is what their CPUs and tasks are, and that whatever
+    /// waits in a queue while a CPU of the group is idle has a CPU that is about to pick for it.
+    pub(crate) fn check(&self) {
+        for (number, group) in self.groups.iter().enumerate() {
+            let members = group.members.iter().map(|cpu| &self.cpus[cpu.index()]);
+            for (slot, cpu) in members.clone().enumerate() {
+                assert_eq!((usize::from(cpu.group), usize::from(cpu.slot)), (number, slot));
+            }
+            assert_eq!(group.running, members.clone().filter(|cpu| cpu.running != NONE).count());
+            assert_eq!(group.high, members.map(|cpu| cpu.high.len()).sum::<usize>());
+            let usable = group.members.iter().filter(|&&cpu| self.online.contains(cpu)).count();
+            assert_eq!(group.usable, usable);
+            for cpu in group.idle.iter() {
+                assert!(group.mask.contains(cpu) && self.online.contains(cpu));
+                assert_eq!(self.cpus[cpu.index()].running, NONE);
+            }
+            let mut last = (Time::ZERO, 0);
+            for task in self.forest.iter(&group.tree) {
+                let (known, key) = (&self.tasks[task], self.forest.key(task));
+                assert_eq!((known.place, known.deadline), (Place::Group(number as u16), key.0));
+                assert!(last < key && self.may_enter(task, number));
+                last = key;
+                match self.promises.cpu(task) {
+                    Some(cpu) => {
+                        assert!(group.mask.contains(cpu) && self.online.contains(cpu));
+                        assert_eq!(self.cpus[cpu.index()].running, NONE);
+                    }
+                    None => assert!(!group.idle.meets(&known.affinity), "{task:?} has no CPU"),
+                }
+            }
+        }
+        let waiting: usize = self.groups.iter().map(|group| group.queued()).sum();
+        assert_eq!(self.waiting, waiting);
     }
 }
