@@ -15,6 +15,8 @@ pub struct Capabilities {
     pub duration: bool,
     /// CPUs that come and go.
     pub hotplug: bool,
+    /// Parameters of the policy that change during a run.
+    pub changes: bool,
     /// SMT siblings that slow each other down, and CPUs of unequal capacity.
     pub unequal_cpus: bool,
     /// Logs of decisions, for `replay`.
@@ -39,6 +41,7 @@ impl Capabilities {
             vms: true,
             duration: true,
             hotplug: true,
+            changes: true,
             unequal_cpus: true,
             logs: true,
             traces: true,
@@ -85,6 +88,11 @@ impl HostInfo {
                 !setup.hotplug.is_empty(),
                 can.hotplug,
                 "take CPUs into use and out of it: leave `hotplug` out",
+            ),
+            (
+                !setup.changes.is_empty(),
+                can.changes,
+                "change parameters of a policy during a run: leave `changes` out",
             ),
             (
                 setup.is_unequal(),

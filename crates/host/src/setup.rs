@@ -86,6 +86,19 @@ impl Costs {
     }
 }
 
+/// A parameter of the policy that is changed during the run ([`Scheduler::set_param`]).
+///
+/// [`Scheduler::set_param`]: anysched_core::Scheduler::set_param
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParamChange {
+    /// When.
+    pub at: anysched_core::Time,
+    /// The parameter.
+    pub name: String,
+    /// Its new value.
+    pub text: String,
+}
+
 /// When CPUs are put into use and taken out of it, and how fast they are together.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -97,6 +110,9 @@ pub struct Setup {
     pub smt_speed: u32,
     /// Times at which a CPU goes offline (`false`) or online (`true`), in time order.
     pub hotplug: Vec<(anysched_core::Time, anysched_core::CpuId, bool)>,
+    /// Parameters of the policy that change during the run, in time order. The policy allows them
+    /// ([`check_param`](anysched_core::Scheduler::check_param)).
+    pub changes: Vec<ParamChange>,
     /// When the run ends at the latest.
     pub until: anysched_core::Time,
 }
@@ -109,6 +125,7 @@ impl Setup {
             costs: Costs::default(),
             smt_speed: 1024,
             hotplug: Vec::new(),
+            changes: Vec::new(),
             until: anysched_core::Time::NEVER,
         }
     }

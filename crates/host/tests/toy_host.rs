@@ -29,6 +29,7 @@ static TOY: HostInfo = HostInfo {
         vms: false,
         duration: false,
         hotplug: false,
+        changes: false,
         unequal_cpus: false,
         logs: false,
         traces: false,

@@ -148,6 +148,28 @@ fn sweep_cases() -> Vec<(&'static str, String)> {
             "part of an own machine",
             sweep("policy = [{ name = \"rr\", label = \"a\", machine = { cpus = 0 } }]"),
         ),
+        ("changes", sweep("policy = [{ name = \"gfs\", changes = \"1s\" }]")),
+        ("a change", sweep("policy = [{ name = \"gfs\", changes = [\"1s\"] }]")),
+        (
+            "a change without time",
+            sweep("policy = [{ name = \"gfs\", changes = [{ grouping = \"core\" }] }]"),
+        ),
+        (
+            "a change of nothing",
+            sweep("policy = [{ name = \"gfs\", changes = [{ at = \"1s\" }] }]"),
+        ),
+        (
+            "what does not change",
+            sweep("policy = [{ name = \"gfs\", changes = [{ at = \"1s\", threshold = 200 }] }]"),
+        ),
+        (
+            "what changes to no value",
+            sweep("policy = [{ name = \"gfs\", changes = [{ at = \"1s\", grouping = \"0-7\" }] }]"),
+        ),
+        (
+            "a policy that does not change",
+            sweep("policy = [{ name = \"rr\", changes = [{ at = \"1s\", quantum = \"1ms\" }] }]"),
+        ),
         ("axis that is none", sweep("policy = \"rr\"\n\"seed\" = [1, 2]")),
         ("policy's parameter as axis", sweep("policy = \"rr\"\n\"rr.quantum\" = [\"1ms\"]")),
         ("unknown path", sweep("policy = \"rr\"\n\"machine.cpuss\" = [1, 2]")),
@@ -239,6 +261,10 @@ fn vm_cases() -> Vec<(&'static str, String)> {
         (
             "hotplug",
             vm("vcpus = 2\nmachine = { hotplug = [{ at = \"1s\", cpu = 1, online = false }] }"),
+        ),
+        (
+            "changes",
+            vm("policy = { name = \"gfs\", changes = [{ at = \"1s\", grouping = \"core\" }] }"),
         ),
         ("affinity", vm("affinity = \"2-3\"")),
         ("preferred", vm("preferred = \"2-3\"")),

@@ -53,7 +53,7 @@ fn the_examples_of_the_documentation_are_right() {
         checked.unwrap_or_else(|error| panic!("{}", error.to_plain()));
         examples += 1;
     }
-    assert_eq!(examples, 4);
+    assert_eq!(examples, 5);
 }
 
 /// Every key of every load is in the documentation, in the line of its kind.

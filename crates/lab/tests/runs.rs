@@ -653,3 +653,30 @@ fn the_first_runs_can_be_had_whole() {
     cancel.store(true, std::sync::atomic::Ordering::Relaxed);
     assert!(plan.measure(&options).unwrap().is_empty());
 }
+
+/// In groups of a CPU each, the second task waits for the first; from 3 ms on it has CPU 1.
+#[test]
+fn parameters_change_during_a_run() {
+    let text = |policy: &str| {
+        format!(
+            "question = \"?\"\n[machine]\ncpus = 2\n[[workload]]\nkind = \"batch\"\ntasks = 2\n\
+             service = \"20ms\"\n[sweep]\npolicy = [{policy}]\n"
+        )
+    };
+    let own = "name = \"gfs\", grouping = \"core\", core_interval = \"none\", tick = \"0ns\"";
+    let changes =
+        "[{ at = \"4ms\", grouping = \"core\" }, { at = \"3ms\", grouping = \"single\" }]";
+    let policies =
+        format!("{{ {own}, label = \"stays\" }}, {{ {own}, label = \"x\", changes = {changes} }}");
+    let plan = plan(&text(&policies));
+    assert!(plan.setup(0, 0).changes.is_empty());
+    let setup = plan.setup(0, 1);
+    let changed: Vec<(u64, &str)> =
+        setup.changes.iter().map(|change| (change.at.0 / 1_000_000, &*change.text)).collect();
+    assert_eq!(changed, [(3, "single"), (4, "core")]);
+    let results = run_with(&plan, 1);
+    let makespan = |policy| {
+        results.row(0, policy).unwrap().aggregate("makespan_ns").unwrap().mean / 1_000_000.0
+    };
+    assert_eq!([makespan(0), makespan(1)], [40.0, 23.0]);
+}

@@ -29,6 +29,7 @@ pub static HOST: HostInfo = HostInfo {
         vms: false,
         duration: false,
         hotplug: false,
+        changes: false,
         unequal_cpus: false,
         logs: true,
         traces: true,

@@ -4,11 +4,11 @@
 mod support;
 
 use anysched_core::{CpuId, CpuSet, Machine, Span, Time};
-use anysched_host::{Costs, Setup};
+use anysched_host::{Costs, ParamChange, Setup};
 use anysched_sim::{Sim, SimError};
 use anysched_workload::model::{Model, ModelTask};
 use anysched_workload::{Barrier, Channel, Load, Lock, NewTask, Op, Outside, Sizes};
-use support::{MS, at, completions, model, ms, play, run, sum, task};
+use support::{MS, at, build, completions, model, ms, play, run, sum, task};
 
 fn cpus(n: usize) -> Setup {
     Setup::new(Machine::flat(n).unwrap())
@@ -352,4 +352,29 @@ fn years_on_a_slow_cpu_are_counted_without_overflow() {
 #[test]
 fn sizes_of_a_model_without_objects_are_nothing() {
     assert_eq!(Model::default().into_load().unwrap().sizes(), Sizes::default());
+}
+
+/// Task 1 waits on CPU 0 behind task 0, in a group of that CPU alone, until the CPUs share a queue.
+#[test]
+fn parameters_change_when_they_are_to() {
+    let change = |ms, name: &str, text: &str| ParamChange {
+        at: at(ms),
+        name: name.into(),
+        text: text.into(),
+    };
+    let load = || model(vec![task(0, vec![run(20)]), task(0, vec![run(5)])]);
+    let settings = [("grouping", "core"), ("core_interval", "none"), ("tick", "0")];
+    let mut setup = cpus(2);
+    setup.changes = vec![change(3, "grouping", "single"), change(4, "grouping", "core")];
+    let (metrics, _) = play(setup.clone(), "gfs", &settings, load());
+    assert_eq!(metrics.makespan().unwrap(), ms(20));
+    assert_eq!(metrics.busy, ms(25));
+    let (metrics, _) = play(cpus(2), "gfs", &settings, load());
+    assert_eq!(metrics.makespan().unwrap(), ms(25));
+    setup.changes = vec![change(3, "threshold", "200")];
+    let load = load().into_load().unwrap();
+    let error = Sim::new(setup, build(&cpus(2).machine, "gfs", &settings), load).run();
+    let error = error.err().unwrap().to_string();
+    let why = "at 3ms: `threshold` cannot be changed while the policy runs; these can: grouping";
+    assert_eq!(error, why);
 }

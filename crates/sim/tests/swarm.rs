@@ -7,7 +7,7 @@ use anysched_core::checked::{Checked, Rules};
 use anysched_core::params::ParamInfo;
 use anysched_core::registry::PolicyInfo;
 use anysched_core::{CpuId, DomainId, DomainParams, Machine, Scheduler, Span, TaskParams, Time};
-use anysched_host::{Setup, Vm, Wire};
+use anysched_host::{ParamChange, Setup, Vm, Wire};
 use anysched_measure::Metrics;
 use anysched_policies::POLICIES;
 use anysched_sim::Sim;
@@ -75,6 +75,7 @@ impl Case {
         let model = random::model(rng, cpus);
         let policy = pick(rng, POLICIES);
         let settings = settings(rng, policy, &setup.machine);
+        setup.changes = changes(&mut Rng::stream(seed, "changes"), policy, &setup.machine);
         Case { seed, setup, policy, settings, model }
     }
 
@@ -85,9 +86,14 @@ impl Case {
 
     /// Whether no CPU may idle while a ready task could run on it.
     fn work_conserving(&self) -> bool {
-        let nature = (self.policy.nature)(&self.settings).unwrap();
+        let conserving = |changes: &[(&str, &str)]| {
+            let settings = [&self.settings[..], changes].concat();
+            (self.policy.nature)(&settings).unwrap().work_conserving
+        };
         let alone = self.setup.machine.cpus() == 1 && !IDLING.contains(&self.policy.name);
-        alone || nature.work_conserving
+        let changes = self.setup.changes.iter();
+        let mut changes = changes.map(|change| (change.name.as_str(), change.text.as_str()));
+        alone || (conserving(&[]) && changes.all(|change| conserving(&[change])))
     }
 }
 
@@ -130,6 +136,24 @@ fn own_settings(
         }
     }
     settings
+}
+
+/// Parameters that the policy can change while it runs, changed a few times.
+fn changes(rng: &mut Rng, policy: &PolicyInfo, machine: &Machine) -> Vec<ParamChange> {
+    let built = (policy.build)(machine, &[]).unwrap();
+    let mut changes = Vec::new();
+    for param in (policy.params)() {
+        let words: Vec<&str> = param.kind.split(" | ").collect();
+        for _ in 0..rng.below(8) {
+            let (name, text) = (param.name.to_string(), pick(rng, &words).to_string());
+            let at = Time(rng.below(300_000) * 1000);
+            if built.check_param(&name, &text).is_ok() {
+                changes.push(ParamChange { at, name, text });
+            }
+        }
+    }
+    changes.sort_by_key(|change| change.at);
+    changes
 }
 
 /// All events in one number.
@@ -193,9 +217,10 @@ fn check_case(case: &Case) -> Metrics {
 
 #[test]
 fn every_policy_keeps_the_contract_whatever_comes() {
-    let mut dispatches = vec![0; POLICIES.len()];
+    let (mut dispatches, mut changes) = (vec![0; POLICIES.len()], 0);
     for seed in 0..CASES {
         let case = Case::new(seed);
+        changes += case.setup.changes.len();
         let metrics = check_case(&case);
         let at = POLICIES.iter().position(|policy| policy.name == case.policy.name).unwrap();
         dispatches[at] += number(metrics.dispatches);
@@ -203,6 +228,7 @@ fn every_policy_keeps_the_contract_whatever_comes() {
     for (policy, dispatches) in POLICIES.iter().zip(dispatches) {
         assert!(dispatches > 10_000, "{}: {dispatches} dispatches are no test", policy.name);
     }
+    assert!(changes > 200, "{changes} changes are no test");
 }
 
 /// Settings from the ends of the ranges, those that the policy accepts.

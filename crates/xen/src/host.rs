@@ -28,6 +28,7 @@ pub static HOST: HostInfo = HostInfo {
         vms: true,
         duration: true,
         hotplug: false,
+        changes: false,
         unequal_cpus: false,
         logs: true,
         traces: true,

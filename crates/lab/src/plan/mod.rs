@@ -116,6 +116,21 @@ pub(crate) struct Cell {
     pub(crate) setup: Arc<Setup>,
 }
 
+impl Cell {
+    /// `policy` on the machine of `setup`, with the parameters that it changes during a run.
+    ///
+    /// Errors: it cannot be built for the machine, or does not change them so.
+    fn new(policy: PolicyEntry, setup: Arc<Setup>) -> Result<Cell, Fault> {
+        policy.check_changes(&*policy.build(&setup.machine)?)?;
+        let changes = policy.changes();
+        if changes == setup.changes {
+            return Ok(Cell { policy, setup });
+        }
+        let setup = Arc::new(Setup { changes, ..Setup::clone(&setup) });
+        Ok(Cell { policy, setup })
+    }
+}
+
 impl Plan {
     pub(crate) fn of(experiment: &Experiment) -> Result<Plan, Fault> {
         let sweep = &experiment.sweep;
@@ -194,8 +209,7 @@ impl Plan {
         };
         for group in &mut self.groups {
             let Cell { policy, setup } = &group.cells[policy];
-            let cell = Cell { policy: changed(policy), setup: Arc::clone(setup) };
-            cell.policy.build(&setup.machine)?;
+            let cell = Cell::new(changed(policy), Arc::clone(setup))?;
             group.cells.push(cell);
         }
         self.policies.push(changed(&self.policies[policy]));
@@ -461,11 +475,11 @@ fn build_group(
                 costs: machine::describe_costs(&own.costs),
             });
         }
-        policy.build(&own.machine)?;
-        if like::misses_tick(&policy, &own.machine) {
-            files.warn(like::missing_tick(&policy.label));
+        let cell = Cell::new(policy, own)?;
+        if like::misses_tick(&cell.policy, &cell.setup.machine) {
+            files.warn(like::missing_tick(&cell.policy.label));
         }
-        cells.push(Cell { policy, setup: own });
+        cells.push(cell);
     }
     if let Some(like) = like {
         described.machine += &like.described(&words);

@@ -290,6 +290,7 @@ fn read_kind(node: &Node, cpus: usize, files: &mut Files) -> Result<(Kind, Loads
         Fault::at(fields.get("policy").map_or(&node.at, |policy| &policy.at), message)
             .help("to compare several, make them an axis: `\"vm.0.policy\" = [\"cfs\", \"rr\"]`")
     })?;
+    policy.refuse_changes("the scheduler of a virtual machine")?;
     policy.read_files(files)?;
     policy.build(&setup.machine)?;
     let vcpus = setup.machine.cpus();

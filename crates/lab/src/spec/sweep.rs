@@ -5,7 +5,8 @@ use crate::spec::fields::{self, hint};
 use crate::spec::files::Files;
 use crate::spec::tree::{Entry, Node, Table, Value};
 use anysched_core::registry::{Nature, PolicyInfo};
-use anysched_core::{Machine, ParamError, Scheduler};
+use anysched_core::{Machine, ParamError, Scheduler, Time};
+use anysched_host::ParamChange;
 use anysched_policies::{POLICIES, policy};
 use std::fmt;
 use std::ops::Range;
@@ -19,6 +20,9 @@ pub struct PolicyEntry {
     /// Its line in the registry.
     pub info: &'static PolicyInfo,
     settings: Vec<Setting>,
+    /// Parameters that change during a run, in time order; those of one time in the order of the
+    /// file.
+    changes: Vec<Change>,
     /// What of the machine is different for this policy.
     pub(crate) machine: Table,
     at: Range<usize>,
@@ -33,6 +37,13 @@ struct Setting {
     contents: Option<Arc<str>>,
     text_at: Range<usize>,
     in_scenario: bool,
+}
+
+/// A parameter that changes during a run.
+#[derive(Clone, Debug)]
+struct Change {
+    at: Time,
+    setting: Setting,
 }
 
 /// What is varied: a path into the experiment, and its values.
@@ -199,6 +210,7 @@ pub(crate) fn read_policies(node: &Node) -> Result<Vec<PolicyEntry>, Fault> {
             label: info.name.to_string(),
             info,
             settings: Vec::new(),
+            changes: Vec::new(),
             machine: Table::default(),
             at: node.at.clone(),
         };
@@ -262,8 +274,14 @@ fn read_policy(node: &Node) -> Result<(PolicyEntry, bool), Fault> {
     let label = label.map(read_label).transpose()?;
     let labelled = label.is_some();
     let label = label.unwrap_or_else(|| name.to_string());
-    let (settings, machine, at) = (Vec::new(), Table::default(), node.at.clone());
-    let mut policy = PolicyEntry { label, info, settings, machine, at };
+    let mut policy = PolicyEntry {
+        label,
+        info,
+        settings: Vec::new(),
+        changes: Vec::new(),
+        machine: Table::default(),
+        at: node.at.clone(),
+    };
     if let Some(table) = table {
         policy.change(table, &["name", "label"])?;
         if let Some(entry) = table.entry("machine")
@@ -304,7 +322,48 @@ pub(crate) fn setting_text(key: &str, node: &Node) -> Result<String, Fault> {
     }
 }
 
+/// `changes = [{ at = "1s", PARAMETER = VALUE }]`.
+fn read_changes(node: &Node) -> Result<Vec<Change>, Fault> {
+    const EXAMPLE: &str = "for example `changes = [{ at = \"1s\", grouping = \"single\" }]`";
+    let list = node.as_list().ok_or_else(|| {
+        Fault::at(&node.at, format!("`changes` is a list of tables, not {}", node.shown()))
+            .help(EXAMPLE)
+    })?;
+    let mut changes = Vec::new();
+    for item in list {
+        let Some(table) = item.as_table() else {
+            let message = format!("a change is a table, not {}", item.shown());
+            return Err(Fault::at(&item.at, message).help(EXAMPLE));
+        };
+        let at = table.get("at").ok_or_else(|| {
+            Fault::at(&item.at, "a change does not say when: it has no `at`").help(EXAMPLE)
+        })?;
+        let at = Time::ZERO + fields::span(at, "at")?;
+        let params: Vec<&Entry> = table.0.iter().filter(|entry| entry.key != "at").collect();
+        if params.is_empty() {
+            return Err(Fault::at(&item.at, "a change names no parameter").help(EXAMPLE));
+        }
+        for Entry { key, key_at, node } in params {
+            let setting = Setting::new(key, key_at, &setting_text(key, node)?, &node.at);
+            changes.push(Change { at, setting });
+        }
+    }
+    changes.sort_by_key(|change| change.at);
+    Ok(changes)
+}
+
 impl Setting {
+    fn new(name: &str, name_at: &Range<usize>, text: &str, text_at: &Range<usize>) -> Setting {
+        Setting {
+            name: name.to_string(),
+            name_at: name_at.clone(),
+            text: text.to_string(),
+            contents: None,
+            text_at: text_at.clone(),
+            in_scenario: false,
+        }
+    }
+
     fn value(&self) -> &str {
         self.contents.as_deref().unwrap_or(&self.text)
     }
@@ -319,12 +378,16 @@ impl PolicyEntry {
     /// Its settings as they are written.
     pub(crate) fn settings_written(&self) -> Vec<(String, String)> {
         let written = |setting: &Setting| (setting.name.clone(), setting.text.clone());
-        self.settings.iter().map(written).collect()
+        let later = self.changes.iter().map(|Change { at, setting }| {
+            (format!("{} from {} on", setting.name, at.since(Time::ZERO)), setting.text.clone())
+        });
+        self.settings.iter().map(written).chain(later).collect()
     }
 
     /// Reads the files that take the place of values: `@NAME`.
     pub(crate) fn read_files(&mut self, files: &mut Files) -> Result<(), Fault> {
-        for setting in &mut self.settings {
+        let changed = self.changes.iter_mut().map(|change| &mut change.setting);
+        for setting in self.settings.iter_mut().chain(changed) {
             if let Some(file) = setting.text.strip_prefix('@') {
                 setting.contents = Some(files.text(file, &setting.text_at)?);
             }
@@ -339,8 +402,13 @@ impl PolicyEntry {
 
     /// The settings that a scenario has changed: `name value`.
     pub(crate) fn changes_in_scenario(&self) -> Vec<String> {
-        let changed = self.settings.iter().filter(|setting| setting.in_scenario);
-        changed.map(|setting| format!("{} {}", setting.name, setting.text)).collect()
+        let words = |setting: &Setting| format!("{} {}", setting.name, setting.text);
+        let changed = self.settings.iter().filter(|setting| setting.in_scenario).map(words);
+        let later = self.changes.iter().filter(|change| change.setting.in_scenario);
+        let later = later.map(|Change { at, setting }| {
+            format!("{} from {} on", words(setting), at.since(Time::ZERO))
+        });
+        changed.chain(later).collect()
     }
 
     /// As [`PolicyEntry::change`], for one scenario.
@@ -348,6 +416,9 @@ impl PolicyEntry {
         self.change(table, &[])?;
         for setting in &mut self.settings {
             setting.in_scenario = table.get(&setting.name).is_some();
+        }
+        for change in &mut self.changes {
+            change.setting.in_scenario = table.get("changes").is_some();
         }
         Ok(())
     }
@@ -368,6 +439,7 @@ impl PolicyEntry {
                         Fault::at(&node.at, message).help("for example `machine = { cpus = 5 }`")
                     );
                 }
+                ("changes", _) => self.changes = read_changes(node)?,
                 _ => self.set(key, key_at, &setting_text(key, node)?, &node.at),
             }
         }
@@ -383,14 +455,7 @@ impl PolicyEntry {
         text_at: &Range<usize>,
     ) {
         self.settings.retain(|setting| setting.name != name);
-        self.settings.push(Setting {
-            name: name.to_string(),
-            name_at: name_at.clone(),
-            text: text.to_string(),
-            contents: None,
-            text_at: text_at.clone(),
-            in_scenario: false,
-        });
+        self.settings.push(Setting::new(name, name_at, text, text_at));
     }
 
     /// Takes over the parameters of these names from `other`.
@@ -398,6 +463,35 @@ impl PolicyEntry {
         let meant = |setting: &Setting| names.contains(&setting.name.as_str());
         self.settings.retain(|setting| !meant(setting));
         self.settings.extend(other.settings.iter().filter(|setting| meant(setting)).cloned());
+    }
+
+    /// The parameters that change during a run.
+    pub(crate) fn changes(&self) -> Vec<ParamChange> {
+        let change = |Change { at, setting }: &Change| ParamChange {
+            at: *at,
+            name: setting.name.clone(),
+            text: setting.value().to_string(),
+        };
+        self.changes.iter().map(change).collect()
+    }
+
+    /// Checks that `policy`, which was built from this entry, changes its parameters as the entry
+    /// says.
+    ///
+    /// Errors: names the first change that it refuses.
+    pub(crate) fn check_changes(&self, policy: &dyn Scheduler) -> Result<(), Fault> {
+        self.changes.iter().try_for_each(|Change { setting, .. }| {
+            let checked = policy.check_param(&setting.name, setting.value());
+            checked.map_err(|error| self.fault_in(std::slice::from_ref(setting), &error))
+        })
+    }
+
+    /// Errors: parameters change during a run, which those of `what` cannot.
+    pub(crate) fn refuse_changes(&self, what: &str) -> Result<(), Fault> {
+        self.changes.first().map_or(Ok(()), |Change { setting, .. }| {
+            let message = format!("parameters of {what} do not change during a run");
+            Err(Fault::at(&setting.name_at, message).help("leave `changes` out"))
+        })
     }
 
     /// Takes back all settings, so that the defaults hold.
@@ -411,7 +505,12 @@ impl PolicyEntry {
     }
 
     fn fault(&self, error: &ParamError) -> Fault {
-        let find = |wanted: &str| self.settings.iter().find(|setting| setting.name == wanted);
+        self.fault_in(&self.settings, error)
+    }
+
+    /// An error about one of `settings`.
+    fn fault_in(&self, settings: &[Setting], error: &ParamError) -> Fault {
+        let find = |wanted: &str| settings.iter().find(|setting| setting.name == wanted);
         let name = self.info.name;
         let known = (self.info.params)();
         match error {
@@ -429,9 +528,13 @@ impl PolicyEntry {
                 let at = find(param).map_or(&self.at, |setting| &setting.text_at);
                 Fault::at(at, format!("`{param}` of policy `{name}`: {why}"))
             }
-            ParamError::Fixed { name: fixed, .. } => {
+            ParamError::Fixed { name: fixed, changeable } => {
                 let at = find(fixed).map_or(&self.at, |setting| &setting.name_at);
-                Fault::at(at, error.to_string())
+                let message = format!("`{fixed}` of policy `{name}` does not change during a run");
+                Fault::at(at, message).help(match changeable {
+                    [] => "nor does any other of its parameters: leave `changes` out".to_string(),
+                    _ => format!("these do: {}", changeable.join(", ")),
+                })
             }
         }
     }

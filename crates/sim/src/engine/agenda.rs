@@ -274,12 +274,14 @@ pub(super) struct Agenda {
     pub(super) outside: Time,
     /// How many of the CPUs' arrivals and departures are past.
     pub(super) hotplugged: usize,
+    /// How many parameters of the policy have changed.
+    pub(super) changed: usize,
 }
 
 impl Agenda {
     pub(super) fn new(cpus: usize, outside: Time) -> Agenda {
         let (cpus, sleepers) = (CpuAgenda::new(cpus), Sleepers::new());
-        Agenda { cpus, sleepers, outside, hotplugged: 0 }
+        Agenda { cpus, sleepers, outside, hotplugged: 0, changed: 0 }
     }
 
     /// Whether anything is still to come that makes a task ready.

@@ -1,6 +1,6 @@
 //! The time of a run, and the watch over its advance.
 
-use anysched_core::Time;
+use anysched_core::{ParamError, Span, Time};
 use std::fmt;
 
 use super::agenda::Moment;
@@ -21,6 +21,13 @@ pub enum SimError {
         /// The time at which it happened.
         at: Time,
     },
+    /// The policy refused the change of a parameter.
+    Refused {
+        /// The time at which it was to change.
+        at: Time,
+        /// Why.
+        why: ParamError,
+    },
     /// The next event lies beyond the last time that can be simulated.
     TooLong {
         /// The time of the last event.
@@ -40,6 +47,7 @@ impl fmt::Display for SimError {
             SimError::PolicyTimer { at } => {
                 write!(f, "the policy's timer does not advance beyond {} ns", at.0)
             }
+            SimError::Refused { at, why } => write!(f, "at {}: {why}", Span(at.0)),
             SimError::TooLong { at } => write!(
                 f,
                 "after {} ns, something goes on beyond {} ns (4.5 years), the end of what can be \

@@ -1,15 +1,36 @@
-//! CPUs that come and go, and threads of a core that slow each other down.
+//! CPUs that come and go, parameters of the policy that change, and threads of a core that slow
+//! each other down.
 
 use anysched_core::machine::Level;
 use anysched_core::{CpuSet, Off, Scheduler, TaskId, Time};
+use anysched_host::ParamChange;
 use anysched_trace::Sink;
 use anysched_workload::Load;
 
-use super::Sim;
 use super::cpu::Cpu;
+use super::{Sim, SimError};
 
 impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
-    pub(super) fn hotplug(&mut self) {
+    /// Does what the setup has for now: first what happens to CPUs.
+    pub(super) fn change_setup(&mut self) {
+        let hotplug = self.setup.hotplug.get(self.agenda.hotplugged);
+        if hotplug.is_some_and(|&(at, ..)| at <= self.now()) {
+            self.hotplug();
+        } else {
+            self.change_param();
+        }
+    }
+
+    fn change_param(&mut self) {
+        let ParamChange { name, text, .. } = self.setup.changes[self.agenda.changed].clone();
+        self.agenda.changed += 1;
+        match self.policy.check_param(&name, &text) {
+            Ok(()) => self.call(|policy, cx| policy.set_param(cx, &name, &text)),
+            Err(why) => self.clock.fail(SimError::Refused { at: self.now(), why }),
+        }
+    }
+
+    fn hotplug(&mut self) {
         let (_, cpu, online) = self.setup.hotplug[self.agenda.hotplugged];
         self.agenda.hotplugged += 1;
         let index = cpu.index();

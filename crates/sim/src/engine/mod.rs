@@ -162,6 +162,9 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         if let Some(&(time, ..)) = self.setup.hotplug.get(self.agenda.hotplugged) {
             next = next.min(Moment::new(time, Class::Hotplug));
         }
+        if let Some(change) = self.setup.changes.get(self.agenda.changed) {
+            next = next.min(Moment::new(change.at, Class::Hotplug));
+        }
         match &self.machines {
             None => next,
             Some(machines) => next.min(machines.next()),
@@ -186,7 +189,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             Class::Guest => self.settle_machine(),
             Class::Hotplug => match self.next_change() {
                 Some(change) => self.change_machine(change),
-                None => self.hotplug(),
+                None => self.change_setup(),
             },
         }
     }

@@ -106,7 +106,8 @@ impl Hosted {
             task: TaskId(0),
             begun: false,
         });
-        let setup = Setup { hotplug: Vec::new(), until: Time::NEVER, ..vm.setup };
+        let (hotplug, changes) = (Vec::new(), Vec::new());
+        let setup = Setup { hotplug, changes, until: Time::NEVER, ..vm.setup };
         let load: Box<dyn Load> = match vm.start {
             Time::ZERO => vm.load,
             start => Box::new(Later { load: vm.load, by: start.since(Time::ZERO) }),
