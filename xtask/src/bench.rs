@@ -218,11 +218,11 @@ fn decisions(page: &mut String) -> Result<(), Failed> {
 
 fn wakeups(page: &mut String) -> Result<(), Failed> {
     page.push_str(
-        "\n## Wake-ups\n\nPick, block and wake-up with another burst on one CPU while 20 to 200,000 \
-         tasks are ready, ns, and against 2,000 tasks: M-RSF and GFS beside what their papers \
-         compare them with. An ordered queue of n tasks needs log2 n comparisons, so that 1.6 \
-         times the time would be due to the rule from 2,000 to 200,000, and what is beyond it to \
-         memory out of the caches. BFS as it was keeps tasks in a list and looks through all of \
+        "\n## Wake-ups\n\nPick, block and wake-up with another burst on one CPU while 20 to \
+         200,000 tasks are ready, ns, and against 2,000 tasks: M-RSF and GFS beside what their \
+         papers compare them with. An ordered queue of n tasks needs log2 n comparisons, so that \
+         1.6 times the time would be due to the rule from 2,000 to 200,000, and what is beyond it \
+         to memory out of the caches. BFS as it was keeps tasks in a list and looks through all of \
          it: its time grows with n.\n\n\
          | policy | 20 | 2,000 | 200,000 |\n|---|--:|--:|--:|\n",
     );

@@ -1,8 +1,8 @@
 //! `anysched coverage`: what of a paper the experiments cover.
 //!
-//! A paper's folder has a file `coverage.tsv`: for each claim, figure, table and equation of the text
-//! a line with its place, what it says, the ids of claims about it (one stands for those that begin
-//! with it and a blank, too), and, if there is none, the reason.
+//! A paper's folder has a file `coverage.tsv`: for each claim, figure, table and equation of the
+//! text a line with its place, what it says, the ids of claims about it (one stands for those that
+//! begin with it and a blank, too), and, if there is none, the reason.
 
 use crate::args::CoverageArgs;
 use crate::output::{self, Failure};

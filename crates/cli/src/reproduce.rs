@@ -129,7 +129,8 @@ pub fn paper_folder(folder: &Path, paper: &str) -> Result<PathBuf, Failure> {
         papers.filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect();
     let known = if names.is_empty() { "none".to_string() } else { names.join(", ") };
     Err(Failure::from(format!(
-        "no experiments of \"{paper}\" in {}; there are: {known} (--experiments says where to look)",
+        "no experiments of \"{paper}\" in {}; there are: {known} (--experiments says where to \
+         look)",
         folder.display()
     )))
 }

@@ -16,8 +16,8 @@ metrics! {
         wakeup of Tasks => "benchmark_wakeup_ns", "ns",
             "From the end of a sleep to the first instruction after it (interbench).";
         request of Tasks => "benchmark_request_ns", "ns",
-            "From the beginning of a request to its end (schbench), or from a request to its answer \
-             (closed-loop with `persistent`).";
+            "From the beginning of a request to its end (schbench), or from a request to its \
+             answer (closed-loop with `persistent`).";
         leave_time of Tasks => "leave_time_ns", "ns",
             "From the first instruction of a task to the end of its work (arceos-test).";
     }
@@ -31,9 +31,11 @@ metrics! {
         { Benchmark::desired_cpu_percent } => "desired_cpu_percent", "%",
             "Work done, of that done and missed (interbench).";
         { Benchmark::requests_per_s } => "benchmark_requests_per_s", "/s",
-            "Requests by the time that the benchmark took (schbench, closed-loop with `persistent`).";
+            "Requests by the time that the benchmark took (schbench, closed-loop with \
+             `persistent`).";
         { |b| b.elapsed.map(|span| span.0 as f64) } => "benchmark_time_ns", "ns",
-            "How long the whole benchmark took (hackbench, schbench, closed-loop with `persistent`).";
+            "How long the whole benchmark took (hackbench, schbench, closed-loop with \
+             `persistent`).";
         { Benchmark::groups_jain } => "groups_jain", "1",
             "Jain's index of the groups of work that tasks had done when they were counted \
              (arceos-test).";

@@ -154,7 +154,7 @@ fn groupings_divide_every_machine() {
 }
 
 /// Quoted words outside the list that are no policies: the end of the file, the word, what it is.
-const OTHER_MEANINGS: [(&str, &str, &str); 14] = [
+const OTHER_MEANINGS: [(&str, &str, &str); 15] = [
     ("arceos/src/image.rs", "rr", "a feature of ArceOS's axsched"),
     ("arceos/src/image.rs", "cfs", "a feature of ArceOS's axsched"),
     ("cli/src/model.rs", "sjf", "a closed form of the theory, as a key in JSON"),
@@ -166,6 +166,7 @@ const OTHER_MEANINGS: [(&str, &str, &str); 14] = [
     ("wire/src/dom0.rs", "credit", "a scheduler of Xen's, as its tools call it"),
     ("wire/src/dom0.rs", "credit2", "a scheduler of Xen's, as its tools call it"),
     ("wire/src/dom0.rs", "rtds", "a scheduler of Xen's, as its tools call it"),
+    ("wire/src/dom0.rs", "sedf", "a scheduler of Xen's, as its tools call it"),
     ("workload/src/model.rs", "priority", "a key of models: a task's fixed priority"),
     ("workload/src/import/rtapp/mod.rs", "priority", "a key of rt-app's JSON"),
     ("oracle/src/credit.rs", "credit", "a number that policies with credit report"),

@@ -128,7 +128,8 @@ impl Vms {
         Ok(())
     }
 
-    /// The way to a load of the machine `to`: straight, or to a task between that hands messages on.
+    /// The way to a load of the machine `to`: straight, or to a task between them that hands
+    /// messages on.
     fn way(
         &mut self,
         via: Option<usize>,
