@@ -100,7 +100,7 @@ impl fmt::Display for Call<'_> {
 }
 
 fn show_params(f: &mut fmt::Formatter<'_>, params: &TaskParams) -> fmt::Result {
-    let TaskParams { weight, priority, affinity, preferred, domain, key, .. } = params;
+    let TaskParams { weight, priority, affinity, preferred, domain, key, intensity, .. } = params;
     write!(f, ", weight {weight}, priority {priority}, CPUs {affinity}, domain {}", domain.0)?;
     if !preferred.is_all() {
         write!(f, ", prefers CPUs {preferred}")?;
@@ -117,6 +117,9 @@ fn show_params(f: &mut fmt::Formatter<'_>, params: &TaskParams) -> fmt::Result {
     }
     if let Some(key) = key {
         write!(f, ", key {key}")?;
+    }
+    if *intensity > 0 {
+        write!(f, ", intensity {intensity} %")?;
     }
     Ok(())
 }

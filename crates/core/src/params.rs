@@ -30,6 +30,9 @@ pub struct TaskParams {
     /// Identifies the task within its program, for policies that know tasks from an earlier run.
     /// Tasks that do the same may share a key.
     pub key: Option<u32>,
+    /// How much it uses the memory behind the caches, in percent of the most that a task can; as a
+    /// kernel may count it, for policies that keep such tasks apart. 0 where nothing counts it.
+    pub intensity: u8,
 }
 
 impl Default for TaskParams {
@@ -44,6 +47,7 @@ impl Default for TaskParams {
             budget: None,
             relative_deadline: None,
             key: None,
+            intensity: 0,
         }
     }
 }

@@ -49,8 +49,9 @@
 //! *Parameters*: flags (a varint; in version 1, which is read as well, a byte), then the fields
 //! whose flags are set, in this order; others have their defaults. 0x01 weight (at least 1), 0x02
 //! priority (signed), 0x04 affinity, 0x08 domain, 0x10 period, 0x20 budget, 0x40 relative deadline,
-//! 0x80 key, 0x100 preferred CPUs (not in version 1). A set of CPUs is a count from 0 to 16,
-//! followed by that many words of 64 CPUs, one bit each, lowest first.
+//! 0x80 key, 0x100 preferred CPUs (not in version 1), 0x200 intensity in percent, up to 100 (not in
+//! version 1). A set of CPUs is a count from 0 to 16, followed by that many words of 64 CPUs, one
+//! bit each, lowest first.
 //!
 //! *Arrival*: a byte whose low two bits are 0 `New`, 1 `Wakeup` or 2 `Resumed`, and flags: 0x04
 //! `sync` (of a wake-up), 0x08 `from`, 0x10 `burst`, 0x20 `deadline`. Then the previous CPU (unless

@@ -204,6 +204,7 @@ fn the_format_is_as_documented() {
         budget: Some(Span(2)),
         relative_deadline: Some(Span(128)),
         key: Some(300),
+        intensity: 80,
     };
     let timer = Some(Time(60));
     policy.answers(Script { timer, ..Script::default() });
@@ -233,9 +234,9 @@ fn the_format_is_as_documented() {
         &[2, 0, 0, 0, 0, 0x80, 8, 1, 0, 0, 0, 0xac, 2],   // two CPUs; 1024 = 8·128, 300 = 2·128+44
         &[0xc8, 1],                                       // tick 200 = 128+72
         &[0x10, 0xac, 2, 0x82, 1],                        // attach after 300, task 130
-        &[0xff, 3],                                       // flags 0x1ff = 3·128+127
+        &[0xff, 7],                                       // flags 0x3ff = 7·128+127
         &[0xd0, 0x0f, 5, 1, 3, 5, 1, 2, 0x80, 1],         // 2000 = 15·128+80, -3 as 5, one word
-        &[0xac, 2, 1, 6],                                 // key 300; one word
+        &[0xac, 2, 1, 6, 80],                             // key 300; one word; intensity
         &[4, 1, 0xdf, 3],                                 // timer at 300 - 240: 479 = 3·128+95
         &[6, 0x82, 1, 0x3d, 1, 0, 7, 19],                 // enqueue, 1|4|8|16|32; deadline -10
         &[2, 3, 1, 2, 0xc5, 1],                           // kicks 1, +2, +197 = 128+69
@@ -252,7 +253,7 @@ fn the_format_is_as_documented() {
         lines,
         [
             "1 at 300ns: attach task 130, weight 2000, priority -3, CPUs 0-1, domain 5, prefers \
-             CPUs 1-2, period 1ns, budget 2ns, relative deadline 128ns, key 300 -> no kick, timer at 60ns",
+             CPUs 1-2, period 1ns, budget 2ns, relative deadline 128ns, key 300, intensity 80 % -> no kick, timer at 60ns",
             "2 at 300ns: enqueue task 130, woken in sync, was on CPU 1, by CPU 0, burst 7ns, \
              deadline 290ns -> kicks 1,3,200, timer at 60ns",
             "3 at 301ns: pick_next CPU 1 -> task 130 without limit, no kick",
@@ -263,7 +264,7 @@ fn the_format_is_as_documented() {
     );
 }
 
-/// Parameters had a byte of flags, and no preferred CPUs.
+/// Parameters had a byte of flags, and neither preferred CPUs nor an intensity.
 #[test]
 fn logs_of_version_1_are_read() {
     #[rustfmt::skip]
@@ -285,7 +286,7 @@ fn logs_of_version_1_are_read() {
         )
     };
     assert_eq!(lines, [line(1, "attach", 1024, first), line(2, "update", 5, second)]);
-    let unknown = [&log[..log.len() - 6], &[2, 7, 0x80, 4]].concat();
+    let unknown = [&log[..log.len() - 6], &[2, 7, 0x80, 8]].concat();
     let mut newer = unknown.clone();
     newer[8] = 2;
     assert!(LogReader::new(&newer).unwrap().any(|record| record.is_err()));
@@ -472,8 +473,9 @@ fn any_params() -> impl Strategy<Value = TaskParams> {
     let spans = prop::array::uniform3(prop::option::of(any_span()));
     let key = any::<Option<u32>>();
     let sets = [any_set(), any_set()];
-    (1..u32::MAX, any::<i32>(), sets, any::<u16>(), spans, key).prop_map(
-        |(weight, priority, sets, domain, [period, budget, relative_deadline], key)| {
+    (1..u32::MAX, any::<i32>(), sets, any::<u16>(), spans, (key, 0..=100u8)).prop_map(
+        |(weight, priority, sets, domain, [period, budget, relative_deadline], more)| {
+            let (key, intensity) = more;
             let [affinity, preferred] = sets;
             let domain = DomainId(domain);
             TaskParams {
@@ -486,6 +488,7 @@ fn any_params() -> impl Strategy<Value = TaskParams> {
                 budget,
                 relative_deadline,
                 key,
+                intensity,
             }
         },
     )

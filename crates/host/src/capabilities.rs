@@ -17,7 +17,7 @@ pub struct Capabilities {
     pub hotplug: bool,
     /// Parameters of the policy that change during a run.
     pub changes: bool,
-    /// SMT siblings that slow each other down, and CPUs of unequal capacity.
+    /// CPUs that slow each other down, as SMT siblings or through caches, and of unequal capacity.
     pub unequal_cpus: bool,
     /// Logs of decisions, for `replay`.
     pub logs: bool,
@@ -97,7 +97,7 @@ impl HostInfo {
             (
                 setup.is_unequal(),
                 can.unequal_cpus,
-                "have CPUs of different speeds: leave `smt` and `capacity` out",
+                "have CPUs of different speeds: leave `smt`, `contention` and `capacity` out",
             ),
         ] {
             if wanted && !can {

@@ -29,7 +29,7 @@ pub use capabilities::{Capabilities, Demands};
 pub use clock::{Clock, InstructionTime};
 pub use order::{By, Order, Outcome, Program, Served, Watch, Work};
 pub use rehearsal::{Stage, as_text, rehearsed};
-pub use setup::{Costs, ParamChange, Setup};
+pub use setup::{Contention, Costs, ParamChange, Setup};
 pub use vm::{Vm, Wire};
 
 use anysched_clients::Load as ClientLoad;

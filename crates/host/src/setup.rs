@@ -99,6 +99,47 @@ pub struct ParamChange {
     pub text: String,
 }
 
+/// How much tasks that use the memory slow each other down through the caches that they share.
+///
+/// A CPU whose task has the intensity i, from 0 to 1 ([`TaskParams::intensity`]), runs at
+///
+/// ```text
+/// 1 / (1 + i · (core · Σ of its siblings + llc · Σ of the other CPUs of its last-level cache))
+/// ```
+///
+/// of its speed, where Σ is the sum of the intensities of what these CPUs run now; siblings are
+/// among the CPUs of the cache.
+///
+/// [`TaskParams::intensity`]: anysched_core::TaskParams::intensity
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Contention {
+    /// Through the caches of a core, in 1/1024; at most [`Contention::MOST`].
+    pub core: u32,
+    /// Through the last-level cache, likewise.
+    pub llc: u32,
+}
+
+impl Contention {
+    /// The most of either: 1024, as a number of times.
+    pub const MOST: u32 = 1024 * 1024;
+
+    /// Whether tasks do not slow each other down.
+    pub fn is_none(&self) -> bool {
+        *self == Contention::default()
+    }
+
+    /// `speed` of a CPU, as it is while its task of intensity `own` has beside it tasks whose
+    /// intensities sum up to `core` on its siblings and to `llc` on the other CPUs of its cache,
+    /// all in percent. At least 1.
+    pub fn slowed(&self, speed: u64, own: u8, core: u32, llc: u32) -> u64 {
+        let pressure =
+            u64::from(self.core) * u64::from(core) + u64::from(self.llc) * u64::from(llc);
+        // In 1/1024 of percents of percents.
+        let whole = 1024 * 100 * 100;
+        (speed * whole / (whole + u64::from(own) * pressure)).max(1)
+    }
+}
+
 /// When CPUs are put into use and taken out of it, and how fast they are together.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -108,6 +149,8 @@ pub struct Setup {
     pub costs: Costs,
     /// Speed of a CPU with a busy SMT sibling in 1/1024 of its speed alone; `1 ..= 1024`.
     pub smt_speed: u32,
+    /// How much tasks slow each other down through caches.
+    pub contention: Contention,
     /// Times at which a CPU goes offline (`false`) or online (`true`), in time order.
     pub hotplug: Vec<(anysched_core::Time, anysched_core::CpuId, bool)>,
     /// Parameters of the policy that change during the run, in time order. The policy allows them
@@ -124,6 +167,7 @@ impl Setup {
             machine,
             costs: Costs::default(),
             smt_speed: 1024,
+            contention: Contention::default(),
             hotplug: Vec::new(),
             changes: Vec::new(),
             until: anysched_core::Time::NEVER,
@@ -135,6 +179,7 @@ impl Setup {
         let machine = &self.machine;
         let shares_cores = machine.groups(Level::Core) != machine.cpus();
         (self.smt_speed != 1024 && shares_cores)
+            || (!self.contention.is_none() && machine.cpus() > 1)
             || machine.cpu_ids().any(|cpu| machine.cpu(cpu).capacity != 1024)
     }
 }
@@ -148,6 +193,25 @@ mod tests {
         let costs = Costs { enqueue_log: Span(800), ..Costs::default() };
         assert_eq!([0, 1, 3, 7, 1023].map(|n| costs.enqueue(n).0), [0, 800, 1600, 2400, 8000]);
         assert_eq!(costs.enqueue(2), Span(1200)); // log2 3 = 1.58, linear between powers
+    }
+
+    #[test]
+    fn contention_grows_with_both_sides() {
+        let both = Contention { core: 512, llc: 256 };
+        // 1 / (1 + 1 · (0.5 · 1 + 0.25 · 1.5)), and so on.
+        for (own, core, llc, speed) in [
+            (100, 100, 150, 546),
+            (100, 100, 100, 585),
+            (50, 100, 0, 819),
+            (50, 50, 0, 910),
+            (0, 100, 700, 1024),
+            (100, 0, 0, 1024),
+        ] {
+            assert_eq!(both.slowed(1024, own, core, llc), speed, "{own} {core} {llc}");
+        }
+        assert_eq!(both.slowed(1, 100, 100, 100), 1);
+        let most = Contention { core: Contention::MOST, llc: Contention::MOST };
+        assert_eq!(most.slowed(1024, 100, 102_400, 102_400), 1);
     }
 
     #[test]

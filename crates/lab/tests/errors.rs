@@ -66,6 +66,7 @@ fn file_cases() -> Vec<(&'static str, String)> {
         ("unknown unit", machine("cpus = 2\ncontext_switch = \"1.5usec\"")),
         ("migration", machine("cpus = 2\nmigration = { l3 = \"1us\" }")),
         ("smt", machine("cpus = 2\nsmt = 1.5")),
+        ("contention", machine("cpus = 2\ncontention = { core = -1 }")),
         ("capacities", machine("cpus = 2\ncapacity = [1024]")),
         ("a capacity", machine("cpus = 2\ncapacity = [1024, 0]")),
         ("hotplug", machine("cpus = 2\nhotplug = [{ at = \"1s\", cpu = 2, online = false }]")),

@@ -324,6 +324,7 @@ fn all_costs_and_parts_of_a_machine_arrive_in_the_setup() {
          migration = { core = \"2us\", llc = \"3us\", node = \"4us\" }\npick = \"5us\"\n\
          pick_per_item = \"6us\"\nenqueue = \"7us\"\nenqueue_log = \"8us\"\nlock_hold = \"9us\"\n\
          ipi = \"10us\"\ntimer_irq = \"11us\"\ntick = \"12us\"\nsmt = 0.5\n\
+         contention = { core = 0.25, llc = 2 }\n\
          capacity = [1024, 1024, 512, 1]\n\
          [[machine.hotplug]]\nat = \"2ms\"\ncpu = 3\nonline = true\n\
          [[machine.hotplug]]\nat = \"1ms\"\ncpu = 3\nonline = false\n\
@@ -347,6 +348,7 @@ fn all_costs_and_parts_of_a_machine_arrive_in_the_setup() {
     ];
     assert_eq!(spans.map(|span| span.0 / 1000), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
     assert_eq!((setup.smt_speed, setup.until.0), (512, 2_000_000_000));
+    assert_eq!((setup.contention.core, setup.contention.llc), (256, 2048));
     let capacities: Vec<u16> =
         setup.machine.cpu_ids().map(|cpu| setup.machine.cpu(cpu).capacity).collect();
     assert_eq!(capacities, [1024, 1024, 512, 1]);

@@ -338,7 +338,9 @@ impl<S: Scheduler> Host<S> {
             false => CpuSet::All,
         };
         let priority = -i32::from(nice);
-        TaskParams { affinity, preferred, domain, priority, ..TaskParams::nice(nice) }
+        let params = TaskParams { affinity, preferred, domain, priority, ..TaskParams::nice(nice) };
+        // Half of them use the memory much.
+        TaskParams { intensity: (nice + 20) as u8 * 5 / 2, ..params }
     }
 
     /// CPUs of which at least one is in use.

@@ -4,7 +4,7 @@
 mod support;
 
 use anysched_core::{CpuId, CpuSet, Machine, Span, Time};
-use anysched_host::{Costs, ParamChange, Setup};
+use anysched_host::{Contention, Costs, ParamChange, Setup};
 use anysched_sim::{Sim, SimError};
 use anysched_workload::model::{Model, ModelTask};
 use anysched_workload::{Barrier, Channel, Load, Lock, NewTask, Op, Outside, Sizes};
@@ -120,6 +120,60 @@ fn smt_siblings_slow_each_other_down() {
     assert_eq!(completions(&results), [8, 14]);
     assert_eq!(results[1].service, ms(10));
     assert_eq!(metrics.busy, ms(22));
+}
+
+/// A task of this intensity that does `ops` from the beginning, on any CPU or one.
+fn heavy(intensity: u8, cpu: Option<u16>, ops: Vec<Op>) -> ModelTask {
+    let mut task = task(0, ops);
+    task.new.intensity = intensity;
+    task.new.affinity = cpu.map_or(CpuSet::All, |cpu| CpuSet::of([CpuId(cpu)]));
+    task
+}
+
+#[test]
+fn tasks_that_use_the_memory_slow_each_other_down() {
+    let mut setup = Setup::new(Machine::parse("2 llcs x 2 cores x 2 threads").unwrap());
+    setup.contention = Contention { core: 1024, llc: 512 };
+    let ends = |tasks: &[(u8, u16, u64)]| {
+        let each = |&(intensity, cpu, work)| heavy(intensity, Some(cpu), vec![run(work)]);
+        let (_, results) = play(
+            setup.clone(),
+            "rr",
+            &[("layout", "per-cpu"), ("steal", "never")],
+            model(tasks.iter().map(each).collect()),
+        );
+        assert_eq!(results.len(), tasks.len());
+        let mut ends: Vec<(u64, u64)> = results
+            .iter()
+            .map(|result| {
+                (result.service.0 / 1_000_000, (result.completion.0 + 500_000) / 1_000_000)
+            })
+            .collect();
+        ends.sort_unstable();
+        ends
+    };
+    // To the ms, as speeds are whole 1024ths. Behind one cache: 1 / (1 + 1/2), and alone once the
+    // first has gone. Behind the other cache nothing is in its way.
+    assert_eq!(ends(&[(100, 0, 4), (100, 2, 10), (100, 4, 11)]), [(4, 6), (10, 12), (11, 11)]);
+    // On one core both: 1 / (1 + 1 + 1/2).
+    assert_eq!(ends(&[(100, 0, 4), (100, 1, 10)]), [(4, 10), (10, 16)]);
+    // Of half the intensity, each: 1 / (1 + 1/2 · 1/2 · 3/2) = 8/11.
+    assert_eq!(ends(&[(50, 0, 8), (50, 1, 16)]), [(8, 11), (16, 19)]);
+    // Those that do not use it neither suffer nor are in the way, and nor is what waits.
+    assert_eq!(ends(&[(100, 0, 4), (0, 1, 5)]), [(4, 4), (5, 5)]);
+    assert_eq!(ends(&[(100, 0, 4), (100, 0, 5)]), [(4, 4), (5, 9)]);
+}
+
+#[test]
+fn a_cpu_that_goes_is_in_nobodys_way() {
+    let mut setup = cpus(2);
+    setup.contention.llc = 1024;
+    setup.hotplug = vec![(at(4), CpuId(1), false)];
+    let load = model(vec![heavy(100, Some(0), vec![run(10)]), heavy(100, None, vec![run(10)])]);
+    let (_, results) = play(setup, "fcfs", &[], load);
+    // Both have done 2 ms when the second has to wait for the first, which needs 8 ms more, and then
+    // runs alone.
+    assert_eq!(completions(&results), [12, 20]);
 }
 
 #[test]

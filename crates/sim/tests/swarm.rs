@@ -7,7 +7,7 @@ use anysched_core::checked::{Checked, Rules};
 use anysched_core::params::ParamInfo;
 use anysched_core::registry::PolicyInfo;
 use anysched_core::{CpuId, DomainId, DomainParams, Machine, Scheduler, Span, TaskParams, Time};
-use anysched_host::{ParamChange, Setup, Vm, Wire};
+use anysched_host::{Contention, ParamChange, Setup, Vm, Wire};
 use anysched_measure::Metrics;
 use anysched_policies::POLICIES;
 use anysched_sim::Sim;
@@ -72,7 +72,13 @@ impl Case {
             }
             setup.hotplug.sort();
         }
-        let model = random::model(rng, cpus);
+        let mut model = random::model(rng, cpus);
+        let heavy = &mut Rng::stream(seed, "contention");
+        if sometimes(heavy, 3) {
+            setup.contention = Contention { core: 700, llc: 300 };
+            let tasks = model.tasks.iter_mut();
+            tasks.for_each(|task| task.new.intensity = heavy.below(101) as u8);
+        }
         let policy = pick(rng, POLICIES);
         let settings = settings(rng, policy, &setup.machine);
         setup.changes = changes(&mut Rng::stream(seed, "changes"), policy, &setup.machine);

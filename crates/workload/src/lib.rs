@@ -187,6 +187,8 @@ pub struct NewTask {
     pub deadline: Option<Time>,
     /// Which task of its program it is, for policies that know tasks from an earlier run.
     pub key: Option<u32>,
+    /// How much it uses the memory behind the caches, in percent of the most that a task can.
+    pub intensity: u8,
 }
 
 /// What comes from outside the tasks.

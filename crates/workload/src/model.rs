@@ -136,8 +136,8 @@ impl Model {
     ///
     /// A task has `script` and may have `name`, `arrives` (if absent, another task spawns it),
     /// `nice` (0), `priority` (0), `affinity` ("all"), `domain` (0), `period`, `budget`,
-    /// `relative_deadline`, `deadline` and `key`. A script has `ops` and may have `repeat_from`
-    /// (0), `rounds` (1) and `slips` (false).
+    /// `relative_deadline`, `deadline`, `key` and `intensity` (0). A script has `ops` and may have
+    /// `repeat_from` (0), `rounds` (1) and `slips` (false).
     ///
     /// Errors: the text is not JSON or not such a model, with line and column; a script that does
     /// not exist, more than 16 777 216 channels or locks, or what [`Model::validate`] refuses.
@@ -166,13 +166,14 @@ impl Model {
 
 /// What `serde_json` says, in words for the author of the file.
 fn in_words(what: &str) -> String {
-    const EXPECTED: [(&str, &str); 6] = [
+    const EXPECTED: [(&str, &str); 7] = [
         ("u64", "a whole number from 0 to 18446744073709551615"),
         ("usize", "a whole number from 0 to 18446744073709551615"),
         ("u32", "a whole number from 0 to 4294967295"),
         ("u16", "a whole number from 0 to 65535"),
         ("i32", "a whole number from -2147483648 to 2147483647"),
         ("i8", "a nice value from -20 to 19"),
+        ("u8", "an intensity from 0 to 100"),
     ];
     if let Some(part) = what.strip_prefix("EOF while parsing ") {
         return format!("the text ends in the middle of {part}");
@@ -274,7 +275,11 @@ fn write_task(out: &mut impl Write, task: &ModelTask, script: usize) -> io::Resu
     if !new.affinity.is_all() {
         write!(out, ",\"affinity\":\"{}\"", new.affinity)?;
     }
-    for (key, value) in [("nice", i64::from(new.nice)), ("priority", i64::from(new.priority))] {
+    for (key, value) in [
+        ("nice", i64::from(new.nice)),
+        ("priority", i64::from(new.priority)),
+        ("intensity", i64::from(new.intensity)),
+    ] {
         if value != 0 {
             write!(out, ",\"{key}\":{value}")?;
         }
@@ -402,6 +407,8 @@ struct FileTask {
     relative_deadline: Option<u64>,
     deadline: Option<u64>,
     key: Option<u32>,
+    #[serde(default)]
+    intensity: u8,
 }
 
 #[derive(Default)]
@@ -574,6 +581,7 @@ impl FileTask {
                 relative_deadline: self.relative_deadline.map(Span),
                 deadline: self.deadline.map(Time),
                 key: self.key,
+                intensity: self.intensity,
             },
             arrives: self.arrives.map(Time),
             script,
@@ -700,7 +708,7 @@ mod tests {
         let time = || prop::option::of((0..u64::MAX).prop_map(Time));
         let new = (
             (any::<Option<String>>(), -20..=19i8, cpus(), any::<u16>(), any::<i32>()),
-            (span(), span(), span(), time(), any::<Option<u32>>()),
+            (span(), span(), span(), time(), any::<Option<u32>>(), 0..=100u8),
         );
         let new = new.prop_map(|((name, nice, affinity, domain, priority), times)| NewTask {
             name: name.map(Arc::from),
@@ -713,6 +721,7 @@ mod tests {
             relative_deadline: times.2,
             deadline: times.3,
             key: times.4,
+            intensity: times.5,
         });
         let tasks = prop::collection::vec((new, time(), script(), any::<bool>()), 4);
         let signals = prop::collection::vec((any::<u64>(), 0..2u32), 0..4);
@@ -822,7 +831,7 @@ mod tests {
                 task("\"script\":0,\"nicer\":2"),
                 "line 2, column 29: unknown field `nicer`, expected one of `script`, \
                  `name`, `arrives`, `nice`, `priority`, `affinity`, `domain`, `period`, `budget`, \
-                 `relative_deadline`, `deadline`, `key`",
+                 `relative_deadline`, `deadline`, `key`, `intensity`",
             ),
         ] {
             let found = Model::read(text.as_bytes()).expect_err(&text).to_string();

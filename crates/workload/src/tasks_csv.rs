@@ -143,8 +143,11 @@ impl TaskList {
             }
             let new = &task.new;
             let plain = new.domain == DomainId(0) && new.priority == 0 && new.period.is_none();
-            if !plain || new.budget.is_some() || new.key.is_some() {
-                return Err(wrong("has a domain, a priority, a period, a budget or a key"));
+            let plain = plain && new.budget.is_none() && new.key.is_none() && new.intensity == 0;
+            if !plain {
+                return Err(wrong(
+                    "has a domain, a priority, a period, a budget, a key or an intensity",
+                ));
             }
             let deadline = new.deadline.or(new.relative_deadline.map(|span| arrival + span));
             let (name, affinity) = (new.name.clone(), new.affinity.clone());

@@ -370,7 +370,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn params(&mut self) -> Read<TaskParams> {
-        const FLAGS: u64 = 0x1ff;
+        const FLAGS: u64 = 0x3ff;
         let start = self.at;
         let flags = if self.version == 1 { self.byte()?.into() } else { self.varint()? };
         if flags & !FLAGS != 0 {
@@ -402,6 +402,9 @@ impl<'a> Decoder<'a> {
         params.key = self.optional(has(7), Decoder::key)?;
         if has(8) {
             params.preferred = self.cpus()?;
+        }
+        if has(9) {
+            params.intensity = self.within("intensity", 0, 100)? as u8;
         }
         Ok(params)
     }

@@ -194,6 +194,7 @@ impl<'a, W: LogSink> Encoder<'a, W> {
             spans[2].is_some(),
             params.key.is_some(),
             !params.preferred.is_all(),
+            params.intensity != usual.intensity,
         ];
         let set = flags.iter().enumerate();
         self.varint(set.fold(0, |all, (bit, &flag)| all | u64::from(flag) << bit));
@@ -212,6 +213,9 @@ impl<'a, W: LogSink> Encoder<'a, W> {
             self.varint(u64::from(key));
         }
         self.cpus(&params.preferred);
+        if flags[9] {
+            self.varint(u64::from(params.intensity));
+        }
     }
 
     /// A set that is not that of all CPUs.

@@ -7,10 +7,10 @@ use crate::spec::files::Files;
 use crate::spec::tree::Node;
 use anysched_core::machine::{Cpu, Level};
 use anysched_core::{CpuId, MAX_CPUS, Machine, Span, Time};
-use anysched_host::{Costs, Setup};
+use anysched_host::{Contention, Costs, Setup};
 use anysched_topology as topology;
 
-const KEYS: [&str; 23] = [
+const KEYS: [&str; 24] = [
     "cpus",
     "topology",
     "context_switch",
@@ -33,6 +33,7 @@ const KEYS: [&str; 23] = [
     "like",
     "tick",
     "smt",
+    "contention",
     "capacity",
 ];
 
@@ -55,8 +56,28 @@ pub(crate) fn setup(node: &Node, files: &mut Files) -> Result<Setup, Fault> {
         }
         setup.smt_speed = (libm::round(speed * 1024.0) as u32).max(1);
     }
+    setup.contention = contention(&fields)?;
     setup.hotplug = hotplug(&fields, setup.machine.cpus())?;
     Ok(setup)
+}
+
+fn contention(fields: &Fields<'_>) -> Result<Contention, Fault> {
+    let Some(node) = fields.get("contention") else { return Ok(Contention::default()) };
+    let fields = Fields::of(node, "`contention`", &["core", "llc"])?;
+    let factor = |key| {
+        let Some(factor) = fields.real(key)? else { return Ok(0) };
+        let most = f64::from(Contention::MOST / 1024);
+        if !(0.0..=most).contains(&factor) {
+            let at = &fields.need(key, "0.5")?.at;
+            let help = format!(
+                "it is how much longer a task of intensity 100 takes beside another such task, \
+                 relative to its time alone: 0 to {most}"
+            );
+            return Err(Fault::at(at, format!("`{key}` = {factor} is out of range")).help(help));
+        }
+        Ok(libm::round(factor * 1024.0) as u32)
+    };
+    Ok(Contention { core: factor("core")?, llc: factor("llc")? })
 }
 
 fn cpus(fields: &Fields<'_>, node: &Node, files: &mut Files) -> Result<Machine, Fault> {
@@ -158,6 +179,11 @@ pub(crate) fn describe(setup: &Setup) -> String {
     }
     if setup.smt_speed != 1024 && machine.groups(Level::Core) != machine.cpus() {
         text += &format!(", smt {:.2}", f64::from(setup.smt_speed) / 1024.0);
+    }
+    for (name, factor) in [("core", setup.contention.core), ("LLC", setup.contention.llc)] {
+        if factor > 0 {
+            text += &format!(", contention in a {name} {:.2}", f64::from(factor) / 1024.0);
+        }
     }
     if let Some(tick) = machine.tick() {
         text += &format!(", tick {tick}");

@@ -25,6 +25,8 @@ pub(super) struct Cpu {
     pub(super) slice: Span,
     /// Speed in 1/1024.
     pub(super) speed: u64,
+    /// How much its task uses the memory, in percent; 0 on machines without contention.
+    pub(super) intensity: u8,
     /// Work that the running task has done beyond whole ns, in 1/1024 ns, so that the work is the
     /// same however often its time is counted.
     pub(super) rest: u64,
@@ -51,6 +53,7 @@ impl Cpu {
             untold: Span::ZERO,
             slice: Span::MAX,
             speed: u64::from(capacity),
+            intensity: 0,
             rest: 0,
             next_tick: Time::NEVER,
             free_at: Time::ZERO,

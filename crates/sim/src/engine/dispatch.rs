@@ -178,6 +178,9 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         if self.setup.smt_speed != 1024 && was_idle != next.is_none() {
             self.change_sibling_speed(cpu);
         }
+        if !self.setup.contention.is_none() {
+            self.change_pressure(cpu);
+        }
     }
 
     /// `cpu` switches to the task it has picked.

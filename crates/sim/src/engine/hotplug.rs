@@ -1,8 +1,7 @@
-//! CPUs that come and go, parameters of the policy that change, and threads of a core that slow
-//! each other down.
+//! CPUs that come and go, parameters of the policy that change, and CPUs that slow each other down.
 
 use anysched_core::machine::Level;
-use anysched_core::{CpuSet, Off, Scheduler, TaskId, Time};
+use anysched_core::{CpuId, CpuSet, Off, Scheduler, TaskId, Time};
 use anysched_host::ParamChange;
 use anysched_trace::Sink;
 use anysched_workload::Load;
@@ -55,6 +54,9 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             if self.setup.smt_speed != 1024 {
                 self.change_sibling_speed(index);
             }
+            if !self.setup.contention.is_none() {
+                self.change_pressure(index);
+            }
         } else {
             let idle = self.now().since(self.cpus[index].idle_since);
             self.cpus[index].idle += idle;
@@ -83,17 +85,48 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
 
     /// `cpu` became busy or idle: its siblings slow down or speed up.
     pub(super) fn change_sibling_speed(&mut self, cpu: usize) {
-        let siblings = self.setup.machine.sharing(Level::Core, self.cpus[cpu].id).to_vec();
-        let busy = siblings.iter().filter(|cpu| self.cpus[cpu.index()].task.is_some()).count();
-        for sibling in siblings {
-            let capacity = u64::from(self.setup.machine.cpu(sibling).capacity);
-            let sibling = sibling.index();
-            let shared = busy > usize::from(self.cpus[sibling].task.is_some());
-            let smt = if shared { u64::from(self.setup.smt_speed) } else { 1024 };
-            self.count(sibling);
-            self.cpus[sibling].speed = (capacity * smt / 1024).max(1);
-            self.change_vcpu_speed(sibling);
-            self.schedule(sibling);
+        for sibling in self.setup.machine.sharing(Level::Core, self.cpus[cpu].id).to_vec() {
+            self.change_speed(sibling);
         }
+    }
+
+    /// `cpu` may have got a task that uses the memory more or less than the one before: whatever
+    /// shares a cache with it slows down or speeds up.
+    pub(super) fn change_pressure(&mut self, cpu: usize) {
+        let task = self.cpus[cpu].task;
+        let intensity = task.map_or(0, |task| self.intensity(task));
+        if std::mem::replace(&mut self.cpus[cpu].intensity, intensity) == intensity {
+            return;
+        }
+        for other in self.setup.machine.sharing(Level::Llc, self.cpus[cpu].id).to_vec() {
+            if self.cpus[other.index()].intensity > 0 || other.index() == cpu {
+                self.change_speed(other);
+            }
+        }
+    }
+
+    fn intensity(&self, task: TaskId) -> u8 {
+        self.tasks[task].params.as_ref().map_or(0, |params| params.intensity)
+    }
+
+    /// Sets the speed of `cpu` by what runs beside it now.
+    fn change_speed(&mut self, cpu: CpuId) {
+        let others = |level| {
+            let sharing = self.setup.machine.sharing(level, cpu).iter();
+            sharing.filter(|&&other| other != cpu).map(|other| &self.cpus[other.index()])
+        };
+        let shared = others(Level::Core).any(|other| other.task.is_some());
+        let smt = if shared { u64::from(self.setup.smt_speed) } else { 1024 };
+        let mut speed = u64::from(self.setup.machine.cpu(cpu).capacity) * smt / 1024;
+        let own = self.cpus[cpu.index()].intensity;
+        if own > 0 {
+            let sum = |level| others(level).map(|other| u32::from(other.intensity)).sum();
+            speed = self.setup.contention.slowed(speed, own, sum(Level::Core), sum(Level::Llc));
+        }
+        let cpu = cpu.index();
+        self.count(cpu);
+        self.cpus[cpu].speed = speed.max(1);
+        self.change_vcpu_speed(cpu);
+        self.schedule(cpu);
     }
 }

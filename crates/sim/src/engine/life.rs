@@ -81,6 +81,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             budget: new.budget,
             relative_deadline: new.relative_deadline,
             key: new.key,
+            intensity: new.intensity,
             ..TaskParams::nice(new.nice)
         };
         self.sink.task(&TaskInfo { task: id, serial, name: new.name.as_deref(), nice: new.nice });

@@ -111,6 +111,9 @@ keys! {
         /// The key by which policies that learn from an earlier run recognise the tasks; those with
         /// the same key count as one that runs several times.
         key: Option<u32> = none "the order of creation", eg "7";
+        /// How much they use the memory behind the caches, of the most that a task can: machines
+        /// with `contention` slow them down by it, and policies may go by it.
+        intensity: u8 = "0", eg "80", in 0..=100, unit "%";
     }
 }
 
@@ -186,12 +189,14 @@ impl Settings {
             deadlines: self.deadline.is_some(),
             niceness: self.nice != 0,
             affinity: !self.affinity.is_all(),
+            intensity: self.intensity != 0,
             ..Needs::NOTHING
         }
     }
 
     fn validate(&self, cpus: usize) -> Result<(), SettingError> {
         check((-20..=19).contains(&self.nice), "nice", self.nice, "from -20 to 19")?;
+        check(self.intensity <= 100, "intensity", self.intensity, "from 0 to 100")?;
         let somewhere = (0..cpus).any(|cpu| self.affinity.contains(CpuId(cpu as u16)));
         let why =
             format_args!("none of these is a CPU of this machine, which has {cpus}").to_string();
@@ -240,6 +245,7 @@ impl Maker {
             relative_deadline: settings.deadline,
             deadline: settings.deadline.map(|deadline| at + deadline),
             key: settings.key,
+            intensity: settings.intensity,
         }
     }
 

@@ -237,8 +237,8 @@ macro_rules! whole {
     )* };
 }
 
-whole!(i8: i8::MAX as i64, i32: i32::MAX as i64, u16: u16::MAX as i64, u32: u32::MAX as i64,
-       u64: i64::MAX);
+whole!(i8: i8::MAX as i64, u8: u8::MAX as i64, i32: i32::MAX as i64, u16: u16::MAX as i64,
+       u32: u32::MAX as i64, u64: i64::MAX);
 
 /// A type that is read as another one, or by a function.
 macro_rules! value {

@@ -48,6 +48,8 @@ needs! {
     niceness = "nice values";
     /// Tasks are bound to CPUs: [`NewTask::affinity`], [`Op::SetAffinity`].
     affinity = "tasks bound to CPUs";
+    /// Something counts how much tasks use the memory: [`NewTask::intensity`].
+    intensity = "tasks that use the memory more or less";
     /// Timers and devices wake tasks: [`Outside::Signal`](crate::Outside::Signal).
     signals_from_outside = "signals from timers and devices";
     /// Messages come from outside: [`Outside::Message`](crate::Outside::Message), [`Op::Reply`].
@@ -94,6 +96,7 @@ impl Needs {
             deadlines: deadline || task.relative_deadline.is_some(),
             niceness: task.nice != 0,
             affinity: !task.affinity.is_all(),
+            intensity: task.intensity != 0,
             ..Needs::NOTHING
         }
     }

@@ -254,6 +254,9 @@ fn check_task(task: &ModelTask) -> Result<(), String> {
         return Err(format!("arrives at {}, which stands for never; leave it out", Time::NEVER.0));
     }
     check_nice(task.new.nice)?;
+    if task.new.intensity > 100 {
+        return Err(format!("intensity {} is not in 0 ..= 100", task.new.intensity));
+    }
     check_affinity(&task.new.affinity)
 }
 

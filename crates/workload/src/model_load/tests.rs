@@ -222,6 +222,9 @@ fn models_that_do_not_hold_together_are_refused() {
     let mut named = one(Script::default());
     named.tasks[0].new = NewTask { nice: 20, name: Some("x".into()), ..NewTask::default() };
     cases.push((named, "task 0 \"x\": nice 20 is not in -20 ..= 19"));
+    let mut beyond = one(Script::default());
+    beyond.tasks[0].new.intensity = 101;
+    cases.push((beyond, "task 0: intensity 101 is not in 0 ..= 100"));
     let mut nowhere_at_all = one(Script::default());
     nowhere_at_all.tasks[0].new.affinity = nowhere;
     cases.push((nowhere_at_all, "task 0: the affinity has no CPU"));
