@@ -41,6 +41,8 @@ linux {
     "eevdf" eevdf => Eevdf: RunQueue, "Linux since 6.6: earliest eligible virtual deadline first";
     "bfs" bfs => Bfs: Scheduler, "One runqueue, earliest virtual deadline first, sticky tasks";
     "gfs" gfs => Gfs: Scheduler, "BFS's deadlines in a runqueue per core or package, balanced";
+    "contention-aware" contention_aware => ContentionAware: Scheduler,
+        "Round robin per CPU; tasks that use the memory much are kept apart";
     mod virtual_deadline;
 }
 /// OSv, and what was proposed for it.
