@@ -49,7 +49,7 @@ keys! {
         /// takes and sends on each question, another one each answer.
         via: Option<String> = none "straight from one to the other", eg "dom0";
         /// CPU time for handing on a message, in the machine `via`; at least 1 ns.
-        forward: Dist = "10us", eg "exp(20us)";
+        forward: Option<Dist> = none "10us", eg "exp(20us)";
         /// How many messages there are.
         pings: Option<u64> = none "no limit", eg "100", in 0..=MAX_TASKS;
     }
@@ -68,8 +68,19 @@ impl Kind for PingKeys {
         let answer = self.answer.unwrap_or_else(|| ping.work.clone());
         let load = reader.generated(ping.clone())?;
         reader.check(check_run("answer", &answer))?;
-        reader.check(check_run("forward", &self.forward))?;
-        let via = self.via.map(|vm| (vm, self.forward));
+        let via = match (self.via, self.forward) {
+            (None, Some(_)) => {
+                let message = "`forward` is the time of a machine that hands messages on";
+                return Err(Refusal::value("forward", message)
+                    .help("name that machine, for example `via = \"dom0\"`"));
+            }
+            (None, None) => None,
+            (Some(vm), forward) => {
+                let forward = forward.map_or_else(|| reader.dist("10us", "forward"), Ok)?;
+                reader.check(check_run("forward", &forward))?;
+                Some((vm, forward))
+            }
+        };
         let pings = Pings { to: self.to, hop: self.hop, via, answer, ping };
         Ok(LoadSpec { pings: Some(pings), ..load })
     }
