@@ -155,9 +155,7 @@ impl ClosedLoad {
                 let rng = &mut self.clients[client as usize].service;
                 (asked, Next::Answer, Op::Run(run(&self.service, rng)))
             }
-            Next::Answer => {
-                (asked, Next::Wait, Op::Measure(Measured::Request(now.since(asked))))
-            }
+            Next::Answer => (asked, Next::Wait, Op::Measure(Measured::Request(now.since(asked)))),
             Next::Wait => {
                 let at = self.next_request(client, now);
                 if self.left == 0 || at >= self.until {

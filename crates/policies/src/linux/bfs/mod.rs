@@ -2,8 +2,8 @@
 //! a task was preempted on.
 //!
 //! Source: BFS v0.427 by Con Kolivas for Linux 3.7, `kernel/sched/bfs.c` and
-//! `Documentation/scheduler/sched-BFS.txt`; also what GFS compares with and is built on (Cao, Gu
-//! and others 2015).
+//! `Documentation/scheduler/sched-BFS.txt`; also what GFS compares with and is built on (Cao
+//! Yue, Gu Naijie 2015).
 //! Deadlines, slices and their end: see `virtual_deadline`.
 //!
 //! - Order key: deadline, then arrival in the list. A task that was preempted sticks to its CPU

@@ -1,7 +1,7 @@
 //! Round robin on each CPU; tasks that use the memory much do not share a CPU, and share caches as
 //! little as possible.
 //!
-//! Source: what the GFS paper (J. Cao, Y. Gu and others 2015) says of the cache-contention
+//! Source: what the GFS paper (Cao Yue, Gu Naijie 2015) says of the cache-contention
 //! scheduling that it compares with: tasks have a strength, from counters of the memory system; a
 //! CPU takes its tasks round robin; strong tasks are spread so that no two are on one CPU. The rest
 //! was decided here and is marked †.
@@ -118,7 +118,7 @@ type Lure = (u8, Reverse<usize>, Distance);
 
 impl Policy for ContentionAware {
     type Params = ContentionAwareParams;
-    const SOURCE: &'static str = "GFS paper, Cao, Gu and others 2015, on what it compares with";
+    const SOURCE: &'static str = "GFS paper, Cao and Gu 2015, on what it compares with";
 
     fn build(machine: &Machine, _: usize, params: &Self::Params) -> Result<Self, ParamError> {
         if params.quantum == Span::ZERO {

@@ -1,7 +1,7 @@
 //! BFS's deadlines in a runqueue per group of near CPUs, with lists of woken tasks per CPU and
 //! balancing between the groups.
 //!
-//! Source: GFS, J. Cao, Y. Gu and others 2015, for Linux 3.6. Its code is not public; where the
+//! Source: GFS, Cao Yue and Gu Naijie 2015, for Linux 3.6. Its code is not public; where the
 //! paper is silent, what was decided is marked †.
 //! Deadlines, slices and their end: see `virtual_deadline`.
 //!
@@ -113,7 +113,7 @@ pub type Gfs = VirtualDeadlines<GroupQueues>;
 
 impl Policy for Gfs {
     type Params = GfsParams;
-    const SOURCE: &'static str = "GFS, Cao, Gu and others 2015; BFS v0.427";
+    const SOURCE: &'static str = "GFS, Cao and Gu 2015; BFS v0.427";
     const NATIVE: &'static [Native] = &[Native { host: "linux", scheduler: None }];
     const GROUPINGS: Option<Groupings> =
         Some(Groupings { names: Grouping::names, of: Grouping::divide });

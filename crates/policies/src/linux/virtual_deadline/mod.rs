@@ -1,7 +1,7 @@
 //! What `bfs` and `gfs` share: tasks with virtual deadlines, in runqueues that groups of CPUs
 //! serve.
 //!
-//! Source: BFS v0.427 for Linux 3.7, `kernel/sched/bfs.c`; GFS (Cao, Gu and others 2015), which
+//! Source: BFS v0.427 for Linux 3.7, `kernel/sched/bfs.c`; GFS (Cao Yue, Gu Naijie 2015), which
 //! takes over its deadlines.
 //!
 //! - A task has a slice of `rr_interval` and a deadline. Both are kept when it blocks, wakes,

@@ -233,8 +233,12 @@ fn refused_changes_change_nothing() {
     assert_eq!((gfs.loads(), gfs.kicked()), (Vec::from([4, 4]), Vec::new()));
 }
 
-const SETTINGS: [&[(&str, &str)]; 4] =
-    [&[], &[("wake", "tree")], &[("steal_high", "true")], &[("wake", "tree"), ("victim", "latest")]];
+const SETTINGS: [&[(&str, &str)]; 4] = [
+    &[],
+    &[("wake", "tree")],
+    &[("steal_high", "true")],
+    &[("wake", "tree"), ("victim", "latest")],
+];
 
 /// A machine and groupings of it.
 const MACHINES: [(&str, &[&str]); 3] = [
