@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_kind_is_explained_key_by_key() {
         let text = explain(kind("hog").unwrap());
-        let rows = ["key       type  ", "check     time  ", "    CPU time between two looks"];
+        let rows = ["key        type  ", "check      time  ", "    CPU time between two looks"];
         for row in rows {
             assert!(text.lines().any(|line| line.starts_with(row)), "{row}: {text}");
         }
