@@ -252,6 +252,9 @@ pub fn write_paper(host: &str, paper: &str) -> Result<(), Failed> {
         )));
     }
     docs::build_program()?;
+    if host == ARCEOS {
+        write_file(&format!("{EXPECTED}/{paper}.md"), &quick(paper)?)?;
+    }
     write_results(paper, host)?;
     docs::write_named(&[paper])
 }
