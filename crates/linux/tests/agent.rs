@@ -146,7 +146,7 @@ fn an_agent_that_pauses_goes_on() {
 #[test]
 #[ignore = "boots a kernel: cargo xtask hosts"]
 fn storms_stall_nobody() {
-    let arguments = [("duration_ns", "9000000000"), ("calm_ns", "5000000000"), ("hotplug", "1")];
+    let arguments = [("duration_ns", "16000000000"), ("hotplug", "1")];
     let mut storm = boot("cfs", "storm", &arguments, 4);
     storm.clock = Clock::Instructions(InstructionTime::parse("8ns").unwrap());
     let outcome = storm.run(image(), &mut |_| ()).unwrap_or_else(|error| panic!("{error}"));

@@ -293,9 +293,8 @@ fn storms_stall_nobody() {
     let wanted = |name: &&str| is_long() || quick.contains(name);
     let chosen: Vec<_> = POLICIES.iter().filter(|info| wanted(&info.name)).collect();
     let wrong = each(&chosen, |info| {
-        let [duration, calm] =
-            if is_long() { ["60000000000", "12000000000"] } else { ["9000000000", "5000000000"] };
-        let arguments = [("duration_ns", duration), ("calm_ns", calm), ("hotplug", "1")];
+        let duration = if is_long() { "60000000000" } else { "16000000000" };
+        let arguments = [("duration_ns", duration), ("hotplug", "1")];
         let mut boot = boot(info.name, "storm", &arguments);
         boot.machine = Machine::parse("2 cores x 2 threads").unwrap();
         boot.clock = slow();

@@ -4,7 +4,8 @@
 //! At the end it is calm: the storm is over and all tasks are ordinary again, with niceness 0 and
 //! on all CPUs. Every task that is ready has to get CPU time in it.
 //!
-//! Arguments: `duration_ns`; `calm_ns`, how much of it is calm; `spinners` and `forkers`, how many
+//! Arguments: `duration_ns`; `calm_ns`, how much of it is calm at most: once each task has run in
+//! it, the program ends; `spinners` and `forkers`, how many
 //! tasks compute and fork; `hotplug`, 1 for CPUs that come and go; `gap_ns`, the longest time
 //! between two changes of a kind (CPUs change at a tenth of that pace); `seed`.
 //!
@@ -29,9 +30,15 @@ use crate::report::value;
 use weather::{Storm, Weather};
 use worker::{Sight, Worker};
 
-/// How long it is calm at the end, in nanoseconds. Under CFS, 8 ms in `SCHED_IDLE`, with a weight
-/// of 3, count as 2.7 s of each of the others on that CPU: for three, more is needed.
-const CALM: u64 = 5_000_000_000;
+/// How long it is calm at the end, in nanoseconds, if a task waits as long. Under CFS, a tick of
+/// 4 ms in `SCHED_IDLE`, with a weight of 3, counts as 1.4 s of each of the others on that CPU.
+const CALM: u64 = 12_000_000_000;
+
+/// How long it is calm where each task runs.
+const SHORT_CALM: u64 = 1_000_000_000;
+
+/// How often tasks are looked at while it is calm, in nanoseconds.
+const LOOK: u64 = 100_000_000;
 
 /// How long tasks may take to end when they are to, in nanoseconds.
 const PATIENCE: u64 = 10_000_000_000;
@@ -121,13 +128,20 @@ fn restore(task: Pid, cpus: &[usize]) {
     }
 }
 
-/// How many tasks are ready and get no CPU time while it is calm.
+/// How many tasks are ready and get no CPU time while it is calm. Says, for people, which.
 fn stalled(tasks: &[Pid], calm: u64) -> u64 {
-    let look = || tasks.iter().map(|task| Sight::of(*task));
-    let before: Vec<_> = look().collect();
-    Linux::sleep_until(Linux::now() + calm);
-    let pairs = look().zip(before);
-    pairs.filter(|(after, before)| after.is_ready && after.used == before.used).count() as u64
+    let start = Linux::now();
+    let mut watched: Vec<_> = tasks.iter().map(|task| (*task, Sight::of(*task))).collect();
+    loop {
+        Linux::sleep_until(Linux::now() + LOOK);
+        watched.retain(|(task, before)| Sight::of(*task).used == before.used);
+        let waits = watched.iter().filter(|(task, _)| Sight::of(*task).is_ready);
+        let (count, elapsed) = (waits.clone().count() as u64, Linux::now() - start);
+        if elapsed >= calm || (count == 0 && elapsed >= SHORT_CALM) {
+            waits.for_each(|(task, _)| println!("stalled: {}", worker::seen(*task)));
+            return count;
+        }
+    }
 }
 
 /// Computes until all is over. It pauses in between: where QEMU lets CPUs take turns, a turn lasts

@@ -33,13 +33,20 @@ pub struct Sight {
 impl Sight {
     /// What can be seen of a task. One that has ended is not ready.
     pub fn of(task: Pid) -> Sight {
-        let read = |file: &str| {
-            let path = format!("/proc/{}/{file}", task.as_raw_nonzero());
-            std::fs::read_to_string(path).unwrap_or_default()
-        };
-        let used = procfs::cpu_time(&read("schedstat")).unwrap_or(0);
-        Sight { used, is_ready: procfs::state(&read("stat")) == Some('R') }
+        let used = procfs::cpu_time(&read(task, "schedstat")).unwrap_or(0);
+        Sight { used, is_ready: procfs::state(&read(task, "stat")) == Some('R') }
     }
+}
+
+/// What the kernel says of a task in a line, for people: the fields of its `stat`, its CPU time,
+/// time waited and picks.
+pub fn seen(task: Pid) -> String {
+    format!("{}; {}", read(task, "stat").trim_end(), read(task, "schedstat").trim_end())
+}
+
+fn read(task: Pid, file: &str) -> String {
+    let path = format!("/proc/{}/{file}", task.as_raw_nonzero());
+    std::fs::read_to_string(path).unwrap_or_default()
 }
 
 impl Worker {
