@@ -133,6 +133,9 @@ pub struct RunArgs {
     /// run) if built in
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Go on where a run with the same `--out` was interrupted: what is done is in `NAME.runs`
+    #[arg(long, requires = "out")]
+    pub resume: bool,
     #[command(flatten)]
     pub files: RunFiles,
     /// Number of runs in parallel [default: one per hardware thread]
@@ -242,9 +245,13 @@ pub struct ReproduceArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t = ListFormat::Table)]
     pub format: ListFormat,
-    /// Also write the results to this folder, as `run` does
+    /// Also write the results to this folder, as `run` does; with `all`, to a folder for each
+    /// paper in it
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Go on where a run with the same `--out` was interrupted
+    #[arg(long, requires = "out")]
+    pub resume: bool,
     /// Number of runs in parallel [default: one per hardware thread]
     #[arg(long, value_parser = whole::<u16>(1..=65_535), allow_negative_numbers = true)]
     pub jobs: Option<u16>,

@@ -1,7 +1,7 @@
 //! `anysched boot`: a kernel under a policy.
 
 use crate::args::{BootArgs, Dom0Arg, Format, PlaceArg};
-use crate::output::{self, Failure};
+use crate::output::{self, Failure, write_named};
 use crate::run::{TraceFormat, write_traced};
 use crate::serve;
 use anysched_core::Machine;
@@ -10,7 +10,7 @@ use anysched_host::{
     By, Clock, Demands, Host, Options, Order, Outcome, Place, Program, Setup, Stage, Watch, Work,
     as_text, rehearsed,
 };
-use anysched_lab::output::{self as formats, write_whole};
+use anysched_lab::output::{self as formats, Inputs};
 use anysched_lab::{HostedRun, PolicyUsed, Results};
 use anysched_policies::policy;
 use anysched_workload::kinds::Needs;
@@ -66,7 +66,8 @@ pub fn boot(args: &BootArgs) -> Result<(), Failure> {
     }
     let hosts: Vec<_> = places(args).into_iter().map(|place| open(args, place)).collect();
     hosts[0].require_program(&program(args)?)?;
-    let format = args.files.require()?;
+    let inputs = inputs(args);
+    let format = args.files.require(&inputs)?;
     let setup = setup(args)?;
     args.host.require(&Demands { setup: &setup, vms: false, needs: Needs::NOTHING })?;
     let rows = rows(args, &setup)?;
@@ -79,12 +80,12 @@ pub fn boot(args: &BootArgs) -> Result<(), Failure> {
     for row in &rows {
         let beside = |path: &PathBuf| beside(path, &row.label, rows.len());
         let trace = args.files.trace.as_ref().map(beside).zip(format);
-        let outcome = run(args, host(row), row, &setup, trace)?;
+        let outcome = run(args, host(row), row, &setup, &inputs, trace)?;
         if let Some(path) = &args.files.record {
-            write_logs(&beside(path), &outcome)?;
+            write_logs(&beside(path), &inputs, &outcome)?;
         }
         if let Some(path) = &args.files.learned {
-            write_learned(&beside(path), args, row.name, &outcome.learned)?;
+            write_learned(&beside(path), &inputs, row.name, args.host.title, &outcome.learned)?;
         }
         runs.push(HostedRun { policy: row.used(), outcome });
     }
@@ -103,6 +104,7 @@ fn run(
     host: &dyn Host,
     row: &Row,
     setup: &Setup,
+    inputs: &Inputs,
     trace: Option<(PathBuf, TraceFormat)>,
 ) -> Result<Outcome, Failure> {
     let say = |line: &str| eprintln!("{}: {line}", row.label);
@@ -115,10 +117,14 @@ fn run(
     let counts = |settings: &Settings| -> Result<Outcome, Failure> {
         let (mut say, record) = (say, args.files.record.is_some());
         match &trace {
-            None => Ok(order(settings, Watch { trace: None, record, say: Some(&mut say) })?),
-            Some((path, format)) => write_traced(path, *format, setup.machine.cpus(), |sink| {
-                order(settings, Watch { trace: Some(sink), record, say: Some(&mut say) })
-            }),
+            None => Ok(order(settings, Watch { record, say: Some(&mut say), ..Watch::default() })?),
+            Some((path, format)) => {
+                write_traced(path, inputs, *format, setup.machine.cpus(), |sink| {
+                    let watch =
+                        Watch { trace: Some(sink), record, say: Some(&mut say), beat: None };
+                    order(settings, watch)
+                })
+            }
         }
     };
     let Some(info) = row.info else { return counts(&row.settings) };
@@ -306,6 +312,13 @@ pub fn pairs(option: &str, given: &[String]) -> Result<Settings, Failure> {
     given.iter().map(pair).collect()
 }
 
+/// The files that it reads: of the command line, and a kernel.
+fn inputs(args: &BootArgs) -> Inputs {
+    let values = args.set.iter().filter_map(|setting| setting.split_once('='));
+    let named = values.filter_map(|(_, value)| value.trim().strip_prefix('@')).map(Path::new);
+    Inputs::of(named.chain(args.kernel.as_deref()))
+}
+
 /// `path`, with the policy's name in it if there are several.
 fn beside(path: &Path, policy: &str, policies: usize) -> PathBuf {
     if policies == 1 {
@@ -315,7 +328,7 @@ fn beside(path: &Path, policy: &str, policies: usize) -> PathBuf {
 }
 
 /// The log of the first CPU there, those of others with their numbers behind.
-fn write_logs(path: &Path, outcome: &Outcome) -> Result<(), Failure> {
+fn write_logs(path: &Path, inputs: &Inputs, outcome: &Outcome) -> Result<(), Failure> {
     for (cpu, log) in outcome.logs.iter().enumerate() {
         let path = if cpu == 0 {
             path.to_path_buf()
@@ -324,23 +337,23 @@ fn write_logs(path: &Path, outcome: &Outcome) -> Result<(), Failure> {
             name.push(format!(".{cpu}"));
             name.into()
         };
-        write_whole(&path, |out| out.write_all(log))?;
+        write_named(&path, inputs, |out| out.write_all(log))?;
     }
     Ok(())
 }
 
 fn write_learned(
     path: &Path,
-    args: &BootArgs,
+    inputs: &Inputs,
     policy: &str,
+    host: &str,
     learned: &Settings,
 ) -> Result<(), Failure> {
-    write_whole(path, |out| {
+    write_named(path, inputs, |out| {
         for (name, value) in learned {
-            writeln!(out, "# {policy}: `{name}`, learned in {}", args.host.title)?;
+            writeln!(out, "# {policy}: `{name}`, learned in {host}")?;
             writeln!(out, "{value}")?;
         }
         Ok(())
-    })?;
-    Ok(())
+    })
 }

@@ -2,7 +2,7 @@
 
 use crate::args::ImportArgs;
 use crate::output::{self, Failure};
-use anysched_lab::output::write_whole;
+use anysched_lab::output::{Inputs, write_whole};
 use anysched_workload::import::{Imported, ImporterInfo};
 use anysched_workload::kinds::{Given, Table};
 use anysched_workload::model::Model;
@@ -19,7 +19,8 @@ pub fn import(args: &ImportArgs) -> Result<(), Failure> {
             return Err(Failure::from(format!("{}: {why}", args.output.display())));
         }
     };
-    output::require_place(&args.output)?;
+    let inputs = Inputs::of([&args.file]);
+    output::require_places([&args.output], &inputs)?;
     let name = args.file.display();
     let file =
         File::open(&args.file).map_err(|error| format!("{name}: cannot be read: {error}"))?;
@@ -35,9 +36,9 @@ pub fn import(args: &ImportArgs) -> Result<(), Failure> {
         let tasks = TaskList::from_model(&model).map_err(|error| {
             format!("{name} does not fit into a list of tasks: {error}; write a .json")
         })?;
-        write_whole(&args.output, |out| tasks.write(out))?;
+        write_whole(&args.output, &inputs, |out| tasks.write(out))?;
     } else {
-        write_whole(&args.output, |out| model.write(out))?;
+        write_whole(&args.output, &inputs, |out| model.write(out))?;
     }
     eprintln!("{} tasks in {}", model.tasks.len(), args.output.display());
     Ok(())

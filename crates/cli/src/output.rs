@@ -1,9 +1,10 @@
 //! What goes to the terminal and to files.
 
 use anysched_core::Span;
-use anysched_lab::output::folder;
+use anysched_lab::output::{self as formats, Inputs};
 use std::fmt::Display;
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,14 +53,14 @@ impl Failure {
 /// Set by Ctrl-C.
 static CANCEL: AtomicBool = AtomicBool::new(false);
 
-/// Makes Ctrl-C set the flag that is returned: runs go on to their end after the first one; a
-/// second one ends the program at once.
+/// Makes Ctrl-C set the flag that is returned, at which runs end; a second one ends the program at
+/// once.
 pub fn cancel_on_interrupt() -> Result<&'static AtomicBool, Failure> {
     let handler = ctrlc::set_handler(|| {
         if CANCEL.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        eprintln!("anysched: stopping after the runs that are under way; once more to stop now");
+        eprintln!("anysched: stopping; once more to stop without results");
     });
     handler.map_err(|error| format!("Ctrl-C cannot be handled: {error}"))?;
     Ok(&CANCEL)
@@ -91,15 +92,32 @@ fn terminal_width() -> Option<u16> {
     terminal_size::terminal_size().map(|(width, _)| width.0)
 }
 
-/// Refuses an output file that cannot be written before long runs are made for it.
-pub fn require_place(path: &Path) -> Result<(), Failure> {
-    let folder = folder(path);
-    let why = match folder.is_dir() {
-        true if !path.is_dir() => return Ok(()),
-        true => "it is a folder".to_string(),
-        false => format!("there is no folder {}", folder.display()),
-    };
-    Err(Failure::from(format!("{} cannot be written: {why}", path.display())))
+/// Refuses output files that cannot be written, or that two outputs would have, before long runs
+/// are made for them.
+pub fn require_places<'a>(
+    paths: impl IntoIterator<Item = &'a PathBuf>,
+    inputs: &Inputs,
+) -> Result<(), Failure> {
+    let mut seen: Vec<&Path> = Vec::new();
+    for path in paths {
+        formats::require_output(path, inputs)?;
+        if seen.contains(&path.as_path()) {
+            return Err(Failure::from(format!("{}: two outputs have this name", path.display())));
+        }
+        seen.push(path);
+    }
+    Ok(())
+}
+
+/// Writes a file, whole or not at all, and says so.
+pub fn write_named(
+    path: &Path,
+    inputs: &Inputs,
+    write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+) -> Result<(), Failure> {
+    formats::write_whole(path, inputs, write)?;
+    eprintln!("anysched: wrote {}", path.display());
+    Ok(())
 }
 
 /// Refuses a folder for outputs that is there but is none, or that cannot be made.

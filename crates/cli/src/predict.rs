@@ -33,10 +33,11 @@ pub fn predict(args: &PredictArgs) -> Result<(), Failure> {
             experiment = experiment.quick().map_err(Failure::pointing)?;
         }
         let plan = choose::plan(&experiment)?;
-        let run = |host: &dyn Host| with_bar(host, args.jobs, cancel, |options| plan.run(options));
+        let run =
+            |host: &dyn Host| with_bar(host, args.jobs, cancel, None, |options| plan.run(options));
         let (simulated, kernel) = (run(&*simulator)?, run(&*predicted)?);
         if cancel.load(Ordering::Relaxed) {
-            return Err(interrupted(&kernel));
+            return Err(interrupted(&kernel, None));
         }
         let columns = chosen(args, &kernel)?;
         all.push(Compared { kernel, simulated, columns });
@@ -196,7 +197,13 @@ mod tests {
         );
         let experiment = Experiment::parse(&text, "test.toml".as_ref()).unwrap();
         let cancel = AtomicBool::new(false);
-        let options = RunOptions { host: &Simulator, jobs: 1, cancel: &cancel, progress: &|_| {} };
+        let options = RunOptions {
+            host: &Simulator,
+            jobs: 1,
+            cancel: &cancel,
+            journal: None,
+            progress: &|_| {},
+        };
         experiment.plan().unwrap().run(&options).unwrap()
     }
 

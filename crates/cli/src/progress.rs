@@ -1,7 +1,7 @@
 //! A progress bar for anything over a second, on a terminal.
 
 use anysched_host::Host;
-use anysched_lab::{Progress, RunOptions, available_jobs};
+use anysched_lab::{Journal, Progress, RunOptions, available_jobs};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::OnceLock;
@@ -9,11 +9,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// Calls `run` with options that make `jobs` runs on `host` at a time (one per hardware thread if
-/// that is `None`) until `cancel` is true, and shows progress in a bar.
+/// that is `None`) until `cancel` is true, but for those in
+/// `journal`, and shows progress in a bar.
 pub fn with_bar<T>(
     host: &dyn Host,
     jobs: Option<u16>,
     cancel: &AtomicBool,
+    journal: Option<&Journal>,
     run: impl FnOnce(&RunOptions<'_>) -> T,
 ) -> T {
     let bar = Bar::new();
@@ -21,6 +23,7 @@ pub fn with_bar<T>(
         host,
         jobs: jobs.map_or_else(available_jobs, usize::from),
         cancel,
+        journal,
         progress: &|progress| bar.update(progress),
     });
     bar.finish();

@@ -4,6 +4,7 @@ use crate::args::ReplayArgs;
 use crate::output::{self, Failure};
 use crate::run::{TraceFormat, write_events};
 use anysched_core::recorder::{LogError, LogReader, Problem, ReplayError};
+use anysched_lab::output::Inputs;
 use anysched_policies::policy;
 use std::io::Write;
 
@@ -19,8 +20,9 @@ pub fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     })?;
     if let Some(path) = &args.trace {
         let format = TraceFormat::of(path)?;
-        output::require_place(path)?;
-        write_events(path, format, &log, |_| None)?;
+        let inputs = Inputs::of([&args.log]);
+        output::require_places([path], &inputs)?;
+        write_events(path, &inputs, format, &log, |_| None)?;
     }
     if args.show {
         return show(reader, &name.to_string());

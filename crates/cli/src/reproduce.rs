@@ -5,8 +5,9 @@ use crate::choose;
 use crate::hosts;
 use crate::output::{self, Failure};
 use crate::progress::with_bar;
-use crate::run::write_results;
-use anysched_lab::{ClaimResult, Experiment, Results, output as formats};
+use crate::run::{open_journal, write_results};
+use anysched_lab::output::{self as formats, Inputs};
+use anysched_lab::{ClaimResult, Experiment, Results, RunOptions};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -24,9 +25,6 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         paper => experiments(&args.experiments, paper, folder)?,
     };
     let host = hosts::open(args.host);
-    if let Some(folder) = &args.out {
-        output::require_folder(folder)?;
-    }
     let cancel = output::cancel_on_interrupt()?;
     let mut all = Vec::new();
     let mut unexpected = Vec::new();
@@ -41,7 +39,21 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
             experiment = experiment.quick().map_err(Failure::pointing)?;
         }
         let plan = choose::plan(&experiment)?;
-        let results = with_bar(&*host, args.jobs, cancel, |options| plan.run(options))?;
+        let inputs = Inputs::of(plan.inputs());
+        let out = args.out.as_ref().map(|out| match args.paper.as_str() {
+            ALL => out.join(paper_of(file, folder.is_some())),
+            _ => out.clone(),
+        });
+        let journal = match &out {
+            Some(out) => Some(open_journal(&plan, &*host, &inputs, out, args.resume)?),
+            None => None,
+        };
+        let run = |options: &RunOptions<'_>| plan.run(options);
+        let results = with_bar(&*host, args.jobs, cancel, journal.as_ref(), run)?;
+        if let (Some(out), Some(journal), true) = (&out, journal, results.complete) {
+            write_results(&results, &inputs, out)?;
+            journal.finish()?;
+        }
         let is_unexpected = |claim: &&ClaimResult| match all_rows {
             Some(number) => claim.is_contradicted(plan.groups().len() == number),
             None => claim.is_unexpected(),
@@ -51,11 +63,6 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         all.push(results);
         if cancel.load(Ordering::Relaxed) {
             break;
-        }
-    }
-    if let Some(folder) = &args.out {
-        for results in &all {
-            write_results(results, folder)?;
         }
     }
     print(args, &all)?;
@@ -69,6 +76,12 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     }
     eprintln!("anysched: otherwise than the experiments expect: {}", unexpected.join(", "));
     Err(Failure::Exit(UNEXPECTED))
+}
+
+/// The folder of the paper that an experiment is of: of another host, the one above it.
+fn paper_of(file: &Path, is_of_host: bool) -> &Path {
+    let folder = file.ancestors().nth(if is_of_host { 2 } else { 1 });
+    folder.and_then(Path::file_name).map_or(Path::new(""), Path::new)
 }
 
 fn print(args: &ReproduceArgs, all: &[Results]) -> Result<(), Failure> {

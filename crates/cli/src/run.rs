@@ -8,8 +8,8 @@ use crate::progress::with_bar;
 use anysched_core::recorder::LogReader;
 use anysched_core::{TaskId, Time};
 use anysched_host::{Host, Watch};
-use anysched_lab::output::{self as formats, Form, write_whole};
-use anysched_lab::{Plan, Results};
+use anysched_lab::output::{self as formats, Form, Inputs, write_whole};
+use anysched_lab::{Journal, Plan, Results, Row, RunOptions};
 use anysched_trace::decisions;
 use anysched_trace::ftrace::FtraceWriter;
 use anysched_trace::perfetto::PerfettoWriter;
@@ -21,20 +21,37 @@ use std::path::{Path, PathBuf};
 
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let plan = choose::plan(&choose::with_seeds(&args.selection, args.seeds)?)?;
-    let format = args.files.require()?;
-    if let Some(folder) = &args.out {
-        output::require_folder(folder)?;
-    }
+    let inputs = Inputs::of(plan.inputs());
+    let format = args.files.require(&inputs)?;
     let cancel = output::cancel_on_interrupt()?;
     let host = hosts::open(args.host.host);
     plan.require(args.host.host)?;
-    let results = with_bar(&*host, args.jobs, cancel, |options| plan.run(options))?;
+    let journal = match &args.out {
+        Some(folder) => Some(open_journal(&plan, &*host, &inputs, folder, args.resume)?),
+        None => None,
+    };
+    let run = |options: &RunOptions<'_>| plan.run(options);
+    let results = with_bar(&*host, args.jobs, cancel, journal.as_ref(), run)?;
+    if let Some(folder) = args.out.as_ref().filter(|_| results.complete) {
+        write_results(&results, &inputs, folder)?;
+    }
+    output::print(&match args.format {
+        Format::Table => formats::table(&results),
+        Format::Json => formats::json(&results),
+        Format::Csv => formats::csv(&results),
+    })?;
+    if !results.complete {
+        return Err(interrupted(&results, journal.as_ref()));
+    }
+    if let Some(journal) = journal {
+        journal.finish()?;
+    }
     if let (Some(path), Some(format)) = (&args.files.trace, format) {
         for (group, policy) in results.runs() {
             let path = path_of_run(path, &plan, &results, (group, policy));
             let is_own = policy >= plan.policies().len();
             let cpus = plan.setup(group, if is_own { 0 } else { policy }).machine.cpus();
-            write_traced(&path, format, cpus, |sink| {
+            write_traced(&path, &inputs, format, cpus, |sink| {
                 let watch = Watch { trace: Some(sink), ..Watch::default() };
                 let name = &results.policies[policy].name;
                 match is_own {
@@ -50,36 +67,43 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
             let watch = Watch { record: true, ..Watch::default() };
             let outcome = plan.run_one(&*host, group, policy, 0, watch)?;
             let log = outcome.only_log()?;
-            write_whole(&path, |out| out.write_all(log))?;
+            output::write_named(&path, &inputs, |out| out.write_all(log))?;
         }
     }
     if let Some(path) = &args.files.learned {
         let mut written = 0;
         for (group, policy) in policies_run(&plan, &results) {
             let path = path_of_run(path, &plan, &results, (group, policy));
-            written += write_learned(&plan, &*host, group, policy, &path)?;
+            written += write_learned(&plan, &*host, (group, policy), &path, &inputs)?;
         }
         if written == 0 {
             eprintln!("anysched: none of these policies has learned anything");
         }
     }
-    if let Some(folder) = &args.out {
-        write_results(&results, folder)?;
+    Ok(())
+}
+
+/// Opens the file of runs in a folder for results, which have to fit there.
+pub fn open_journal(
+    plan: &Plan,
+    host: &dyn Host,
+    inputs: &Inputs,
+    folder: &Path,
+    resume: bool,
+) -> Result<Journal, Failure> {
+    output::require_folder(folder)?;
+    let forms = Form::built();
+    formats::require_folder(plan.experiment(), plan.question(), inputs, folder, &forms)?;
+    let journal = Journal::open(plan, host.info().name, folder, resume)?;
+    if !journal.is_empty() {
+        eprintln!("anysched: {} runs are done already", journal.len());
     }
-    output::print(&match args.format {
-        Format::Table => formats::table(&results),
-        Format::Json => formats::json(&results),
-        Format::Csv => formats::csv(&results),
-    })?;
-    if results.complete {
-        return Ok(());
-    }
-    Err(interrupted(&results))
+    Ok(journal)
 }
 
 /// Writes results in all forms that this program can write, and says which it cannot.
-pub fn write_results(results: &Results, folder: &Path) -> Result<(), Failure> {
-    for path in formats::write(results, folder, &Form::built())? {
+pub fn write_results(results: &Results, inputs: &Inputs, folder: &Path) -> Result<(), Failure> {
+    for path in formats::write(results, inputs, folder, &Form::built())? {
         eprintln!("anysched: wrote {}", path.display());
     }
     for form in Form::ALL.into_iter().filter(|form| !form.is_built()) {
@@ -99,20 +123,30 @@ fn policies_run(plan: &Plan, results: &Results) -> Vec<(usize, usize)> {
     runs
 }
 
-/// Says which part of the results there is.
-pub fn interrupted(results: &Results) -> Failure {
-    let (rows, all) = (results.rows.len(), results.policies.len() * results.groups.len());
-    eprintln!("anysched: interrupted; {rows} of {all} rows are complete, the others are left out");
+/// Says which part of the results there is, and how to have the rest.
+pub fn interrupted(results: &Results, journal: Option<&Journal>) -> Failure {
+    let is_whole = |row: &&Row| row.runs.len() == results.seeds as usize;
+    let rows = results.rows.iter().filter(is_whole).count();
+    let (begun, all) = (results.rows.len() - rows, results.policies.len() * results.groups.len());
+    let begun = match begun {
+        0 => String::new(),
+        _ => format!(", {begun} more have some of their seeds"),
+    };
+    let remedy = match journal.map(Journal::failure) {
+        Some(Some(why)) => format!("; what is done could not be kept: {why}"),
+        Some(None) => "; --resume goes on from there".to_string(),
+        None => String::new(),
+    };
+    eprintln!("anysched: interrupted; {rows} of {all} rows are complete{begun}{remedy}");
     Failure::Interrupted
 }
 
 impl RunFiles {
     /// Refuses files that cannot be written, before anything runs; the format of the trace.
-    pub fn require(&self) -> Result<Option<TraceFormat>, Failure> {
+    pub fn require(&self, inputs: &Inputs) -> Result<Option<TraceFormat>, Failure> {
         let format = self.trace.as_deref().map(TraceFormat::of).transpose()?;
-        for path in self.trace.iter().chain(&self.record).chain(&self.learned) {
-            output::require_place(path)?;
-        }
+        let outputs = self.trace.iter().chain(&self.record).chain(&self.learned);
+        output::require_places(outputs, inputs)?;
         Ok(format)
     }
 }
@@ -235,11 +269,12 @@ impl<W: Write> TraceWriter<W> {
 /// Errors: the file cannot be written, or those of `run`.
 pub fn write_traced<R, E: Display>(
     path: &Path,
+    inputs: &Inputs,
     format: TraceFormat,
     cpus: usize,
     run: impl FnOnce(&mut dyn Sink) -> Result<R, E>,
 ) -> Result<R, Failure> {
-    write_told(path, format, cpus, |sink| {
+    write_told(path, inputs, format, cpus, |sink| {
         let mut sink = Ending { sink, end: Time::ZERO };
         let result = run(&mut sink)?;
         Ok::<_, E>((result, sink.end))
@@ -249,12 +284,13 @@ pub fn write_traced<R, E: Display>(
 /// Writes the trace of a run from the log of its decisions.
 pub fn write_events(
     path: &Path,
+    inputs: &Inputs,
     format: TraceFormat,
     log: &[u8],
     name: impl Fn(u64) -> Option<String>,
 ) -> Result<(), Failure> {
     let cpus = LogReader::new(log).map_err(|error| error.to_string())?.header().machine.cpus();
-    write_told(path, format, cpus, |sink| {
+    write_told(path, inputs, format, cpus, |sink| {
         decisions::tell(log, name, sink).map(|(end, _)| ((), end))
     })
 }
@@ -263,12 +299,13 @@ pub fn write_events(
 /// is left.
 fn write_told<R, E: Display>(
     path: &Path,
+    inputs: &Inputs,
     format: TraceFormat,
     cpus: usize,
     tell: impl FnOnce(&mut dyn Sink) -> Result<(R, Time), E>,
 ) -> Result<R, Failure> {
     let mut told = None;
-    let written = write_whole(path, |out| {
+    let written = write_whole(path, inputs, |out| {
         let mut writer = TraceWriter::new(format, cpus, out);
         match told.insert(tell(writer.sink())) {
             Ok((_, end)) => writer.finish(*end),
@@ -287,9 +324,9 @@ fn write_told<R, E: Display>(
 fn write_learned(
     plan: &Plan,
     host: &dyn Host,
-    group: usize,
-    policy: usize,
+    (group, policy): (usize, usize),
     path: &Path,
+    inputs: &Inputs,
 ) -> Result<usize, Failure> {
     let learned = plan.learned(host, group, policy, 0)?;
     for (name, value) in &learned {
@@ -297,7 +334,7 @@ fn write_learned(
         if learned.len() > 1 {
             path = output::with_suffix(&path, &format!("-{name}"));
         }
-        write_whole(&path, |out| writeln!(out, "{value}"))?;
+        write_whole(&path, inputs, |out| writeln!(out, "{value}"))?;
         let label = &plan.policies()[policy].label;
         eprintln!("anysched: wrote what {label} learned: {name}=@{}", path.display());
     }

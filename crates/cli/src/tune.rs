@@ -23,7 +23,7 @@ pub fn tune(args: &TuneArgs) -> Result<(), Failure> {
     let tuning = tuning(args, service)?;
     let cancel = output::cancel_on_interrupt()?;
     let host = hosts::open(args.host.host);
-    let tuned = with_bar(&*host, args.jobs, cancel, |options| tuning.tune(options));
+    let tuned = with_bar(&*host, args.jobs, cancel, None, |options| tuning.tune(options));
     let tuned = tuned.map_err(|error| match error {
         TuneError::Setting { key, value, why } => format!("--{key} {value}: {why}"),
         TuneError::Run(error) => error.to_string(),
@@ -95,7 +95,7 @@ fn tune_file(args: &TuneArgs, file: &Path) -> Result<(), Failure> {
     }
     let cancel = output::cancel_on_interrupt()?;
     let host = hosts::open(args.host.host);
-    let tuned = with_bar(&*host, args.jobs, cancel, |options| grid.run(options))?;
+    let tuned = with_bar(&*host, args.jobs, cancel, None, |options| grid.run(options))?;
     output::print(&match args.format {
         ListFormat::Table => formats::grid_table(&tuned),
         ListFormat::Json => formats::grid_json(&tuned),

@@ -675,7 +675,7 @@ fn a_load_that_is_no_list_of_tasks_is_not_made_one() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_prints_what_is_complete() {
+fn ctrl_c_prints_what_there_is() {
     let folder = small();
     let args = ["run", "small.toml", "--seeds", "20000", "--jobs", "1", "--format", "json"];
     let mut run = folder
@@ -694,14 +694,15 @@ fn ctrl_c_prints_what_is_complete() {
     run.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
     run.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert_eq!(run.wait().unwrap().code(), Some(130), "{said}");
-    assert!(interrupted.elapsed() < Duration::from_secs(10), "it ends after the run under way");
-    assert!(said.contains("stopping after the runs that are under way"), "{said}");
+    assert!(interrupted.elapsed() < Duration::from_secs(5), "it ends at once");
+    assert!(said.contains("anysched: stopping; "), "{said}");
     assert!(said.contains("anysched: interrupted; "), "{said}");
     let results: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(results["complete"], false);
-    for row in results["rows"].as_array().unwrap() {
-        assert_eq!(row["seeds"], 20_000, "only complete rows are printed");
-    }
+    let rows = results["rows"].as_array().unwrap();
+    let (last, whole) = rows.split_last().expect("what was begun is printed");
+    assert!(whole.iter().all(|row| row["seeds"] == 20_000));
+    assert!((1..=20_000).contains(&last["seeds"].as_u64().unwrap()), "{last}");
 }
 
 /// Policies name hosts, which they do not know: a misspelt one would leave a row out.

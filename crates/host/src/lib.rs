@@ -27,7 +27,7 @@ pub use attach::{
 pub use calibration::{Calibration, Figure, MeasuredCosts, Subject};
 pub use capabilities::{Capabilities, Demands};
 pub use clock::{Clock, InstructionTime};
-pub use order::{By, Order, Outcome, Program, Served, Watch, Work};
+pub use order::{Beat, By, Order, Outcome, Program, Served, Watch, Work};
 pub use rehearsal::{Stage, as_text, rehearsed};
 pub use setup::{Contention, Costs, ParamChange, Setup};
 pub use vm::{Vm, Wire};

@@ -2,10 +2,12 @@
 
 use crate::{HostError, Setup, Vm};
 use anysched_clients::Report;
+use anysched_core::Time;
 use anysched_core::registry::{PolicyInfo, Settings};
 use anysched_measure::Metrics;
 use anysched_trace::Sink;
 use anysched_workload::Load;
+use std::ops::ControlFlow;
 
 /// A run that a host is to make.
 pub struct Order<'a> {
@@ -100,6 +102,18 @@ pub struct Watch<'a> {
     pub record: bool,
     /// Receives what the host and its programs say for people, a line at a time.
     pub say: Option<&'a mut dyn FnMut(&str)>,
+    /// Is told now and then how far the run is, and may end it, which is an error. Hosts that
+    /// cannot tell do not.
+    pub beat: Option<&'a mut dyn FnMut(Beat) -> ControlFlow<()>>,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// The time of the run.
+    pub now: Time,
+    /// Tasks that have ended.
+    pub ended: u64,
 }
 
 impl Watch<'_> {
@@ -113,6 +127,10 @@ impl Watch<'_> {
             record: self.record,
             say: match &mut self.say {
                 Some(say) => Some(&mut **say),
+                None => None,
+            },
+            beat: match &mut self.beat {
+                Some(beat) => Some(&mut **beat),
                 None => None,
             },
         }

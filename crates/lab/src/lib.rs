@@ -8,7 +8,7 @@
 //! let experiment = Experiment::load("experiments/quickstart.toml".as_ref())?;
 //! let cancel = AtomicBool::new(false);
 //! let options =
-//!     RunOptions { host: &Simulator, jobs: 2, cancel: &cancel, progress: &|_| {} };
+//!     RunOptions { host: &Simulator, jobs: 2, cancel: &cancel, journal: None, progress: &|_| {} };
 //! let results = experiment.plan()?.run(&options)?;
 //! print!("{}", output::table(&results));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -38,6 +38,7 @@ mod spec;
 pub mod tune;
 
 pub use plan::Plan;
+pub use plan::journal::Journal;
 pub use plan::run::{Progress, RunError, RunOptions, available_jobs};
 pub use results::host::HostedRun;
 pub use results::stats::{Estimate, student_t_975};

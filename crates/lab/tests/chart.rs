@@ -28,6 +28,7 @@ fn run(experiment: &Experiment) -> Results {
         host: &Simulator,
         jobs: 2,
         cancel: &AtomicBool::new(false),
+        journal: None,
         progress: &|_| {},
     };
     experiment.plan().unwrap().run(&options).unwrap()

@@ -20,6 +20,7 @@ fn results(service: &str, seeds: u32, claims: &str) -> Results {
         host: &Simulator,
         jobs: 1,
         cancel: &AtomicBool::new(false),
+        journal: None,
         progress: &|_| {},
     };
     plan.run(&options).unwrap()
@@ -123,7 +124,14 @@ fn what_was_not_measured_decides_nothing() {
     let plan = experiment.with_setting("workload.0.tasks", "3").unwrap().plan().unwrap();
     let cancel = AtomicBool::new(false);
     let run = |cancel| {
-        plan.run(&RunOptions { host: &Simulator, jobs: 1, cancel, progress: &|_| {} }).unwrap()
+        plan.run(&RunOptions {
+            host: &Simulator,
+            jobs: 1,
+            cancel,
+            journal: None,
+            progress: &|_| {},
+        })
+        .unwrap()
     };
     assert_eq!(run(&cancel).claims[0].verdict, None, "its row is not there");
 }

@@ -49,6 +49,7 @@ fn tuned(text: &str, request: &GridRequest) -> GridTuned {
         host: &Simulator,
         jobs: 2,
         cancel: &AtomicBool::new(false),
+        journal: None,
         progress: &|_| {},
     };
     grid.run(&options).unwrap()
@@ -103,6 +104,7 @@ fn fresh_seeds_are_those_behind_the_ones_of_the_search() {
         host: &Simulator,
         jobs: 2,
         cancel: &AtomicBool::new(false),
+        journal: None,
         progress: &|_| {},
     };
     let results = plan.plan().unwrap().run(&options).unwrap();
@@ -128,6 +130,7 @@ fn neither_jobs_nor_other_rows_change_numbers() {
             host: &Simulator,
             jobs,
             cancel: &AtomicBool::new(false),
+            journal: None,
             progress: &|_| {},
         };
         experiment(text).grid(&request).unwrap().run(&options).unwrap()
@@ -194,7 +197,14 @@ fn progress_ends_at_its_total_and_a_cancellation_leaves_whole_rows() {
         let mut seen = seen.lock().unwrap();
         seen.push((progress.done, progress.total));
     };
-    grid.run(&RunOptions { host: &Simulator, jobs: 2, cancel: &cancel, progress: &note }).unwrap();
+    grid.run(&RunOptions {
+        host: &Simulator,
+        jobs: 2,
+        cancel: &cancel,
+        journal: None,
+        progress: &note,
+    })
+    .unwrap();
     let seen = seen.into_inner().unwrap();
     assert!(seen.is_sorted());
     let (done, total) = seen[seen.len() - 1];
@@ -203,7 +213,13 @@ fn progress_ends_at_its_total_and_a_cancellation_leaves_whole_rows() {
     let stop =
         |progress: &Progress<'_>| cancel.store(progress.done > total / 2 + 3, Ordering::Relaxed);
     let found = grid
-        .run(&RunOptions { host: &Simulator, jobs: 2, cancel: &cancel, progress: &stop })
+        .run(&RunOptions {
+            host: &Simulator,
+            jobs: 2,
+            cancel: &cancel,
+            journal: None,
+            progress: &stop,
+        })
         .unwrap();
     assert!(!found.complete);
     assert_eq!(found.rows.len(), 1);

@@ -43,7 +43,7 @@ impl Host for ByName {
 
 static CANCEL: AtomicBool = AtomicBool::new(false);
 const OPTIONS: RunOptions<'static> =
-    RunOptions { host: &ByName, jobs: 1, cancel: &CANCEL, progress: &|_| {} };
+    RunOptions { host: &ByName, jobs: 1, cancel: &CANCEL, journal: None, progress: &|_| {} };
 const SIMULATED: RunOptions<'static> = RunOptions { host: &Simulator, ..OPTIONS };
 
 fn experiment(text: &str) -> Result<Experiment, String> {

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "parquet")]
 use anysched_lab::columns;
-use anysched_lab::output::{self, Form};
+use anysched_lab::output::{self, Form, Inputs};
 use anysched_lab::{Experiment, Results, RunOptions};
 use anysched_sim::Simulator;
 use std::path::Path;
@@ -15,6 +15,7 @@ fn run(text: &str, file: &str) -> Results {
         host: &Simulator,
         jobs: 2,
         cancel: &AtomicBool::new(false),
+        journal: None,
         progress: &|_| {},
     };
     plan.run(&options).unwrap()
@@ -183,13 +184,15 @@ fn files_appear_whole_or_not_at_all() {
     let results = mixed();
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("new/results");
-    let paths = output::write(&results, &out, &Form::built()).unwrap();
-    output::write(&results, &out, &Form::built()).unwrap();
+    let paths = output::write(&results, &Inputs::default(), &out, &Form::built()).unwrap();
+    output::write(&results, &Inputs::default(), &out, &Form::built()).unwrap();
     let mut expected = vec!["mixed.csv", "mixed.json", "mixed.txt"];
     if Form::Parquet.is_built() {
         expected.insert(2, "mixed.parquet");
     } else {
-        let error = output::write(&results, &out, &[Form::Parquet]).unwrap_err().to_string();
+        let error = output::write(&results, &Inputs::default(), &out, &[Form::Parquet])
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("without the feature `parquet`"), "{error}");
     }
     let names = || {
@@ -204,7 +207,7 @@ fn files_appear_whole_or_not_at_all() {
     // A directory in the way.
     std::fs::remove_file(out.join("mixed.json")).unwrap();
     std::fs::create_dir(out.join("mixed.json")).unwrap();
-    let error = output::write(&results, &out, &[Form::Json]).unwrap_err();
+    let error = output::write(&results, &Inputs::default(), &out, &[Form::Json]).unwrap_err();
     assert!(error.to_string().contains("mixed.json cannot be written: "), "{error}");
     assert_eq!(names(), expected);
 }

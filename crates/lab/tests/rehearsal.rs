@@ -22,6 +22,7 @@ fn run(plan: &Plan) -> Results {
         host: &Simulator,
         jobs: 1,
         cancel: &AtomicBool::new(false),
+        journal: None,
         progress: &|_| {},
     };
     plan.run(&options).unwrap_or_else(|error| panic!("{error}"))

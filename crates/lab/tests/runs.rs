@@ -16,8 +16,13 @@ fn plan(text: &str) -> Plan {
 }
 
 fn run_with(plan: &Plan, jobs: usize) -> Results {
-    let options =
-        RunOptions { host: &Simulator, jobs, cancel: &AtomicBool::new(false), progress: &|_| {} };
+    let options = RunOptions {
+        host: &Simulator,
+        jobs,
+        cancel: &AtomicBool::new(false),
+        journal: None,
+        progress: &|_| {},
+    };
     plan.run(&options).unwrap()
 }
 
@@ -238,7 +243,7 @@ fn the_hash_is_of_values_and_files() {
 }
 
 #[test]
-fn a_cancelled_experiment_keeps_its_whole_rows() {
+fn a_cancelled_experiment_keeps_what_there_is() {
     let text = format!(
         "{OPEN}[sweep]\npolicy = [\"fcfs\", \"rr\"]\n\"machine.cpus\" = [1, 2]\nseeds = 3\n"
     );
@@ -252,13 +257,25 @@ fn a_cancelled_experiment_keeps_its_whole_rows() {
             cancel.store(true, Ordering::Relaxed);
         }
     };
-    let options = RunOptions { host: &Simulator, jobs: 1, cancel: &cancel, progress: &progress };
+    let options = RunOptions {
+        host: &Simulator,
+        jobs: 1,
+        cancel: &cancel,
+        journal: None,
+        progress: &progress,
+    };
     let results = plan.run(&options).unwrap();
     assert!(!results.complete);
-    assert_eq!(rows(&results), whole[..2], "7 of 12 runs are 2 rows and one run");
+    assert_eq!(rows(&results)[..2], whole[..2], "7 of 12 runs are 2 rows and one run");
+    let made: Vec<usize> = results.rows.iter().map(|row| row.runs.len()).collect();
+    assert_eq!(made, [3, 3, 1]);
     let expected: Vec<(usize, usize)> = (1..=7).map(|done| (done, 12)).collect();
     assert_eq!(seen.into_inner().unwrap(), expected);
-    assert!(output::table(&results).contains("Cancelled"));
+    let table = output::table(&results);
+    assert!(
+        table.contains("\nInterrupted: fcfs (machine.cpus = 2) has 1 of 3 seeds; rows"),
+        "{table}"
+    );
     assert!(output::json(&results).contains("\"complete\": false"));
     #[cfg(feature = "parquet")]
     assert!(output::parquet(&results).is_ok());
@@ -648,7 +665,8 @@ fn the_first_runs_can_be_had_whole() {
          [sweep]\n\"workload.0.tasks\" = [3, 4]\nseeds = 2\n",
     );
     let cancel = std::sync::atomic::AtomicBool::new(false);
-    let options = RunOptions { host: &Simulator, jobs: 2, cancel: &cancel, progress: &|_| {} };
+    let options =
+        RunOptions { host: &Simulator, jobs: 2, cancel: &cancel, journal: None, progress: &|_| {} };
     let tasks: Vec<u64> =
         plan.measure(&options).unwrap().iter().filter_map(|metrics| metrics.tasks.get()).collect();
     assert_eq!(tasks, [3, 3, 4, 4]);

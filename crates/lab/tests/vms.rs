@@ -17,6 +17,7 @@ fn run_plan(plan: &Plan) -> Results {
         host: &Simulator,
         jobs: 2,
         cancel: &AtomicBool::new(false),
+        journal: None,
         progress: &|_| {},
     };
     plan.run(&options).unwrap()

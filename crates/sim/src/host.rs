@@ -5,12 +5,14 @@ use anysched_core::recorder::{LogSink, Recorder};
 use anysched_core::registry::learned;
 use anysched_core::{MAX_CPUS, Scheduler};
 use anysched_host::{
-    By, Capabilities, Host, HostError, HostInfo, Options, Order, Outcome, Setup, Vm, Watch, Work,
+    Beat, By, Capabilities, Host, HostError, HostInfo, Options, Order, Outcome, Setup, Vm, Watch,
+    Work,
 };
 use anysched_measure::Metrics;
 use anysched_trace::{NoTrace, Sink};
 use anysched_workload::Load;
 use std::cell::RefCell;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 
 /// The simulator's entry in the list of hosts.
@@ -51,15 +53,16 @@ impl Host for Simulator {
         };
         let built = (info.build)(&setup.machine, &settings);
         let mut policy = built.map_err(|error| HostError(error.to_string()))?;
-        let Watch { trace, record, .. } = watch;
+        let Watch { trace, record, mut beat, .. } = watch;
+        let beat = |now| beat.as_mut().map_or(ControlFlow::Continue(()), |beat| beat(now));
         let log = SharedLog::default();
         if record {
             let (machine, sink) = (&setup.machine, log.clone());
             policy = Box::new(Recorder::new(policy, machine, info.name, &settings, sink));
         }
         let ran = match trace {
-            Some(sink) => simulate(setup, policy, load, vms, sink),
-            None => simulate(setup, policy, load, vms, NoTrace),
+            Some(sink) => simulate(setup, policy, load, vms, sink, beat),
+            None => simulate(setup, policy, load, vms, NoTrace, beat),
         };
         let (metrics, policy) = ran.map_err(|error| HostError(error.to_string()))?;
         let logs = if record { vec![log.0.take()] } else { Vec::new() };
@@ -73,9 +76,10 @@ fn simulate<T: Sink>(
     load: Box<dyn Load>,
     vms: Vec<Vm>,
     sink: T,
+    beat: impl FnMut(Beat) -> ControlFlow<()>,
 ) -> Result<(Metrics, Box<dyn Scheduler>), SimError> {
     let sim = Sim::with_sink(setup.clone(), policy, load, sink).with_vms(vms);
-    sim.run().map(|(metrics, policy, _)| (metrics, policy))
+    sim.run_watched(beat).map(|(metrics, policy, _)| (metrics, policy))
 }
 
 /// A log in memory, shared with the recorder inside the run.

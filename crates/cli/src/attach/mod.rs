@@ -14,6 +14,7 @@ use crate::output::{self, Failure};
 use anysched_core::Machine;
 use anysched_core::registry::Settings;
 use anysched_host::{Attach, Attached, Built, During, End, Host, Options, Sample, as_text};
+use anysched_lab::output::Inputs;
 use anysched_policies::policy;
 use console::Term;
 use std::ffi::OsString;
@@ -40,7 +41,7 @@ pub fn attach(args: &AttachArgs) -> Result<(), Failure> {
     let settings = settings(name, &args.set)?;
     let host = open()?;
     if let Some(path) = &args.record {
-        output::require_place(path)?;
+        output::require_places([path], &Inputs::default())?;
     }
     let order = Attach {
         policy: name,

@@ -4,9 +4,10 @@ use super::{during, ended, open};
 use crate::attach_args::RecordArgs;
 use crate::output::{self, Failure};
 use anysched_host::{Recorded, Recording};
+use anysched_lab::output::Inputs;
 
 pub fn record(args: &RecordArgs) -> Result<(), Failure> {
-    output::require_place(&args.output)?;
+    output::require_places([&args.output], &Inputs::default())?;
     let order = Recording {
         output: &args.output,
         during: during(args.span, &args.command),

@@ -40,7 +40,7 @@ fn measure(tool: &str, args: &BenchArgs, loads: &[String]) -> Result<Vec<Shown>,
     let plan = choose::plan(&experiment)?;
     let cancel = output::cancel_on_interrupt()?;
     let host = hosts::open_usual()?;
-    let measured = with_bar(&*host, args.jobs, cancel, |options| plan.measure(options))?;
+    let measured = with_bar(&*host, args.jobs, cancel, None, |options| plan.measure(options))?;
     if cancel.load(Ordering::Relaxed) {
         return Err(Failure::Interrupted);
     }

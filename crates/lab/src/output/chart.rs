@@ -206,10 +206,10 @@ impl<'a> Drawing<'a> {
         marked(&policy.label, policy.nature)
     }
 
-    fn notes(&self) -> Vec<&'static str> {
+    fn notes(&self) -> Vec<String> {
         let told = marks::notes(self.results.policies.iter().map(|policy| policy.nature));
-        let cancelled = "Cancelled: rows that were not complete are left out.";
-        told.into_iter().chain((!self.results.complete).then_some(cancelled)).collect()
+        let interrupted = (!self.results.complete).then(|| marks::interrupted(self.results));
+        told.into_iter().map(String::from).chain(interrupted).collect()
     }
 }
 
@@ -310,7 +310,8 @@ impl Chart {
         }
         let mut notes = drawing.notes();
         if results.seeds > 1 {
-            notes.push("± is half the 95 % confidence interval of the mean over seeds.");
+            notes
+                .push("± is half the 95 % confidence interval of the mean over seeds.".to_string());
         }
         if !notes.is_empty() {
             let _ = writeln!(text, "\n{}", notes.join("\n"));

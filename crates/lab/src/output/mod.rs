@@ -17,7 +17,7 @@ mod tuned;
 pub use chart::Chart;
 pub use claims::{claims_markdown, claims_text};
 pub use csv::{csv, csv_lines};
-pub use file::{Draft, folder, write_whole};
+pub use file::{Draft, Inputs, folder, require_output, write_whole};
 pub use grid::{grid_json, grid_markdown, grid_table};
 pub use json::json;
 #[cfg(feature = "parquet")]
@@ -76,12 +76,58 @@ impl Form {
     }
 }
 
+/// Checks that the results of an experiment can be written into a folder.
+///
+/// Errors: one of the files cannot be written, or there are results of another experiment of that
+/// name, which asks another question.
+pub fn require_folder(
+    experiment: &str,
+    question: &str,
+    inputs: &Inputs,
+    directory: &Path,
+    forms: &[Form],
+) -> io::Result<()> {
+    if !directory.exists() {
+        return Ok(());
+    }
+    for form in forms {
+        require_output(&path_of(experiment, *form, directory), inputs)?;
+    }
+    let there = path_of(experiment, Form::Json, directory);
+    let Ok(bytes) = fs::read(&there) else { return Ok(()) };
+    match serde_json::from_slice::<serde_json::Value>(&bytes)
+        .ok()
+        .as_ref()
+        .map(|json| &json["question"])
+    {
+        Some(serde_json::Value::String(other)) if other != question => {
+            Err(io::Error::other(format!(
+                "{} has the results of another experiment, \"{other}\"; give another folder, or \
+                 remove it",
+                there.display()
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn path_of(experiment: &str, form: Form, directory: &Path) -> PathBuf {
+    directory.join(format!("{experiment}.{}", form.extension()))
+}
+
 /// Writes `results` into `directory`, which is made if it is not there, as files with the
 /// experiment's name. They appear when all of them are complete. Returns their paths.
 ///
-/// Errors: the directory or a file cannot be written; the message names it.
-pub fn write(results: &Results, directory: &Path, forms: &[Form]) -> io::Result<Vec<PathBuf>> {
+/// Errors: the directory or a file cannot be written, or as [`require_folder`]; the message names
+/// it.
+pub fn write(
+    results: &Results,
+    inputs: &Inputs,
+    directory: &Path,
+    forms: &[Form],
+) -> io::Result<Vec<PathBuf>> {
     fs::create_dir_all(directory).map_err(|error| about(directory, error))?;
+    require_folder(&results.experiment, &results.question, inputs, directory, forms)?;
     let mut drafts = Vec::new();
     for form in forms {
         let bytes = match form {
@@ -90,8 +136,8 @@ pub fn write(results: &Results, directory: &Path, forms: &[Form]) -> io::Result<
             Form::Csv => csv(results).into_bytes(),
             Form::Parquet => parquet_bytes(results)?,
         };
-        let path = directory.join(format!("{}.{}", results.experiment, form.extension()));
-        drafts.push(Draft::write(&path, |out| out.write_all(&bytes))?);
+        let path = path_of(&results.experiment, *form, directory);
+        drafts.push(Draft::write(&path, inputs, |out| out.write_all(&bytes))?);
     }
     drafts.into_iter().map(Draft::publish).collect()
 }

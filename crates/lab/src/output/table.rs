@@ -40,7 +40,8 @@ pub fn table(results: &Results) -> String {
         tables.group(&mut text, group);
     }
     if !results.complete {
-        let _ = writeln!(text, "\nCancelled: rows that were not complete are left out.");
+        text.push('\n');
+        wrap(&mut text, "", &marks::interrupted(results));
     }
     let mut notes = marks::notes(results.policies.iter().map(|policy| policy.nature));
     if results.seeds > 1 {

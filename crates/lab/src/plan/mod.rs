@@ -1,6 +1,7 @@
 //! From an experiment to its runs: machines, loads and policies are built, and runs made on a host.
 
 mod calibrated;
+pub(crate) mod journal;
 mod like;
 mod load;
 mod machine;
@@ -31,6 +32,7 @@ use anysched_core::registry::Settings;
 use anysched_core::{Span, Time};
 use anysched_host::{By, Demands, Host, HostError, HostInfo, Order, Outcome, Setup, Watch, Work};
 use anysched_workload::kinds::Needs;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 impl Experiment {
@@ -67,6 +69,7 @@ pub struct Plan {
     pub(crate) shown: Vec<Column>,
     pub(crate) vms_shown: Vec<String>,
     warnings: Vec<String>,
+    inputs: Vec<PathBuf>,
 }
 
 /// One combination of axis values.
@@ -177,6 +180,7 @@ impl Plan {
             claims: experiment.claims.clone(),
             shown: experiment.columns.clone(),
             vms_shown: experiment.vms_shown.clone(),
+            inputs: files.paths().chain([experiment.path.clone()]).collect(),
             warnings: files.warnings,
         })
     }
@@ -184,6 +188,21 @@ impl Plan {
     /// What recordings and other files say that the loads leave out, one line each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// The experiment's name.
+    pub fn experiment(&self) -> &str {
+        &self.experiment
+    }
+
+    /// What it is to find out.
+    pub fn question(&self) -> &str {
+        &self.question
+    }
+
+    /// The files that it was read from: the experiment's own, and those that it names.
+    pub fn inputs(&self) -> &[PathBuf] {
+        &self.inputs
     }
 
     /// The policies that are compared.

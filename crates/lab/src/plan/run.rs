@@ -1,5 +1,6 @@
 //! Making the runs, on as many threads as wanted. What comes out does not depend on how many.
 
+use crate::plan::journal::Journal;
 use crate::plan::workers::Workers;
 use crate::plan::{Cell, Plan, PlannedGroup};
 use crate::results::{Group, PolicyUsed, Results, Row, Run};
@@ -9,7 +10,8 @@ use crate::spec::sweep::AxisValue;
 use anysched_host::{By, Host, Outcome, Setup, Watch};
 use anysched_measure::Metrics;
 use std::fmt;
-use std::sync::atomic::AtomicBool;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How an experiment is run.
 #[derive(Clone, Copy)]
@@ -18,8 +20,11 @@ pub struct RunOptions<'a> {
     pub host: &'a dyn Host,
     /// How many runs are made at the same time; at least 1.
     pub jobs: usize,
-    /// Looked at between runs: once it is true, no further one is begun.
+    /// Looked at between runs and, where the host can, within them: once it is true, no further
+    /// one is begun, and those that are under way end without a result.
     pub cancel: &'a AtomicBool,
+    /// Runs that were done before, which are not made again; those that are made are added.
+    pub journal: Option<&'a Journal>,
     /// Called after each run, by one thread at a time.
     pub progress: &'a (dyn Fn(&Progress<'_>) + Sync),
 }
@@ -69,7 +74,8 @@ pub fn available_jobs() -> usize {
 pub(crate) type Shown = Result<Vec<Run>, RunError>;
 
 impl Plan {
-    /// Makes all runs and judges the claims. After a cancellation, the rows that are complete.
+    /// Makes all runs and judges the claims. After a cancellation, rows have the runs that were
+    /// made; those without any are left out, and claims are about complete rows only.
     ///
     /// Errors: that of the first run, in the order of the rows, that could not be finished, or
     /// that the host cannot make.
@@ -87,9 +93,9 @@ impl Plan {
             groups[first..].iter_mut().for_each(|group| group.run_on(host));
             planned.resize(groups.len(), number);
             for (policy, outcomes) in outcomes.chunks_mut(seeds).enumerate() {
-                let runs =
-                    outcomes.iter_mut().map_while(Option::take).collect::<Result<Vec<_>, _>>()?;
-                if runs.len() < seeds {
+                let made = outcomes.iter_mut().filter_map(Option::take);
+                let runs = made.collect::<Result<Vec<_>, _>>()?;
+                if runs.is_empty() {
                     continue;
                 }
                 for group in first..groups.len() {
@@ -99,6 +105,8 @@ impl Plan {
             }
         }
         rows.sort_by_key(|row| (row.group, row.policy));
+        let (rows, begun): (Vec<Row>, Vec<Row>) =
+            rows.into_iter().partition(|row| row.runs.len() == seeds);
         let mut results = Results {
             host: host.name,
             experiment: self.experiment.clone(),
@@ -117,6 +125,8 @@ impl Plan {
             vms_shown: self.vms_shown.clone(),
         };
         results.claims = self.claims.iter().map(|claim| claim.judge(&results)).collect();
+        results.rows.extend(begun);
+        results.rows.sort_by_key(|row| (row.group, row.policy));
         Ok(results)
     }
 
@@ -275,14 +285,13 @@ impl<'a> Lanes<'a> {
         // Runs are begun in order, so that a cancelled experiment has whole rows.
         workers.run(
             total,
-            |number| self.run_numbered(number),
+            |number| self.run_or_recall(number, options),
             |done, number| {
                 let (group, lane, _) = self.place(number);
-                let own = lane.checked_sub(self.plan.policies.len()).map(|own| self.own[own]);
                 (options.progress)(&Progress {
                     done,
                     total,
-                    policy: own.unwrap_or_else(|| &self.plan.policies[lane].label),
+                    policy: self.label(lane),
                     group: &self.plan.groups[group].described.title(),
                 });
             },
@@ -296,13 +305,34 @@ impl<'a> Lanes<'a> {
         (row / self.count(), row % self.count(), index as u32)
     }
 
-    fn run_numbered(&self, number: usize) -> Shown {
+    fn label(&self, lane: usize) -> &str {
+        match lane.checked_sub(self.plan.policies.len()) {
+            Some(own) => self.own[own],
+            None => &self.plan.policies[lane].label,
+        }
+    }
+
+    fn run_or_recall(&self, number: usize, options: &RunOptions<'_>) -> Shown {
         let (group, lane, index) = self.place(number);
-        let Some(own) = lane.checked_sub(self.plan.policies.len()) else {
-            return self.plan.run_views(self.host, group, lane, index);
+        let (label, journal) = (self.label(lane), options.journal);
+        if let Some(known) = journal.and_then(|journal| journal.known(group, label, index)) {
+            return Ok(known);
+        }
+        let mut beat = |_| match options.cancel.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
         };
-        let outcome =
-            self.plan.run_one_by_host(self.host, self.own[own], group, index, Watch::default())?;
-        Ok(self.plan.views_of(&outcome.metrics, group, index))
+        let watch = Watch { beat: Some(&mut beat), ..Watch::default() };
+        let outcome = match lane.checked_sub(self.plan.policies.len()) {
+            None => self.plan.run_one(self.host, group, lane, index, watch)?,
+            Some(own) => {
+                self.plan.run_one_by_host(self.host, self.own[own], group, index, watch)?
+            }
+        };
+        let views = self.plan.views_of(&outcome.metrics, group, index);
+        if let Some(journal) = journal {
+            journal.add(group, label, &views);
+        }
+        Ok(views)
     }
 }

@@ -14,7 +14,7 @@ use anysched_measure::Metric;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// All rows of an experiment, or those that were complete when it was cancelled.
+/// All rows of an experiment, or what there was of them when it was cancelled.
 #[derive(Clone, Debug)]
 pub struct Results {
     /// Where the numbers come from.
@@ -39,7 +39,7 @@ pub struct Results {
     pub rows: Vec<Row>,
     /// The claims with their verdicts.
     pub claims: Vec<ClaimResult>,
-    /// Whether no row is missing.
+    /// Whether no row is missing, nor a run of one.
     pub complete: bool,
     /// Of each group, the position of its runs' group in the plan.
     pub(crate) planned: Vec<usize>,
@@ -136,7 +136,7 @@ pub struct Row {
     pub group: usize,
     /// Position in [`Results::policies`].
     pub policy: usize,
-    /// One run per seed, in order.
+    /// One run per seed, in order; fewer in a row that was begun when the experiment was cancelled.
     pub runs: Vec<Run>,
 }
 
@@ -273,7 +273,7 @@ impl Group {
 }
 
 impl Results {
-    /// The rows that are complete, as positions of group and policy in the plan: one, where
+    /// The rows, as positions of group and policy in the plan: one, where
     /// virtual machines have rows of their own.
     pub fn runs(&self) -> Vec<(usize, usize)> {
         let mut runs: Vec<(usize, usize)> =
@@ -307,8 +307,11 @@ impl Results {
         let column = columns::column(column)?;
         let a = self.row(group, self.policy(a)?)?;
         let b = self.row(group, self.policy(b)?)?;
-        let difference = |(a, b): (&Run, &Run)| Some(a.value(column)? - b.value(column)?);
-        let differences: Vec<f64> = a.runs.iter().zip(&b.runs).filter_map(difference).collect();
+        let difference = |run: &Run| {
+            let other = b.runs.binary_search_by_key(&run.index, |other| other.index).ok()?;
+            Some(run.value(column)? - b.runs[other].value(column)?)
+        };
+        let differences: Vec<f64> = a.runs.iter().filter_map(difference).collect();
         Estimate::of(&differences)
     }
 

@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Experiment {
     pub(crate) source: Source,
+    /// Its file.
+    pub(crate) path: PathBuf,
     /// Where files that it names are looked for.
     pub(crate) directory: PathBuf,
     pub(crate) name: String,
@@ -92,6 +94,7 @@ impl Experiment {
         let name = path.file_stem().map_or("experiment".into(), |stem| stem.to_string_lossy());
         Ok(Experiment {
             source: source.clone(),
+            path: path.to_path_buf(),
             directory: path.parent().unwrap_or(Path::new("")).to_path_buf(),
             name: name.into_owned(),
             question: question.to_string(),

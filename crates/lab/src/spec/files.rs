@@ -53,6 +53,11 @@ impl Files {
         &self.hashes
     }
 
+    /// Where all files so far are.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = PathBuf> {
+        self.hashes.keys().map(|name| self.directory.join(name))
+    }
+
     fn read(&mut self, name: &str, at: &Range<usize>) -> Result<Vec<u8>, Fault> {
         self.bytes(name).map_err(|refusal| Fault::refused(at, refusal))
     }

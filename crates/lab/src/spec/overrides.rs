@@ -207,6 +207,7 @@ impl Experiment {
     fn changed(&self, change: Appended, how: impl FnOnce(&mut Experiment, Node)) -> Experiment {
         let mut changed = Experiment {
             source: change.source,
+            path: self.path.clone(),
             directory: self.directory.clone(),
             name: self.name.clone(),
             question: self.question.clone(),

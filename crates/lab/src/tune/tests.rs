@@ -26,7 +26,7 @@ fn options<'a>(
     cancel: &'a AtomicBool,
     progress: &'a (dyn Fn(&Progress<'_>) + Sync),
 ) -> RunOptions<'a> {
-    RunOptions { host: &anysched_sim::Simulator, jobs, cancel, progress }
+    RunOptions { host: &anysched_sim::Simulator, jobs, cancel, journal: None, progress }
 }
 
 fn tuned(tuning: &Tuning) -> Tuned {

@@ -33,6 +33,11 @@ pub enum SimError {
         /// The time of the last event.
         at: Time,
     },
+    /// Whoever watched the run has ended it.
+    Stopped {
+        /// The time at which it happened.
+        at: Time,
+    },
 }
 
 impl fmt::Display for SimError {
@@ -48,6 +53,7 @@ impl fmt::Display for SimError {
                 write!(f, "the policy's timer does not advance beyond {} ns", at.0)
             }
             SimError::Refused { at, why } => write!(f, "at {}: {why}", Span(at.0)),
+            SimError::Stopped { at } => write!(f, "stopped at {}", Span(at.0)),
             SimError::TooLong { at } => write!(
                 f,
                 "after {} ns, something goes on beyond {} ns (4.5 years), the end of what can be \

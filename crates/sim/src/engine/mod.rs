@@ -26,10 +26,11 @@ pub(crate) use guest::Usage;
 pub(crate) use layer::{Change, Machines};
 
 use anysched_core::{CpuMask, Cx, Off, Scheduler, Span, Time, Work};
-use anysched_host::Setup;
+use anysched_host::{Beat, Setup};
 use anysched_measure::Metrics;
 use anysched_trace::{Counter, Event, Kind, NoTrace, Sink};
 use anysched_workload::Load;
+use std::ops::ControlFlow;
 
 use account::Account;
 use agenda::Agenda;
@@ -37,6 +38,9 @@ use clock::Clock;
 use cpu::Cpu;
 use sync::Objects;
 use task::Tasks;
+
+/// After so many events whoever watches a run is told how far it is: some milliseconds.
+const EVENTS_A_BEAT: u64 = 1 << 14;
 
 /// One run of a machine under a policy and a load.
 pub struct Sim<S, L, T = NoTrace> {
@@ -112,8 +116,26 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     ///
     /// Errors: the load or the policy continues forever without time advancing, or beyond 2^57 ns
     /// (4.5 years).
-    pub fn run(mut self) -> Result<(Metrics, S, T), SimError> {
-        while self.advance() {}
+    pub fn run(self) -> Result<(Metrics, S, T), SimError> {
+        self.run_watched(|_| ControlFlow::Continue(()))
+    }
+
+    /// As [`Sim::run`]; now and then `beat` is told how far the run is, and may end it.
+    ///
+    /// Errors: those of [`Sim::run`], or `beat` has ended it.
+    pub fn run_watched(
+        mut self,
+        mut beat: impl FnMut(Beat) -> ControlFlow<()>,
+    ) -> Result<(Metrics, S, T), SimError> {
+        while self.advance() {
+            let Metrics { events, tasks, .. } = &self.account.metrics;
+            let [events, ended] = [events, tasks].map(|total| total.get().unwrap_or_default());
+            if events.is_multiple_of(EVENTS_A_BEAT)
+                && beat(Beat { now: self.now(), ended }).is_break()
+            {
+                self.clock.fail(SimError::Stopped { at: self.now() });
+            }
+        }
         match self.clock.take_error() {
             Some(error) => Err(error),
             None => {

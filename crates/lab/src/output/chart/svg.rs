@@ -83,7 +83,7 @@ pub(super) fn draw(drawing: &Drawing<'_>) -> String {
         page.paragraph("soft", words, LETTER, LINE);
     }
     for note in drawing.notes() {
-        page.paragraph("soft", note, LETTER, LINE);
+        page.paragraph("soft", &note, LETTER, LINE);
     }
     let height = coordinate(page.y + MARGIN);
     format!(

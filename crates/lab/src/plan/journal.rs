@@ -1,0 +1,236 @@
+//! Runs that are done, kept in a file so that an interrupted experiment can go on from there.
+//!
+//! A line of JSON each, after one that says of which experiment, on which host and by which program
+//! they are. A line that was cut off, as by a crash, does not count. Numbers are kept as the bits
+//! of their `f64`, so that what is read is what was written.
+
+use crate::output::folder;
+use crate::plan::Plan;
+use crate::results::Run;
+use crate::spec::columns;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// The form of the file; one of another number is not read.
+const FORM: u32 = 1;
+
+/// A run by its group, the label of its policy and the number of its seed.
+type Place = (usize, String, u32);
+
+/// The runs of an experiment that are done. See the [module](self).
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    head: Head,
+    known: BTreeMap<Place, Vec<Run>>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    /// None before the first run is added.
+    file: Option<File>,
+    /// Why a run could not be added: from then on, none is.
+    failed: Option<io::Error>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Head {
+    journal: u32,
+    experiment: String,
+    spec_hash: String,
+    seed: u64,
+    host: String,
+    /// BLAKE3 of the program: another one may decide otherwise.
+    program: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    group: usize,
+    policy: String,
+    index: u32,
+    seed: u64,
+    /// Of each view of the group: column and bits of the number.
+    views: Vec<Vec<(String, u64)>>,
+}
+
+impl Journal {
+    /// The file for a plan in a folder of results.
+    pub fn path(plan: &Plan, folder: &Path) -> PathBuf {
+        folder.join(format!("{}.runs", plan.experiment))
+    }
+
+    /// Opens the file for `plan` in `folder`. If there is none, both are made when the first run is
+    /// added; with `resume`, it may have runs.
+    ///
+    /// Errors: it cannot be read; it has runs, and is not to be resumed, or they are of another
+    /// experiment, host or program. The message says what to do.
+    pub fn open(plan: &Plan, host: &str, folder: &Path, resume: bool) -> io::Result<Journal> {
+        let path = Journal::path(plan, folder);
+        let about = |error| about(&path, error);
+        let head = Head::of(plan, host).map_err(about)?;
+        let file = match OpenOptions::new().read(true).append(true).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            file => Some(file.map_err(about)?),
+        };
+        let known = match &file {
+            Some(file) => read(file, &head, resume).map_err(about)?,
+            None => BTreeMap::new(),
+        };
+        Ok(Journal { path, head, known, kept: Mutex::new(Kept { file, failed: None }) })
+    }
+
+    /// How many runs it had when it was opened.
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Whether it had none.
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// A run that was done before.
+    pub(crate) fn known(&self, group: usize, policy: &str, index: u32) -> Option<Vec<Run>> {
+        self.known.get(&(group, policy.to_string(), index)).cloned()
+    }
+
+    /// Adds a run. That it cannot be written is no reason to end an experiment: see
+    /// [`Journal::failure`].
+    pub(crate) fn add(&self, group: usize, policy: &str, views: &[Run]) {
+        let Some(first) = views.first() else { return };
+        let numbers = |run: &Run| {
+            run.values
+                .iter()
+                .map(|(column, number)| (column.to_string(), number.to_bits()))
+                .collect()
+        };
+        let bytes = line(&Line {
+            group,
+            policy: policy.to_string(),
+            index: first.index,
+            seed: first.seed,
+            views: views.iter().map(numbers).collect(),
+        });
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.failed.is_some() {
+            return;
+        }
+        let written = bytes.and_then(|bytes| {
+            let file = match &mut kept.file {
+                Some(file) => file,
+                none => none.insert(self.begin()?),
+            };
+            // One write each: a crash cuts at most the last line.
+            file.write_all(&bytes)
+        });
+        kept.failed = written.err().map(|error| about(&self.path, error));
+    }
+
+    /// Why there is a run that could not be added, if there is one.
+    pub fn failure(&self) -> Option<String> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.failed.as_ref().map(ToString::to_string)
+    }
+
+    fn begin(&self) -> io::Result<File> {
+        std::fs::create_dir_all(folder(&self.path))?;
+        let mut file = OpenOptions::new().append(true).create_new(true).open(&self.path)?;
+        file.write_all(&line(&self.head)?)?;
+        Ok(file)
+    }
+
+    /// Removes the file: its runs are in the results.
+    ///
+    /// Errors: it cannot be removed.
+    pub fn finish(self) -> io::Result<()> {
+        match self.kept.into_inner().unwrap_or_else(PoisonError::into_inner).file {
+            Some(_) => std::fs::remove_file(&self.path).map_err(|error| about(&self.path, error)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Head {
+    fn of(plan: &Plan, host: &str) -> io::Result<Head> {
+        let program = std::env::current_exe().and_then(std::fs::read)?;
+        Ok(Head {
+            journal: FORM,
+            experiment: plan.experiment.clone(),
+            spec_hash: plan.spec_hash.clone(),
+            seed: plan.seed,
+            host: host.to_string(),
+            program: blake3::hash(&program).to_hex().to_string(),
+        })
+    }
+}
+
+/// Reads the runs, and cuts off what follows the last whole line.
+fn read(file: &File, wanted: &Head, resume: bool) -> io::Result<BTreeMap<Place, Vec<Run>>> {
+    let mut lines = BufReader::new(file);
+    let mut text = Vec::new();
+    let mut next = |text: &mut Vec<u8>| -> io::Result<bool> {
+        text.clear();
+        lines.read_until(b'\n', text)?;
+        Ok(text.last() == Some(&b'\n'))
+    };
+    next(&mut text)?;
+    let whose = match serde_json::from_slice::<Head>(&text) {
+        Ok(head) if head == *wanted => None,
+        Ok(head) if head.program != wanted.program => Some("another build of this program"),
+        Ok(head) if head.host != wanted.host => Some("another host"),
+        Ok(_) => Some("another experiment, or of another text of this one"),
+        Err(_) => Some("something else"),
+    };
+    if let Some(whose) = whose {
+        let why = format!("it has runs of {whose}; remove it, or give another folder");
+        return Err(io::Error::other(why));
+    }
+    let mut known = BTreeMap::new();
+    let mut end = text.len() as u64;
+    while next(&mut text)? {
+        let Some((place, runs)) = parse(&text) else {
+            return Err(io::Error::other(format!(
+                "byte {end}: not a line that this program writes; remove the file, or that line"
+            )));
+        };
+        known.insert(place, runs);
+        end += text.len() as u64;
+    }
+    if !resume && !known.is_empty() {
+        return Err(io::Error::other(format!(
+            "it has {} runs of this experiment, which was interrupted; --resume goes on from \
+             there; or remove it to begin anew",
+            known.len()
+        )));
+    }
+    file.set_len(end)?;
+    Ok(known)
+}
+
+fn parse(text: &[u8]) -> Option<(Place, Vec<Run>)> {
+    let Line { group, policy, index, seed, views } = serde_json::from_slice(text).ok()?;
+    let run = |numbers: Vec<(String, u64)>| {
+        let number =
+            |(name, bits): (String, u64)| Some((columns::column(&name)?, f64::from_bits(bits)));
+        let values = numbers.into_iter().map(number).collect::<Option<_>>()?;
+        Some(Run { index, seed, values })
+    };
+    let runs = views.into_iter().map(run).collect::<Option<Vec<_>>>()?;
+    Some(((group, policy, index), runs))
+}
+
+fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec(value)?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+fn about(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
