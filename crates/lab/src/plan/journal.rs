@@ -4,7 +4,6 @@
 //! they are. A line that was cut off, as by a crash, does not count. Numbers are kept as the bits
 //! of their `f64`, so that what is read is what was written.
 
-use crate::output::folder;
 use crate::plan::Plan;
 use crate::results::Run;
 use crate::spec::columns;
@@ -139,7 +138,9 @@ impl Journal {
     }
 
     fn begin(&self) -> io::Result<File> {
-        std::fs::create_dir_all(folder(&self.path))?;
+        if let Some(folder) = self.path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
         let mut file = OpenOptions::new().append(true).create_new(true).open(&self.path)?;
         file.write_all(&line(&self.head)?)?;
         Ok(file)

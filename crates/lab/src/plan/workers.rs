@@ -26,8 +26,8 @@ impl Drop for StopIfPanicking<'_> {
 impl Workers<'_> {
     /// Does the pieces `0 .. total`, begun in order so that what a cancellation leaves is a
     /// beginning; an error ends it too, unless it comes of the cancellation. Outcomes are in order,
-    /// `None` where a piece was not done. After each, by one thread at a time, `after` gets how many
-    /// are done and which that was.
+    /// `None` where a piece was not done. After each, by one thread at a time, `after` gets how
+    /// many are done and which that was.
     pub(crate) fn run<T: Send, E: Send>(
         &self,
         total: usize,
