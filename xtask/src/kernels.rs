@@ -231,6 +231,9 @@ pub fn write_file(path: &str, text: &str) -> Result<(), Failed> {
         .map_err(|error| Failed(format!("{}: {error}", path.display())))
 }
 
+/// What stands for a paper and means all that is none's: costs and tables.
+const TABLES: &str = "tables";
+
 /// The papers with experiments for ArceOS.
 fn checked() -> impl Iterator<Item = &'static str> {
     PAPERS.into_iter().filter(|(_, host)| *host == ARCEOS).map(|(paper, _)| paper)
@@ -243,12 +246,18 @@ fn quick(paper: &str) -> Result<String, Failed> {
 
 /// Repeats the experiments of a paper in a kernel, then regenerates the pages that name it.
 pub fn write_paper(host: &str, paper: &str) -> Result<(), Failed> {
+    if paper == TABLES {
+        docs::build_program()?;
+        write_tables(|of| of == host)?;
+        return docs::write_named(&[&format!("hosts/{host}")]);
+    }
     if !PAPERS.contains(&(paper, host)) {
         let of_host = PAPERS.iter().filter(|(_, known)| *known == host);
         let known: Vec<&str> = of_host.map(|(paper, _)| *paper).collect();
         let there_are = if known.is_empty() { "none" } else { &known.join(", ") };
         return Err(Failed(format!(
-            "{host} has no experiments of {paper}; there are: {there_are}"
+            "{host} has no experiments of {paper}; there are: {there_are}; and `{TABLES}`, all \
+             that is no paper's"
         )));
     }
     docs::build_program()?;
@@ -267,22 +276,28 @@ pub fn write(only: Option<&str>) -> Result<(), Failed> {
     }
     let wanted = |host: &str| only.is_none_or(|only| only == host);
     docs::build_program()?;
-    // First, because simulations of the kernel use these costs.
-    for (host, file, whose) in CALIBRATED.into_iter().filter(|(host, ..)| wanted(host)) {
-        let args = [&["calibrate", host], whose, &["--format", "toml"]].concat();
-        write_file(file, &anysched(&args)?)?;
-    }
+    write_tables(wanted)?;
     for paper in checked().filter(|_| wanted(ARCEOS)) {
         write_file(&format!("{EXPECTED}/{paper}.md"), &quick(paper)?)?;
     }
     for (paper, host) in PAPERS.into_iter().filter(|(_, host)| wanted(host)) {
         write_results(paper, host)?;
     }
-    let of_host = |(file, _): &(&str, _)| file.split('/').nth(1).is_some_and(wanted);
+    docs::write()
+}
+
+/// Measures costs, and what is no paper's, in the kernels that are wanted.
+fn write_tables(wanted: impl Fn(&str) -> bool) -> Result<(), Failed> {
+    // First, because simulations of the kernel use these costs.
+    for (host, file, whose) in CALIBRATED.into_iter().filter(|(host, ..)| wanted(host)) {
+        let args = [&["calibrate", host], whose, &["--format", "toml"]].concat();
+        write_file(file, &anysched(&args)?)?;
+    }
+    let of_host = |(file, _): &(&str, _)| file.split('/').nth(1).is_some_and(&wanted);
     for (file, args) in PRINTED.into_iter().filter(of_host) {
         write_file(file, &anysched(args)?)?;
     }
-    docs::write()
+    Ok(())
 }
 
 /// Writes the claims and the tables of a paper in a kernel.
@@ -290,7 +305,11 @@ fn write_results(paper: &str, host: &str) -> Result<(), Failed> {
     let folder = root().join("target/kernels").join(host).join(paper);
     let results = format!("hosts/{host}/results");
     let failed = |error: std::io::Error| Failed(format!("{}: {error}", folder.display()));
-    std::fs::create_dir_all(&folder).map_err(failed)?;
+    // Results of other texts of the experiments, or of an interrupted run.
+    match std::fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => std::fs::create_dir_all(&folder).map_err(failed)?,
+    }
     let out = folder.to_string_lossy();
     let args = [paper, "--host", host, "--format", "markdown", "--out", &out];
     let claims = reproduced(&args)?;

@@ -30,7 +30,7 @@ cargo xtask <task>
                  again; --quick: only run them]
   docs           rewrite the generated parts of the documentation  [--check]
                  [--kernels [HOST [PAPER]]: first make the experiments in kernels, or in one of
-                 them, or those of one paper in it, again, which takes minutes]
+                 them, or those of one paper in it, or its tables, again, which takes minutes]
   hosts          build the kernels' images, boot them, and replay what their policies decided
                  [linux or xen: only that; with ANYSCHED_LONG set, everything, which takes hours;
                  --quick: what `ci` boots, of all or of these]

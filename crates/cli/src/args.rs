@@ -106,15 +106,19 @@ fn whole<T: TryFrom<u64>>(
 /// Selects part of an experiment, with changes to it.
 #[derive(clap::Args, Debug)]
 pub struct Selection {
-    /// The experiment file
+    /// The experiment file, `-` for standard input
     #[arg(value_name = "FILE.toml")]
     pub file: PathBuf,
-    /// Only these policies, by registered name or by label in the file
+    /// Only these policies, by registered name or by label in the file; a file without any takes
+    /// them from here
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     pub policy: Vec<String>,
     /// Set a value: `machine.cpus=8`, `workload.0.tasks=500`, or a policy parameter, `quantum=10ms`
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Vary a value: `machine.cpus=1,2,4`, `workload.0.service=5ms,10ms`
+    #[arg(long, value_name = "KEY=VALUE,…")]
+    pub sweep: Vec<String>,
 }
 
 #[derive(clap::Args, Debug)]

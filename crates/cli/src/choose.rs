@@ -7,8 +7,12 @@ use std::borrow::Cow;
 
 /// Reads the experiment and changes what the command line says.
 pub fn experiment(selection: &Selection) -> Result<Experiment, Failure> {
-    let experiment = Experiment::load(&selection.file).map_err(Failure::pointing)?;
-    changed(experiment, &selection.policy, &selection.set)
+    let experiment = match selection.file.as_os_str() == "-" {
+        true => Experiment::read_from(&mut std::io::stdin().lock()),
+        false => Experiment::load(&selection.file),
+    };
+    let experiment = experiment.map_err(Failure::pointing)?;
+    swept(changed(experiment, &selection.policy, &selection.set)?, &selection.sweep)
 }
 
 /// Takes these policies, if there are any, and changes what `--set` says.
@@ -35,6 +39,21 @@ pub fn changed(
             }
         };
         return Err(Failure::from(format!("--set \"{setting}\": {how}")));
+    }
+    Ok(experiment)
+}
+
+/// Varies what `--sweep` says.
+fn swept(mut experiment: Experiment, axes: &[String]) -> Result<Experiment, Failure> {
+    for axis in axes {
+        let (key, values) = axis.split_once('=').unwrap_or_default();
+        let values: Vec<&str> = values.split(',').map(str::trim).collect();
+        if key.trim().is_empty() || values.contains(&"") {
+            return Err(Failure::from(format!(
+                "--sweep \"{axis}\": it takes KEY=VALUE,…, for example machine.cpus=1,2,4"
+            )));
+        }
+        experiment = experiment.with_axis(key.trim(), &values).map_err(Failure::pointing)?;
     }
     Ok(experiment)
 }

@@ -724,3 +724,41 @@ fn policies_name_hosts_and_schedulers_that_there_are() {
     }
     assert!(seen > 0, "no policy has a host's own rule");
 }
+
+#[test]
+fn an_experiment_comes_from_a_pipe_and_its_policies_and_axes_from_the_command_line() {
+    let folder = Folder::new();
+    let text = "question = \"?\"\n[machine]\ncpus = 1\n[[workload]]\nkind = \"batch\"\ntasks = 8\n\
+                service = \"1ms\"\n";
+    folder.write("none.toml", text);
+    let said = folder.stderr(&["run", "none.toml"]);
+    assert!(said.contains("none.toml: no policy") && said.contains("with --policy"), "{said}");
+    let more = ["--policy", "fcfs,rr", "--sweep", "machine.cpus=1,2,4", "--format", "csv"];
+    let printed = folder.stdout(&[&["run", "none.toml"], &more[..]].concat());
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!(lines.len(), 1 + 2 * 3, "{printed}");
+    let mut run = folder
+        .command(&[&["run", "-"], &more[..]].concat())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut run.stdin.take().unwrap(), text.as_bytes()).unwrap();
+    let mut piped = String::new();
+    run.stdout.take().unwrap().read_to_string(&mut piped).unwrap();
+    assert!(run.wait().unwrap().success());
+    let after_name = |line: &str| line.split(',').skip(1).collect::<Vec<_>>().join(",");
+    let rows = |text: &str| text.lines().skip(1).map(after_name).collect::<Vec<_>>();
+    // Seeds derive from the name, which is another, but these loads have no chance in them.
+    assert_eq!(rows(&piped), rows(&printed));
+    assert!(piped.lines().nth(1).unwrap().starts_with("stdin,"), "{piped}");
+    for (axis, why) in [
+        ("machine.cpus", "it takes KEY=VALUE,…"),
+        ("machine.cpus=1,,2", "it takes KEY=VALUE,…"),
+        ("machine.cpus=1,1", "has the value 1 twice"),
+        ("cpus=1,2", "command line for none.toml:1:1"),
+    ] {
+        let said = folder.stderr(&["run", "none.toml", "--policy", "rr", "--sweep", axis]);
+        assert!(said.contains(why), "{axis}: {said}");
+    }
+}

@@ -118,7 +118,10 @@ fn what_has_no_logarithm_is_left_out_and_said() {
         BATCH.replace("\"workload.0.tasks\" = [1, 2, 5]", "\"workload.0.at\" = [\"0\", \"1s\"]");
     let text = text.replace("kind = \"batch\"\n", "kind = \"batch\"\ntasks = 2\n");
     let why = refused(&text, "workload.0.at", "makespan_ns", [true, false]);
-    assert_eq!(why, "chart.toml:14:5: `workload.0.at` = 0 has no logarithm; leave out --log-x");
+    assert_eq!(
+        why,
+        "command line for chart.toml:1:5: `workload.0.at` = 0 has no logarithm; leave out --log-x"
+    );
 }
 
 /// Intervals far below 0 are cut off a tenth below the mean.
@@ -178,7 +181,7 @@ fn wrong_axes_and_metrics_are_named_with_a_remedy() {
     let log = [false, false];
     assert_eq!(
         refused(BATCH, "workload.0.task", "makespan_ns", log),
-        "chart.toml:13:5: `workload.0.task` is no axis of this experiment; did you mean \
+        "command line for chart.toml:1:5: `workload.0.task` is no axis of this experiment; did you mean \
          `workload.0.tasks`?"
     );
     let why = refused(BATCH, "policy", "makespan_ns", log);
@@ -186,7 +189,10 @@ fn wrong_axes_and_metrics_are_named_with_a_remedy() {
     let why = refused(&BATCH.replace("\"workload.0.tasks\" = [1, 2, 5]", ""), "x", "tasks", log);
     assert!(why.contains("varies nothing but policies"), "{why}");
     let why = refused(BATCH, "workload.0.tasks", "makespan", log);
-    assert_eq!(why, "chart.toml:13:5: no metric is called `makespan`; did you mean `makespan_ns`?");
+    assert_eq!(
+        why,
+        "command line for chart.toml:1:5: no metric is called `makespan`; did you mean `makespan_ns`?"
+    );
     let why = refused(GAP, "scenario", "waiting_time_ns", log);
     assert!(why.contains("`waiting_time_ns_p99`"), "{why}");
     let text =

@@ -229,11 +229,14 @@ fn progress_ends_at_its_total_and_a_cancellation_leaves_whole_rows() {
 #[test]
 fn wrong_requests_are_named_with_place_and_remedy() {
     let why = refused(RANDOM, &request("slowdown", &quantum(&["1ms"])));
-    assert!(why.starts_with("grid.toml:14:10: no metric is called `slowdown`; of this"), "{why}");
+    assert!(
+        why.starts_with("command line for grid.toml:1:10: no metric is called `slowdown`; of this"),
+        "{why}"
+    );
     let why = refused(RANDOM, &request("slowdown_mean", &[("quantu", &["1ms"])]));
     assert!(
         why.ends_with("no policy here has `rr.quantu`; did you mean `quantum`?")
-            && why.starts_with("grid.toml:16:1: "),
+            && why.starts_with("command line for grid.toml:1:1: "),
         "{why}"
     );
     let why = refused(RANDOM, &request("slowdown_mean", &quantum(&["1ms", "soon"])));

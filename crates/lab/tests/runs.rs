@@ -543,7 +543,13 @@ fn experiments_can_be_changed_from_outside() {
     let refused = |key: &str, value: &str| {
         let changed = experiment(&text).with_setting(key, value);
         let error = changed.and_then(|e| e.plan().map(|_| e)).unwrap_err().to_plain();
-        error.strip_prefix("dir/name.toml:").unwrap().split_once(": ").unwrap().1.to_string()
+        error
+            .strip_prefix("command line for dir/name.toml:1:")
+            .unwrap()
+            .split_once(": ")
+            .unwrap()
+            .1
+            .to_string()
     };
     assert_eq!(refused("machine.cpus", "none"), "`cpus` is a whole number, not \"none\"");
     assert_eq!(refused("quantun", "1ms"), "no policy here has `quantun`; did you mean `quantum`?");

@@ -137,6 +137,12 @@ impl Cell {
 impl Plan {
     pub(crate) fn of(experiment: &Experiment) -> Result<Plan, Fault> {
         let sweep = &experiment.sweep;
+        if sweep.policies.is_empty() && !sweep.only_of_host {
+            return Err(Fault::whole("no policy").help(
+                "add `policy = \"rr\"` at the top or a list of policies in [sweep], or say which \
+                 with --policy",
+            ));
+        }
         let combinations = sweep
             .axes
             .iter()

@@ -78,16 +78,41 @@ impl Fault {
 pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) text: Arc<str>,
+    /// Where what was appended to the file begins, if anything was.
+    appended_at: Option<usize>,
 }
 
 impl Source {
     pub(crate) fn new(path: &Path, text: &str) -> Source {
-        Source { name: path.display().to_string(), text: text.into() }
+        Source { name: path.display().to_string(), text: text.into(), appended_at: None }
+    }
+
+    /// The text with `line` from the command line behind it.
+    pub(crate) fn with(&self, line: &str) -> Source {
+        let mut text = self.text.to_string();
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        let appended_at = self.appended_at.or(Some(text.len()));
+        text.push_str(line);
+        Source { name: self.name.clone(), text: text.into(), appended_at }
     }
 
     pub(crate) fn error(&self, mut fault: Fault) -> Error {
         fault.0.at = fault.0.at.filter(|at| *at != NOWHERE);
-        Error(Box::new(Inner { fault: *fault.0, source: self.clone() }))
+        let mut source = self.clone();
+        if let (Some(at), Some(begin)) = (&mut fault.0.at, self.appended_at)
+            && at.start >= begin
+        {
+            // Each option is a line of its own.
+            let begin = self.text[..at.start].rfind('\n').map_or(begin, |line| line + 1);
+            *at = at.start - begin..at.end - begin;
+            // Not a line that the file has.
+            source.name = format!("command line for {}", self.name);
+            let line = self.text[begin..].lines().next().unwrap_or_default();
+            source.text = line.into();
+        }
+        Error(Box::new(Inner { fault: *fault.0, source }))
     }
 }
 

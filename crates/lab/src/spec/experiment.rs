@@ -45,6 +45,9 @@ pub(crate) struct Quick {
 /// What `seed` may be: whole numbers of TOML from 0 on.
 pub(crate) const SEEDS: RangeInclusive<u64> = 0..=i64::MAX as u64;
 
+/// The name of an experiment that is in no file.
+const STDIN: &str = "stdin";
+
 const KEYS: [&str; 13] = [
     "question", "title", "seed", "policy", "duration", "machine", "workload", "vm", "scenario",
     "sweep", "claim", "report", "quick",
@@ -55,10 +58,15 @@ impl Experiment {
     ///
     /// Errors: the file cannot be read, or as [`Experiment::parse`].
     pub fn load(path: &Path) -> Result<Experiment, Error> {
+        let bytes = std::fs::read(path).map_err(|error| {
+            Source::new(path, "").error(Fault::whole(format!("cannot be read: {error}")))
+        })?;
+        Experiment::of_bytes(&bytes, path)
+    }
+
+    fn of_bytes(bytes: &[u8], path: &Path) -> Result<Experiment, Error> {
         let refused = |fault| Source::new(path, "").error(fault);
-        let bytes = std::fs::read(path)
-            .map_err(|error| refused(Fault::whole(format!("cannot be read: {error}"))))?;
-        let text = std::str::from_utf8(&bytes).map_err(|error| {
+        let text = std::str::from_utf8(bytes).map_err(|error| {
             let before = &bytes[..error.valid_up_to()];
             let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
             refused(
@@ -67,6 +75,20 @@ impl Experiment {
             )
         })?;
         Experiment::parse(text, path)
+    }
+
+    /// Reads an experiment from standard input, as if it stood in a file `stdin` of the working
+    /// directory.
+    ///
+    /// Errors: it cannot be read, or as [`Experiment::parse`].
+    pub fn read_from(input: &mut dyn std::io::Read) -> Result<Experiment, Error> {
+        let mut bytes = Vec::new();
+        let path = Path::new(STDIN);
+        let read = input.read_to_end(&mut bytes);
+        read.map_err(|error| {
+            Source::new(path, "").error(Fault::whole(format!("cannot be read: {error}")))
+        })?;
+        Experiment::of_bytes(&bytes, path)
     }
 
     /// Reads an experiment from `text`, as if it stood in the file `path`: the file's stem is

@@ -106,9 +106,7 @@ impl Experiment {
 
     /// As [`Experiment::with_setting`], for experiments that are still needed as they are.
     pub(crate) fn setting(&self, key: &str, value: &str) -> Result<Experiment, Error> {
-        let is_toml = !value.is_empty() && tree::parse(&format!("x = {value}\n")).is_ok();
-        let text = if is_toml { value.to_string() } else { quoted(value) };
-        let change = self.append(key, &text);
+        let change = self.append(key, &as_toml(value));
         let source = change.source.clone();
         let path: Vec<&str> = key.split('.').collect();
         let changed = match path.as_slice() {
@@ -145,6 +143,29 @@ impl Experiment {
                 .map_err(|why| Fault::at(&change.key_at, why))?;
         }
         Ok(self.changed(change, |changed, _| changed.scenarios = scenarios))
+    }
+
+    /// The same experiment with the value at a path, as of [`Experiment::with_setting`], swept over
+    /// `values`, which are read as there; an axis of the file has these values only.
+    ///
+    /// Errors: there is no such place, or a value occurs twice. Whether the values are right is seen
+    /// when the experiment is planned.
+    pub fn with_axis(self, path: &str, values: &[&str]) -> Result<Experiment, Error> {
+        let list: Vec<String> = values.iter().map(|value| as_toml(value)).collect();
+        let change = self.append(path, &format!("[{}]", list.join(", ")));
+        let source = change.source.clone();
+        let mut axes = self.sweep.axes.clone();
+        let place = axes.iter().position(|axis| axis.path == path);
+        if let Some(place) = place {
+            axes.remove(place);
+        }
+        let added = sweep::read_axis(path, &change.key_at, &change.node, &mut axes);
+        added.map_err(|fault| source.error(fault))?;
+        if let Some(place) = place {
+            // Where it was, so that rows stay in their order.
+            axes[place..].rotate_right(1);
+        }
+        Ok(self.changed(change, |changed, _| changed.sweep.axes = axes))
     }
 
     fn set_parameter(&self, key: &str, change: Appended) -> Result<Experiment, Fault> {
@@ -185,13 +206,8 @@ impl Experiment {
 
     /// Puts `key = value`, which must be TOML, behind the text.
     pub(crate) fn append(&self, key: &str, value: &str) -> Appended {
-        let mut text = self.source.text.to_string();
-        if !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text.push_str("# from the command line\n");
-        let start = text.len();
-        text.push_str(&format!("{key} = {value}\n"));
+        let source = self.source.with(&format!("{key} = {value}\n"));
+        let start = source.text.len() - key.len() - value.len() - " = \n".len();
         let value_at = start + key.len() + 3;
         let node = match tree::parse(&format!("x = {value}\n")) {
             Ok(root) => root.as_table().and_then(|table| table.get("x")).cloned(),
@@ -200,7 +216,6 @@ impl Experiment {
         let mut node = node.unwrap_or(Node { value: Value::Text(value.to_string()), at: 0..0 });
         // The value was read behind "x = ".
         node.shift(value_at - "x = ".len());
-        let source = Source { name: self.source.name.clone(), text: text.into() };
         Appended { source, key: key.to_string(), key_at: start..start + key.len(), node }
     }
 
@@ -224,6 +239,12 @@ impl Experiment {
         how(&mut changed, change.node);
         changed
     }
+}
+
+/// A value as TOML: as it is if it is that, otherwise as a text.
+fn as_toml(value: &str) -> String {
+    let is_toml = !value.is_empty() && tree::parse(&format!("x = {value}\n")).is_ok();
+    if is_toml { value.to_string() } else { quoted(value) }
 }
 
 fn twice(name: &str, at: &Node) -> Fault {

@@ -105,10 +105,8 @@ pub(crate) fn read(sweep: Option<&Node>, policy: Option<&Node>) -> Result<Sweep,
                 .help("keep `policy` in [sweep] or at the top"));
         }
         (Some(node), None) | (None, Some(node)) => read_policies(node)?,
-        (None, None) => {
-            return Err(Fault::whole("no policy")
-                .help("add `policy = \"rr\"` at the top or a list of policies in [sweep]"));
-        }
+        // The command line may have some.
+        (None, None) => Vec::new(),
     };
     let of_host = table.get("of_host").map(|list| read_of_host(list, &policies));
     let mut axes = Vec::new();
@@ -140,7 +138,7 @@ fn read_of_host(list: &Node, policies: &[PolicyEntry]) -> Result<Vec<String>, Fa
     Ok(names)
 }
 
-fn read_axis(
+pub(crate) fn read_axis(
     path: &str,
     at: &Range<usize>,
     node: &Node,
