@@ -112,11 +112,11 @@ fn two_experiments_of_one_name_have_a_folder_each() {
     assert_ne!(folder.read("results/small.json"), before);
 }
 
-/// Starts the program and ends it by `signal` after a while, unless it was faster. Returns whether
-/// it was ended.
-fn ended(folder: &Folder, args: &[&str], signal: &str, after: Duration) -> bool {
+/// Starts the program and ends it by `signal` when `wait` is over, unless it was faster. Returns
+/// whether it was ended.
+fn ended(folder: &Folder, args: &[&str], signal: &str, wait: impl FnOnce()) -> bool {
     let mut run = folder.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    std::thread::sleep(after);
+    wait();
     let id = run.id().to_string();
     let sent = Command::new("kill").args([signal, &id]).stderr(Stdio::null()).status().unwrap();
     let status = run.wait().unwrap();
@@ -131,7 +131,13 @@ fn an_interrupted_run_keeps_older_results_and_goes_on() {
     let [long_out, resumed] = [&[][..], &["--resume"]].map(|more| [&long[..], &out, more].concat());
     folder.stdout(&[&["run", "small.toml"][..], &out].concat());
     let older = folder.read("results/small.csv");
-    assert!(ended(&folder, &long_out, "-INT", Duration::from_millis(700)), "it was too fast");
+    let kept = || fs::read_to_string(folder.join("results/small.runs")).unwrap_or_default();
+    let some_are_done = || {
+        while kept().lines().count() < 5 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    assert!(ended(&folder, &long_out, "-INT", some_are_done), "it was too fast");
     assert_eq!(folder.read("results/small.csv"), older);
     let runs = String::from_utf8(folder.read("results/small.runs")).unwrap();
     assert!(runs.lines().count() > 2, "{runs}");
@@ -203,7 +209,8 @@ fn a_crash_leaves_old_or_new_files() {
         names.iter().for_each(|name| folder.write(name, "old"));
         // From before the first to after the last moment, in steps that meet others each time.
         let part = (number as u32 * 37) % 101;
-        hit += usize::from(ended(&folder, args, "-KILL", *takes * part / 100));
+        let wait = || std::thread::sleep(*takes * part / 100);
+        hit += usize::from(ended(&folder, args, "-KILL", wait));
         for (name, new) in names.iter().zip(new) {
             let there = folder.read(name);
             assert!(

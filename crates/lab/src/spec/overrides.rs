@@ -148,8 +148,8 @@ impl Experiment {
     /// The same experiment with the value at a path, as of [`Experiment::with_setting`], swept over
     /// `values`, which are read as there; an axis of the file has these values only.
     ///
-    /// Errors: there is no such place, or a value occurs twice. Whether the values are right is seen
-    /// when the experiment is planned.
+    /// Errors: there is no such place, or a value occurs twice. Whether the values are right is
+    /// seen when the experiment is planned.
     pub fn with_axis(self, path: &str, values: &[&str]) -> Result<Experiment, Error> {
         let list: Vec<String> = values.iter().map(|value| as_toml(value)).collect();
         let change = self.append(path, &format!("[{}]", list.join(", ")));
