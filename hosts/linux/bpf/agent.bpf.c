@@ -88,6 +88,7 @@ struct place {
 	u32 asked;	/* the agent owes an answer */
 	u32 again;	/* was kicked before the task has started */
 	u32 late;
+	u32 offline;	/* or about to be */
 };
 
 struct watch {
@@ -327,14 +328,23 @@ s32 OPS(g_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 	return prev_cpu;
 }
 
+/* A CPU that goes offline wakes tasks when it has handled its last interrupt. To wake the agent or to
+ * kick a CPU takes an irq_work, which would stay in that CPU's list, also when it is back, as one raises
+ * an interrupt only if the list was empty; and as the buffer of events has but one, the agent would sleep
+ * for ever. So these tasks run first where the kernel has put them, and that CPU tells. */
 void OPS(g_enqueue, struct task_struct *p, u64 flags)
 {
 	u32 self = number(p), told = flags & SCX_ENQ_WAKEUP ? EVENT_WAKEUP : 0, home;
 	struct task *t = task_of(self);
-	struct place *at;
+	struct place *at, *here;
 
 	if (!t || is_bound(p)) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, flags | SCX_ENQ_HEAD | SCX_ENQ_PREEMPT);
+		return;
+	}
+	here = place_of(bpf_get_smp_processor_id());
+	if (here && here->offline) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, UNASKED_SLICE, flags | SCX_ENQ_HEAD | SCX_ENQ_PREEMPT);
 		return;
 	}
 	at = place_for(t, self);
@@ -593,6 +603,7 @@ static void turn(u32 cpu, bool online)
 
 	if (!at)
 		return;
+	at->offline = !online;
 	given = at->given;
 	t = task_of(given);
 	if (t && at->started)
