@@ -370,18 +370,42 @@ void OPS(g_enqueue, struct task_struct *p, u64 flags)
 	tell(ENQUEUE, told, home, self, p->se.sum_exec_runtime);
 }
 
-/* Moves a task out of HOLD. */
-static __noinline bool move(struct task_struct *p, u64 queue, u64 slice, u64 flags)
+/* Whether p, in HOLD, may be moved to a CPU. If not, that would end the scheduler. */
+static bool may_run(struct task_struct *p, u32 cpu)
+{
+	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
+	       (!p->migration_disabled || scx_bpf_task_cpu(p) == cpu);
+}
+
+/* Moves a task out of HOLD to a CPU, if it may run there and its sequence number is this. A task leaves
+ * HOLD for a moment when its CPUs change, and the kernel moves none that has come there after the
+ * iterator was made (nldsq_cursor_lost_task in kernel/sched/ext.c): what is seen then holds when it
+ * moves. */
+static __noinline bool move(struct task_struct *p, struct task *t, u64 sequence, u32 cpu, u64 flags)
 {
 	struct bpf_iter_scx_dsq it;
 	bool moved = false;
 
-	if (!bpf_iter_scx_dsq_new(&it, HOLD, 0)) {
-		scx_bpf_dsq_move_set_slice(&it, slice);
-		moved = scx_bpf_dsq_move(&it, p, queue, flags);
+	if (!bpf_iter_scx_dsq_new(&it, HOLD, 0) && t && t->sequence == sequence && may_run(p, cpu)) {
+		scx_bpf_dsq_move_set_slice(&it, SCX_SLICE_INF);
+		moved = scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL_ON | cpu, flags);
 	}
 	bpf_iter_scx_dsq_destroy(&it);
 	return moved;
+}
+
+/* Moves a task out of HOLD to the CPU where the kernel has it, before what that has been given: behind
+ * it, and all that comes after, it would wait for ever. */
+static __noinline void stay(struct task_struct *p)
+{
+	struct bpf_iter_scx_dsq it;
+
+	if (!bpf_iter_scx_dsq_new(&it, HOLD, 0)) {
+		scx_bpf_dsq_move_set_slice(&it, UNASKED_SLICE);
+		scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL_ON | scx_bpf_task_cpu(p),
+				 SCX_ENQ_HEAD | SCX_ENQ_PREEMPT);
+	}
+	bpf_iter_scx_dsq_destroy(&it);
 }
 
 /* The agent is late: the first task that may run here does. */
@@ -396,7 +420,7 @@ static __noinline void help_yourself(u32 cpu)
 			p = bpf_iter_scx_dsq_next(&it);
 			if (!p)
 				break;
-			if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			if (!may_run(p, cpu))
 				continue;
 			scx_bpf_dsq_move_set_slice(&it, UNASKED_SLICE);
 			if (scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0))
@@ -423,8 +447,8 @@ void OPS(g_dispatch, s32 cpu, struct task_struct *prev)
 		}
 		t = task_of(at->given);
 		p = t && t->parked ? t->task : NULL;
-		if (p && bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
-			move(p, SCX_DSQ_LOCAL, SCX_SLICE_INF, 0);
+		if (p)
+			move(p, t, t->sequence, cpu, 0);
 		return;
 	}
 	/* What has made a task of another CPU one for this is told by a kick. */
@@ -673,8 +697,8 @@ static __noinline u32 keep(struct answer *a, struct place *at, struct task *t)
 	at->asked = at->late = at->again = 0;
 	if (!t->parked)
 		arm(at);
-	else if (p && bpf_cpumask_test_cpu(a->cpu, p->cpus_ptr))
-		move(p, SCX_DSQ_LOCAL_ON | a->cpu, SCX_SLICE_INF, SCX_ENQ_HEAD);
+	else if (p)
+		move(p, t, a->sequence, a->cpu, SCX_ENQ_HEAD);
 	return DONE;
 }
 
@@ -699,12 +723,11 @@ static __noinline u32 give(struct answer *a, struct place *at)
 			scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
 		return LATER;
 	}
-	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
-	    (p->migration_disabled && scx_bpf_task_cpu(p) != cpu)) {
+	if (!may_run(p, cpu)) {
 		clear(at);
 		at->asked = at->late = 0;
 		put_back(cpu, old, false);
-		move(p, SCX_DSQ_LOCAL_ON | scx_bpf_task_cpu(p), UNASKED_SLICE, SCX_ENQ_HEAD);
+		stay(p);
 		return REFUSED;
 	}
 	other = task_of(old);
@@ -715,7 +738,7 @@ static __noinline u32 give(struct answer *a, struct place *at)
 	at->slice_end = at->next_tick = NEVER;
 	at->given = a->task;
 	at->asked = at->late = 0;
-	if (!move(p, SCX_DSQ_LOCAL_ON | cpu, SCX_SLICE_INF, runs ? SCX_ENQ_HEAD | SCX_ENQ_PREEMPT : SCX_ENQ_HEAD)) {
+	if (!move(p, t, a->sequence, cpu, runs ? SCX_ENQ_HEAD | SCX_ENQ_PREEMPT : SCX_ENQ_HEAD)) {
 		at->given = old;
 		return stale(a, at);
 	}
