@@ -50,6 +50,8 @@ struct task_struct *bpf_task_acquire(struct task_struct *p) __ksym;
 void bpf_task_release(struct task_struct *p) __ksym;
 void bpf_rcu_read_lock(void) __ksym;
 void bpf_rcu_read_unlock(void) __ksym;
+void bpf_preempt_disable(void) __ksym;
+void bpf_preempt_enable(void) __ksym;
 bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *mask) __ksym;
 int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) __ksym;
 int *bpf_iter_num_next(struct bpf_iter_num *it) __ksym;
@@ -618,6 +620,8 @@ void OPS(g_disable, struct task_struct *p)
 	bpf_map_push_elem(&numbers, &self, 0);
 }
 
+/* Where others may be preempted, this may not: the agent, which runs before all else, would wait for
+ * ever for an event that this has begun. */
 static void turn(u32 cpu, bool online)
 {
 	struct place *at = place_of(cpu);
@@ -643,14 +647,18 @@ static void turn(u32 cpu, bool online)
 void OPS_SLEEPABLE(g_cpu_online, s32 cpu)
 {
 	bpf_rcu_read_lock();
+	bpf_preempt_disable();
 	turn(cpu, true);
+	bpf_preempt_enable();
 	bpf_rcu_read_unlock();
 }
 
 void OPS_SLEEPABLE(g_cpu_offline, s32 cpu)
 {
 	bpf_rcu_read_lock();
+	bpf_preempt_disable();
 	turn(cpu, false);
+	bpf_preempt_enable();
 	bpf_rcu_read_unlock();
 }
 
