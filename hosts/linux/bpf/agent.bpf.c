@@ -135,12 +135,11 @@ static __noinline void full(void)
 	FAIL("the agent is too slow: its buffer of events is full");
 }
 
+/* The agent says that it waits, and then looks whether there are events; here there is one, and then
+ * it is seen whether the agent waits. An exchange is the barrier that this needs. */
 static u64 wakes(void)
 {
-	if (!shared.waits)
-		return BPF_RB_NO_WAKEUP;
-	shared.waits = 0;
-	return BPF_RB_FORCE_WAKEUP;
+	return __sync_lock_test_and_set(&shared.waits, 0) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
 static void fill(struct event *e, u32 kind, u32 flags, u32 cpu, u32 task, u64 sequence, u64 runtime)
