@@ -26,7 +26,7 @@ pub(crate) struct ForMachines {
 }
 
 /// What the hypervisor calls of the policies.
-const EXPORTS: [&str; 22] = [
+const EXPORTS: [&str; 23] = [
     "anysched_new",
     "anysched_attach",
     "anysched_detach",
@@ -38,6 +38,7 @@ const EXPORTS: [&str; 22] = [
     "anysched_give_memory",
     "anysched_give_up",
     "anysched_is_prompt",
+    "anysched_now",
     "anysched_online",
     "anysched_saved",
     "anysched_schedule",

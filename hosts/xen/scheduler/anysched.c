@@ -93,6 +93,7 @@ void anysched_schedule(void *policy, struct anysched_answer *answer,
                        void *data);
 void anysched_tick(void *policy, struct anysched_answer *answer, uint32_t cpu);
 void anysched_timer(void *policy, struct anysched_answer *answer);
+uint64_t anysched_now(const void *policy);
 bool anysched_is_prompt(const void *policy);
 void anysched_watch(const void *policy, struct anysched_answer *answer,
                     uint64_t limit);
@@ -779,9 +780,10 @@ static bool leaves(const struct scheduler *ops, struct pcpu *pcpu,
 {
     bool valid = ops->cpupool && cpumask_test_cpu(cpu, ops->cpupool->cpu_valid);
 
-    if ( valid )
-        pcpu->valid = true;
-    return pcpu->valid && !valid;
+    if ( !valid )
+        return pcpu->valid;
+    pcpu->valid = true;
+    return false;
 }
 
 static void cf_check anysched_do_schedule(const struct scheduler *ops,
@@ -806,24 +808,27 @@ static void cf_check anysched_do_schedule(const struct scheduler *ops,
         TRACE_TIME(TRC_ANYSCHED_CLOCK, now, now >> 32, pool->number);
         anysched_schedule(pool->policy, &answer, cpu, runnable,
                           tasklet || leaving, fitness, &choice);
-        if ( !tasklet && !leaving )
-            TRACE_TIME(TRC_ANYSCHED_ASKED, answer.now, answer.now >> 32,
-                       pool->number);
+        if ( unlikely(tb_init_done) && !tasklet && !leaving )
+        {
+            uint64_t told = anysched_now(pool->policy);
+
+            TRACE_TIME(TRC_ANYSCHED_ASKED, told, told >> 32, pool->number);
+        }
         obey(pool, &answer);
         if ( leaving )
             set_offline(pool, cpu);
     }
+    next->migrated = false;
     if ( answer.task != NONE )
+    {
         next = pool->tasks[answer.task]->unit;
+        next->migrated = sched_unit_master(next) != cpu;
+        if ( next->migrated )
+            sched_set_res(next, get_sched_res(cpu));
+    }
     prev->next_task = next;
     prev->next_time = -1; /* Xen's own timer is set anew each time. */
     set_slice(pcpu, now, answer.slice);
-    next->migrated = false;
-    if ( answer.task != NONE && sched_unit_master(next) != cpu )
-    {
-        sched_set_res(next, get_sched_res(cpu));
-        next->migrated = true;
-    }
     if ( pool->tick_period && pcpu->ticks != (answer.task != NONE) )
     {
         pcpu->ticks = !pcpu->ticks;

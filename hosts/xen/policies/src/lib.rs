@@ -22,7 +22,7 @@ use alloc::boxed::Box;
 use anysched_core::{CpuId, DomainParams, Span, TaskId};
 use anysched_vcpus::Fitness;
 use pool::{Answer, Place, Pool, Vcpu};
-use recent::Op;
+use recent::{Op, Tag};
 
 /// No vCPU, or no pCPU.
 const NONE: u32 = u32::MAX;
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn anysched_new(
         let text = core::slice::from_raw_parts(text, length);
         (text, core::slice::from_raw_parts(places, cpus as usize))
     };
-    recent::note(Op::New, number as u8, cpus);
+    recent::note(Op::New, Tag::of(number as u8), cpus);
     match Pool::new(text, places, number as u8) {
         Ok(pool) => Box::into_raw(Box::new(pool)),
         Err(why) => panic::refuse(format_args!("{why}")),
@@ -204,6 +204,12 @@ pub extern "C" fn anysched_tick(pool: &mut Pool, answer: &mut Answer, cpu: u32) 
 #[unsafe(no_mangle)]
 pub extern "C" fn anysched_timer(pool: &mut Pool, answer: &mut Answer) {
     pool.call(Op::Timer, 0, answer, |adapter, now| adapter.timer(now));
+}
+
+/// The latest time that the policy was told, in nanoseconds since boot.
+#[unsafe(no_mangle)]
+pub extern "C" fn anysched_now(pool: &Pool) -> u64 {
+    pool.now()
 }
 
 /// Whether [`anysched_watch`] is to be called now and then: not, if vCPUs may wait by the policy's

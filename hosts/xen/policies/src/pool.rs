@@ -12,7 +12,7 @@ use anysched_wire::option;
 
 use crate::log::PoolLog;
 use crate::panic::{Line, stop};
-use crate::recent::{self, Op};
+use crate::recent::{self, Op, Tag};
 use crate::{heap, xen};
 
 /// pCPUs of a pool, at most.
@@ -46,8 +46,7 @@ pub struct Vcpu {
 /// The time of a call, and what came of it. The layout is that of `struct anysched_answer` in C.
 #[repr(C)]
 pub struct Answer {
-    /// Nanoseconds since boot; of the call, not of the answer. After it, what the policy was told:
-    /// clocks of pCPUs differ a little, and its time does not go back.
+    /// Nanoseconds since boot; of the call, not of the answer.
     now: u64,
     /// When [`anysched_timer`](crate::anysched_timer) is due; `u64::MAX`: never.
     timer: u64,
@@ -82,6 +81,7 @@ impl Vcpu {
 pub struct Pool {
     name: String,
     number: u8,
+    tag: Tag,
     cpus: usize,
     /// By its rule a vCPU may wait for as long as others compute.
     starves: bool,
@@ -103,7 +103,14 @@ impl Pool {
         let policy = anysched_start::policy(&start, &machine, PoolLog(number))?;
         let adapter = Adapter::new(policy, &machine);
         let starves = anysched_start::starves(&start);
-        Ok(Pool { name: start.policy, number, cpus: places.len(), starves, adapter })
+        Ok(Pool {
+            name: start.policy,
+            number,
+            tag: Tag::of(number),
+            cpus: places.len(),
+            starves,
+            adapter,
+        })
     }
 
     /// The pCPUs of the machine.
@@ -114,6 +121,12 @@ impl Pool {
     /// The period of the policy's tick in nanoseconds; 0: it has none.
     pub fn tick_period(&self) -> u64 {
         self.adapter.policy().tick_period().map_or(0, |period| period.0)
+    }
+
+    /// The latest time that the policy was told, in nanoseconds since boot: clocks of pCPUs differ a
+    /// little, and its time does not go back.
+    pub fn now(&self) -> u64 {
+        self.adapter.now().0
     }
 
     /// Whether a vCPU that is ready has to run before long.
@@ -148,9 +161,8 @@ impl Pool {
         answer: &mut Answer,
         call: impl FnOnce(&mut Adapter<Box<dyn Scheduler>>, Time) -> R,
     ) -> R {
-        recent::note(op, self.number, about);
+        recent::note(op, self.tag, about);
         let result = call(&mut self.adapter, Time(answer.now));
-        answer.now = answer.now.max(self.adapter.now().0);
         answer.timer = self.adapter.next_timer().map_or(u64::MAX, |due| due.0);
         while let Some(cpu) = self.adapter.take_kick() {
             xen::anysched_kick(cpu.0.into());

@@ -35,11 +35,22 @@ const KEPT: usize = 16;
 static CALLS: [AtomicU64; KEPT] = [const { AtomicU64::new(0) }; KEPT];
 static MADE: AtomicUsize = AtomicUsize::new(0);
 
+/// A pool as calls are kept with it.
+#[derive(Clone, Copy, Debug)]
+pub struct Tag(u64);
+
+impl Tag {
+    /// That of the pool of this number.
+    pub fn of(pool: u8) -> Tag {
+        Tag(u64::from(pool) << 32)
+    }
+}
+
 /// A call is made: its operation, the pool, and the vCPU or pCPU that it is about.
 #[inline]
-pub fn note(op: Op, pool: u8, about: u32) {
+pub fn note(op: Op, Tag(pool): Tag, about: u32) {
     let made = MADE.fetch_add(1, Ordering::Relaxed);
-    let call = u64::from(about) | u64::from(pool) << 32 | (op as u64) << 40;
+    let call = u64::from(about) | pool | (op as u64) << 40;
     CALLS[made % KEPT].store(call, Ordering::Relaxed);
 }
 
