@@ -229,6 +229,7 @@ mod tests {
             settings: Settings::default(),
             clients,
             requests: Some(60),
+            each: None,
             service: dist("exp(10ms)"),
             think: dist("exp(20ms)"),
             until: None,

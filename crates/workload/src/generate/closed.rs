@@ -22,6 +22,8 @@ keys! {
         clients: u32 = needed, eg "40", in 0..=MAX_SOURCES;
         /// How many requests there are in all.
         requests: Option<u64> = none "no limit", eg "1000", in 0..=MAX_TASKS;
+        /// How many requests each client makes.
+        each: Option<u64> = none "no limit", eg "50", in 0..=MAX_TASKS;
         /// CPU time of a request; at least 1 ns.
         service: Dist = needed, eg "exp(10ms)";
         /// Time that a client thinks before each request.
@@ -39,16 +41,19 @@ impl Generator for Closed {
         self.settings.validate(cpus)?;
         check(self.clients > 0, "clients", self.clients, "at least 1")?;
         check_count("requests", self.requests)?;
+        check_count("each", self.each)?;
         check_run("service", &self.service)?;
         check_until(Time::ZERO, self.until)
     }
 
     fn endless(&self) -> bool {
-        self.requests.is_none() && self.until.is_none()
+        self.requests.is_none() && self.each.is_none() && self.until.is_none()
     }
 
+    /// What a client does is known in advance if it has a task and requests of its own.
     fn needs(&self) -> Needs {
-        self.settings.needs()
+        let is_known = self.persistent && self.requests.is_none() && self.until.is_none();
+        Needs { reactions: !is_known, ..self.settings.needs() }
     }
 
     fn build(&self, seed: u64, cpus: usize) -> Result<Box<dyn Load>, SettingError> {
@@ -56,8 +61,9 @@ impl Generator for Closed {
         let client = |n| Client {
             think: Rng::numbered(seed, "think", u64::from(n)),
             service: Rng::numbered(seed, "service", u64::from(n)),
+            left: self.each.unwrap_or(u64::MAX),
         };
-        let several = if self.persistent { self.clients > 1 } else { self.requests != Some(1) };
+        let several = if self.persistent { self.clients > 1 } else { self.most() != Some(1) };
         let mut load = ClosedLoad {
             maker: Maker::new(&self.settings, several),
             clients: (0..self.clients).map(client).collect(),
@@ -79,10 +85,20 @@ impl Generator for Closed {
     }
 }
 
+impl Closed {
+    /// How many requests there are at most.
+    fn most(&self) -> Option<u64> {
+        let each = self.each.map(|each| each.saturating_mul(u64::from(self.clients)));
+        self.requests.into_iter().chain(each).min()
+    }
+}
+
 /// Each client draws for itself, so the order in which requests finish changes nothing.
 struct Client {
     think: Rng,
     service: Rng,
+    /// Requests of its own that it has not made yet.
+    left: u64,
 }
 
 struct ClosedLoad {
@@ -130,14 +146,15 @@ enum Next {
 }
 
 impl ClosedLoad {
-    /// When the client asks again.
-    fn next_request(&mut self, client: u32, now: Time) -> Time {
-        now + self.think.sample(&mut self.clients[client as usize].think)
+    /// When the client asks again, if it does.
+    fn next_request(&mut self, client: u32, now: Time) -> Option<Time> {
+        let client = &mut self.clients[client as usize];
+        client.left = client.left.checked_sub(1)?;
+        Some(now + self.think.sample(&mut client.think)).filter(|next| *next < self.until)
     }
 
     fn think(&mut self, client: u32, now: Time) {
-        let next = self.next_request(client, now);
-        if next < self.until {
+        if let Some(next) = self.next_request(client, now) {
             self.thinking.push(Reverse((next, client)));
         }
     }
@@ -157,13 +174,13 @@ impl ClosedLoad {
             }
             Next::Answer => (asked, Next::Wait, Op::Measure(Measured::Request(now.since(asked)))),
             Next::Wait => {
-                let at = self.next_request(client, now);
-                if self.left == 0 || at >= self.until {
-                    (asked, Next::Exit, Op::Measure(Measured::Elapsed(now.since(first))))
-                } else {
+                let at = self.next_request(client, now).filter(|_| self.left > 0);
+                if let Some(at) = at {
                     self.left -= 1;
                     let deadline = self.deadline.map(|deadline| at + deadline);
                     (at, Next::Serve, Op::Release { at, deadline })
+                } else {
+                    (asked, Next::Exit, Op::Measure(Measured::Elapsed(now.since(first))))
                 }
             }
             Next::Exit => return Op::Exit,

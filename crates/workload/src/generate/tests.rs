@@ -47,6 +47,7 @@ fn closed() -> Closed {
         settings: Settings::default(),
         clients: 4,
         requests: Some(1000),
+        each: None,
         service: dist("exp(10ms)"),
         think: dist("exp(30ms)"),
         until: None,
@@ -313,6 +314,26 @@ fn a_task_that_stays_serves_what_new_tasks_would() {
     assert_eq!(runs(true).0, runs(false).0);
     assert_eq!(runs(true).1, 3);
     assert!(runs(false).1 > 20);
+}
+
+#[test]
+fn each_client_makes_its_own_requests() {
+    let (service, think) = (dist("2ms"), dist("3ms"));
+    let two = Closed { clients: 2, requests: None, each: Some(2), service, think, ..closed() };
+    assert!(!two.endless());
+    assert_eq!(played(&two, 1).arrivals(), [3, 3, 8, 8].map(|at| at * MS));
+    let fewer = Closed { requests: Some(3), ..two.clone() };
+    assert_eq!(played(&fewer, 1).arrivals(), [3, 3, 8].map(|at| at * MS));
+    let stays = Closed { persistent: true, ..two };
+    assert!(
+        !stays.needs().reactions
+            && Closed { until: Some(ms(9)), ..stays.clone() }.needs().reactions
+    );
+    // What a kernel is given of it: the same for each client, whatever the others do.
+    let script = steps::script(stays.build(1, 1).unwrap(), 1).unwrap();
+    let steps = [Step::Compute(2 * MS), Step::Sleep(3 * MS), Step::Compute(2 * MS)];
+    assert_eq!(script.tasks.len(), 2);
+    assert!(script.tasks.iter().all(|task| task.arrival == 3 * MS && task.steps == steps));
 }
 
 /// The k-th request of a client takes the same time however long the client thinks.
@@ -684,6 +705,7 @@ fn wrong_settings_say_what_is_wrong() {
         ),
         (Box::new(Closed { clients: 0, ..closed() }), "`clients` = 0: at least 1"),
         (Box::new(Closed { requests: Some(0), ..closed() }), "`requests` = 0: at least 1"),
+        (Box::new(Closed { each: Some(0), ..closed() }), "`each` = 0: at least 1"),
         (
             Box::new(Periodic { period: Span::ZERO, ..periodic() }),
             "`period` = 0: longer than 0, for example \"10ms\"",

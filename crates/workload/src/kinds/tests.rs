@@ -220,7 +220,7 @@ fn generated_loads_need_what_they_are_seen_to_need() {
             }
         }
     }
-    for plain in ["batch", "open", "closed-loop", "interactive", "hog", "arceos-test"] {
+    for plain in ["batch", "open", "interactive", "hog", "arceos-test"] {
         let needs = Written::enough(kind(plain).unwrap()).source().needs();
         assert_eq!(needs, Needs::NOTHING, "{plain}");
     }
