@@ -141,21 +141,33 @@ pub enum Step {
     Repeat(u64, Vec<Step>),
 }
 
-impl Task {
-    /// CPU time that it uses in all, in nanoseconds, saturating.
-    pub fn work(&self) -> u64 {
-        work(&self.steps)
-    }
+/// CPU time that a task which does `steps`, and then uses `then` more, uses before it may block, in
+/// nanoseconds, saturating.
+pub fn burst(steps: &[Step], then: u64) -> u64 {
+    let (sum, blocks) = until_blocked(steps);
+    if blocks { sum } else { sum.saturating_add(then) }
 }
 
-fn work(steps: &[Step]) -> u64 {
-    steps.iter().fold(0, |sum: u64, step| {
-        sum.saturating_add(match step {
-            Step::Compute(span) => *span,
-            Step::Repeat(times, steps) => times.saturating_mul(work(steps)),
-            _ => 0,
-        })
-    })
+/// The same of `steps` alone, and whether they block.
+fn until_blocked(steps: &[Step]) -> (u64, bool) {
+    let mut sum: u64 = 0;
+    for step in steps {
+        let (more, blocks) = match step {
+            Step::Compute(span) => (*span, false),
+            Step::Repeat(times, steps) => match until_blocked(steps) {
+                (first, true) if *times > 0 => (first, true),
+                (each, _) => (times.saturating_mul(each), false),
+            },
+            Step::Sleep(span) => (0, *span > 0),
+            Step::Until(_) | Step::Wait(_) | Step::Lock(_) | Step::Meet { .. } => (0, true),
+            _ => (0, false),
+        };
+        sum = sum.saturating_add(more);
+        if blocks {
+            return (sum, true);
+        }
+    }
+    (sum, false)
 }
 
 impl fmt::Display for Step {
@@ -470,7 +482,7 @@ mod tests {
         let task = |arrival, name: &str, steps| Task { arrival, name: name.into(), steps };
         let tasks =
             vec![task(0, "a b", steps), task(0, "", vec![]), task(7, "c", vec![Step::Until(9)])];
-        assert_eq!(tasks[0].work(), 800_000);
+        assert_eq!(burst(&tasks[0].steps, 9), 800_000);
         let script = Script { tasks };
         assert_eq!(script.write().unwrap(), text);
         assert_eq!(Script::read(text.as_bytes()), Ok(script));
@@ -500,7 +512,7 @@ mod tests {
         ];
         let task = |name: &str, steps| Task { arrival: 0, name: name.into(), steps };
         let script = Script { tasks: vec![task("a", steps), task("b", vec![meet])] };
-        assert_eq!(script.tasks[0].work(), 0);
+        assert_eq!(burst(&script.tasks[0].steps, 9), 0);
         assert_eq!(script.write().unwrap(), text);
         assert_eq!(Script::read(text.as_bytes()), Ok(script));
         let other = text.replace("b m0:2", "b m0:3");
@@ -592,8 +604,16 @@ mod tests {
     }
 
     #[test]
-    fn work_that_is_too_much_to_count_is_the_most() {
-        let much = Step::Repeat(u64::MAX, vec![Step::Compute(2), Step::Sleep(1)]);
-        assert_eq!(one(much).tasks[0].work(), u64::MAX);
+    fn a_burst_ends_where_a_task_may_block() {
+        let round = |steps: &[Step]| Step::Repeat(3, steps.to_vec());
+        let (run, sleep) = (Step::Compute(2), Step::Sleep(1));
+        assert_eq!(burst(&[run.clone(), Step::Yield, run.clone()], 5), 9);
+        assert_eq!(burst(&[run.clone(), sleep.clone(), run.clone()], 5), 2);
+        assert_eq!(burst(&[run.clone(), Step::Sleep(0), run.clone()], 5), 9);
+        assert_eq!(burst(&[round(&[run.clone()]), sleep.clone()], 5), 6);
+        assert_eq!(burst(&[run.clone(), round(&[run.clone(), sleep.clone(), run])], 5), 4);
+        assert_eq!(burst(&[Step::Repeat(0, vec![sleep])], 5), 5);
+        let much = Step::Repeat(u64::MAX, vec![Step::Compute(2)]);
+        assert_eq!(burst(&[much], 5), u64::MAX);
     }
 }

@@ -7,7 +7,7 @@ use core::cell::{Cell, RefCell};
 use core::mem;
 
 use anysched_wire::result::Message;
-use anysched_wire::script::{Script, Step, Task as Scripted};
+use anysched_wire::script::{Script, Step, Task as Scripted, burst};
 
 use crate::among::{Among, Blocked};
 use crate::crew::{Crew, Notes};
@@ -78,10 +78,11 @@ struct Performer<'a, K: Kernel> {
 }
 
 impl<K: Kernel> Performer<'_, K> {
-    /// Does what `steps` say.
-    fn perform(&self, steps: &[Step]) {
+    /// Does what `steps` say, after which the task uses `then` nanoseconds of CPU time before it
+    /// may block.
+    fn perform(&self, steps: &[Step], then: u64) {
         let Setting { burner, start, .. } = self.setting;
-        for step in steps {
+        for (step, done) in steps.iter().zip(1..) {
             match step {
                 Step::Compute(span) => {
                     burner.burn(*span);
@@ -89,22 +90,23 @@ impl<K: Kernel> Performer<'_, K> {
                 }
                 Step::Sleep(span) => {
                     self.notes.sleeps(*span);
-                    self.sleep_until(K::now() + span);
+                    self.sleep_until(K::now() + span, burst(&steps[done..], then));
                 }
                 Step::Until(time) => {
                     let (now, time) = (K::now(), start + time);
                     self.notes.sleeps(time.saturating_sub(now));
                     self.job_ends(now, Some(time));
                     if time > now {
-                        self.sleep_until(time);
+                        self.sleep_until(time, burst(&steps[done..], then));
                     }
                 }
                 Step::Yield => K::yield_now(),
                 Step::Nice(nice) => K::set_nice(i32::from(*nice)),
                 Step::Cpus(cpus) => K::set_cpus(cpus),
-                Step::Repeat(times, steps) => {
-                    for _ in 0..*times {
-                        self.perform(steps);
+                Step::Repeat(times, round) => {
+                    let (again, then) = (burst(round, 0), burst(&steps[done..], then));
+                    for left in (0..*times).rev() {
+                        self.perform(round, if left > 0 { again } else { then });
                     }
                 }
                 among => self.meet_others(among),
@@ -112,8 +114,8 @@ impl<K: Kernel> Performer<'_, K> {
         }
     }
 
-    fn sleep_until(&self, time: u64) {
-        K::sleep_until(time);
+    fn sleep_until(&self, time: u64, burst: u64) {
+        K::sleep_before(time, burst);
         self.goes_on(time);
     }
 
@@ -174,8 +176,8 @@ impl<K: Kernel> Performer<'_, K> {
 
 /// Takes what says how a task is created off its steps.
 fn created(scripted: Scripted) -> (Task, Vec<Step>) {
-    let work = Some(scripted.work());
     let Scripted { name, mut steps, .. } = scripted;
+    let work = Some(burst(&steps, 0));
     let mut task = Task { name, work, ..Task::default() };
     let mut taken = 0;
     for step in &steps {
@@ -222,7 +224,7 @@ pub fn batch<K: Kernel>() {
                 let released = Cell::new(has_jobs.then_some(came));
                 let samples = RefCell::new(samples);
                 let task = Performer { number, setting: &setting, notes, samples, released };
-                task.perform(&steps);
+                task.perform(&steps, 0);
                 task.end();
             });
         }

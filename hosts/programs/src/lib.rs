@@ -80,6 +80,19 @@ pub trait Kernel: 'static {
     /// Blocks the current task until a time in nanoseconds since boot.
     fn sleep_until(time: u64);
 
+    /// As [`Kernel::sleep_until`]. After that the task uses `burst` nanoseconds of CPU time before
+    /// it may block again.
+    fn sleep_before(time: u64, burst: u64) {
+        let _ = burst;
+        Self::sleep_until(time);
+    }
+
+    /// Says that a task which is blocked uses `burst` nanoseconds of CPU time, once it is woken,
+    /// before it may block again.
+    fn expect(task: &Self::Handle, burst: u64) {
+        let _ = (task, burst);
+    }
+
     /// Has the current task be of this niceness, where the kernel knows that. Others refuse.
     fn set_nice(nice: i32) {
         Self::refuse(format_args!("this kernel has no niceness, such as {nice}"))
@@ -135,7 +148,7 @@ pub trait Guarded<T>: Send + Sync + 'static {
 pub struct Task {
     /// What the results call it.
     pub name: String,
-    /// CPU time it will use in all, in nanoseconds, if the program knows.
+    /// CPU time that it uses before it may block, in nanoseconds, if the program knows.
     pub work: Option<u64>,
     /// Its niceness, -20 to 19, where the kernel knows that.
     pub nice: i32,

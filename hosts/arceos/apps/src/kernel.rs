@@ -27,6 +27,17 @@ pub trait Image: 'static {
     /// Blocks the current task until a time in nanoseconds since boot.
     fn sleep_until(time: u64);
 
+    /// As [`Kernel::sleep_before`].
+    fn sleep_before(time: u64, burst: u64) {
+        let _ = burst;
+        Self::sleep_until(time);
+    }
+
+    /// As [`Kernel::expect`].
+    fn expect(task: &AxTaskRef, burst: u64) {
+        let _ = (task, burst);
+    }
+
     /// CPU time and dispatches of a task, where they are counted.
     fn usage(task: &AxTaskRef) -> Option<Usage>;
 
@@ -78,6 +89,14 @@ impl<I: Image> Kernel for ArceOs<I> {
 
     fn sleep_until(time: u64) {
         I::sleep_until(time);
+    }
+
+    fn sleep_before(time: u64, burst: u64) {
+        I::sleep_before(time, burst);
+    }
+
+    fn expect(task: &AxTaskRef, burst: u64) {
+        I::expect(task, burst);
     }
 
     fn spawn(task: &Task, body: Box<dyn FnOnce() + Send>) -> AxTaskRef {

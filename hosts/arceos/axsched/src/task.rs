@@ -13,7 +13,7 @@ use crate::{MAX_CPUS, mailbox};
 pub struct Declared {
     /// Its parameters.
     pub params: TaskParams,
-    /// CPU time it will use in all, for policies that need to know.
+    /// CPU time that it uses before it may block, for policies that need to know.
     pub work: Option<Span>,
 }
 
@@ -49,14 +49,13 @@ pub struct PolicyTask<T, const S: usize = 0> {
 impl<T, const S: usize> PolicyTask<T, S> {
     /// Wraps a task, with what was declared for it.
     pub fn new(inner: T) -> Self {
+        let declared = NEXT[axplat::percpu::this_cpu_id()].lock().take().unwrap_or_default();
         PolicyTask {
             inner,
             home: AtomicU32::new(NOWHERE),
             id: AtomicU32::new(NOWHERE),
             leaving: AtomicBool::new(false),
-            declared: SpinNoIrq::new(
-                NEXT[axplat::percpu::this_cpu_id()].lock().take().unwrap_or_default(),
-            ),
+            declared: SpinNoIrq::new(declared),
             service: AtomicU64::new(0),
             dispatches: AtomicU32::new(0),
         }
@@ -81,6 +80,11 @@ impl<T, const S: usize> PolicyTask<T, S> {
     pub fn known_as(&self) -> Option<TaskId> {
         let id = self.id.load(Relaxed);
         (id != NOWHERE).then_some(TaskId(id))
+    }
+
+    /// Says that the task, which is blocked, uses so much CPU time before it may block again.
+    pub fn expects(&self, burst: Span) {
+        self.declared.lock().work = Some(Span(self.service().saturating_add(burst.0)));
     }
 
     /// Notes that the task will end as soon as it stops, which axtask does not report.

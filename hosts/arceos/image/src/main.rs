@@ -7,10 +7,11 @@
 extern crate alloc;
 use axstd as _;
 
+mod sleep;
+
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
-use core::time::Duration;
 
 use anysched_arceos_apps::{ArceOs, Image, Task, Usage, run};
 use anysched_core::Span;
@@ -18,6 +19,7 @@ use anysched_programs::Kernel;
 use anysched_wire::result::Message;
 use axsched::Declared;
 use axtask::AxTaskRef;
+use axtask::future::block_on;
 use kernel_guard::NoPreempt;
 
 /// Enough for the programs, and little enough for thousands of tasks. In bytes.
@@ -43,8 +45,15 @@ impl Image for Anysched {
     }
 
     fn sleep_until(deadline: u64) {
-        axsched::interrupt_at(deadline);
-        axtask::sleep_until(Duration::from_nanos(deadline));
+        block_on(sleep::until(deadline));
+    }
+
+    fn sleep_before(deadline: u64, burst: u64) {
+        block_on(sleep::before(deadline, burst));
+    }
+
+    fn expect(task: &AxTaskRef, burst: u64) {
+        task.expects(Span(burst));
     }
 
     fn usage(task: &AxTaskRef) -> Option<Usage> {
