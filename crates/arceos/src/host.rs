@@ -149,10 +149,7 @@ impl Host for ArceOs {
 
 /// Tells the events of a run from its log.
 fn tell(said: &Said, sink: &mut dyn Sink) -> Result<(), HostError> {
-    let [log] = &said.logs[..] else {
-        let why = "a trace is of one CPU; --record has the decisions of each";
-        return Err(HostError(why.into()));
-    };
+    let log = said.logs.first().map_or(&[][..], |log| log);
     // The program's own task is the first that the policy knows, and starts the others.
     let name = |serial: u64| match serial.checked_sub(1) {
         None => Some("main".to_string()),

@@ -34,7 +34,7 @@ use anysched_wire::result::Message;
 pub use arguments::{argument, numbers, text};
 pub use crew::{Crew, Notes};
 pub use summary::Summary;
-pub use work::{Burner, divide, shift};
+pub use work::{Burner, CALIBRATION, divide, shift};
 
 /// What programs need of a kernel. There is one kernel, so nothing here takes a value of it.
 pub trait Kernel: 'static {
@@ -69,6 +69,11 @@ pub trait Kernel: 'static {
     /// counted, this is the time, and nothing else may run meanwhile.
     fn cpu_time() -> u64 {
         Self::now()
+    }
+
+    /// How many iterations of a loop tell its speed.
+    fn calibration() -> u64 {
+        CALIBRATION
     }
 
     /// The interval at which a timer with nothing else to do interrupts, in nanoseconds.

@@ -22,6 +22,9 @@ pub fn shift(iterations: u64) {
     }
 }
 
+/// How many iterations of [`shift`] tell its speed, where nothing else is known of the CPU.
+pub const CALIBRATION: u64 = 100_000;
+
 /// Uses CPU time by the nanosecond, at the speed that it has measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Burner {
@@ -32,15 +35,15 @@ pub struct Burner {
 impl Burner {
     /// Measures this CPU.
     pub fn calibrated<K: Kernel>() -> Burner {
-        const ITERATIONS: u64 = 100_000;
+        let iterations = K::calibration();
         let once = |_| {
             let start = K::cpu_time();
-            shift(ITERATIONS);
+            shift(iterations);
             K::cpu_time() - start
         };
         // Where nothing interrupts it.
         let least = (0..4).map(once).min().unwrap_or(1);
-        Burner { iteration: (least * 1000 / ITERATIONS).max(1) }
+        Burner { iteration: (least * 1000 / iterations).max(1) }
     }
 
     /// Uses `nanoseconds` of CPU time.

@@ -6,7 +6,7 @@ use core::fmt::Display;
 use core::marker::PhantomData;
 
 use anysched_arceos_qemu as qemu;
-use anysched_programs::{Kernel, Task, Usage};
+use anysched_programs::{CALIBRATION, Kernel, Task, Usage};
 use anysched_wire::boot::Boot;
 use anysched_wire::result::Message;
 use anysched_wire::script;
@@ -20,6 +20,9 @@ use crate::signal::{Alone, Waiting};
 pub trait Image: 'static {
     /// Whether CPU time and dispatches of tasks are counted.
     const COUNTS: bool;
+
+    /// How many iterations of a loop tell its speed.
+    const CALIBRATION: u64 = CALIBRATION;
 
     /// Starts a task that runs `body`.
     fn spawn(task: &Task, body: Box<dyn FnOnce() + Send>) -> AxTaskRef;
@@ -77,6 +80,10 @@ impl<I: Image> Kernel for ArceOs<I> {
 
     fn now() -> u64 {
         axplat::time::monotonic_time_nanos()
+    }
+
+    fn calibration() -> u64 {
+        I::CALIBRATION
     }
 
     fn tick() -> u64 {

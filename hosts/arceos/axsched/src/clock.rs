@@ -13,12 +13,15 @@ use kspin::SpinNoIrq;
 use crate::MAX_CPUS;
 
 /// Every CPU is interrupted at least this often, as with ArceOS's own 100 Hz, for kernel timeouts
-/// that are not announced with [`interrupt_at`]. In nanoseconds.
-const BASE_PERIOD: u64 = 10_000_000;
+/// that are not announced with `interrupt_at`. In nanoseconds.
+///
+/// Of several CPUs that take turns where instructions are counted, one is ahead of another by a
+/// part of this, as QEMU ends a turn at the next interrupt by a timer at the latest.
+const BASE_PERIOD: u64 = if cfg!(feature = "smp") { 1_000_000 } else { 10_000_000 };
 
 /// An idle CPU for which an interrupt handler readied a task may be about to halt: it is woken once
 /// more after this many nanoseconds, enough to leave the handler.
-const HALT_RACE: u64 = 2_000;
+pub(crate) const HALT_RACE: u64 = 2_000;
 
 /// When the timer of each CPU will fire.
 static ARMED: [AtomicU64; MAX_CPUS] = [const { AtomicU64::new(0) }; MAX_CPUS];
@@ -48,6 +51,7 @@ pub(crate) fn now() -> u64 {
 
 /// Interrupts this CPU at `deadline` (nanoseconds since boot), so that a sleep until then is
 /// noticed in time.
+#[cfg(not(feature = "smp"))]
 pub fn interrupt_at(deadline: u64) {
     let cpu = axplat::percpu::this_cpu_id();
     ALARMS[cpu].lock().insert(deadline);
@@ -58,6 +62,8 @@ pub fn interrupt_at(deadline: u64) {
 /// `task_tick`, which can then handle their kicks.
 pub fn timer_interrupt_begins() {
     INTERRUPTED[axplat::percpu::this_cpu_id()].store(true, Relaxed);
+    #[cfg(feature = "smp")]
+    sleep::wake_sleepers();
 }
 
 /// The timer of one CPU. All times in nanoseconds since boot.
@@ -117,6 +123,7 @@ impl Clock {
     }
 
     /// Wakes this CPU, which is idle and may or may not have halted.
+    #[cfg(not(feature = "smp"))]
     pub fn wake_idle(&self, now: u64) {
         self.arm_by(now + HALT_RACE);
     }
@@ -129,4 +136,50 @@ impl Clock {
 pub(crate) fn interrupt(cpu: usize) {
     let target = IpiTarget::Other { cpu_id: cpu };
     axplat::irq::send_ipi(axplat::time::irq_num(), target);
+}
+
+/// Sleeps, where a task may go on on another CPU at any time.
+///
+/// axtask's own sleep keeps a list of sleepers for each CPU and looks into that of the CPU on which
+/// the task is by then: one that was taken off between two looks would wake too early, and could
+/// take another off its list.
+#[cfg(feature = "smp")]
+pub(crate) mod sleep {
+    use super::*;
+    use alloc::collections::BTreeMap;
+    use core::future::poll_fn;
+    use core::task::{Poll, Waker};
+
+    /// Those that sleep, by when they wake up and the order in which they came.
+    static SLEEPERS: SpinNoIrq<BTreeMap<(u64, u64), Waker>> = SpinNoIrq::new(BTreeMap::new());
+
+    /// Until `deadline`, in nanoseconds since boot.
+    pub fn until(deadline: u64) -> impl Future<Output = ()> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let key = (deadline, COUNT.fetch_add(1, Relaxed));
+        poll_fn(move |cx| {
+            if now() >= deadline {
+                return Poll::Ready(());
+            }
+            // This keeps the CPU, whose timer is set.
+            let mut sleepers = SLEEPERS.lock();
+            sleepers.insert(key, cx.waker().clone());
+            let cpu = axplat::percpu::this_cpu_id();
+            ALARMS[cpu].lock().insert(deadline);
+            Clock::of(cpu).arm_by(deadline);
+            Poll::Pending
+        })
+    }
+
+    pub(super) fn wake_sleepers() {
+        loop {
+            let mut sleepers = SLEEPERS.lock();
+            let Some(first) = sleepers.first_entry().filter(|first| first.key().0 <= now()) else {
+                return;
+            };
+            let waker = first.remove();
+            drop(sleepers);
+            waker.wake();
+        }
+    }
 }

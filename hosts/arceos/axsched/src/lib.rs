@@ -4,8 +4,8 @@
 //! `axtask` 0.3.0-preview.3 builds against it unchanged. Which policy runs, and with which
 //! parameters, is read at boot (`anysched_arceos_qemu::boot`).
 //!
-//! axtask has a runqueue per CPU and itself chooses the one for a task that is spawned or woken; it
-//! tells its scheduler neither the time nor why a task stops. [`PolicyScheduler`] finds that out:
+//! axtask tells its scheduler neither the time nor why a task stops. [`PolicyScheduler`] finds that
+//! out:
 //!
 //! | axtask calls | with | which is |
 //! |---|---|---|
@@ -21,9 +21,9 @@
 //! is set to whatever comes first. A kick interrupts the CPU through its timer's vector, after
 //! which axtask asks `task_tick`.
 //!
-//! Each CPU has a policy of its own, built for a machine of one CPU. A task that axtask moves is
-//! new to the policy of its new CPU. The kernel's `gc` task, which frees the stacks of tasks that
-//! have ended and yields in a loop until it can, is kept out of the policy.
+//! There is one policy for all CPUs. Images of one CPU have an adapter without a lock, those of
+//! several (feature `smp`) that of the module `shared`. The kernel's `gc` tasks, which free the
+//! stacks of tasks that have ended and yield in a loop until they can, are kept out of the policy.
 
 #![no_std]
 
@@ -33,14 +33,25 @@ mod clock;
 mod gc;
 mod log;
 mod mailbox;
+mod policy;
+#[cfg(not(feature = "smp"))]
 mod scheduler;
+#[cfg(feature = "smp")]
+mod shared;
 mod task;
 mod timed;
 
-pub use clock::{interrupt_at, switches, timer_interrupt_begins};
+#[cfg(not(feature = "smp"))]
+pub use clock::interrupt_at;
+#[cfg(feature = "smp")]
+pub use clock::sleep::until as sleep_until;
+pub use clock::{switches, timer_interrupt_begins};
 pub use log::finish as finish_log;
 pub use mailbox::{ask_what_was_learned, learned};
+#[cfg(not(feature = "smp"))]
 pub use scheduler::PolicyScheduler;
+#[cfg(feature = "smp")]
+pub use shared::{PolicyScheduler, interrupt_ends};
 pub use task::{Declared, PolicyTask, declare_next};
 pub use timed::calls;
 

@@ -14,6 +14,9 @@ use kspin::SpinNoIrq;
 
 use crate::MAX_CPUS;
 
+/// The CPU whose mailbox is the policy's: there is one policy for all.
+pub(crate) const HOME: usize = 0;
+
 /// The mailbox of a CPU.
 pub(crate) struct Mailbox {
     /// Something has arrived.
@@ -40,10 +43,10 @@ pub(crate) fn departed(cpu: u32, task: TaskId) {
 /// What policies that were asked have learned.
 static LEARNED: SpinNoIrq<Settings> = SpinNoIrq::new(Settings::new());
 
-/// Asks the policy of this CPU what it has learned; [`learned`] has the answer once the current
-/// task has blocked and run again.
+/// Asks the policy what it has learned; [`learned`] has the answer once the current task has
+/// blocked and run again.
 pub fn ask_what_was_learned() {
-    let mailbox = &MAILBOXES[axplat::percpu::this_cpu_id()];
+    let mailbox = &MAILBOXES[HOME];
     mailbox.asked.store(true, Relaxed);
     mailbox.full.store(true, Release);
 }

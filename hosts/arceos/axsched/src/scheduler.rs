@@ -1,4 +1,5 @@
-//! The adapter: axtask's scheduler on one side, a policy on the other.
+//! The adapter for one CPU: axtask's scheduler on one side, a policy on the other. That for several
+//! is in `shared`.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -6,20 +7,17 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use anysched_arceos_qemu::{boot, refuse};
+use anysched_arceos_qemu::boot;
 use anysched_core::params::weight_of_nice;
 use anysched_core::{
-    Arrival, CpuId, CpuMask, Cx, Enqueue, Machine, Off, Pick, Recorder, Scheduler, Span, TaskId,
-    Time,
+    Arrival, CpuId, CpuMask, Cx, Enqueue, Machine, Off, Pick, Scheduler, Span, TaskId, Time,
 };
-use anysched_wire::boot::Boot;
 
 use crate::clock::{self, Clock};
 use crate::gc::Gc;
-use crate::log::CpuLog;
 use crate::mailbox::{self, Mailbox};
+use crate::policy::build;
 use crate::task::PolicyTask;
-use crate::timed::Timed;
 use crate::{BaseScheduler, MAX_CPUS};
 
 /// The CPU of the policy's machine, which has one.
@@ -103,27 +101,6 @@ impl<T, const S: usize> Running<T, S> {
 // scheduler is only used under the lock of its runqueue.
 unsafe impl<T, const S: usize> Send for PolicyScheduler<T, S> {}
 
-/// The policy that the host asked for.
-///
-/// Refuses to run if there is none of that name or a parameter is wrong; `anysched boot` checks
-/// both before it boots.
-fn build(boot: &Boot, machine: &Machine, cpu: usize) -> Box<dyn Scheduler> {
-    let settings: Vec<(&str, &str)> =
-        boot.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let Some(info) = anysched_policies::policy(&boot.policy) else {
-        refuse(format_args!("there is no policy \"{}\" in this image", boot.policy));
-    };
-    let policy = match (info.build)(machine, &settings) {
-        Ok(policy) => policy,
-        Err(error) => refuse(format_args!("policy {}: {error}", boot.policy)),
-    };
-    let policy = if boot.timed { Box::new(Timed::new(policy)) } else { policy };
-    if !boot.record {
-        return policy;
-    }
-    Box::new(Recorder::new(policy, machine, &boot.policy, &settings, CpuLog { cpu }))
-}
-
 impl<T, const S: usize> PolicyScheduler<T, S> {
     /// The scheduler of the CPU that calls this.
     pub fn new() -> Self {
@@ -135,7 +112,7 @@ impl<T, const S: usize> PolicyScheduler<T, S> {
             Ok(machine) => machine.with_tick(tick),
             Err(error) => panic!("{error}"),
         };
-        let policy = build(boot, &machine, cpu);
+        let policy = build(boot, &machine);
         PolicyScheduler {
             tick: policy.tick_period().or(machine.tick()).map_or(0, |tick| tick.0),
             has_timers: policy.has_timers(),

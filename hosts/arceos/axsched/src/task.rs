@@ -15,6 +15,9 @@ pub struct Declared {
     pub params: TaskParams,
     /// CPU time that it uses before it may block, for policies that need to know.
     pub work: Option<Span>,
+    /// No task of the policy: it runs while its CPU has nothing else to do.
+    #[cfg(feature = "smp")]
+    pub idles: bool,
 }
 
 /// What was declared for the next task that each CPU creates.
@@ -41,6 +44,8 @@ pub struct PolicyTask<T, const S: usize = 0> {
     /// Its number there.
     id: AtomicU32,
     leaving: AtomicBool,
+    #[cfg(feature = "smp")]
+    idles: bool,
     declared: SpinNoIrq<Declared>,
     service: AtomicU64,
     dispatches: AtomicU32,
@@ -55,6 +60,8 @@ impl<T, const S: usize> PolicyTask<T, S> {
             home: AtomicU32::new(NOWHERE),
             id: AtomicU32::new(NOWHERE),
             leaving: AtomicBool::new(false),
+            #[cfg(feature = "smp")]
+            idles: declared.idles,
             declared: SpinNoIrq::new(declared),
             service: AtomicU64::new(0),
             dispatches: AtomicU32::new(0),
@@ -90,6 +97,11 @@ impl<T, const S: usize> PolicyTask<T, S> {
     /// Notes that the task will end as soon as it stops, which axtask does not report.
     pub fn leaves(&self) {
         self.leaving.store(true, Relaxed);
+    }
+
+    #[cfg(feature = "smp")]
+    pub(crate) fn idles(&self) -> bool {
+        self.idles
     }
 
     pub(crate) fn is_leaving(&self) -> bool {

@@ -7,6 +7,8 @@
 extern crate alloc;
 use axstd as _;
 
+#[cfg(feature = "smp")]
+mod cpus;
 mod sleep;
 
 use alloc::boxed::Box;
@@ -30,6 +32,10 @@ struct Anysched;
 
 impl Image for Anysched {
     const COUNTS: bool = true;
+
+    /// CPUs that take turns take many meanwhile.
+    #[cfg(feature = "smp")]
+    const CALIBRATION: u64 = 3_000_000;
 
     fn spawn(task: &Task, body: Box<dyn FnOnce() + Send>) -> AxTaskRef {
         let declared = Declared { work: task.work.map(Span), ..Declared::default() };
@@ -86,6 +92,8 @@ impl Image for Anysched {
 #[unsafe(no_mangle)]
 fn main() {
     axtask::register_timer_callback(|_| axsched::timer_interrupt_begins());
+    #[cfg(feature = "smp")]
+    cpus::start();
     run::<Anysched>();
     anysched_arceos_qemu::exit(0);
 }

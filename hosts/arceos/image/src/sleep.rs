@@ -10,6 +10,11 @@ use anysched_core::Span;
 use axtask::WeakAxTaskRef;
 
 /// Until `deadline`, in nanoseconds since boot.
+#[cfg(feature = "smp")]
+pub use axsched::sleep_until as until;
+
+/// Until `deadline`, in nanoseconds since boot.
+#[cfg(not(feature = "smp"))]
 pub fn until(deadline: u64) -> impl Future<Output = ()> {
     axsched::interrupt_at(deadline);
     axtask::future::sleep_until(core::time::Duration::from_nanos(deadline))
