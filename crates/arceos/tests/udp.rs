@@ -74,6 +74,22 @@ fn the_receiver_can_do_the_work_itself() {
     assert_eq!(report.all.queued.unwrap().max / 1_000_000, 0, "it is taken when it can be served");
 }
 
+/// Each of six clients has one task, whatever the number of its requests. What a request costs is
+/// declared when its task is woken, so that short ones are answered sooner by size.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts"]
+fn a_task_can_stay_for_its_client() {
+    let p50 = |policy| {
+        let mut boot = Boot::server(policy);
+        boot.arguments.push(("handler".into(), "client".into()));
+        let (report, outcome) = serve(&boot, &load());
+        assert_eq!((report.all.sent, outcome.value("clients")), (120, Some(6)), "{policy}");
+        report.classes[0].round_trip.unwrap().p50 as f64 * report.clock.unwrap()
+    };
+    let (fcfs, sjf) = (p50("fcfs"), p50("sjf"));
+    assert!(fcfs > 2.0 * sjf, "fcfs {fcfs} ns, sjf {sjf} ns");
+}
+
 /// Thousands of tasks have 16 KiB of stack each, which would not fit if they were kept.
 #[test]
 #[ignore = "boots kernels: cargo xtask hosts"]

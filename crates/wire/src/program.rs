@@ -277,7 +277,7 @@ pub static PROGRAMS: [ProgramInfo; 21] = [
         summary: "A server whose requests come from clients on this computer",
         arguments: &[
             argument("sockets", "how many there are"),
-            argument("handler", "who answers: `task` or `inline`"),
+            argument("handler", "who answers: `task`, `client` (a task for each) or `inline`"),
             argument("wait", "how it waits for requests: `sleep` or `yield`"),
             argument("poll", "for how many nanoseconds it sleeps"),
             HOLD,

@@ -2,7 +2,7 @@
 //! and answers. `anysched_wire::datagram` says what the datagrams look like.
 //!
 //! The server learns from a request what it costs, and declares that to the scheduler when it
-//! starts the request's task: size-based policies can use it, others need not look.
+//! starts or wakes the request's task: size-based policies can use it, others need not look.
 //!
 //! The program's own task receives. ArceOS waits for its network by polling in a yield loop, in
 //! which a policy that picks the yielder again would stay forever; so this task polls without
@@ -12,17 +12,19 @@
 //! Arguments:
 //! - `sockets`: how many there are, on ports from [`PORT`] on; each is enough for
 //!   [`CLIENTS_PER_SOCKET`](anysched_wire::datagram::CLIENTS_PER_SOCKET) clients.
-//! - `handler`: `task` (a task for each request) or `inline` (the receiver itself does the work).
+//! - `handler`: `task` (a task for each request), `client` (a task for each client, which stays and
+//!   waits for its requests) or `inline` (the receiver itself does the work).
 //! - `wait`: `sleep` or `yield`; `poll`: for how many nanoseconds it sleeps.
 
 use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::{Ipv4Addr, SocketAddr};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anysched_arceos_qemu::refuse;
-use anysched_programs::{Burner, Kernel, Task, argument, text};
+use anysched_programs::{Burner, Guarded, Kernel, Signal, Task, argument, text};
 use anysched_wire::datagram::{Answer, Datagram, LONGEST, PORT, Request};
 use anysched_wire::result::Message;
 use std::os::arceos::api::{AxError, net};
@@ -32,16 +34,12 @@ use std::os::arceos::api::{AxError, net};
 /// 50 µs.
 const POLL: u64 = 200_000;
 
-/// Whether an argument that is one of two words is the second. The first is the default.
-fn is_second<K: Kernel>(name: &str, [first, second]: [&str; 2]) -> bool {
-    match text::<K>(name) {
-        None => false,
-        Some(word) if word == first => false,
-        Some(word) if word == second => true,
-        Some(other) => {
-            refuse(format_args!("`{name}` = \"{other}\": {first} or {second} is wanted"))
-        }
-    }
+/// The position of an argument among the words that it may be. The first is the default.
+fn choice<K: Kernel>(name: &str, words: &[&str]) -> usize {
+    let Some(given) = text::<K>(name) else { return 0 };
+    words.iter().position(|word| *word == given).unwrap_or_else(|| {
+        refuse(format_args!("`{name}` = \"{given}\": {} is wanted", words.join(" or ")))
+    })
 }
 
 /// What the receiver and the tasks share.
@@ -107,6 +105,53 @@ impl Server {
     }
 }
 
+/// A client, and the task that stays for it.
+struct Client<K: Kernel> {
+    inbox: Arc<Inbox<K>>,
+    task: K::Handle,
+}
+
+/// What a client's task waits for.
+struct Inbox<K: Kernel> {
+    /// `None`: there will be no more.
+    jobs: K::Guarded<VecDeque<Option<Job>>>,
+    has_some: K::Signal,
+}
+
+impl<K: Kernel> Inbox<K> {
+    fn put(&self, job: Option<Job>) {
+        self.jobs.with(|jobs| jobs.push_back(job));
+        self.has_some.wake();
+    }
+
+    fn take(&self) -> Option<Job> {
+        self.has_some.wait_until(|| self.jobs.with(|jobs| !jobs.is_empty()));
+        self.jobs.with(|jobs| jobs.pop_front())?
+    }
+}
+
+/// Clients by where they are and the socket that they use.
+type Clients<K> = BTreeMap<(SocketAddr, usize), Client<K>>;
+
+/// Hands a job to the task of its client, which is started for the first.
+fn hand_over<K: Kernel>(server: &Arc<Server>, clients: &mut Clients<K>, job: Job) {
+    let (key, cost) = ((job.from, job.socket), job.request.cost);
+    if let Some(client) = clients.get(&key) {
+        K::expect(&client.task, cost);
+        return client.inbox.put(Some(job));
+    }
+    let (jobs, has_some) = (Guarded::new(VecDeque::from([Some(job)])), K::Signal::default());
+    let inbox = Arc::new(Inbox { jobs, has_some });
+    let (own, server) = (inbox.clone(), server.clone());
+    let body = move || {
+        while let Some(job) = own.take() {
+            server.perform::<K>(&job);
+        }
+    };
+    let task = K::spawn(&Task { work: Some(cost), ..Task::default() }, Box::new(body));
+    clients.insert(key, Client { inbox, task });
+}
+
 /// Lets the network take what is to be sent, and deliver what has arrived.
 fn flush() {
     // It cannot fail: the interface is there as long as the kernel.
@@ -147,21 +192,22 @@ fn receive<K: Kernel>(server: &Server, received: &mut Received, perform: &mut dy
 
 /// Serves until it is told to quit.
 pub fn udp<K: Kernel>() {
-    let (inline, yields) =
-        (is_second::<K>("handler", ["task", "inline"]), is_second::<K>("wait", ["sleep", "yield"]));
+    let handler = choice::<K>("handler", &["task", "client", "inline"]);
+    let yields = choice::<K>("wait", &["sleep", "yield"]) == 1;
     let period = argument::<K>("poll", POLL);
     let server = Arc::new(Server::open::<K>());
     K::say(&Message::Serving(server.sockets.len() as u64));
-    let mut received = Received::default();
+    let (mut received, mut clients) = (Received::default(), Clients::<K>::new());
     while !received.quit {
-        receive::<K>(&server, &mut received, &mut |job| {
-            if inline {
-                return server.perform::<K>(&job);
+        receive::<K>(&server, &mut received, &mut |job| match handler {
+            0 => {
+                let task = Task { work: Some(job.request.cost), ..Task::default() };
+                let server = server.clone();
+                // No task joins it: its memory is freed when it ends.
+                drop(K::spawn(&task, Box::new(move || server.perform::<K>(&job))));
             }
-            let task = Task { work: Some(job.request.cost), ..Task::default() };
-            let server = server.clone();
-            // No task joins it: its memory is freed when it ends.
-            drop(K::spawn(&task, Box::new(move || server.perform::<K>(&job))));
+            1 => hand_over::<K>(&server, &mut clients, job),
+            _ => server.perform::<K>(&job),
         });
         if yields {
             K::yield_now();
@@ -169,7 +215,12 @@ pub fn udp<K: Kernel>() {
             K::sleep_until(K::now() + period);
         }
     }
+    for client in clients.values() {
+        client.inbox.put(None);
+        K::join(&client.task);
+    }
     for (name, number) in [
+        ("clients", clients.len() as u64),
         ("requests", received.requests),
         ("refused", received.refused),
         ("unsent", server.unsent.load(Relaxed)),
