@@ -22,6 +22,8 @@ struct Orders {
     started: Vec<Task>,
     /// What tasks have become meanwhile, by niceness and by CPUs.
     changed: Vec<(Option<i32>, Vec<u32>)>,
+    /// What tasks say that they use after their sleeps.
+    bursts: Vec<u64>,
 }
 
 static ORDERS: Mutex<Option<Orders>> = Mutex::new(None);
@@ -110,6 +112,11 @@ impl Kernel for Here {
         sleep(Duration::from_nanos(time.saturating_sub(Here::now())));
     }
 
+    fn sleep_before(time: u64, burst: u64) {
+        orders(|orders| orders.bursts.push(burst));
+        Here::sleep_until(time);
+    }
+
     fn set_nice(nice: i32) {
         orders(|orders| orders.changed.push((Some(nice), Vec::new())));
     }
@@ -151,7 +158,14 @@ fn perform(program: &str, arguments: &[(&str, &str)], script: &'static str) -> O
     let arguments = arguments.iter().map(owned).collect();
     let boot = Boot { program: program.into(), arguments, ..Boot::default() };
     let boot: &'static Boot = Box::leak(Box::new(boot));
-    let fresh = Orders { boot, script, said: Vec::new(), started: Vec::new(), changed: Vec::new() };
+    let fresh = Orders {
+        boot,
+        script,
+        said: Vec::new(),
+        started: Vec::new(),
+        changed: Vec::new(),
+        bursts: Vec::new(),
+    };
     *ORDERS.lock().unwrap_or_else(PoisonError::into_inner) = Some(fresh);
     assert!(run::<Here>(program), "there is a program {program}");
     ORDERS.lock().unwrap().take().unwrap()
@@ -168,11 +182,20 @@ fn outcomes(orders: &Orders) -> Vec<&Outcome> {
 }
 
 #[test]
+fn a_task_says_what_it_does_after_a_sleep() {
+    let script = "anysched-script 1\n0 a c1 r2 c10 y c7 s1000 e c5 s1000 u1\n";
+    let orders = perform("batch", &[], script);
+    assert_eq!(orders.started[0].work, Some(18));
+    assert_eq!(orders.bursts, [17, 5, 0]);
+}
+
+#[test]
 fn a_batch_does_what_the_script_says() {
     let script = "anysched-script 1\n0 a r3 c1000 y e s2000000\n0 b c500\n5000000 c u9000000 c1\n";
     let orders = perform("batch", &[], script);
     let work: Vec<_> = orders.started.iter().map(|task| task.work).collect();
-    assert_eq!(work, [Some(3000), Some(500), Some(1)]);
+    // The last blocks at once.
+    assert_eq!(work, [Some(3000), Some(500), Some(0)]);
     let outcomes = outcomes(&orders);
     let names: Vec<_> = outcomes.iter().map(|task| (task.name.as_str(), task.groups)).collect();
     assert_eq!(names, [("a", 3), ("b", 1), ("c", 1)]);
