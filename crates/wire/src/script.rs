@@ -610,7 +610,7 @@ mod tests {
         assert_eq!(burst(&[run.clone(), Step::Yield, run.clone()], 5), 9);
         assert_eq!(burst(&[run.clone(), sleep.clone(), run.clone()], 5), 2);
         assert_eq!(burst(&[run.clone(), Step::Sleep(0), run.clone()], 5), 9);
-        assert_eq!(burst(&[round(&[run.clone()]), sleep.clone()], 5), 6);
+        assert_eq!(burst(&[round(core::slice::from_ref(&run)), sleep.clone()], 5), 6);
         assert_eq!(burst(&[run.clone(), round(&[run.clone(), sleep.clone(), run])], 5), 4);
         assert_eq!(burst(&[Step::Repeat(0, vec![sleep])], 5), 5);
         let much = Step::Repeat(u64::MAX, vec![Step::Compute(2)]);
