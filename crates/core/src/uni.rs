@@ -128,6 +128,14 @@ impl<Q: RunQueue> Scheduler for Uni<Q> {
         self.answer_wish(cx);
     }
 
+    fn check_param(&self, name: &str, text: &str) -> Result<(), ParamError> {
+        self.rule.check_param(name, text)
+    }
+
+    fn set_param(&mut self, _: &mut Cx<'_>, name: &str, text: &str) {
+        self.rule.set_param(name, text);
+    }
+
     fn set_online(&mut self, cx: &mut Cx<'_>, _: CpuId, online: bool) {
         self.online = online;
         if online {

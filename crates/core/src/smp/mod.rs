@@ -296,6 +296,14 @@ pub trait RunQueue: Policy {
     /// Handles what is due.
     fn timer(&mut self, _now: Time) {}
 
+    /// See [`Scheduler::check_param`]. Those of layout, placement and balancing do not change.
+    fn check_param(&self, name: &str, _text: &str) -> Result<(), ParamError> {
+        Err(ParamError::Fixed { name: name.into(), changeable: &[] })
+    }
+
+    /// See [`Scheduler::set_param`]. Tasks stay in their runqueues, and as ready as they are.
+    fn set_param(&mut self, _name: &str, _text: &str) {}
+
     /// See [`Scheduler::probe`].
     fn probe(&self, _task: TaskId, _sink: &mut dyn FnMut(&'static str, i64)) {}
 
@@ -742,6 +750,14 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
             }
             _ => self.answer_wish(cx, queue),
         }
+    }
+
+    fn check_param(&self, name: &str, text: &str) -> Result<(), ParamError> {
+        self.rule.check_param(name, text)
+    }
+
+    fn set_param(&mut self, _: &mut Cx<'_>, name: &str, text: &str) {
+        self.rule.set_param(name, text);
     }
 
     fn set_online(&mut self, cx: &mut Cx<'_>, cpu: CpuId, online: bool) {

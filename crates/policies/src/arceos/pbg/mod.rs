@@ -10,7 +10,9 @@
 //! contract. One that blocks stays in the plan. Nothing is ever interrupted.
 //! Deviations: the profile is measured; the source's programs contain one written by hand. A
 //! dispatch is used up when it ends, by a yield, by blocking or by exit, so one that the host
-//! undoes or interrupts counts once; the source counts picks. Blocked tasks are not picked, and
+//! undoes or interrupts counts once; the source counts picks. The report's three calls, start
+//! measuring, stop and enable, are `mode` changed while the policy runs; the source's start does
+//! not measure. Blocked tasks are not picked, and
 //! tasks that have ended leave the plan; in the source neither holds. `fallback` is FIFO unless
 //! told otherwise; the source's is LIFO. Other CPUs leave a yielder alone as long as they find
 //! anything else; the source has one CPU.
@@ -40,11 +42,13 @@ use anysched_core::{Machine, Off, PerTask, choice, params};
 choice! {
     /// What profiles are for.
     pub enum Mode {
-        /// Nothing: all tasks are in the fallback queue.
+        /// Nothing: all tasks are in the fallback queue. Set during a run, it stops measuring.
         Off = "off",
-        /// To be learned: all tasks are in the fallback queue, and each dispatch is timed.
+        /// To be learned: all tasks are in the fallback queue, and each dispatch is timed. Set
+        /// during a run, it starts that, and the count of created tasks anew.
         Profile = "profile",
-        /// To be followed. Without a profile, one is learned first.
+        /// To be followed. Without a profile, one is learned first. Set during a run, it goes by
+        /// what has been measured so far, and starts the count of created tasks anew.
         Plan = "plan",
     }
 }
@@ -118,7 +122,7 @@ params! {
     /// Parameters of `pbg`.
     pub struct PbgParams {
         /// `plan`: planned tasks first; without a profile, one is learned. `profile`: learn one.
-        /// `off`: neither.
+        /// `off`: neither. May change during a run: measure, stop, go by what was measured.
         mode: Mode = Mode::Plan,
         /// Whether the profile comes from a run of the same load, is given by someone who knows, or
         /// is measured and then made wrong: each time multiplied by a lognormal factor with median
@@ -191,6 +195,9 @@ struct Task {
     behind: u64,
     /// Of what has been learned.
     record: u32,
+    /// By what it is known. None of an earlier program's, which has no key of its own, or if it
+    /// does not exist.
+    key: Option<Key>,
     /// It has used the CPU in a dispatch that has not ended.
     ran: bool,
 }
@@ -198,6 +205,12 @@ struct Task {
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub struct Pbg {
+    params: PbgParams,
+    /// All that is known: the profile of an earlier run, and what was measured in this one until
+    /// measuring stopped.
+    known: Profile,
+    /// Something was measured in this run.
+    has_learned: bool,
     /// By ascending key.
     plan: Vec<Planned>,
     learns: bool,
@@ -215,7 +228,7 @@ pub struct Pbg {
     links: Links,
     unplanned: List,
     tasks: PerTask<Task>,
-    /// Tasks attached so far.
+    /// Tasks attached so far, or since measuring or going by a profile began during the run.
     created: u32,
     yields: u64,
     learned: Vec<Learned>,
@@ -248,14 +261,16 @@ impl Policy for Pbg {
             let why = "profile_source = given needs one, for example 0=12.5ms/100000";
             return Err(ParamError::Invalid { name: "profile", why });
         }
-        let empty = Profile::default();
-        let profile = match params.mode {
-            Mode::Plan => params.profile.as_ref().unwrap_or(&empty),
-            Mode::Off | Mode::Profile => &empty,
+        let known = match params.mode {
+            Mode::Plan => params.profile.clone().unwrap_or_default(),
+            Mode::Off | Mode::Profile => Profile::default(),
         };
         Ok(Pbg {
-            plan: plan(profile, params),
+            plan: plan(&known, params),
+            known,
             learns: params.learns(),
+            has_learned: params.learns(),
+            params: PbgParams { profile: None, ..params.clone() },
             fallback: params.fallback,
             on_yield: params.on_yield,
             forest: Forest::default(),
@@ -323,15 +338,94 @@ impl Pbg {
         number
     }
 
+    /// What the plan says of tasks with this key: the rank of their time, and dispatches.
+    fn planned(&self, key: Key) -> (u32, u64) {
+        let place = self.plan.binary_search_by_key(&key, |planned| planned.key);
+        place.map_or((0, 0), |place| (self.plan[place].rank, self.plan[place].dispatches))
+    }
+
+    /// Starts measuring, stops it, or goes by what is known.
+    fn set_mode(&mut self, mode: Mode) {
+        if self.learns {
+            self.known.update(self.measured());
+            self.learned.clear();
+            self.learned_by_key.clear();
+        }
+        self.params.mode = mode;
+        self.learns = mode == Mode::Profile;
+        self.has_learned |= self.learns;
+        self.plan = match mode {
+            Mode::Plan => plan(&self.known, &self.params),
+            Mode::Off | Mode::Profile => Vec::new(),
+        };
+        if mode != Mode::Off {
+            self.created = 0;
+        }
+        for number in 0..self.tasks.len() as u32 {
+            self.meet_again(TaskId(number));
+        }
+        self.queue_anew();
+    }
+
+    /// Looks up what the plan says of `task`, which was there before it, or starts its record.
+    fn meet_again(&mut self, id: TaskId) {
+        let mut key = self.tasks[id].key;
+        if self.learns && matches!(key, Some(Key::Created(_))) {
+            // The numbers are those of the program that is measured now.
+            key = None;
+        }
+        let (rank, left) = key.map_or((0, 0), |key| self.planned(key));
+        let record = match key {
+            Some(key) if self.learns => self.record(key),
+            _ => NOBODY,
+        };
+        let task = &mut self.tasks[id];
+        *task = Task { rank, left, record, key, behind: 0, ran: false, ..*task };
+    }
+
+    /// Queues all tasks that are ready as the plan has it now, in the order in which they were.
+    fn queue_anew(&mut self) {
+        self.yielder.fill(NOBODY);
+        let kept: Vec<TaskId> = self.kept().collect();
+        kept.iter().for_each(|&task| self.release(task));
+        let planned: Vec<TaskId> = self.forest.iter(&self.ready).collect();
+        planned.iter().for_each(|&task| self.forest.remove(&mut self.ready, task));
+        let others: Vec<TaskId> = self.links.iter(&self.unplanned).collect();
+        others.iter().for_each(|&task| self.links.remove(&mut self.unplanned, task));
+        for id in kept.into_iter().chain(planned).chain(others) {
+            if self.tasks[id].left > 0 {
+                self.insert(id);
+            } else {
+                self.tasks[id].place = Place::Fallback;
+                self.links.push_back(&mut self.unplanned, id);
+            }
+        }
+    }
+
     /// `task` has yielded, blocked or ended.
     #[inline]
     fn end_dispatch(&mut self, task: TaskId) {
         let task = &mut self.tasks[task];
         task.left = task.left.saturating_sub(1);
         task.ran = false;
-        if self.learns {
+        if self.learns && task.record != NOBODY {
             self.learned[task.record as usize].dispatches += 1;
         }
+    }
+
+    /// What has been measured since measuring began.
+    fn measured(&self) -> Profile {
+        let mut learned = self.learned.clone();
+        for task in self.tasks.values().filter(|task| task.ran && task.record != NOBODY) {
+            learned[task.record as usize].dispatches += 1;
+        }
+        learned.retain(|learned| learned.dispatches > 0);
+        Profile::of(learned.iter().map(|&Learned { key, tasks, time, dispatches }| {
+            let tasks = u128::from(tasks);
+            let mean = |sum: u128| u64::try_from(sum / tasks).unwrap_or(u64::MAX);
+            let time = Span(mean(time + tasks / 2));
+            Record { key, time, dispatches: mean(dispatches + tasks - 1) }
+        }))
     }
 
     // Out of line, for the sake of tasks that stay.
@@ -468,15 +562,11 @@ impl RunQueue for Pbg {
         let created = self.created;
         self.created = created.saturating_add(1);
         let key = params.key.map_or(Key::Created(created), Key::Own);
-        let planned = self.plan.binary_search_by_key(&key, |planned| planned.key);
-        let (rank, left) = planned.map_or((0, 0), |place| {
-            let Planned { rank, dispatches, .. } = self.plan[place];
-            (rank, dispatches)
-        });
-        let record = if self.learns { self.record(key) } else { 0 };
-        let (place, ran) = (Place::Away, false);
-        let fresh = Task { place, cpu: 0, rank, created, left, behind: 0, record, ran };
-        self.tasks.grow(id, |_| Task { left: 0, ..fresh });
+        let (rank, left) = self.planned(key);
+        let record = if self.learns { self.record(key) } else { NOBODY };
+        let (place, key, ran) = (Place::Away, Some(key), false);
+        let fresh = Task { place, cpu: 0, rank, created, left, behind: 0, record, key, ran };
+        self.tasks.grow(id, |_| Task { left: 0, key: None, ..fresh });
         self.tasks[id] = fresh;
     }
 
@@ -484,6 +574,20 @@ impl RunQueue for Pbg {
         // Taken out for good while it was ready, in the middle of a dispatch.
         if self.tasks[task].ran {
             self.end_dispatch(task);
+        }
+        self.tasks[task].key = None;
+    }
+
+    fn check_param(&self, name: &str, text: &str) -> Result<(), ParamError> {
+        if name != "mode" {
+            return Err(ParamError::Fixed { name: name.into(), changeable: &["mode"] });
+        }
+        Mode::read(name, text).map(drop)
+    }
+
+    fn set_param(&mut self, name: &str, text: &str) {
+        if let ("mode", Ok(mode)) = (name, Mode::parse(text)) {
+            self.set_mode(mode);
         }
     }
 
@@ -524,7 +628,9 @@ impl RunQueue for Pbg {
         if self.learns && ran > Span::ZERO {
             let task = &mut self.tasks[task];
             task.ran = true;
-            self.learned[task.record as usize].time += u128::from(ran.0);
+            if task.record != NOBODY {
+                self.learned[task.record as usize].time += u128::from(ran.0);
+            }
         }
     }
 
@@ -555,20 +661,13 @@ impl RunQueue for Pbg {
     }
 
     fn learned(&self, sink: &mut dyn FnMut(&'static str, &str)) {
-        if !self.learns {
+        if !self.has_learned {
             return;
         }
-        let mut learned = self.learned.clone();
-        for task in self.tasks.values().filter(|task| task.ran) {
-            learned[task.record as usize].dispatches += 1;
+        let mut known = self.known.clone();
+        if self.learns {
+            known.update(self.measured());
         }
-        learned.retain(|learned| learned.dispatches > 0);
-        let records = learned.iter().map(|&Learned { key, tasks, time, dispatches }| {
-            let tasks = u128::from(tasks);
-            let mean = |sum: u128| u64::try_from(sum / tasks).unwrap_or(u64::MAX);
-            let time = Span(mean(time + tasks / 2));
-            Record { key, time, dispatches: mean(dispatches + tasks - 1) }
-        });
-        sink("profile", &Profile::of(records).to_string());
+        sink("profile", &known.to_string());
     }
 }

@@ -49,6 +49,15 @@ impl Profile {
         &self.records
     }
 
+    /// Takes the records of `newer` over, in place of those with the same keys.
+    pub(super) fn update(&mut self, newer: Profile) {
+        self.records.retain(|record| {
+            newer.records.binary_search_by_key(&record.key, |newer| newer.key).is_err()
+        });
+        self.records.extend(newer.records);
+        self.records.sort_unstable_by_key(|record| record.key);
+    }
+
     /// Reads records `KEY=TIME/DISPATCHES` with commas, spaces or line ends between them; the rest
     /// of a line from `#` on is a comment.
     ///
