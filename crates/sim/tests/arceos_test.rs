@@ -8,7 +8,7 @@ use anysched_core::{Machine, Span};
 use anysched_host::{Costs, Setup};
 use anysched_measure::{Benchmark, Metrics};
 use anysched_sim::Sim;
-use anysched_workload::generate::{ArceosCase, ArceosTest, Generator, Groups, Settings};
+use anysched_workload::generate::{ArceosCase, ArceosTest, Generator, Groups, Runs, Settings};
 use support::{build, ms};
 
 type Policy = (&'static str, &'static [(&'static str, &'static str)]);
@@ -35,6 +35,7 @@ fn report(case: ArceosCase) -> ArceosTest {
         tasks: case.tasks(),
         iteration_ps: case.iteration_ps(),
         duration: case.duration(),
+        runs: Runs::default(),
     }
 }
 
@@ -47,6 +48,7 @@ fn small(tasks: &[(u64, u64)], duration: Option<Span>) -> ArceosTest {
         tasks: tasks.iter().map(task).collect(),
         iteration_ps: 1_000_000_000,
         duration,
+        runs: Runs::default(),
     }
 }
 

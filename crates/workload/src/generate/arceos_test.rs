@@ -43,6 +43,29 @@ pub struct ArceosTest {
     /// When groups are counted and all tasks end, by a task that is created before the others;
     /// `None`: each ends when its groups are done. Above 0.
     pub duration: Option<Span>,
+    /// When and how often it is run.
+    pub runs: Runs,
+}
+
+/// When and how often a test is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Runs {
+    /// When the first run begins.
+    pub at: Time,
+    /// How many there are, at least 1; one, if there is a duration.
+    pub runs: u32,
+    /// From the beginning of a run to that of the next; above 0 if there are several. A run that
+    /// is not over by then goes on beside the next.
+    pub every: Span,
+    /// What the first task has for a number in what is measured.
+    pub numbered_from: u16,
+}
+
+impl Default for Runs {
+    /// Once, at once.
+    fn default() -> Runs {
+        Runs { at: Time::ZERO, runs: 1, every: Span::ZERO, numbered_from: 0 }
+    }
 }
 
 /// What a task does.
@@ -132,8 +155,16 @@ keys! {
         /// CPU time of an iteration.
         iteration: Option<Picoseconds> = none "2.28ns; in `unequal`, 0.93ns", eg "2.28ns",
             calibrated LOOPS;
-        /// When groups are counted and all tasks end.
+        /// When groups are counted and all tasks end, since they came.
         duration: Option<Span> = none "when groups are done; in `unequal`, 5s", eg "5s";
+        /// When the tasks come.
+        at: Time = "0ns", eg "1s";
+        /// How often the test is run, with tasks of its own each time; their numbers go on.
+        runs: u32 = "1", eg "2", in 1..=MAX_THREADS;
+        /// From the beginning of a run to that of the next.
+        every: Option<Span> = none "needed if there are several", eg "5s";
+        /// The number of the first task in columns, for several tests in one file.
+        numbered_from: u32 = "0", eg "4", in 0..=65_535;
     }
 }
 
@@ -162,6 +193,12 @@ impl Kind for ArceosTestKeys {
             tasks,
             iteration_ps: iteration.unwrap_or(self.case.iteration_ps()),
             duration: self.duration.or(self.case.duration()),
+            runs: Runs {
+                at: self.at,
+                runs: self.runs,
+                every: self.every.unwrap_or_default(),
+                numbered_from: self.numbered_from as u16,
+            },
         })
     }
 }
@@ -218,6 +255,14 @@ impl Generator for ArceosTest {
             let why = "fewer or shorter: a task would compute for more than 100 days";
             check(time <= super::FOR_EVER, "groups", task.groups, why)?;
         }
+        let Runs { runs, every, numbered_from, .. } = self.runs;
+        check(runs > 0, "runs", 0, "at least 1")?;
+        if runs > 1 {
+            check(self.duration.is_none(), "runs", runs, "1, as there is a `duration`")?;
+            check_period("every", every)?;
+        }
+        let last = self.tasks.len() as u64 * u64::from(runs) + u64::from(numbered_from);
+        check(last <= MAX_THREADS as u64, "runs", runs, "fewer: there are above 65536 tasks")?;
         self.duration.map_or(Ok(()), |duration| check_period("duration", duration))
     }
 
@@ -235,7 +280,7 @@ impl Generator for ArceosTest {
             maker: Maker::new(&self.settings, true),
             plan: self.clone(),
             arrived: 0,
-            done: vec![0; self.tasks.len()],
+            done: vec![0; self.tasks.len() * self.runs.runs as usize],
             over: false,
             tasks: PerTask::default(),
         }))
@@ -274,7 +319,7 @@ enum Main {
 
 #[derive(Clone)]
 struct Worker {
-    /// Which of the tasks, in the order in which they are created.
+    /// Which of the tasks of all runs, in the order in which they are created.
     number: usize,
     created: Time,
     /// Its first instruction.
@@ -298,11 +343,21 @@ impl ArceosTestLoad {
         self.plan.duration.is_some()
     }
 
+    /// What the task does that is created as this one.
+    fn groups(&self, number: usize) -> Groups {
+        self.plan.tasks[number % self.plan.tasks.len()]
+    }
+
+    /// The number that it has in what is measured.
+    fn thread(&self, number: usize) -> u16 {
+        self.plan.runs.numbered_from + number as u16
+    }
+
     /// How much each of the tasks has done.
     fn counts(&self) -> VecDeque<Measured> {
         let plan = self.plan.tasks.iter().zip(&self.done).enumerate();
         plan.map(|(number, (task, &done))| Measured::Groups {
-            thread: number as u16,
+            thread: self.thread(number),
             groups: u32::try_from(done).unwrap_or(u32::MAX),
             work: task.time(done, self.plan.iteration_ps),
         })
@@ -317,7 +372,7 @@ impl ArceosTestLoad {
             }
             Main::Sleep => {
                 main = Main::Wake;
-                let end = Time::ZERO + self.plan.duration.unwrap_or_default();
+                let end = self.plan.runs.at + self.plan.duration.unwrap_or_default();
                 Op::Sleep(end.since(now))
             }
             Main::Wake => {
@@ -361,12 +416,12 @@ impl ArceosTestLoad {
         if self.over {
             return (Step::Exit, Op::Exit);
         }
-        let (task, done) = (self.plan.tasks[worker.number], self.done[worker.number]);
+        let (task, done) = (self.groups(worker.number), self.done[worker.number]);
         if done < task.groups {
             let time = |groups| task.time(groups, self.plan.iteration_ps);
             return (Step::Yield, Op::Run(time(done + 1) - time(done)));
         }
-        let thread = worker.number as u16;
+        let thread = self.thread(worker.number);
         let finished = Measured::Finished { thread, time: now.since(worker.created) };
         let left = Measured::Left { thread, time: now.since(worker.began) };
         (Step::Tell(left), Op::Measure(finished))
@@ -386,18 +441,33 @@ impl Load for ArceosTestLoad {
         if let Some(duration) = self.plan.duration {
             arguments.push(("duration", duration.0.to_string()));
         }
+        let Runs { at, runs, every, numbered_from } = self.plan.runs;
+        if numbered_from > 0 {
+            return None;
+        }
+        if at > Time::ZERO {
+            arguments.push(("at", at.0.to_string()));
+        }
+        if runs > 1 {
+            arguments.push(("runs", runs.to_string()));
+            arguments.push(("every", every.0.to_string()));
+        }
         Some(Program { name: self.plan.case.name(), arguments })
     }
 
     #[inline]
     fn peek(&self) -> Time {
-        let all = self.plan.tasks.len() + usize::from(self.has_main());
-        if self.arrived < all { Time::ZERO } else { Time::NEVER }
+        let (tasks, runs) = (self.plan.tasks.len(), self.plan.runs);
+        // Where there is another task that counts, there is one run.
+        let run = if self.has_main() { self.arrived / (tasks + 1) } else { self.arrived / tasks };
+        let over = run >= runs.runs as usize;
+        if over { Time::NEVER } else { runs.at + Span(runs.every.0 * run as u64) }
     }
 
     fn outside(&mut self) -> Outside {
+        let now = self.peek();
         self.arrived += 1;
-        Outside::Arrival(self.maker.make(Time::ZERO))
+        Outside::Arrival(self.maker.make(now))
     }
 
     fn start(&mut self, task: TaskId, now: Time) {
@@ -422,7 +492,7 @@ impl Load for ArceosTestLoad {
     /// All that is left: tasks that yield do not block.
     fn burst(&self, task: TaskId, run: Span) -> Span {
         let Some(Task::Worker(worker)) = &self.tasks[task] else { return run };
-        let (task, done) = (self.plan.tasks[worker.number], self.done[worker.number]);
+        let (task, done) = (self.groups(worker.number), self.done[worker.number]);
         let time = |groups| task.time(groups, self.plan.iteration_ps);
         time(task.groups).saturating_sub(time(done))
     }
@@ -436,7 +506,8 @@ mod tests {
     fn test(tasks: &[(u64, u64)], iteration_ps: u64, duration: Option<Span>) -> ArceosTest {
         let task = |&(groups, iterations): &(u64, u64)| Groups { groups, iterations };
         let (settings, tasks) = (Settings::default(), tasks.iter().map(task).collect());
-        ArceosTest { case: ArceosCase::Equal, settings, tasks, iteration_ps, duration }
+        let runs = Runs::default();
+        ArceosTest { case: ArceosCase::Equal, settings, tasks, iteration_ps, duration, runs }
     }
 
     fn ops(test: &ArceosTest, serial: usize) -> Vec<Op> {
@@ -507,6 +578,7 @@ mod tests {
                 tasks: case.tasks(),
                 iteration_ps: case.iteration_ps(),
                 duration: None,
+                runs: Runs::default(),
             };
             let played = play(test.build(1, 1).unwrap(), Time::NEVER, 1);
             assert_eq!(played.new.len(), test.tasks.len());
@@ -538,6 +610,34 @@ mod tests {
         assert!(ops(&unequal, 1).ends_with(&[Op::Yield, Op::Exit]));
     }
 
+    /// Two tasks, again every 7 ms from 2 ms on, each with clocks of its own.
+    #[test]
+    fn a_test_is_run_again() {
+        let ms = Span::from_ms;
+        let at = Time::ZERO + ms(2);
+        let runs = Runs { at, runs: 3, every: ms(7), numbered_from: 4 };
+        let test = ArceosTest { runs, ..test(&[(1, 1), (1, 2)], 1_000_000_000, None) };
+        let played = play(test.build(1, 1).unwrap(), Time::NEVER, 1);
+        let arrivals: Vec<u64> = played.new.iter().map(|(time, _)| time.0 / 1_000_000).collect();
+        assert_eq!(arrivals, [2, 2, 9, 9, 16, 16]);
+        for serial in 0..6u16 {
+            let work = ms(1 + u64::from(serial % 2));
+            let ops = ops(&test, serial.into());
+            assert_eq!(ops[1..3], [Op::Run(work), Op::Yield]);
+            let finished = Measured::Finished { thread: 4 + serial, time: work };
+            assert_eq!(ops[3], Op::Measure(finished));
+        }
+        assert_eq!(test.build(1, 1).unwrap().program(), None, "no program has these numbers");
+    }
+
+    #[test]
+    fn a_kernel_is_told_of_the_runs() {
+        let runs = Runs { runs: 2, every: Span(5), ..Runs::default() };
+        let test = ArceosTest { runs, ..test(&[(1, 1)], 1000, None) };
+        let program = test.build(1, 1).unwrap().program().unwrap();
+        assert_eq!(program.arguments[2..], [("runs", "2".into()), ("every", "5".into())]);
+    }
+
     #[test]
     fn what_is_not_possible_is_refused() {
         let wrong = |test: ArceosTest| test.validate(1).expect_err("it is wrong").to_string();
@@ -551,5 +651,17 @@ mod tests {
         assert_eq!(wrong(long), format!("`groups` = {}: {why}", 1u64 << 40));
         let never = wrong(ArceosTest { duration: Some(Span::ZERO), ..right() });
         assert!(never.starts_with("`duration` = 0"), "{never}");
+        let again = |duration, every| ArceosTest {
+            duration,
+            runs: Runs { runs: 2, every, ..Runs::default() },
+            ..right()
+        };
+        assert!(again(None, Span(1)).validate(1).is_ok());
+        assert!(wrong(again(None, Span::ZERO)).starts_with("`every` = 0"));
+        assert_eq!(wrong(again(Some(Span(1)), Span(1))), "`runs` = 2: 1, as there is a `duration`");
+        let numbered_from = u16::MAX;
+        let many =
+            ArceosTest { runs: Runs { numbered_from, ..again(None, Span(1)).runs }, ..right() };
+        assert_eq!(wrong(many), "`runs` = 2: fewer: there are above 65536 tasks");
     }
 }

@@ -45,7 +45,7 @@ generators! {
         "The scheduler tests of ArceOS: tasks compute, yield, and do it again";
 }
 
-pub use arceos_test::{ArceosCase, ArceosTest, Groups};
+pub use arceos_test::{ArceosCase, ArceosTest, Groups, Runs};
 pub use batch::Batch;
 pub use closed::Closed;
 pub use cyclictest::Cyclictest;
