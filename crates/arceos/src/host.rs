@@ -5,11 +5,11 @@ use crate::{Boot, BootError, Outcome as Said};
 use anysched_clients::Load as ClientLoad;
 use anysched_host::{
     By, Calibration, Capabilities, Clock, Demands, Host, HostError, HostInfo, Options, Order,
-    Outcome, Served, Setup, Subject, Work,
+    Outcome, ParamChange, Served, Setup, Subject, Work,
 };
 use anysched_qemu::{CALIBRATE, Job, measured};
 use anysched_trace::{Sink, decisions};
-use anysched_wire::program::named;
+use anysched_wire::program::{self, CALLS, named};
 use anysched_workload::kinds::Needs;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub static HOST: HostInfo = HostInfo {
         vms: false,
         duration: false,
         hotplug: false,
-        changes: false,
+        changes: true,
         unequal_cpus: false,
         logs: true,
         traces: true,
@@ -111,6 +111,10 @@ impl Host for ArceOs {
         if boot.app == SERVER {
             return Err(HostError(format!("{SERVER} waits for requests: put a load on it")));
         }
+        if !setup.changes.is_empty() {
+            let calls = calls(&boot.app, setup)?;
+            boot.arguments.push((CALLS.into(), calls));
+        }
         boot.record = watch.record || watch.trace.is_some();
         if boot.record {
             by.require_recordable()?;
@@ -145,6 +149,26 @@ impl Host for ArceOs {
         let (report, said) = served;
         Ok(Served { report, outcome: measured(said) })
     }
+}
+
+/// The changes of the policy's parameters as calls that the program `name` makes.
+///
+/// Errors: the program makes none, or there are several CPUs.
+fn calls(name: &str, setup: &Setup) -> Result<String, HostError> {
+    if !program::find(name).is_some_and(|program| program.has(CALLS)) {
+        let why = format!(
+            "in arceos the program changes parameters of its policy, and `{name}` does not: take a \
+             load of kind arceos-test, or leave `changes` out"
+        );
+        return Err(HostError(why));
+    }
+    if setup.machine.cpus() > 1 {
+        let why = "each CPU of arceos has a policy of its own, and a program changes that of its \
+                   CPU: take one CPU, or leave `changes` out";
+        return Err(HostError(why.into()));
+    }
+    let line = |change: &ParamChange| format!("{} {} {}", change.at.0, change.name, change.text);
+    Ok(setup.changes.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
 /// Tells the events of a run from its log.
@@ -183,6 +207,23 @@ impl ArceOs {
 mod tests {
     use super::*;
     use anysched_policies::POLICIES;
+
+    #[test]
+    fn changes_are_calls_of_the_program() {
+        let change = |at, text: &str| ParamChange {
+            at: anysched_core::Time(at),
+            name: "mode".into(),
+            text: text.into(),
+        };
+        let machine = anysched_core::Machine::flat;
+        let mut setup = Setup::new(machine(1).unwrap());
+        setup.changes = vec![change(0, "profile"), change(7, "plan")];
+        assert_eq!(calls("realtime", &setup).unwrap(), "0 mode profile\n7 mode plan");
+        let why = calls("batch", &setup).unwrap_err().to_string();
+        assert!(why.contains("`batch` does not: take a load of kind arceos-test"), "{why}");
+        setup.machine = machine(2).unwrap();
+        assert!(calls("realtime", &setup).unwrap_err().to_string().contains("take one CPU"));
+    }
 
     /// First those that stand for its own schedulers, then those of its branches.
     #[test]

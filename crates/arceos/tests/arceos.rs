@@ -166,8 +166,47 @@ fn what_goes_wrong_is_noticed() {
     assert_eq!(why, "there is no program \"no-such\" in this image");
     let why = refused(boot("fcfs", "equal", &[("scale", "a lot")]));
     assert_eq!(why, "`scale` = \"a lot\": a whole number is wanted");
+    let why = refused(boot("rr", "equal", &[("calls", "0 quantum 1ms")]));
+    let fixed = "`quantum` cannot be changed while the policy runs, nor can any other";
+    assert_eq!(why, format!("policy rr: {fixed}"));
+    let why = refused(boot("stock-rr", "equal", &[("calls", "0 quantum 1ms")]));
+    assert_eq!(why, "ArceOS's own schedulers have no parameter such as `quantum`");
     let why = refused(Boot { tasks: None, ..boot("stock-rr", "batch", &[]) });
     assert_eq!(why, "there is no firmware item opt/org.anysched/script");
+}
+
+/// One boot measures, stops and goes by what it measured, as the program calls the policy between
+/// its runs: each task of the second run is done when it is in a boot that follows one that
+/// measured, within 1 in 100. The decisions, calls included, are the policy's.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts"]
+fn a_program_calls_the_policy_between_its_runs() {
+    const SMALL: (&str, &str) = ("scale", "100");
+    let finish = |outcome: &Outcome| -> Vec<u64> {
+        outcome.tasks.iter().map(|task| task.finish.since(task.arrival).0).collect()
+    };
+    let perform = |record: bool, arguments: &[(&str, &str)], settings: &[(&str, &str)]| {
+        let mut boot = Boot { record, ..boot("pbg", "realtime", arguments) };
+        let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
+        boot.settings = settings.iter().map(owned).collect();
+        boot.run(&mut |_| ()).unwrap()
+    };
+    let learned = perform(false, &[SMALL], &[("mode", "profile")]).learned;
+    let expected = finish(&perform(false, &[SMALL], &as_text(&learned)));
+
+    let calls = "0 mode profile\n900000000 mode off\n900000000 mode plan";
+    let arguments = [SMALL, ("runs", "2"), ("every", "1000000000"), ("calls", calls)];
+    let found = finish(&perform(false, &arguments, &[("mode", "off")]));
+    assert_eq!(found.len(), 2 * expected.len());
+    let (measured, planned) = found.split_at(expected.len());
+    for (planned, expected) in planned.iter().zip(&expected) {
+        assert!(planned.abs_diff(*expected) * 100 < *expected, "{found:?}, expected {expected}");
+    }
+    let mean = |times: &[u64]| times.iter().sum::<u64>();
+    assert!(mean(planned) * 2 < mean(measured), "{found:?}");
+    // A recorded decision takes longer.
+    let outcome = perform(true, &arguments, &[("mode", "off")]);
+    assert!(replayed(&outcome.logs[0], policy).unwrap() > 1_000);
 }
 
 /// Names of tasks and values of arguments come through as they are, whatever they are.

@@ -70,6 +70,9 @@ const HOLD: Argument = argument("hold", "1: handles of tasks are held until all 
 const DURATION: Argument = argument("duration_ns", "how long it runs");
 const SEED: Argument = argument("seed", "what chance begins with");
 
+/// The argument that has a program call the policy; see the list.
+pub const CALLS: &str = "calls";
+
 /// Of programs whose tasks compute in groups. What is given for each task has commas between.
 const GROUPS: &[Argument] = &[
     argument("groups", "how many groups each task has"),
@@ -78,6 +81,10 @@ const GROUPS: &[Argument] = &[
     argument("cpus", "the CPU of each task"),
     argument("scale", "everything is done so many times less"),
     argument("duration", "nanoseconds after which tasks are counted"),
+    argument("at", "nanoseconds after the start when the first run begins"),
+    argument("runs", "how often it is run, with tasks of its own each time"),
+    argument("every", "nanoseconds from the beginning of a run to that of the next"),
+    argument(CALLS, "calls of the policy, a line each: nanoseconds, parameter, value"),
     HOLD,
 ];
 

@@ -9,15 +9,20 @@
 //!
 //! Arguments: `groups` and `iterations` (one number for all tasks, or one for each with commas
 //! between), `duration` (nanoseconds until groups are counted and tasks stop), and `scale`, by
-//! which a case is made smaller for quick runs. In kernels that know of it, `nice`, how nice tasks
+//! which a case is made smaller for quick runs. It runs `runs` times, one `every` so many
+//! nanoseconds, from `at` on. The task that creates the others makes the `calls` of the policy, each
+//! at its time after the start, before a run that begins then. In kernels that know of it, `nice`, how nice tasks
 //! are, and `cpus`, the CPU to which each is bound, likewise one number or one for each.
 
+use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::arguments::{argument, numbers};
+use anysched_wire::program::CALLS;
+
+use crate::arguments::{argument, numbers, text};
 use crate::crew::Crew;
 use crate::work::{divide, shift};
 use crate::{Kernel, Task};
@@ -96,18 +101,89 @@ impl Case {
     }
 }
 
+/// Calls of the policy that the program is to make.
+struct Calls {
+    /// When, in nanoseconds since the start, which parameter is set, and to what.
+    calls: VecDeque<(u64, &'static str, &'static str)>,
+    start: u64,
+}
+
+impl Calls {
+    /// Refuses to run if the argument is not a list of calls, in the order of their times.
+    fn read<K: Kernel>(start: u64) -> Calls {
+        let lines = text::<K>(CALLS).unwrap_or_default().lines();
+        let calls: VecDeque<_> = lines
+            .map(|line| {
+                let mut words = line.splitn(3, ' ');
+                let time = words.next().and_then(|time| time.parse().ok());
+                match (time, words.next(), words.next()) {
+                    (Some(time), Some(name), Some(value)) => (time, name, value),
+                    _ => K::refuse(format_args!(
+                        "`{CALLS}`: \"{line}\": nanoseconds, a parameter and its value are wanted"
+                    )),
+                }
+            })
+            .collect();
+        if !calls.iter().is_sorted_by_key(|call| call.0) {
+            K::refuse(format_args!("`{CALLS}`: the times do not ascend"));
+        }
+        Calls { calls, start }
+    }
+
+    /// Makes those that are due by a time in nanoseconds since the start, each when it is due.
+    fn make<K: Kernel>(&mut self, until: u64) {
+        while let Some(&(time, name, value)) = self.calls.front().filter(|call| call.0 <= until) {
+            self.calls.pop_front();
+            sleep_if_early::<K>(self.start + time);
+            K::set_param(name, value);
+        }
+    }
+}
+
+fn sleep_if_early<K: Kernel>(time: u64) {
+    if time > K::now() {
+        K::sleep_until(time);
+    }
+}
+
 /// Runs the case of this name; `false` if there is none.
 pub fn run<K: Kernel>(name: &str) -> bool {
     let Some(case) = CASES.iter().find(|case| case.name == name) else { return false };
     let duration = argument::<K>("duration", case.duration) / argument::<K>("scale", 1).max(1);
-    let (nice, cpus) = (numbers::<K, i32>("nice"), numbers::<K, u32>("cpus"));
-    let over = Arc::new(AtomicBool::new(false));
+    let (at, every) = (argument::<K>("at", 0), argument::<K>("every", 0));
+    let runs = argument::<K>("runs", 1);
+    if runs > 1 && (every == 0 || duration > 0) {
+        K::refuse("several `runs` need `every`, and no `duration`");
+    }
     let start = K::now();
+    let mut calls = Calls::read::<K>(start);
     let mut crew = Crew::<K>::new();
+    let over = Arc::new(AtomicBool::new(false));
+    for begin in (0..runs).map(|run| at + run * every) {
+        calls.make::<K>(begin);
+        if begin > 0 {
+            sleep_if_early::<K>(start + begin);
+        }
+        start_tasks(case, &mut crew, &over);
+    }
+    if duration > 0 {
+        calls.make::<K>(at + duration);
+        K::sleep_until(start + at + duration);
+        crew.count();
+        over.store(true, Relaxed);
+    }
+    calls.make::<K>(u64::MAX);
+    crew.finish();
+    true
+}
+
+/// Starts the tasks of a run.
+fn start_tasks<K: Kernel>(case: &Case, crew: &mut Crew<K>, over: &Arc<AtomicBool>) {
+    let (nice, cpus) = (numbers::<K, i32>("nice"), numbers::<K, u32>("cpus"));
     for (number, (groups, iterations)) in case.tasks::<K>().into_iter().enumerate() {
         let (work, over) = (case.work, over.clone());
         let task = Task {
-            name: format!("{name}-{number}"),
+            name: format!("{}-{number}", case.name),
             nice: of(&nice, number).unwrap_or(0),
             cpus: of(&cpus, number).into_iter().collect(),
             ..Task::default()
@@ -123,11 +199,4 @@ pub fn run<K: Kernel>(name: &str) -> bool {
             }
         });
     }
-    if duration > 0 {
-        K::sleep_until(start + duration);
-        crew.count();
-        over.store(true, Relaxed);
-    }
-    crew.finish();
-    true
 }

@@ -109,6 +109,11 @@ pub trait Kernel: 'static {
         Self::refuse(format_args!("this kernel binds no task to CPUs, such as {cpus:?}"))
     }
 
+    /// Sets a parameter of the policy, where programs can. Others refuse.
+    fn set_param(name: &str, _value: &str) {
+        Self::refuse(format_args!("programs cannot set `{name}` of the policy in this kernel"))
+    }
+
     /// Starts a task that runs `body`.
     fn spawn(task: &Task, body: Box<dyn FnOnce() + Send>) -> Self::Handle;
 

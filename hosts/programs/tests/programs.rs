@@ -24,6 +24,8 @@ struct Orders {
     changed: Vec<(Option<i32>, Vec<u32>)>,
     /// What tasks say that they use after their sleeps.
     bursts: Vec<u64>,
+    /// Calls of the policy, and how many tasks had been started before.
+    calls: Vec<String>,
 }
 
 static ORDERS: Mutex<Option<Orders>> = Mutex::new(None);
@@ -125,6 +127,12 @@ impl Kernel for Here {
         orders(|orders| orders.changed.push((None, cpus.to_vec())));
     }
 
+    fn set_param(name: &str, value: &str) {
+        let started = |orders: &mut Orders| orders.started.len();
+        let call = format!("{name} {value} after {} tasks", orders(started));
+        orders(|orders| orders.calls.push(call));
+    }
+
     fn spawn(task: &Task, body: Box<dyn FnOnce() + Send>) -> Handle {
         orders(|orders| orders.started.push(task.clone()));
         let (tell, ended): (SyncSender<()>, _) = sync_channel(1);
@@ -165,6 +173,7 @@ fn perform(program: &str, arguments: &[(&str, &str)], script: &'static str) -> O
         started: Vec::new(),
         changed: Vec::new(),
         bursts: Vec::new(),
+        calls: Vec::new(),
     };
     *ORDERS.lock().unwrap_or_else(PoisonError::into_inner) = Some(fresh);
     assert!(run::<Here>(program), "there is a program {program}");
@@ -284,6 +293,41 @@ fn cases_follow_their_arguments() {
     let outcomes = outcomes(&orders);
     let done: Vec<_> = outcomes.iter().map(|task| (task.name.as_str(), task.groups)).collect();
     assert_eq!(done, [("equal-0", 2), ("equal-1", 3)]);
+}
+
+/// Runs at 1 and 6 ms, a call before each and one behind.
+#[test]
+fn cases_run_again_and_call_the_policy_between() {
+    let calls = "0 mode profile\n5000000 profile 0=1ms/1, 1=2ms/1\n6000000 mode plan\n\
+                 6000001 mode off";
+    let arguments = [("groups", "1,2"), ("iterations", "10"), ("at", "1000000"), ("runs", "2")];
+    let arguments = [&arguments[..], &[("every", "5000000"), ("calls", calls)]].concat();
+    let orders = perform("equal", &arguments, "");
+    assert_eq!(
+        orders.calls,
+        [
+            "mode profile after 0 tasks",
+            "profile 0=1ms/1, 1=2ms/1 after 2 tasks",
+            "mode plan after 2 tasks",
+            "mode off after 4 tasks",
+        ]
+    );
+    let outcomes = outcomes(&orders);
+    let names: Vec<&str> = outcomes.iter().map(|task| task.name.as_str()).collect();
+    assert_eq!(names, ["equal-0", "equal-1", "equal-0", "equal-1"]);
+    assert!(outcomes[2].arrival >= outcomes[0].arrival + 4_000_000, "{outcomes:?}");
+}
+
+#[test]
+#[should_panic = "refused: `calls`: \"1 mode\": nanoseconds, a parameter and its value are wanted"]
+fn calls_without_a_value_are_refused() {
+    perform("equal", &[("calls", "0 mode off\n1 mode")], "");
+}
+
+#[test]
+#[should_panic = "refused: several `runs` need `every`, and no `duration`"]
+fn runs_without_an_interval_are_refused() {
+    perform("equal", &[("runs", "2")], "");
 }
 
 #[test]

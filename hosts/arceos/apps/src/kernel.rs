@@ -1,6 +1,7 @@
 //! What ArceOS gives programs.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Display;
 use core::marker::PhantomData;
@@ -40,6 +41,11 @@ pub trait Image: 'static {
     fn expect(task: &AxTaskRef, burst: u64) {
         let _ = (task, burst);
     }
+
+    /// Sets a parameter of the policy.
+    ///
+    /// Errors: the policy refuses, or there is none that has any.
+    fn set_param(name: &str, value: &str) -> Result<(), String>;
 
     /// CPU time and dispatches of a task, where they are counted.
     fn usage(task: &AxTaskRef) -> Option<Usage>;
@@ -104,6 +110,12 @@ impl<I: Image> Kernel for ArceOs<I> {
 
     fn expect(task: &AxTaskRef, burst: u64) {
         I::expect(task, burst);
+    }
+
+    fn set_param(name: &str, value: &str) {
+        if let Err(why) = I::set_param(name, value) {
+            qemu::refuse(why);
+        }
     }
 
     fn spawn(task: &Task, body: Box<dyn FnOnce() + Send>) -> AxTaskRef {

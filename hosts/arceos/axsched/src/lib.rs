@@ -17,6 +17,9 @@
 //! | `task_tick` | | `tick`, `timer`, the end of a slice: whichever is due |
 //! | `drop` of a task | | `detach`, at the scheduler's next call |
 //!
+//! A program may set parameters of the policy ([`ask_for_param`]), which is `set_param` as soon as it
+//! waits.
+//!
 //! Slices and the policy's timers end when they are due, not at the next tick: the one-shot timer
 //! is set to whatever comes first. A kick interrupts the CPU through its timer's vector, after
 //! which axtask asks `task_tick`.
@@ -47,7 +50,7 @@ pub use clock::interrupt_at;
 pub use clock::sleep::until as sleep_until;
 pub use clock::{switches, timer_interrupt_begins};
 pub use log::finish as finish_log;
-pub use mailbox::{ask_what_was_learned, learned};
+pub use mailbox::{ask_for_param, ask_what_was_learned, learned, refused};
 #[cfg(not(feature = "smp"))]
 pub use scheduler::PolicyScheduler;
 #[cfg(feature = "smp")]

@@ -1,7 +1,8 @@
 //! What the scheduler of a CPU is told by code that does not hold its lock: tasks that have gone,
-//! and the question of what its policy has learned. The scheduler looks after every interrupt and
+//! parameters of its policy to be set, and the question of what that has learned. The scheduler looks after every interrupt and
 //! whenever a task blocks or ends.
 
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::sync::atomic::{
     AtomicBool,
@@ -23,6 +24,9 @@ pub(crate) struct Mailbox {
     full: AtomicBool,
     departed: SpinNoIrq<Vec<TaskId>>,
     asked: AtomicBool,
+    /// There are orders.
+    ordered: AtomicBool,
+    orders: SpinNoIrq<Settings>,
 }
 
 static MAILBOXES: [Mailbox; MAX_CPUS] = [const {
@@ -30,6 +34,8 @@ static MAILBOXES: [Mailbox; MAX_CPUS] = [const {
         full: AtomicBool::new(false),
         departed: SpinNoIrq::new(Vec::new()),
         asked: AtomicBool::new(false),
+        ordered: AtomicBool::new(false),
+        orders: SpinNoIrq::new(Settings::new()),
     }
 }; MAX_CPUS];
 
@@ -51,6 +57,23 @@ pub fn ask_what_was_learned() {
     mailbox.full.store(true, Release);
 }
 
+/// Asks the policy of this CPU to set a parameter; it has, or [`refused`] says why not, once the
+/// current task has blocked and run again.
+pub fn ask_for_param(name: &str, value: &str) {
+    let mailbox = &MAILBOXES[axplat::percpu::this_cpu_id()];
+    mailbox.orders.lock().push((name.to_string(), value.to_string()));
+    mailbox.ordered.store(true, Release);
+    mailbox.full.store(true, Release);
+}
+
+/// Why a policy has refused what it was asked for, if it has.
+static REFUSED: SpinNoIrq<Option<String>> = SpinNoIrq::new(None);
+
+/// Why a policy has refused to set a parameter; asked once.
+pub fn refused() -> Option<String> {
+    REFUSED.lock().take()
+}
+
 /// Parameters for a later run, by name, that policies have learned.
 pub fn learned() -> Settings {
     LEARNED.lock().clone()
@@ -62,6 +85,20 @@ impl Mailbox {
         if self.asked.swap(false, Relaxed) {
             *LEARNED.lock() = registry::learned(policy);
         }
+    }
+
+    /// Takes the parameters that are to be set.
+    pub fn orders(&self) -> Settings {
+        // Cleared first: what arrives meanwhile sets it again.
+        if !self.ordered.swap(false, Acquire) {
+            return Settings::new();
+        }
+        core::mem::take(&mut self.orders.lock())
+    }
+
+    /// Tells why the policy has refused.
+    pub fn refuse(&self, why: String) {
+        *REFUSED.lock() = Some(why);
     }
 
     pub fn of(cpu: usize) -> &'static Mailbox {

@@ -253,6 +253,12 @@ impl<T, const S: usize> PolicyScheduler<T, S> {
         self.resched = false;
         self.expired = false;
         self.mailbox.answer(&*self.policy);
+        for (name, value) in self.mailbox.orders() {
+            match self.policy.check_param(&name, &value) {
+                Ok(()) => self.call(now, |policy, cx| policy.set_param(cx, &name, &value)),
+                Err(why) => self.mailbox.refuse(format!("policy {}: {why}", boot().policy)),
+            }
+        }
         for id in self.mailbox.collect() {
             self.call(now, |policy, cx| policy.detach(cx, id));
             self.free.push(id);

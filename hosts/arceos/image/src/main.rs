@@ -62,6 +62,13 @@ impl Image for Anysched {
         task.expects(Span(burst));
     }
 
+    fn set_param(name: &str, value: &str) -> Result<(), String> {
+        axsched::ask_for_param(name, value);
+        // Blocked and woken again, so that the scheduler looks around.
+        Self::sleep_until(axplat::time::monotonic_time_nanos() + 1_000);
+        axsched::refused().map_or(Ok(()), Err)
+    }
+
     fn usage(task: &AxTaskRef) -> Option<Usage> {
         let dispatches = Some(task.dispatches().into());
         Some(Usage { service: task.service(), dispatches })

@@ -7,6 +7,8 @@ extern crate alloc;
 use axstd as _;
 
 use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
 use core::time::Duration;
 
 use anysched_arceos_apps::{Image, Task, Usage, run};
@@ -27,6 +29,10 @@ impl Image for Stock {
 
     fn sleep_until(deadline: u64) {
         axtask::sleep_until(Duration::from_nanos(deadline));
+    }
+
+    fn set_param(name: &str, _: &str) -> Result<(), String> {
+        Err(format!("ArceOS's own schedulers have no parameter such as `{name}`"))
     }
 
     fn usage(_: &AxTaskRef) -> Option<Usage> {
