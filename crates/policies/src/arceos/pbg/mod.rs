@@ -15,7 +15,10 @@
 //! not measure. Blocked tasks are not picked, and
 //! tasks that have ended leave the plan; in the source neither holds. `fallback` is FIFO unless
 //! told otherwise; the source's is LIFO. Other CPUs leave a yielder alone as long as they find
-//! anything else; the source has one CPU.
+//! anything else; the source has one CPU. Several runqueues, which the report leaves for later, are
+//! those of `layout`: each has its planned tasks and its fallback queue, and numbers of tasks,
+//! records and measuring are of all. A runqueue that wants a task is given the first of the fallback
+//! queue, else the last of the plan.
 //! Cost: O(1) for a yield that stays, its pick and the fallback queue; O(log n) for a planned task
 //! that becomes ready, and for its pick then. So the picks of a program whose n tasks only yield
 //! cost O(dispatches + n log n). Building the plan is O(n log n), attaching a task O(log n).
@@ -187,6 +190,8 @@ struct Task {
     place: Place,
     /// The CPU it last ran on.
     cpu: u16,
+    /// The runqueue it is in, or was last in.
+    queue: u16,
     rank: u32,
     created: u32,
     /// Dispatches left; none if it is not planned.
@@ -200,6 +205,17 @@ struct Task {
     key: Option<Key>,
     /// It has used the CPU in a dispatch that has not ended.
     ran: bool,
+}
+
+/// A runqueue.
+#[derive(Clone, Debug, Default)]
+struct Queue {
+    /// The planned tasks that are ready.
+    ready: Tree,
+    /// The fallback queue.
+    unplanned: List,
+    /// How many tasks its CPUs keep.
+    staying: usize,
 }
 
 /// See the [module documentation](self).
@@ -217,16 +233,13 @@ pub struct Pbg {
     fallback: Fallback,
     on_yield: OnYield,
     forest: Forest<(u64, u32, u32)>,
-    ready: Tree,
+    queues: Vec<Queue>,
     /// Per CPU, the task that has yielded there since the last pick and goes on if it may. It waits
     /// nowhere else, so such a yield and its pick write nothing but this.
     keeps: Vec<u32>,
-    /// How many tasks CPUs keep.
-    staying: usize,
     /// Per CPU, the task that has yielded there since the last pick and is ready like others.
     yielder: Vec<u32>,
     links: Links,
-    unplanned: List,
     tasks: PerTask<Task>,
     /// Tasks attached so far, or since measuring or going by a profile began during the run.
     created: u32,
@@ -256,7 +269,7 @@ impl Policy for Pbg {
         lacks.then_some(&[("mode", "profile")])
     }
 
-    fn build(machine: &Machine, _: usize, params: &PbgParams) -> Result<Pbg, ParamError> {
+    fn build(machine: &Machine, queues: usize, params: &PbgParams) -> Result<Pbg, ParamError> {
         if params.profile_source == Source::Given && params.profile.is_none() {
             let why = "profile_source = given needs one, for example 0=12.5ms/100000";
             return Err(ParamError::Invalid { name: "profile", why });
@@ -274,12 +287,10 @@ impl Policy for Pbg {
             fallback: params.fallback,
             on_yield: params.on_yield,
             forest: Forest::default(),
-            ready: Tree::default(),
+            queues: alloc::vec![Queue::default(); queues],
             keeps: alloc::vec![NOBODY; machine.cpus()],
-            staying: 0,
             yielder: alloc::vec![NOBODY; machine.cpus()],
             links: Links::default(),
-            unplanned: List::default(),
             tasks: PerTask::new(),
             created: 0,
             yields: 0,
@@ -386,18 +397,24 @@ impl Pbg {
     /// Queues all tasks that are ready as the plan has it now, in the order in which they were.
     fn queue_anew(&mut self) {
         self.yielder.fill(NOBODY);
-        let kept: Vec<TaskId> = self.kept().collect();
+        let kept = self.keeps.iter().copied().filter(|&task| task != NOBODY);
+        let kept: Vec<TaskId> = kept.map(TaskId).collect();
         kept.iter().for_each(|&task| self.release(task));
-        let planned: Vec<TaskId> = self.forest.iter(&self.ready).collect();
-        planned.iter().for_each(|&task| self.forest.remove(&mut self.ready, task));
-        let others: Vec<TaskId> = self.links.iter(&self.unplanned).collect();
-        others.iter().for_each(|&task| self.links.remove(&mut self.unplanned, task));
-        for id in kept.into_iter().chain(planned).chain(others) {
-            if self.tasks[id].left > 0 {
-                self.insert(id);
-            } else {
-                self.tasks[id].place = Place::Fallback;
-                self.links.push_back(&mut self.unplanned, id);
+        for number in 0..self.queues.len() {
+            let queue = &mut self.queues[number];
+            let planned: Vec<TaskId> = self.forest.iter(&queue.ready).collect();
+            planned.iter().for_each(|&task| self.forest.remove(&mut queue.ready, task));
+            let others: Vec<TaskId> = self.links.iter(&queue.unplanned).collect();
+            others.iter().for_each(|&task| self.links.remove(&mut queue.unplanned, task));
+            let own = |task: &TaskId| usize::from(self.tasks[*task].queue) == number;
+            let kept: Vec<TaskId> = kept.iter().copied().filter(own).collect();
+            for id in kept.into_iter().chain(planned).chain(others) {
+                if self.tasks[id].left > 0 {
+                    self.insert(id);
+                } else {
+                    self.tasks[id].place = Place::Fallback;
+                    self.links.push_back(&mut self.queues[number].unplanned, id);
+                }
             }
         }
     }
@@ -434,7 +451,7 @@ impl Pbg {
         let task = &mut self.tasks[id];
         task.place = Place::Ready;
         let key = (task.behind, task.rank, task.created);
-        self.forest.insert(&mut self.ready, id, key, ());
+        self.forest.insert(&mut self.queues[usize::from(task.queue)].ready, id, key, ());
     }
 
     /// `id` has yielded. Returns whether it is planned and has been given a place.
@@ -454,7 +471,7 @@ impl Pbg {
         match self.on_yield {
             OnYield::Stay => {
                 self.keeps[cpu] = id.0;
-                self.staying += 1;
+                self.queues[usize::from(task.queue)].staying += 1;
             }
             OnYield::Next => {
                 self.yielder[cpu] = id.0;
@@ -480,70 +497,76 @@ impl Pbg {
             return self.insert(id);
         }
         task.place = Place::Fallback;
+        let unplanned = &mut self.queues[usize::from(task.queue)].unplanned;
         match (self.fallback, why) {
             (Fallback::Lifo, _) | (_, Why::Put(Off::NotRun)) => {
-                self.links.push_front(&mut self.unplanned, id);
+                self.links.push_front(unplanned, id);
             }
-            (Fallback::Fifo, _) => self.links.push_back(&mut self.unplanned, id),
+            (Fallback::Fifo, _) => self.links.push_back(unplanned, id),
         }
     }
 
     /// Lets go of `task`, which a CPU keeps.
     fn release(&mut self, task: TaskId) {
-        let cpu = self.tasks[task].cpu;
+        let Task { cpu, queue, .. } = self.tasks[task];
         self.keeps[usize::from(cpu)] = NOBODY;
-        self.staying -= 1;
+        self.queues[usize::from(queue)].staying -= 1;
     }
 
     fn is_kept(&self, task: TaskId) -> bool {
         self.keeps[usize::from(self.tasks[task].cpu)] == task.0
     }
 
-    fn pop_planned(&mut self, yielder: u32, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+    fn pop_planned(
+        &mut self,
+        queue: usize,
+        yielder: u32,
+        fits: impl Fn(TaskId) -> bool,
+    ) -> Option<TaskId> {
         let other = |task: TaskId| task.0 != yielder && fits(task);
-        self.forest.pop_first_fit(&mut self.ready, other)
+        self.forest.pop_first_fit(&mut self.queues[queue].ready, other)
     }
 
-    /// Tasks that CPUs keep, by CPU.
-    fn kept(&self) -> impl Iterator<Item = TaskId> {
-        self.keeps.iter().filter(|&&task| task != NOBODY).map(|&task| TaskId(task))
+    /// Tasks that CPUs of a runqueue keep, by CPU.
+    fn kept(&self, at: &At<'_>) -> impl Iterator<Item = TaskId> {
+        let kept = at.running.iter().map(|running| self.keeps[running.cpu().index()]);
+        kept.filter(|&task| task != NOBODY).map(TaskId)
     }
 
     /// The task that `cpu`, which keeps none, runs next.
     #[inline(never)]
-    fn choose(&mut self, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
-        let id = self.find(cpu, fits)?;
+    fn choose(&mut self, at: &At<'_>, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+        let id = self.find(at, cpu, fits)?;
         let task = &mut self.tasks[id];
         task.place = Place::Away;
         task.cpu = cpu.0;
         Some(id)
     }
 
-    fn find(&mut self, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+    fn find(&mut self, at: &At<'_>, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         let yielder = core::mem::replace(&mut self.yielder[cpu.index()], NOBODY);
-        if let Some(task) = self.pop_planned(yielder, &fits) {
+        if let Some(task) = self.pop_planned(at.queue, yielder, &fits) {
             return Some(task);
         }
         if yielder != NOBODY
-            && let Some(task) = self.pop_planned(NOBODY, &fits)
+            && let Some(task) = self.pop_planned(at.queue, NOBODY, &fits)
         {
             return Some(task);
         }
-        if let Some(task) = self.links.pop_first_fit(&mut self.unplanned, &fits) {
+        let queue = &mut self.queues[at.queue];
+        if let Some(task) = self.links.pop_first_fit(&mut queue.unplanned, &fits) {
             return Some(task);
         }
-        if self.staying == 0 {
+        if queue.staying == 0 {
             return None;
         }
-        let task = self.kept().find(|&task| fits(task))?;
+        let task = self.kept(at).find(|&task| fits(task))?;
         self.release(task);
         Some(task)
     }
 }
 
 impl RunQueue for Pbg {
-    const HAS_LAYOUTS: bool = false;
-
     fn smp() -> SmpParams {
         SmpParams::global()
     }
@@ -565,7 +588,8 @@ impl RunQueue for Pbg {
         let (rank, left) = self.planned(key);
         let record = if self.learns { self.record(key) } else { NOBODY };
         let (place, key, ran) = (Place::Away, Some(key), false);
-        let fresh = Task { place, cpu: 0, rank, created, left, behind: 0, record, key, ran };
+        let fresh =
+            Task { place, cpu: 0, queue: 0, rank, created, left, behind: 0, record, key, ran };
         self.tasks.grow(id, |_| Task { left: 0, key: None, ..fresh });
         self.tasks[id] = fresh;
     }
@@ -593,33 +617,34 @@ impl RunQueue for Pbg {
 
     // Inlines as much of it into `yield_and_pick` as staying takes.
     #[inline(always)]
-    fn push(&mut self, _: &At<'_>, id: TaskId, entry: &Entry) {
+    fn push(&mut self, at: &At<'_>, id: TaskId, entry: &Entry) {
         let stays = entry.why == Why::Put(Off::Yielded) && self.put_yielder(id);
         if !stays {
+            self.tasks[id].queue = at.queue as u16;
             self.queue(id, entry.why);
         }
     }
 
     #[inline(always)]
-    fn pop(&mut self, _: &At<'_>, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+    fn pop(&mut self, at: &At<'_>, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         let kept = core::mem::replace(&mut self.keeps[cpu.index()], NOBODY);
         if kept == NOBODY {
-            return self.choose(cpu, fits);
+            return self.choose(at, cpu, fits);
         }
-        self.staying -= 1;
+        self.queues[at.queue].staying -= 1;
         if fits(TaskId(kept)) {
             return Some(TaskId(kept));
         }
         self.insert(TaskId(kept));
-        self.choose(cpu, fits)
+        self.choose(at, cpu, fits)
     }
 
-    fn remove(&mut self, _: &At<'_>, task: TaskId, _: Removal) {
+    fn remove(&mut self, at: &At<'_>, task: TaskId, _: Removal) {
         match core::mem::replace(&mut self.tasks[task].place, Place::Away) {
             Place::Away if self.is_kept(task) => self.release(task),
             Place::Away => {}
-            Place::Ready => self.forest.remove(&mut self.ready, task),
-            Place::Fallback => self.links.remove(&mut self.unplanned, task),
+            Place::Ready => self.forest.remove(&mut self.queues[at.queue].ready, task),
+            Place::Fallback => self.links.remove(&mut self.queues[at.queue].unplanned, task),
         }
     }
 
@@ -645,13 +670,16 @@ impl RunQueue for Pbg {
     }
 
     #[inline]
-    fn len(&self, _: usize) -> usize {
-        self.ready.len() + self.unplanned.len() + self.staying
+    fn len(&self, queue: usize) -> usize {
+        let queue = &self.queues[queue];
+        queue.ready.len() + queue.unplanned.len() + queue.staying
     }
 
-    fn spare(&self, _: &At<'_>, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
-        let unplanned = self.links.iter(&self.unplanned);
-        unplanned.chain(self.forest.iter_back(&self.ready)).chain(self.kept()).find(|&id| fits(id))
+    fn spare(&self, at: &At<'_>, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+        let queue = &self.queues[at.queue];
+        let unplanned = self.links.iter(&queue.unplanned);
+        let planned = self.forest.iter_back(&queue.ready);
+        unplanned.chain(planned).chain(self.kept(at)).find(|&id| fits(id))
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {

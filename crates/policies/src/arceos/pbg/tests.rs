@@ -302,3 +302,36 @@ fn settings_tell_what_it_needs_to_know() {
     let text = "`profile`: profile_source = given needs one, for example 0=12.5ms/100000";
     assert_eq!(error.to_string(), text);
 }
+
+/// Each of two CPUs goes by the plan among its own; one without work takes what another would run
+/// last: what is not planned, else the longest.
+#[test]
+fn runqueues_have_a_plan_each() {
+    let profile = ("profile", "0=5ms/2,1=1ms/2,2=4ms/2,3=2ms/2,4=3ms/2");
+    let layout = [profile, ("layout", "per-cpu"), ("place", "round-robin")];
+    let mut drive = Drive::<Smp<Pbg>>::rule("2", &layout);
+    (0..6).for_each(|task| drive.create(task, None));
+    // Tasks 0, 2 and 4 on CPU 0; 1, 3 and 5, which is not planned, on CPU 1.
+    assert_eq!([drive.pick(0), drive.pick(1)].map(|pick| pick.unwrap().0), [4, 1]);
+    drive.put(0, 4, ms(1), Off::Yielded);
+    assert_eq!(drive.pick(0).unwrap().0, 4, "it stays");
+    drive.put(0, 4, ms(2), Off::Blocked);
+    assert_eq!(drive.pick(0).unwrap().0, 2);
+    for task in [1, 3, 5] {
+        drive.put(1, task, ms(1), Off::Blocked);
+        let next = drive.pick(1).map(|pick| pick.0);
+        assert_eq!(
+            next,
+            Some(match task {
+                1 => 3,
+                3 => 5,
+                _ => 0,
+            })
+        );
+    }
+    assert_eq!(drive.probe(0, "runqueue"), 1, "CPU 1 has taken it");
+    drive.put(1, 0, ms(1), Off::Yielded);
+    assert_eq!(drive.pick(1).unwrap().0, 0, "it stays there, too");
+    drive.put(0, 2, ms(1), Off::Blocked);
+    assert_eq!(drive.pick(0), None);
+}

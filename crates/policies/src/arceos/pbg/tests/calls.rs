@@ -141,8 +141,9 @@ fn only_the_mode_changes() {
 /// lost, and the log replays.
 #[test]
 fn whatever_happens_calls_can_be_made() {
-    const SETTINGS: [&[(&str, &str)]; 4] = [
+    const SETTINGS: [&[(&str, &str)]; 5] = [
         &[("mode", "off")],
+        &[("layout", "per-cpu")],
         &[],
         &[("on_yield", "last"), ("fallback", "lifo")],
         &[("on_yield", "next"), ("order", "mean_time")],
