@@ -38,8 +38,8 @@ use anysched_core::noise::{self, Sigma};
 use anysched_core::params::{ParamError, TaskParams, Value};
 use anysched_core::queue::{Forest, Links, List, Tree};
 use anysched_core::registry::{Native, Policy};
-use anysched_core::smp::{At, Entry, NOBODY, Removal, RunQueue, SmpParams, Why};
-use anysched_core::time::Span;
+use anysched_core::smp::{At, Entry, NOBODY, Removal, RunQueue, SmpParams, Whereabouts, Why};
+use anysched_core::time::{Span, Time};
 use anysched_core::{Machine, Off, PerTask, choice, params};
 
 choice! {
@@ -142,6 +142,12 @@ params! {
         fallback: Fallback = Fallback::Fifo,
         /// What a planned task that yields leaves its CPU to: itself, the best other, all others.
         on_yield: OnYield = OnYield::Stay,
+        /// Planned tasks of a higher priority go before others, also when one of these yields.
+        priorities: bool = false,
+        /// A task that waits and is late unless it runs now goes before all others: whose deadline
+        /// is no further off than what it needs by its record, until it ends, or with `order =
+        /// mean_time` for a dispatch.
+        latest: bool = false,
         /// Seed of the noise, which also depends on the key of the task.
         noise_seed: u64 = 0,
     }
@@ -164,8 +170,13 @@ struct Planned {
     key: Key,
     /// Rank of its time among the times of all records; equal times share a rank.
     rank: u32,
+    time: Span,
     dispatches: u64,
 }
+
+/// What the plan says of a task that is not in it.
+const UNPLANNED: Planned =
+    Planned { key: Key::Created(0), rank: 0, time: Span::ZERO, dispatches: 0 };
 
 /// What has been learned of the tasks with a key.
 #[derive(Clone, Copy, Debug)]
@@ -196,6 +207,16 @@ struct Task {
     created: u32,
     /// Dispatches left; none if it is not planned.
     left: u64,
+    /// Its record's time and dispatches.
+    time: Span,
+    dispatches: u64,
+    /// Where priorities count, the lower the more urgent; else 0.
+    urgency: u32,
+    relative_deadline: Option<Span>,
+    /// Of its job. [`Time::NEVER`] if it has none.
+    deadline: Time,
+    /// It waits and has a latest time to begin.
+    is_due: bool,
     /// Number of the yield that sent it behind the others; 0: none did.
     behind: u64,
     /// Of what has been learned.
@@ -214,6 +235,8 @@ struct Queue {
     ready: Tree,
     /// The fallback queue.
     unplanned: List,
+    /// Tasks of both that have a deadline, by the latest time to begin, where that counts.
+    due: Tree,
     /// How many tasks its CPUs keep.
     staying: usize,
 }
@@ -230,9 +253,12 @@ pub struct Pbg {
     /// By ascending key.
     plan: Vec<Planned>,
     learns: bool,
+    /// Priorities or deadlines count.
+    has_urgent: bool,
     fallback: Fallback,
     on_yield: OnYield,
-    forest: Forest<(u64, u32, u32)>,
+    forest: Forest<(u32, u64, u32, u32)>,
+    due: Forest<(Time, u32)>,
     queues: Vec<Queue>,
     /// Per CPU, the task that has yielded there since the last pick and goes on if it may. It waits
     /// nowhere else, so such a yield and its pick write nothing but this.
@@ -283,10 +309,12 @@ impl Policy for Pbg {
             known,
             learns: params.learns(),
             has_learned: params.learns(),
+            has_urgent: params.priorities || params.latest,
             params: PbgParams { profile: None, ..params.clone() },
             fallback: params.fallback,
             on_yield: params.on_yield,
             forest: Forest::default(),
+            due: Forest::default(),
             queues: alloc::vec![Queue::default(); queues],
             keeps: alloc::vec![NOBODY; machine.cpus()],
             yielder: alloc::vec![NOBODY; machine.cpus()],
@@ -329,7 +357,8 @@ fn plan(profile: &Profile, params: &PbgParams) -> Vec<Planned> {
         if place > 0 && compare(&records[place - 1], record).is_ne() {
             rank = place as u32;
         }
-        plan.push(Planned { key: record.key, rank, dispatches: record.dispatches });
+        let Record { key, time, dispatches } = *record;
+        plan.push(Planned { key, rank, time, dispatches });
     }
     plan.sort_unstable_by_key(|planned| planned.key);
     plan
@@ -349,10 +378,15 @@ impl Pbg {
         number
     }
 
-    /// What the plan says of tasks with this key: the rank of their time, and dispatches.
-    fn planned(&self, key: Key) -> (u32, u64) {
+    /// How urgent a task is that has these parameters, the lower the more.
+    fn urgency(&self, params: &TaskParams) -> u32 {
+        if self.params.priorities { !(params.priority as u32 ^ 1 << 31) } else { 0 }
+    }
+
+    /// What the plan says of tasks with this key.
+    fn planned(&self, key: Key) -> Planned {
         let place = self.plan.binary_search_by_key(&key, |planned| planned.key);
-        place.map_or((0, 0), |place| (self.plan[place].rank, self.plan[place].dispatches))
+        place.map_or(UNPLANNED, |place| self.plan[place])
     }
 
     /// Starts measuring, stops it, or goes by what is known.
@@ -385,13 +419,15 @@ impl Pbg {
             // The numbers are those of the program that is measured now.
             key = None;
         }
-        let (rank, left) = key.map_or((0, 0), |key| self.planned(key));
+        let planned = key.map_or(UNPLANNED, |key| self.planned(key));
+        let Planned { rank, time, dispatches, .. } = planned;
         let record = match key {
             Some(key) if self.learns => self.record(key),
             _ => NOBODY,
         };
         let task = &mut self.tasks[id];
-        *task = Task { rank, left, record, key, behind: 0, ran: false, ..*task };
+        let left = dispatches;
+        *task = Task { rank, left, time, dispatches, record, key, behind: 0, ran: false, ..*task };
     }
 
     /// Queues all tasks that are ready as the plan has it now, in the order in which they were.
@@ -402,6 +438,9 @@ impl Pbg {
         kept.iter().for_each(|&task| self.release(task));
         for number in 0..self.queues.len() {
             let queue = &mut self.queues[number];
+            while let Some(task) = self.due.pop_first(&mut queue.due) {
+                self.tasks[task].is_due = false;
+            }
             let planned: Vec<TaskId> = self.forest.iter(&queue.ready).collect();
             planned.iter().for_each(|&task| self.forest.remove(&mut queue.ready, task));
             let others: Vec<TaskId> = self.links.iter(&queue.unplanned).collect();
@@ -414,6 +453,7 @@ impl Pbg {
                 } else {
                     self.tasks[id].place = Place::Fallback;
                     self.links.push_back(&mut self.queues[number].unplanned, id);
+                    self.watch(id);
                 }
             }
         }
@@ -450,8 +490,60 @@ impl Pbg {
     fn insert(&mut self, id: TaskId) {
         let task = &mut self.tasks[id];
         task.place = Place::Ready;
-        let key = (task.behind, task.rank, task.created);
+        let key = (task.urgency, task.behind, task.rank, task.created);
         self.forest.insert(&mut self.queues[usize::from(task.queue)].ready, id, key, ());
+        self.watch(id);
+    }
+
+    /// Where the latest time to begin counts, notes that of `id`, which waits.
+    #[inline]
+    fn watch(&mut self, id: TaskId) {
+        if self.params.latest && self.tasks[id].deadline != Time::NEVER {
+            let latest = (self.latest(id), self.tasks[id].created);
+            let task = &mut self.tasks[id];
+            task.is_due = true;
+            self.due.insert(&mut self.queues[usize::from(task.queue)].due, id, latest, ());
+        }
+    }
+
+    /// `id` does not wait any longer.
+    #[inline]
+    fn unwatch(&mut self, id: TaskId) {
+        let task = &mut self.tasks[id];
+        if core::mem::replace(&mut task.is_due, false) {
+            self.due.remove(&mut self.queues[usize::from(task.queue)].due, id);
+        }
+    }
+
+    /// When `task` has to begin at the latest to be in time.
+    fn latest(&self, task: TaskId) -> Time {
+        let Task { left, time, dispatches, deadline, .. } = self.tasks[task];
+        let left = match self.params.order {
+            Order::TotalTime => left,
+            Order::MeanTime => left.min(1),
+        };
+        let needs = u128::from(time.0) * u128::from(left) / u128::from(dispatches.max(1));
+        Time(deadline.0.saturating_sub(u64::try_from(needs).unwrap_or(u64::MAX)))
+    }
+
+    /// The task of `queue` that should have begun by `now` and fits, the one that is most late.
+    fn most_late(&self, queue: usize, now: Time, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+        let due = &self.queues[queue].due;
+        let mut late = self.due.iter(due).take_while(|&task| self.due.key(task).0 <= now);
+        late.find(|&task| fits(task))
+    }
+
+    /// Whether `task`, which has yielded and would stay, gives way all the same.
+    fn gives_way(&self, at: &At<'_>, task: TaskId) -> bool {
+        let first = self.queues[at.queue].ready.first();
+        let is_urgent = |first: TaskId| self.forest.key(first).0 < self.tasks[task].urgency;
+        let is_late = || self.tasks[task].deadline != Time::NEVER && self.latest(task) <= at.now;
+        let others_late =
+            self.params.latest && self.most_late(at.queue, at.now, |_| true).is_some();
+        if others_late {
+            return !is_late();
+        }
+        self.params.priorities && !(self.params.latest && is_late()) && first.is_some_and(is_urgent)
     }
 
     /// `id` has yielded. Returns whether it is planned and has been given a place.
@@ -504,6 +596,7 @@ impl Pbg {
             }
             (Fallback::Fifo, _) => self.links.push_back(unplanned, id),
         }
+        self.watch(id);
     }
 
     /// Lets go of `task`, which a CPU keeps.
@@ -527,6 +620,15 @@ impl Pbg {
         self.forest.pop_first_fit(&mut self.queues[queue].ready, other)
     }
 
+    /// Takes `task`, which waits in `queue`, out of the plan or the fallback queue.
+    fn take(&mut self, queue: usize, task: TaskId) {
+        match core::mem::replace(&mut self.tasks[task].place, Place::Away) {
+            Place::Away => {}
+            Place::Ready => self.forest.remove(&mut self.queues[queue].ready, task),
+            Place::Fallback => self.links.remove(&mut self.queues[queue].unplanned, task),
+        }
+    }
+
     /// Tasks that CPUs of a runqueue keep, by CPU.
     fn kept(&self, at: &At<'_>) -> impl Iterator<Item = TaskId> {
         let kept = at.running.iter().map(|running| self.keeps[running.cpu().index()]);
@@ -537,6 +639,7 @@ impl Pbg {
     #[inline(never)]
     fn choose(&mut self, at: &At<'_>, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         let id = self.find(at, cpu, fits)?;
+        self.unwatch(id);
         let task = &mut self.tasks[id];
         task.place = Place::Away;
         task.cpu = cpu.0;
@@ -545,6 +648,12 @@ impl Pbg {
 
     fn find(&mut self, at: &At<'_>, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         let yielder = core::mem::replace(&mut self.yielder[cpu.index()], NOBODY);
+        if self.params.latest
+            && let Some(task) = self.most_late(at.queue, at.now, &fits)
+        {
+            self.take(at.queue, task);
+            return Some(task);
+        }
         if let Some(task) = self.pop_planned(at.queue, yielder, &fits) {
             return Some(task);
         }
@@ -581,17 +690,48 @@ impl RunQueue for Pbg {
 
     fn attach(&mut self, id: TaskId, params: &TaskParams) {
         self.forest.attach(id);
+        self.due.attach(id);
         self.links.attach(id);
         let created = self.created;
         self.created = created.saturating_add(1);
         let key = params.key.map_or(Key::Created(created), Key::Own);
-        let (rank, left) = self.planned(key);
+        let Planned { rank, time, dispatches, .. } = self.planned(key);
         let record = if self.learns { self.record(key) } else { NOBODY };
-        let (place, key, ran) = (Place::Away, Some(key), false);
-        let fresh =
-            Task { place, cpu: 0, queue: 0, rank, created, left, behind: 0, record, key, ran };
+        let fresh = Task {
+            place: Place::Away,
+            cpu: 0,
+            queue: 0,
+            rank,
+            created,
+            left: dispatches,
+            time,
+            dispatches,
+            urgency: self.urgency(params),
+            relative_deadline: params.relative_deadline,
+            deadline: Time::NEVER,
+            is_due: false,
+            behind: 0,
+            record,
+            key: Some(key),
+            ran: false,
+        };
         self.tasks.grow(id, |_| Task { left: 0, key: None, ..fresh });
         self.tasks[id] = fresh;
+    }
+
+    fn update(&mut self, _: &At<'_>, is: Whereabouts, id: TaskId, params: &TaskParams) {
+        let urgency = self.urgency(params);
+        let task = &mut self.tasks[id];
+        task.relative_deadline = params.relative_deadline;
+        if urgency == core::mem::replace(&mut task.urgency, urgency) {
+            return;
+        }
+        if is == Whereabouts::Queued && task.place == Place::Ready {
+            let queue = usize::from(task.queue);
+            self.unwatch(id);
+            self.take(queue, id);
+            self.insert(id);
+        }
     }
 
     fn detach(&mut self, task: TaskId) {
@@ -618,6 +758,11 @@ impl RunQueue for Pbg {
     // Inlines as much of it into `yield_and_pick` as staying takes.
     #[inline(always)]
     fn push(&mut self, at: &At<'_>, id: TaskId, entry: &Entry) {
+        if self.params.latest && matches!(entry.why, Why::New | Why::Woken) {
+            let task = &mut self.tasks[id];
+            let usual = task.relative_deadline.map(|relative| at.now + relative);
+            task.deadline = entry.deadline.or(usual).unwrap_or(Time::NEVER);
+        }
         let stays = entry.why == Why::Put(Off::Yielded) && self.put_yielder(id);
         if !stays {
             self.tasks[id].queue = at.queue as u16;
@@ -632,7 +777,8 @@ impl RunQueue for Pbg {
             return self.choose(at, cpu, fits);
         }
         self.queues[at.queue].staying -= 1;
-        if fits(TaskId(kept)) {
+        let stays = !self.has_urgent || !self.gives_way(at, TaskId(kept));
+        if stays && fits(TaskId(kept)) {
             return Some(TaskId(kept));
         }
         self.insert(TaskId(kept));
@@ -640,12 +786,11 @@ impl RunQueue for Pbg {
     }
 
     fn remove(&mut self, at: &At<'_>, task: TaskId, _: Removal) {
-        match core::mem::replace(&mut self.tasks[task].place, Place::Away) {
-            Place::Away if self.is_kept(task) => self.release(task),
-            Place::Away => {}
-            Place::Ready => self.forest.remove(&mut self.queues[at.queue].ready, task),
-            Place::Fallback => self.links.remove(&mut self.queues[at.queue].unplanned, task),
+        self.unwatch(task);
+        if self.tasks[task].place == Place::Away && self.is_kept(task) {
+            self.release(task);
         }
+        self.take(at.queue, task);
     }
 
     #[inline]

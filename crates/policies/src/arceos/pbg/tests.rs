@@ -1,5 +1,6 @@
 mod calls;
 mod known;
+mod urgent;
 
 use super::*;
 use crate::POLICIES;

@@ -141,8 +141,9 @@ fn only_the_mode_changes() {
 /// lost, and the log replays.
 #[test]
 fn whatever_happens_calls_can_be_made() {
-    const SETTINGS: [&[(&str, &str)]; 5] = [
+    const SETTINGS: [&[(&str, &str)]; 6] = [
         &[("mode", "off")],
+        &[("priorities", "true"), ("latest", "true")],
         &[("layout", "per-cpu")],
         &[],
         &[("on_yield", "last"), ("fallback", "lifo")],
