@@ -10,9 +10,10 @@
 //! Arguments: `groups` and `iterations` (one number for all tasks, or one for each with commas
 //! between), `duration` (nanoseconds until groups are counted and tasks stop), and `scale`, by
 //! which a case is made smaller for quick runs. It runs `runs` times, one `every` so many
-//! nanoseconds, from `at` on. The task that creates the others makes the `calls` of the policy, each
-//! at its time after the start, before a run that begins then. In kernels that know of it, `nice`, how nice tasks
-//! are, and `cpus`, the CPU to which each is bound, likewise one number or one for each.
+//! nanoseconds, from `at` on. The task that creates the others makes the `calls` of the policy,
+//! each at its time after the start, before a run that begins then. In kernels that know of it,
+//! `nice`, how nice tasks are, and `cpus`, the CPU to which each is bound, likewise one number or
+//! one for each.
 
 use alloc::collections::VecDeque;
 use alloc::format;

@@ -17,8 +17,8 @@
 //! | `task_tick` | | `tick`, `timer`, the end of a slice: whichever is due |
 //! | `drop` of a task | | `detach`, at the scheduler's next call |
 //!
-//! A program may set parameters of the policy ([`ask_for_param`]), which is `set_param` as soon as it
-//! waits.
+//! A program may set parameters of the policy ([`ask_for_param`]), which is `set_param` as soon as
+//! it waits.
 //!
 //! Slices and the policy's timers end when they are due, not at the next tick: the one-shot timer
 //! is set to whatever comes first. A kick interrupts the CPU through its timer's vector, after

@@ -1,6 +1,6 @@
 //! What the scheduler of a CPU is told by code that does not hold its lock: tasks that have gone,
-//! parameters of its policy to be set, and the question of what that has learned. The scheduler looks after every interrupt and
-//! whenever a task blocks or ends.
+//! parameters of its policy to be set, and the question of what that has learned. The scheduler
+//! looks after every interrupt and whenever a task blocks or ends.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -57,10 +57,10 @@ pub fn ask_what_was_learned() {
     mailbox.full.store(true, Release);
 }
 
-/// Asks the policy of this CPU to set a parameter; it has, or [`refused`] says why not, once the
+/// Asks the policy to set a parameter; it has, or [`refused`] says why not, once the
 /// current task has blocked and run again.
 pub fn ask_for_param(name: &str, value: &str) {
-    let mailbox = &MAILBOXES[axplat::percpu::this_cpu_id()];
+    let mailbox = &MAILBOXES[HOME];
     mailbox.orders.lock().push((name.to_string(), value.to_string()));
     mailbox.ordered.store(true, Release);
     mailbox.full.store(true, Release);

@@ -383,6 +383,12 @@ impl<T, const S: usize> BaseScheduler for PolicyScheduler<T, S> {
             (on.resched, on.expired) = (false, false);
             let mailbox = Mailbox::of(HOME);
             mailbox.answer(&*shared.policy);
+            for (name, value) in mailbox.orders() {
+                match shared.policy.check_param(&name, &value) {
+                    Ok(()) => shared.call(|policy, cx| policy.set_param(cx, &name, &value)),
+                    Err(why) => mailbox.refuse(format!("policy {}: {why}", boot().policy)),
+                }
+            }
             for id in mailbox.collect() {
                 shared.call(|policy, cx| policy.detach(cx, id));
                 shared.free.push(id);

@@ -123,8 +123,8 @@ impl Pool {
         self.adapter.policy().tick_period().map_or(0, |period| period.0)
     }
 
-    /// The latest time that the policy was told, in nanoseconds since boot: clocks of pCPUs differ a
-    /// little, and its time does not go back.
+    /// The latest time that the policy was told, in nanoseconds since boot: clocks of pCPUs differ
+    /// a little, and its time does not go back.
     pub fn now(&self) -> u64 {
         self.adapter.now().0
     }
