@@ -30,6 +30,7 @@ mod tests;
 use alloc::collections::BTreeMap;
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use core::ops::{Index, IndexMut};
 
 pub use profile::{Key, Profile, Record};
 
@@ -148,6 +149,8 @@ params! {
         /// is no further off than what it needs by its record, until it ends, or with `order =
         /// mean_time` for a dispatch.
         latest: bool = false,
+        /// How much earlier: as nothing is interrupted, it waits for a dispatch that runs.
+        margin: Span = Span::ZERO,
         /// Seed of the noise, which also depends on the key of the task.
         noise_seed: u64 = 0,
     }
@@ -161,6 +164,11 @@ impl PbgParams {
             Mode::Profile => true,
             Mode::Plan => self.profile.is_none(),
         }
+    }
+
+    /// Whether planned tasks that yield stay whatever waits.
+    fn stays_always(&self, learns: bool) -> bool {
+        self.on_yield == OnYield::Stay && !self.priorities && !self.latest && !learns
     }
 }
 
@@ -241,6 +249,29 @@ struct Queue {
     staying: usize,
 }
 
+/// Runqueues by number. The first needs no look-up, which is a part of what a yield costs where
+/// there is one.
+#[derive(Debug)]
+struct Queues {
+    first: Queue,
+    rest: Vec<Queue>,
+}
+
+impl Index<usize> for Queues {
+    type Output = Queue;
+    #[inline(always)]
+    fn index(&self, queue: usize) -> &Queue {
+        if queue == 0 { &self.first } else { &self.rest[queue - 1] }
+    }
+}
+
+impl IndexMut<usize> for Queues {
+    #[inline(always)]
+    fn index_mut(&mut self, queue: usize) -> &mut Queue {
+        if queue == 0 { &mut self.first } else { &mut self.rest[queue - 1] }
+    }
+}
+
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub struct Pbg {
@@ -253,13 +284,12 @@ pub struct Pbg {
     /// By ascending key.
     plan: Vec<Planned>,
     learns: bool,
-    /// Priorities or deadlines count.
-    has_urgent: bool,
-    fallback: Fallback,
-    on_yield: OnYield,
+    /// Whether planned tasks that yield stay whatever waits. They do not while something is
+    /// measured.
+    stays_always: bool,
     forest: Forest<(u32, u64, u32, u32)>,
     due: Forest<(Time, u32)>,
-    queues: Vec<Queue>,
+    queues: Queues,
     /// Per CPU, the task that has yielded there since the last pick and goes on if it may. It waits
     /// nowhere else, so such a yield and its pick write nothing but this.
     keeps: Vec<u32>,
@@ -309,13 +339,14 @@ impl Policy for Pbg {
             known,
             learns: params.learns(),
             has_learned: params.learns(),
-            has_urgent: params.priorities || params.latest,
             params: PbgParams { profile: None, ..params.clone() },
-            fallback: params.fallback,
-            on_yield: params.on_yield,
+            stays_always: params.stays_always(params.learns()),
             forest: Forest::default(),
             due: Forest::default(),
-            queues: alloc::vec![Queue::default(); queues],
+            queues: Queues {
+                first: Queue::default(),
+                rest: alloc::vec![Queue::default(); queues - 1],
+            },
             keeps: alloc::vec![NOBODY; machine.cpus()],
             yielder: alloc::vec![NOBODY; machine.cpus()],
             links: Links::default(),
@@ -398,6 +429,7 @@ impl Pbg {
         }
         self.params.mode = mode;
         self.learns = mode == Mode::Profile;
+        self.stays_always = self.params.stays_always(self.learns);
         self.has_learned |= self.learns;
         self.plan = match mode {
             Mode::Plan => plan(&self.known, &self.params),
@@ -436,7 +468,7 @@ impl Pbg {
         let kept = self.keeps.iter().copied().filter(|&task| task != NOBODY);
         let kept: Vec<TaskId> = kept.map(TaskId).collect();
         kept.iter().for_each(|&task| self.release(task));
-        for number in 0..self.queues.len() {
+        for number in 0..=self.queues.rest.len() {
             let queue = &mut self.queues[number];
             while let Some(task) = self.due.pop_first(&mut queue.due) {
                 self.tasks[task].is_due = false;
@@ -498,7 +530,15 @@ impl Pbg {
     /// Where the latest time to begin counts, notes that of `id`, which waits.
     #[inline]
     fn watch(&mut self, id: TaskId) {
-        if self.params.latest && self.tasks[id].deadline != Time::NEVER {
+        if self.params.latest {
+            self.note_latest(id);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_latest(&mut self, id: TaskId) {
+        if self.tasks[id].deadline != Time::NEVER {
             let latest = (self.latest(id), self.tasks[id].created);
             let task = &mut self.tasks[id];
             task.is_due = true;
@@ -509,6 +549,14 @@ impl Pbg {
     /// `id` does not wait any longer.
     #[inline]
     fn unwatch(&mut self, id: TaskId) {
+        if self.params.latest {
+            self.forget_latest(id);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn forget_latest(&mut self, id: TaskId) {
         let task = &mut self.tasks[id];
         if core::mem::replace(&mut task.is_due, false) {
             self.due.remove(&mut self.queues[usize::from(task.queue)].due, id);
@@ -523,7 +571,8 @@ impl Pbg {
             Order::MeanTime => left.min(1),
         };
         let needs = u128::from(time.0) * u128::from(left) / u128::from(dispatches.max(1));
-        Time(deadline.0.saturating_sub(u64::try_from(needs).unwrap_or(u64::MAX)))
+        let needs = u64::try_from(needs).unwrap_or(u64::MAX).saturating_add(self.params.margin.0);
+        Time(deadline.0.saturating_sub(needs))
     }
 
     /// The task of `queue` that should have begun by `now` and fits, the one that is most late.
@@ -534,63 +583,74 @@ impl Pbg {
     }
 
     /// Whether `task`, which has yielded and would stay, gives way all the same.
-    fn gives_way(&self, at: &At<'_>, task: TaskId) -> bool {
-        let first = self.queues[at.queue].ready.first();
+    fn gives_way(&self, queue: usize, now: Time, task: TaskId) -> bool {
+        let first = self.queues[queue].ready.first();
         let is_urgent = |first: TaskId| self.forest.key(first).0 < self.tasks[task].urgency;
-        let is_late = || self.tasks[task].deadline != Time::NEVER && self.latest(task) <= at.now;
-        let others_late =
-            self.params.latest && self.most_late(at.queue, at.now, |_| true).is_some();
+        let is_late = || self.tasks[task].deadline != Time::NEVER && self.latest(task) <= now;
+        let others_late = self.params.latest && self.most_late(queue, now, |_| true).is_some();
         if others_late {
             return !is_late();
         }
         self.params.priorities && !(self.params.latest && is_late()) && first.is_some_and(is_urgent)
     }
 
-    /// `id` has yielded. Returns whether it is planned and has been given a place.
+    /// `id` has yielded. Returns whether it stays without further ado.
     #[inline(always)]
-    fn put_yielder(&mut self, id: TaskId) -> bool {
-        if self.learns {
-            self.end_dispatch(id);
-            return false;
-        }
+    fn keep(&mut self, queue: usize, id: TaskId) -> bool {
         let task = &mut self.tasks[id];
-        if task.left <= 1 {
-            task.left = 0;
+        if !self.stays_always || task.left <= 1 {
             return false;
         }
         task.left -= 1;
-        let cpu = usize::from(task.cpu);
-        match self.on_yield {
-            OnYield::Stay => {
-                self.keeps[cpu] = id.0;
-                self.queues[usize::from(task.queue)].staying += 1;
-            }
-            OnYield::Next => {
-                self.yielder[cpu] = id.0;
-                self.insert(id);
-            }
-            OnYield::Last => {
-                self.yields += 1;
-                task.behind = self.yields;
-                self.insert(id);
-            }
-        }
+        self.keeps[usize::from(task.cpu)] = id.0;
+        self.queues[queue].staying += 1;
         true
     }
 
-    /// Queues `id` among the planned tasks, or with those that are not.
+    /// Queues `id` among the planned tasks, or with those that are not; or has it stay. A job that
+    /// it becomes ready for is due at `deadline`, or when the task's own says.
+    // Plain numbers and out of line, so that a yield that stays need not write down what it does
+    // not need.
     #[inline(never)]
-    fn queue(&mut self, id: TaskId, why: Why) {
+    fn queue(&mut self, queue: usize, now: Time, id: TaskId, why: Why, deadline: Option<Time>) {
         let task = &mut self.tasks[id];
-        if matches!(why, Why::New | Why::Woken) {
-            task.behind = 0;
+        task.queue = queue as u16;
+        match why {
+            Why::New | Why::Woken => {
+                let usual = task.relative_deadline.map(|relative| now + relative);
+                task.behind = 0;
+                task.deadline = deadline.or(usual).unwrap_or(Time::NEVER);
+            }
+            Why::Put(Off::Yielded) => self.end_dispatch(id),
+            _ => {}
         }
-        if task.left > 0 {
-            return self.insert(id);
+        if self.tasks[id].left == 0 {
+            return self.fall_back(queue, id, why);
         }
-        task.place = Place::Fallback;
-        let unplanned = &mut self.queues[usize::from(task.queue)].unplanned;
-        match (self.fallback, why) {
+        if why == Why::Put(Off::Yielded) {
+            let cpu = usize::from(self.tasks[id].cpu);
+            match self.params.on_yield {
+                OnYield::Stay if !self.gives_way(queue, now, id) => {
+                    self.keeps[cpu] = id.0;
+                    self.queues[queue].staying += 1;
+                    return;
+                }
+                OnYield::Stay => {}
+                OnYield::Next => self.yielder[cpu] = id.0,
+                OnYield::Last => {
+                    self.yields += 1;
+                    self.tasks[id].behind = self.yields;
+                }
+            }
+        }
+        self.insert(id);
+    }
+
+    /// Queues `id` with the tasks that are not planned.
+    fn fall_back(&mut self, queue: usize, id: TaskId, why: Why) {
+        self.tasks[id].place = Place::Fallback;
+        let unplanned = &mut self.queues[queue].unplanned;
+        match (self.params.fallback, why) {
             (Fallback::Lifo, _) | (_, Why::Put(Off::NotRun)) => {
                 self.links.push_front(unplanned, id);
             }
@@ -629,16 +689,23 @@ impl Pbg {
         }
     }
 
-    /// Tasks that CPUs of a runqueue keep, by CPU.
-    fn kept(&self, at: &At<'_>) -> impl Iterator<Item = TaskId> {
-        let kept = at.running.iter().map(|running| self.keeps[running.cpu().index()]);
-        kept.filter(|&task| task != NOBODY).map(TaskId)
+    /// Tasks that CPUs of `queue` keep, by CPU.
+    fn kept(&self, queue: usize) -> impl Iterator<Item = TaskId> {
+        let kept = self.keeps.iter().filter(|&&task| task != NOBODY).map(|&task| TaskId(task));
+        kept.filter(move |&task| usize::from(self.tasks[task].queue) == queue)
     }
 
-    /// The task that `cpu`, which keeps none, runs next.
+    /// The task of `queue` that `cpu`, which keeps none, runs next.
+    // As for `queue`.
     #[inline(never)]
-    fn choose(&mut self, at: &At<'_>, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
-        let id = self.find(at, cpu, fits)?;
+    fn choose(
+        &mut self,
+        queue: usize,
+        now: Time,
+        cpu: CpuId,
+        fits: impl Fn(TaskId) -> bool,
+    ) -> Option<TaskId> {
+        let id = self.find(queue, now, cpu, fits)?;
         self.unwatch(id);
         let task = &mut self.tasks[id];
         task.place = Place::Away;
@@ -646,30 +713,36 @@ impl Pbg {
         Some(id)
     }
 
-    fn find(&mut self, at: &At<'_>, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+    fn find(
+        &mut self,
+        queue: usize,
+        now: Time,
+        cpu: CpuId,
+        fits: impl Fn(TaskId) -> bool,
+    ) -> Option<TaskId> {
         let yielder = core::mem::replace(&mut self.yielder[cpu.index()], NOBODY);
         if self.params.latest
-            && let Some(task) = self.most_late(at.queue, at.now, &fits)
+            && let Some(task) = self.most_late(queue, now, &fits)
         {
-            self.take(at.queue, task);
+            self.take(queue, task);
             return Some(task);
         }
-        if let Some(task) = self.pop_planned(at.queue, yielder, &fits) {
+        if let Some(task) = self.pop_planned(queue, yielder, &fits) {
             return Some(task);
         }
         if yielder != NOBODY
-            && let Some(task) = self.pop_planned(at.queue, NOBODY, &fits)
+            && let Some(task) = self.pop_planned(queue, NOBODY, &fits)
         {
             return Some(task);
         }
-        let queue = &mut self.queues[at.queue];
-        if let Some(task) = self.links.pop_first_fit(&mut queue.unplanned, &fits) {
+        let Queue { unplanned, staying, .. } = &mut self.queues[queue];
+        if let Some(task) = self.links.pop_first_fit(unplanned, &fits) {
             return Some(task);
         }
-        if queue.staying == 0 {
+        if *staying == 0 {
             return None;
         }
-        let task = self.kept(at).find(|&task| fits(task))?;
+        let task = self.kept(queue).find(|&task| fits(task))?;
         self.release(task);
         Some(task)
     }
@@ -758,15 +831,9 @@ impl RunQueue for Pbg {
     // Inlines as much of it into `yield_and_pick` as staying takes.
     #[inline(always)]
     fn push(&mut self, at: &At<'_>, id: TaskId, entry: &Entry) {
-        if self.params.latest && matches!(entry.why, Why::New | Why::Woken) {
-            let task = &mut self.tasks[id];
-            let usual = task.relative_deadline.map(|relative| at.now + relative);
-            task.deadline = entry.deadline.or(usual).unwrap_or(Time::NEVER);
-        }
-        let stays = entry.why == Why::Put(Off::Yielded) && self.put_yielder(id);
+        let stays = entry.why == Why::Put(Off::Yielded) && self.keep(at.queue, id);
         if !stays {
-            self.tasks[id].queue = at.queue as u16;
-            self.queue(id, entry.why);
+            self.queue(at.queue, at.now, id, entry.why, entry.deadline);
         }
     }
 
@@ -774,15 +841,14 @@ impl RunQueue for Pbg {
     fn pop(&mut self, at: &At<'_>, cpu: CpuId, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         let kept = core::mem::replace(&mut self.keeps[cpu.index()], NOBODY);
         if kept == NOBODY {
-            return self.choose(at, cpu, fits);
+            return self.choose(at.queue, at.now, cpu, fits);
         }
         self.queues[at.queue].staying -= 1;
-        let stays = !self.has_urgent || !self.gives_way(at, TaskId(kept));
-        if stays && fits(TaskId(kept)) {
+        if fits(TaskId(kept)) {
             return Some(TaskId(kept));
         }
         self.insert(TaskId(kept));
-        self.choose(at, cpu, fits)
+        self.choose(at.queue, at.now, cpu, fits)
     }
 
     fn remove(&mut self, at: &At<'_>, task: TaskId, _: Removal) {
@@ -824,7 +890,7 @@ impl RunQueue for Pbg {
         let queue = &self.queues[at.queue];
         let unplanned = self.links.iter(&queue.unplanned);
         let planned = self.forest.iter_back(&queue.ready);
-        unplanned.chain(planned).chain(self.kept(at)).find(|&id| fits(id))
+        unplanned.chain(planned).chain(self.kept(at.queue)).find(|&id| fits(id))
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {

@@ -67,6 +67,14 @@ fn a_task_that_would_be_late_goes_before_all() {
     assert_eq!(ran(&[THREE, ("latest", "true")]), [1, 1, 2, 0, 0, 0, 0, 0, 0, 3, 3]);
 }
 
+/// 2 ms earlier: at 1 ms.
+#[test]
+fn a_margin_is_for_the_dispatch_that_runs() {
+    let settings = [THREE, ("latest", "true"), ("margin", "2ms")];
+    let mut drive = rig(&settings, &[due_in(9), TaskParams::default()]);
+    assert_eq!([0; 3].map(|_| drive.run(ms(1), Off::Yielded)), [1, 0, 0]);
+}
+
 /// By the mean, a job is one dispatch: of 1 ms here.
 #[test]
 fn by_the_mean_a_job_is_a_dispatch() {
