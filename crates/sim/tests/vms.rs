@@ -249,6 +249,17 @@ fn machines_come_and_go() {
 }
 
 #[test]
+fn a_machine_that_stops_when_it_starts_is_never_there() {
+    let hog = || model(vec![task(0, vec![run(1000)])]);
+    let mut never = vm(2, 1, "fcfs", hog());
+    (never.start, never.stop) = (support::at(20), support::at(20));
+    let mut setup = cpus(1);
+    setup.until = support::at(100);
+    let metrics = host(setup, "rr", &[("quantum", "10ms")], vec![vm(1, 1, "fcfs", hog()), never]);
+    assert_eq!((shares(&metrics, 0), shares(&metrics, 1)), ([100, 0, 0], [0, 0, 0]));
+}
+
+#[test]
 fn machines_nest() {
     let hog = |n| model(vec![task(0, vec![run(n)])]);
     let inner = vec![vm(1, 1, "fcfs", hog(20)), vm(2, 1, "fcfs", hog(20))];

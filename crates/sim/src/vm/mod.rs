@@ -73,9 +73,13 @@ impl Vms {
     fn new(vms: Vec<Vm>, traced: bool) -> Vms {
         let mut changes = Vec::new();
         for (number, vm) in vms.iter().enumerate() {
+            // One that stops when it starts is never there, and its stop would come first.
+            if vm.stop <= vm.start {
+                continue;
+            }
             changes.push((vm.start, true, number));
             if vm.stop != Time::NEVER {
-                changes.push((vm.stop.max(vm.start), false, number));
+                changes.push((vm.stop, false, number));
             }
         }
         // At the same time, stops come before starts.
