@@ -17,11 +17,11 @@
 //! told otherwise; the source's is LIFO. Other CPUs leave a yielder alone as long as they find
 //! anything else; the source has one CPU. Several runqueues, which the report leaves for later, are
 //! those of `layout`: each has its planned tasks and its fallback queue, and numbers of tasks,
-//! records and measuring are of all. A runqueue that wants a task is given the first of the fallback
-//! queue, else the last of the plan.
-//! Cost: O(1) for a yield that stays, its pick and the fallback queue; O(log n) for a planned task
-//! that becomes ready, and for its pick then. So the picks of a program whose n tasks only yield
-//! cost O(dispatches + n log n). Building the plan is O(n log n), attaching a task O(log n).
+//! records and measuring are of all. A runqueue that wants a task is given the first of the
+//! fallback queue, else the last of the plan. Cost: O(1) for a yield that stays, its pick and the
+//! fallback queue; O(log n) for a planned task that becomes ready, and for its pick then. So the
+//! picks of a program whose n tasks only yield cost O(dispatches + n log n). Building the plan is
+//! O(n log n), attaching a task O(log n).
 
 mod profile;
 #[cfg(test)]
