@@ -52,7 +52,7 @@ fn arguments_that_a_program_does_not_have() {
             "yield",
             "scael=10",
             "`yield` has no argument `scael` (= \"10\"); it takes groups, iterations, nice, cpus, \
-             scale, duration, hold",
+             scale, duration, at, runs, every, calls, hold",
         ),
     ] {
         let arguments = ["boot", host, "--policy", "rr", "--app", app, "--with", with];

@@ -113,19 +113,20 @@ fn every_kind_and_key_is_described() {
     }
 }
 
-/// The key of a kind that is of no use without another one.
-const FORWARD: (&str, &str, &str) = ("ping", "forward", "via");
+/// Keys of kinds that are of no use without another one.
+const NEEDS: [(&str, &str, &str); 2] =
+    [("ping", "forward", "via"), ("arceos-test", "runs", "every")];
 
 #[test]
 fn examples_are_accepted_and_defaults_change_nothing() {
     for kind in KINDS {
         let (least, enough) = (Written::least(kind), Written::enough(kind));
         for key in kind.keys() {
-            let tried = [&least, &enough].map(|given| {
-                let other = kind.keys().find(|other| (kind.name, key.name, other.name) == FORWARD);
-                let given = other.map_or(given.clone(), |by| given.with(by.name, by.example));
-                given.with(key.name, key.example).read()
-            });
+            let needed =
+                kind.keys().find(|other| NEEDS.contains(&(kind.name, key.name, other.name)));
+            let [least, enough] = [&least, &enough]
+                .map(|given| needed.map_or(given.clone(), |by| given.with(by.name, by.example)));
+            let tried = [&least, &enough].map(|given| given.with(key.name, key.example).read());
             assert!(tried.iter().any(Result::is_ok), "{}.{}: {tried:?}", kind.name, key.name);
             let Fallback::Value(text) = key.default else { continue };
             let load = |given: Written| given.read().unwrap();
