@@ -12,16 +12,15 @@
 //! dispatch is used up when it ends, by a yield, by blocking or by exit, so one that the host
 //! undoes or interrupts counts once; the source counts picks. The report's three calls, start
 //! measuring, stop and enable, are `mode` changed while the policy runs; the source's start does
-//! not measure. Blocked tasks are not picked, and
-//! tasks that have ended leave the plan; in the source neither holds. `fallback` is FIFO unless
-//! told otherwise; the source's is LIFO. Other CPUs leave a yielder alone as long as they find
-//! anything else; the source has one CPU. Several runqueues, which the report leaves for later, are
-//! those of `layout`: each has its planned tasks and its fallback queue, and numbers of tasks,
-//! records and measuring are of all. A runqueue that wants a task is given the first of the
-//! fallback queue, else the last of the plan. Cost: O(1) for a yield that stays, its pick and the
-//! fallback queue; O(log n) for a planned task that becomes ready, and for its pick then. So the
-//! picks of a program whose n tasks only yield cost O(dispatches + n log n). Building the plan is
-//! O(n log n), attaching a task O(log n).
+//! not measure. Blocked tasks are not picked, and tasks that have ended leave the plan; in the
+//! source neither holds. `fallback` is FIFO unless told otherwise; the source's is LIFO. Other CPUs
+//! leave a yielder alone as long as they find anything else; the source has one CPU. Several
+//! runqueues, which the report leaves for later, are those of `layout`: each has its planned tasks
+//! and its fallback queue, and numbers of tasks, records and measuring are of all. A runqueue that
+//! wants a task is given the first of the fallback queue, else the last of the plan.
+//! Cost: O(1) for a yield that stays, its pick and the fallback queue; O(log n) for a planned task
+//! that becomes ready, and for its pick then. So the picks of a program whose n tasks only yield
+//! cost O(dispatches + n log n). Building the plan is O(n log n), attaching a task O(log n).
 
 mod profile;
 #[cfg(test)]
