@@ -20,7 +20,7 @@ const FORM: u32 = 1;
 /// A run by its group, the label of its policy and the number of its seed.
 type Place = (usize, String, u32);
 
-/// The runs of an experiment that are done. See the [module](self).
+/// The runs of an experiment that are done.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
