@@ -119,6 +119,9 @@ pub struct Selection {
     /// Vary a value: `machine.cpus=1,2,4`, `workload.0.service=5ms,10ms`
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub sweep: Vec<String>,
+    /// Rows for each workload or task besides those for all, or for each vm, which have them anyway
+    #[arg(long, value_delimiter = ',', value_name = "PART,…", value_parser = ["workload", "task", "vm"])]
+    pub by: Vec<String>,
 }
 
 #[derive(clap::Args, Debug)]

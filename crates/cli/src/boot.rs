@@ -120,8 +120,9 @@ fn run(
             None => Ok(order(settings, Watch { record, say: Some(&mut say), ..Watch::default() })?),
             Some((path, format)) => {
                 write_traced(path, inputs, *format, setup.machine.cpus(), |sink| {
-                    let watch =
-                        Watch { trace: Some(sink), record, say: Some(&mut say), beat: None };
+                    let say: &mut dyn FnMut(&str) = &mut say;
+                    let mut watch = Watch { trace: Some(sink), record, ..Watch::default() };
+                    watch.say = Some(say);
                     order(settings, watch)
                 })
             }

@@ -12,7 +12,13 @@ pub fn experiment(selection: &Selection) -> Result<Experiment, Failure> {
         false => Experiment::load(&selection.file),
     };
     let experiment = experiment.map_err(Failure::pointing)?;
-    swept(changed(experiment, &selection.policy, &selection.set)?, &selection.sweep)
+    let changed = changed(experiment, &selection.policy, &selection.set)?;
+    let swept = swept(changed, &selection.sweep)?;
+    if selection.by.is_empty() {
+        return Ok(swept);
+    }
+    let parts: Vec<&str> = selection.by.iter().map(String::as_str).collect();
+    swept.with_rows_by(&parts).map_err(Failure::pointing)
 }
 
 /// Takes these policies, if there are any, and changes what `--set` says.

@@ -88,6 +88,7 @@ fn abilities(can: &Capabilities) -> [Vec<&'static str>; 2] {
         unequal_cpus,
         logs,
         traces,
+        parts,
         running_machine,
         agents: _,
         dom0s: _,
@@ -101,6 +102,7 @@ fn abilities(can: &Capabilities) -> [Vec<&'static str>; 2] {
         ("CPUs of different speeds", unequal_cpus),
         ("logs of decisions", logs),
         ("traces", traces),
+        ("rows by workload and by task", parts),
         ("policies in the running machine", running_machine),
     ];
     let of_all = |wanted: bool| all.into_iter().filter(move |(_, can)| *can == wanted);

@@ -14,7 +14,7 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
     let metrics: Vec<&str> = args.y.iter().map(String::as_str).collect();
     let chart = experiment.chart(&args.x, &metrics, [args.log_x, args.log_y]);
     let chart = chart.map_err(Failure::pointing)?;
-    let plan = choose::plan(&experiment)?;
+    let plan = choose::plan(&experiment)?.with_chart(&chart);
     let inputs = Inputs::of(plan.inputs());
     if let Some(path) = &args.out {
         output::require_places([path], &inputs)?;

@@ -23,6 +23,8 @@ pub struct Capabilities {
     pub logs: bool,
     /// Events of the run.
     pub traces: bool,
+    /// What some of the tasks did: those of a load, each.
+    pub parts: bool,
     /// Policies in the machine that this program runs on, and recordings of it.
     pub running_machine: bool,
     /// Policies in a process that decides for the kernel.
@@ -45,6 +47,7 @@ impl Capabilities {
             unequal_cpus: true,
             logs: true,
             traces: true,
+            parts: true,
             running_machine: false,
             agents: false,
             dom0s: false,
@@ -132,7 +135,7 @@ impl HostInfo {
 
     /// Checks that what is to be watched can be seen.
     ///
-    /// Errors: the host has no logs, or no traces.
+    /// Errors: the host has no logs, or no traces, or knows only what all tasks did.
     pub fn require_watch(&self, watch: &Watch<'_>) -> Result<(), HostError> {
         let can = &self.capabilities;
         if watch.record && !can.logs {
@@ -140,6 +143,12 @@ impl HostInfo {
         }
         if watch.trace.is_some() && !can.traces {
             return Err(self.cannot("trace runs"));
+        }
+        if watch.apart.any() && !can.parts {
+            return Err(self.cannot(
+                "measure workloads or tasks apart: leave out `--by`, `by` in [report] and claims \
+                 about `workload.` or `task.`",
+            ));
         }
         Ok(())
     }

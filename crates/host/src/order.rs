@@ -4,7 +4,7 @@ use crate::{HostError, Setup, Vm};
 use anysched_clients::Report;
 use anysched_core::Time;
 use anysched_core::registry::{PolicyInfo, Settings};
-use anysched_measure::Metrics;
+use anysched_measure::{Apart, Metrics};
 use anysched_trace::Sink;
 use anysched_workload::Load;
 use std::ops::ControlFlow;
@@ -100,6 +100,8 @@ pub struct Watch<'a> {
     pub trace: Option<&'a mut dyn Sink>,
     /// Whether the calls and answers of the policy are recorded.
     pub record: bool,
+    /// What is measured of some of the tasks.
+    pub apart: Apart,
     /// Receives what the host and its programs say for people, a line at a time.
     pub say: Option<&'a mut dyn FnMut(&str)>,
     /// Is told now and then how far the run is, and may end it, which is an error. Hosts that
@@ -125,6 +127,7 @@ impl Watch<'_> {
                 None => None,
             },
             record: self.record,
+            apart: self.apart,
             say: match &mut self.say {
                 Some(say) => Some(&mut **say),
                 None => None,

@@ -33,6 +33,7 @@ pub static HOST: HostInfo = HostInfo {
         unequal_cpus: false,
         logs: true,
         traces: true,
+        parts: false,
         running_machine: cfg!(target_os = "linux"),
         agents: true,
         dom0s: false,

@@ -19,7 +19,7 @@ mod total;
 
 pub use benchmark::{BENCHMARK_METRICS, Benchmark, TASK_METRICS, TaskProgress, ThreadLatency};
 pub use metric::{Metric, TALLY_METRICS, metric_infos};
-pub use metrics::{METRICS, Metrics, VmMetrics};
+pub use metrics::{Apart, METRICS, Metrics, PART_TASKS, Part, PartMetrics, VmMetrics};
 pub use summary::{EXACT_SAMPLES, Moments, Summary};
 pub use table::{Kind, Measured, MetricInfo};
 pub use total::{Amount, Total};

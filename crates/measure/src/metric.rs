@@ -104,6 +104,11 @@ impl Metric {
         matches!(self.0, Id::General(_))
     }
 
+    /// What it is, in a sentence.
+    pub fn what(self) -> &'static str {
+        self.info().what
+    }
+
     /// Its unit, as [`MetricInfo::unit`].
     pub fn unit(self) -> &'static str {
         match self.0 {

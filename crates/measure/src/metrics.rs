@@ -5,6 +5,7 @@ use crate::table::{Scope, metrics};
 use crate::total::Total;
 use anysched_core::registry::Settings;
 use anysched_core::{DomainId, Span, Time};
+use std::sync::Arc;
 
 metrics! {
     /// What was measured in a run. By default nothing was; a host sets what it measures.
@@ -94,6 +95,8 @@ metrics! {
             "What the policy counted of itself (see [`anysched_core::Scheduler::tally`]).";
         vms: Vec<VmMetrics> [Machine by |all, more| all.extend_from_slice(more)],
             "The virtual machines, in the order in which they were given.";
+        parts: Vec<PartMetrics> [Machine by |all, more| merge_parts(all, more)],
+            "What some of the tasks did, if that was to be measured.";
         first_arrival: Option<Time> [Tasks by |first, other| {
             *first = first.iter().chain(other.iter()).min().copied();
         }],
@@ -117,6 +120,68 @@ pub struct VmMetrics {
     pub learned: Settings,
 }
 
+/// What some of the tasks of a machine did. What belongs to its CPUs is not known of them.
+#[derive(Clone, Debug)]
+pub struct PartMetrics {
+    /// Which tasks.
+    pub part: Part,
+    /// What they did: `busy` is the CPU time that they used.
+    pub inside: Metrics,
+}
+
+/// Some of the tasks of a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Those of one of its loads, by position.
+    Load(usize),
+    /// One of them.
+    Task {
+        /// How many had arrived before it.
+        serial: u64,
+        /// Its name, if it has one.
+        name: Option<Arc<str>>,
+    },
+}
+
+/// Which tasks are to be measured apart, besides all of them together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Apart {
+    /// Those of each load.
+    pub loads: bool,
+    /// Each of the first [`PART_TASKS`].
+    pub tasks: bool,
+}
+
+impl Apart {
+    /// What either of the two asks for.
+    pub fn and(self, other: Apart) -> Apart {
+        Apart { loads: self.loads | other.loads, tasks: self.tasks | other.tasks }
+    }
+
+    /// Whether anything is.
+    pub fn any(self) -> bool {
+        self.loads || self.tasks
+    }
+}
+
+/// How many tasks of a machine can be measured apart.
+pub const PART_TASKS: usize = 10_000;
+
+/// Adds parts of another machine to the same parts of this one.
+fn merge_parts(all: &mut Vec<PartMetrics>, more: &[PartMetrics]) {
+    for (place, other) in more.iter().enumerate() {
+        let is_it = |known: &PartMetrics| known.part == other.part;
+        let known = match all.get(place).is_some_and(is_it) {
+            true => all.get_mut(place),
+            false => all.iter_mut().find(|known| is_it(known)),
+        };
+        match known {
+            Some(known) => known.inside.merge(&other.inside),
+            None => all.push(other.clone()),
+        }
+    }
+}
+
 fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
@@ -126,6 +191,18 @@ impl Metrics {
     /// known to be 0.
     pub fn from_zero() -> Metrics {
         Metrics::zero()
+    }
+
+    /// For some of the tasks of a machine: what they do is known to be 0 so far, what its CPUs do
+    /// is not known.
+    pub fn of_tasks() -> Metrics {
+        Metrics {
+            overhead: Total::default(),
+            idle: Total::default(),
+            stolen: Total::default(),
+            events: Total::default(),
+            ..Metrics::zero()
+        }
     }
 
     /// Last completion − first arrival; `None` if no task has arrived.

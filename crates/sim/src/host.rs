@@ -8,7 +8,7 @@ use anysched_host::{
     Beat, By, Capabilities, Host, HostError, HostInfo, Options, Order, Outcome, Setup, Vm, Watch,
     Work,
 };
-use anysched_measure::Metrics;
+use anysched_measure::{Apart, Metrics};
 use anysched_trace::{NoTrace, Sink};
 use anysched_workload::Load;
 use std::cell::RefCell;
@@ -53,7 +53,7 @@ impl Host for Simulator {
         };
         let built = (info.build)(&setup.machine, &settings);
         let mut policy = built.map_err(|error| HostError(error.to_string()))?;
-        let Watch { trace, record, mut beat, .. } = watch;
+        let Watch { trace, record, mut beat, apart, .. } = watch;
         let beat = |now| beat.as_mut().map_or(ControlFlow::Continue(()), |beat| beat(now));
         let log = SharedLog::default();
         if record {
@@ -61,8 +61,8 @@ impl Host for Simulator {
             policy = Box::new(Recorder::new(policy, machine, info.name, &settings, sink));
         }
         let ran = match trace {
-            Some(sink) => simulate(setup, policy, load, vms, sink, beat),
-            None => simulate(setup, policy, load, vms, NoTrace, beat),
+            Some(sink) => simulate(setup, policy, (load, vms), apart, sink, beat),
+            None => simulate(setup, policy, (load, vms), apart, NoTrace, beat),
         };
         let (metrics, policy) = ran.map_err(|error| HostError(error.to_string()))?;
         let logs = if record { vec![log.0.take()] } else { Vec::new() };
@@ -73,13 +73,13 @@ impl Host for Simulator {
 fn simulate<T: Sink>(
     setup: &Setup,
     policy: Box<dyn Scheduler>,
-    load: Box<dyn Load>,
-    vms: Vec<Vm>,
+    (load, vms): (Box<dyn Load>, Vec<Vm>),
+    apart: Apart,
     sink: T,
     beat: impl FnMut(Beat) -> ControlFlow<()>,
 ) -> Result<(Metrics, Box<dyn Scheduler>), SimError> {
-    let sim = Sim::with_sink(setup.clone(), policy, load, sink).with_vms(vms);
-    sim.run_watched(beat).map(|(metrics, policy, _)| (metrics, policy))
+    let sim = Sim::with_sink(setup.clone(), policy, load, sink).measured_apart(apart);
+    sim.with_vms(vms).run_watched(beat).map(|(metrics, policy, _)| (metrics, policy))
 }
 
 /// A log in memory, shared with the recorder inside the run.

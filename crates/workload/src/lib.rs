@@ -281,6 +281,11 @@ pub trait Load {
 
     /// `task` has done [`Op::Exit`]; its number may be reused.
     fn exited(&mut self, _task: TaskId, _now: Time) {}
+
+    /// Which of several loads `task`, which has started, is of: its position among them.
+    fn part(&self, _task: TaskId) -> usize {
+        0
+    }
 }
 
 impl<L: Load + ?Sized> Load for Box<L> {
@@ -316,6 +321,9 @@ impl<L: Load + ?Sized> Load for Box<L> {
     }
     fn exited(&mut self, task: TaskId, now: Time) {
         (**self).exited(task, now);
+    }
+    fn part(&self, task: TaskId) -> usize {
+        (**self).part(task)
     }
 }
 

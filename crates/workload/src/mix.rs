@@ -147,6 +147,10 @@ impl Load for Mix {
         self.parts[number].load.exited(task, now);
         self.refresh(number);
     }
+
+    fn part(&self, task: TaskId) -> usize {
+        self.part_of[task]
+    }
 }
 
 #[cfg(test)]

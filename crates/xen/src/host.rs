@@ -32,6 +32,7 @@ pub static HOST: HostInfo = HostInfo {
         unequal_cpus: false,
         logs: true,
         traces: true,
+        parts: false,
         running_machine: false,
         agents: false,
         dom0s: true,

@@ -12,16 +12,16 @@ use super::numbers::Format;
 use super::table;
 use crate::results::stats::Estimate;
 use crate::results::{Group, Results};
-use crate::spec::columns::Column;
 use crate::spec::error::{Error, Fault};
 use crate::spec::experiment::Experiment;
 use crate::spec::fields::hint;
 use crate::spec::overrides::{Appended, quoted};
-use crate::spec::report::{Counted, find_column};
+use crate::spec::parts::{ALL, VM, WORKLOAD, all_load_names, vm_names};
+use crate::spec::report::{Asked, Counted};
 use crate::spec::scenario::SCENARIO;
-use crate::spec::scenario::{ALL, VM, vm_names};
 use crate::spec::sweep::AxisValue;
 use anysched_core::Span;
+use anysched_measure::Apart;
 use std::fmt::Write;
 
 /// What is drawn of an experiment's results; [`Experiment::chart`] makes it.
@@ -29,7 +29,7 @@ use std::fmt::Write;
 pub struct Chart {
     axis: String,
     /// A panel each.
-    columns: Vec<Column>,
+    columns: Vec<Asked>,
     log_x: bool,
     log_y: bool,
 }
@@ -55,7 +55,7 @@ impl Experiment {
         let mut known = Vec::new();
         for name in metrics {
             let asked = self.append("y", &quoted(name));
-            let column = find_column(name, &asked.node.at, &counted);
+            let column = Asked::named(name, &asked.node.at, &self.scenarios, &counted);
             known.push(column.map_err(|fault| asked.source.error(fault))?);
         }
         Ok(Chart { axis: axis.to_string(), columns: known, log_x, log_y })
@@ -106,6 +106,10 @@ impl Experiment {
         if !vms.is_empty() {
             let all = [ALL.to_string()].into_iter().chain(vms);
             axes.push((VM.to_string(), all.map(AxisValue::Text).collect()));
+        }
+        if self.apart().loads {
+            let all = [ALL.to_string()].into_iter().chain(all_load_names(&self.scenarios));
+            axes.push((WORKLOAD.to_string(), all.map(AxisValue::Text).collect()));
         }
         axes
     }
@@ -164,7 +168,7 @@ impl<'a> Drawing<'a> {
             let Some((_, value)) = group.axes.iter().find(|(axis, _)| *axis == chart.axis) else {
                 continue;
             };
-            if !group.is_shown(&results.vms_shown) {
+            if !results.rows_shown.include(group) {
                 continue;
             }
             let place = values.iter().position(|known| known == value).unwrap_or(values.len());
@@ -188,15 +192,15 @@ impl<'a> Drawing<'a> {
             Section { title, caption, groups }
         };
         let sections = found.into_iter().map(section).collect();
-        let formats = chart.columns.iter().map(|&column| table::format_of(results, column));
+        let format = |asked: &Asked| table::format_of(results, asked.column);
+        let formats = chart.columns.iter().map(format);
         let (formats, places) = (formats.collect(), places(&chart.axis, &values));
         Drawing { chart, results, values, places, formats, sections }
     }
 
     /// A policy's estimates over the values of the axis.
-    fn line(&self, section: &Section, policy: usize, column: Column) -> Vec<Option<Estimate>> {
-        let estimate =
-            |group: &Option<usize>| self.results.row((*group)?, policy)?.estimate(column);
+    fn line(&self, section: &Section, policy: usize, asked: &Asked) -> Vec<Option<Estimate>> {
+        let estimate = |group: &Option<usize>| self.results.estimate((*group)?, policy, asked);
         section.groups.iter().map(estimate).collect()
     }
 
@@ -277,6 +281,11 @@ fn merged(texts: &[&str]) -> Option<String> {
 }
 
 impl Chart {
+    /// What has to be measured of some of the tasks for it.
+    pub(crate) fn apart(&self) -> Apart {
+        self.columns.iter().map(Asked::apart).fold(Apart::default(), Apart::and)
+    }
+
     /// The chart as a picture that needs no other file, on light and dark pages. The same results
     /// give the same bytes on every machine.
     pub fn svg(&self, results: &Results) -> String {
@@ -297,7 +306,7 @@ impl Chart {
             for line in title.into_iter().chain(&section.caption) {
                 table::wrap(&mut text, "", line);
             }
-            for (&shown, format) in self.columns.iter().zip(&drawing.formats) {
+            for (shown, format) in self.columns.iter().zip(&drawing.formats) {
                 let _ = writeln!(text, "\n{}", table::name_in_full(shown, format));
                 let policies = 0..results.policies.len();
                 let column = |policy| {
@@ -305,7 +314,7 @@ impl Chart {
                     table::estimates(line, format, |_| vec![drawing.name(policy)])
                 };
                 let all: Vec<_> = policies.map(column).collect();
-                table::write_blocks(&mut text, &names, &all);
+                table::write_blocks(&mut text, std::slice::from_ref(&names), &all);
             }
         }
         let mut notes = drawing.notes();

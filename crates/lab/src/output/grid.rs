@@ -25,10 +25,10 @@ pub fn grid_table(tuned: &GridTuned) -> String {
         let over = vec!["over the best".to_string(), format.unit.to_string()];
         let difference = row.lines.iter().map(|line| difference(row, line));
         let columns = [
-            estimates(metric, &format, |width| head(tuned.metric(), &format, width)),
+            estimates(metric, &format, |width| head(&tuned.metric().into(), &format, width)),
             estimates(difference, &format, |_| over),
         ];
-        table::write_blocks(&mut page, &names, &columns);
+        table::write_blocks(&mut page, std::slice::from_ref(&names), &columns);
         let _ = writeln!(page, "found in {} runs", row.search_runs);
     }
     let notes = notes(tuned);
@@ -53,7 +53,7 @@ pub fn grid_markdown(tuned: &GridTuned) -> String {
         if !title.is_empty() {
             let _ = writeln!(page, "\n{title}");
         }
-        let metric = name_in_full(tuned.metric(), &format);
+        let metric = name_in_full(&tuned.metric().into(), &format);
         let _ = writeln!(page, "\n| policy | {metric} | over the best |\n|---|--:|--:|");
         for line in &row.lines {
             let name = name(line).replace('*', "\\*").replace('|', "\\|");

@@ -5,10 +5,14 @@ use super::marks::{self, marked};
 use super::numbers::Format;
 use crate::results::stats::Estimate;
 use crate::results::verdict::{Check, ClaimResult, Measure, SizeResult};
-use crate::results::{Group, Results};
+use crate::results::{Group, PolicyUsed, Results, Row, measured};
 use crate::spec::claim::Verdict;
 use crate::spec::columns::{Column, column};
+use crate::spec::parts::{ALL, TASK, WORKLOAD};
+use crate::spec::report::Asked;
 use crate::spec::sweep::AxisValue;
+use anysched_measure::{Apart, Metric};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 const WIDTH: usize = 80;
@@ -33,15 +37,18 @@ pub fn table(results: &Results) -> String {
     let _ = writeln!(text, "{title}");
     wrap(&mut text, "", &results.question);
     let shown = shown_columns(results);
-    let formats = shown.iter().map(|&column| format_of(results, column)).collect();
+    let formats = shown.iter().map(|asked| format_of(results, asked.column)).collect();
     let tables = Tables { results, shown, formats };
-    let is_shown = |&group: &usize| results.groups[group].is_shown(&results.vms_shown);
-    for group in (0..results.groups.len()).filter(is_shown) {
-        tables.group(&mut text, group);
+    for parted in tables.parted() {
+        tables.groups(&mut text, &parted);
     }
     if !results.complete {
         text.push('\n');
         wrap(&mut text, "", &marks::interrupted(results));
+    }
+    for note in tables.without_data() {
+        text.push('\n');
+        wrap(&mut text, "", &note);
     }
     let mut notes = marks::notes(results.policies.iter().map(|policy| policy.nature));
     if results.seeds > 1 {
@@ -60,7 +67,7 @@ pub fn table(results: &Results) -> String {
 }
 
 /// The columns that are shown.
-fn shown_columns(results: &Results) -> Vec<Column> {
+fn shown_columns(results: &Results) -> Vec<Asked> {
     if !results.shown.is_empty() {
         return results.shown.clone();
     }
@@ -72,7 +79,7 @@ fn shown_columns(results: &Results) -> Vec<Column> {
         results.rows.iter().any(|row| row.values(column).iter().any(|&count| count > 0.0))
     });
     shown.extend(unfinished);
-    shown
+    shown.into_iter().map(Asked::from).collect()
 }
 
 /// One format for a column in all tables, so that they can be compared.
@@ -84,7 +91,7 @@ pub(super) fn format_of(results: &Results, column: Column) -> Format {
 
 struct Tables<'a> {
     results: &'a Results,
-    shown: Vec<Column>,
+    shown: Vec<Asked>,
     formats: Vec<Format>,
 }
 
@@ -115,44 +122,148 @@ pub(super) fn estimates(
     align::Column::new(Side::Right, head, cells)
 }
 
+/// The lines of a table for a policy, at most; the files have all.
+const MOST_PARTS: usize = 50;
+
 impl Tables<'_> {
-    fn group(&self, text: &mut String, group: usize) {
+    /// The groups that are shown, those together that differ in nothing but the workload or task.
+    fn parted(&self) -> Vec<Vec<usize>> {
+        let Results { groups, rows_shown, .. } = self.results;
+        let shown = (0..groups.len()).filter(|group| rows_shown.include(&groups[*group]));
+        let mut tables: Vec<Vec<usize>> = Vec::new();
+        for group in shown {
+            match tables.last_mut() {
+                Some(last) if !is_of_all(&groups[group]) => last.push(group),
+                _ => tables.push(vec![group]),
+            }
+        }
+        tables
+    }
+
+    /// A table of groups that differ in nothing but the workload or task: of all of them first.
+    fn groups(&self, text: &mut String, groups: &[usize]) {
         text.push('\n');
-        heading(text, &self.results.groups[group], self.results.seeds);
-        let policies = self.results.policies.iter();
-        let names = names("policy", policies.map(|policy| marked(&policy.label, policy.nature)));
+        let mut described = self.results.groups[groups[0]].clone();
+        described.axes.retain(|(axis, _)| !is_apart(axis));
+        heading(text, &described, self.results.seeds);
+        let parts = &groups[..groups.len().min(MOST_PARTS + 1)];
+        let policies = 0..self.results.policies.len();
+        let lines: Vec<(usize, usize)> = policies
+            .flat_map(|policy| parts.iter().map(move |group| (*group, policy)))
+            .filter(|(group, policy)| parts.len() == 1 || self.row(*group, *policy).is_some())
+            .collect();
+        let mut names = vec![self.policies(&lines)];
+        if parts.len() > 1 {
+            names.push(self.parts(&lines));
+        }
         let has_data = |number: &usize| {
-            (0..self.results.policies.len()).any(|policy| {
-                let row = self.results.row(group, policy);
-                row.is_some_and(|row| row.estimate(self.shown[*number]).is_some())
-            })
+            lines.iter().any(|(group, policy)| self.estimate(*group, *policy, *number).is_some())
         };
         let asked_for = !self.results.shown.is_empty();
         let numbers = (0..self.shown.len()).filter(|number| asked_for || has_data(number));
-        let all: Vec<align::Column> = numbers.map(|number| self.column(group, number)).collect();
+        let all: Vec<align::Column> = numbers.map(|number| self.column(&lines, number)).collect();
         if all.is_empty() {
             text.push_str("nothing was measured\n");
         }
         write_blocks(text, &names, &all);
+        if parts.len() < groups.len() {
+            let more = groups.len() - parts.len();
+            wrap(text, "", &format!("and {more} more, which the files of --out have"));
+        }
     }
 
-    fn column(&self, group: usize, number: usize) -> align::Column {
-        let (column, format) = (self.shown[number], &self.formats[number]);
-        let policies = 0..self.results.policies.len();
-        let of = |policy| self.results.row(group, policy)?.estimate(column);
-        estimates(policies.map(of), format, |width| head(column, format, width))
+    /// Of each metric that was asked for and that no row has, what it is, and what there is instead.
+    fn without_data(&self) -> Vec<String> {
+        let has =
+            |column: Column| self.results.rows.iter().any(|row| row.estimate(column).is_some());
+        let lacking: BTreeSet<Metric> = self
+            .shown
+            .iter()
+            .filter(|asked| !has(asked.column))
+            .map(|it| it.column.metric)
+            .collect();
+        let known = measured(&self.results.rows);
+        let note = |metric: Metric| {
+            let alike = known.iter().filter(|other| {
+                other.unit() == metric.unit() && other.is_distribution() == metric.is_distribution()
+            });
+            let alike: Vec<String> = alike.map(|other| format!("{other}")).collect();
+            let instead = match alike.is_empty() {
+                true => String::new(),
+                false => format!(" There is {}.", alike.join(", ")),
+            };
+            format!("No data of {metric} ({}).{instead}", metric.what().trim_end_matches('.'))
+        };
+        lacking.into_iter().map(note).collect()
+    }
+
+    /// The row of a group and a policy. A workload or task may have none.
+    fn row(&self, group: usize, policy: usize) -> Option<&Row> {
+        let row = self.results.row(group, policy)?;
+        let is_empty = row.runs.iter().all(|run| run.values().is_empty());
+        Some(row).filter(|_| !is_empty)
+    }
+
+    fn estimate(&self, group: usize, policy: usize, number: usize) -> Option<Estimate> {
+        let asked = &self.shown[number];
+        if !(asked.of.is_empty() || is_of_all(&self.results.groups[group])) {
+            return None;
+        }
+        self.results.estimate(group, policy, asked)
+    }
+
+    /// The name of the policy where its lines begin.
+    fn policies(&self, lines: &[(usize, usize)]) -> align::Column {
+        let name = |(number, (_, policy)): (usize, &(usize, usize))| {
+            let before = number.checked_sub(1).map(|before| lines[before].1);
+            let PolicyUsed { label, nature, .. } = &self.results.policies[*policy];
+            if before == Some(*policy) { String::new() } else { marked(label, *nature) }
+        };
+        names("policy", lines.iter().enumerate().map(name))
+    }
+
+    /// Which tasks lines are of.
+    fn parts(&self, lines: &[(usize, usize)]) -> align::Column {
+        let Apart { loads, tasks } = self.results.rows_shown.apart;
+        let name = |(group, _): &(usize, usize)| {
+            let axes = &self.results.groups[*group].axes;
+            let apart = axes.iter().filter(|(axis, _)| is_apart(axis));
+            let mut values = apart.map(|(_, value)| value.to_string());
+            values.find(|value| value != ALL).unwrap_or(ALL.to_string())
+        };
+        let axes = [(loads, WORKLOAD), (tasks, TASK)];
+        let axes: Vec<&str> =
+            axes.into_iter().filter(|(is, _)| *is).map(|(_, axis)| axis).collect();
+        names(&axes.join("/"), lines.iter().map(name))
+    }
+
+    fn column(&self, lines: &[(usize, usize)], number: usize) -> align::Column {
+        let (asked, format) = (&self.shown[number], &self.formats[number]);
+        let of = |(group, policy): &(usize, usize)| self.estimate(*group, *policy, number);
+        estimates(lines.iter().map(of), format, |width| head(asked, format, width))
     }
 }
 
+/// Whether an axis parts the tasks of a machine.
+fn is_apart(axis: &str) -> bool {
+    [WORKLOAD, TASK].contains(&axis)
+}
+
+/// Whether the rows of a group are of all tasks of a machine.
+fn is_of_all(group: &Group) -> bool {
+    group.axes.iter().all(|(axis, value)| !is_apart(axis) || value.to_string() == ALL)
+}
+
 /// The name of a column in one line, with stat and unit.
-pub(super) fn name_in_full(column: Column, format: &Format) -> String {
-    let mut lines = head(column, format, usize::MAX);
+pub(super) fn name_in_full(asked: &Asked, format: &Format) -> String {
+    let mut lines = head(asked, format, usize::MAX);
     lines.retain(|line| !line.is_empty());
     lines.join(", ")
 }
 
 /// The name of a column in lines of about `width`, the last one with stat and unit.
-pub(super) fn head(column: Column, format: &Format, width: usize) -> Vec<String> {
+pub(super) fn head(asked: &Asked, format: &Format, width: usize) -> Vec<String> {
+    let Asked { of, column } = asked;
     let name = column.metric.to_string();
     let name = name.trim_end_matches("_ns").trim_end_matches("_per_s");
     let mut lines: Vec<String> = Vec::new();
@@ -165,6 +276,8 @@ pub(super) fn head(column: Column, format: &Format, width: usize) -> Vec<String>
             _ => lines.push(word.to_string()),
         }
     }
+    let parts = of.iter().map(|(_, value)| value.clone());
+    lines.splice(0..0, parts);
     let stat = column.stat.map_or("", |stat| stat.name());
     let comma = if stat.is_empty() || format.unit.is_empty() { "" } else { ", " };
     lines.push(format!("{stat}{comma}{}", format.unit));
@@ -177,10 +290,11 @@ pub(super) fn names(head: &str, names: impl Iterator<Item = String>) -> align::C
 }
 
 /// The columns beside the names, below each other where they do not fit beside each other.
-pub(super) fn write_blocks(text: &mut String, names: &align::Column, all: &[align::Column]) {
+pub(super) fn write_blocks(text: &mut String, names: &[align::Column], all: &[align::Column]) {
     let mut left = all;
     while !left.is_empty() {
-        let mut width = names.width();
+        let mut width: usize = names.iter().map(|column| column.width() + align::GAP).sum();
+        width -= align::GAP;
         let count = left
             .iter()
             .take_while(|column| {
@@ -192,7 +306,7 @@ pub(super) fn write_blocks(text: &mut String, names: &align::Column, all: &[alig
         if left.len() < all.len() {
             text.push('\n');
         }
-        let columns: Vec<_> = std::iter::once(names).chain(block).collect();
+        let columns: Vec<_> = names.iter().chain(block).collect();
         text.push_str(&align::text(&align::lines(&columns, align::GAP)));
         left = rest;
     }

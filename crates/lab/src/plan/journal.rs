@@ -5,8 +5,9 @@
 //! of their `f64`, so that what is read is what was written.
 
 use crate::plan::Plan;
+use crate::plan::views::View;
 use crate::results::Run;
-use crate::spec::columns;
+use crate::spec::columns::{self, Column};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -15,17 +16,20 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// The form of the file; one of another number is not read.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 
 /// A run by its group, the label of its policy and the number of its seed.
 type Place = (usize, String, u32);
+
+/// What a run has shown.
+type Views = Vec<(View, Run)>;
 
 /// The runs of an experiment that are done.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
     head: Head,
-    known: BTreeMap<Place, Vec<Run>>,
+    known: BTreeMap<Place, Views>,
     kept: Mutex<Kept>,
 }
 
@@ -44,6 +48,8 @@ struct Head {
     spec_hash: String,
     seed: u64,
     host: String,
+    /// By which axes the views of runs are told apart.
+    views: Vec<String>,
     /// BLAKE3 of the program: another one may decide otherwise.
     program: String,
 }
@@ -55,7 +61,7 @@ struct Line {
     index: u32,
     seed: u64,
     /// Of each view of the group: column and bits of the number.
-    views: Vec<Vec<(String, u64)>>,
+    views: Vec<(View, Vec<(String, u64)>)>,
 }
 
 impl Journal {
@@ -95,19 +101,17 @@ impl Journal {
     }
 
     /// A run that was done before.
-    pub(crate) fn known(&self, group: usize, policy: &str, index: u32) -> Option<Vec<Run>> {
+    pub(crate) fn known(&self, group: usize, policy: &str, index: u32) -> Option<Views> {
         self.known.get(&(group, policy.to_string(), index)).cloned()
     }
 
     /// Adds a run. That it cannot be written is no reason to end an experiment: see
     /// [`Journal::failure`].
-    pub(crate) fn add(&self, group: usize, policy: &str, views: &[Run]) {
-        let Some(first) = views.first() else { return };
-        let numbers = |run: &Run| {
-            run.values
-                .iter()
-                .map(|(column, number)| (column.to_string(), number.to_bits()))
-                .collect()
+    pub(crate) fn add(&self, group: usize, policy: &str, views: &[(View, Run)]) {
+        let Some((_, first)) = views.first() else { return };
+        let numbers = |(view, run): &(View, Run)| {
+            let bits = |(column, number): &(Column, f64)| (column.to_string(), number.to_bits());
+            (view.clone(), run.values.iter().map(bits).collect())
         };
         let bytes = line(&Line {
             group,
@@ -166,13 +170,14 @@ impl Head {
             spec_hash: plan.spec_hash.clone(),
             seed: plan.seed,
             host: host.to_string(),
+            views: plan.view_axes().into_iter().map(String::from).collect(),
             program: blake3::hash(&program).to_hex().to_string(),
         })
     }
 }
 
 /// Reads the runs, and cuts off what follows the last whole line.
-fn read(file: &File, wanted: &Head, resume: bool) -> io::Result<BTreeMap<Place, Vec<Run>>> {
+fn read(file: &File, wanted: &Head, resume: bool) -> io::Result<BTreeMap<Place, Views>> {
     let mut lines = BufReader::new(file);
     let mut text = Vec::new();
     let mut next = |text: &mut Vec<u8>| -> io::Result<bool> {
@@ -185,6 +190,7 @@ fn read(file: &File, wanted: &Head, resume: bool) -> io::Result<BTreeMap<Place, 
         Ok(head) if head == *wanted => None,
         Ok(head) if head.program != wanted.program => Some("another build of this program"),
         Ok(head) if head.host != wanted.host => Some("another host"),
+        Ok(head) if head.views != wanted.views => Some("rows that are parted by something else"),
         Ok(_) => Some("another experiment, or of another text of this one"),
         Err(_) => Some("something else"),
     };
@@ -214,13 +220,13 @@ fn read(file: &File, wanted: &Head, resume: bool) -> io::Result<BTreeMap<Place, 
     Ok(known)
 }
 
-fn parse(text: &[u8]) -> Option<(Place, Vec<Run>)> {
+fn parse(text: &[u8]) -> Option<(Place, Views)> {
     let Line { group, policy, index, seed, views } = serde_json::from_slice(text).ok()?;
-    let run = |numbers: Vec<(String, u64)>| {
+    let run = |(view, numbers): (View, Vec<(String, u64)>)| {
         let number =
             |(name, bits): (String, u64)| Some((columns::column(&name)?, f64::from_bits(bits)));
         let values = numbers.into_iter().map(number).collect::<Option<_>>()?;
-        Some(Run { index, seed, values })
+        Some((view, Run { index, seed, values }))
     };
     let runs = views.into_iter().map(run).collect::<Option<Vec<_>>>()?;
     Some(((group, policy, index), runs))

@@ -2,6 +2,7 @@
 
 use crate::spec::error::Fault;
 use crate::spec::files::Files;
+use crate::spec::parts;
 use crate::spec::tree::{Node, Table, Value};
 use anysched_core::Time;
 use anysched_host::{HostError, HostInfo};
@@ -18,6 +19,8 @@ pub(crate) struct Loads {
     cpus: usize,
     /// In words, one each.
     pub(crate) words: Vec<String>,
+    /// What they are called, one each and each once.
+    pub(crate) names: Vec<String>,
     /// The latest end that one of the files states.
     pub(crate) until: Option<Time>,
     /// Where the first load is written that never ends.
@@ -100,6 +103,7 @@ impl Loads {
                 .help("each begins with a line `[[workload]]`")
         })?;
         let mut loads = Loads::none(cpus);
+        loads.names = parts::load_names(nodes);
         for node in nodes {
             let Some(table) = node.as_table() else {
                 let message = format!("a load is a table, not {}", node.shown());
@@ -125,12 +129,13 @@ impl Loads {
 
     /// No load on a machine of `cpus` CPUs.
     pub(crate) fn none(cpus: usize) -> Loads {
-        let (parts, words, pinged) = Default::default();
-        Loads { parts, cpus, words, until: None, endless: None, pinged }
+        let (parts, words, names, pinged) = Default::default();
+        Loads { parts, cpus, words, names, until: None, endless: None, pinged }
     }
 
-    /// Adds a load that no file has, and returns its position.
-    pub(crate) fn add(&mut self, load: Source) -> usize {
+    /// Adds a load that no file has, by what it does, and returns its position.
+    pub(crate) fn add(&mut self, does: &str, load: Source) -> usize {
+        self.names.push(format!("{does}-{}", self.parts.len()));
         self.parts.push(load);
         self.parts.len() - 1
     }

@@ -7,9 +7,11 @@ mod load;
 mod machine;
 pub(crate) mod rehearsal;
 pub(crate) mod run;
+pub(crate) mod views;
 pub(crate) mod vm;
 pub(crate) mod workers;
 
+use crate::output::Chart;
 use crate::plan::calibrated::Calibrated;
 use crate::plan::like::Like;
 use crate::plan::load::Loads;
@@ -18,12 +20,13 @@ use crate::plan::run::RunError;
 use crate::plan::vm::Vms;
 use crate::results::{Exception, Group, PolicyUsed};
 use crate::spec::claim::ClaimSpec;
-use crate::spec::columns::Column;
 use crate::spec::error::Error;
 use crate::spec::error::Fault;
 use crate::spec::experiment::Experiment;
 use crate::spec::fields;
 use crate::spec::files::Files;
+use crate::spec::parts::RowsShown;
+use crate::spec::report::Asked;
 use crate::spec::scenario::SCENARIO;
 use crate::spec::scenario::{Scenario, set_part};
 use crate::spec::sweep::{AxisValue, MAX_RUNS, PolicyEntry};
@@ -31,6 +34,7 @@ use crate::spec::tree::{Entry, Node};
 use anysched_core::registry::Settings;
 use anysched_core::{Span, Time};
 use anysched_host::{By, Demands, Host, HostError, HostInfo, Order, Outcome, Setup, Watch, Work};
+use anysched_measure::Apart;
 use anysched_workload::kinds::Needs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -66,8 +70,10 @@ pub struct Plan {
     pub(crate) of_host: Option<Vec<String>>,
     pub(crate) groups: Vec<PlannedGroup>,
     pub(crate) claims: Vec<ClaimSpec>,
-    pub(crate) shown: Vec<Column>,
-    pub(crate) vms_shown: Vec<String>,
+    pub(crate) shown: Vec<Asked>,
+    pub(crate) rows_shown: RowsShown,
+    /// What is measured of some of the tasks: what is shown of them, or claims are about.
+    pub(crate) apart: Apart,
     warnings: Vec<String>,
     inputs: Vec<PathBuf>,
 }
@@ -185,10 +191,17 @@ impl Plan {
             groups,
             claims: experiment.claims.clone(),
             shown: experiment.columns.clone(),
-            vms_shown: experiment.vms_shown.clone(),
+            rows_shown: experiment.rows_shown.clone(),
+            apart: experiment.apart(),
             inputs: files.paths().chain([experiment.path.clone()]).collect(),
             warnings: files.warnings,
         })
+    }
+
+    /// The same runs, of which what a chart draws of some of the tasks is measured too.
+    pub fn with_chart(mut self, chart: &Chart) -> Plan {
+        self.apart = self.apart.and(chart.apart());
+        self
     }
 
     /// What recordings and other files say that the loads leave out, one line each.

@@ -1,14 +1,13 @@
 //! Making the runs, on as many threads as wanted. What comes out does not depend on how many.
 
 use crate::plan::journal::Journal;
+use crate::plan::views::View;
 use crate::plan::workers::Workers;
 use crate::plan::{Cell, Plan, PlannedGroup};
-use crate::results::{Group, PolicyUsed, Results, Row, Run};
-use crate::spec::columns;
-use crate::spec::scenario::{ALL, VM};
-use crate::spec::sweep::AxisValue;
+use crate::results::{PolicyUsed, Results, Row, Run};
 use anysched_host::{By, Host, Outcome, Setup, Watch};
 use anysched_measure::Metrics;
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,8 +69,8 @@ pub fn available_jobs() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// What a run has shown, of the whole machine and of each kind of virtual machine.
-pub(crate) type Shown = Result<Vec<Run>, RunError>;
+/// What a run has shown, of each view of its group that it has.
+pub(crate) type Shown = Result<Vec<(View, Run)>, RunError>;
 
 impl Plan {
     /// Makes all runs and judges the claims. After a cancellation, rows have the runs that were
@@ -88,20 +87,35 @@ impl Plan {
         let mut rows = Vec::with_capacity(self.groups.len() * policies);
         let (mut groups, mut planned) = (Vec::new(), Vec::new());
         for (number, outcomes) in outcomes.chunks_mut(seeds * policies).enumerate() {
+            let made = outcomes.chunks_mut(seeds).map(|outcomes| {
+                let made = outcomes.iter_mut().filter_map(Option::take);
+                made.collect::<Result<Vec<_>, _>>()
+            });
+            let made: Vec<Vec<Vec<(View, Run)>>> = made.collect::<Result<_, _>>()?;
+            let mut views = self.views(number);
+            let mut places: HashMap<View, usize> = views.iter().cloned().zip(0..).collect();
+            for (view, _) in made.iter().flatten().flatten() {
+                if !places.contains_key(view) {
+                    places.insert(view.clone(), views.len());
+                    views.push(view.clone());
+                }
+            }
             let first = groups.len();
-            groups.extend(self.views(number));
+            groups.extend(views.iter().map(|view| self.viewed(number, view)));
             groups[first..].iter_mut().for_each(|group| group.run_on(host));
             planned.resize(groups.len(), number);
-            for (policy, outcomes) in outcomes.chunks_mut(seeds).enumerate() {
-                let made = outcomes.iter_mut().filter_map(Option::take);
-                let runs = made.collect::<Result<Vec<_>, _>>()?;
-                if runs.is_empty() {
-                    continue;
+            for (policy, made) in made.into_iter().enumerate().filter(|(_, made)| !made.is_empty())
+            {
+                // A view that a run does not have, as a task that did not arrive, has no data.
+                let without =
+                    |run: &Vec<(View, Run)>| Run { values: [].into(), ..run[0].1.clone() };
+                let without: Vec<Run> = made.iter().map(without).collect();
+                let mut runs = vec![without; views.len()];
+                for (seed, run) in made.into_iter().enumerate() {
+                    run.into_iter().for_each(|(view, run)| runs[places[&view]][seed] = run);
                 }
-                for group in first..groups.len() {
-                    let of_group = |views: &Vec<Run>| views[group - first].clone();
-                    rows.push(Row { group, policy, runs: runs.iter().map(of_group).collect() });
-                }
+                let row = |(view, runs)| Row { group: first + view, policy, runs };
+                rows.extend(runs.into_iter().enumerate().map(row));
             }
         }
         rows.sort_by_key(|row| (row.group, row.policy));
@@ -122,7 +136,7 @@ impl Plan {
             rows,
             claims: Vec::new(),
             shown: self.shown.clone(),
-            vms_shown: self.vms_shown.clone(),
+            rows_shown: self.rows_shown.clone(),
         };
         results.claims = self.claims.iter().map(|claim| claim.judge(&results)).collect();
         results.rows.extend(begun);
@@ -184,38 +198,6 @@ impl Plan {
     ) -> Shown {
         let outcome = self.run_one(host, group, policy, index, Watch::default())?;
         Ok(self.views_of(&outcome.metrics, group, index))
-    }
-
-    /// What a run shows of each of the views of its group.
-    pub(crate) fn views_of(&self, metrics: &Metrics, group: usize, index: u32) -> Vec<Run> {
-        let seed = self.seed(group, index);
-        let run = |metrics: &Metrics| Run { index, seed, values: columns::measure(metrics) };
-        let mut runs = vec![run(metrics)];
-        let vms = &self.groups[group].vms;
-        for kind in 0..vms.names().count() {
-            let mut of_kind = Metrics::from_zero();
-            let machines = metrics.vms.iter().enumerate();
-            machines
-                .filter(|&(number, _)| vms.kind_of(number) == kind)
-                .for_each(|(_, vm)| of_kind.merge(&vm.inside));
-            runs.push(run(&of_kind));
-        }
-        runs
-    }
-
-    /// The groups of rows that a group of runs gives: the whole machine, and each kind of virtual
-    /// machine.
-    pub(crate) fn views(&self, group: usize) -> Vec<Group> {
-        let PlannedGroup { described, vms, .. } = &self.groups[group];
-        if self.groups.iter().all(|group| group.vms.is_empty()) {
-            return vec![described.clone()];
-        }
-        let view = |name: &str| {
-            let mut view = described.clone();
-            view.axes.push((VM.to_string(), AxisValue::Text(name.to_string())));
-            view
-        };
-        [ALL].into_iter().chain(vms.names()).map(view).collect()
     }
 }
 
@@ -322,7 +304,7 @@ impl<'a> Lanes<'a> {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         };
-        let watch = Watch { beat: Some(&mut beat), ..Watch::default() };
+        let watch = Watch { beat: Some(&mut beat), apart: self.plan.apart, ..Watch::default() };
         let outcome = match lane.checked_sub(self.plan.policies.len()) {
             None => self.plan.run_one(self.host, group, lane, index, watch)?,
             Some(own) => {

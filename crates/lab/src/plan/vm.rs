@@ -5,7 +5,7 @@ use crate::plan::machine;
 use crate::spec::error::Fault;
 use crate::spec::fields::{self, Fields};
 use crate::spec::files::Files;
-use crate::spec::scenario::ALL;
+use crate::spec::parts::ALL;
 use crate::spec::sweep::{self, PolicyEntry};
 use crate::spec::tree::{Entry, Node, Table, Value};
 use anysched_core::params::weight_of_vcpu;
@@ -120,7 +120,7 @@ impl Vms {
         let answer = self.way(via, pinged, from, pinged.part);
         let back = self.next_port(to);
         self.machines[to].ports.push(answer);
-        let answering = self.machines[to].loads.add(pinged.pings.echo(back));
+        let answering = self.machines[to].loads.add("echo", pinged.pings.echo(back));
         let question = self.way(via, pinged, to, answering);
         let there = self.next_port(from);
         self.machines[from].ports.push(question);
@@ -142,7 +142,7 @@ impl Vms {
         let port = self.next_port(via);
         let Some(forwarder) = pinged.pings.forwarder(port) else { return straight };
         self.machines[via].ports.push(straight);
-        (via, self.machines[via].loads.add(forwarder), pinged.pings.hop)
+        (via, self.machines[via].loads.add("forward", forwarder), pinged.pings.hop)
     }
 
     /// The port that a machine gets next.
@@ -186,9 +186,14 @@ impl Vms {
         self.machines.iter().map(|machine| self.kinds[machine.kind].vcpus.len()).sum()
     }
 
-    /// The names of the kinds.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.kinds.iter().map(|kind| kind.name.as_str())
+    /// The names of the kinds, and what their loads are called.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = (&str, &[String])> {
+        self.kinds.iter().enumerate().map(|(number, kind)| {
+            // Those that answer for others may have more.
+            let machines = self.machines.iter().filter(|machine| machine.kind == number);
+            let names = machines.map(|machine| &machine.loads.names[..]);
+            (kind.name.as_str(), names.max_by_key(|names| names.len()).unwrap_or_default())
+        })
     }
 
     /// In words, one each.

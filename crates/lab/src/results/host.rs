@@ -2,6 +2,7 @@
 
 use crate::results::{Exception, Group, PolicyUsed, Results, Row, Run};
 use crate::spec::columns;
+use crate::spec::parts::RowsShown;
 use anysched_host::{HostInfo, Outcome};
 
 /// A run that a host has made by itself, outside an experiment.
@@ -55,8 +56,8 @@ impl Results {
         // Programs that measure other things have no tasks.
         let is_known =
             |column: &crate::Column| rows.iter().any(|row| !row.values(*column).is_empty());
-        let shown =
-            columns.iter().filter_map(|name| columns::column(name)).filter(is_known).collect();
+        let shown = columns.iter().filter_map(|name| columns::column(name)).filter(is_known);
+        let shown = shown.map(Into::into).collect();
         Results {
             host: host.name,
             experiment: title.into(),
@@ -72,7 +73,7 @@ impl Results {
             complete: true,
             planned: vec![0],
             shown,
-            vms_shown: Vec::new(),
+            rows_shown: RowsShown::default(),
         }
     }
 }

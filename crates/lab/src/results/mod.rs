@@ -7,7 +7,8 @@ pub(crate) mod verdict;
 use crate::results::stats::{Estimate, percentile};
 use crate::results::verdict::ClaimResult;
 use crate::spec::columns::{self, Column, Stat};
-use crate::spec::scenario::VM;
+use crate::spec::parts::RowsShown;
+use crate::spec::report::Asked;
 use crate::spec::sweep::AxisValue;
 use anysched_core::registry::Nature;
 use anysched_measure::Metric;
@@ -44,9 +45,9 @@ pub struct Results {
     /// Of each group, the position of its runs' group in the plan.
     pub(crate) planned: Vec<usize>,
     /// What the file wants to be shown; empty: no wish.
-    pub(crate) shown: Vec<Column>,
-    /// Which virtual machines the file wants to be shown; empty: all, and the whole machine.
-    pub(crate) vms_shown: Vec<String>,
+    pub(crate) shown: Vec<Asked>,
+    /// Which of the rows are to be shown.
+    pub(crate) rows_shown: RowsShown,
 }
 
 /// A policy as it was used.
@@ -259,12 +260,6 @@ impl Group {
         self.axes.iter().any(|(name, has)| name == axis && has.to_string() == value)
     }
 
-    /// Whether it is to be shown if only the virtual machines `shown` are, all if that is empty.
-    pub(crate) fn is_shown(&self, shown: &[String]) -> bool {
-        let of = self.axes.iter().find(|(axis, _)| axis == VM);
-        shown.is_empty() || of.is_none_or(|(_, name)| shown.contains(&name.to_string()))
-    }
-
     /// `axis = value, …`, or nothing.
     pub fn title(&self) -> String {
         let pair = |(axis, value): &(String, AxisValue)| format!("{axis} = {value}");
@@ -290,9 +285,15 @@ impl Results {
         Some(&self.rows[index])
     }
 
-    /// What the experiment wants to be shown; empty: no wish.
-    pub fn shown(&self) -> &[Column] {
-        &self.shown
+    /// What the experiment wants to be shown of all tasks; empty: no wish.
+    pub fn shown(&self) -> Vec<Column> {
+        let of_all = self.shown.iter().filter(|asked| asked.of.is_empty());
+        of_all.map(|asked| asked.column).collect()
+    }
+
+    /// A column over the seeds of a group and a policy, by their positions; `None` without data.
+    pub(crate) fn estimate(&self, group: usize, policy: usize, asked: &Asked) -> Option<Estimate> {
+        self.row(self.group_beside(group, &asked.of)?, policy)?.estimate(asked.column)
     }
 
     /// The position of the policy with this label.

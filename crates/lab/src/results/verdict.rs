@@ -4,7 +4,7 @@ use crate::results::Results;
 use crate::results::stats::Estimate;
 use crate::spec::claim::expr::{Comparison, Expr, Operator, Order};
 use crate::spec::claim::{ClaimSpec, Reference, Size, Verdict};
-use crate::spec::scenario::{ALL, VM};
+use crate::spec::parts::{ALL, PARTS};
 use crate::spec::sweep::AxisValue;
 
 /// A claim and what was found.
@@ -188,9 +188,13 @@ impl ClaimSpec {
         for (index, group) in results.groups.iter().enumerate() {
             let mut free = group.axes.clone();
             let is_all = |value: &AxisValue| *value == AxisValue::Text(ALL.to_string());
-            free.retain(|(axis, value)| !(is_set(axis) || axis == VM && is_all(value)));
-            let is_one =
-                |axis: &str, values: &[String]| values.iter().any(|it| group.has(axis, it));
+            let is_part = |axis: &str| PARTS.contains(&axis);
+            free.retain(|(axis, value)| !(is_set(axis) || is_part(axis) && is_all(value)));
+            let is_one = |axis: &str, values: &[String]| {
+                // Where nothing is measured apart, rows are of all.
+                let parted = !is_part(axis) || group.axes.iter().any(|(known, _)| known == axis);
+                values.iter().any(|it| if parted { group.has(axis, it) } else { it == ALL })
+            };
             let matches = self.rows.iter().all(|(axis, values)| is_one(axis, values));
             if matches && about.iter().all(|(_, axes)| *axes != free) {
                 about.push((index, free));

@@ -1,13 +1,14 @@
 //! The experiment file as a whole.
 
 use crate::spec::claim::ClaimSpec;
-use crate::spec::columns::Column;
 use crate::spec::error::{Error, Fault, Source};
 use crate::spec::fields::{self, Fields};
-use crate::spec::report::{Counted, read_report};
+use crate::spec::parts::RowsShown;
+use crate::spec::report::{Asked, Counted, read_report};
 use crate::spec::scenario::{Scenario, read_scenarios};
 use crate::spec::sweep::{self, PolicyEntry, Sweep};
 use crate::spec::tree::{self, Entry, Node};
+use anysched_measure::Apart;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -27,9 +28,9 @@ pub struct Experiment {
     pub(crate) scenarios: Vec<Scenario>,
     pub(crate) claims: Vec<ClaimSpec>,
     /// What the table shows; empty: chosen by what there is data for.
-    pub(crate) columns: Vec<Column>,
-    /// Values of the axis `vm` that the table shows; empty: all.
-    pub(crate) vms_shown: Vec<String>,
+    pub(crate) columns: Vec<Asked>,
+    /// Which rows the table shows.
+    pub(crate) rows_shown: RowsShown,
     pub(crate) canonical: String,
     pub(crate) quick: Quick,
 }
@@ -112,7 +113,7 @@ impl Experiment {
         let scenarios = read_scenarios(&fields, &sweep)?;
         let counted = Counted::by_policies(&sweep, &scenarios);
         let claims = ClaimSpec::read_all(fields.tables("claim")?, &sweep, &scenarios, &counted)?;
-        let (columns, vms_shown) = read_report(fields.get("report"), &scenarios, &counted)?;
+        let (columns, rows_shown) = read_report(fields.get("report"), &scenarios, &counted)?;
         let name = path.file_stem().map_or("experiment".into(), |stem| stem.to_string_lossy());
         Ok(Experiment {
             source: source.clone(),
@@ -126,7 +127,7 @@ impl Experiment {
             scenarios,
             claims,
             columns,
-            vms_shown,
+            rows_shown,
             canonical: root.to_string(),
             quick: read_quick(fields.get("quick"))?,
         })
@@ -135,6 +136,14 @@ impl Experiment {
     /// The stem of the file's name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What is to be measured of some of the tasks: what is shown of them, or claims are about.
+    pub(crate) fn apart(&self) -> Apart {
+        let of_claims = self.claims.iter().map(ClaimSpec::apart);
+        of_claims
+            .chain(self.columns.iter().map(Asked::apart))
+            .fold(self.rows_shown.apart, Apart::and)
     }
 
     /// The policies that are compared, as they are set in `[sweep]`; files that settings name have

@@ -8,6 +8,7 @@ pub(crate) mod experiment;
 pub(crate) mod fields;
 pub(crate) mod files;
 pub(crate) mod overrides;
+pub(crate) mod parts;
 pub(crate) mod report;
 pub(crate) mod scenario;
 pub(crate) mod sweep;

@@ -6,6 +6,7 @@
 use crate::spec::error::{Error, Fault, Source};
 use crate::spec::experiment::{Experiment, Quick, SEEDS};
 use crate::spec::fields::{self, hint};
+use crate::spec::parts::{self, RowsShown};
 use crate::spec::scenario::set_part;
 use crate::spec::sweep;
 use crate::spec::tree::{self, Node, Value};
@@ -102,6 +103,19 @@ impl Experiment {
     /// experiment is planned.
     pub fn with_setting(self, key: &str, value: &str) -> Result<Experiment, Error> {
         self.setting(key, value)
+    }
+
+    /// The same experiment with its rows parted: by `workload` or `task`, or by `vm`, by which they
+    /// are in any case.
+    ///
+    /// Errors: rows cannot be parted by that, or it has no virtual machines.
+    pub fn with_rows_by(self, parts: &[&str]) -> Result<Experiment, Error> {
+        let list: Vec<String> = parts.iter().map(|part| quoted(part)).collect();
+        let change = self.append("by", &format!("[{}]", list.join(", ")));
+        let source = change.source.clone();
+        let apart = parts::read_by(&change.node, &self.scenarios);
+        let apart = apart.map_err(|fault| source.error(fault))?;
+        Ok(Experiment { rows_shown: RowsShown { apart, ..self.rows_shown.clone() }, ..self })
     }
 
     /// As [`Experiment::with_setting`], for experiments that are still needed as they are.
@@ -232,7 +246,7 @@ impl Experiment {
             scenarios: self.scenarios.clone(),
             claims: self.claims.clone(),
             columns: self.columns.clone(),
-            vms_shown: self.vms_shown.clone(),
+            rows_shown: self.rows_shown.clone(),
             canonical: format!("{}\n{} = {}", self.canonical, change.key, change.node),
             quick: Quick::default(),
         };

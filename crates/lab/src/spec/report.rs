@@ -1,28 +1,32 @@
-//! `[report]`: the columns and virtual machines that a table shows, and columns by their names.
+//! `[report]`: the columns and rows that a table shows, and columns by their names.
 
 use crate::spec::columns::{self, Column, Stat, column_with};
 use crate::spec::error::Fault;
 use crate::spec::fields::{self, Fields, hint};
-use crate::spec::scenario::{ALL, Scenario, VM, vm_names};
+use crate::spec::parts::{self, ALL, RowsShown, VM, vm_names};
+use crate::spec::scenario::Scenario;
 use crate::spec::sweep::{self, Sweep};
 use crate::spec::tree::Node;
 use anysched_core::registry::PolicyInfo;
-use anysched_measure::{Kind, Metric, MetricInfo, metric_infos};
+use anysched_measure::{Apart, Kind, Metric, MetricInfo, metric_infos};
 use anysched_policies::policy;
 use anysched_workload::nearest::nearest;
 use std::ops::Range;
 
-/// Which columns and which virtual machines are shown; none: no wish.
+/// Which columns and which rows are shown; no columns: no wish.
 pub(crate) fn read_report(
     node: Option<&Node>,
     scenarios: &[Scenario],
     counted: &Counted,
-) -> Result<(Vec<Column>, Vec<String>), Fault> {
+) -> Result<(Vec<Asked>, RowsShown), Fault> {
     let Some(node) = node else { return Ok(Default::default()) };
-    let fields = Fields::of(node, "[report]", &["columns", "vms"])?;
-    let columns = fields.get("columns").map(|list| read_columns(list, counted)).transpose()?;
+    let fields = Fields::of(node, "[report]", &["columns", "vms", "by"])?;
+    let columns = fields.get("columns").map(|list| read_columns(list, scenarios, counted));
+    let columns = columns.transpose()?;
     let vms = fields.get("vms").map(|list| read_vms_shown(list, scenarios)).transpose()?;
-    Ok((columns.unwrap_or_default(), vms.unwrap_or_default()))
+    let by = fields.get("by").map(|node| parts::read_by(node, scenarios)).transpose()?;
+    let rows = RowsShown { vms: vms.unwrap_or_default(), apart: by.unwrap_or_default() };
+    Ok((columns.unwrap_or_default(), rows))
 }
 
 fn read_vms_shown(list: &Node, scenarios: &[Scenario]) -> Result<Vec<String>, Fault> {
@@ -48,7 +52,49 @@ fn read_vms_shown(list: &Node, scenarios: &[Scenario]) -> Result<Vec<String>, Fa
     items.iter().map(read).collect()
 }
 
-fn read_columns(list: &Node, counted: &Counted) -> Result<Vec<Column>, Fault> {
+/// A column of rows of all tasks, or of those of a part.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Asked {
+    /// Where the rows differ from those of all: axes and their values.
+    pub(crate) of: Vec<(String, String)>,
+    pub(crate) column: Column,
+}
+
+impl Asked {
+    /// What `name` asks for: `turnaround_ns_p99`, `workload.web.turnaround_ns_p99`.
+    ///
+    /// Errors: no such workload or virtual machine, or as [`find_column`].
+    pub(crate) fn named(
+        name: &str,
+        at: &Range<usize>,
+        scenarios: &[Scenario],
+        counted: &Counted,
+    ) -> Result<Asked, Fault> {
+        let (of, column) = parts::parts_of(name);
+        for (axis, value) in &of {
+            parts::check(axis, value, at, scenarios)?;
+        }
+        let of = of.into_iter().map(|(axis, value)| (axis.to_string(), value.to_string()));
+        Ok(Asked { of: of.collect(), column: find_column(column, at, counted)? })
+    }
+
+    /// What has to be measured apart for it.
+    pub(crate) fn apart(&self) -> Apart {
+        parts::apart(self.of.iter().map(|(axis, _)| axis.as_str()))
+    }
+}
+
+impl From<Column> for Asked {
+    fn from(column: Column) -> Asked {
+        Asked { of: Vec::new(), column }
+    }
+}
+
+fn read_columns(
+    list: &Node,
+    scenarios: &[Scenario],
+    counted: &Counted,
+) -> Result<Vec<Asked>, Fault> {
     let Some(items) = list.as_list() else {
         return Err(Fault::at(&list.at, format!("`columns` is a list, not {}", list.shown()))
             .help("for example `columns = [\"waiting_time_ns_mean\", \"makespan_ns\"]`"));
@@ -57,7 +103,7 @@ fn read_columns(list: &Node, counted: &Counted) -> Result<Vec<Column>, Fault> {
         .iter()
         .map(|item| {
             let name = fields::text(item, "columns")?;
-            find_column(name, &item.at, counted)
+            Asked::named(name, &item.at, scenarios, counted)
         })
         .collect()
 }

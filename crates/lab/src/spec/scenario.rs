@@ -9,24 +9,6 @@ use std::ops::Range;
 /// The name of the axis that scenarios are.
 pub(crate) const SCENARIO: &str = "scenario";
 
-/// The name of the axis that says of which virtual machines a row is.
-pub(crate) const VM: &str = "vm";
-/// Its value for rows of the whole machine.
-pub(crate) const ALL: &str = "all";
-
-/// The names of the virtual machines of all scenarios, each once, as far as they are names.
-pub(crate) fn vm_names(scenarios: &[Scenario]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for scenario in scenarios {
-        let list = scenario.tree.as_table().and_then(|table| table.get(VM)?.as_list());
-        for node in list.unwrap_or_default() {
-            let name = node.as_table().and_then(|table| table.get("name")?.as_text());
-            names.extend(name.filter(|name| !names.iter().any(|n| n == name)).map(String::from));
-        }
-    }
-    names
-}
-
 /// One load and machine; an experiment without `[[scenario]]` has one without a name.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {

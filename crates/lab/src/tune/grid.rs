@@ -11,6 +11,7 @@ use super::Counter;
 use super::space::{first_round, survivors};
 use crate::plan::Plan;
 use crate::plan::run::{Progress, RunError, RunOptions};
+use crate::plan::views::View;
 use crate::plan::workers::Workers;
 use crate::results::stats::Estimate;
 use crate::results::{Group, Run};
@@ -304,7 +305,8 @@ impl Grid {
     /// Those that the file wants to be shown of what a group's runs show.
     fn views(&self, group: usize) -> Vec<(usize, Group)> {
         let views = self.plan.views(group).into_iter().enumerate();
-        views.filter(|(_, view)| view.is_shown(&self.plan.vms_shown)).collect()
+        let viewed = views.map(|(number, view)| (number, self.plan.viewed(group, &view)));
+        viewed.filter(|(_, view)| self.plan.rows_shown.include(view)).collect()
     }
 
     fn line(&self, kind: GridKind, policy: usize, values: Vec<Option<f64>>) -> GridLine {
@@ -407,9 +409,10 @@ impl Bench<'_> {
             },
         );
         before.set(done + wanted.len());
-        let runs = outcomes.into_iter().flatten().collect::<Result<Vec<Vec<Run>>, _>>()?;
+        let runs = outcomes.into_iter().flatten().collect::<Result<Vec<_>, _>>()?;
         let complete = runs.len() == wanted.len();
-        let values = |views: Vec<Run>| views.iter().map(|run| run.value(column)).collect();
+        let values =
+            |views: Vec<(View, Run)>| views.iter().map(|(_, run)| run.value(column)).collect();
         self.known.extend(wanted.into_iter().zip(runs.into_iter().map(values)));
         Ok(complete)
     }

@@ -1,9 +1,10 @@
 //! What is counted and measured during a run.
 
 use anysched_core::machine::Cpu as Place;
-use anysched_core::{Span, Time};
-use anysched_measure::Metrics;
+use anysched_core::{Span, TaskId, Time};
+use anysched_measure::{Apart, Metrics};
 
+use super::parts::Parts;
 use super::task::{Job, Task};
 
 /// The result of a task that exited.
@@ -33,15 +34,36 @@ pub(super) struct Account {
     ready: u64,
     running: u64,
     on_exit: Option<OnExit>,
+    /// What is measured of some of the tasks, if anything is.
+    parts: Option<Box<Parts>>,
 }
 
 impl Account {
     pub(super) fn new() -> Account {
-        Account { metrics: Metrics::from_zero(), ready: 0, running: 0, on_exit: None }
+        let metrics = Metrics::from_zero();
+        Account { metrics, ready: 0, running: 0, on_exit: None, parts: None }
     }
 
     pub(super) fn on_exit(&mut self, take: OnExit) {
         self.on_exit = Some(take);
+    }
+
+    pub(super) fn measure_apart(&mut self, apart: Apart) {
+        self.parts = apart.any().then(|| Box::new(Parts::new(apart)));
+    }
+
+    /// What is measured of some of the tasks.
+    pub(super) fn apart(&self) -> Apart {
+        self.parts.as_ref().map_or(Apart::default(), |parts| parts.apart())
+    }
+
+    /// Records something that happened to `task`.
+    #[inline]
+    pub(super) fn of(&mut self, task: TaskId, record: impl Fn(&mut Metrics)) {
+        record(&mut self.metrics);
+        if let Some(parts) = &mut self.parts {
+            parts.of(task, record);
+        }
     }
 
     /// Tasks that are ready but not running.
@@ -55,9 +77,22 @@ impl Account {
         self.running
     }
 
-    pub(super) fn arrived(&mut self, at: Time) {
-        self.metrics.tasks += 1;
-        self.metrics.first_arrival.get_or_insert(at);
+    /// A task, which is of this load of several, has arrived.
+    pub(super) fn arrived(
+        &mut self,
+        id: TaskId,
+        serial: u64,
+        name: Option<&str>,
+        part: usize,
+        at: Time,
+    ) {
+        if let Some(parts) = &mut self.parts {
+            parts.arrived(id, serial, name, part);
+        }
+        self.of(id, |metrics| {
+            metrics.tasks += 1;
+            metrics.first_arrival.get_or_insert(at);
+        });
     }
 
     #[inline]
@@ -72,47 +107,62 @@ impl Account {
 
     /// A ready task was picked; `switched`: by a CPU that did not run it last.
     #[inline]
-    pub(super) fn dispatched(&mut self, switched: bool) {
-        self.metrics.dispatches += 1;
-        self.metrics.context_switches += u64::from(switched);
+    pub(super) fn dispatched(&mut self, id: TaskId, switched: bool) {
+        self.of(id, |metrics| {
+            metrics.dispatches += 1;
+            metrics.context_switches += u64::from(switched);
+        });
         self.ready -= 1;
         self.running += 1;
     }
 
+    /// A task was on its CPU for this long. Of the whole machine, its CPUs know.
+    #[inline]
+    pub(super) fn used(&mut self, id: TaskId, time: Span) {
+        if let Some(parts) = &mut self.parts {
+            parts.of(id, |metrics| metrics.busy += time);
+        }
+    }
+
     /// A running task left its CPU; `runnable`: it remains ready.
     #[inline]
-    pub(super) fn left_cpu(&mut self, now: Time, runnable: bool) {
+    pub(super) fn left_cpu(&mut self, id: TaskId, now: Time, runnable: bool) {
         self.running -= 1;
         self.ready += u64::from(runnable);
-        self.metrics.last_completion = now;
+        self.of(id, |metrics| metrics.last_completion = now);
     }
 
     /// A task has waited for a CPU; `woken`: since it was woken.
     #[inline]
-    pub(super) fn waited(&mut self, waited: Span, woken: bool) {
-        if woken {
-            self.metrics.wakeup_latency.record(waited.0);
-        } else {
-            self.metrics.runqueue_wait.record(waited.0);
-        }
+    pub(super) fn waited(&mut self, id: TaskId, waited: Span, woken: bool) {
+        self.of(id, |metrics| match woken {
+            true => metrics.wakeup_latency.record(waited.0),
+            false => metrics.runqueue_wait.record(waited.0),
+        });
     }
 
-    pub(super) fn migrated(&mut self, from: &Place, to: &Place) {
-        self.metrics.migrations += 1;
-        self.metrics.migrations_llc += u64::from(from.llc != to.llc);
-        self.metrics.migrations_node += u64::from(from.node != to.node);
+    pub(super) fn migrated(&mut self, id: TaskId, from: &Place, to: &Place) {
+        self.of(id, |metrics| {
+            metrics.migrations += 1;
+            metrics.migrations_llc += u64::from(from.llc != to.llc);
+            metrics.migrations_node += u64::from(from.node != to.node);
+        });
     }
 
-    pub(super) fn exited(&mut self, task: &Task, now: Time) {
+    pub(super) fn exited(&mut self, id: TaskId, task: &Task, now: Time) {
         let turnaround = now.since(task.arrival);
-        let metrics = &mut self.metrics;
-        metrics.completed += 1;
-        metrics.turnaround.record(turnaround.0);
-        metrics.response_time.record(task.first_run.since(task.arrival).0);
         let waiting = turnaround.saturating_sub(task.service).saturating_sub(task.blocked);
-        metrics.waiting_time.record(waiting.0);
-        if task.service > Span::ZERO {
-            metrics.slowdown.record(turnaround.scaled(1_000_000, task.service.0).0);
+        self.of(id, |metrics| {
+            metrics.completed += 1;
+            metrics.turnaround.record(turnaround.0);
+            metrics.response_time.record(task.first_run.since(task.arrival).0);
+            metrics.waiting_time.record(waiting.0);
+            if task.service > Span::ZERO {
+                metrics.slowdown.record(turnaround.scaled(1_000_000, task.service.0).0);
+            }
+        });
+        if let Some(parts) = &mut self.parts {
+            parts.forget(id);
         }
         if let Some(take) = &mut self.on_exit {
             take(&TaskResult {
@@ -127,20 +177,41 @@ impl Account {
     }
 
     #[inline]
-    pub(super) fn completed_job(&mut self, job: Job, now: Time) {
-        self.metrics.job_response_time.record(now.since(job.release).0);
-        if job.deadline != Time::NEVER {
-            self.metrics.deadline_misses += u64::from(now > job.deadline);
-            self.metrics.tardiness.record(now.since(job.deadline).0);
-        }
+    pub(super) fn completed_job(&mut self, id: TaskId, job: Job, now: Time) {
+        self.of(id, |metrics| {
+            metrics.job_response_time.record(now.since(job.release).0);
+            if job.deadline != Time::NEVER {
+                metrics.deadline_misses += u64::from(now > job.deadline);
+                metrics.tardiness.record(now.since(job.deadline).0);
+            }
+        });
     }
 
-    /// The run ends while this job is open: it counts as late if it already is, by its lateness so
-    /// far; otherwise nothing is known of it.
-    pub(super) fn abandoned_job(&mut self, job: Job, now: Time) {
-        if job.deadline != Time::NEVER && job.deadline < now {
-            self.metrics.deadline_misses += 1;
-            self.metrics.tardiness.record(now.since(job.deadline).0);
-        }
+    /// The run ends while this task is there. Its job, if it is open, counts as late if it already
+    /// is, by its lateness so far; otherwise nothing is known of it.
+    pub(super) fn abandoned(&mut self, id: TaskId, task: &Task, now: Time) {
+        let (job, counts) = (task.job, !task.vcpu);
+        self.of(id, |metrics| {
+            metrics.unfinished += u64::from(counts);
+            if job.deadline != Time::NEVER && job.deadline < now {
+                metrics.deadline_misses += 1;
+                metrics.tardiness.record(now.since(job.deadline).0);
+            }
+        });
     }
+
+    /// The run is over.
+    pub(super) fn finish(&mut self) {
+        if let Some(parts) = self.parts.take() {
+            self.metrics.parts = parts.finish();
+        }
+        let parts = self.metrics.parts.iter_mut().map(|part| &mut part.inside);
+        parts.for_each(add_wakeups);
+        add_wakeups(&mut self.metrics);
+    }
+}
+
+/// Waits after wake-ups have been recorded in one place only.
+fn add_wakeups(metrics: &mut Metrics) {
+    metrics.runqueue_wait.merge(&metrics.wakeup_latency);
 }

@@ -66,9 +66,10 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         let cpu = &mut self.cpus[cpu];
         if let Some(id) = cpu.task {
             let task = &mut self.tasks[id];
-            let (_, work) = cpu.count(self.clock.now(), task.left);
+            let (ran, work) = cpu.count(self.clock.now(), task.left);
             task.left -= work;
             task.service += work;
+            self.account.used(id, ran);
         }
     }
 
@@ -117,7 +118,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.agenda.cpus.set(cpu, Moment::NEVER);
         self.kicks.insert(cpu_id);
         let now = self.now();
-        self.account.left_cpu(now, why.runnable());
+        self.account.left_cpu(id, now, why.runnable());
         let task = &mut self.tasks[id];
         task.since = now;
         task.state = if why.runnable() { State::Ready } else { State::Blocked };
@@ -147,9 +148,9 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             if !self.cpus[index].online || self.postpones_kick(index) {
                 continue;
             }
-            if self.cpus[index].task.is_some() {
+            if let Some(running) = self.cpus[index].task {
                 self.emit(Kind::Kick { cpu });
-                self.account.metrics.preemptions += 1;
+                self.account.of(running, |metrics| metrics.preemptions += 1);
                 self.put_prev(index, Off::Preempted);
                 self.kicks.remove(cpu);
             }
@@ -198,7 +199,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         let migrated = task.has_run && last != cpu_id;
         task.cpu = cpu_id.0;
         task.state = State::Running;
-        self.account.dispatched(switched);
+        self.account.dispatched(id, switched);
         self.clock.note_pick();
         if migrated {
             self.tell_leaving(id, last);
@@ -257,7 +258,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                 machines.waited(id, waited);
             }
         } else {
-            self.account.waited(waited, std::mem::take(&mut task.woken));
+            self.account.waited(id, waited, std::mem::take(&mut task.woken));
         }
         task.first_run = task.first_run.min(runs);
         task.has_run = true;
@@ -265,7 +266,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
 
     fn note_migration(&mut self, task: TaskId, from: CpuId, to: CpuId) {
         let machine = &self.setup.machine;
-        self.account.migrated(machine.cpu(from), machine.cpu(to));
+        self.account.migrated(task, machine.cpu(from), machine.cpu(to));
         self.emit(Kind::Migrate { task, from, to });
     }
 

@@ -72,7 +72,6 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             task.job = Job { release: at, deadline: new.deadline.unwrap_or(Time::NEVER) };
         }
         let serial = task.serial;
-        self.account.arrived(at);
         let params = TaskParams {
             priority: new.priority,
             affinity: self.setup_affinity(new.affinity),
@@ -92,6 +91,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             self.tasks[id].params = Some(Box::new(params));
         }
         self.load.start(id, at);
+        self.account.arrived(id, serial, new.name.as_deref(), self.load.part(id), at);
         self.fetch(id);
         if creator.is_none() && self.setup.costs.create > Span::ZERO {
             self.begin_kernel_work(id, Doing::Starts);
@@ -174,7 +174,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     pub(super) fn retire(&mut self, id: TaskId) {
         self.close_job(id);
         let task = &self.tasks[id];
-        self.account.exited(task, self.clock.now());
+        self.account.exited(id, task, self.clock.now());
         self.forget(id);
         self.load.exited(id, self.now());
         self.agenda.outside = self.load.peek();
@@ -197,7 +197,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         if job.release == Time::NEVER {
             return;
         }
-        self.account.completed_job(job, self.now());
+        self.account.completed_job(id, job, self.now());
     }
 
     /// Changes the parameters of `task` and tells the policy.

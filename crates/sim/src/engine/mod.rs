@@ -15,6 +15,7 @@ mod hotplug;
 mod layer;
 mod life;
 mod ops;
+mod parts;
 mod sync;
 mod task;
 
@@ -27,7 +28,7 @@ pub(crate) use layer::{Change, Machines};
 
 use anysched_core::{CpuMask, Cx, Off, Scheduler, Span, Time, Work};
 use anysched_host::{Beat, Setup};
-use anysched_measure::Metrics;
+use anysched_measure::{Apart, Metrics};
 use anysched_trace::{Counter, Event, Kind, NoTrace, Sink};
 use anysched_workload::Load;
 use std::ops::ControlFlow;
@@ -104,6 +105,18 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     pub(crate) fn with_machines(mut self, machines: Box<dyn Machines>) -> Sim<S, L, T> {
         self.machines = Some(machines);
         self
+    }
+
+    /// The same run with some of its tasks, and of those in its virtual machines, measured apart.
+    /// To be said before [`Sim::with_vms`].
+    pub fn measured_apart(mut self, apart: Apart) -> Sim<S, L, T> {
+        self.account.measure_apart(apart);
+        self
+    }
+
+    /// What is measured apart.
+    pub(crate) fn apart(&self) -> Apart {
+        self.account.apart()
     }
 
     /// Calls `take` with the result of every task that exits.
@@ -315,29 +328,25 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.finish_machines();
         let counts = &mut self.account.metrics.policy;
         self.policy.tally(&mut |name, count| counts.push((name, count)));
-        // Waits after wake-ups have been recorded in one place only.
-        let metrics = &mut self.account.metrics;
-        metrics.runqueue_wait.merge(&metrics.wakeup_latency);
-        for (_, task) in self.tasks.live() {
-            self.account.abandoned_job(task.job, now);
+        for (id, task) in self.tasks.live() {
+            self.account.abandoned(id, task, now);
         }
         for cpu in 0..self.cpus.len() {
             self.count(cpu);
             let cpu = &mut self.cpus[cpu];
-            let metrics = &mut self.account.metrics;
-            if cpu.task.is_some() {
-                metrics.last_completion = now;
+            if let Some(running) = cpu.task {
+                self.account.of(running, |metrics| metrics.last_completion = now);
                 let unspent = cpu.from.since(now);
                 cpu.overhead = cpu.overhead.saturating_sub(unspent);
             } else if cpu.idle_since != Time::NEVER {
                 cpu.idle += now.since(cpu.idle_since);
             }
+            let metrics = &mut self.account.metrics;
             metrics.busy += cpu.busy;
             metrics.overhead += cpu.overhead;
             metrics.idle += cpu.idle;
         }
-        let unfinished = self.tasks.live().filter(|(_, task)| !task.vcpu).count();
-        self.account.metrics.unfinished += unfinished as u64;
+        self.account.finish();
         self.account.metrics.add_vms();
     }
 }

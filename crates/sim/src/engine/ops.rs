@@ -137,7 +137,8 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
     /// `task` answers the message that it has; the answer travels for `way`.
     fn reply(&mut self, id: TaskId, way: Span) {
         if let Some(sent) = self.objects.take_message(id) {
-            self.account.metrics.round_trip.record((self.now() + way).since(sent).0);
+            let round_trip = (self.now() + way).since(sent).0;
+            self.account.of(id, |metrics| metrics.round_trip.record(round_trip));
         }
     }
 
@@ -153,7 +154,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         let spun = Span::MAX.saturating_sub(std::mem::take(&mut task.left));
         task.doing = Doing::Own;
         task.service = task.service.saturating_sub(spun);
-        self.account.metrics.spun += spun;
+        self.account.of(id, |metrics| metrics.spun += spun);
         if runs {
             self.schedule(cpu);
         }
@@ -253,7 +254,9 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                 let new = self.load.spawn(what);
                 self.create(new, Some(self.cpus[cpu].id), self.now());
             }
-            Op::Measure(measured) => self.account.metrics.benchmark.record(measured),
+            Op::Measure(measured) => {
+                self.account.of(id, |metrics| metrics.benchmark.record(measured));
+            }
             Op::Exit => return Then::Leaves(Off::Exited),
         }
         if woke { Then::Woke } else { Then::GoOn }

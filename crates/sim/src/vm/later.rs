@@ -64,4 +64,8 @@ impl Load for Later {
     fn exited(&mut self, task: TaskId, now: Time) {
         self.load.exited(task, self.inside(now));
     }
+
+    fn part(&self, task: TaskId) -> usize {
+        self.load.part(task)
+    }
 }

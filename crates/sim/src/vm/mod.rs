@@ -7,7 +7,7 @@ mod trace;
 
 use anysched_core::{DomainId, DomainParams, Scheduler, Span, TaskId, TaskParams, Time};
 use anysched_host::{Setup, Vm, Wire};
-use anysched_measure::{Summary, VmMetrics};
+use anysched_measure::{Apart, Summary, VmMetrics};
 use anysched_trace::{Sink, TaskInfo};
 use anysched_workload::{Channel, Load};
 use std::cmp::Reverse;
@@ -70,7 +70,7 @@ struct Message {
 const SECOND: Span = Span::from_ms(1000);
 
 impl Vms {
-    fn new(vms: Vec<Vm>, traced: bool) -> Vms {
+    fn new(vms: Vec<Vm>, traced: bool, apart: Apart) -> Vms {
         let mut changes = Vec::new();
         for (number, vm) in vms.iter().enumerate() {
             // One that stops when it starts is never there, and its stop would come first.
@@ -86,7 +86,7 @@ impl Vms {
         changes.sort_by_key(|&(time, starts, number)| (time, starts, number));
         Vms {
             agenda: CpuAgenda::new(vms.len()),
-            machines: vms.into_iter().map(|vm| Hosted::new(vm, traced)).collect(),
+            machines: vms.into_iter().map(|vm| Hosted::new(vm, traced, apart)).collect(),
             of_task: Vec::new(),
             changes,
             changed: 0,
@@ -104,7 +104,7 @@ impl Vms {
 }
 
 impl Hosted {
-    fn new(vm: Vm, traced: bool) -> Hosted {
+    fn new(vm: Vm, traced: bool, apart: Apart) -> Hosted {
         let vcpus = vm.vcpus.into_iter().map(|params| HostTask {
             params: TaskParams { domain: vm.domain, ..params },
             task: TaskId(0),
@@ -117,7 +117,8 @@ impl Hosted {
             start => Box::new(Later { load: vm.load, by: start.since(Time::ZERO) }),
         };
         let trace = GuestTrace { listens: traced, items: Vec::new() };
-        let sim = Sim::with_sink(setup, vm.policy, load, trace).with_vms(vm.vms).into_guest();
+        let sim = Sim::with_sink(setup, vm.policy, load, trace).measured_apart(apart);
+        let sim = sim.with_vms(vm.vms).into_guest();
         Hosted {
             name: vm.name,
             domain: vm.domain,
@@ -137,8 +138,8 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         if vms.is_empty() {
             return self;
         }
-        let traced = self.listens();
-        self.with_machines(Box::new(Vms::new(vms, traced)))
+        let (traced, apart) = (self.listens(), self.apart());
+        self.with_machines(Box::new(Vms::new(vms, traced, apart)))
     }
 }
 

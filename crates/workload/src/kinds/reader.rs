@@ -83,7 +83,9 @@ pub fn read(table: &dyn Table, cpus: usize, files: &mut dyn Files) -> Result<Loa
     })?;
     let what = format!("a load of kind \"{}\"", kind.name);
     let mut reader = Reader { table, what, cpus, files };
-    reader.refuse_unknown_keys(kind.keys().map(|key| key.name).chain(["kind"]))?;
+    let own = kind.keys().map(|key| key.name).filter(|key| *key != "name");
+    // Every load has a name, by which rows are called; of some, the tasks have it too.
+    reader.refuse_unknown_keys(own.chain(["name", "kind"]))?;
     (kind.read)(&mut reader)
 }
 

@@ -67,7 +67,7 @@ pub(super) fn draw(drawing: &Drawing<'_>) -> String {
         for row in numbers.chunks(side_by_side) {
             let (top, mut bottom) = (page.y, page.y);
             for (place, &number) in row.iter().enumerate() {
-                let lines = |policy| drawing.line(section, policy, drawing.chart.columns[number]);
+                let lines = |policy| drawing.line(section, policy, &drawing.chart.columns[number]);
                 let left = MARGIN + place as f64 * (width + GAP);
                 page.y = top;
                 let lines = (0..results.policies.len()).map(lines).collect();
@@ -180,10 +180,10 @@ impl Page {
 
     fn panel(&mut self, panel: &Panel<'_>) {
         let drawing = panel.drawing;
-        let (column, format) =
-            (drawing.chart.columns[panel.number], &drawing.formats[panel.number]);
+        let (asked, format) =
+            (&drawing.chart.columns[panel.number], &drawing.formats[panel.number]);
         self.y += LINE + 8.0;
-        let name = table::name_in_full(column, format);
+        let name = table::name_in_full(asked, format);
         self.text("head", [panel.left, self.y - 3.0], &name);
         let (top, bottom) = (self.y + 8.0, self.y + 8.0 + HEIGHT);
         let across = panel.across();

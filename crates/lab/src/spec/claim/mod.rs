@@ -16,10 +16,14 @@ pub use verdict::Verdict;
 use crate::spec::columns::Column;
 use crate::spec::error::Fault;
 use crate::spec::fields::{self, Fields, hint};
+use crate::spec::parts::{
+    self, ALL, PARTS, TASK, VM, WORKLOAD, all_load_names, parts_of, vm_names,
+};
 use crate::spec::report::{Counted, find_column};
-use crate::spec::scenario::{ALL, SCENARIO, Scenario, VM, vm_names};
+use crate::spec::scenario::{SCENARIO, Scenario};
 use crate::spec::sweep::{AxisValue, Sweep};
 use crate::spec::tree::Node;
+use anysched_measure::Apart;
 use expr::{Comparison, Expr, Name};
 use std::ops::Range;
 
@@ -109,17 +113,18 @@ impl ClaimSpec {
         counted: &Counted,
     ) -> Result<Vec<ClaimSpec>, Fault> {
         let mut axes = Vec::new();
-        let vms = vm_names(scenarios);
+        let (vms, loads) = (vm_names(scenarios), scenarios);
         let scenarios: Option<Vec<String>> = scenarios.iter().map(|s| s.name.clone()).collect();
         axes.extend(scenarios.map(|names| (SCENARIO, names)));
         for axis in &sweep.axes {
             let text = |node| AxisValue::of(node).to_string();
             axes.push((axis.path.as_str(), axis.values.iter().map(text).collect()));
         }
+        let with_all = |names: Vec<String>| [ALL.to_string()].into_iter().chain(names).collect();
         if !vms.is_empty() {
-            let all = [ALL.to_string()].into_iter().chain(vms);
-            axes.push((VM, all.collect()));
+            axes.push((VM, with_all(vms)));
         }
+        axes.push((WORKLOAD, with_all(all_load_names(loads))));
         let names = Names { sweep, counted, axes };
         let mut claims: Vec<ClaimSpec> = Vec::new();
         for node in nodes {
@@ -131,6 +136,22 @@ impl ClaimSpec {
             claims.push(claim);
         }
         Ok(claims)
+    }
+
+    /// What is measured of some of the tasks for it.
+    pub(crate) fn apart(&self) -> Apart {
+        let mut axes = Vec::new();
+        let of_all = |values: &[String]| values.iter().all(|value| value == ALL);
+        axes.extend(self.rows.iter().filter(|(_, of)| !of_all(of)).map(|(axis, _)| axis.clone()));
+        let mut look = |reference: &Reference| {
+            axes.extend(reference.rows.iter().map(|(axis, _)| axis.clone()));
+            Ok::<_, ()>(())
+        };
+        let sides = self.expect.iter().flat_map(|comparison| [&comparison.left, &comparison.right]);
+        for expr in sides.chain(self.measure.iter().map(|(_, measure)| measure)) {
+            let _ = expr.resolve(&mut look);
+        }
+        parts::apart(axes.iter().map(String::as_str))
     }
 
     fn read(node: &Node, names: &Names<'_>) -> Result<ClaimSpec, Fault> {
@@ -156,10 +177,11 @@ impl ClaimSpec {
         let measure = fields.get("measure").map(|node| names.measure(node)).transpose()?;
         let size = read_size(&fields, measure.is_some())?;
         let mut rows = fields.get("where").map_or(Ok(Vec::new()), |node| names.rows(node))?;
-        // About the whole machine unless it says otherwise.
-        let has_vms = names.axes.iter().any(|(axis, _)| *axis == VM);
-        if has_vms && rows.iter().all(|(axis, _)| axis != VM) {
-            rows.push((VM.to_string(), vec![ALL.to_string()]));
+        // About all tasks of the whole machine unless it says otherwise.
+        for part in PARTS {
+            if rows.iter().all(|(axis, _)| axis != part) {
+                rows.push((part.to_string(), vec![ALL.to_string()]));
+            }
         }
         Ok(ClaimSpec {
             id,
@@ -289,6 +311,10 @@ impl Names<'_> {
         axis_at: &Range<usize>,
         value_at: &Range<usize>,
     ) -> Result<(String, String), Fault> {
+        if axis == TASK {
+            // Which tasks there are, the runs show.
+            return Ok((axis.to_string(), value.to_string()));
+        }
         let Some((_, values)) = self.axes.iter().find(|(name, _)| *name == axis) else {
             let fault = Fault::at(axis_at, format!("`{axis}` is not swept"));
             return Err(match self.axes.is_empty() {
@@ -337,8 +363,13 @@ impl Names<'_> {
                 .label("unknown label")
                 .help(hint(&name.label, labels()))
         })?;
-        let column = find_column(&name.column, &name.column_at, self.counted)?;
         let rows = name.axes.iter().map(|(axis, value, at)| self.row(axis, value, at, at));
-        Ok(Reference { policy, rows: rows.collect::<Result<_, _>>()?, column })
+        let mut rows = rows.collect::<Result<Vec<_>, _>>()?;
+        let (parts, column) = parts_of(&name.column);
+        for (axis, value) in parts {
+            rows.push(self.row(axis, value, &name.column_at, &name.column_at)?);
+        }
+        let column = find_column(column, &name.column_at, self.counted)?;
+        Ok(Reference { policy, rows, column })
     }
 }
