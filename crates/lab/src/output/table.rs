@@ -276,7 +276,10 @@ pub(super) fn head(asked: &Asked, format: &Format, width: usize) -> Vec<String> 
             _ => lines.push(word.to_string()),
         }
     }
-    let parts = of.iter().map(|(_, value)| value.clone());
+    let parts = of.iter().map(|(axis, value)| match axis.as_str() {
+        TASK => format!("task {value}"),
+        _ => value.clone(),
+    });
     lines.splice(0..0, parts);
     let stat = column.stat.map_or("", |stat| stat.name());
     let comma = if stat.is_empty() || format.unit.is_empty() { "" } else { ", " };
