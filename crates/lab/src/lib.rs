@@ -48,4 +48,5 @@ pub use spec::claim::Verdict;
 pub use spec::columns::{Column, Stat, column, columns};
 pub use spec::error::Error;
 pub use spec::experiment::Experiment;
+pub use spec::keys;
 pub use spec::sweep::{AxisValue, PolicyEntry};

@@ -377,3 +377,45 @@ fn no_text_is_too_broken() {
         }
     }
 }
+
+/// One mistake hides no other.
+#[test]
+fn all_that_is_wrong_is_said_at_once() {
+    let text = r#"
+title = 5
+polcy = "rr"
+[machine]
+cpus = 0
+tick = "4parsecs"
+smt = 7
+[[workload]]
+kind = "batch"
+tasks = "many"
+servce = "1ms"
+[[workload]]
+kind = "opn"
+[sweep]
+policy = ["rr", "cfz", { name = "eevdf", slyce = 3 }]
+seeds = 0
+"machin.cpus" = [1]
+"#;
+    let plain = Experiment::parse(text, Path::new("x.toml")).unwrap_err().to_plain();
+    for wrong in [
+        "`title`",
+        "`polcy`",
+        "`cpus`",
+        "`tick`",
+        "`smt`",
+        "`tasks`",
+        "`servce`",
+        "\"opn\"",
+        "`cfz`",
+        "`seeds`",
+        "`machin.cpus`",
+        "no `question`",
+    ] {
+        let lines: Vec<&str> = plain.lines().filter(|line| line.contains(wrong)).collect();
+        assert!(!lines.is_empty(), "{wrong}: {plain}");
+    }
+    assert_eq!(plain.lines().count(), 12, "nothing else is: {plain}");
+}

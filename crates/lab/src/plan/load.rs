@@ -1,12 +1,13 @@
 //! `[[workload]]`: what tasks there are. The kinds of load are those of [`kinds`].
 
-use crate::spec::error::Fault;
+use crate::spec::error::{Fault, Faults};
+use crate::spec::fields::read_all;
 use crate::spec::files::Files;
 use crate::spec::parts;
 use crate::spec::tree::{Node, Table, Value};
 use anysched_core::Time;
 use anysched_host::{HostError, HostInfo};
-use anysched_workload::kinds::{self, Given, Needs, Pings, Place, Refusal, Source};
+use anysched_workload::kinds::{self, Given, LoadSpec, Needs, Pings, Place, Refusal, Source};
 use anysched_workload::mix::Mix;
 use anysched_workload::rng;
 use anysched_workload::{Load, Port};
@@ -95,6 +96,14 @@ fn place_in<'a>(node: &'a Node, place: &Place) -> &'a Range<usize> {
     found.unwrap_or(&node.at)
 }
 
+fn read_load(node: &Node, cpus: usize, files: &mut Files) -> Result<LoadSpec, Fault> {
+    let Some(table) = node.as_table() else {
+        return Err(Fault::at(&node.at, format!("a load is a table, not {}", node.shown())));
+    };
+    let refused = |refusal: Refusal| Fault::refused(place_in(node, &refusal.place), refusal);
+    kinds::read(table, cpus, files).map_err(refused)
+}
+
 impl Loads {
     /// Reads the list of loads for a machine of `cpus` CPUs.
     pub(crate) fn read(list: &Node, cpus: usize, files: &mut Files) -> Result<Loads, Fault> {
@@ -104,14 +113,10 @@ impl Loads {
         })?;
         let mut loads = Loads::none(cpus);
         loads.names = parts::load_names(nodes);
+        let mut faults = Faults::default();
         for node in nodes {
-            let Some(table) = node.as_table() else {
-                let message = format!("a load is a table, not {}", node.shown());
-                return Err(Fault::at(&node.at, message));
-            };
-            let refused =
-                |refusal: Refusal| Fault::refused(place_in(node, &refusal.place), refusal);
-            let load = kinds::read(table, cpus, files).map_err(refused)?;
+            let read = read_all(node, |node| read_load(node, cpus, files));
+            let Some(load) = faults.take(read) else { continue };
             loads.until = loads.until.max(load.source.until());
             if load.source.endless() && loads.endless.is_none() {
                 loads.endless = Some(node.at.clone());
@@ -124,7 +129,7 @@ impl Loads {
             loads.parts.push(load.source);
             loads.words.push(in_words(node));
         }
-        Ok(loads)
+        faults.result().map(|()| loads)
     }
 
     /// No load on a machine of `cpus` CPUs.

@@ -1,69 +1,57 @@
 //! `[machine]`: CPUs, what scheduling costs on them, and when they come and go.
 
 use crate::plan::like;
-use crate::spec::error::Fault;
+use crate::spec::error::{Fault, Faults};
 use crate::spec::fields::{self, Fields};
 use crate::spec::files::Files;
+use crate::spec::keys;
 use crate::spec::tree::Node;
 use anysched_core::machine::{Cpu, Level};
 use anysched_core::{CpuId, MAX_CPUS, Machine, Span, Time};
 use anysched_host::{Contention, Costs, Setup};
 use anysched_topology as topology;
 
-const KEYS: [&str; 24] = [
-    "cpus",
-    "topology",
-    "context_switch",
-    "migration",
-    "pick",
-    "pick_per_item",
-    "enqueue",
-    "enqueue_log",
-    "lock_hold",
-    "ipi",
-    "timer_irq",
-    "wake_irq",
-    "idle_exit",
-    "timer_late",
-    "create",
-    "exit",
-    "after_wake",
-    "charged",
-    "costs",
-    "like",
-    "tick",
-    "smt",
-    "contention",
-    "capacity",
-];
-
 /// The setup that `[machine]` describes, without an end; the topology may be in `files`.
 pub(crate) fn setup(node: &Node, files: &mut Files) -> Result<Setup, Fault> {
     let node = &like::written_out(node)?;
-    let keys: Vec<&str> = KEYS.into_iter().chain(["hotplug"]).collect();
-    let fields = Fields::of(node, "[machine]", &keys)?;
-    let machine = with_capacities(&fields, cpus(&fields, node, files)?)?;
-    let machine = machine.with_tick(fields.span("tick")?);
-    let mut setup = Setup::new(machine);
-    setup.costs = costs(&fields)?;
-    if let Some(speed) = fields.real("smt")? {
-        if !(speed > 0.0 && speed <= 1.0) {
-            let at = &fields.need("smt", "0.6")?.at;
-            return Err(Fault::at(at, format!("`smt` = {speed} is out of range")).help(
-                "it is the speed of a thread whose sibling is busy, relative to its speed \
-                 alone: above 0, up to 1",
-            ));
-        }
-        setup.smt_speed = (libm::round(speed * 1024.0) as u32).max(1);
-    }
-    setup.contention = contention(&fields)?;
-    setup.hotplug = hotplug(&fields, setup.machine.cpus())?;
+    let fields = Fields::of(node, &keys::MACHINE)?;
+    let mut faults = Faults::default();
+    let read = cpus(&fields, node, files).and_then(|machine| with_capacities(&fields, machine));
+    let machine = faults.take(read);
+    let tick = faults.take(fields.span("tick"));
+    let costs = faults.take(costs(&fields));
+    let speed = faults.take(smt_speed(&fields));
+    let contention = faults.take(contention(&fields));
+    let cpus = machine.as_ref().map_or(MAX_CPUS, Machine::cpus);
+    let hotplug = faults.take(hotplug(&fields, cpus));
+    faults.result()?;
+    let machine = machine.map(|machine| machine.with_tick(tick.flatten()));
+    let Some(mut setup) = machine.map(Setup::new) else {
+        return Err(Fault::at(&node.at, "[machine] says nothing about its CPUs"));
+    };
+    setup.costs = costs.unwrap_or_default();
+    setup.smt_speed = speed.unwrap_or(setup.smt_speed);
+    setup.contention = contention.unwrap_or_default();
+    setup.hotplug = hotplug.unwrap_or_default();
     Ok(setup)
+}
+
+/// In 1/1024.
+fn smt_speed(fields: &Fields<'_>) -> Result<u32, Fault> {
+    let speed = fields.real("smt")?.unwrap_or(1.0);
+    if !(speed > 0.0 && speed <= 1.0) {
+        let at = &fields.need("smt", "0.6")?.at;
+        return Err(Fault::at(at, format!("`smt` = {speed} is out of range")).help(
+            "it is the speed of a thread whose sibling is busy, relative to its speed alone: \
+             above 0, up to 1",
+        ));
+    }
+    Ok((libm::round(speed * 1024.0) as u32).max(1))
 }
 
 fn contention(fields: &Fields<'_>) -> Result<Contention, Fault> {
     let Some(node) = fields.get("contention") else { return Ok(Contention::default()) };
-    let fields = Fields::of(node, "`contention`", &["core", "llc"])?;
+    let fields = Fields::of(node, &keys::CONTENTION)?;
     let factor = |key| {
         let Some(factor) = fields.real(key)? else { return Ok(0) };
         let most = f64::from(Contention::MOST / 1024);
@@ -137,7 +125,7 @@ fn costs(fields: &Fields<'_>) -> Result<Costs, Fault> {
         ..Costs::default()
     };
     if let Some(node) = fields.get("migration") {
-        let migration = Fields::of(node, "`migration`", &["thread", "core", "llc", "node"])?;
+        let migration = Fields::of(node, &keys::MIGRATION)?;
         let cost = |key| migration.span(key).map(Option::unwrap_or_default);
         costs.migrate_thread = cost("thread")?;
         costs.migrate_core = cost("core")?;
@@ -149,10 +137,9 @@ fn costs(fields: &Fields<'_>) -> Result<Costs, Fault> {
 
 /// In time order; those of the same time in the order of the file.
 fn hotplug(fields: &Fields<'_>, cpus: usize) -> Result<Vec<(Time, CpuId, bool)>, Fault> {
-    const WHAT: &str = "[[machine.hotplug]]";
     let mut moments = Vec::new();
     for node in fields.tables("hotplug")? {
-        let fields = Fields::of(node, WHAT, &["at", "cpu", "online"])?;
+        let fields = Fields::of(node, &keys::HOTPLUG)?;
         let at = fields::span(fields.need("at", "\"1s\"")?, "at")?;
         let cpu = fields::whole(fields.need("cpu", "1")?, "cpu", 0..=(cpus - 1) as u16)?;
         fields.need("online", "false")?;

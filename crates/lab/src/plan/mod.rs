@@ -21,9 +21,9 @@ use crate::plan::vm::Vms;
 use crate::results::{Exception, Group, PolicyUsed};
 use crate::spec::claim::ClaimSpec;
 use crate::spec::error::Error;
-use crate::spec::error::Fault;
+use crate::spec::error::{Fault, Faults};
 use crate::spec::experiment::Experiment;
-use crate::spec::fields;
+use crate::spec::fields::{self, read_all};
 use crate::spec::files::Files;
 use crate::spec::parts::RowsShown;
 use crate::spec::report::Asked;
@@ -32,7 +32,7 @@ use crate::spec::scenario::{Scenario, set_part};
 use crate::spec::sweep::{AxisValue, MAX_RUNS, PolicyEntry};
 use crate::spec::tree::{Entry, Node};
 use anysched_core::registry::Settings;
-use anysched_core::{Span, Time};
+use anysched_core::{MAX_CPUS, Span, Time};
 use anysched_host::{By, Demands, Host, HostError, HostInfo, Order, Outcome, Setup, Watch, Work};
 use anysched_measure::Apart;
 use anysched_workload::kinds::Needs;
@@ -164,11 +164,14 @@ impl Plan {
         };
         let mut files = Files::new(&experiment.directory);
         let mut groups = Vec::with_capacity(combinations);
+        let mut faults = Faults::default();
         for scenario in &experiment.scenarios {
             for number in 0..combinations / experiment.scenarios.len() {
-                groups.push(plan_group(experiment, scenario, number, &mut files)?);
+                let planned = plan_group(experiment, scenario, number, &mut files);
+                groups.extend(faults.take(planned));
             }
         }
+        faults.result()?;
         let compared = if sweep.only_of_host { &[][..] } else { &sweep.policies };
         let mut policies = compared.to_vec();
         policies.iter_mut().try_for_each(|policy| policy.read_files(&mut files))?;
@@ -202,6 +205,19 @@ impl Plan {
     pub fn with_chart(mut self, chart: &Chart) -> Plan {
         self.apart = self.apart.and(chart.apart());
         self
+    }
+
+    /// Checks what can be checked of an experiment of which parts are wrong.
+    ///
+    /// Errors: what is wrong with its machines, loads and policies, as far as they were read.
+    pub(crate) fn check_parts(experiment: &Experiment) -> Result<(), Fault> {
+        let mut files = Files::new(&experiment.directory);
+        let mut faults = Faults::default();
+        for scenario in &experiment.scenarios {
+            // The first values of all axes.
+            faults.take(plan_group(experiment, scenario, 0, &mut files));
+        }
+        faults.result()
     }
 
     /// What recordings and other files say that the loads leave out, one line each.
@@ -459,20 +475,31 @@ fn build_group(
     let calibrated = Calibrated::of(machine, files)?;
     let tree = &calibrated.with_measured(tree)?;
     let part = |key: &str| tree.as_table().and_then(|table| table.get(key));
-    let like = Like::of(machine)?;
-    let mut setup = machine::setup(machine, files)?;
+    let mut faults = Faults::default();
+    let like = faults.take(Like::of(machine)).flatten();
+    let setup = faults.take(read_all(machine, |machine| machine::setup(machine, files)));
     // Policies with machines of their own are given the same tasks as the others.
-    let cpus = setup.machine.cpus();
+    let cpus = setup.as_ref().map_or(MAX_CPUS, |setup| setup.machine.cpus());
     let loads = match part("workload") {
-        Some(list) => Loads::read(list, cpus, files)?,
-        None => Loads::none(cpus),
+        Some(list) => faults.take(Loads::read(list, cpus, files)),
+        None => Some(Loads::none(cpus)),
     };
-    if let Some(ping) = loads.pinged.first() {
-        return Err(Fault::at(&ping.to_at, "what pings a virtual machine is in one itself")
-            .help("make it a [[vm.workload]] of another [[vm]]"));
+    if let Some(ping) = loads.as_ref().and_then(|loads| loads.pinged.first()) {
+        faults.add(
+            Fault::at(&ping.to_at, "what pings a virtual machine is in one itself")
+                .help("make it a [[vm.workload]] of another [[vm]]"),
+        );
     }
-    let vms = part("vm").map(|list| Vms::read(list, cpus, files)).transpose()?.unwrap_or_default();
-    setup.until = end(part("duration"), &loads, &vms)?;
+    let vms = part("vm").map_or(Ok(Vms::default()), |list| Vms::read(list, cpus, files));
+    let vms = faults.take(vms);
+    let until = match (&loads, &vms) {
+        (Some(loads), Some(vms)) => faults.take(end(part("duration"), loads, vms)),
+        _ => None,
+    };
+    let (Some(mut setup), Some(loads), Some(vms), Some(until)) = (setup, loads, vms, until) else {
+        return Err(faults.result().err().unwrap_or_else(|| Fault::whole("not an experiment")));
+    };
+    setup.until = until;
     let mut described = Group {
         axes,
         machine: machine::describe(&setup),
@@ -483,7 +510,7 @@ fn build_group(
     };
     let setup = Arc::new(setup);
     let (mut cells, mut words) = (Vec::with_capacity(policies.len()), Vec::new());
-    for mut policy in policies {
+    let mut plan_cell = |mut policy: PolicyEntry| -> Result<Cell, Fault> {
         policy.read_files(files)?;
         let mut own = Arc::clone(&setup);
         let different = policy.changes_in_scenario();
@@ -517,8 +544,12 @@ fn build_group(
         if like::misses_tick(&cell.policy, &cell.setup.machine) {
             files.warn(like::missing_tick(&cell.policy.label));
         }
-        cells.push(cell);
+        Ok(cell)
+    };
+    for policy in policies {
+        cells.extend(faults.take(plan_cell(policy)));
     }
+    faults.result()?;
     if let Some(like) = like {
         described.machine += &like.described(&words);
     }

@@ -2,9 +2,10 @@
 
 use crate::plan::load::{Loads, Pinged};
 use crate::plan::machine;
-use crate::spec::error::Fault;
-use crate::spec::fields::{self, Fields};
+use crate::spec::error::{Fault, Faults};
+use crate::spec::fields::{self, Fields, read_all};
 use crate::spec::files::Files;
+use crate::spec::keys;
 use crate::spec::parts::ALL;
 use crate::spec::sweep::{self, PolicyEntry};
 use crate::spec::tree::{Entry, Node, Table, Value};
@@ -51,24 +52,6 @@ struct Machine {
     ports: Vec<(usize, usize, Span)>,
 }
 
-const KEYS: [&str; 15] = [
-    "name",
-    "count",
-    "vcpus",
-    "machine",
-    "weight",
-    "cap",
-    "affinity",
-    "preferred",
-    "period",
-    "budget",
-    "deadline",
-    "policy",
-    "start",
-    "stop",
-    "workload",
-];
-
 impl Vms {
     /// Reads the list of virtual machines on a host of `cpus` CPUs.
     pub(crate) fn read(list: &Node, cpus: usize, files: &mut Files) -> Result<Vms, Fault> {
@@ -78,8 +61,10 @@ impl Vms {
         })?;
         let mut vms = Vms::default();
         let mut pinged = Vec::new();
+        let mut faults = Faults::default();
         for node in nodes {
-            let (kind, loads) = read_kind(node, cpus, files)?;
+            let read = read_all(node, |node| read_kind(node, cpus, files));
+            let Some((kind, loads)) = faults.take(read) else { continue };
             if kind.name == ALL || vms.kinds.iter().any(|other| other.name == kind.name) {
                 return Err(Fault::at(&node.at, format!("the name \"{}\" is taken", kind.name))
                     .help(
@@ -95,6 +80,7 @@ impl Vms {
             }
             vms.kinds.push(kind);
         }
+        faults.result()?;
         for (from, ping) in pinged {
             vms.connect(from, &ping)?;
         }
@@ -278,7 +264,7 @@ impl Kind {
 }
 
 fn read_kind(node: &Node, cpus: usize, files: &mut Files) -> Result<(Kind, Loads), Fault> {
-    let fields = Fields::of(node, "[[vm]]", &KEYS)?;
+    let fields = Fields::of(node, &keys::VM)?;
     let name_node = fields.need("name", "\"web\"")?;
     let name = fields::text(name_node, "name")?.to_string();
     if name.trim().is_empty() {

@@ -1,8 +1,10 @@
 //! The experiment file as a whole.
 
+use crate::plan::Plan;
 use crate::spec::claim::ClaimSpec;
-use crate::spec::error::{Error, Fault, Source};
+use crate::spec::error::{Error, Fault, Faults, Source};
 use crate::spec::fields::{self, Fields};
+use crate::spec::keys::EXPERIMENT;
 use crate::spec::parts::RowsShown;
 use crate::spec::report::{Asked, Counted, read_report};
 use crate::spec::scenario::{Scenario, read_scenarios};
@@ -48,11 +50,6 @@ pub(crate) const SEEDS: RangeInclusive<u64> = 0..=i64::MAX as u64;
 
 /// The name of an experiment that is in no file.
 const STDIN: &str = "stdin";
-
-const KEYS: [&str; 13] = [
-    "question", "title", "seed", "policy", "duration", "machine", "workload", "vm", "scenario",
-    "sweep", "claim", "report", "quick",
-];
 
 impl Experiment {
     /// Reads the experiment file at `path`.
@@ -102,35 +99,59 @@ impl Experiment {
         Experiment::read(&source, path).map_err(|fault| source.error(fault))
     }
 
+    /// Errors: all that is wrong, as far as the rest can be read without it.
     fn read(source: &Source, path: &Path) -> Result<Experiment, Fault> {
         let root = tree::parse(&source.text)?;
-        let fields = Fields::of(&root, "an experiment", &KEYS)?;
-        let question = fields.text("question")?.ok_or_else(|| {
-            Fault::whole("no `question`")
-                .help("an experiment says first what it is to find out: `question = \"Does …?\"`")
-        })?;
-        let sweep = sweep::read(fields.get("sweep"), fields.get("policy"))?;
-        let scenarios = read_scenarios(&fields, &sweep)?;
+        let fields = Fields::any(&root, EXPERIMENT.name)?;
+        let mut faults = Faults::default();
+        faults.take(fields.refuse_others(EXPERIMENT.names()));
+        let question = faults.take(fields.text("question")).flatten();
+        if question.is_none() && fields.get("question").is_none() {
+            faults.add(
+                Fault::whole("no `question`").help(
+                    "an experiment says first what it is to find out: `question = \"Does …?\"`",
+                ),
+            );
+        }
+        let title = faults.take(fields.text("title")).flatten();
+        let seed = faults.take(fields.whole("seed", SEEDS)).flatten();
+        let quick = faults.take(read_quick(fields.get("quick")));
+        let sweep = faults.take(sweep::read(fields.get("sweep"), fields.get("policy")));
+        let known = sweep.is_some();
+        let sweep = sweep.unwrap_or_default();
+        let scenarios = faults.take(read_scenarios(&fields, &sweep)).unwrap_or_default();
         let counted = Counted::by_policies(&sweep, &scenarios);
-        let claims = ClaimSpec::read_all(fields.tables("claim")?, &sweep, &scenarios, &counted)?;
-        let (columns, rows_shown) = read_report(fields.get("report"), &scenarios, &counted)?;
+        let (mut claims, mut report) = (None, None);
+        // What policies there are, and loads, claims and columns have to know.
+        if known && !scenarios.is_empty() {
+            let read = fields.tables("claim");
+            let read = read.and_then(|all| ClaimSpec::read_all(all, &sweep, &scenarios, &counted));
+            claims = faults.take(read);
+            report = faults.take(read_report(fields.get("report"), &scenarios, &counted));
+        }
+        let (columns, rows_shown) = report.unwrap_or_default();
         let name = path.file_stem().map_or("experiment".into(), |stem| stem.to_string_lossy());
-        Ok(Experiment {
+        let experiment = Experiment {
             source: source.clone(),
             path: path.to_path_buf(),
             directory: path.parent().unwrap_or(Path::new("")).to_path_buf(),
             name: name.into_owned(),
-            question: question.to_string(),
-            title: fields.text("title")?.map(str::to_string),
-            seed: fields.whole("seed", SEEDS)?.unwrap_or(1),
+            question: question.unwrap_or_default().to_string(),
+            title: title.map(str::to_string),
+            seed: seed.unwrap_or(1),
             sweep,
             scenarios,
-            claims,
+            claims: claims.unwrap_or_default(),
             columns,
             rows_shown,
             canonical: root.to_string(),
-            quick: read_quick(fields.get("quick"))?,
-        })
+            quick: quick.unwrap_or_default(),
+        };
+        if !faults.is_empty() {
+            // What depends on values of the sweep would be found next.
+            faults.take(Plan::check_parts(&experiment));
+        }
+        faults.result().map(|()| experiment)
     }
 
     /// The stem of the file's name.

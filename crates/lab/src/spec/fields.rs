@@ -1,7 +1,8 @@
 //! Typed reading of tables, with errors that say what would be right.
 
-use crate::spec::error::Fault;
-use crate::spec::tree::{Node, Table};
+use crate::spec::error::{Fault, Faults};
+use crate::spec::keys::Section;
+use crate::spec::tree::{Node, Table, Value};
 use anysched_core::{CpuSet, Span};
 pub(crate) use anysched_workload::kinds::hint;
 use anysched_workload::kinds::{Given, Refusal, Whole};
@@ -12,24 +13,50 @@ use std::ops::{Range, RangeInclusive};
 pub(crate) struct Fields<'a> {
     pub(crate) table: &'a Table,
     at: &'a Range<usize>,
-    what: &'a str,
+    what: &'static str,
 }
 
 impl<'a> Fields<'a> {
+    /// `node` as a table of the keys of `section`.
+    ///
+    /// Errors: it is no table, or has keys that the section does not.
+    pub(crate) fn of(node: &'a Node, section: &Section) -> Result<Fields<'a>, Fault> {
+        Fields::named(node, section.name, section.names())
+    }
+
     /// `node` as `what`, which has `keys` and no others.
-    pub(crate) fn of(node: &'a Node, what: &'a str, keys: &[&str]) -> Result<Fields<'a>, Fault> {
+    pub(crate) fn named<'k>(
+        node: &'a Node,
+        what: &'static str,
+        keys: impl Iterator<Item = &'k str> + Clone,
+    ) -> Result<Fields<'a>, Fault> {
+        let fields = Fields::any(node, what)?;
+        fields.refuse_others(keys)?;
+        Ok(fields)
+    }
+
+    /// `node` as `what`, whatever its keys are.
+    pub(crate) fn any(node: &'a Node, what: &'static str) -> Result<Fields<'a>, Fault> {
         let Some(table) = node.as_table() else {
             return Err(Fault::at(&node.at, format!("{what} is a table, not {}", node.shown())));
         };
-        for entry in &table.0 {
-            if !keys.contains(&entry.key.as_str()) {
-                let message = format!("no key `{}` in {what}", entry.key);
-                return Err(Fault::at(&entry.key_at, message)
-                    .label("unknown key")
-                    .help(hint(&entry.key, keys.iter().copied())));
+        Ok(Fields { table, at: &node.at, what })
+    }
+
+    /// Errors: it has keys besides these, all of them.
+    pub(crate) fn refuse_others<'k>(
+        &self,
+        keys: impl Iterator<Item = &'k str> + Clone,
+    ) -> Result<(), Fault> {
+        let mut faults = Faults::default();
+        for entry in &self.table.0 {
+            if keys.clone().all(|key| key != entry.key) {
+                let message = format!("no key `{}` in {}", entry.key, self.what);
+                let fault = Fault::at(&entry.key_at, message).label("unknown key");
+                faults.add(fault.help(hint(&entry.key, keys.clone())));
             }
         }
-        Ok(Fields { table, at: &node.at, what })
+        faults.result()
     }
 
     /// Where the table is.
@@ -84,6 +111,42 @@ impl<'a> Fields<'a> {
                 .help(format!("each begins with a line `[[{key}]]`"))
         })
     }
+}
+
+/// What `read` makes of a table.
+///
+/// Errors: all that is wrong with its entries: what is wrong with one is left out to find the next.
+pub(crate) fn read_all<T>(
+    node: &Node,
+    mut read: impl FnMut(&Node) -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    let mut last = match read(node) {
+        Ok(read) => return Ok(read),
+        Err(fault) => fault,
+    };
+    let (mut all, mut left) = (last.clone(), node.clone());
+    loop {
+        let Value::Table(table) = &mut left.value else { return Err(all) };
+        let entries = table.0.len();
+        table.0.retain(|entry| !last.is_in(&entry.key_at) && !last.is_in(&entry.node.at));
+        if table.0.len() == entries {
+            return Err(all);
+        }
+        match read(&left) {
+            // That something is missing now is no fault of the file.
+            Err(fault) if table_has(&left, &fault) => {
+                all = all.and(fault.clone());
+                last = fault;
+            }
+            _ => return Err(all),
+        }
+    }
+}
+
+/// Whether a fault is about one of the entries of a table.
+fn table_has(node: &Node, fault: &Fault) -> bool {
+    let entries = node.as_table().map_or(&[][..], |table| &table.0);
+    entries.iter().any(|entry| fault.is_in(&entry.key_at) || fault.is_in(&entry.node.at))
 }
 
 /// What `read` makes of the value of `node`.

@@ -1,8 +1,9 @@
 //! `[report]`: the columns and rows that a table shows, and columns by their names.
 
 use crate::spec::columns::{self, Column, Stat, column_with};
-use crate::spec::error::Fault;
+use crate::spec::error::{Fault, Faults};
 use crate::spec::fields::{self, Fields, hint};
+use crate::spec::keys;
 use crate::spec::parts::{self, ALL, RowsShown, VM, vm_names};
 use crate::spec::scenario::Scenario;
 use crate::spec::sweep::{self, Sweep};
@@ -20,7 +21,7 @@ pub(crate) fn read_report(
     counted: &Counted,
 ) -> Result<(Vec<Asked>, RowsShown), Fault> {
     let Some(node) = node else { return Ok(Default::default()) };
-    let fields = Fields::of(node, "[report]", &["columns", "vms", "by"])?;
+    let fields = Fields::of(node, &keys::REPORT)?;
     let columns = fields.get("columns").map(|list| read_columns(list, scenarios, counted));
     let columns = columns.transpose()?;
     let vms = fields.get("vms").map(|list| read_vms_shown(list, scenarios)).transpose()?;
@@ -99,13 +100,13 @@ fn read_columns(
         return Err(Fault::at(&list.at, format!("`columns` is a list, not {}", list.shown()))
             .help("for example `columns = [\"waiting_time_ns_mean\", \"makespan_ns\"]`"));
     };
-    items
-        .iter()
-        .map(|item| {
-            let name = fields::text(item, "columns")?;
-            Asked::named(name, &item.at, scenarios, counted)
-        })
-        .collect()
+    let mut faults = Faults::default();
+    let asked = items.iter().filter_map(|item| {
+        let name = fields::text(item, "columns");
+        faults.take(name.and_then(|name| Asked::named(name, &item.at, scenarios, counted)))
+    });
+    let asked = asked.collect();
+    faults.result().map(|()| asked)
 }
 
 /// What the policies of an experiment count of themselves, those of its virtual machines included.

@@ -2,6 +2,7 @@
 
 use crate::spec::error::{Fault, NOWHERE};
 use crate::spec::fields::{self, Fields};
+use crate::spec::keys;
 use crate::spec::sweep::{PolicyEntry, Sweep};
 use crate::spec::tree::{Entry, Node, Table, Value};
 use std::ops::Range;
@@ -45,8 +46,7 @@ pub(crate) fn read_scenarios(fields: &Fields<'_>, sweep: &Sweep) -> Result<Vec<S
     }
     let mut scenarios: Vec<Scenario> = Vec::new();
     for node in nodes {
-        let keys = ["name", "machine", "workload", "vm", "duration", "policy"];
-        let fields = Fields::of(node, "[[scenario]]", &keys)?;
+        let fields = Fields::of(node, &keys::SCENARIO)?;
         let name_node = fields.need("name", "\"interactive\"")?;
         let name = fields::text(name_node, "name")?;
         if scenarios.iter().any(|other| other.name.as_deref() == Some(name)) {
@@ -79,8 +79,8 @@ pub(crate) fn read_scenarios(fields: &Fields<'_>, sweep: &Sweep) -> Result<Vec<S
 
 /// What policies have different in a scenario, by label.
 fn read_changes(node: &Node, sweep: &Sweep) -> Result<Vec<(String, Table)>, Fault> {
-    let known: Vec<&str> = sweep.policies.iter().map(|policy| policy.label.as_str()).collect();
-    let fields = Fields::of(node, "[scenario.policy]", &known)?;
+    let known = sweep.policies.iter().map(|policy| policy.label.as_str());
+    let fields = Fields::named(node, "[scenario.policy]", known)?;
     let change = |entry: &Entry| match &entry.node.value {
         Value::Table(changes) => Ok((entry.key.clone(), changes.clone())),
         _ => Err(Fault::at(&entry.node.at, format!("what differs is a table, not {}", entry.node))

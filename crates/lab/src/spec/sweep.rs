@@ -1,8 +1,9 @@
 //! `[sweep]`: the policies that are compared, the axes that are varied, how many seeds.
 
-use crate::spec::error::Fault;
+use crate::spec::error::{Fault, Faults};
 use crate::spec::fields::{self, hint};
 use crate::spec::files::Files;
+use crate::spec::keys;
 use crate::spec::tree::{Entry, Node, Table, Value};
 use anysched_core::registry::{Nature, PolicyInfo};
 use anysched_core::{Machine, ParamError, Scheduler, Time};
@@ -67,7 +68,7 @@ pub enum AxisValue {
     Flag(bool),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Sweep {
     pub(crate) policies: Vec<PolicyEntry>,
     /// Schedulers that the host is expected to have of its own, so that claims can be about them:
@@ -104,20 +105,23 @@ pub(crate) fn read(sweep: Option<&Node>, policy: Option<&Node>) -> Result<Sweep,
             return Err(Fault::at(&swept.at, "the policy is set twice")
                 .help("keep `policy` in [sweep] or at the top"));
         }
-        (Some(node), None) | (None, Some(node)) => read_policies(node)?,
+        (Some(node), None) | (None, Some(node)) => read_policies(node),
         // The command line may have some.
-        (None, None) => Vec::new(),
+        (None, None) => Ok(Vec::new()),
     };
+    let mut faults = Faults::default();
+    let policies = faults.take(policies).unwrap_or_default();
     let of_host = table.get("of_host").map(|list| read_of_host(list, &policies));
+    let of_host = of_host.and_then(|read| faults.take(read));
     let mut axes = Vec::new();
     for entry in &table.0 {
-        if !matches!(entry.key.as_str(), "policy" | "of_host" | "seeds") {
-            read_axis(&entry.key, &entry.key_at, &entry.node, &mut axes)?;
+        if keys::SWEEP.key(&entry.key).is_none() {
+            faults.take(read_axis(&entry.key, &entry.key_at, &entry.node, &mut axes));
         }
     }
     let seeds = table.get("seeds").map(|node| fields::whole(node, "seeds", 1..=1_000_000));
-    let seeds = seeds.transpose()?.unwrap_or(1);
-    Ok(Sweep { policies, of_host: of_host.transpose()?, only_of_host: false, axes, seeds })
+    let seeds = seeds.and_then(|read| faults.take(read)).unwrap_or(1);
+    faults.result().map(|()| Sweep { policies, of_host, only_of_host: false, axes, seeds })
 }
 
 fn read_of_host(list: &Node, policies: &[PolicyEntry]) -> Result<Vec<String>, Fault> {
@@ -221,8 +225,10 @@ pub(crate) fn read_policies(node: &Node) -> Result<Vec<PolicyEntry>, Fault> {
         Value::List(list) => list.as_slice(),
         _ => std::slice::from_ref(node),
     };
+    let mut faults = Faults::default();
     let mut entries: Vec<(PolicyEntry, bool)> =
-        list.iter().map(read_policy).collect::<Result<_, _>>()?;
+        list.iter().filter_map(|node| faults.take(read_policy(node))).collect();
+    faults.result()?;
     // Two of one name that have no labels of their own are told apart by their settings.
     let plain: Vec<String> =
         entries.iter().filter(|(_, labelled)| !labelled).map(|(e, _)| e.label.clone()).collect();

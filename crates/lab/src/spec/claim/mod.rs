@@ -14,8 +14,9 @@ mod verdict;
 pub use verdict::Verdict;
 
 use crate::spec::columns::Column;
-use crate::spec::error::Fault;
-use crate::spec::fields::{self, Fields, hint};
+use crate::spec::error::{Fault, Faults};
+use crate::spec::fields::{self, Fields, hint, read_all};
+use crate::spec::keys;
 use crate::spec::parts::{
     self, ALL, PARTS, TASK, VM, WORKLOAD, all_load_names, parts_of, vm_names,
 };
@@ -62,22 +63,6 @@ pub(crate) struct Reference {
     pub(crate) rows: Vec<(String, String)>,
     pub(crate) column: Column,
 }
-
-const KEYS: [&str; 13] = [
-    "id",
-    "text",
-    "paper",
-    "expect",
-    "measure",
-    "unit",
-    "size",
-    "size_verdict",
-    "reading",
-    "where",
-    "verdict",
-    "because",
-    "details",
-];
 
 /// What references may be to.
 struct Names<'a> {
@@ -127,15 +112,19 @@ impl ClaimSpec {
         axes.push((WORKLOAD, with_all(all_load_names(loads))));
         let names = Names { sweep, counted, axes };
         let mut claims: Vec<ClaimSpec> = Vec::new();
+        let mut faults = Faults::default();
         for node in nodes {
-            let claim = ClaimSpec::read(node, &names)?;
+            let Some(claim) = faults.take(read_all(node, |node| ClaimSpec::read(node, &names)))
+            else {
+                continue;
+            };
             if claims.iter().any(|other| other.id == claim.id) {
                 let message = format!("two claims have the id \"{}\"", claim.id);
-                return Err(Fault::at(&node.at, message).label("the second one"));
+                faults.add(Fault::at(&node.at, message).label("the second one"));
             }
             claims.push(claim);
         }
-        Ok(claims)
+        faults.result().map(|()| claims)
     }
 
     /// What is measured of some of the tasks for it.
@@ -155,7 +144,7 @@ impl ClaimSpec {
     }
 
     fn read(node: &Node, names: &Names<'_>) -> Result<ClaimSpec, Fault> {
-        let fields = Fields::of(node, "[[claim]]", &KEYS)?;
+        let fields = Fields::of(node, &keys::CLAIM)?;
         let id = fields::text(fields.need("id", "\"000-E4-1\"")?, "id")?.to_string();
         let text = fields::text(fields.need("text", "\"A waits less than B\"")?, "text")?;
         let reading = fields.text("reading")?.map(str::to_string);

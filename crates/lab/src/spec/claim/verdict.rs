@@ -31,7 +31,7 @@ impl Verdict {
     ];
 
     /// How it is written in files and reports.
-    pub fn words(self) -> &'static str {
+    pub const fn words(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
             Verdict::HoldsUnderReading => "holds under the stated reading",
