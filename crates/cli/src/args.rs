@@ -68,6 +68,12 @@ pub enum Command {
     Topology(TopologyArgs),
     /// List the kinds of load that experiments can use, or explain one
     Workloads(WorkloadsArgs),
+    /// List the metrics that runs are measured by
+    Metrics(MetricsArgs),
+    /// Tell what a key, a parameter, a metric or a column is
+    Explain(ExplainArgs),
+    /// Print the JSON Schema of experiment files, for editors
+    Schema,
     /// Convert a recording or another tool's load into a model or a list of tasks
     Import(ImportArgs),
     /// Show what a distribution of run times implies for slices, or fit distributions to measured
@@ -622,6 +628,27 @@ pub struct PoliciesArgs {
     /// Folder with a page NAME.md for each policy, for links in the Markdown list
     #[arg(long, value_name = "DIR", conflicts_with = "name")]
     pub pages: Option<String>,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct MetricsArgs {
+    /// Output format
+    #[arg(long, value_enum, default_value_t = ListFormat::Table)]
+    pub format: ListFormat,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct ExplainArgs {
+    /// A name, or a path such as machine.tick, batch.service, rr.quantum, waiting_time_ns_p99
+    /// [default: lists the keys of experiments]
+    #[arg(value_name = "KEY")]
+    pub key: Option<String>,
+    /// Output format of the list
+    #[arg(long, value_enum, default_value_t = ListFormat::Table, conflicts_with = "outputs")]
+    pub format: ListFormat,
+    /// List what is in the files of results instead, as Markdown
+    #[arg(long, conflicts_with = "key")]
+    pub outputs: bool,
 }
 
 #[derive(clap::Args, Debug)]

@@ -25,6 +25,7 @@ mod plot;
 mod policies;
 mod predict;
 mod progress;
+mod reference;
 mod replay;
 mod reproduce;
 mod run;
@@ -61,6 +62,9 @@ pub fn main(hosts: &'static [&'static HostInfo]) -> ExitCode {
         Command::Policies(args) => policies::policies(&args),
         Command::Topology(args) => topology::topology(&args),
         Command::Workloads(args) => workloads::workloads(&args),
+        Command::Metrics(args) => reference::metrics(&args),
+        Command::Explain(args) => reference::explain(&args),
+        Command::Schema => reference::schema(),
         Command::Import(args) => import::import(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Coverage(args) => coverage::coverage(&args),

@@ -34,6 +34,7 @@
 pub mod output;
 mod plan;
 mod results;
+mod schema;
 mod spec;
 pub mod tune;
 
@@ -44,6 +45,7 @@ pub use results::host::HostedRun;
 pub use results::stats::{Estimate, student_t_975};
 pub use results::verdict::{Check, ClaimResult, Measure, SizeResult};
 pub use results::{Aggregate, Exception, Group, PolicyUsed, Results, Row, Run};
+pub use schema::schema;
 pub use spec::claim::Verdict;
 pub use spec::columns::{Column, Stat, column, columns};
 pub use spec::error::Error;

@@ -1,5 +1,6 @@
 //! The results as CSV, one line per row.
 
+use super::fields::CSV;
 use crate::results::{Aggregate, Results, measured};
 use ::csv::WriterBuilder;
 use anysched_measure::Metric;
@@ -12,10 +13,8 @@ use anysched_measure::Metric;
 /// runs themselves are in the Parquet file.
 pub fn csv(results: &Results) -> String {
     let metrics: Vec<Metric> = measured(&results.rows).into_iter().collect();
-    let mut header: Vec<String> =
-        ["experiment", "spec_hash", "host", "policy", "clairvoyant", "rehearsed"]
-            .map(String::from)
-            .into();
+    let own = CSV.iter().map(|field| field.name.to_string());
+    let mut header: Vec<String> = own.take_while(|name| name != "AXIS").collect();
     let axes = results.groups.first().map_or(&[][..], |group| &group.axes);
     header.extend(axes.iter().map(|(axis, _)| axis.clone()));
     header.push("seeds".to_string());
