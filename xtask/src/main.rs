@@ -28,7 +28,7 @@ cargo xtask <task>
                  what they depend on has changed  [names: only tests and pages so named]
   bench          run the benchmarks and write docs/performance.md  [a group: only this table's
                  again; --quick: only run them]
-  docs           rewrite the generated parts of the documentation  [--check]
+  docs           rewrite the generated parts of the documentation  [--check; --only PAGE…]
                  [--kernels [HOST [PAPER]]: first make the experiments in kernels, or in one of
                  them, or those of one paper in it, or its tables, again, which takes minutes]
   hosts          build the kernels' images, boot them, and replay what their policies decided
@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         ["bench", rest @ ..] => bench::bench(rest),
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
+        ["docs", "--only", names @ ..] => docs::write_named(names),
         ["docs", "--kernels"] => setup::ensure().and_then(|()| kernels::write(None)),
         ["docs", "--kernels", host] => setup::ensure().and_then(|()| kernels::write(Some(host))),
         ["docs", "--kernels", host, paper] => {

@@ -34,10 +34,15 @@ fn kind(info: &MetricInfo) -> &'static str {
     }
 }
 
+/// Its unit in words, with a comma behind it; nothing for counts and ratios.
+fn unit(unit: &str) -> String {
+    if unit == "1" { String::new() } else { format!("in {unit}, ") }
+}
+
 fn metrics_text(all: &[&MetricInfo]) -> String {
     let mut text = String::new();
     for info in all {
-        let _ = writeln!(text, "{}, in {}, a {}", info.name, info.unit, kind(info));
+        let _ = writeln!(text, "{}: {}a {}", info.name, unit(info.unit), kind(info));
         let _ = writeln!(text, "    {}", info.what);
     }
     let stats = Stat::ALL.map(Stat::name).join(", ");
@@ -137,16 +142,20 @@ fn find(name: &str) -> Vec<String> {
     }
     if let Some(info) = metric_infos().find(|info| info.name == name) {
         found.push(format!(
-            "metric {}, in {}, a {}\n    {}\n",
+            "metric {}: {}a {}\n    {}\n",
             info.name,
-            info.unit,
+            unit(info.unit),
             kind(info),
             info.what
         ));
     } else if let Some(column) = column(name) {
         let stat = column.stat.map_or("", Stat::name);
         let of = column.metric;
-        found.push(format!("column {name}: {stat} of {of}, in {}\n    {}\n", of.unit(), of.what()));
+        found.push(format!(
+            "column {name}: {}{stat} of {of}\n    {}\n",
+            unit(of.unit()),
+            of.what()
+        ));
     }
     for (form, fields) in OUTPUTS {
         let field = fields.iter().find(|field| field.name == name);

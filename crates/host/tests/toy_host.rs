@@ -33,6 +33,7 @@ static TOY: HostInfo = HostInfo {
         unequal_cpus: false,
         logs: false,
         traces: false,
+        parts: false,
         running_machine: false,
         agents: false,
         dom0s: false,
