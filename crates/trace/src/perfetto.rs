@@ -25,16 +25,20 @@
 //! which the viewer gives them the same colour.
 //!
 //! Tracks are plain tracks with a parent, not thread tracks: the viewer sorts threads by its own
-//! rules, below processes, and has no CPU tracks on which others can draw slices. The viewer's own
-//! scheduling view, built from `sched_switch` events, is available for what [`crate::ftrace`]
-//! writes.
+//! rules, below processes, and has no CPU tracks on which others can draw slices.
+//!
+//! Beside the tracks there is what a kernel's tracing would have recorded, `sched_switch` and
+//! `sched_waking` (`perfetto/sched.rs` says how). The viewer shows it as its own scheduling view,
+//! and SQL finds it in the tables `sched` and `thread_state`, where tasks are threads.
 //!
 //! Events are packets of one sequence, with interned names and an incremental clock; one event
-//! becomes at most six packets of about 20 bytes. Only the state of live tasks and of CPUs is kept.
+//! becomes at most six packets of about 20 bytes, and some ten bytes in a batch. Only the state of
+//! live tasks and of CPUs is kept, and a batch for each CPU.
 
 mod event;
 mod policy;
 mod proto;
+mod sched;
 mod state;
 mod vms;
 
@@ -47,6 +51,7 @@ use event::{DebugAnnotation, TrackEvent, Type, Value};
 use policy::Policy;
 use prost::Message;
 use proto::{Interned, Trace, TracePacket, TrackDescriptor};
+use sched::Sched;
 use state::States;
 use std::borrow::ToOwned;
 use std::format;
@@ -184,6 +189,7 @@ pub struct PerfettoWriter<W> {
     virtual_cpus: VirtualCpus,
     policy: Policy,
     states: States,
+    sched: Sched,
 }
 
 impl<W: Write> PerfettoWriter<W> {
@@ -203,6 +209,7 @@ impl<W: Write> PerfettoWriter<W> {
             virtual_cpus: VirtualCpus::default(),
             policy: Policy::default(),
             states: States::default(),
+            sched: Sched::default(),
         };
         writer.begin();
         writer
@@ -215,6 +222,7 @@ impl<W: Write> PerfettoWriter<W> {
         self.go_on_to(end);
         self.end_virtual_cpus();
         self.end_policy();
+        self.sched_end();
         for cpu in 0..self.cpus.len() {
             if self.cpus[cpu].busy {
                 self.end_slice(cpu_track(CpuId(cpu as u16)), None);
@@ -347,6 +355,11 @@ impl<W: Write> PerfettoWriter<W> {
             return;
         }
         let track = task_track(task.serial);
+        if let State::Running(cpu) = task.state
+            && state != task.state
+        {
+            self.sched_leave(id, cpu, off);
+        }
         match task.state {
             State::Unknown | State::Blocked => {}
             State::Ready | State::Offline => self.end_slice(track, None),
@@ -409,6 +422,11 @@ impl<W: Write> PerfettoWriter<W> {
         self.instant(name, TrackEvent { track_uuid, flow_id, ..TrackEvent::default() });
         // It may have blocked already: the switch away from it can be reported after this event.
         self.change(id, State::Blocked, Some(Off::Blocked));
+        let waker = waker.and_then(|waker| match waker.state {
+            State::Running(cpu) => Some(cpu),
+            _ => None,
+        });
+        self.sched_waking(id, waker, cpu);
         self.tasks[id.index()].state = State::Ready;
         self.begin_ready(task_track(task.serial), flow_id);
     }
@@ -423,6 +441,7 @@ impl<W: Write> PerfettoWriter<W> {
         // The number may be reused before the switch away from its last holder is reported.
         self.change(id, State::Unknown, Some(Off::Exited));
         self.tasks[id.index()] = Task { serial, state: State::Blocked };
+        self.sched_attach(id);
         self.ready(id, Name::New, by, None);
     }
 
@@ -438,6 +457,14 @@ impl<W: Write> PerfettoWriter<W> {
         if std::mem::replace(&mut self.cpus[cpu.index()].busy, next.is_some()) {
             self.end_slice(track, None);
         }
+        if let Some(next) = next
+            && let State::Running(elsewhere) = self.known(next).state
+            && elsewhere != cpu
+        {
+            self.sched_leave(next, elsewhere, Some(Off::Preempted));
+        }
+        let known = next.filter(|&next| self.known(next).state != State::Unknown);
+        self.sched_switch(cpu, prev.map(|(_, why)| why), known);
         if let Some((prev, why)) = prev
             // It may have been woken, or have run elsewhere, since it left the CPU.
             && self.known(prev).state == here
@@ -537,6 +564,7 @@ impl<W: Write> Sink for PerfettoWriter<W> {
             }),
             ..packet()
         });
+        self.sched_task(info);
         self.arriving = Some((info.task, serial));
     }
 

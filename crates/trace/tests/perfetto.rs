@@ -299,9 +299,81 @@ fn shown(trace: &Trace) -> (Vec<Stay>, Vec<Arrow>) {
     }
     assert_eq!(flows, BTreeMap::new(), "arrows that lead nowhere");
     let ran = stays.iter().copied().filter(|stay| stay.cpu.is_some()).collect();
-    assert_eq!(join(ran), join(on_cpus));
+    let ran = join(ran);
+    assert_eq!(ran, join(on_cpus));
+    assert_eq!(ran, join(as_a_kernel_would_record(trace)));
+    // What made each task ready, in interrupts where no task did.
+    let mut woken: Vec<_> =
+        trace.wakings.iter().map(|w| (w.at, w.task.0 - 1, !w.in_interrupt)).collect();
+    let by_task = |arrow: &Arrow| matches!(arrow.from, Cause::Task(_));
+    let mut expected: Vec<_> = arrows.iter().map(|a| (a.at, a.to, by_task(a))).collect();
+    woken.sort();
+    expected.sort();
+    assert_eq!(woken, expected);
     arrows.sort();
     (join(stays), arrows)
+}
+
+/// What ran where according to the switches, as the trace processor reads them: the first event of
+/// a CPU tells only what runs from then on.
+fn as_a_kernel_would_record(trace: &Trace) -> Vec<Stay> {
+    let mut stays = Vec::new();
+    let mut running: BTreeMap<u64, (u64, Time)> = BTreeMap::new();
+    for switch in &trace.switches {
+        let (pid, _, name) = &switch.next;
+        assert_eq!(*pid == 0, name.starts_with("swapper/"));
+        match running.insert(switch.cpu, (*pid, switch.at)) {
+            None => assert_eq!((*pid, switch.at), (0, Time::ZERO)),
+            Some((before, from)) => {
+                assert!(from <= switch.at);
+                let cpu = Some(CpuId(switch.cpu as u16));
+                if before > 0 && from < switch.at {
+                    stays.push(Stay { serial: before - 1, from, until: switch.at, cpu });
+                }
+            }
+        }
+    }
+    assert!(running.values().all(|(pid, _)| *pid == 0), "something runs at the end");
+    stays
+}
+
+#[test]
+fn a_small_run_is_recorded_as_a_kernel_would() {
+    let trace = written(
+        &[
+            task(A, 0, Some("make")),
+            at(5, Kind::Attach { task: A, by: None }),
+            at(10, switch(CPU0, None, Some(A))),
+            task(B, 1, Some("cc")),
+            at(20, Kind::Attach { task: B, by: Some(A) }),
+            at(25, switch(CPU1, None, Some(B))),
+            at(30, switch(CPU1, Some((B, Off::Blocked)), None)),
+            at(45, Kind::Wake { task: B, by: None, cpu: Some(CPU0) }),
+            at(50, switch(CPU0, Some((A, Off::Preempted)), Some(B))),
+            at(60, switch(CPU0, Some((B, Off::Exited)), Some(A))),
+            at(70, switch(CPU0, Some((A, Off::Yielded)), None)),
+        ],
+        Time(100),
+    );
+    let switches: Vec<_> =
+        trace.switches.iter().map(|s| (s.at.0, s.cpu, s.state, s.next.0)).collect();
+    assert_eq!(
+        switches,
+        [
+            (0, 0, 0, 0),
+            (10, 0, 0, 1),
+            (50, 0, 0x800, 2),
+            (60, 0, 16, 1),
+            (70, 0, 0, 0),
+            (0, 1, 0, 0),
+            (25, 1, 0, 2),
+            (30, 1, 1, 0),
+        ]
+    );
+    let wakings: Vec<_> =
+        trace.wakings.iter().map(|w| (w.at.0, w.cpu, w.task.0, w.target, w.in_interrupt)).collect();
+    assert_eq!(wakings, [(5, 0, 1, 0, true), (20, 0, 2, 0, false), (45, 0, 2, 1, true)]);
+    assert_eq!(trace.switches[1].next, (1, 115, "make".to_string()));
 }
 
 proptest! {

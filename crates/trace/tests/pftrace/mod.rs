@@ -128,8 +128,32 @@ pub struct Slice {
     pub parent: Option<usize>,
 }
 
+/// A `sched_switch`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Switch {
+    pub at: Time,
+    pub cpu: u64,
+    pub state: u64,
+    /// Pid and prio of the task that the CPU goes to, and its name.
+    pub next: (u64, u64, String),
+}
+
+/// A `sched_waking`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Waking {
+    pub at: Time,
+    pub cpu: u64,
+    pub task: (u64, u64, String),
+    pub target: u64,
+    pub in_interrupt: bool,
+}
+
 #[derive(Debug, Default)]
 pub struct Trace {
+    /// Of each CPU in order, but batch by batch.
+    pub switches: Vec<Switch>,
+    pub wakings: Vec<Waking>,
+
     pub tracks: BTreeMap<u64, Track>,
     pub events: Vec<Event>,
     event_names: BTreeMap<u64, String>,
@@ -154,9 +178,13 @@ impl Trace {
 
     fn packet(&mut self, packet: &[u8]) {
         let (mut sequence, mut flags, mut first) = (0, 0, 0);
-        let (mut timestamp, mut event) = (None, None);
+        let (mut timestamp, mut event, mut ftrace) = (None, None, false);
         for (number, value) in Fields(packet) {
             match number {
+                1 => {
+                    ftrace = true;
+                    self.ftrace(value.bytes());
+                }
                 6 => self.clock_snapshot(value.bytes()),
                 8 => timestamp = Some(value.number()),
                 10 => sequence = value.number(),
@@ -174,12 +202,61 @@ impl Trace {
             }
         }
         let begins = self.packets == 0;
-        assert_eq!((sequence, flags, first), (1, if begins { 1 } else { 2 }, u64::from(begins)));
+        let expected = if begins { 1 } else { 2 };
+        assert_eq!((sequence, first), (1, u64::from(begins)));
+        assert_eq!(flags, if ftrace { 0 } else { expected });
         self.packets += 1;
         assert_eq!(timestamp.is_some(), event.is_some());
         if let Some(event) = event {
             self.now += timestamp.unwrap_or(0);
             self.track_event(event);
+        }
+    }
+
+    /// A batch of a CPU's events.
+    fn ftrace(&mut self, message: &[u8]) {
+        let fields: Vec<_> = Fields(message).collect();
+        let [(1, cpu), (4, batch)] = fields[..] else { panic!("{fields:?}") };
+        let cpu = cpu.number();
+        let (mut names, mut columns) = (Vec::new(), BTreeMap::new());
+        for (number, value) in Fields(batch.bytes()) {
+            match number {
+                5 => names.push(value.text()),
+                1..=4 | 6..=12 => {
+                    let mut packed = Fields(value.bytes());
+                    let mut column = Vec::new();
+                    while !packed.0.is_empty() {
+                        column.push(packed.varint());
+                    }
+                    assert!(columns.insert(number, column).is_none());
+                }
+                other => panic!("CompactSched field {other}"),
+            }
+        }
+        let column = |number: u64, like: u64| {
+            let found = columns.get(&number).cloned().unwrap_or_default();
+            assert_eq!(found.len(), columns.get(&like).map_or(0, Vec::len), "{number}");
+            found
+        };
+        let task = |pid: u64, prio: u64, name: u64| (pid, prio, names[name as usize].clone());
+        let (states, pids, prios) = (column(2, 1), column(3, 1), column(4, 1));
+        let (indices, mut at) = (column(6, 1), 0);
+        for (index, delta) in column(1, 1).into_iter().enumerate() {
+            at += delta;
+            let next = task(pids[index], prios[index], indices[index]);
+            self.switches.push(Switch { at: Time(at), cpu, state: states[index], next });
+        }
+        let (pids, targets, prios) = (column(8, 7), column(9, 7), column(10, 7));
+        let (indices, flags, mut at) = (column(11, 7), column(12, 7), 0);
+        for (index, delta) in column(7, 7).into_iter().enumerate() {
+            at += delta;
+            self.wakings.push(Waking {
+                at: Time(at),
+                cpu,
+                task: task(pids[index], prios[index], indices[index]),
+                target: targets[index],
+                in_interrupt: flags[index] == 8,
+            });
         }
     }
 
