@@ -698,7 +698,7 @@ pub struct ImportArgs {
     /// The format of FILE
     #[arg(value_parser = PossibleValuesParser::new(IMPORTERS.iter().map(format_value)))]
     pub format: String,
-    /// The file, plain or gzip-compressed
+    /// The file, plain or packed with gzip, zstd, xz, zip or tar
     pub file: PathBuf,
     /// The output: `.json` for a model, `.csv` for a list of tasks
     #[arg(short, long, value_name = "FILE")]
@@ -706,6 +706,50 @@ pub struct ImportArgs {
     /// An option for reading FILE, for example softirqs=task; `workloads KIND` lists the keys
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    #[command(flatten)]
+    pub part: PartOfFile,
+}
+
+/// Options of importers that have an argument of their own. Each is the key of its name.
+#[derive(clap::Args, Debug)]
+pub struct PartOfFile {
+    /// Only so many jobs of a log, or lines of a table
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<String>,
+    /// Leave out what comes before this time
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
+    /// Leave out what comes at this time or later
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// The column of a table with the time at which a task arrives
+    #[arg(long, value_name = "COLUMN")]
+    pub arrival: Option<String>,
+    /// The column with the time that it takes
+    #[arg(long, value_name = "COLUMN")]
+    pub service: Option<String>,
+    /// The column with the time at which it ends, in place of one of the other two
+    #[arg(long, value_name = "COLUMN")]
+    pub end: Option<String>,
+    /// What the numbers of these columns count: s, ms, us or ns
+    #[arg(long, value_name = "UNIT")]
+    pub unit: Option<String>,
+}
+
+impl PartOfFile {
+    /// The keys that are given, with their values.
+    pub fn keys(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = [
+            ("jobs", &self.jobs),
+            ("from", &self.from),
+            ("until", &self.until),
+            ("arrival", &self.arrival),
+            ("service", &self.service),
+            ("end", &self.end),
+            ("unit", &self.unit),
+        ];
+        all.into_iter().filter_map(|(key, value)| Some((key, value.as_deref()?)))
+    }
 }
 
 /// A format of files that are loads, as an argument.

@@ -2,13 +2,15 @@
 
 use crate::args::ImportArgs;
 use crate::output::{self, Failure};
+use anysched_core::MAX_CPUS;
 use anysched_lab::output::{Inputs, write_whole};
-use anysched_workload::import::{Imported, ImporterInfo};
+use anysched_workload::Op;
+use anysched_workload::import::input::of_file;
+use anysched_workload::import::{Imported, ImporterInfo, Input};
 use anysched_workload::kinds::{Given, Table};
 use anysched_workload::model::Model;
 use anysched_workload::tasks_csv::TaskList;
 use std::fs::File;
-use std::path::Path;
 
 pub fn import(args: &ImportArgs) -> Result<(), Failure> {
     let as_list = match args.output.extension().and_then(|extension| extension.to_str()) {
@@ -22,9 +24,9 @@ pub fn import(args: &ImportArgs) -> Result<(), Failure> {
     let inputs = Inputs::of([&args.file]);
     output::require_places([&args.output], &inputs)?;
     let name = args.file.display();
-    let file =
-        File::open(&args.file).map_err(|error| format!("{name}: cannot be read: {error}"))?;
-    let model = read(args, file)?;
+    let file = File::open(&args.file).and_then(of_file);
+    let mut file = file.map_err(|error| format!("{name}: cannot be read: {error}"))?;
+    let model = read(args, &mut *file)?;
     for warning in &model.warnings {
         eprintln!("anysched: {name}: {warning}");
     }
@@ -41,14 +43,83 @@ pub fn import(args: &ImportArgs) -> Result<(), Failure> {
         write_whole(&args.output, &inputs, |out| model.write(out))?;
     }
     eprintln!("{} tasks in {}", model.tasks.len(), args.output.display());
+    print!("{}", experiment(args, &model, if as_list { "tasks" } else { "model" }));
     Ok(())
 }
 
-fn read(args: &ImportArgs, mut file: File) -> Result<Model, Failure> {
+/// The experiment that runs what was imported.
+fn experiment(args: &ImportArgs, model: &Model, kind: &str) -> String {
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let source = args.file.file_name().unwrap_or_default().to_string_lossy();
+    let extent = Extent::of(model);
+    let (cpus, why) = match model.cpus.filter(|&cpus| cpus > 0) {
+        Some(cpus) => (cpus, "as many as it was recorded on"),
+        None => (extent.cpus(), "as many as its work needs on average"),
+    };
+    // Ticks and slices of hours would take long, and tell little.
+    const LONG: u128 = 1_000_000_000_000;
+    let (policies, tick) = match extent.span < LONG {
+        true => ("\"rr\", \"cfs\", \"eevdf\"", "tick = \"4ms\"\n"),
+        false => ("\"fcfs\", \"sjf\"", ""),
+    };
+    let (most, file) = (MAX_CPUS as u32, args.output.to_string_lossy());
+    format!(
+        "# Save this as run.toml, and run it: anysched run run.toml\n\
+         question = {}\n\
+         policy = [{policies}] # all: anysched policies\n\n\
+         [machine]\n\
+         cpus = {} # {why}{}\n\
+         {tick}\n\
+         [[workload]]\n\
+         kind = \"{kind}\"\n\
+         file = {}\n",
+        quoted(&format!("How do policies schedule {source}?")),
+        cpus.min(most),
+        if cpus > most { format!(", {cpus}, but at most {most}") } else { String::new() },
+        quoted(&file),
+    )
+}
+
+/// How much a load is, in ns.
+struct Extent {
+    /// CPU time of all tasks, as far as they do not repeat anything.
+    work: u128,
+    /// From the first arrival to the end of the last task that arrives, if each had a CPU.
+    span: u128,
+}
+
+impl Extent {
+    fn of(model: &Model) -> Extent {
+        let (mut work, mut first, mut last) = (0_u128, u128::MAX, 0_u128);
+        for task in &model.tasks {
+            let (mut run, mut rest) = (0_u128, 0_u128);
+            for op in &task.script.ops {
+                match op {
+                    Op::Run(span) => run += u128::from(span.0),
+                    Op::Sleep(span) => rest += u128::from(span.0),
+                    _ => {}
+                }
+            }
+            work += run;
+            if let Some(arrival) = task.arrives {
+                first = first.min(arrival.0.into());
+                last = last.max(u128::from(arrival.0) + run + rest);
+            }
+        }
+        Extent { work, span: last.saturating_sub(first).max(1) }
+    }
+
+    /// The fewest CPUs that can do the work in that time.
+    fn cpus(&self) -> u32 {
+        u32::try_from(self.work.div_ceil(self.span)).unwrap_or(u32::MAX).max(1)
+    }
+}
+
+fn read(args: &ImportArgs, file: &mut dyn Input) -> Result<Model, Failure> {
     let (name, format) = (args.file.display(), &args.format);
     let format = ImporterInfo::of(format).ok_or_else(|| format!("no format `{format}`"))?;
-    let options = Options::of(&args.set, &args.file, format)?;
-    let read = (format.read)(&mut file, &name.to_string(), &options);
+    let options = Options::of(args, format)?;
+    let read = (format.read)(file, &name.to_string(), &options);
     Ok(match read.map_err(|error| error.of(name))? {
         Imported::Model(model) => model,
         Imported::Tasks(tasks) => tasks.to_model(),
@@ -62,13 +133,10 @@ struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    fn of(
-        set: &'a [String],
-        file: &'a Path,
-        format: &'static ImporterInfo,
-    ) -> Result<Options<'a>, Failure> {
-        let mut values = vec![("file", file.to_str().unwrap_or_default())];
-        for text in set {
+    fn of(args: &'a ImportArgs, format: &'static ImporterInfo) -> Result<Options<'a>, Failure> {
+        let mut values = vec![("file", args.file.to_str().unwrap_or_default())];
+        values.extend(args.part.keys());
+        for text in &args.set {
             let (key, value) = text
                 .split_once('=')
                 .ok_or_else(|| format!("--set {text}: a setting is written KEY=VALUE"))?;
@@ -88,7 +156,7 @@ impl Table for Options<'_> {
 
     fn get(&self, key: &str) -> Option<Given<'_>> {
         let (_, text) = self.values.iter().find(|(known, _)| *known == key)?;
-        let option = self.format.options.iter().find(|option| option.name == key);
+        let option = self.format.options().find(|option| option.name == key);
         Some(option.map_or(Given::Text(text), |option| option.takes.literal(text)))
     }
 }

@@ -9,6 +9,7 @@ use anysched_theory::load_model::{
 };
 use anysched_theory::measured::{self, Format, Measured};
 use anysched_workload::dist::{Dist, Family};
+use anysched_workload::import::input::of_file;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs::File;
@@ -65,7 +66,7 @@ fn slice(name: &str, text: Option<&str>) -> Result<Option<Span>, Failure> {
 
 fn read(file: &Path, format: Option<&str>) -> Result<Measured, Failure> {
     let name = file.display().to_string();
-    let opened = File::open(file).map_err(|error| format!("{name}: {error}"))?;
+    let opened = File::open(file).and_then(of_file).map_err(|error| format!("{name}: {error}"))?;
     Ok(measured::read(opened, &name, format.map(Format::of))?)
 }
 

@@ -2,10 +2,13 @@
 
 use anysched_core::Span;
 use anysched_workload::dist::Dist;
-use anysched_workload::import::{self, IMPORTERS, ImportError, ImporterInfo, ReadError, ReadTimes};
+use anysched_workload::import::input::beginning;
+use anysched_workload::import::{
+    self, IMPORTERS, ImportError, ImporterInfo, Input, LOOK, ReadError, ReadTimes,
+};
 use anysched_workload::tasks_csv::{clipped, line_at};
 use std::fmt;
-use std::io::{Cursor, Read};
+use std::io::Read;
 
 /// Measured run times: at least one, all above 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +73,7 @@ impl Format {
     }
 
     /// The format of a text that begins with `start`.
-    fn guess(start: &str) -> Format {
+    fn guess(start: &[u8]) -> Format {
         let begins = |format: &Format| match format {
             Format::Column => false,
             Format::Load(format, _) => (format.begins)(start),
@@ -116,28 +119,24 @@ impl fmt::Display for MeasuredError {
 
 impl std::error::Error for MeasuredError {}
 
-/// How much of a file is examined to recognise its format.
-const LOOK: u64 = 1 << 16;
-
-/// Reads run times, plain or gzip-compressed. `file` is the name for errors; without a `format`,
+/// Reads run times, plain or packed. `file` is the name for errors; without a `format`,
 /// the first lines determine it.
 ///
 /// Errors: the file cannot be read, is not of that format, or has no time above 0.
 pub fn read(
-    input: impl Read,
+    mut input: impl Input,
     file: &str,
     format: Option<Format>,
 ) -> Result<Measured, MeasuredError> {
     let refused = |why: &dyn fmt::Display| MeasuredError(format!("{file}: {why}"));
     let unreadable = |error: std::io::Error| refused(&format!("cannot be read: {error}"));
-    let mut text = import::open(input).map_err(unreadable)?;
-    let mut start = Vec::new();
-    text.by_ref().take(LOOK).read_to_end(&mut start).map_err(unreadable)?;
-    let format = format.unwrap_or_else(|| Format::guess(&String::from_utf8_lossy(&start)));
-    let mut text = Cursor::new(start).chain(text);
+    let start = beginning(&mut input, LOOK).map_err(unreadable)?;
+    input.rewind().map_err(unreadable)?;
+    let format = format.unwrap_or_else(|| Format::guess(&start));
     let (values, mut notes) = match format {
         Format::Column => {
             let mut whole = Vec::new();
+            let mut text = import::open(input).map_err(unreadable)?;
             text.read_to_end(&mut whole).map_err(unreadable)?;
             let values = column(&whole).map_err(|(line, why)| match line {
                 0 => refused(&why),
@@ -145,7 +144,7 @@ pub fn read(
             })?;
             (values, Vec::new())
         }
-        Format::Load(_, times) => times(&mut text, file).map_err(|error| match error {
+        Format::Load(_, times) => times(&mut input, file).map_err(|error| match error {
             ReadError::Input(ImportError { line, what, .. }) if line > 0 => {
                 MeasuredError(format!("{file}:{line}: {what}"))
             }
@@ -233,9 +232,11 @@ fn column(text: &[u8]) -> Result<Vec<Span>, (u64, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Cursor;
 
     fn times(text: &str) -> Result<Vec<u64>, String> {
-        let measured = read(text.as_bytes(), "f", None).map_err(|error| error.to_string())?;
+        let measured =
+            read(Cursor::new(text.as_bytes()), "f", None).map_err(|error| error.to_string())?;
         Ok(measured.sample.values().iter().map(|value| value.0).collect())
     }
 
@@ -248,7 +249,7 @@ mod tests {
 
     #[test]
     fn the_contents_tell_the_format() {
-        let format = |text: &str| read(text.as_bytes(), "f", None).unwrap().format;
+        let format = |text: &str| read(Cursor::new(text.as_bytes()), "f", None).unwrap().format;
         assert_eq!(format("5\n6\n"), Format::Column);
         assert_eq!(format("# a list\narrival_ns,service_ns\n1,5\n"), Format::of("tasks"));
         let job = "1 0 5 30 1 -1 -1 1 60 -1 1 1 1 1 1 1 -1 -1\n";
@@ -259,7 +260,7 @@ mod tests {
 
     #[test]
     fn zeros_are_left_out_and_counted() {
-        let measured = read(&b"0\n5\n0\n"[..], "f", None).unwrap();
+        let measured = read(Cursor::new(&b"0\n5\n0\n"[..]), "f", None).unwrap();
         assert_eq!(measured.sample.values(), [Span(5)]);
         let note = "2 times of 0, shorter than the clock can tell, are left out";
         assert_eq!(measured.notes, [note]);
@@ -289,7 +290,7 @@ mod tests {
             switch(10, 1, "R", 0),
         ]
         .concat();
-        let measured = read(text.as_bytes(), "f", None).unwrap();
+        let measured = read(Cursor::new(text.as_bytes()), "f", None).unwrap();
         assert_eq!(measured.format, Format::of("ftrace"));
         assert_eq!(measured.sample.values(), [Span::from_ms(3), Span::from_ms(4)]);
         let cut = "1 bursts are cut by the end of the recording and left out";
@@ -318,12 +319,16 @@ mod tests {
             assert_eq!(times(text), Err(error.to_string()), "{text}");
         }
         assert_eq!(
-            read(&b"-3\n"[..], "f", None).unwrap_err().to_string(),
+            read(Cursor::new(&b"-3\n"[..]), "f", None).unwrap_err().to_string(),
             "f:1: \"-3\" is not a time such as \"3ms\"; a plain number is whole ns"
         );
-        let error = read(&b"hello\n"[..], "f", Some(Format::of("ftrace"))).unwrap_err().to_string();
+        let error = read(Cursor::new(&b"hello\n"[..]), "f", Some(Format::of("ftrace")))
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with("f: there is no sched_switch event; "), "{error}");
-        let error = read(&b"1 2 3\n"[..], "f", Some(Format::of("swf"))).unwrap_err().to_string();
-        assert_eq!(error, "f:1: 3 fields instead of 18: 1 2 3");
+        let error = read(Cursor::new(&b"1 2 3\n"[..]), "f", Some(Format::of("swf")))
+            .unwrap_err()
+            .to_string();
+        assert_eq!(error, "f:1: 3 fields of 18, of which it needs 5: 1 2 3");
     }
 }

@@ -12,6 +12,8 @@ use anysched_workload::kinds::{self, Place, ReadFile, Refusal};
 use anysched_workload::model::Model;
 use anysched_workload::model_load::CheckedModel;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Error, Read, Seek};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,22 +65,38 @@ impl Files {
     }
 
     fn bytes(&mut self, name: &str) -> Result<Vec<u8>, Refusal> {
-        let path = self.directory.join(name);
-        // A device or a pipe may have no end.
-        let read = std::fs::metadata(&path).and_then(|meta| match meta.is_file() {
-            true => std::fs::read(&path),
-            false => Err(std::io::Error::other("it is not a file")),
-        });
-        let bytes = read.map_err(|error| {
-            let directory = match self.directory.as_os_str().is_empty() {
-                true => "the current directory".to_string(),
-                false => self.directory.display().to_string(),
-            };
-            refused(format!("\"{name}\" cannot be read: {error}"))
-                .help(format!("it is looked for in {directory}, beside the experiment"))
-        })?;
-        self.hashes.insert(name.to_string(), blake3::hash(&bytes));
+        let mut bytes = Vec::new();
+        let read = self.open(name)?.read_to_end(&mut bytes);
+        read.map_err(|error| self.unreadable(name, &error))?;
         Ok(bytes)
+    }
+
+    /// The file `name`, which may be larger than the memory.
+    fn open(&mut self, name: &str) -> Result<File, Refusal> {
+        let path = self.directory.join(name);
+        let mut hasher = blake3::Hasher::new();
+        // A device or a pipe may have no end.
+        let opened = std::fs::metadata(&path).and_then(|meta| match meta.is_file() {
+            true => File::open(&path),
+            false => Err(Error::other("it is not a file")),
+        });
+        let hashed = opened.and_then(|mut file| {
+            std::io::copy(&mut file, &mut hasher)?;
+            file.rewind()?;
+            Ok(file)
+        });
+        let file = hashed.map_err(|error| self.unreadable(name, &error))?;
+        self.hashes.insert(name.to_string(), hasher.finalize());
+        Ok(file)
+    }
+
+    fn unreadable(&self, name: &str, error: &Error) -> Refusal {
+        let directory = match self.directory.as_os_str().is_empty() {
+            true => "the current directory".to_string(),
+            false => self.directory.display().to_string(),
+        };
+        refused(format!("\"{name}\" cannot be read: {error}"))
+            .help(format!("it is looked for in {directory}, beside the experiment"))
     }
 
     /// The text of a file that is named at `at`.
@@ -151,9 +169,9 @@ impl kinds::Files for Files {
         if let Some(source) = self.loads.get(&key) {
             return Ok(source.clone());
         }
-        let bytes = self.bytes(name)?;
+        let mut file = self.open(name)?;
         let quoted = format!("\"{name}\"");
-        let source = match read(&bytes).map_err(|error| refused(error.of(&quoted)))? {
+        let source = match read(&mut file).map_err(|error| refused(error.of(&quoted)))? {
             Imported::Tasks(tasks) if tasks.rows().is_empty() => {
                 return Err(refused(format!("{quoted} has no tasks"))
                     .help("each is a line below that of the columns"));

@@ -1,14 +1,13 @@
 //! Explicit models; [`model`](crate::model) says what they are.
 
-use super::{Imported, Importer, ReadError};
+use super::{Imported, Importer, Input, ReadError, json_text};
 use crate::kinds::{FileName, keys};
 use crate::model::Model;
-use std::io::Read;
 
 keys! {
     /// The keys of a load that is an explicit model.
     pub struct Explicit {
-        /// The model, plain or compressed with gzip.
+        /// The model, plain or packed.
         file: FileName = needed, eg "load.json";
     }
 }
@@ -21,11 +20,11 @@ impl Importer for Explicit {
         &self.file
     }
 
-    fn begins(text: &str) -> bool {
-        Model::begins(text)
+    fn begins(start: &[u8]) -> bool {
+        json_text(start).is_some_and(|text| Model::begins(&text))
     }
 
-    fn import(&self, input: &mut dyn Read, _: &str) -> Result<Imported, ReadError> {
+    fn import(&self, input: &mut dyn Input, _: &str) -> Result<Imported, ReadError> {
         Ok(Imported::Model(Model::read(input)?))
     }
 }

@@ -1,19 +1,29 @@
-//! Importers: recordings, rt-app files and job logs become [`Model`]s.
+//! Importers: recordings, descriptions of programs, job logs and tables become [`Model`]s.
 //!
-//! All take any reader, plain or compressed with gzip (recognised by its first two bytes), and none
-//! of them opens a file: the caller knows its name and adds it to the errors. Input is not trusted:
+//! Each is a line of one list, with its name and what it is; the module says how such a file begins
+//! and how it is read. A file may be packed with gzip, zstd, xz, zip or tar (recognised by how it
+//! begins), and one that begins like another format is refused with that format's name. None of
+//! them opens a file: the caller knows its name and adds it to the errors. Input is not trusted:
 //! arbitrary bytes give a model or an [`ImportError`].
 
+pub mod input;
 mod json;
+#[cfg(test)]
+pub(crate) mod samples;
+mod strangers;
+mod window;
 
 use crate::kinds::{self, FileName, KeyInfo, Keys, KindInfo, LoadSpec, Reader, Refusal, Table};
 use crate::model::Model;
 use crate::tasks_csv::{CsvError, TaskList};
 use anysched_core::Span;
-use flate2::bufread::MultiGzDecoder;
 use std::borrow::Cow;
 use std::fmt;
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io;
+
+pub(crate) use input::Lines;
+pub use input::{Input, open};
+pub use window::Window;
 
 /// Declares the modules of importers and the lists of kinds and formats: the names of the kind of
 /// load that reads such files, module, keys, and what it is.
@@ -37,7 +47,9 @@ macro_rules! importers {
             aliases: &[$name, $($alias),*],
             summary: $summary,
             endings: <$module::$keys as Importer>::ENDINGS,
-            options: <$module::$keys as Keys>::OWN,
+            own: <$module::$keys as Keys>::OWN,
+            shared: <$module::$keys as Keys>::SHARED,
+            usage: <$module::$keys as Importer>::USAGE,
             begins: <$module::$keys as Importer>::begins,
             read: import::<$module::$keys>,
             times: <$module::$keys as Importer>::TIMES,
@@ -47,9 +59,15 @@ macro_rules! importers {
 
 importers! {
     "tasks" tasks => Tasks, "A list of tasks as CSV: when each arrives and how long it runs";
+    "csv" csv => Csv, "A table with columns of any name, such as the trace of a cluster";
     "trace" | "ftrace" | "trace-cmd" | "perf" ftrace => Trace,
-        "A recording of the Linux scheduler: ftrace, trace-cmd or perf script";
+        "A recording of the Linux scheduler as text: ftrace, trace-cmd report or perf script";
+    "trace-dat" | "trace.dat" trace_dat => TraceDat, "A recording by trace-cmd: trace.dat";
+    "perf-data" | "perf.data" perf_data => PerfData, "A recording by perf: perf.data";
+    "perfetto" | "pftrace" perfetto => Perfetto, "A recording by Perfetto";
+    "systrace" systrace => Systrace, "A recording by systrace, as JSON or HTML";
     "rt-app" | "rtapp" rtapp => RtApp, "A file of rt-app";
+    "simso" simso => SimSo, "Tasks and machine of SimSo, as XML";
     "swf" swf => Swf, "A job log in the Standard Workload Format";
     "model" explicit => Explicit, "An explicit model as JSON: every task with what it does";
 }
@@ -65,11 +83,16 @@ pub struct ImporterInfo {
     pub summary: &'static str,
     /// How the names of such files usually end.
     pub endings: &'static [&'static str],
-    /// The keys of the kind of load: `file`, and how it is read.
-    pub options: &'static [KeyInfo],
-    /// Whether a text that begins like this is probably in this format; the first such format wins.
-    pub begins: fn(&str) -> bool,
-    /// Reads a file, called `name` in errors, plain or compressed with gzip.
+    /// The keys that only its kind of load has: `file`, and how it is read.
+    pub own: &'static [KeyInfo],
+    /// The keys that it shares with others.
+    pub shared: &'static [KeyInfo],
+    /// Arguments that its import cannot do without, as they are written on the command line.
+    pub usage: &'static str,
+    /// Whether a file that begins like this, unpacked, is probably in this format. Of such a
+    /// beginning, one format at most says so.
+    pub begins: fn(&[u8]) -> bool,
+    /// Reads a file, called `name` in errors, plain or packed.
     ///
     /// Errors: the file is refused; an unknown option or an invalid value of one.
     pub read: ReadFormat,
@@ -78,15 +101,31 @@ pub struct ImporterInfo {
 }
 
 /// Reads a file with options.
-pub type ReadFormat = fn(&mut dyn Read, &str, &dyn Table) -> Result<Imported, ReadError>;
+pub type ReadFormat = fn(&mut dyn Input, &str, &dyn Table) -> Result<Imported, ReadError>;
 
 /// Reads the run times in a file, called `name` in errors, and what was left out of them.
-pub type ReadTimes = fn(&mut dyn Read, &str) -> Result<(Vec<Span>, Vec<String>), ReadError>;
+pub type ReadTimes = fn(&mut dyn Input, &str) -> Result<(Vec<Span>, Vec<String>), ReadError>;
 
 impl ImporterInfo {
     /// The format that is called `name`.
     pub fn of(name: &str) -> Option<&'static ImporterInfo> {
         IMPORTERS.iter().find(|known| known.name == name || known.aliases.contains(&name))
+    }
+
+    /// The format of a file that begins like this, unpacked.
+    pub fn recognise(start: &[u8]) -> Option<&'static ImporterInfo> {
+        IMPORTERS.iter().find(|known| (known.begins)(start))
+    }
+
+    /// The keys: how it is read.
+    pub fn options(&self) -> impl Iterator<Item = &'static KeyInfo> + Clone {
+        self.own.iter().chain(self.shared)
+    }
+
+    /// The command that imports such a file.
+    pub fn command(&self) -> String {
+        let space = if self.usage.is_empty() { "" } else { " " };
+        format!("anysched import {} FILE{space}{} -o load.json", self.name, self.usage)
     }
 }
 
@@ -135,31 +174,58 @@ pub trait Importer: Keys + fmt::Debug {
     const ENDINGS: &'static [&'static str];
     /// See [`ImporterInfo::times`].
     const TIMES: Option<ReadTimes> = None;
+    /// See [`ImporterInfo::usage`].
+    const USAGE: &'static str = "";
 
     /// The value of the key `file`.
     fn file(&self) -> &FileName;
 
     /// See [`ImporterInfo::begins`].
-    fn begins(text: &str) -> bool;
+    fn begins(start: &[u8]) -> bool;
 
-    /// Reads a file, called `name` in errors, plain or compressed with gzip.
+    /// Whether a file that begins like this can be read, though another format may be meant.
+    fn takes(start: &[u8]) -> bool {
+        Self::begins(start)
+    }
+
+    /// Reads a file, called `name` in errors, plain or packed.
     ///
     /// Errors: the file is refused.
-    fn import(&self, input: &mut dyn Read, name: &str) -> Result<Imported, ReadError>;
+    fn import(&self, input: &mut dyn Input, name: &str) -> Result<Imported, ReadError>;
 }
 
 fn load<I: Importer>(reader: &mut Reader<'_>) -> Result<LoadSpec, Refusal> {
     let keys = I::read(reader)?;
     let FileName(name) = keys.file();
-    reader.imported(name, &format!("{keys:?}"), &|mut bytes| keys.import(&mut bytes, name))
+    reader.imported(name, &format!("{keys:?}"), &|input| checked(&keys, input, name))
 }
 
 fn import<I: Importer>(
-    input: &mut dyn Read,
+    input: &mut dyn Input,
     name: &str,
     options: &dyn Table,
 ) -> Result<Imported, ReadError> {
     let keys: I = kinds::read_options(options, I::FORMAT).map_err(ReadError::Option)?;
+    checked(&keys, input, name)
+}
+
+/// How much of a file is looked at to recognise what it is.
+pub const LOOK: u64 = 1 << 16;
+
+fn checked<I: Importer>(
+    keys: &I,
+    input: &mut dyn Input,
+    name: &str,
+) -> Result<Imported, ReadError> {
+    // What cannot be unpacked is found out again by whoever reads it, with its place.
+    let start = input::beginning(input, LOOK);
+    input.rewind().map_err(ImportError::from)?;
+    if let Ok(start) = start
+        && !I::takes(&start)
+        && let Some(stranger) = strangers::other_than(I::FORMAT, &start)
+    {
+        return Err(ImportError::whole(stranger).into());
+    }
     keys.import(input, name)
 }
 
@@ -186,6 +252,11 @@ impl ImportError {
     pub(crate) fn whole(what: impl Into<String>) -> ImportError {
         ImportError::at(0, 0, what)
     }
+
+    /// About what is at `offset` of a file that is no text.
+    pub(crate) fn byte(offset: u64, what: impl fmt::Display) -> ImportError {
+        ImportError::whole(format!("byte {offset}: {what}"))
+    }
 }
 
 impl fmt::Display for ImportError {
@@ -206,57 +277,16 @@ impl From<io::Error> for ImportError {
     }
 }
 
-/// The text of `input`, which may be compressed with gzip.
-///
-/// Errors: the first two bytes cannot be read.
-pub fn open<'a>(mut input: impl Read + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
-    let mut magic = Vec::new();
-    input.by_ref().take(2).read_to_end(&mut magic)?;
-    let zipped = magic == [0x1f, 0x8b];
-    let whole = BufReader::with_capacity(1 << 16, Cursor::new(magic).chain(input));
-    Ok(if zipped {
-        Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(whole)))
-    } else {
-        Box::new(whole)
-    })
+/// The beginning of a text; `None` if it is none.
+fn text(start: &[u8]) -> Option<Cow<'_, str>> {
+    let text = !start.iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace());
+    text.then(|| String::from_utf8_lossy(start))
 }
 
-/// The longest line that is read; no format here has longer ones.
-const MAX_LINE: usize = 1 << 16;
-
-/// The lines of a text, one at a time.
-pub(crate) struct Lines<'a> {
-    input: Box<dyn BufRead + 'a>,
-    line: Vec<u8>,
-    number: u64,
-}
-
-impl<'a> Lines<'a> {
-    pub(crate) fn of(input: impl Read + 'a) -> io::Result<Lines<'a>> {
-        Ok(Lines { input: open(input)?, line: Vec::new(), number: 0 })
-    }
-
-    /// The next line without its end, and its number from 1. What is not UTF-8 is replaced.
-    ///
-    /// Errors: those of the input; a line of more than 65 536 bytes.
-    pub(crate) fn next(&mut self) -> Result<Option<(u64, Cow<'_, str>)>, ImportError> {
-        self.line.clear();
-        self.number += 1;
-        let number = self.number;
-        let mut limited = self.input.by_ref().take(MAX_LINE as u64 + 1);
-        let read = limited.read_until(b'\n', &mut self.line);
-        match read.map_err(|error| ImportError::line(number, format!("cannot be read: {error}")))? {
-            0 => return Ok(None),
-            length if length > MAX_LINE => {
-                let what = format!("longer than {MAX_LINE} bytes: this is not such a text");
-                return Err(ImportError::line(number, what));
-            }
-            _ => {}
-        }
-        let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        Ok(Some((number, String::from_utf8_lossy(line))))
-    }
+/// The beginning of a text that is JSON.
+fn json_text(start: &[u8]) -> Option<Cow<'_, str>> {
+    let first = |text: &str| text.trim_start_matches('\u{feff}').trim_start().chars().next();
+    text(start).filter(|text| matches!(first(text), Some('{' | '[' | '/')))
 }
 
 /// The first line of a text that is neither empty nor a comment.

@@ -1,10 +1,9 @@
 //! Lists of tasks; [`tasks_csv`](crate::tasks_csv) says what they are.
 
-use super::{Imported, Importer, ReadError, ReadTimes, first_line};
+use super::{Imported, Importer, Input, ReadError, ReadTimes, first_line, open, text};
 use crate::kinds::{FileName, keys};
 use crate::tasks_csv::TaskList;
 use anysched_core::Span;
-use std::io::Read;
 
 keys! {
     /// The keys of a load that is a list of tasks.
@@ -24,18 +23,20 @@ impl Importer for Tasks {
         &self.file
     }
 
-    fn begins(text: &str) -> bool {
-        let first = first_line(text);
-        let has = |name| first.is_some_and(|line| line.split(',').any(|f| f.trim() == name));
-        has("arrival_ns") && has("service_ns")
+    fn begins(start: &[u8]) -> bool {
+        let text = text(start);
+        let first = text.as_deref().and_then(first_line);
+        first.is_some_and(|line| line.split(',').any(|name| name.trim() == "arrival_ns"))
     }
 
-    fn import(&self, input: &mut dyn Read, name: &str) -> Result<Imported, ReadError> {
+    fn import(&self, input: &mut dyn Input, name: &str) -> Result<Imported, ReadError> {
+        let input = open(input).map_err(super::ImportError::from)?;
         TaskList::read(input, name).map(Imported::Tasks).map_err(ReadError::List)
     }
 }
 
-fn times(input: &mut dyn Read, name: &str) -> Result<(Vec<Span>, Vec<String>), ReadError> {
+fn times(input: &mut dyn Input, name: &str) -> Result<(Vec<Span>, Vec<String>), ReadError> {
+    let input = open(input).map_err(super::ImportError::from)?;
     let list = TaskList::read(input, name).map_err(ReadError::List)?;
     Ok((list.rows().iter().map(|row| row.service).collect(), Vec::new()))
 }

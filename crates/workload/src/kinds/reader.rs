@@ -6,7 +6,7 @@ use super::source::{LoadSpec, Source};
 use super::{KINDS, kind};
 use crate::dist::Dist;
 use crate::generate::{Generator, SettingError};
-use crate::import::{Imported, ReadError};
+use crate::import::{Imported, Input, ReadError};
 use std::sync::Arc;
 
 /// The files that loads name. Implemented by whoever runs experiments, who knows where they are,
@@ -28,7 +28,7 @@ pub trait Files {
 }
 
 /// Makes a load of the contents of a file.
-pub type ReadFile<'a> = dyn Fn(&[u8]) -> Result<Imported, ReadError> + 'a;
+pub type ReadFile<'a> = dyn Fn(&mut dyn Input) -> Result<Imported, ReadError> + 'a;
 
 /// A load while it is being read.
 pub struct Reader<'a> {

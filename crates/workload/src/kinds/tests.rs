@@ -3,13 +3,14 @@
 use super::{Fallback, Files, Given, KINDS, KeyInfo, KeyType, KindInfo, LoadSpec, Needs};
 use super::{Place, ReadFile, Refusal, Source, Table, kind, read};
 use crate::dist::Dist;
-use crate::import::{IMPORTERS, Imported, ImporterInfo};
+use crate::import::{IMPORTERS, Imported, ImporterInfo, samples};
 use crate::model::{Model, ModelTask, Script};
 use crate::play::play;
 use crate::tasks_csv::TaskList;
 use crate::{Channel, Lock, Op};
 use anysched_core::{Span, Time};
 use std::collections::BTreeSet;
+use std::io::Cursor;
 use std::sync::Arc;
 
 /// A load as keys and values written the way [`KeyType::literal`] reads them.
@@ -243,48 +244,55 @@ fn models_need_what_their_scripts_do() {
     assert!(Needs::of_model(&signals).signals_from_outside);
 }
 
-/// A file of each format.
-const SAMPLES: [(&str, &str); 5] = [
-    ("tasks", "# two\narrival_ns,service_ns\n0,5\n7,5\n"),
-    (
-        "ftrace",
-        " a-7 [000] d..2. 1.000000: sched_switch: prev_comm=a prev_pid=7 prev_prio=120 \
-         prev_state=S ==> next_comm=b next_pid=8 next_prio=120\n",
-    ),
-    ("rt-app", "{\"tasks\": {\"a\": {\"run\": 5}}}"),
-    ("swf", "; MaxProcs: 4\n1 0 5 60 2 -1 -1 2 -1 -1 1 1 1 1 1 1 -1 -1\n"),
-    ("model", "{\"anysched-model\":1,\"scripts\":[{\"ops\":[]}],\"tasks\":[{\"script\":0}]}"),
-];
-
 #[test]
 fn every_importer_is_a_kind_and_knows_its_files() {
     let mut names = BTreeSet::new();
+    let samples = samples::all();
     for importer in IMPORTERS {
         assert!(names.insert(importer.name) && !importer.endings.is_empty(), "{}", importer.name);
         let kind = kind(importer.name).unwrap();
-        assert_eq!(kind.own, importer.options, "{}", importer.name);
+        assert!(kind.keys().eq(importer.options()), "{}", importer.name);
         assert_eq!(kind.own[0].name, "file");
         assert!(importer.aliases.contains(&kind.name));
         assert_eq!(ImporterInfo::of(kind.name).unwrap().name, importer.name);
-        for (format, text) in SAMPLES {
-            assert_eq!((importer.begins)(text), format == importer.name, "{format}");
+        for (format, sample) in &samples {
+            assert_eq!((importer.begins)(sample), *format == importer.name, "{format}");
         }
-        let (_, text) = SAMPLES.into_iter().find(|(name, _)| *name == importer.name).unwrap();
-        let read = |text: &str, key, value| {
-            let options = Written { kind, values: vec![("file", "x"), (key, value)] };
-            (importer.read)(&mut text.as_bytes(), "x", &Options(options)).map_err(|e| e.of("x"))
+        let (_, sample) = samples.iter().find(|(name, _)| *name == importer.name).unwrap();
+        let read = |sample: &[u8], key, value| {
+            let mut values = vec![("file", "x"), (key, value)];
+            let usage: Vec<&str> = importer.usage.split_ascii_whitespace().collect();
+            for pair in usage.chunks(2) {
+                let key = pair[0].strip_prefix("--").unwrap();
+                let option = importer.options().find(|option| option.name == key).unwrap();
+                values.push((key, option.example));
+            }
+            let options = Written { kind, values };
+            (importer.read)(&mut Cursor::new(sample), "x", &Options(options)).map_err(|e| e.of("x"))
         };
-        for option in importer.options {
-            let tasks = match read(text, option.name, option.example).unwrap() {
-                Imported::Tasks(tasks) => tasks.rows().len(),
-                Imported::Model(model) => model.tasks.len(),
+        for option in importer.options() {
+            let tasks = match read(sample, option.name, option.example) {
+                Ok(Imported::Tasks(tasks)) => tasks.rows().len(),
+                Ok(Imported::Model(model)) => model.tasks.len(),
+                Err(error) => panic!("{} {}: {error}", importer.name, option.name),
             };
             assert!(tasks > 0, "{}", importer.name);
         }
-        let refused = read(text, "softirqz", "task").unwrap_err();
+        let refused = read(sample, "softirqz", "task").unwrap_err();
         assert!(refused.starts_with("no key `softirqz` in a file of format"), "{refused}");
-        let refused = read("?\n", "file", "x").unwrap_err();
+        let refused = read(b"?\n", "file", "x").unwrap_err();
         assert!(refused.starts_with("x:"), "{refused}");
+        // A file of another format is named, and the command for it.
+        let others = samples.iter().filter(|(format, _)| *format != importer.name);
+        // Lists of tasks are tables, too.
+        for (format, sample) in others.filter(|other| (importer.name, other.0) != ("csv", "tasks"))
+        {
+            let refused = read(sample, "file", "x").unwrap_err();
+            let command = format!("`anysched import {format} FILE");
+            assert!(refused.contains(&command), "{}, {format}: {refused}", importer.name);
+        }
+        let refused = read(b"anysched\x01\x02", "file", "x").unwrap_err();
+        assert!(refused.ends_with("replay it: `anysched replay FILE`"), "{refused}");
     }
 }
 

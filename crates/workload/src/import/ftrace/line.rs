@@ -34,6 +34,13 @@ pub struct Head<'a> {
     rest: &'a str,
 }
 
+impl Head<'_> {
+    /// That of an event which is no line.
+    pub(crate) fn new(pid: u32, cpu: u32, context: Context, time: u64) -> Head<'static> {
+        Head { pid, cpu, context, time, event: "", rest: "" }
+    }
+}
+
 /// A task as an event names it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Named<'a> {
@@ -352,14 +359,9 @@ fn fork(text: &str) -> Option<Fields<'_>> {
 /// | 512 | parked | | blocked |
 /// | 1024, 2048, 4096 alone | preempted | | ready |
 /// | 1026 | idle | | blocked |
-fn state_of(text: &str) -> Option<State> {
+pub(crate) fn state_of(text: &str) -> Option<State> {
     if let Ok(bits) = text.parse::<u64>() {
-        return Some(match bits {
-            0 | 256 | 1024 | 2048 | 4096 => State::Ready,
-            64 => State::EndedOrParked,
-            _ if bits & (16 | 32) != 0 => State::Ended,
-            _ => State::Blocked,
-        });
+        return Some(state_of_bits(bits));
     }
     if text.is_empty() || !text.bytes().all(|b| b"RSDTtXZxKWPNI|+".contains(&b)) {
         return None;
@@ -371,6 +373,15 @@ fn state_of(text: &str) -> Option<State> {
     } else {
         State::Blocked
     })
+}
+
+pub(crate) fn state_of_bits(bits: u64) -> State {
+    match bits {
+        0 | 256 | 1024 | 2048 | 4096 => State::Ready,
+        64 => State::EndedOrParked,
+        _ if bits & (16 | 32) != 0 => State::Ended,
+        _ => State::Blocked,
+    }
 }
 
 #[cfg(test)]

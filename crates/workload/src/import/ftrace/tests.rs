@@ -573,7 +573,7 @@ fn malformed_recordings() {
         ("", none),
         ("# tracer: nop\n", none),
         ("a-1 [000] d..2. 1.0: sched_wakeup: comm=b pid=2 prio=120\n", none),
-        ("PK\u{3}\u{4} a zip file", none),
+        ("PK\u{3}\u{4} a zip file", "cannot be read: invalid Zip archive: Could not find EOCD"),
         (
             "\na-1 [000] d..2. 1.0: sched_wakeup: comm=b\u{7} pid=2\n",
             "line 2: sched_wakeup is not understood; it is `comm=NAME pid=N prio=N` or `NAME:PID \

@@ -207,7 +207,10 @@ impl Reader<'_> {
         match event {
             Event::Do(op) => op.clone(),
             Event::Timer { period, .. } => {
-                let deadline = task.implicit_period().map(|period| Time::ZERO + period + period);
+                let deadline = task.implicit_period().map(|period| {
+                    let deadline = task.relative_deadline.unwrap_or(period);
+                    Time::ZERO + Span(period.0.saturating_add(deadline.0).min(u64::MAX - 1))
+                });
                 Op::Release { at: Time::ZERO + *period, deadline }
             }
             Event::Barrier(name) => Op::Meet(Barrier(self.barriers.of(name))),
@@ -307,7 +310,8 @@ impl Task {
             period: self.period.or(implicit),
             budget: self.budget,
             relative_deadline: self.relative_deadline.or(implicit),
-            deadline: implicit.map(|period| Time::ZERO + self.delay + period),
+            deadline: implicit
+                .map(|period| Time::ZERO + self.delay + self.relative_deadline.unwrap_or(period)),
             ..NewTask::default()
         }
     }

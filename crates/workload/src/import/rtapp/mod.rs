@@ -32,6 +32,12 @@
 //! `suspend` waits on the name of its own task, whatever its value says; but a value that names no
 //! task and that something resumes is what files for old versions wait on, and is used.
 //!
+//! Tasks of versions before 2014 are known by their key `exec`, the CPU time of a job; `period`,
+//! `deadline`, `lock_order` and `resources` belong to it. A job holds each resource in turn for as
+//! long as its `duration` says and computes the rest of `exec` without any. What a resource is
+//! stands in `resources` of the file: a mutex, or a condition that is waited for, signalled or
+//! broadcast under the mutexes in `access`.
+//!
 //! # What the rest becomes
 //!
 //! `instance`, `loop`, `delay`, `cpus`, `policy` and `priority` mean what they mean to rt-app.
@@ -40,11 +46,12 @@
 //! into it if nothing delays them. What has no meaning here is named in [`Model::warnings`].
 
 mod build;
+mod old;
 #[cfg(test)]
 mod tests;
 
 use super::json::{self, Kind, Member, Value, error_at};
-use super::{ImportError, Imported, Importer, ReadError, excerpt, open};
+use super::{ImportError, Imported, Importer, Input, ReadError, excerpt, json_text, open};
 use crate::kinds::{FileName, keys};
 use crate::model::Model;
 use crate::nearest::nearest;
@@ -76,11 +83,16 @@ impl Importer for RtApp {
         &self.file
     }
 
-    fn begins(text: &str) -> bool {
-        text.contains("\"tasks\"") && !Model::begins(text)
+    fn begins(start: &[u8]) -> bool {
+        let parts = ["\"tasks\"", "\"global\"", "\"resources\""];
+        json_text(start).is_some_and(|text| {
+            parts.iter().any(|part| text.contains(part))
+                && !Model::begins(&text)
+                && !text.contains("raceEvents\"")
+        })
     }
 
-    fn import(&self, input: &mut dyn Read, _: &str) -> Result<Imported, ReadError> {
+    fn import(&self, input: &mut dyn Input, _: &str) -> Result<Imported, ReadError> {
         Ok(Imported::Model(read(input)?))
     }
 }
@@ -116,6 +128,8 @@ struct Reader<'a> {
     default_policy: Policy,
     tasks: Vec<Task>,
     locks: Numbers,
+    /// The resources that the file declares, as tasks of old versions use them.
+    resources: BTreeMap<String, old::Resource>,
     /// Of condition variables, with which tasks share names, and of semaphores.
     channels: Numbers,
     barriers: Numbers,
@@ -359,16 +373,13 @@ impl Reader<'_> {
             match member.key.as_str() {
                 "global" => self.global(&member.value)?,
                 "tasks" => {}
-                "resources" => {
-                    // Only of use to old versions: what a task names exists.
-                    self.map(&member.value, "`resources`")?;
-                }
+                "resources" => self.declare(&member.value)?,
                 _ => return self.unknown(member, "the file", &ROOT),
             }
         }
         let mut tasks = members.iter().filter(|member| member.key == "tasks").peekable();
         if tasks.peek().is_none() {
-            return self.error(root.at, "there are no `tasks`");
+            return self.error(root.at, format!("there are no `tasks`; {}", old::FRAGMENT));
         }
         for member in tasks {
             for task in self.map(&member.value, "`tasks`")? {
@@ -402,6 +413,7 @@ impl Reader<'_> {
 
     fn task(&mut self, member: &Member) -> Result<Task, ImportError> {
         let members = self.map(&member.value, "a task")?;
+        let is_old = members.iter().any(|member| member.key == "exec");
         let mut task = Task {
             at: member.at,
             name: member.key.clone(),
@@ -454,11 +466,17 @@ impl Reader<'_> {
                     self.warn(format!("`{key}` has no effect"));
                 }
                 _ if event_of(key).is_some() => {}
+                "exec" | "lock_order" | "resources" if is_old => {}
                 _ => {
                     let keys = [&EVENTS[..], &SHARED[..], &TASK[..]].concat();
                     return self.unknown(member, "a task", &keys);
                 }
             }
+        }
+        if is_old {
+            let phase = self.old_job(member.at, members, &task)?;
+            task.phases = vec![phase];
+            return Ok(task);
         }
         if !has_phases {
             let mut phase = self.phase(member.at, members, &task, true)?;
@@ -468,6 +486,11 @@ impl Reader<'_> {
         if task.phases.is_empty() {
             return self.error(member.at, "this task has no phases");
         }
+        self.warn_of_reservation(&task);
+        Ok(task)
+    }
+
+    fn warn_of_reservation(&mut self, task: &Task) {
         if task.policy != Policy::Deadline
             && (task.budget, task.period, task.relative_deadline) != (None, None, None)
         {
@@ -476,7 +499,6 @@ impl Reader<'_> {
                        kept as budget, period and relative deadline",
             );
         }
-        Ok(task)
     }
 
     /// Reads how a task is scheduled at its start.

@@ -330,7 +330,12 @@ fn check_errors(cases: &[(String, &str)]) {
 fn malformed_files() {
     check_errors(&[
         ("[1]".into(), "line 1, column 1: a file of rt-app is an object in braces, not a list"),
-        ("{}".into(), "line 1, column 1: there are no `tasks`"),
+        (
+            "{}".into(),
+            "line 1, column 1: there are no `tasks`; if this is a part of a load, put its parts \
+             together first, as rt-app's merge.py does: `global`, `resources` and `tasks` in one \
+             file",
+        ),
         (
             "{\"task\":{}}".into(),
             "line 1, column 2: unknown key `task` in the file; did you mean `tasks`?",
@@ -434,4 +439,98 @@ fn wrong_values() {
             "line 2, column 2: with this there are more than 4194304 events",
         ),
     ]);
+}
+
+/// Tasks as before 2014, with a file's parts put together.
+#[test]
+fn tasks_of_old_versions() {
+    let text = r#"{
+        "resources": {
+            "m": { "type": "mutex" }, "inner": { "type": "mutex" },
+            "go": { "type": "wait" },
+            "one": { "type": "signal", "target": "go" },
+            "all": { "type": "broadcast", "target": "go" }
+        },
+        "tasks": {
+            "waits": { "exec": 5000, "period": 9000, "deadline": 8000,
+                "lock_order": ["m", "go"],
+                "resources": {
+                    "m": { "duration": 1000, "access": ["inner"] },
+                    "go": { "duration": 500, "access": ["m"] } } },
+            "wakes": { "exec": 300, "period": 1000,
+                "lock_order": ["one", "all"],
+                "resources": { "all": { "duration": 0, "access": ["m"] } } }
+        }
+    }"#;
+    let model = read(text.as_bytes()).unwrap();
+    model.validate().unwrap();
+    let run = |us| Op::Run(Span::from_us(us));
+    let release = |at, deadline| Op::Release {
+        at: Time::ZERO + Span::from_us(at),
+        deadline: Some(Time::ZERO + Span::from_us(deadline)),
+    };
+    let (inner, m, go) = (Lock(0), Lock(1), Channel(0));
+    assert_eq!(
+        model.tasks[0].script.ops,
+        [
+            Op::Lock(inner),
+            Op::Lock(m),
+            run(1000),
+            Op::Unlock(m),
+            Op::Unlock(inner),
+            Op::Lock(m),
+            Op::Unlock(m),
+            Op::Wait(go),
+            Op::Lock(m),
+            run(500),
+            Op::Unlock(m),
+            run(3500),
+            release(9000, 17_000),
+        ]
+    );
+    assert_eq!(
+        model.tasks[1].script.ops,
+        [
+            Op::Notify(go),
+            Op::Lock(m),
+            Op::Broadcast(go),
+            Op::Unlock(m),
+            run(300),
+            release(1000, 2000),
+        ]
+    );
+    let new = &model.tasks[0].new;
+    assert_eq!(new.relative_deadline, Some(Span::from_us(8000)));
+    assert_eq!(new.deadline, Some(Time::ZERO + Span::from_us(8000)));
+    assert!(!model.tasks[0].script.slips);
+}
+
+#[test]
+fn parts_of_a_load_say_what_they_are() {
+    let remedy = "if this is a part of a load, put its parts together first, as rt-app's merge.py \
+                  does: `global`, `resources` and `tasks` in one file";
+    let cases = [
+        (
+            "{\"resources\": {}}".to_string(),
+            format!("line 1, column 1: there are no `tasks`; {remedy}"),
+        ),
+        (
+            "{\"tasks\": {\"t\": {\"exec\": 5, \"lock_order\": [\"m0\"]}}}".to_string(),
+            format!("line 1, column 44: `resources` of the file does not have `m0`; {remedy}"),
+        ),
+        (
+            "{\"tasks\": {\"t\": {\"exec\": 5, \"lock_order\": \"m0\"}}}".to_string(),
+            "line 1, column 43: `lock_order` takes a list of names, not \"m0\"".to_string(),
+        ),
+        (
+            "{\"tasks\": {\"t\": {\"exec\": 0}}}".to_string(),
+            "line 1, column 12: this task neither runs nor waits".to_string(),
+        ),
+        (
+            "{\"tasks\": {\"t\": {\"run\": 1, \"resources\": {}}}}".to_string(),
+            "line 1, column 28: unknown key `resources` in a task".to_string(),
+        ),
+    ];
+    let cases: Vec<_> = cases.iter().map(|(text, error)| (text.clone(), error.as_str())).collect();
+    check_errors(&cases);
 }
