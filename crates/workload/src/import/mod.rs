@@ -316,7 +316,7 @@ pub(crate) fn excerpt(text: &str) -> String {
 mod tests {
     use super::*;
     use flate2::{Compression, write::GzEncoder};
-    use std::io::Write;
+    use std::io::{Read, Seek, Write};
 
     fn all(input: &[u8]) -> Vec<(u64, String)> {
         let mut lines = Lines::of(input).unwrap();
@@ -335,7 +335,88 @@ mod tests {
         let expected = [(1, "one"), (2, ""), (3, "two \u{fffd}"), (4, "three")];
         let expected = expected.map(|(number, line)| (number, line.to_string()));
         assert_eq!(all(text), expected);
-        assert_eq!(all(&zip.finish().unwrap()), expected);
+        let gzip = zip.finish().unwrap();
+        assert_eq!(all(&gzip), expected);
+        let level = ruzstd::encoding::CompressionLevel::Fastest;
+        let zstd = |text: &[u8]| ruzstd::encoding::compress_to_vec(text, level);
+        assert_eq!(all(&zstd(text)), expected);
+        let frames = [zstd(&text[..7]), zstd(&text[7..])].concat();
+        assert_eq!(all(&frames), expected);
+        assert_eq!(all(&XZ), expected);
+        assert_eq!(all(&zipped(&[("a.txt", text)])), expected);
+        let tar = tarred(&[("a.txt", text)]);
+        assert_eq!(all(&tar), expected);
+        assert_eq!(all(&zstd(&tar)), expected);
+        // What has to be read from any place is put aside.
+        for packed in [text.to_vec(), gzip, zstd(&tar)] {
+            let mut file = io::Cursor::new(packed);
+            let mut unpacked = input::unpacked(&mut file).unwrap();
+            unpacked.seek(io::SeekFrom::Start(5)).unwrap();
+            let mut rest = Vec::new();
+            unpacked.read_to_end(&mut rest).unwrap();
+            assert_eq!(rest, text[5..]);
+        }
+    }
+
+    /// The same text.
+    const XZ: [u8; 72] = [
+        0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00, 0x00, 0x01, 0x69, 0x22, 0xde, 0x36, 0x02, 0x00, 0x21,
+        0x01, 0x1c, 0x00, 0x00, 0x00, 0x10, 0xcf, 0x58, 0xcc, 0x01, 0x00, 0x10, 0x6f, 0x6e, 0x65,
+        0x0d, 0x0a, 0x0a, 0x74, 0x77, 0x6f, 0x20, 0xff, 0x0a, 0x74, 0x68, 0x72, 0x65, 0x65, 0x00,
+        0x00, 0x00, 0x00, 0x33, 0x3e, 0xe8, 0xe0, 0x00, 0x01, 0x25, 0x11, 0x3e, 0x45, 0xc5, 0xa2,
+        0x90, 0x42, 0x99, 0x0d, 0x01, 0x00, 0x00, 0x00, 0x00, 0x01, 0x59, 0x5a,
+    ];
+
+    /// An archive of these files in a folder.
+    fn zipped(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut zip = zip::ZipWriter::new(io::Cursor::new(Vec::new()));
+        let options = zip::write::SimpleFileOptions::default();
+        zip.add_directory("folder", options).unwrap();
+        for (name, text) in files {
+            zip.start_file(format!("folder/{name}"), options).unwrap();
+            zip.write_all(text).unwrap();
+        }
+        zip.finish().unwrap().into_inner()
+    }
+
+    fn tarred(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut tar = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Directory);
+        header.set_size(0);
+        tar.append_data(&mut header, "folder", io::empty()).unwrap();
+        for (name, text) in files {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(text.len() as u64);
+            tar.append_data(&mut header, format!("folder/{name}"), *text).unwrap();
+        }
+        tar.into_inner().unwrap()
+    }
+
+    #[test]
+    fn an_archive_has_one_file() {
+        let files: [(&str, &[u8]); 2] = [("a.txt", b"1\n"), ("b.txt", b"2\n")];
+        let refused = |archive: &[u8]| match Lines::of(archive) {
+            Err(error) => error.to_string(),
+            Ok(mut lines) => loop {
+                match lines.next() {
+                    Ok(Some(_)) => {}
+                    Ok(None) => panic!("accepted"),
+                    Err(error) => break error.to_string(),
+                }
+            },
+        };
+        for (archive, what) in
+            [(zipped(&files), "zip has 2"), (tarred(&files), "tar has at least 2")]
+        {
+            let refused = refused(&archive);
+            let names = "files (folder/a.txt, folder/b.txt); unpack it and name one of them";
+            assert!(refused.ends_with(&format!("the {what} {names}")), "{refused}");
+        }
+        assert!(refused(&zipped(&[])).ends_with("the zip has no file"));
+        assert!(refused(&tarred(&[])).ends_with("the tar has no file"));
+        let tar = tarred(&files);
+        assert!(refused(&tar[..1025]).contains("the tar ends within its file"));
     }
 
     #[test]
