@@ -663,6 +663,31 @@ fn what_is_imported_can_be_run() {
 }
 
 #[test]
+fn columns_and_parts_are_arguments_of_imports() {
+    let folder = Folder::new();
+    folder.write("cluster.csv", "job,start,took\na,5000,100\nb,65000,200\n");
+    let columns = ["--arrival", "start", "--service", "took", "--unit", "ms"];
+    let import = |more: &[&str]| {
+        let args = [&["import", "csv", "cluster.csv", "-o", "load.csv"][..], &columns, more];
+        folder.stdout(&args.concat());
+        String::from_utf8(folder.read("load.csv")).unwrap()
+    };
+    let first = "arrival_ns,service_ns\n0,100000000\n";
+    assert_eq!(import(&[]), format!("{first}60000000000,200000000\n"));
+    assert_eq!(import(&["--jobs", "1"]), first);
+    assert_eq!(import(&["--until", "1s"]), first);
+    assert_eq!(import(&["--from", "10s"]), "arrival_ns,service_ns\n50000000000,200000000\n");
+    let refused = folder.stderr(&["import", "swf", "cluster.csv", "-o", "x.json"]);
+    let command =
+        "`anysched import csv FILE --arrival COLUMN --service COLUMN --unit ms -o load.json`";
+    assert!(refused.contains(command), "{refused}");
+    folder.write("input", FTRACE);
+    let refused = folder.stderr(&["import", "ftrace", "input", "-o", "x.json", "--jobs", "3"]);
+    assert!(refused.contains("no key `jobs` in a file of format \"ftrace\""), "{refused}");
+    assert_eq!(folder.names(), ["cluster.csv", "input", "load.csv"]);
+}
+
+#[test]
 fn a_load_that_is_no_list_of_tasks_is_not_made_one() {
     let folder = Folder::new();
     folder.write("input", RT_APP);
