@@ -28,6 +28,7 @@ pub static HOST: HostInfo = HostInfo {
         logs: true,
         traces: true,
         parts: false,
+        observed: false,
         running_machine: false,
         agents: false,
         dom0s: false,

@@ -89,6 +89,7 @@ fn abilities(can: &Capabilities) -> [Vec<&'static str>; 2] {
         logs,
         traces,
         parts,
+        observed: _,
         running_machine,
         agents: _,
         dom0s: _,

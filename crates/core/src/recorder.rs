@@ -74,7 +74,7 @@ use alloc::vec::Vec;
 pub use crate::call::Call;
 pub use hash::PickHash;
 pub use read::{Answer, Header, LogError, LogReader, Problem, Record};
-pub use replay::{Difference, Replay, ReplayError, replay};
+pub use replay::{Difference, Replay, ReplayError, replay, replay_observed};
 use write::Encoder;
 pub use write::lost;
 

@@ -25,6 +25,8 @@ pub struct Capabilities {
     pub traces: bool,
     /// What some of the tasks did: those of a load, each.
     pub parts: bool,
+    /// Policies that can be asked for their state while they work.
+    pub observed: bool,
     /// Policies in the machine that this program runs on, and recordings of it.
     pub running_machine: bool,
     /// Policies in a process that decides for the kernel.
@@ -48,6 +50,7 @@ impl Capabilities {
             logs: true,
             traces: true,
             parts: true,
+            observed: true,
             running_machine: false,
             agents: false,
             dom0s: false,
@@ -149,6 +152,9 @@ impl HostInfo {
                 "measure workloads or tasks apart: leave out `--by`, `by` in [report] and claims \
                  about `workload.` or `task.`",
             ));
+        }
+        if watch.observe.is_some() && !can.observed {
+            return Err(self.cannot("be asked for a policy's state during a run"));
         }
         Ok(())
     }

@@ -2,8 +2,8 @@
 
 use crate::{HostError, Setup, Vm};
 use anysched_clients::Report;
-use anysched_core::Time;
 use anysched_core::registry::{PolicyInfo, Settings};
+use anysched_core::{Observer, Time};
 use anysched_measure::{Apart, Metrics};
 use anysched_trace::Sink;
 use anysched_workload::Load;
@@ -102,6 +102,9 @@ pub struct Watch<'a> {
     pub record: bool,
     /// What is measured of some of the tasks.
     pub apart: Apart,
+    /// Is told of each call of the policy, and may ask it for its state. Only hosts that run the
+    /// policy in this process can; of others there are logs.
+    pub observe: Option<&'a mut dyn Observer>,
     /// Receives what the host and its programs say for people, a line at a time.
     pub say: Option<&'a mut dyn FnMut(&str)>,
     /// Is told now and then how far the run is, and may end it, which is an error. Hosts that
@@ -128,6 +131,10 @@ impl Watch<'_> {
             },
             record: self.record,
             apart: self.apart,
+            observe: match &mut self.observe {
+                Some(observe) => Some(&mut **observe),
+                None => None,
+            },
             say: match &mut self.say {
                 Some(say) => Some(&mut **say),
                 None => None,

@@ -19,6 +19,7 @@ static NAMES: HostInfo = HostInfo {
     capabilities: Capabilities {
         duration: false,
         vms: false,
+        observed: false,
         tasks: Needs::NOTHING,
         ..Capabilities::all(2)
     },

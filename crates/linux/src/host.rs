@@ -34,6 +34,7 @@ pub static HOST: HostInfo = HostInfo {
         logs: true,
         traces: true,
         parts: false,
+        observed: false,
         running_machine: cfg!(target_os = "linux"),
         agents: true,
         dom0s: false,

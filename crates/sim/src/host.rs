@@ -3,7 +3,7 @@
 use crate::{Sim, SimError};
 use anysched_core::recorder::{LogSink, Recorder};
 use anysched_core::registry::learned;
-use anysched_core::{MAX_CPUS, Scheduler};
+use anysched_core::{MAX_CPUS, Observed, Scheduler};
 use anysched_host::{
     Beat, By, Capabilities, Host, HostError, HostInfo, Options, Order, Outcome, Setup, Vm, Watch,
     Work,
@@ -52,13 +52,17 @@ impl Host for Simulator {
             Work::Program(program) => return Err(HOST.no_program(&program.name)),
         };
         let built = (info.build)(&setup.machine, &settings);
-        let mut policy = built.map_err(|error| HostError(error.to_string()))?;
-        let Watch { trace, record, mut beat, apart, .. } = watch;
+        let mut policy: Box<dyn Scheduler + '_> =
+            built.map_err(|error| HostError(error.to_string()))?;
+        let Watch { trace, record, observe, mut beat, apart, .. } = watch;
         let beat = |now| beat.as_mut().map_or(ControlFlow::Continue(()), |beat| beat(now));
         let log = SharedLog::default();
         if record {
             let (machine, sink) = (&setup.machine, log.clone());
             policy = Box::new(Recorder::new(policy, machine, info.name, &settings, sink));
+        }
+        if let Some(observer) = observe {
+            policy = Box::new(Observed::new(policy, observer));
         }
         let ran = match trace {
             Some(sink) => simulate(setup, policy, (load, vms), apart, sink, beat),
@@ -70,14 +74,14 @@ impl Host for Simulator {
     }
 }
 
-fn simulate<T: Sink>(
+fn simulate<'p, T: Sink>(
     setup: &Setup,
-    policy: Box<dyn Scheduler>,
+    policy: Box<dyn Scheduler + 'p>,
     (load, vms): (Box<dyn Load>, Vec<Vm>),
     apart: Apart,
     sink: T,
     beat: impl FnMut(Beat) -> ControlFlow<()>,
-) -> Result<(Metrics, Box<dyn Scheduler>), SimError> {
+) -> Result<(Metrics, Box<dyn Scheduler + 'p>), SimError> {
     let sim = Sim::with_sink(setup.clone(), policy, load, sink).measured_apart(apart);
     sim.with_vms(vms).run_watched(beat).map(|(metrics, policy, _)| (metrics, policy))
 }

@@ -8,7 +8,7 @@ use super::read::{Answer, LogError, LogReader, Record};
 use crate::call::Call;
 use crate::checked::{Belief, Fault, HostFault, Violation};
 use crate::ids::CpuMask;
-use crate::{Cx, Scheduler};
+use crate::{Cx, Observer, Pick, Scheduler, Time};
 
 /// The outcome of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +71,24 @@ impl core::error::Error for Difference {}
 ///
 /// Errors: the first answer that differs, or the log is malformed or breaks the contract.
 pub fn replay(log: &[u8], policy: &mut dyn Scheduler) -> Result<Replay, ReplayError> {
+    replay_observed(log, policy, &mut Nobody)
+}
+
+/// Observes nothing.
+struct Nobody;
+
+impl Observer for Nobody {
+    fn after(&mut self, _: Time, _: &Call<'_>, _: Option<Pick>, _: &CpuMask, _: &dyn Scheduler) {}
+}
+
+/// As [`replay()`]; `observer` is told of each call, also of the one whose answer differs.
+///
+/// Errors: as [`replay()`].
+pub fn replay_observed(
+    log: &[u8],
+    policy: &mut dyn Scheduler,
+    observer: &mut dyn Observer,
+) -> Result<Replay, ReplayError> {
     let records = LogReader::new(log).map_err(ReplayError::Log)?;
     let mut belief = Belief::new(&records.header().machine);
     let mut done = Replay { calls: 0, picks: 0, hash: 0, unanswered: false };
@@ -85,7 +103,9 @@ pub fn replay(log: &[u8], policy: &mut dyn Scheduler) -> Result<Replay, ReplayEr
             policy.check_param(name, text).map_err(refused)?;
         }
         let mut kicks = CpuMask::EMPTY;
+        observer.before(now, &record.call, &policy);
         let pick = record.call.make(policy, &mut Cx::new(now, &mut kicks));
+        observer.after(now, &record.call, pick, &kicks, &policy);
         done.calls += 1;
         let got = Answer { pick, kicks, next_timer: policy.next_timer() };
         let Some(expected) = &record.answer else {
