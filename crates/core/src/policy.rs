@@ -26,6 +26,18 @@ pub struct Groupings {
     pub of: fn(&Machine, &str) -> Result<Vec<CpuSet>, ParamError>,
 }
 
+/// One of the things by which a policy orders tasks that wait in the same runqueue, for
+/// explanations: names are those of [`Scheduler::probe`](crate::Scheduler::probe).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum First {
+    /// The least of this value goes first.
+    Least(&'static str),
+    /// The most of this value goes first.
+    Most(&'static str),
+    /// What has been ready for longest goes first.
+    Longest,
+}
+
 /// What every policy declares about itself, and how it is built.
 pub trait Policy: Sized {
     /// Its parameters.
@@ -37,6 +49,9 @@ pub trait Policy: Sized {
     const CLAIRVOYANT: bool = false;
     /// Whether, by its rule, a ready task may wait for as long as others go on computing.
     const STARVES: bool = false;
+    /// By what it orders tasks that wait in the same runqueue: by the first, and where that is equal
+    /// by the next. Empty: by nothing that values tell.
+    const ORDER: &'static [First] = &[];
     /// See [`PolicyInfo::seed`](crate::registry::PolicyInfo::seed).
     const SEED: Option<&'static str> = None;
     /// See [`PolicyInfo::native`](crate::registry::PolicyInfo::native).

@@ -11,7 +11,7 @@ use crate::tuning::{Baseline, Space};
 use crate::uni::Uni;
 use crate::{Machine, Scheduler};
 
-pub use crate::policy::{Groupings, Native, Policy};
+pub use crate::policy::{First, Groupings, Native, Policy};
 
 /// A policy's entry in the list.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub struct PolicyInfo {
     pub source: &'static str,
     /// Whether it needs to know how long tasks will run, which no kernel does.
     pub clairvoyant: bool,
+    /// See [`Policy::ORDER`].
+    pub order: &'static [First],
     /// The parameter that seeds its random numbers, if it draws any. A host that repeats runs sets
     /// it to the seed of the run unless it is given.
     pub seed: Option<&'static str>,
@@ -248,6 +250,7 @@ macro_rules! policies {
             summary: $summary,
             source: <$type as $crate::registry::Policy>::SOURCE,
             clairvoyant: <$type as $crate::registry::Policy>::CLAIRVOYANT,
+            order: <$type as $crate::registry::Policy>::ORDER,
             seed: <$type as $crate::registry::Policy>::SEED,
             native: <$type as $crate::registry::Policy>::NATIVE,
             is_default_guest: <$type as $crate::registry::Policy>::IS_DEFAULT_GUEST,

@@ -217,7 +217,7 @@ impl<Q: RunQueue> Scheduler for Uni<Q> {
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
-        self.rule.probe(task, sink);
+        self.rule.probe_in(0, task, sink);
     }
 
     fn learned(&self, sink: &mut dyn FnMut(&'static str, &str)) {

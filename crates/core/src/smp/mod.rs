@@ -307,6 +307,11 @@ pub trait RunQueue: Policy {
     /// See [`Scheduler::probe`].
     fn probe(&self, _task: TaskId, _sink: &mut dyn FnMut(&'static str, i64)) {}
 
+    /// As [`RunQueue::probe`], with what depends on the runqueue in which the task is or was last.
+    fn probe_in(&self, _queue: usize, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
+        self.probe(task, sink);
+    }
+
     /// See [`Scheduler::learned`].
     fn learned(&self, _sink: &mut dyn FnMut(&'static str, &str)) {}
 }
@@ -951,7 +956,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         if self.fair.is_on {
             self.fair.probe(task, self.tasks[task].queue, sink);
         }
-        self.rule.probe(task, sink);
+        self.rule.probe_in(usize::from(self.tasks[task].queue), task, sink);
     }
 
     fn tally(&self, sink: &mut dyn FnMut(&'static str, u64)) {

@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{NICE_0_WEIGHT, ParamError, TaskParams};
 use anysched_core::queue::{Forest, Tree};
-use anysched_core::registry::{Native, Policy};
+use anysched_core::registry::{First, Native, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Whereabouts, Why};
 use anysched_core::time::Span;
 use anysched_core::{Machine, Off, PerTask, params};
@@ -75,6 +75,7 @@ impl Task {
 impl Policy for CfsArceos {
     type Params = CfsArceosParams;
     const SOURCE: &'static str = "ArceOS axsched 0.3.1 cfs.rs";
+    const ORDER: &'static [First] = &[First::Least("vruntime_ticks")];
     const NATIVE: &'static [Native] = &[Native { host: "arceos", scheduler: Some("stock-cfs") }];
 
     fn build(

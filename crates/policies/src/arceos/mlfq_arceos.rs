@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::Levels;
-use anysched_core::registry::{Native, Policy};
+use anysched_core::registry::{First, Native, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Why};
 use anysched_core::time::Span;
 use anysched_core::{Machine, Off, PerTask, params};
@@ -73,6 +73,7 @@ struct Task {
 impl Policy for MlfqArceos {
     type Params = MlfqArceosParams;
     const SOURCE: &'static str = "ArceOS schedule_benchmark mlfq.rs (131131yhx/arceos 901dfaf)";
+    const ORDER: &'static [First] = &[First::Least("level"), First::Longest];
     const NATIVE: &'static [Native] = &[Native { host: "arceos", scheduler: None }];
 
     fn build(

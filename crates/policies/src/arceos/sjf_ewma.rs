@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Forest, Tree};
-use anysched_core::registry::{Native, Policy};
+use anysched_core::registry::{First, Native, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Why};
 use anysched_core::time::Span;
 use anysched_core::{Ewma, Machine, Off, PerTask, params};
@@ -56,6 +56,7 @@ struct Task {
 impl Policy for SjfEwma {
     type Params = SjfEwmaParams;
     const SOURCE: &'static str = "ArceOS schedule_benchmark sjf.rs (131131yhx/arceos 901dfaf)";
+    const ORDER: &'static [First] = &[First::Least("expected_ns"), First::Least("arrival")];
     const STARVES: bool = true;
     const NATIVE: &'static [Native] = &[Native { host: "arceos", scheduler: None }];
 

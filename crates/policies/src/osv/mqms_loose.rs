@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Links, List};
-use anysched_core::registry::Policy;
+use anysched_core::registry::{First, Policy};
 use anysched_core::smp::{
     At, Balance, Entry, Layout, Place, Removal, RunQueue, SmpParams, Steal, Why,
 };
@@ -42,6 +42,7 @@ pub struct MqmsLoose {
 impl Policy for MqmsLoose {
     type Params = MqmsLooseParams;
     const SOURCE: &'static str = "M-RSF paper (Dong, Yang, Li 2024), its words on OSv";
+    const ORDER: &'static [First] = &[First::Longest];
     const STARVES: bool = true;
 
     fn build(_: &Machine, queues: usize, params: &Self::Params) -> Result<Self, ParamError> {

@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Forest, Tree};
-use anysched_core::registry::Policy;
+use anysched_core::registry::{First, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why};
 use anysched_core::time::Span;
 use anysched_core::{Machine, Off, PerTask, params};
@@ -67,6 +67,7 @@ impl Task {
 impl Policy for Dm {
     type Params = DmParams;
     const SOURCE: &'static str = "Leung and Whitehead, Performance Evaluation 2(4), 1982";
+    const ORDER: &'static [First] = &[First::Least("relative_deadline_ns")];
     const STARVES: bool = true;
 
     fn build(_: &Machine, queues: usize, _: &DmParams) -> Result<Dm, ParamError> {

@@ -29,7 +29,7 @@ use alloc::vec::Vec;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Forest, Tree};
-use anysched_core::registry::Policy;
+use anysched_core::registry::{First, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why};
 use anysched_core::time::{Span, Time};
 use anysched_core::{Machine, Off, PerTask, params};
@@ -120,6 +120,7 @@ impl Task {
 impl Policy for Edf {
     type Params = EdfParams;
     const SOURCE: &'static str = "Liu and Layland, J. ACM 20(1), 1973; Dertouzos 1974";
+    const ORDER: &'static [First] = &[First::Least("deadline_ns")];
     const STARVES: bool = true;
 
     fn build(_: &Machine, queues: usize, _: &EdfParams) -> Result<Edf, ParamError> {

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Links, List};
-use anysched_core::registry::{Native, Policy};
+use anysched_core::registry::{First, Native, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Why};
 use anysched_core::time::Span;
 use anysched_core::tuning::{Baseline, Role};
@@ -32,6 +32,7 @@ pub struct Fcfs {
 impl Policy for Fcfs {
     type Params = FcfsParams;
     const SOURCE: &'static str = "textbook; ArceOS axsched 0.3.1 fifo.rs";
+    const ORDER: &'static [First] = &[First::Longest];
     const STARVES: bool = true;
     const NATIVE: &'static [Native] = &[Native { host: "arceos", scheduler: Some("stock-fifo") }];
     const BASELINE: Option<Baseline> = Some(Baseline::new(Role::Blind));

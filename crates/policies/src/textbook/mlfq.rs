@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::Levels;
-use anysched_core::registry::Policy;
+use anysched_core::registry::{First, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Why};
 use anysched_core::time::{Span, Time};
 use anysched_core::tuning::{Axis, Space, Values, quarter_octaves};
@@ -69,6 +69,7 @@ struct Task {
 impl Policy for Mlfq {
     type Params = MlfqParams;
     const SOURCE: &'static str = "Operating Systems: Three Easy Pieces, chapter 8";
+    const ORDER: &'static [First] = &[First::Least("level"), First::Longest];
     const SPACES: &'static [Space] =
         &[Space { variant: "", is_rival: true, axes: &AXES, values: tuned }];
 

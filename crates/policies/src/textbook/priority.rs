@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Forest, Tree};
-use anysched_core::registry::Policy;
+use anysched_core::registry::{First, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why};
 use anysched_core::time::Span;
 use anysched_core::{Machine, Off, PerTask, params};
@@ -77,6 +77,7 @@ impl Priority {
 impl Policy for Priority {
     type Params = PriorityParams;
     const SOURCE: &'static str = "POSIX SCHED_FIFO and SCHED_RR, IEEE Std 1003.1-2017, 2.8.4";
+    const ORDER: &'static [First] = &[First::Most("priority"), First::Longest];
     const STARVES: bool = true;
 
     fn build(_: &Machine, queues: usize, params: &PriorityParams) -> Result<Priority, ParamError> {

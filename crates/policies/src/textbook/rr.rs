@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Links, List};
-use anysched_core::registry::{Native, Policy};
+use anysched_core::registry::{First, Native, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Why};
 use anysched_core::time::Span;
 use anysched_core::tuning::{Baseline, Role, three_digits};
@@ -47,6 +47,7 @@ pub struct RoundRobin {
 impl Policy for RoundRobin {
     type Params = RoundRobinParams;
     const SOURCE: &'static str = "textbook; ArceOS axsched 0.3.1 round_robin.rs";
+    const ORDER: &'static [First] = &[First::Longest];
     const NATIVE: &'static [Native] = &[Native { host: "arceos", scheduler: Some("stock-rr") }];
     /// A tenth of the mean CPU time is short enough to come near processor sharing.
     const BASELINE: Option<Baseline> = Some(Baseline {

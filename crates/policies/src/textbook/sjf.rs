@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{WideForest, WideTree};
-use anysched_core::registry::Policy;
+use anysched_core::registry::{First, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Why};
 use anysched_core::time::Span;
 use anysched_core::tuning::{Baseline, Role};
@@ -96,6 +96,7 @@ impl<const PREEMPTIVE: bool> Policy for ShortestFirst<PREEMPTIVE> {
     type Params = ShortestFirstParams;
     const SOURCE: &'static str =
         if PREEMPTIVE { "L. Schrage, Operations Research 16(3), 1968" } else { "textbook" };
+    const ORDER: &'static [First] = &[First::Least("left_ns")];
     const CLAIRVOYANT: bool = true;
     const STARVES: bool = true;
     const BASELINE: Option<Baseline> =

@@ -29,7 +29,7 @@ use alloc::vec::Vec;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Forest, Tree};
-use anysched_core::registry::Policy;
+use anysched_core::registry::{First, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Steal, Whereabouts, Why};
 use anysched_core::time::Span;
 use anysched_core::{Machine, Off, PerTask, params};
@@ -163,6 +163,7 @@ impl Stride {
 impl Policy for Stride {
     type Params = StrideParams;
     const SOURCE: &'static str = "Waldspurger and Weihl, MIT/LCS/TM-528, 1995";
+    const ORDER: &'static [First] = &[First::Least("pass")];
 
     fn build(_: &Machine, queues: usize, params: &StrideParams) -> Result<Stride, ParamError> {
         if !(Span(1)..=LONGEST_QUANTUM).contains(&params.quantum) {

@@ -40,7 +40,7 @@ use crate::linux::virtual_deadline::{
     Balancer, Grouping, Rules, VirtualDeadlines, check_interval, tick,
 };
 use anysched_core::params::ParamError;
-use anysched_core::registry::{Native, Policy};
+use anysched_core::registry::{First, Native, Policy};
 use anysched_core::time::Span;
 use anysched_core::{Machine, choice, params};
 
@@ -96,6 +96,7 @@ pub type Bfs = VirtualDeadlines<OneQueue>;
 impl Policy for Bfs {
     type Params = BfsParams;
     const SOURCE: &'static str = "BFS v0.427 for Linux 3.7, kernel/sched/bfs.c";
+    const ORDER: &'static [First] = &[First::Least("deadline_ns")];
     const NATIVE: &'static [Native] = &[Native { host: "linux", scheduler: None }];
 
     fn is_work_conserving(params: &Self::Params) -> bool {

@@ -55,7 +55,7 @@ use core::cmp::Ordering;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Forest, Links, List, Tree};
-use anysched_core::registry::{Native, Policy};
+use anysched_core::registry::{First, Native, Policy};
 use anysched_core::smp::{
     At, Balancing, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why,
 };
@@ -221,6 +221,7 @@ impl Queue {
 impl Policy for Cfs {
     type Params = CfsParams;
     const SOURCE: &'static str = "Linux 3.14 to 6.5 kernel/sched/fair.c";
+    const ORDER: &'static [First] = &[First::Least("vruntime_ns")];
     const NATIVE: &'static [Native] = &[Native { host: "linux", scheduler: Some("stock-cfs") }];
     const IS_DEFAULT_GUEST: bool = true;
 

@@ -40,7 +40,7 @@ use anysched_core::ids::{CpuId, CpuSet, TaskId};
 use anysched_core::machine::{Distance, Level};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Links, List};
-use anysched_core::registry::Policy;
+use anysched_core::registry::{First, Policy};
 use anysched_core::time::Span;
 use anysched_core::{Arrival, Cx, Enqueue, Machine, Off, PerTask, Pick, Scheduler, params};
 
@@ -119,6 +119,7 @@ type Lure = (u8, Reverse<usize>, Distance);
 impl Policy for ContentionAware {
     type Params = ContentionAwareParams;
     const SOURCE: &'static str = "GFS paper, Cao and Gu 2015, on what it compares with";
+    const ORDER: &'static [First] = &[First::Longest];
 
     fn build(machine: &Machine, _: usize, params: &Self::Params) -> Result<Self, ParamError> {
         if params.quantum == Span::ZERO {

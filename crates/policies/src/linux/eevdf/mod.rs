@@ -67,7 +67,7 @@ use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::machine::Level;
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Links, List};
-use anysched_core::registry::{Native, Policy};
+use anysched_core::registry::{First, Native, Policy};
 use anysched_core::smp::{
     At, Balancing, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why,
 };
@@ -166,6 +166,7 @@ impl Policy for Eevdf {
     type Params = EevdfParams;
     const SOURCE: &'static str =
         "Stoica and Abdel-Wahab 1995; Linux 6.6 to 7.3.4 kernel/sched/fair.c";
+    const ORDER: &'static [First] = &[First::Most("eligible"), First::Least("deadline_ns")];
     const NATIVE: &'static [Native] = &[Native { host: "linux", scheduler: Some("stock-eevdf") }];
 
     fn build(machine: &Machine, queues: usize, params: &EevdfParams) -> Result<Eevdf, ParamError> {
@@ -996,5 +997,11 @@ impl RunQueue for Eevdf {
         sink("deadline_ns", task.deadline.0 as i64);
         sink("lag_ns", task.lag);
         sink("delayed", i64::from(task.delayed));
+    }
+
+    fn probe_in(&self, queue: usize, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
+        self.probe(task, sink);
+        let is_eligible = self.queues[queue].mean.reached(self.tasks[task].vruntime);
+        sink("eligible", i64::from(is_eligible));
     }
 }

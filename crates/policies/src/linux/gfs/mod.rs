@@ -49,7 +49,7 @@ use crate::linux::virtual_deadline::{
     Balancer, Balancing, Rules, VirtualDeadlines, check_interval, tick,
 };
 use anysched_core::params::ParamError;
-use anysched_core::registry::{Groupings, Native, Policy};
+use anysched_core::registry::{First, Groupings, Native, Policy};
 use anysched_core::time::Span;
 use anysched_core::{Machine, choice, params};
 
@@ -114,6 +114,7 @@ pub type Gfs = VirtualDeadlines<GroupQueues>;
 impl Policy for Gfs {
     type Params = GfsParams;
     const SOURCE: &'static str = "GFS, Cao and Gu 2015; BFS v0.427";
+    const ORDER: &'static [First] = &[First::Least("deadline_ns")];
     const NATIVE: &'static [Native] = &[Native { host: "linux", scheduler: None }];
     const GROUPINGS: Option<Groupings> =
         Some(Groupings { names: Grouping::names, of: Grouping::divide });

@@ -36,7 +36,7 @@ use alloc::vec::Vec;
 use anysched_core::ids::{CpuId, CpuSet, DomainId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Links, List, NONE, WideForest, WideTree};
-use anysched_core::registry::Policy;
+use anysched_core::registry::{First, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Whereabouts, Why};
 use anysched_core::time::{Span, Time};
 use anysched_core::tuning::{Baseline, Space};
@@ -214,6 +214,7 @@ struct Profile {
 impl Policy for MRsf {
     type Params = MRsfParams;
     const SOURCE: &'static str = "Dong, Yang and Li, M-RSF for OSv, 2024";
+    const ORDER: &'static [First] = &[First::Least("level")];
     const STARVES: bool = true;
     const SPACES: &'static [Space] = &tune::SPACES;
     const BASELINE: Option<Baseline> = Some(tune::UNTUNED);

@@ -43,7 +43,7 @@ use self::decay::{Decay, Real, TAU};
 use anysched_core::ids::{CpuId, CpuSet, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Forest, Tree};
-use anysched_core::registry::Policy;
+use anysched_core::registry::{First, Policy};
 use anysched_core::time::{Span, Time};
 use anysched_core::{Arrival, Cx, Enqueue, Machine, Off, PerTask, Pick, Scheduler, choice, params};
 
@@ -168,6 +168,7 @@ impl Task {
 impl Policy for Osv {
     type Params = OsvParams;
     const SOURCE: &'static str = "OSv v0.57.0 core/sched.cc";
+    const ORDER: &'static [First] = &[First::Least("decayed_runtime_ns")];
 
     fn is_work_conserving(_: &OsvParams) -> bool {
         false

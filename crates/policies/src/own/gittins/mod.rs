@@ -47,7 +47,7 @@ use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::noise::Sigma;
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{WideForest, WideTree};
-use anysched_core::registry::Policy;
+use anysched_core::registry::{First, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Why};
 use anysched_core::time::Span;
 use anysched_core::{Machine, Off, PerTask, params};
@@ -138,6 +138,7 @@ impl Policy for Gittins {
     type Params = GittinsParams;
     const SOURCE: &'static str = "Gittins 1979; Scully, Harchol-Balter and Scheller-Wolf 2020; \
                                   Purohit, Svitkina and Kumar 2018";
+    const ORDER: &'static [First] = &[First::Least("rank_ns")];
     const SEED: Option<&'static str> = Some("error_seed");
 
     fn build(

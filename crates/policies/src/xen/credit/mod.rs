@@ -47,7 +47,7 @@ use alloc::vec::Vec;
 use anysched_core::ids::{CpuId, CpuMask, CpuSet, DomainId, TaskId};
 use anysched_core::params::{DEFAULT_DOMAIN_WEIGHT, DomainParams, ParamError, TaskParams};
 use anysched_core::queue::{Links, List};
-use anysched_core::registry::Policy;
+use anysched_core::registry::{First, Policy};
 use anysched_core::time::{Span, Time};
 use anysched_core::{Arrival, Cx, Enqueue, Machine, Off, PerTask, Pick, Scheduler, params};
 
@@ -291,6 +291,7 @@ fn check(params: &CreditParams) -> Result<(), ParamError> {
 impl Policy for Credit {
     type Params = CreditParams;
     const SOURCE: &'static str = "Xen 4.4.2 sched_credit.c; She and Zhang 2017";
+    const ORDER: &'static [First] = &[First::Most("pri"), First::Longest];
 
     fn is_work_conserving(_: &CreditParams) -> bool {
         false

@@ -94,7 +94,7 @@ use self::load::{Load, Loads, Shift};
 use anysched_core::ids::{CpuId, CpuSet, DomainId, TaskId};
 use anysched_core::params::{DEFAULT_DOMAIN_WEIGHT, DomainParams, ParamError, TaskParams};
 use anysched_core::queue::{Forest, Links, List, Tree};
-use anysched_core::registry::{Native, Policy};
+use anysched_core::registry::{First, Native, Policy};
 use anysched_core::time::{Span, Time};
 use anysched_core::{Arrival, Cx, Machine, Off, PerTask, Pick, Scheduler, params};
 
@@ -234,6 +234,7 @@ enum Moving {
 impl Policy for Credit2 {
     type Params = Credit2Params;
     const SOURCE: &'static str = "Xen 4.20.4 xen/common/sched/credit2.c";
+    const ORDER: &'static [First] = &[First::Most("credit_ns")];
     const NATIVE: &'static [Native] = &[Native { host: "xen", scheduler: Some("stock-credit2") }];
 
     fn is_work_conserving(_: &Credit2Params) -> bool {

@@ -61,7 +61,7 @@ use alloc::vec::Vec;
 use anysched_core::ids::{CpuId, CpuSet, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Forest, Links, List, Summary, Tree};
-use anysched_core::registry::{Native, Policy};
+use anysched_core::registry::{First, Native, Policy};
 use anysched_core::time::{Span, Time};
 use anysched_core::{Arrival, Cx, Machine, Off, PerTask, Pick, Scheduler, choice, params};
 
@@ -163,6 +163,7 @@ enum Place {
 impl Policy for Rtds {
     type Params = RtdsParams;
     const SOURCE: &'static str = "Xen 4.20.4 xen/common/sched/rt.c";
+    const ORDER: &'static [First] = &[First::Least("level"), First::Least("deadline_ns")];
     const NATIVE: &'static [Native] = &[Native { host: "xen", scheduler: Some("stock-rtds") }];
     const STARVES: bool = true;
 
