@@ -62,6 +62,11 @@ pub enum Command {
     Tune(TuneArgs),
     /// Draw one run as text: which task each CPU runs, when
     Gantt(GanttArgs),
+    /// Say why a task waited: who ran instead, where, for how long, and by which values of the
+    /// policy
+    Why(WhyArgs),
+    /// Find the first decision at which two schedules part, and say what came of it
+    Diff(DiffArgs),
     /// List the policies, or explain one
     Policies(PoliciesArgs),
     /// Show a machine: its CPUs, what they share, and the groups that the policy gfs forms
@@ -615,6 +620,70 @@ pub struct GanttArgs {
     /// End of the picture [default: the end of the run]
     #[arg(long, value_name = "TIME", value_parser = Span::parse, allow_hyphen_values = true)]
     pub until: Option<Span>,
+}
+
+/// An experiment, or a log of decisions from any host (`run --record`, `boot --record`).
+#[derive(clap::Args, Debug)]
+pub struct WhyArgs {
+    #[command(flatten)]
+    pub selection: Selection,
+    #[command(flatten)]
+    pub host: HostArgs,
+    /// The task: its name, or its number in the order of arrival
+    #[arg(long, value_name = "TASK")]
+    pub task: String,
+    /// A moment at which it waited, for example 12ms
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, allow_hyphen_values = true)]
+    pub at: Span,
+    /// Which combination of axis values, numbered from 0 as in `check`
+    #[arg(
+        long,
+        default_value = "0",
+        value_parser = whole::<usize>(0..=MOST),
+        allow_negative_numbers = true
+    )]
+    pub group: usize,
+    /// Which of the row's seeds, from 0
+    #[arg(
+        long,
+        default_value = "0",
+        value_parser = whole::<u32>(0..=MOST),
+        allow_negative_numbers = true
+    )]
+    pub seed: u32,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = PlainFormat::Table)]
+    pub format: PlainFormat,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct DiffArgs {
+    #[command(flatten)]
+    pub selection: Selection,
+    /// A log of decisions to compare with: of both, the order counts and not the time
+    #[arg(value_name = "LOG")]
+    pub other: Option<PathBuf>,
+    #[command(flatten)]
+    pub host: HostArgs,
+    /// Which combination of axis values, numbered from 0 as in `check`
+    #[arg(
+        long,
+        default_value = "0",
+        value_parser = whole::<usize>(0..=MOST),
+        allow_negative_numbers = true
+    )]
+    pub group: usize,
+    /// Which of the row's seeds, from 0
+    #[arg(
+        long,
+        default_value = "0",
+        value_parser = whole::<u32>(0..=MOST),
+        allow_negative_numbers = true
+    )]
+    pub seed: u32,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = PlainFormat::Table)]
+    pub format: PlainFormat,
 }
 
 #[derive(clap::Args, Debug)]

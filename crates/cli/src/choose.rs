@@ -1,9 +1,15 @@
 //! From the command line to a plan.
 
 use crate::args::Selection;
+use crate::hosts;
 use crate::output::Failure;
+use anysched_core::recorder::LogReader;
+use anysched_host::{Host, HostInfo, Watch};
+use anysched_lab::look::Source;
 use anysched_lab::{Experiment, Plan};
 use std::borrow::Cow;
+use std::io::Read;
+use std::path::Path;
 
 /// Reads the experiment and changes what the command line says.
 pub fn experiment(selection: &Selection) -> Result<Experiment, Failure> {
@@ -89,4 +95,125 @@ pub fn plan(experiment: &Experiment) -> Result<Plan, Failure> {
         eprintln!("anysched: {warning}");
     }
     Ok(plan)
+}
+
+/// Checks that a plan has this group and this seed.
+pub fn require_run(plan: &Plan, group: usize, seed: u32) -> Result<(), Failure> {
+    if group >= plan.groups().len() {
+        let last = plan.groups().len() - 1;
+        let why = "as `anysched check` lists them";
+        return Err(Failure::from(format!("--group {group}: they go from 0 to {last}, {why}")));
+    }
+    if seed >= plan.seeds() {
+        let last = plan.seeds() - 1;
+        return Err(Failure::from(format!("--seed {seed}: they go from 0 to {last}")));
+    }
+    Ok(())
+}
+
+/// What is looked into: runs of an experiment, or a log of decisions.
+pub enum Looked {
+    /// Runs of a group and a seed by all policies of a plan.
+    Runs { plan: Box<Plan>, host: Box<dyn Host>, group: usize, seed: u32 },
+    /// Logs, each with its name.
+    Logs(Vec<(String, Vec<u8>)>),
+}
+
+/// How a log begins.
+const LOG: &[u8] = b"anysched";
+
+impl Looked {
+    /// Opens an experiment, or a log if the file is one. Runs on hosts whose policies cannot be
+    /// asked in this process are made once, and recorded.
+    pub fn open(
+        selection: &Selection,
+        host: &HostInfo,
+        group: usize,
+        seed: u32,
+    ) -> Result<Looked, Failure> {
+        if is_log(&selection.file) {
+            let Selection { file, policy, set, sweep, .. } = selection;
+            let unused = [("--policy", policy), ("--set", set), ("--sweep", sweep)];
+            if let Some((name, _)) = unused.iter().find(|(_, given)| !given.is_empty()) {
+                let file = file.display();
+                return Err(format!(
+                    "{name}: {file} is a log, which names its policy and parameters itself"
+                )
+                .into());
+            }
+            return Looked::log(file);
+        }
+        let experiment = experiment(selection)?;
+        let plan = plan(&experiment)?;
+        require_run(&plan, group, seed)?;
+        plan.require(host)?;
+        let (opened, plan) = (hosts::open(host), Box::new(plan));
+        if host.capabilities.observed {
+            return Ok(Looked::Runs { plan, host: opened, group, seed });
+        }
+        let recorded = (0..plan.policies().len()).map(|policy| {
+            let watch = Watch { record: true, ..Watch::default() };
+            let outcome = plan.run_one(&*opened, group, policy, seed, watch)?;
+            let label = &plan.policies()[policy].label;
+            Ok((format!("{label} on {}", host.name), outcome.only_log()?.to_vec()))
+        });
+        Ok(Looked::Logs(recorded.collect::<Result<_, Failure>>()?))
+    }
+
+    /// Opens a log.
+    pub fn log(file: &Path) -> Result<Looked, Failure> {
+        let name = file.display().to_string();
+        let log =
+            std::fs::read(file).map_err(|error| format!("{name}: cannot be read: {error}"))?;
+        LogReader::new(&log).map_err(|error| format!("{name}: {error}"))?;
+        Ok(Looked::Logs(vec![(name, log)]))
+    }
+
+    /// All of it.
+    fn sources(&self) -> Vec<Source<'_>> {
+        match self {
+            Looked::Runs { plan, host, group, seed } => {
+                let (group, seed) = (*group, *seed);
+                let source = |policy| Source::Run { plan, host: &**host, group, policy, seed };
+                (0..plan.policies().len()).map(source).collect()
+            }
+            Looked::Logs(logs) => {
+                logs.iter().map(|(name, log)| Source::Log { name, log }).collect()
+            }
+        }
+    }
+
+    /// The labels of the policies, for errors.
+    fn labels(&self) -> Result<String, Failure> {
+        let labels = self.sources().into_iter().map(|source| source.label());
+        Ok(labels.collect::<Result<Vec<_>, _>>()?.join(", "))
+    }
+
+    /// The only one.
+    pub fn only(&self) -> Result<Source<'_>, Failure> {
+        match self.sources()[..] {
+            [source] => Ok(source),
+            _ => Err(format!("--policy: it takes one policy, of {}", self.labels()?).into()),
+        }
+    }
+
+    /// Both.
+    pub fn both(&self) -> Result<[Source<'_>; 2], Failure> {
+        match self.sources()[..] {
+            [a, b] => Ok([a, b]),
+            [_] => Err(format!(
+                "there is only {}: it takes two policies, --policy A,B, or two logs",
+                self.labels()?
+            )
+            .into()),
+            _ => Err(format!("--policy: it takes two policies, A,B, of {}", self.labels()?).into()),
+        }
+    }
+}
+
+/// Whether a file is a log of decisions.
+fn is_log(file: &Path) -> bool {
+    let mut start = [0; LOG.len()];
+    let read = std::fs::File::open(file).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && start == *LOG
 }

@@ -29,18 +29,7 @@ impl Sink for End {
 pub fn gantt(args: &GanttArgs) -> Result<(), Failure> {
     let experiment = choose::experiment(&args.selection)?;
     let plan = choose::plan(&experiment)?;
-    if args.group >= plan.groups().len() {
-        let last = plan.groups().len() - 1;
-        let why = "as `anysched check` lists them";
-        return Err(Failure::from(format!(
-            "--group {}: they go from 0 to {last}, {why}",
-            args.group
-        )));
-    }
-    if args.seed >= plan.seeds() {
-        let last = plan.seeds() - 1;
-        return Err(Failure::from(format!("--seed {}: they go from 0 to {last}", args.seed)));
-    }
+    choose::require_run(&plan, args.group, args.seed)?;
     if let Some(until) = args.until.filter(|&until| until <= args.from) {
         let from = args.from;
         return Err(Failure::from(format!("--until {until}: it has to be after --from {from}")));

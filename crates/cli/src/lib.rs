@@ -14,6 +14,7 @@ mod boot;
 mod calibrate;
 mod choose;
 mod coverage;
+mod diff;
 mod gantt;
 mod hosts;
 mod import;
@@ -32,6 +33,7 @@ mod run;
 mod serve;
 mod topology;
 mod tune;
+mod why;
 mod workloads;
 
 use anysched_host::HostInfo;
@@ -59,6 +61,8 @@ pub fn main(hosts: &'static [&'static HostInfo]) -> ExitCode {
         Command::Bench(command) => bench::bench(&command),
         Command::Tune(args) => tune::tune(&args),
         Command::Gantt(args) => gantt::gantt(&args),
+        Command::Why(args) => why::why(&args),
+        Command::Diff(args) => diff::diff(&args),
         Command::Policies(args) => policies::policies(&args),
         Command::Topology(args) => topology::topology(&args),
         Command::Workloads(args) => workloads::workloads(&args),

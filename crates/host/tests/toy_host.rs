@@ -34,6 +34,7 @@ static TOY: HostInfo = HostInfo {
         logs: false,
         traces: false,
         parts: false,
+        observed: false,
         running_machine: false,
         agents: false,
         dom0s: false,

@@ -24,6 +24,7 @@
 //! | `results` | rows, their statistics, verdicts on claims | `spec` |
 //! | `plan` | machines, loads and policies built; runs made | `spec`, `results` |
 //! | `tune` | searches for parameters | `spec`, `results`, `plan` |
+//! | `look` | why a task waited, where two schedules part | `plan` |
 //! | `output` | tables, JSON, CSV, Parquet, charts | all of them |
 //!
 
@@ -31,6 +32,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod look;
 pub mod output;
 mod plan;
 mod results;

@@ -14,6 +14,8 @@ extern crate std;
 #[cfg(all(test, feature = "std"))]
 mod churn;
 pub mod decisions;
+pub mod diff;
+pub mod follow;
 #[cfg(feature = "std")]
 pub mod ftrace;
 pub mod gantt;
@@ -23,10 +25,14 @@ mod output;
 #[cfg(feature = "std")]
 pub mod perfetto;
 pub mod policy;
+mod shared;
+pub mod why;
 
 use anysched_core::{CpuId, Off, TaskId, Time};
 use core::fmt;
 use policy::Decision;
+
+pub use shared::Shared;
 
 /// What happened, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

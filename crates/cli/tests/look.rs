@@ -1,0 +1,128 @@
+//! `anysched why` and `anysched diff`, as a user calls them.
+
+mod program;
+
+use program::Folder;
+use serde_json::Value;
+
+/// Three tasks on one CPU that need 24, 3 and 3 ms.
+const ROUND: &str = "question = \"Who waits for whom?\"\n[machine]\ncpus = 1\n\
+    [[workload]]\nkind = \"batch\"\nname = \"P1\"\ntasks = 1\nservice = \"24ms\"\n\
+    [[workload]]\nkind = \"batch\"\nname = \"P\"\ntasks = 2\nservice = \"3ms\"\n\
+    [sweep]\npolicy = [\"fcfs\", { name = \"rr\", quantum = \"4ms\" }, \"srpt\"]\n";
+
+fn round() -> Folder {
+    let folder = Folder::new();
+    folder.write("round.toml", ROUND);
+    folder
+}
+
+#[test]
+fn why_tells_a_wait() {
+    let folder = round();
+    let args = ["why", "round.toml", "--policy", "rr", "--task", "P-1", "--at", "5ms"];
+    let expected = "\
+P-1 (task 2) waited 7ms under rr, from 0 (new) to 7ms, when CPU 0 took it.
+
+Meanwhile
+  CPU 0: P1 (task 0) had it 4ms (its slice ended), P-0 (task 1) had it 3ms
+      (ended)
+
+When it became ready
+  P-1: quantum left 4ms
+  CPU 0 was idle
+
+What rr chose instead
+  0 CPU 0: P1 for at most 4ms: a tie: first come, first served
+  4ms CPU 0: P-0 for at most 4ms: a tie: first come, first served
+  7ms CPU 0: P-1 after P-0 (ended): quantum left 4ms
+";
+    assert_eq!(folder.stdout(&args), expected);
+    let json = folder.stdout(&[&args[..], &["--format", "json"]].concat());
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["to_ns"], 7_000_000);
+    assert_eq!(json["ran_meanwhile"][0]["time_ns"], 4_000_000);
+    assert_eq!(json["choices"][1]["picked"]["name"], "P-0");
+}
+
+#[test]
+fn why_says_what_to_ask_instead() {
+    let folder = round();
+    let why = |task, at, policy| {
+        folder.stderr(&["why", "round.toml", "--policy", policy, "--task", task, "--at", at])
+    };
+    assert_eq!(
+        why("Q", "5ms", "rr"),
+        "anysched: --task \"Q\": there is no such task; there are P1, P-0, P-1\n"
+    );
+    assert_eq!(
+        why("P1", "2ms", "rr"),
+        "anysched: --at 2ms: P1 (task 0) ran then: on CPU 0 from 0, until 4ms; it first waits from \
+         4ms to 10ms (6ms, its slice ended)\n"
+    );
+    assert_eq!(
+        why("P-0", "9ms", "rr"),
+        "anysched: --at 9ms: P-0 (task 1) had ended at 7ms; it last waited from 0 to 4ms (4ms, \
+         new)\n"
+    );
+    assert_eq!(
+        why("P1", "5ms", "rr,fcfs"),
+        "anysched: --policy: it takes one policy, of rr, fcfs\n"
+    );
+}
+
+#[test]
+fn diff_tells_where_two_schedules_part() {
+    let folder = round();
+    let expected = "\
+fcfs and rr part at 4ms on CPU 0, after 1 step alike.
+  fcfs goes on with P1 (task 0)
+  rr runs P-0 (task 1): ready since 0, before 4ms
+
+Just before
+  P1 (task 0), on CPU 0 since 0
+      rr: quantum left 4ms
+  P-0 (task 1), ready since 0
+      rr: quantum left 4ms
+  P-1 (task 2), ready since 0
+      rr: quantum left 4ms
+
+What came of it
+  P1 (task 0): with fcfs it goes on and ends at 24ms; with rr it is picked at
+      10ms and ends at 30ms, 6ms later
+  P-0 (task 1): with fcfs it is picked at 24ms and ends at 27ms; with rr it is
+      picked at 4ms and ends at 7ms, 20ms earlier
+  P-1 (task 2): with fcfs it is picked at 27ms and ends at 30ms; with rr it is
+      picked at 7ms and ends at 10ms, 20ms earlier
+";
+    assert_eq!(folder.stdout(&["diff", "round.toml", "--policy", "fcfs,rr"]), expected);
+    let json = folder.stdout(&["diff", "round.toml", "--policy", "fcfs,rr", "--format", "json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["sides"][1]["runs"]["name"], "P-0");
+    assert_eq!(json["sides"][0]["at_ns"], 4_000_000);
+    // With a quantum as long as that, round robin is first come, first served.
+    let set = ["diff", "round.toml", "--policy", "fcfs,rr", "--set", "quantum=1s"];
+    let text = folder.stdout(&set);
+    assert_eq!(text, "fcfs and rr do not part: 4 steps alike\n");
+    let errors = folder.stderr(&["diff", "round.toml", "--policy", "rr"]);
+    assert_eq!(
+        errors,
+        "anysched: there is only rr: it takes two policies, --policy A,B, or two logs\n"
+    );
+}
+
+#[test]
+fn logs_are_looked_into_as_runs_are() {
+    let folder = round();
+    folder.stdout(&["run", "round.toml", "--policy", "rr", "--record", "rr.log"]);
+    folder.stdout(&["run", "round.toml", "--policy", "srpt", "--record", "srpt.log"]);
+    let told = folder.stdout(&["why", "rr.log", "--task", "2", "--at", "5ms"]);
+    assert!(told.starts_with("task 2 waited 7ms under rr, from 0 (new) to 7ms"), "{told}");
+    let told = folder.stdout(&["diff", "rr.log", "srpt.log"]);
+    assert!(told.starts_with("rr and srpt part at 0 on CPU 0, the first step.\n"), "{told}");
+    let errors = folder.stderr(&["why", "rr.log", "--task", "2", "--at", "5ms", "--policy", "rr"]);
+    assert_eq!(
+        errors,
+        "anysched: --policy: rr.log is a log, which names its policy and parameters itself\n"
+    );
+}
