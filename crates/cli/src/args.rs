@@ -60,7 +60,7 @@ pub enum Command {
     Package(PackageArgs),
     /// Find the parameters that suit a load best, and say how close they come to the optimum
     Tune(TuneArgs),
-    /// Draw one run as text: which task each CPU runs, when
+    /// Draw one run: which task each CPU runs, when
     Gantt(GanttArgs),
     /// Say why a task waited: who ran instead, where, for how long, and by which values of the
     /// policy
@@ -620,6 +620,23 @@ pub struct GanttArgs {
     /// End of the picture [default: the end of the run]
     #[arg(long, value_name = "TIME", value_parser = Span::parse, allow_hyphen_values = true)]
     pub until: Option<Span>,
+    /// Also mark when tasks become ready and are preempted; deadlines are marked anyway
+    #[arg(long)]
+    pub marks: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = GanttFormat::Text)]
+    pub format: GanttFormat,
+    /// Write to this file instead of printing
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GanttFormat {
+    /// For terminals
+    Text,
+    /// A figure for light and dark pages, with all marks
+    Svg,
 }
 
 /// An experiment, or a log of decisions from any host (`run --record`, `boot --record`).

@@ -204,6 +204,12 @@ impl<S: Sink> Sink for Ending<S> {
         self.end = event.time;
         self.sink.event(event);
     }
+    fn job(&mut self, task: TaskId, release: Time, deadline: Option<Time>) {
+        self.sink.job(task, release, deadline);
+    }
+    fn job_done(&mut self, task: TaskId, time: Time) {
+        self.sink.job_done(task, time);
+    }
     fn end(&mut self, time: Time) {
         self.end = self.end.max(time);
         self.sink.end(time);

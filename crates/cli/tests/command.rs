@@ -588,12 +588,15 @@ fn pictures_show_what_virtual_cpus_run() {
     let text = folder.stdout(&["gantt", "vms.toml", "--policy", "rr", "--columns", "36"]);
     let expected = [
         "rr",
-        "                0               20ms",
+        "                |0             20ms|",
         "cpu 0           00000111110000011111",
         "0 vm-0/0        00000-----00000-----",
         "1 vm-1/0        -----00000-----00000",
         "in vm-0: 0 burn",
         "in vm-1: 0 burn",
+        "a CPU's line shows its tasks, a",
+        "task's its CPU; - stolen: ready,",
+        "while the host runs something else",
     ];
     assert_eq!(text.lines().collect::<Vec<_>>(), expected);
 }

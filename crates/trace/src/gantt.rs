@@ -1,10 +1,16 @@
-//! A schedule drawn with characters, for terminals and for golden results.
+//! A schedule as a picture: with characters, for terminals and for golden results, or as SVG.
+
+mod svg;
+mod text;
+mod ticks;
 
 use alloc::collections::BTreeMap;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
-use anysched_core::{CpuId, Span, TaskId, Time};
-use core::fmt;
+use anysched_core::{CpuId, Off, Span, TaskId, Time};
+
+pub use svg::{SVG_COLUMNS, svg};
+pub use text::NAMES;
 
 use crate::guests::{Doing as GuestDoing, Guests, Place};
 use crate::{Event, Kind, Sink, TaskInfo};
@@ -16,9 +22,7 @@ use crate::{Event, Kind, Sink, TaskInfo};
 /// length of the run.
 #[derive(Debug)]
 pub struct Gantt {
-    from: Time,
-    column: Span,
-    columns: usize,
+    scale: Scale,
     cpus: Vec<CpuLine>,
     /// By serial.
     tasks: BTreeMap<u64, TaskLine>,
@@ -32,6 +36,10 @@ pub struct Gantt {
     virtual_cpus: BTreeMap<Place, CpuLine>,
     /// By virtual machine.
     inside: BTreeMap<usize, Inside>,
+    /// Marks are shown, whether there are deadlines or not.
+    marks: bool,
+    /// The deadlines of jobs that are not done, by task.
+    due: BTreeMap<TaskId, Time>,
 }
 
 /// State of a virtual machine.
@@ -61,10 +69,20 @@ enum Doing {
 struct CpuLine {
     /// What runs, by serial, and since when. [`STOLEN`] runs on virtual CPUs.
     running: Option<(u64, Time)>,
-    /// Per column, the task that ran longest so far, and how long.
-    cells: Vec<(Option<u64>, Span)>,
+    /// Per column.
+    cells: Vec<CpuCell>,
     /// The column being filled, and how long each task ran in it.
     open: (usize, Vec<(u64, Span)>),
+}
+
+/// What a CPU did in a column.
+#[derive(Clone, Copy, Debug, Default)]
+struct CpuCell {
+    /// The task that ran longest, and how long.
+    task: Option<u64>,
+    ran: Span,
+    /// How long all ran.
+    busy: Span,
 }
 
 #[derive(Debug)]
@@ -80,6 +98,19 @@ struct TaskCell {
     ran: Span,
     cpu: u16,
     waited: Span,
+    marks: u8,
+}
+
+/// Marks of a task in a column.
+mod mark {
+    /// It became ready by something outside it: it arrived, was released or woken.
+    pub(super) const READY: u8 = 1;
+    /// A job was due.
+    pub(super) const DUE: u8 = 2;
+    /// That job was late.
+    pub(super) const MISSED: u8 = 4;
+    /// It was taken off its CPU for another.
+    pub(super) const PREEMPTED: u8 = 8;
 }
 
 /// The characters that stand for tasks and CPUs; beyond them, `#`.
@@ -102,11 +133,8 @@ impl Gantt {
     /// a line for each of the first `most_tasks` tasks.
     pub fn new(cpus: usize, from: Time, until: Time, columns: usize, most_tasks: usize) -> Gantt {
         let columns = columns.max(1);
-        let column = Span(until.since(from).0.div_ceil(columns as u64).max(1));
         Gantt {
-            from,
-            column,
-            columns,
+            scale: Scale { from, length: until.since(from).0.max(1), columns },
             cpus: (0..cpus).map(|_| CpuLine::new(columns)).collect(),
             tasks: BTreeMap::new(),
             most_tasks,
@@ -116,11 +144,25 @@ impl Gantt {
             guests: Guests::default(),
             virtual_cpus: BTreeMap::new(),
             inside: BTreeMap::new(),
+            marks: false,
+            due: BTreeMap::new(),
         }
     }
 
-    fn scale(&self) -> Scale {
-        Scale { from: self.from, column: self.column, columns: self.columns }
+    /// The same picture, in which marks below a task's line say when it became ready, was
+    /// preempted, and its jobs were due; otherwise only pictures with deadlines have marks.
+    pub fn with_marks(self) -> Gantt {
+        Gantt { marks: true, ..self }
+    }
+
+    /// Marks the column of a task in which `at` is.
+    fn mark(&mut self, task: TaskId, at: Time, mark: u8) {
+        let column = self.scale.column(at);
+        let Some(live) = self.live.get(&task) else { return };
+        let line = self.tasks.get_mut(&live.serial);
+        if let Some(cell) = line.zip(column).and_then(|(line, column)| line.cells.get_mut(column)) {
+            cell.marks |= mark;
+        }
     }
 
     fn change(&mut self, task: TaskId, doing: Doing) {
@@ -131,7 +173,7 @@ impl Gantt {
     }
 
     fn fill_task(&mut self, live: Live, now: Time) {
-        let parts = self.scale().split(live.since, now);
+        let parts = self.scale.split(live.since, now);
         let Some(line) = self.tasks.get_mut(&live.serial) else { return };
         for (index, part) in parts {
             let cell = &mut line.cells[index];
@@ -147,13 +189,13 @@ impl Gantt {
     }
 
     fn switch(&mut self, cpu: CpuId, next: Option<u64>) {
-        let (scale, now) = (self.scale(), self.now);
+        let (scale, now) = (self.scale, self.now);
         self.cpus[cpu.index()].switch(scale, next, now);
     }
 
     /// Redraws a virtual CPU whose activity may have changed.
     fn follow(&mut self, place: Place) {
-        let (scale, now) = (self.scale(), self.now);
+        let (scale, now) = (self.scale, self.now);
         let Some(line) = self.virtual_cpus.get_mut(&place) else { return };
         let next = match self.guests.doing(place) {
             GuestDoing::Nothing => None,
@@ -166,7 +208,10 @@ impl Gantt {
     /// Fills in what is still running or waiting at `now`.
     pub fn finish(&mut self, now: Time) {
         self.now = now;
-        let scale = self.scale();
+        let scale = self.scale;
+        let late: Vec<_> = self.due.iter().filter(|(_, due)| **due < now).collect();
+        let late: Vec<(TaskId, Time)> = late.into_iter().map(|(task, due)| (*task, *due)).collect();
+        late.into_iter().for_each(|(task, due)| self.mark(task, due, mark::MISSED));
         for line in self.cpus.iter_mut().chain(self.virtual_cpus.values_mut()) {
             line.switch(scale, None, now);
             line.close();
@@ -175,55 +220,56 @@ impl Gantt {
             self.fill_task(live, now);
         }
     }
-
-    fn write_cpu(&self, f: &mut fmt::Formatter<'_>, line: &CpuLine) -> fmt::Result {
-        let half = Span(self.column.0 / 2);
-        let cells = line.cells.iter().map(|(task, ran)| match task {
-            Some(serial) if *ran >= half => letter(*serial),
-            Some(_) => '\'',
-            None => ' ',
-        });
-        let cells: String = cells.collect();
-        writeln!(f, "{}", cells.trim_end())
-    }
-
-    fn write_task(&self, f: &mut fmt::Formatter<'_>, line: &TaskLine) -> fmt::Result {
-        let cells = line.cells.iter().map(|cell| {
-            let away = self.column.saturating_sub(cell.ran + cell.waited);
-            if cell.ran > Span::ZERO && cell.ran >= cell.waited.max(away) {
-                letter(u64::from(cell.cpu))
-            } else if cell.waited > Span::ZERO && cell.waited >= away {
-                '.'
-            } else if cell.ran > Span::ZERO {
-                '\''
-            } else {
-                ' '
-            }
-        });
-        let cells: String = cells.collect();
-        writeln!(f, "{}", cells.trim_end())
-    }
 }
 
-/// Maps times to columns.
-#[derive(Clone, Copy)]
+/// Maps times to columns, which cover the picture's time exactly.
+#[derive(Clone, Copy, Debug)]
 struct Scale {
     from: Time,
-    column: Span,
+    /// In ns, above zero.
+    length: u64,
     columns: usize,
 }
 
 impl Scale {
+    /// Where a column begins, or the one before ends, in ns since the start.
+    fn begin(self, column: usize) -> u64 {
+        (u128::from(self.length) * column as u128 / self.columns as u128) as u64
+    }
+
+    /// How much time a column is.
+    fn width(self, column: usize) -> Span {
+        Span(self.begin(column + 1) - self.begin(column))
+    }
+
+    /// The end of the picture.
+    fn until(self) -> Time {
+        self.from + Span(self.length)
+    }
+
+    /// The column in which a time is; the end belongs to the last one.
+    fn column(self, at: Time) -> Option<usize> {
+        if at < self.from || at > self.until() {
+            return None;
+        }
+        let passed = at.since(self.from).0;
+        let about = u128::from(passed) * self.columns as u128 / u128::from(self.length);
+        let mut column = (about as usize).min(self.columns - 1);
+        while column + 1 < self.columns && self.begin(column + 1) <= passed {
+            column += 1;
+        }
+        Some(column)
+    }
+
     /// The columns that `since .. until` touches, and how much of each it covers.
     fn split(self, since: Time, until: Time) -> impl Iterator<Item = (usize, Span)> {
-        let (origin, column) = (self.from.0, self.column.0);
-        let since = since.0.max(origin) - origin;
-        let until = (until.0.max(origin) - origin).min(column * self.columns as u64);
-        let first = since / column;
-        let last = if until > since { until.div_ceil(column) } else { first };
-        (first..last).map(move |index| {
-            let (begin, end) = (index * column, (index + 1) * column);
-            (index as usize, Span(until.min(end) - since.max(begin)))
+        let (since, until) = (since.max(self.from), until.min(self.until()));
+        let first = if since < until { self.column(since) } else { None };
+        let (since, until) = (since.since(self.from).0, until.since(self.from).0);
+        let columns = first.map_or(0..0, |first| first..self.columns);
+        columns.take_while(move |&index| self.begin(index) < until).map(move |index| {
+            let (begin, end) = (self.begin(index), self.begin(index + 1));
+            (index, Span(until.min(end).saturating_sub(since.max(begin))))
         })
     }
 }
@@ -232,7 +278,7 @@ impl CpuLine {
     fn new(columns: usize) -> CpuLine {
         CpuLine {
             running: None,
-            cells: alloc::vec![(None, Span::ZERO); columns],
+            cells: alloc::vec![CpuCell::default(); columns],
             open: (0, Vec::new()),
         }
     }
@@ -261,8 +307,9 @@ impl CpuLine {
         let (index, tasks) = &mut self.open;
         for (serial, ran) in tasks.drain(..) {
             let cell = &mut self.cells[*index];
-            if ran > cell.1 {
-                *cell = (Some(serial), ran);
+            cell.busy += ran;
+            if ran > cell.ran {
+                (cell.task, cell.ran) = (Some(serial), ran);
             }
         }
     }
@@ -276,9 +323,9 @@ impl Sink for Gantt {
             let name = info.name.map_or_else(|| alloc::format!("task {}", info.serial), Into::into);
             let place = self.guests.place(info.task);
             if let Some(place) = place {
-                self.virtual_cpus.insert(place, CpuLine::new(self.columns));
+                self.virtual_cpus.insert(place, CpuLine::new(self.scale.columns));
             }
-            let cells = alloc::vec![TaskCell::default(); self.columns];
+            let cells = alloc::vec![TaskCell::default(); self.scale.columns];
             self.tasks.insert(info.serial, TaskLine { name, cells, place });
         } else {
             self.hidden += 1;
@@ -290,9 +337,13 @@ impl Sink for Gantt {
         match event.kind {
             Kind::Attach { task, .. } | Kind::Wake { task, .. } => {
                 self.change(task, Doing::Waiting);
+                self.mark(task, event.time, mark::READY);
             }
             Kind::Switch { cpu, prev, next } => {
                 if let Some((task, why)) = prev {
+                    if why == Off::Preempted && next != Some(task) {
+                        self.mark(task, event.time, mark::PREEMPTED);
+                    }
                     self.change(task, if why.runnable() { Doing::Waiting } else { Doing::Away });
                 }
                 let serial = next.and_then(|task| self.live.get(&task)).map(|live| live.serial);
@@ -309,6 +360,23 @@ impl Sink for Gantt {
             for place in self.guests.outside(&event.kind).into_iter().flatten() {
                 self.follow(place);
             }
+        }
+    }
+
+    fn job(&mut self, task: TaskId, release: Time, deadline: Option<Time>) {
+        self.mark(task, release, mark::READY);
+        self.due.remove(&task);
+        if let Some(deadline) = deadline {
+            self.mark(task, deadline, mark::DUE);
+            self.due.insert(task, deadline);
+        }
+    }
+
+    fn job_done(&mut self, task: TaskId, time: Time) {
+        if let Some(deadline) = self.due.remove(&task)
+            && deadline < time
+        {
+            self.mark(task, deadline, mark::MISSED);
         }
     }
 
@@ -347,55 +415,10 @@ impl Sink for Gantt {
     }
 }
 
-/// Width of the column of names.
-const NAMES: usize = 16;
-
-impl fmt::Display for Gantt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let until = Span(self.column.0 * self.columns as u64);
-        let (from, until) =
-            (Span(self.from.0).to_string(), (Span(self.from.0) + until).to_string());
-        let gap = self.columns.saturating_sub(from.len() + until.len());
-        writeln!(f, "{:NAMES$}{from}{:gap$}{until}", "", "")?;
-        for (cpu, line) in self.cpus.iter().enumerate() {
-            write!(f, "{:NAMES$}", alloc::format!("cpu {cpu}"))?;
-            self.write_cpu(f, line)?;
-        }
-        for (&serial, line) in &self.tasks {
-            // The names of virtual CPUs differ at their ends.
-            let cut = line.name.chars().count().saturating_sub(NAMES - 4);
-            let cut = if line.place.is_some() { cut } else { 0 };
-            let name: String = line.name.chars().skip(cut).take(NAMES - 4).collect();
-            write!(f, "{} {name:14}", letter(serial))?;
-            match line.place.and_then(|place| self.virtual_cpus.get(&place)) {
-                Some(line) => self.write_cpu(f, line)?,
-                None => self.write_task(f, line)?,
-            }
-        }
-        if self.hidden > 0 {
-            writeln!(f, "and {} more tasks", self.hidden)?;
-        }
-        let shown = |vm: usize| self.virtual_cpus.range((vm, 0)..(vm + 1, 0)).next().is_some();
-        for (_, inside) in self.inside.iter().filter(|&(&vm, _)| shown(vm)) {
-            for (number, (letter, name)) in inside.tasks.iter().enumerate() {
-                if number == 0 {
-                    write!(f, "in {}: {letter} {name}", inside.name)?;
-                } else {
-                    write!(f, ", {letter} {name}")?;
-                }
-            }
-            if !inside.tasks.is_empty() {
-                writeln!(f)?;
-            }
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anysched_core::Off;
+    use alloc::string::ToString;
 
     #[test]
     fn a_schedule_of_two_tasks_on_two_cpus() {
@@ -417,7 +440,7 @@ mod tests {
         tell(7, run(1, Some((a, Off::Exited)), None));
         tell(8, run(0, Some((b, Off::Blocked)), None));
         gantt.finish(Time(10));
-        let expected = "                0     10ns\n\
+        let expected = "                |0   10ns|\n\
                         cpu 0           00001111\n\
                         cpu 1                00\n\
                         0 task 0        0000.11\n\
@@ -444,7 +467,97 @@ mod tests {
         gantt.finish(Time(20));
         let text = gantt.to_string();
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[1], "cpu 0           1'");
-        assert_eq!(lines[2], "0 task 0        .'");
+        assert_eq!(lines[1], "cpu 0           1░");
+        assert_eq!(lines[2], "0 task 0        ▒░");
+    }
+
+    /// Three tasks in turns of 1 ns in columns of 3 ns: each has a third of each column, and none
+    /// looks as if it starved.
+    #[test]
+    fn tasks_that_share_columns_are_shaded() {
+        let mut gantt = Gantt::new(1, Time(0), Time(12), 4, 3);
+        let task = |n: u64| TaskId((n % 3) as u32);
+        for n in 0..3 {
+            gantt.task(&TaskInfo { task: task(n), serial: n, name: None, nice: 0 });
+            let kind = Kind::Attach { task: task(n), by: None };
+            gantt.event(&Event { time: Time(0), kind });
+        }
+        for n in 0..12u64 {
+            let prev = n.checked_sub(1).map(|before| (task(before), Off::Expired));
+            let kind = Kind::Switch { cpu: CpuId(0), prev, next: Some(task(n)) };
+            gantt.event(&Event { time: Time(n), kind });
+        }
+        gantt.finish(Time(12));
+        let text = gantt.to_string();
+        let lines: Vec<&str> = text.lines().skip(1).collect();
+        let tasks = ["0 task 0        ▒▒▒▒", "1 task 1        ▒▒▒▒", "2 task 2        ▒▒▒▒"];
+        assert_eq!(lines, ["cpu 0           ▓▓▓▓", tasks[0], tasks[1], tasks[2]]);
+        let legend = Gantt::legend(&[gantt], 80);
+        assert!(legend.contains('▓') && legend.contains('▒'), "{legend}");
+        assert!(!legend.contains('░') && !legend.contains(". waits"), "{legend}");
+    }
+
+    /// A picture ends where the time ends, whether or not columns divide it: 100 ns in 7 columns
+    /// are columns of 14 and 15 ns, and the last ns belongs to the last one.
+    #[test]
+    fn columns_cover_the_time_exactly() {
+        let scale = Scale { from: Time(5), length: 100, columns: 7 };
+        assert_eq!(scale.until(), Time(105));
+        let begins: Vec<u64> = (0..=7).map(|column| scale.begin(column)).collect();
+        assert_eq!(begins, [0, 14, 28, 42, 57, 71, 85, 100]);
+        for at in 0..100 {
+            let column = scale.column(Time(5 + at)).unwrap();
+            assert!((scale.begin(column)..scale.begin(column + 1)).contains(&at), "{at}");
+        }
+        assert_eq!((scale.column(Time(4)), scale.column(Time(105))), (None, Some(6)));
+        let parts: Vec<_> = scale.split(Time(0), Time(200)).collect();
+        assert_eq!(parts.iter().map(|(_, part)| part.0).sum::<u64>(), 100);
+        assert_eq!(
+            scale.split(Time(20), Time(35)).collect::<Vec<_>>(),
+            [(1, Span(13)), (2, Span(2))]
+        );
+        assert_eq!(scale.split(Time(30), Time(30)).count(), 0);
+    }
+
+    /// Released at 0, due at 4, done at 5: late. Released at 6 and due at 9, where it is done.
+    #[test]
+    fn releases_deadlines_misses_and_preemptions_are_marked() {
+        let mut gantt = Gantt::new(1, Time(0), Time(10), 10, 2);
+        let (a, b) = (TaskId(0), TaskId(1));
+        for (task, name) in [(a, "a"), (b, "b")] {
+            let serial = task.0.into();
+            gantt.task(&TaskInfo { task, serial, name: Some(name), nice: 0 });
+        }
+        let tell = |gantt: &mut Gantt, time, kind| gantt.event(&Event { time: Time(time), kind });
+        let run = |prev, next| Kind::Switch { cpu: CpuId(0), prev, next };
+        tell(&mut gantt, 0, Kind::Attach { task: a, by: None });
+        gantt.job(a, Time(0), Some(Time(4)));
+        tell(&mut gantt, 0, run(None, Some(a)));
+        tell(&mut gantt, 2, Kind::Attach { task: b, by: None });
+        tell(&mut gantt, 2, run(Some((a, Off::Preempted)), Some(b)));
+        tell(&mut gantt, 4, run(Some((b, Off::Exited)), Some(a)));
+        gantt.job_done(a, Time(5));
+        gantt.job(a, Time(6), Some(Time(9)));
+        tell(&mut gantt, 5, run(Some((a, Off::Blocked)), None));
+        tell(&mut gantt, 6, Kind::Wake { task: a, by: None, cpu: None });
+        tell(&mut gantt, 6, run(None, Some(a)));
+        gantt.job_done(a, Time(9));
+        tell(&mut gantt, 9, run(Some((a, Off::Exited)), None));
+        gantt.finish(Time(10));
+        let text = gantt.to_string();
+        let lines: Vec<&str> = text.lines().skip(1).collect();
+        assert_eq!(
+            lines,
+            [
+                "cpu 0           00110 000",
+                "0 a             00..0 000",
+                "                ^ < ! ^  v",
+                "1 b               00",
+                "                  ^",
+            ]
+        );
+        let svg = svg("a & b", &[("edf", &gantt)]);
+        assert!(svg.contains("<title>a &amp; b</title>") && svg.ends_with("</svg>\n"));
+        assert_eq!(svg.matches("class=\"miss\"").count(), 1);
     }
 }

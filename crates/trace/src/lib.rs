@@ -168,6 +168,17 @@ pub trait Sink {
     /// Reports an event; times never decrease.
     fn event(&mut self, event: &Event);
 
+    /// A job of a task is released at `release`, perhaps later than now, and due at `deadline` if it
+    /// has one. What it was before is done, or given up.
+    fn job(&mut self, task: TaskId, release: Time, deadline: Option<Time>) {
+        let _ = (task, release, deadline);
+    }
+
+    /// The job of a task is done.
+    fn job_done(&mut self, task: TaskId, time: Time) {
+        let _ = (task, time);
+    }
+
     /// The run ends at `time`, perhaps later than its last event: what runs then has run until
     /// then.
     fn end(&mut self, time: Time) {
@@ -240,6 +251,12 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     }
     fn event(&mut self, event: &Event) {
         (**self).event(event);
+    }
+    fn job(&mut self, task: TaskId, release: Time, deadline: Option<Time>) {
+        (**self).job(task, release, deadline);
+    }
+    fn job_done(&mut self, task: TaskId, time: Time) {
+        (**self).job_done(task, time);
     }
     fn end(&mut self, time: Time) {
         (**self).end(time);

@@ -179,7 +179,7 @@ fn show(trace: &Trace, slices: &[pftrace::Slice], uuid: u64, indent: &str, text:
 fn two_machines_as_characters() {
     let picture = gantt(&two_machines(), 2, 19);
     let expected = [
-        "                0              19ns",
+        "                |0            19ns|",
         "cpu 0           000011110000",
         "cpu 1                 3333330000000",
         "0 web/0         0000----00111111100",

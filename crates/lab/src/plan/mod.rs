@@ -235,6 +235,11 @@ impl Plan {
         &self.question
     }
 
+    /// Its title, if it has one.
+    pub fn title(&self) -> Option<&str> {
+        self.title.as_deref()
+    }
+
     /// The files that it was read from: the experiment's own, and those that it names.
     pub fn inputs(&self) -> &[PathBuf] {
         &self.inputs

@@ -86,6 +86,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.sink.task(&TaskInfo { task: id, serial, name: new.name.as_deref(), nice: new.nice });
         let by = creator.and_then(|cpu| self.cpus[cpu.index()].task);
         self.emit(Kind::Attach { task: id, by });
+        self.tell_job(id);
         self.call(|policy, cx| policy.attach(cx, id, &params));
         if params != TaskParams::default() {
             self.tasks[id].params = Some(Box::new(params));
@@ -198,6 +199,15 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
             return;
         }
         self.account.completed_job(id, job, self.now());
+        self.sink.job_done(id, self.clock.now());
+    }
+
+    /// Reports the job that `task` has now, if it has one.
+    pub(super) fn tell_job(&mut self, id: TaskId) {
+        let Job { release, deadline } = self.tasks[id].job;
+        if release != Time::NEVER {
+            self.sink.job(id, release, (deadline != Time::NEVER).then_some(deadline));
+        }
     }
 
     /// Changes the parameters of `task` and tells the policy.

@@ -197,6 +197,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                 self.close_job(id);
                 let deadline = deadline.unwrap_or(Time::NEVER);
                 self.tasks[id].job = Job { release: at, deadline };
+                self.tell_job(id);
                 if at > self.now() {
                     self.agenda.sleepers.push(at, id);
                     return Then::Leaves(Off::Blocked);
