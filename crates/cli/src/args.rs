@@ -647,11 +647,20 @@ pub struct WhyArgs {
     #[command(flatten)]
     pub host: HostArgs,
     /// The task: its name, or its number in the order of arrival
-    #[arg(long, value_name = "TASK")]
-    pub task: String,
+    #[arg(long, value_name = "TASK", required_unless_present = "longest")]
+    pub task: Option<String>,
     /// A moment at which it waited, for example 12ms
-    #[arg(long, value_name = "TIME", value_parser = Span::parse, allow_hyphen_values = true)]
-    pub at: Span,
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = Span::parse,
+        allow_hyphen_values = true,
+        required_unless_present = "longest"
+    )]
+    pub at: Option<Span>,
+    /// The longest wait of the run, or of the task
+    #[arg(long, conflicts_with = "at")]
+    pub longest: bool,
     /// Which combination of axis values, numbered from 0 as in `check`
     #[arg(
         long,

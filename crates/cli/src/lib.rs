@@ -31,6 +31,7 @@ mod replay;
 mod reproduce;
 mod run;
 mod serve;
+mod stuck;
 mod topology;
 mod tune;
 mod why;

@@ -5,6 +5,7 @@ use crate::choose;
 use crate::hosts;
 use crate::output::{self, Failure};
 use crate::progress::with_bar;
+use crate::stuck;
 use anysched_core::recorder::LogReader;
 use anysched_core::{TaskId, Time};
 use anysched_host::{Host, Watch};
@@ -46,6 +47,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if let Some(journal) = journal {
         journal.finish()?;
     }
+    stuck::say(&plan, &*host, &results)?;
     if let (Some(path), Some(format)) = (&args.files.trace, format) {
         for (group, policy) in results.runs() {
             let path = path_of_run(path, &plan, &results, (group, policy));
@@ -117,7 +119,7 @@ pub fn write_results(results: &Results, inputs: &Inputs, folder: &Path) -> Resul
 }
 
 /// The rows of policies, without those of schedulers that the host has of its own.
-fn policies_run(plan: &Plan, results: &Results) -> Vec<(usize, usize)> {
+pub fn policies_run(plan: &Plan, results: &Results) -> Vec<(usize, usize)> {
     let mut runs = results.runs();
     runs.retain(|&(_, policy)| policy < plan.policies().len());
     runs

@@ -12,9 +12,14 @@ use serde_json::{Map, Value, json};
 pub fn why(args: &WhyArgs) -> Result<(), Failure> {
     let looked = Looked::open(&args.selection, args.host.host, args.group, args.seed)?;
     let source = looked.only()?;
-    let at = Time::ZERO + args.at;
-    let (task, file) = (&args.task, args.selection.file.display());
-    match look::why(&source, task, at)? {
+    let task = args.task.as_deref().unwrap_or_default();
+    let at = args.at.unwrap_or_default();
+    let answer = match args.longest {
+        true => look::longest(&source, args.task.as_deref())?,
+        false => look::why(&source, task, Time::ZERO + at)?,
+    };
+    let file = args.selection.file.display();
+    match answer {
         Answer::Why(why, others) => {
             if others > 0 {
                 eprintln!(
@@ -28,10 +33,13 @@ pub fn why(args: &WhyArgs) -> Result<(), Failure> {
                 PlainFormat::Json => format!("{:#}\n", as_json(&why)),
             })
         }
-        Answer::Missed(missed) => Err(format!("--at {}: {missed}", args.at).into()),
+        Answer::Missed(missed) => Err(format!("--at {at}: {missed}").into()),
+        Answer::Never => {
+            output::print("no task has waited: each was picked at the instant it became ready\n")
+        }
         Answer::Unknown(names, 0) => {
             debug_assert!(names.is_empty());
-            Err(format!("--task \"{task}\": {file} has no tasks in this run").into())
+            Err(format!("{file} has no tasks in this run").into())
         }
         Answer::Unknown(names, tasks) => {
             let more = match tasks.saturating_sub(names.len() as u64) {

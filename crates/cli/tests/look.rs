@@ -71,6 +71,21 @@ fn why_says_what_to_ask_instead() {
     );
 }
 
+/// Round robin: P1 waits from 4 to 10 ms, P-0 from 0 to 4, P-1 from 0 to 7.
+#[test]
+fn the_longest_wait_is_found() {
+    let folder = round();
+    let longest = ["why", "round.toml", "--policy", "rr", "--longest"];
+    let told = folder.stdout(&longest);
+    assert!(told.starts_with("P-1 (task 2) waited 7ms under rr, from 0 (new) to 7ms"), "{told}");
+    let told = folder.stdout(&[&longest[..], &["--task", "P1"]].concat());
+    assert!(told.starts_with("P1 (task 0) waited 6ms under rr, from 4ms"), "{told}");
+    let errors = folder.stderr(&[&longest[..], &["--task", "Q"]].concat());
+    assert_eq!(errors, "anysched: --task \"Q\": there is no such task; there are P1, P-0, P-1\n");
+    let errors = folder.stderr(&["why", "round.toml", "--policy", "rr", "--task", "P1"]);
+    assert!(errors.contains("--at <TIME>"), "{errors}");
+}
+
 #[test]
 fn diff_tells_where_two_schedules_part() {
     let folder = round();
@@ -125,4 +140,57 @@ fn logs_are_looked_into_as_runs_are() {
         errors,
         "anysched: --policy: rr.log is a log, which names its policy and parameters itself\n"
     );
+}
+
+/// Two tasks that take two locks in opposite orders.
+const CROSSED: &str = "{\"anysched-model\":1,\"locks\":2,\n\"scripts\":[\n\
+    {\"ops\":[[\"lock\",0],[\"run\",2000000],[\"lock\",1],[\"run\",1]]},\n\
+    {\"ops\":[[\"lock\",1],[\"run\",2000000],[\"lock\",0],[\"run\",1]]}],\n\
+    \"tasks\":[\n{\"name\":\"a\",\"arrives\":0,\"script\":0},\n\
+    {\"name\":\"b\",\"arrives\":0,\"script\":1}]}\n";
+
+#[test]
+fn a_run_that_ends_in_a_deadlock_says_so() {
+    let folder = Folder::new();
+    folder.write("crossed.model", CROSSED);
+    folder.write(
+        "crossed.toml",
+        "question = \"?\"\n[machine]\ncpus = 1\n[[workload]]\nkind = \"model\"\nfile = \
+         \"crossed.model\"\n[sweep]\npolicy = [{ name = \"rr\", quantum = \"1ms\" }, \"fcfs\"]\n",
+    );
+    let output = folder.run(&["run", "crossed.toml"]);
+    assert!(output.status.success());
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "anysched: rr: deadlock: a waits for lock 1, which b holds; b waits for lock 0, which a \
+         holds\n\
+         anysched: fcfs: b waits for ever for lock 1, whose holder has ended without giving it back\n"
+    );
+}
+
+#[test]
+fn overload_is_warned_of_before_a_run() {
+    let folder = Folder::new();
+    let experiment = |load: &str, cpus: u32| {
+        format!(
+            "question = \"?\"\nduration = \"50ms\"\npolicy = \"rr\"\n[machine]\ncpus = {cpus}\n\
+             [[workload]]\nkind = \"periodic\"\nperiod = \"10ms\"\nrun = \"6ms\"\n\
+             [[workload]]\nkind = \"open\"\nservice = \"exp(1ms)\"\n{load}\n"
+        )
+    };
+    folder.write("over.toml", experiment("rate = 600", 1));
+    let said = String::from_utf8(folder.run(&["check", "over.toml"]).stderr).unwrap();
+    assert_eq!(
+        said,
+        "anysched: overload: the workloads ask for 1.20 CPUs and there is 1: waiting times grow for \
+         as long as work comes (utilisation 1.20)\n"
+    );
+    folder.write("full.toml", experiment("rate = 400", 1));
+    assert_eq!(String::from_utf8(folder.run(&["check", "full.toml"]).stderr).unwrap(), "");
+    // Two CPUs have room: 0.6 and 2 · 0.9 of them are more than that again.
+    folder.write("two.toml", experiment("rate = 600", 2));
+    assert_eq!(String::from_utf8(folder.run(&["check", "two.toml"]).stderr).unwrap(), "");
+    folder.write("load.toml", experiment("load = 0.9", 2));
+    let said = String::from_utf8(folder.run(&["check", "load.toml"]).stderr).unwrap();
+    assert!(said.contains("ask for 2.40 CPUs and there are 2: "), "{said}");
 }

@@ -11,7 +11,7 @@ use anysched_core::registry::{First, PolicyInfo};
 use anysched_host::{Host, HostError, Watch};
 use anysched_policies::policy;
 use anysched_trace::diff::{Aftermath, Diff, Parting, Side, Step, Steps, parting};
-use anysched_trace::why::{Explainer, Finder, Found, Missed, Why};
+use anysched_trace::why::{Explainer, Finder, Found, Longest, Missed, Wait, Why};
 use anysched_trace::{Shared, Sink};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -143,6 +143,8 @@ pub enum Answer {
     Why(Box<Why>, u64),
     /// It did not wait at that moment.
     Missed(Box<Missed>),
+    /// No such task has ever waited.
+    Never,
     /// There is no such task: the names of the first of so many.
     Unknown(Vec<String>, u64),
 }
@@ -152,14 +154,27 @@ pub enum Answer {
 /// Errors: the run cannot be made, or the log cannot be replayed.
 pub fn why(source: &Source<'_>, task: &str, at: Time) -> Result<Answer, HostError> {
     match source.play(Finder::new(task, at), Finder::is_done)?.finish() {
-        Found::Wait(wait, others) => {
-            let explainer = Explainer::new(&source.label()?, source.order()?, source.cpus()?, wait);
-            let why = source.play(explainer, Explainer::is_done)?.finish();
-            Ok(Answer::Why(Box::new(why), others))
-        }
+        Found::Wait(wait, others) => explain(source, wait, others),
         Found::Missed(missed) => Ok(Answer::Missed(Box::new(missed))),
         Found::Unknown(names, tasks) => Ok(Answer::Unknown(names, tasks)),
     }
+}
+
+/// Why the task that has waited longest did: of those with this name, or serial, or of all.
+///
+/// Errors: as [`why`].
+pub fn longest(source: &Source<'_>, task: Option<&str>) -> Result<Answer, HostError> {
+    match source.play(Longest::new(task), |_| false)?.finish() {
+        Ok(Some(wait)) => explain(source, wait, 0),
+        Ok(None) => Ok(Answer::Never),
+        Err((names, tasks)) => Ok(Answer::Unknown(names, tasks)),
+    }
+}
+
+fn explain(source: &Source<'_>, wait: Wait, others: u64) -> Result<Answer, HostError> {
+    let explainer = Explainer::new(&source.label()?, source.order()?, source.cpus()?, wait);
+    let why = source.play(explainer, Explainer::is_done)?.finish();
+    Ok(Answer::Why(Box::new(why), others))
 }
 
 /// Where two schedules part; `Err` within: they do not, in so many steps.

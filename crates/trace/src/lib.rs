@@ -26,11 +26,13 @@ mod output;
 pub mod perfetto;
 pub mod policy;
 mod shared;
+pub mod stuck;
 pub mod why;
 
 use anysched_core::{CpuId, Off, TaskId, Time};
 use core::fmt;
 use policy::Decision;
+use stuck::Stuck;
 
 pub use shared::Shared;
 
@@ -179,6 +181,12 @@ pub trait Sink {
         let _ = (task, time);
     }
 
+    /// The run ends because nothing can happen any more, though this task has not ended: it waits
+    /// for something that does not come. Of each such task, before [`Sink::end`].
+    fn stuck(&mut self, task: TaskId, on: Stuck) {
+        let _ = (task, on);
+    }
+
     /// The run ends at `time`, perhaps later than its last event: what runs then has run until
     /// then.
     fn end(&mut self, time: Time) {
@@ -257,6 +265,9 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     }
     fn job_done(&mut self, task: TaskId, time: Time) {
         (**self).job_done(task, time);
+    }
+    fn stuck(&mut self, task: TaskId, on: Stuck) {
+        (**self).stuck(task, on);
     }
     fn end(&mut self, time: Time) {
         (**self).end(time);

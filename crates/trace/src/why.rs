@@ -16,7 +16,7 @@ use crate::follow::{Became, Who};
 
 pub use explain::Explainer;
 pub(crate) use explain::probe;
-pub use find::{Did, Finder, Found, Missed};
+pub use find::{Did, Finder, Found, Longest, Missed};
 pub use words::{short, value};
 pub(crate) use words::{time, values, wrapped};
 

@@ -5,7 +5,7 @@ use crate::spec::fields::read_all;
 use crate::spec::files::Files;
 use crate::spec::parts;
 use crate::spec::tree::{Node, Table, Value};
-use anysched_core::Time;
+use anysched_core::{Machine, Time};
 use anysched_host::{HostError, HostInfo};
 use anysched_workload::kinds::{self, Given, LoadSpec, Needs, Pings, Place, Refusal, Source};
 use anysched_workload::mix::Mix;
@@ -148,6 +148,23 @@ impl Loads {
     /// Has the load that pings do so through `port`.
     pub(crate) fn connect(&mut self, pinged: &Pinged, port: Port) {
         self.parts[pinged.part] = pinged.pings.through(port);
+    }
+
+    /// That they ask for more than `machine` has, in words, if they do: what comes at a rate of its
+    /// own is never done then, and waits grow for as long as it comes.
+    pub(crate) fn overload(&self, machine: &Machine) -> Option<String> {
+        let asked: f64 = self.parts.iter().map(|part| part.utilisation(self.cpus)).sum();
+        let speeds = machine.cpu_ids().map(|cpu| f64::from(machine.cpu(cpu).capacity) / 1024.0);
+        let has: f64 = speeds.sum();
+        // Sums of fractions that are meant to fill the machine may be off by rounding.
+        (asked > has * (1.0 + 1e-9)).then(|| {
+            format!(
+                "overload: the workloads ask for {asked:.2} CPUs and there {} {has}: waiting times \
+                 grow for as long as work comes (utilisation {:.2})",
+                if has == 1.0 { "is" } else { "are" },
+                asked / has
+            )
+        })
     }
 
     /// What they need from a host, together.

@@ -220,7 +220,8 @@ impl Plan {
         faults.result()
     }
 
-    /// What recordings and other files say that the loads leave out, one line each.
+    /// What recordings and other files say that the loads leave out, and where loads ask for more
+    /// than a machine has, one line each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -308,6 +309,12 @@ impl Plan {
         let mut first = [0; 8];
         first.copy_from_slice(&hash.finalize().as_bytes()[..8]);
         u64::from_le_bytes(first)
+    }
+
+    /// Whether tasks of a group, by position, may wait for each other for ever: at locks or barriers.
+    pub fn waits_for_tasks(&self, group: usize) -> bool {
+        let needs = self.groups[group].needs;
+        needs.locks || needs.barriers
     }
 
     /// The machine that a policy has in a group, both by position, with its costs and the end of
@@ -505,6 +512,12 @@ fn build_group(
         return Err(faults.result().err().unwrap_or_else(|| Fault::whole("not an experiment")));
     };
     setup.until = until;
+    if let Some(overload) = loads.overload(&setup.machine) {
+        let of = axes.iter().map(|(axis, value)| format!("{axis} = {value}"));
+        let of: Vec<String> = of.collect();
+        let of = if of.is_empty() { String::new() } else { format!("{}: ", of.join(", ")) };
+        files.warn(format!("{of}{overload}"));
+    }
     let mut described = Group {
         axes,
         machine: machine::describe(&setup),

@@ -278,6 +278,13 @@ impl Results {
         runs
     }
 
+    /// The first run of a policy in a group of the plan, as [`Results::runs`] has them: what it has
+    /// shown of the whole machine.
+    pub fn first_run(&self, group: usize, policy: usize) -> Option<&Run> {
+        let is = |row: &&Row| self.planned[row.group] == group && row.policy == policy;
+        self.rows.iter().find(is).and_then(|row| row.runs.first())
+    }
+
     /// The row of a group and a policy, by their positions; `None` if it was not completed.
     pub fn row(&self, group: usize, policy: usize) -> Option<&Row> {
         let place = |row: &Row| (row.group, row.policy);

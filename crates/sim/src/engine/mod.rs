@@ -29,6 +29,7 @@ pub(crate) use layer::{Change, Machines};
 use anysched_core::{CpuMask, Cx, Off, Scheduler, Span, Time, Work};
 use anysched_host::{Beat, Setup};
 use anysched_measure::{Apart, Metrics};
+use anysched_trace::stuck::Stuck;
 use anysched_trace::{Counter, Event, Kind, NoTrace, Sink};
 use anysched_workload::Load;
 use std::ops::ControlFlow;
@@ -176,6 +177,9 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         if time > self.now() {
             if time > self.setup.until || next == Moment::NEVER {
                 self.fail_if_cut_off();
+                if next == Moment::NEVER {
+                    self.tell_stuck();
+                }
                 return false;
             }
             self.close_seconds(time);
@@ -274,6 +278,24 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         let goes_on = self.account.running() > 0 || self.agenda.has_outside_or_sleepers();
         if goes_on && self.setup.until >= Moment::HORIZON {
             self.clock.fail(SimError::TooLong { at: self.now() });
+        }
+    }
+
+    /// Nothing can happen any more: reports which tasks wait for what.
+    #[cold]
+    fn tell_stuck(&mut self) {
+        if !self.sink.listens() {
+            return;
+        }
+        for (task, on) in self.objects.waiting() {
+            let on = match on {
+                // A task that has ended holds what it has not given back.
+                Stuck::Lock { lock, holder: Some(holder) } if !self.tasks.is_live(holder) => {
+                    Stuck::Lock { lock, holder: None }
+                }
+                on => on,
+            };
+            self.sink.stuck(task, on);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use anysched_core::queue::{Links, List};
 use anysched_core::{TaskId, Time};
+use anysched_trace::stuck::Stuck;
 use anysched_workload::{Barrier, Channel, Lock, Sizes};
 use std::collections::VecDeque;
 
@@ -102,6 +103,23 @@ impl Objects {
         }
         Objects::wait(&mut self.links, list, task);
         false
+    }
+
+    /// The tasks that wait, and for what.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = (TaskId, Stuck)> + '_ {
+        let all = |list: &'_ List| self.links.iter(list).collect::<Vec<_>>();
+        let channels = (0..).zip(&self.channels).flat_map(move |(channel, (_, list))| {
+            all(list).into_iter().map(move |task| (task, Stuck::Channel { channel }))
+        });
+        let locks = (0..).zip(&self.locks).flat_map(move |(lock, &(holder, ref list))| {
+            all(list).into_iter().map(move |task| (task, Stuck::Lock { lock, holder }))
+        });
+        let barriers = (0..).zip(&self.barriers).flat_map(move |(barrier, &(party, ref list))| {
+            let present = list.len() as u32;
+            let on = Stuck::Barrier { barrier, present, party };
+            all(list).into_iter().map(move |task| (task, on))
+        });
+        channels.chain(locks).chain(barriers)
     }
 
     pub(super) fn next_met(&mut self, barrier: Barrier) -> Option<TaskId> {

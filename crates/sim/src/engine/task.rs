@@ -126,6 +126,10 @@ impl Tasks {
         self.free.push(id);
     }
 
+    pub(super) fn is_live(&self, id: TaskId) -> bool {
+        self.slots.get(id.index()).is_some_and(|task| task.state != State::Free)
+    }
+
     pub(super) fn live(&self) -> impl Iterator<Item = (TaskId, &Task)> {
         let ids = (0..).map(TaskId);
         ids.zip(&self.slots).filter(|(_, task)| task.state != State::Free)

@@ -44,12 +44,7 @@ pub(crate) fn probe(policy: &dyn Scheduler, task: TaskId) -> Values {
 
 impl Explainer {
     /// Explains `wait` under a policy with this name and order, on a machine with `cpus` CPUs.
-    pub fn new(
-        policy: &str,
-        order: &'static [First],
-        cpus: usize,
-        wait: Wait,
-    ) -> Explainer {
+    pub fn new(policy: &str, order: &'static [First], cpus: usize, wait: Wait) -> Explainer {
         let until = wait.to.unwrap_or(wait.from);
         Explainer {
             follow: Follow::of(cpus),

@@ -4,10 +4,10 @@ use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use anysched_core::call::Call;
-use anysched_core::{CpuId, CpuMask, Observer, Pick, Scheduler, TaskId, Time};
+use anysched_core::{CpuId, CpuMask, Observer, Pick, Scheduler, Span, TaskId, Time};
 
 use super::Wait;
-use crate::follow::{Change, Doing, Follow, Task, Who};
+use crate::follow::{Change, Doing, Follow, Task, Waiting, Who};
 use crate::{Event, Sink, TaskInfo};
 
 /// How many names an error lists.
@@ -279,6 +279,107 @@ impl Sink for Finder {
         {
             self.last.entry(task.who.serial).or_insert(None);
         }
+    }
+    fn event(&mut self, _: &Event) {}
+    fn end(&mut self, time: Time) {
+        self.now = self.now.max(time);
+    }
+}
+
+/// Looks for the longest wait of a run.
+#[derive(Debug)]
+pub struct Longest {
+    follow: Follow,
+    /// Only of tasks with this name, or serial.
+    wanted: Option<String>,
+    names: Vec<String>,
+    tasks: u64,
+    /// Whether there has been one.
+    is_known: bool,
+    best: Option<Wait>,
+    now: Time,
+}
+
+impl Longest {
+    /// Looks for the longest wait of the task with this name or serial, or of all.
+    pub fn new(wanted: Option<&str>) -> Longest {
+        Longest {
+            follow: Follow::default(),
+            wanted: wanted.map(ToString::to_string),
+            names: Vec::new(),
+            tasks: 0,
+            is_known: false,
+            best: None,
+            now: Time::ZERO,
+        }
+    }
+
+    /// The run is over: the wait, or `None` if no such task ever waited.
+    ///
+    /// Errors: there is no such task; the names of the first of so many.
+    pub fn finish(mut self) -> Result<Option<Wait>, (Vec<String>, u64)> {
+        let open: Vec<(Who, Waiting)> = self
+            .follow
+            .tasks()
+            .filter_map(|(_, task)| match task.doing {
+                Doing::Waits(on) | Doing::Aside(on) => Some((task.who.clone(), on)),
+                _ => None,
+            })
+            .collect();
+        for (who, on) in open {
+            self.consider(who, on, None);
+        }
+        if self.is_known { Ok(self.best) } else { Err((self.names, self.tasks)) }
+    }
+
+    fn is_wanted(&self, who: &Who) -> bool {
+        let Some(wanted) = &self.wanted else { return true };
+        who.name == *wanted || who.serial.to_string() == *wanted
+    }
+
+    fn consider(&mut self, who: Who, on: Waiting, to: Option<Time>) {
+        let length = |wait: &Wait| wait.length(self.now);
+        let wait = Wait { who, from: on.since, why: on.why, to };
+        let is_longer = self.best.as_ref().is_none_or(|best| length(&wait) > length(best));
+        if is_longer && length(&wait) > Span::ZERO && self.is_wanted(&wait.who) {
+            self.best = Some(wait);
+        }
+    }
+}
+
+impl Observer for Longest {
+    fn after(
+        &mut self,
+        now: Time,
+        call: &Call<'_>,
+        pick: Option<Pick>,
+        _: &CpuMask,
+        _: &dyn Scheduler,
+    ) {
+        self.now = now;
+        match self.follow.take(now, call, pick) {
+            Change::Attached(task) => {
+                let who = self.follow.who(task);
+                self.tasks += 1;
+                self.is_known |= self.is_wanted(&who);
+                if self.names.len() < NAMED && !self.names.contains(&who.name) {
+                    self.names.push(who.name);
+                }
+            }
+            // Names are looked up only of waits that may be it.
+            Change::Picked(_, task, on, _)
+                if self.best.as_ref().is_none_or(|best| now.since(on.since) > best.length(now)) =>
+            {
+                self.consider(self.follow.who(task), on, Some(now));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Sink for Longest {
+    fn task(&mut self, info: &TaskInfo<'_>) {
+        self.follow.describe(info);
     }
     fn event(&mut self, _: &Event) {}
     fn end(&mut self, time: Time) {

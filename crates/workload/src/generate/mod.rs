@@ -80,6 +80,13 @@ pub trait Generator: fmt::Debug + Send + Sync {
     /// Whether it never ends by itself, so that the run needs an end of its own.
     fn endless(&self) -> bool;
 
+    /// How many of `cpus` CPUs it keeps busy in the long run, as far as its work comes at a rate of
+    /// its own, whether the last was done or not; 0: it does not.
+    fn utilisation(&self, cpus: usize) -> f64 {
+        let _ = cpus;
+        0.0
+    }
+
     /// What it needs from a host.
     fn needs(&self) -> Needs;
 

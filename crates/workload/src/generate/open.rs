@@ -124,6 +124,14 @@ impl Generator for Open {
         self.tasks.is_none() && self.until.is_none()
     }
 
+    fn utilisation(&self, cpus: usize) -> f64 {
+        match &self.arrivals {
+            Arrivals::Load(load) => load * cpus as f64,
+            Arrivals::Rate(rate) => rate * self.service.mean() / 1e9,
+            Arrivals::Gaps(gaps) => self.service.mean() / gaps.mean(),
+        }
+    }
+
     fn needs(&self) -> Needs {
         self.settings.needs()
     }

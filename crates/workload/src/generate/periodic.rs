@@ -55,6 +55,10 @@ impl Generator for Periodic {
         self.jobs.is_none() && self.until.is_none()
     }
 
+    fn utilisation(&self, _: usize) -> f64 {
+        f64::from(self.tasks) * self.run.mean() / self.period.0 as f64
+    }
+
     fn needs(&self) -> Needs {
         // Without one of its own, the deadline of a job is the next release.
         Needs { deadlines: true, ..self.settings.needs() }

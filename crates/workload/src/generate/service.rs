@@ -105,6 +105,10 @@ impl Generator for Service {
         self.requests.is_none() && self.until.is_none()
     }
 
+    fn utilisation(&self, _: usize) -> f64 {
+        self.service.mean() / self.gaps.mean()
+    }
+
     fn needs(&self) -> Needs {
         Needs { wakeups_between_tasks: true, messages_from_outside: true, ..self.settings.needs() }
     }

@@ -94,6 +94,10 @@ impl Generator for TaskSet {
         self.jobs.is_none() && self.until.is_none()
     }
 
+    fn utilisation(&self, cpus: usize) -> f64 {
+        self.load * cpus as f64
+    }
+
     fn needs(&self) -> Needs {
         // Without one of its own, the deadline of a job is the next release.
         Needs { deadlines: true, ..self.settings.needs() }

@@ -91,6 +91,15 @@ impl Source {
         }
     }
 
+    /// How many of `cpus` CPUs it keeps busy in the long run, as far as that is said
+    /// ([`Generator::utilisation`]).
+    pub fn utilisation(&self, cpus: usize) -> f64 {
+        match self {
+            Source::Generated(generator) => generator.utilisation(cpus),
+            Source::Tasks(_) | Source::Model(_) => 0.0,
+        }
+    }
+
     /// When its source ends it, whatever its tasks are still doing.
     pub fn until(&self) -> Option<Time> {
         match self {
