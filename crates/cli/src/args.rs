@@ -131,7 +131,12 @@ pub struct Selection {
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub sweep: Vec<String>,
     /// Rows for each workload or task besides those for all, or for each vm, which have them anyway
-    #[arg(long, value_delimiter = ',', value_name = "PART,…", value_parser = ["workload", "task", "vm"])]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "PART,…",
+        value_parser = ["workload", "task", "vm"],
+    )]
     pub by: Vec<String>,
 }
 

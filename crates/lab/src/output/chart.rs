@@ -10,6 +10,7 @@ mod svg;
 use super::marks::{self, marked};
 use super::numbers::Format;
 use super::table;
+use crate::plan::Plan;
 use crate::results::stats::Estimate;
 use crate::results::{Group, Results};
 use crate::spec::error::{Error, Fault};
@@ -168,7 +169,7 @@ impl<'a> Drawing<'a> {
             let Some((_, value)) = group.axes.iter().find(|(axis, _)| *axis == chart.axis) else {
                 continue;
             };
-            if !results.rows_shown.include(group) {
+            if !results.rows_shown.include(&group.axes) {
                 continue;
             }
             let place = values.iter().position(|known| known == value).unwrap_or(values.len());
@@ -280,9 +281,17 @@ fn merged(texts: &[&str]) -> Option<String> {
     Some((0..words[0].len()).map(merge).collect::<Vec<_>>().join(" "))
 }
 
+impl Plan {
+    /// The same runs, of which what a chart draws of some of the tasks is measured too.
+    pub fn with_chart(mut self, chart: &Chart) -> Plan {
+        self.apart = self.apart.and(chart.apart());
+        self
+    }
+}
+
 impl Chart {
     /// What has to be measured of some of the tasks for it.
-    pub(crate) fn apart(&self) -> Apart {
+    fn apart(&self) -> Apart {
         self.columns.iter().map(Asked::apart).fold(Apart::default(), Apart::and)
     }
 

@@ -129,7 +129,7 @@ impl Tables<'_> {
     /// The groups that are shown, those together that differ in nothing but the workload or task.
     fn parted(&self) -> Vec<Vec<usize>> {
         let Results { groups, rows_shown, .. } = self.results;
-        let shown = (0..groups.len()).filter(|group| rows_shown.include(&groups[*group]));
+        let shown = (0..groups.len()).filter(|group| rows_shown.include(&groups[*group].axes));
         let mut tables: Vec<Vec<usize>> = Vec::new();
         for group in shown {
             match tables.last_mut() {
@@ -172,7 +172,7 @@ impl Tables<'_> {
         }
     }
 
-    /// Of each metric that was asked for and that no row has, what it is, and what there is instead.
+    /// Of each metric that was asked for and that no row has, what it is, and what there is.
     fn without_data(&self) -> Vec<String> {
         let has =
             |column: Column| self.results.rows.iter().any(|row| row.estimate(column).is_some());

@@ -5,13 +5,13 @@ pub(crate) mod journal;
 mod like;
 mod load;
 mod machine;
+mod read;
 pub(crate) mod rehearsal;
 pub(crate) mod run;
 pub(crate) mod views;
 pub(crate) mod vm;
 pub(crate) mod workers;
 
-use crate::output::Chart;
 use crate::plan::calibrated::Calibrated;
 use crate::plan::like::Like;
 use crate::plan::load::Loads;
@@ -199,12 +199,6 @@ impl Plan {
             inputs: files.paths().chain([experiment.path.clone()]).collect(),
             warnings: files.warnings,
         })
-    }
-
-    /// The same runs, of which what a chart draws of some of the tasks is measured too.
-    pub fn with_chart(mut self, chart: &Chart) -> Plan {
-        self.apart = self.apart.and(chart.apart());
-        self
     }
 
     /// Checks what can be checked of an experiment of which parts are wrong.
@@ -487,37 +481,8 @@ fn build_group(
     let calibrated = Calibrated::of(machine, files)?;
     let tree = &calibrated.with_measured(tree)?;
     let part = |key: &str| tree.as_table().and_then(|table| table.get(key));
-    let mut faults = Faults::default();
-    let like = faults.take(Like::of(machine)).flatten();
-    let setup = faults.take(read_all(machine, |machine| machine::setup(machine, files)));
-    // Policies with machines of their own are given the same tasks as the others.
-    let cpus = setup.as_ref().map_or(MAX_CPUS, |setup| setup.machine.cpus());
-    let loads = match part("workload") {
-        Some(list) => faults.take(Loads::read(list, cpus, files)),
-        None => Some(Loads::none(cpus)),
-    };
-    if let Some(ping) = loads.as_ref().and_then(|loads| loads.pinged.first()) {
-        faults.add(
-            Fault::at(&ping.to_at, "what pings a virtual machine is in one itself")
-                .help("make it a [[vm.workload]] of another [[vm]]"),
-        );
-    }
-    let vms = part("vm").map_or(Ok(Vms::default()), |list| Vms::read(list, cpus, files));
-    let vms = faults.take(vms);
-    let until = match (&loads, &vms) {
-        (Some(loads), Some(vms)) => faults.take(end(part("duration"), loads, vms)),
-        _ => None,
-    };
-    let (Some(mut setup), Some(loads), Some(vms), Some(until)) = (setup, loads, vms, until) else {
-        return Err(faults.result().err().unwrap_or_else(|| Fault::whole("not an experiment")));
-    };
-    setup.until = until;
-    if let Some(overload) = loads.overload(&setup.machine) {
-        let of = axes.iter().map(|(axis, value)| format!("{axis} = {value}"));
-        let of: Vec<String> = of.collect();
-        let of = if of.is_empty() { String::new() } else { format!("{}: ", of.join(", ")) };
-        files.warn(format!("{of}{overload}"));
-    }
+    let (setup, loads, vms) = read_parts(tree, machine, files)?;
+    let like = Like::of(machine)?;
     let mut described = Group {
         axes,
         machine: machine::describe(&setup),
@@ -564,6 +529,7 @@ fn build_group(
         }
         Ok(cell)
     };
+    let mut faults = Faults::default();
     for policy in policies {
         cells.extend(faults.take(plan_cell(policy)));
     }
@@ -573,6 +539,42 @@ fn build_group(
     }
     let needs = loads.needs().or(vms.needs());
     Ok(PlannedGroup { described, cells, loads, vms, needs, identity })
+}
+
+/// The machine of a group with the end of its runs, the loads and the virtual machines.
+///
+/// Errors: all that is wrong with any of them.
+fn read_parts(
+    tree: &Node,
+    machine: &Node,
+    files: &mut Files,
+) -> Result<(Setup, Loads, Vms), Fault> {
+    let part = |key: &str| tree.as_table().and_then(|table| table.get(key));
+    let mut faults = Faults::default();
+    let setup = faults.take(read_all(machine, |machine| machine::setup(machine, files)));
+    // Policies with machines of their own are given the same tasks as the others.
+    let cpus = setup.as_ref().map_or(MAX_CPUS, |setup| setup.machine.cpus());
+    let loads = part("workload").map_or(Ok(Loads::none(cpus)), |list| {
+        let loads = Loads::read(list, cpus, files)?;
+        match loads.pinged.first() {
+            None => Ok(loads),
+            Some(ping) => {
+                Err(Fault::at(&ping.to_at, "what pings a virtual machine is in one itself")
+                    .help("make it a [[vm.workload]] of another [[vm]]"))
+            }
+        }
+    });
+    let loads = faults.take(loads);
+    let vms = part("vm").map_or(Ok(Vms::default()), |list| Vms::read(list, cpus, files));
+    let vms = faults.take(vms);
+    if let (Some(loads), Some(vms)) = (loads, vms)
+        && let Some(until) = faults.take(end(part("duration"), &loads, &vms))
+        && let Some(setup) = setup
+    {
+        return faults.result().map(|()| (Setup { until, ..setup }, loads, vms));
+    }
+    faults.result()?;
+    Err(Fault::whole("not an experiment"))
 }
 
 /// When a run ends at the latest.

@@ -1,6 +1,5 @@
 //! The experiment file as a whole.
 
-use crate::plan::Plan;
 use crate::spec::claim::ClaimSpec;
 use crate::spec::error::{Error, Fault, Faults, Source};
 use crate::spec::fields::{self, Fields};
@@ -48,59 +47,11 @@ pub(crate) struct Quick {
 /// What `seed` may be: whole numbers of TOML from 0 on.
 pub(crate) const SEEDS: RangeInclusive<u64> = 0..=i64::MAX as u64;
 
-/// The name of an experiment that is in no file.
-const STDIN: &str = "stdin";
-
 impl Experiment {
-    /// Reads the experiment file at `path`.
+    /// What can be read of an experiment, and what is wrong with the rest.
     ///
-    /// Errors: the file cannot be read, or as [`Experiment::parse`].
-    pub fn load(path: &Path) -> Result<Experiment, Error> {
-        let bytes = std::fs::read(path).map_err(|error| {
-            Source::new(path, "").error(Fault::whole(format!("cannot be read: {error}")))
-        })?;
-        Experiment::of_bytes(&bytes, path)
-    }
-
-    fn of_bytes(bytes: &[u8], path: &Path) -> Result<Experiment, Error> {
-        let refused = |fault| Source::new(path, "").error(fault);
-        let text = std::str::from_utf8(bytes).map_err(|error| {
-            let before = &bytes[..error.valid_up_to()];
-            let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-            refused(
-                Fault::whole(format!("line {line} is not UTF-8"))
-                    .help("an experiment is a text in TOML; save it as UTF-8"),
-            )
-        })?;
-        Experiment::parse(text, path)
-    }
-
-    /// Reads an experiment from standard input, as if it stood in a file `stdin` of the working
-    /// directory.
-    ///
-    /// Errors: it cannot be read, or as [`Experiment::parse`].
-    pub fn read_from(input: &mut dyn std::io::Read) -> Result<Experiment, Error> {
-        let mut bytes = Vec::new();
-        let path = Path::new(STDIN);
-        let read = input.read_to_end(&mut bytes);
-        read.map_err(|error| {
-            Source::new(path, "").error(Fault::whole(format!("cannot be read: {error}")))
-        })?;
-        Experiment::of_bytes(&bytes, path)
-    }
-
-    /// Reads an experiment from `text`, as if it stood in the file `path`: the file's stem is
-    /// the experiment's name, and files that it names are looked for beside it.
-    ///
-    /// Errors: it is not TOML, or a part of it is not understood. What depends on the values of
-    /// the sweep is checked by [`Experiment::plan`].
-    pub fn parse(text: &str, path: &Path) -> Result<Experiment, Error> {
-        let source = Source::new(path, text);
-        Experiment::read(&source, path).map_err(|fault| source.error(fault))
-    }
-
-    /// Errors: all that is wrong, as far as the rest can be read without it.
-    fn read(source: &Source, path: &Path) -> Result<Experiment, Fault> {
+    /// Errors: it is not TOML.
+    pub(crate) fn read(source: &Source, path: &Path) -> Result<(Experiment, Faults), Fault> {
         let root = tree::parse(&source.text)?;
         let fields = Fields::any(&root, EXPERIMENT.name)?;
         let mut faults = Faults::default();
@@ -147,11 +98,7 @@ impl Experiment {
             canonical: root.to_string(),
             quick: quick.unwrap_or_default(),
         };
-        if !faults.is_empty() {
-            // What depends on values of the sweep would be found next.
-            faults.take(Plan::check_parts(&experiment));
-        }
-        faults.result().map(|()| experiment)
+        Ok((experiment, faults))
     }
 
     /// The stem of the file's name.

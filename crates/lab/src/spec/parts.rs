@@ -1,9 +1,9 @@
 //! Axes that no file has: of whose tasks a row is.
 
-use crate::results::Group;
 use crate::spec::error::Fault;
 use crate::spec::fields::{self, hint};
 use crate::spec::scenario::Scenario;
+use crate::spec::sweep::AxisValue;
 use crate::spec::tree::Node;
 use anysched_measure::Apart;
 use std::ops::Range;
@@ -30,9 +30,9 @@ pub(crate) struct RowsShown {
 }
 
 impl RowsShown {
-    /// Whether they include those of a group.
-    pub(crate) fn include(&self, group: &Group) -> bool {
-        group.axes.iter().all(|(axis, value)| {
+    /// Whether they include those of a group with these values of axes.
+    pub(crate) fn include(&self, axes: &[(String, AxisValue)]) -> bool {
+        axes.iter().all(|(axis, value)| {
             let value = value.to_string();
             match axis.as_str() {
                 VM => self.vms.is_empty() || self.vms.contains(&value),

@@ -306,7 +306,7 @@ impl Grid {
     fn views(&self, group: usize) -> Vec<(usize, Group)> {
         let views = self.plan.views(group).into_iter().enumerate();
         let viewed = views.map(|(number, view)| (number, self.plan.viewed(group, &view)));
-        viewed.filter(|(_, view)| self.plan.rows_shown.include(view)).collect()
+        viewed.filter(|(_, view)| self.plan.rows_shown.include(&view.axes)).collect()
     }
 
     fn line(&self, kind: GridKind, policy: usize, values: Vec<Option<f64>>) -> GridLine {

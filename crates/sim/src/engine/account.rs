@@ -3,6 +3,7 @@
 use anysched_core::machine::Cpu as Place;
 use anysched_core::{Span, TaskId, Time};
 use anysched_measure::{Apart, Metrics};
+use anysched_workload::Measured;
 
 use super::parts::Parts;
 use super::task::{Job, Task};
@@ -64,6 +65,11 @@ impl Account {
         if let Some(parts) = &mut self.parts {
             parts.of(task, record);
         }
+    }
+
+    /// A task of a benchmark says what it measured.
+    pub(super) fn measured(&mut self, id: TaskId, measured: Measured) {
+        self.of(id, |metrics| metrics.benchmark.record(measured));
     }
 
     /// Tasks that are ready but not running.

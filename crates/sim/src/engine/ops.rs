@@ -255,9 +255,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                 let new = self.load.spawn(what);
                 self.create(new, Some(self.cpus[cpu].id), self.now());
             }
-            Op::Measure(measured) => {
-                self.account.of(id, |metrics| metrics.benchmark.record(measured));
-            }
+            Op::Measure(measured) => self.account.measured(id, measured),
             Op::Exit => return Then::Leaves(Off::Exited),
         }
         if woke { Then::Woke } else { Then::GoOn }
