@@ -73,7 +73,9 @@ fn limit(span: Span) -> Option<u64> {
 
 /// Why one task was picked and not another.
 pub fn reason(reason: &Reason) -> Value {
-    let of = |kind: &str, chosen: Value, other: Value| json!({ "by": kind, "chosen": chosen, "other": other });
+    fn of(by: &str, chosen: Value, other: Value) -> Value {
+        json!({ "by": by, "chosen": chosen, "other": other })
+    }
     match reason {
         Reason::By { name, chosen, other } => of(name, json!(chosen), json!(other)),
         Reason::Earlier { chosen, other } => of("ready_since_ns", json!(chosen.0), json!(other.0)),

@@ -49,8 +49,8 @@ pub trait Policy: Sized {
     const CLAIRVOYANT: bool = false;
     /// Whether, by its rule, a ready task may wait for as long as others go on computing.
     const STARVES: bool = false;
-    /// By what it orders tasks that wait in the same runqueue: by the first, and where that is equal
-    /// by the next. Empty: by nothing that values tell.
+    /// By what it orders tasks that wait in the same runqueue: by the first, and where that is
+    /// equal by the next. Empty: by nothing that values tell.
     const ORDER: &'static [First] = &[];
     /// See [`PolicyInfo::seed`](crate::registry::PolicyInfo::seed).
     const SEED: Option<&'static str> = None;

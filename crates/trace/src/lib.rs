@@ -170,8 +170,8 @@ pub trait Sink {
     /// Reports an event; times never decrease.
     fn event(&mut self, event: &Event);
 
-    /// A job of a task is released at `release`, perhaps later than now, and due at `deadline` if it
-    /// has one. What it was before is done, or given up.
+    /// A job of a task is released at `release`, perhaps later than now, and due at `deadline` if
+    /// it has one. The one before is done, or given up.
     fn job(&mut self, task: TaskId, release: Time, deadline: Option<Time>) {
         let _ = (task, release, deadline);
     }

@@ -32,7 +32,7 @@ use crate::spec::scenario::{Scenario, set_part};
 use crate::spec::sweep::{AxisValue, MAX_RUNS, PolicyEntry};
 use crate::spec::tree::{Entry, Node};
 use anysched_core::registry::Settings;
-use anysched_core::{MAX_CPUS, Span, Time};
+use anysched_core::{MAX_CPUS, Machine, Span, Time};
 use anysched_host::{By, Demands, Host, HostError, HostInfo, Order, Outcome, Setup, Watch, Work};
 use anysched_measure::Apart;
 use anysched_workload::kinds::Needs;
@@ -305,7 +305,8 @@ impl Plan {
         u64::from_le_bytes(first)
     }
 
-    /// Whether tasks of a group, by position, may wait for each other for ever: at locks or barriers.
+    /// Whether tasks of a group, by position, may wait for each other for ever: at locks or
+    /// barriers.
     pub fn waits_for_tasks(&self, group: usize) -> bool {
         let needs = self.groups[group].needs;
         needs.locks || needs.barriers
@@ -467,6 +468,20 @@ fn plan_group(
     build_group(policies, &tree, axes, identity, files)
 }
 
+/// Warns if the loads of the group with these axis values ask for more than its machine has.
+fn warn_of_overload(
+    loads: &Loads,
+    machine: &Machine,
+    axes: &[(String, AxisValue)],
+    files: &mut Files,
+) {
+    let Some(overload) = loads.overload(machine) else { return };
+    let of = axes.iter().map(|(axis, value)| format!("{axis} = {value}"));
+    let of: Vec<String> = of.collect();
+    let of = if of.is_empty() { String::new() } else { format!("{}: ", of.join(", ")) };
+    files.warn(format!("{of}{overload}"));
+}
+
 fn build_group(
     policies: Vec<PolicyEntry>,
     tree: &Node,
@@ -480,9 +495,9 @@ fn build_group(
     };
     let calibrated = Calibrated::of(machine, files)?;
     let tree = &calibrated.with_measured(tree)?;
-    let part = |key: &str| tree.as_table().and_then(|table| table.get(key));
     let (setup, loads, vms) = read_parts(tree, machine, files)?;
     let like = Like::of(machine)?;
+    warn_of_overload(&loads, &setup.machine, &axes, files);
     let mut described = Group {
         axes,
         machine: machine::describe(&setup),

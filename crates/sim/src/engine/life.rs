@@ -202,8 +202,15 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         self.sink.job_done(id, self.clock.now());
     }
 
+    /// The job of `task` is done, and the next one is released at `release`.
+    pub(super) fn begin_job(&mut self, id: TaskId, release: Time, deadline: Option<Time>) {
+        self.close_job(id);
+        self.tasks[id].job = Job { release, deadline: deadline.unwrap_or(Time::NEVER) };
+        self.tell_job(id);
+    }
+
     /// Reports the job that `task` has now, if it has one.
-    pub(super) fn tell_job(&mut self, id: TaskId) {
+    fn tell_job(&mut self, id: TaskId) {
         let Job { release, deadline } = self.tasks[id].job;
         if release != Time::NEVER {
             self.sink.job(id, release, (deadline != Time::NEVER).then_some(deadline));

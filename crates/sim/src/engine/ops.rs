@@ -8,7 +8,7 @@ use anysched_workload::{Channel, Load, Op, Port};
 
 use super::Sim;
 use super::life::Waker;
-use super::task::{Doing, Job, State};
+use super::task::{Doing, State};
 
 /// What follows an operation.
 enum Then {
@@ -194,10 +194,7 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                 return Then::Leaves(Off::Blocked);
             }
             Op::Release { at, deadline } => {
-                self.close_job(id);
-                let deadline = deadline.unwrap_or(Time::NEVER);
-                self.tasks[id].job = Job { release: at, deadline };
-                self.tell_job(id);
+                self.begin_job(id, at, deadline);
                 if at > self.now() {
                     self.agenda.sleepers.push(at, id);
                     return Then::Leaves(Off::Blocked);

@@ -275,8 +275,8 @@ impl Page {
             "Bars: what ran, paler where for less than half of the time. Lines: ready, waiting.";
         self.text("soft", 12, what, 16);
         if marks {
-            let what = "Arrows: up, arrival, release or wake-up; down, deadline, red if missed. Dash on \
-                        top: preempted.";
+            let what = "Arrows: up, arrival, release or wake-up; down, deadline, red if missed. \
+                        Dash on top: preempted.";
             self.text("soft", 12, what, 16);
         }
     }

@@ -23,8 +23,8 @@ const LITTLE: char = '░';
 const SHARED: char = '▓';
 
 impl Gantt {
-    /// What the signs of pictures mean, as far as one of these has them, in lines of at most `width`
-    /// characters if no word is longer.
+    /// What the signs of pictures mean, as far as one of these has them, in lines of at most
+    /// `width` characters if no word is longer.
     pub fn legend(pictures: &[Gantt], width: usize) -> String {
         let text: String = pictures.iter().map(|picture| format!("{picture}")).collect();
         let drawn: String = text
