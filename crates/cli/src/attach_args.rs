@@ -11,7 +11,7 @@ pub struct AttachArgs {
     #[arg(
         long,
         value_name = "NAME",
-        required_unless_present_any = ["status", "stop", "build"]
+        required_unless_present_any = ["status", "stop", "build", "change"]
     )]
     pub policy: Option<String>,
     /// Where it runs: an agent needs no headers of the kernel and loads no module, and a policy
@@ -64,6 +64,14 @@ pub struct AttachArgs {
     /// End the policy that schedules this machine, also one attached by another process
     #[arg(long, conflicts_with_all = ["policy", "build"])]
     pub stop: bool,
+    /// Change a parameter of the policy that schedules this machine while it runs, also of one
+    /// attached by another process; `@FILE` reads the value from a file
+    #[arg(
+        long,
+        value_name = "KEY=VALUE",
+        conflicts_with_all = ["policy", "status", "stop", "build"]
+    )]
+    pub change: Vec<String>,
     /// Only build what this kernel needs, and print the names of module or agent and of the BPF
     /// program; this takes no privileges
     #[arg(long, conflicts_with = "policy")]

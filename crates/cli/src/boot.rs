@@ -286,7 +286,12 @@ pub fn unknown(host: &anysched_host::HostInfo, name: &str) -> Failure {
 
 /// The values of `--set`, read from files where they say so.
 pub fn settings(given: &[String]) -> Result<Settings, Failure> {
-    let mut settings = pairs("--set", given)?;
+    settings_of("--set", given)
+}
+
+/// Those of another option.
+pub fn settings_of(option: &str, given: &[String]) -> Result<Settings, Failure> {
+    let mut settings = pairs(option, given)?;
     for (_, value) in &mut settings {
         if let Some(path) = value.strip_prefix('@') {
             let text = std::fs::read_to_string(path).map_err(|why| format!("{path}: {why}"))?;

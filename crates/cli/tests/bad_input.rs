@@ -240,6 +240,8 @@ fn command_lines() {
         ("--bpf", &["attach", "--policy", "rr", "--module", "a.ko"]),
         ("1ms", &["attach", "--policy", "rr", "--every", "1ms"]),
         ("--for", &["attach", "--policy", "rr", "--for", "1s", "--", "true"]),
+        ("--stop", &["attach", "--stop", "--change", "grouping=core"]),
+        ("grouping", &["attach", "--change", "grouping"]),
         ("--output", &["record", "--for", "1s"]),
     ] {
         table.refused(named, args);

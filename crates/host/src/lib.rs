@@ -222,6 +222,16 @@ pub trait Host: Sync {
         Err(self.info().cannot(ATTACH))
     }
 
+    /// Changes a parameter of the policy that [`attach`](Host::attach) has attached while it runs,
+    /// in this process or another.
+    ///
+    /// Errors: nothing is attached, or the policy does not change that
+    /// ([`check_param`](anysched_core::Scheduler::check_param)).
+    fn change(&self, name: &str, value: &str) -> Result<(), HostError> {
+        let _ = (name, value);
+        Err(self.info().cannot(ATTACH))
+    }
+
     /// Ends what [`attach`](Host::attach) has begun, in this process or another.
     ///
     /// Errors: nothing is attached, or it is somebody else's.

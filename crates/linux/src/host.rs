@@ -226,6 +226,11 @@ impl Host for Linux {
     }
 
     #[cfg(target_os = "linux")]
+    fn change(&self, name: &str, value: &str) -> Result<(), HostError> {
+        Ok(attach::change(name, value)?)
+    }
+
+    #[cfg(target_os = "linux")]
     fn detach(&self) -> Result<(), HostError> {
         Ok(attach::detach()?)
     }

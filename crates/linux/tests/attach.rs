@@ -3,6 +3,7 @@
 
 mod guest;
 
+use anysched_core::Machine;
 use anysched_linux::{Purpose, Suite};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -54,17 +55,18 @@ fn suite() -> &'static Suite {
 
 /// What the guest's shell prints when it runs `script`.
 fn shell(script: &str) -> Vec<String> {
-    shell_with(script, &[])
+    shell_on("1 cpu", script, &[])
 }
 
-/// As [`shell`], with files: where each is in the guest, and here.
-fn shell_with(script: &str, files: &[(&str, &Path)]) -> Vec<String> {
+/// As [`shell`], on a machine in words and with files: where each is in the guest, and here.
+fn shell_on(machine: &str, script: &str, files: &[(&str, &Path)]) -> Vec<String> {
     let image = guest::image().expect("a kernel that fits");
     let command_line = format!("{PRELUDE}{script}");
     let mut boot = guest::boot("stock-eevdf", "shell", &[("command", &command_line)]);
     boot.files = vec![("/bin/anysched".into(), command().into())];
     boot.files.extend(LIBRARIES.map(|path| (path.into(), suite().root.resolve(path).unwrap())));
     boot.files.extend(files.iter().map(|&(place, file)| (place.into(), file.into())));
+    boot.machine = Machine::parse(machine).unwrap();
     boot.patience = Duration::from_secs(120);
     let mut lines = Vec::new();
     let ran = boot.run(image, &mut |line| {
@@ -210,6 +212,12 @@ for place in "$attach" "$in_agent"; do
     $place --policy cfs --set steal=never --every 500ms > /tmp/table 2>&1 & until_enabled
     sleep 2; anysched attach --status; $place --policy rr --for 1s; echo refused $?
     kill -INT $!; wait $!; echo ended $?; cat /tmp/table; is_clean
+    echo change; anysched attach --change grouping=core; echo refused $?
+    $place --policy gfs --set grouping=core --checked --record /tmp/log --quiet > /tmp/table 2>&1 & until_enabled
+    anysched attach --change grouping=single; echo changed $?
+    anysched attach --change grouping=boats; anysched attach --change wake=tree; echo refused $?
+    anysched attach --status; kill -INT $!; wait $!; echo ended $?
+    anysched replay /tmp/log --show | grep -o 'set_param .* to [a-z]*'; anysched replay /tmp/log; is_clean
 done
 echo headers; anysched attach --policy rr; echo ended $?
 echo root; echo nobody:x:65534:65534::/:/bin/sh > /etc/passwd
@@ -228,6 +236,17 @@ echo sched-ext; busybox mount -t tmpfs none /sys/kernel; anysched attach --polic
         assert!(is_said(&said, "anysched: this machine is scheduled by cfs, attached 0:00:0"));
         assert!(said.contains(&"refused 1") && said.contains(&"ended 0"), "{said:?}");
         is_a_live_table(&said);
+        let change = part(&lines[at..], "change");
+        assert!(change[0].starts_with("anysched: no policy is attached: "), "{change:?}");
+        let done = ["refused 1", "grouping is single", "changed 0"];
+        assert_eq!(change[1..4], done, "{change:?}");
+        assert!(change[4].starts_with("anysched: gfs: `grouping` = \"boats\": "), "{change:?}");
+        let fixed =
+            "anysched: gfs: `wake` cannot be changed while the policy runs; these can: grouping";
+        assert_eq!(change[5..7], [fixed, "refused 1"], "{change:?}");
+        assert!(change.contains(&"  grouping = single") && change.contains(&"ended 0"));
+        assert!(change.contains(&"set_param grouping to single"), "{change:?}");
+        assert!(change.last().unwrap().ends_with(", no decision differs"), "{change:?}");
     }
     let headers = part(&lines, "headers");
     assert!(is_said(&headers, "anysched: the headers of Linux 7."), "{headers:?}");
@@ -293,6 +312,39 @@ sleep 1; kill -KILL $!; wait $!; sleep 1; state; rm -r /run/anysched; is_clean
     assert_eq!(log[2..], ["replayed 0", "/tmp/log"]);
     let left = part(&lines, "left");
     assert!(left.ends_with(&["disabled"]), "{left:?}");
+}
+
+/// Groups of GFS change under tasks that compute, sleep, fork and end on four CPUs; the contract
+/// holds, and the log replays.
+#[test]
+#[ignore = "boots a kernel"]
+fn groups_change_while_tasks_run() {
+    let lines = shell_on(
+        "2 cores x 2 threads",
+        r#"
+for place in "$attach" "$in_agent"; do
+    echo groups
+    $place --policy gfs --checked --record /tmp/log --quiet > /tmp/table 2>&1 & until_enabled
+    watches=$!
+    (while :; do sleep 0.003 | true; done) > /dev/null 2>&1 & forks=$!
+    for i in 1 2 3 4 5 6; do (while :; do :; done) > /dev/null 2>&1 & burns="$burns $!"; done
+    n=0; for i in 1 2 3 4 5; do for groups in single core '0;1-3' '0,3;1,2' package; do
+        anysched attach --change "grouping=$groups" > /dev/null && n=$((n+1)); sleep 0.2
+    done; done
+    echo changed $n
+    kill $forks $burns; burns=; kill -INT $watches; wait $watches; echo ended $?
+    anysched replay /tmp/log --show | grep -c 'set_param grouping'; anysched replay /tmp/log; is_clean
+done
+"#,
+        &[],
+    );
+    let begins: Vec<usize> = (0..lines.len()).filter(|&line| lines[line] == "groups").collect();
+    assert_eq!(begins.len(), 2, "{lines:?}");
+    for at in begins {
+        let said = part(&lines[at..], "groups");
+        assert_eq!(said[..3], ["changed 25", "ended 0", "25"], "{said:?}");
+        assert!(said[3].ends_with(", no decision differs") && said.len() == 4, "{said:?}");
+    }
 }
 
 #[test]
@@ -476,7 +528,8 @@ fn what_a_machine_builds_for_itself_runs_there() {
     let built: Vec<&Path> = printed.lines().map(Path::new).collect();
     let [module, program, agent, of_agent] = built[..] else { panic!("{printed}") };
     assert!(module.starts_with(cache.join("anysched/linux/module").join(&suite.kernel)));
-    let lines = shell_with(
+    let lines = shell_on(
+        "1 cpu",
         r#"
 anysched attach --policy gfs --module /own/a.ko --bpf /own/a.bpf.o --quiet -- \
     cat /sys/kernel/sched_ext/state; echo ended $?; is_clean

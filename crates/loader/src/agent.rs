@@ -1,13 +1,16 @@
 //! A policy in a process of its own, which decides for the kernel through a BPF program.
 
+use crate::change::{outcome, request};
 use crate::{SchedExt, here};
+use anysched_wire::change::LONGEST;
 use anysched_wire::start::Start;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::net::UnixStream;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -22,6 +25,8 @@ const SAID: &str = "/run/anysched/said";
 const STATUS: &str = "/run/anysched/status";
 /// Whoever connects is told the status.
 const SOCKET: &str = "/run/anysched/agent";
+/// Takes what is to change.
+const CHANGES: &str = "/run/anysched/changes";
 
 /// For how long an agent may take to begin: the kernel checks its programs, which takes seconds
 /// where that is emulated.
@@ -32,6 +37,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// For how long an agent may take to say how it is doing.
 const ANSWER: Duration = Duration::from_secs(1);
+
+/// For how long an agent may take to change a parameter.
+const CHANGE: Duration = Duration::from_secs(5);
 
 /// What an agent is made of.
 #[derive(Clone, Copy, Debug)]
@@ -60,11 +68,12 @@ impl Agent {
         let fault = |path: &str, error: io::Error| format!("{path}: {error}");
         let text = here(start)?;
         fs::create_dir_all(DIRECTORY).map_err(|error| fault(DIRECTORY, error))?;
-        remove(&[STATUS, SOCKET]);
+        remove(&[STATUS, SOCKET, CHANGES]);
         fs::write(START, text).map_err(|error| fault(START, error))?;
         let said = File::create(SAID).map_err(|error| fault(SAID, error))?;
         let mut command = Command::new(files.program);
         command.args(["--start", START, "--status", STATUS, "--socket", SOCKET]);
+        command.args(["--changes", CHANGES]);
         command.arg("--object").arg(files.object).arg("--log").arg(files.log);
         if let Some(heap) = heap {
             command.arg("--heap").arg(heap.to_string());
@@ -177,6 +186,28 @@ impl Agent {
         u32::try_from(process.as_raw_nonzero().get()).ok()
     }
 
+    /// Has the agent that decides here change a parameter, whoever has started it.
+    ///
+    /// Errors: its policy does not change it, or there is no agent that answers.
+    pub fn change(name: &str, value: &str) -> Result<(), String> {
+        let fault = |error: io::Error| format!("{CHANGES}: {error}");
+        let text = request(name, value)?;
+        // An address that is no file: nothing is left of it.
+        let own = format!("anysched-change-{}", std::process::id());
+        let own = SocketAddr::from_abstract_name(own).map_err(fault)?;
+        let socket = UnixDatagram::bind_addr(&own).map_err(fault)?;
+        socket.set_read_timeout(Some(CHANGE)).map_err(fault)?;
+        // Nobody else can answer.
+        socket.connect(CHANGES).map_err(fault)?;
+        socket.send(text.as_bytes()).map_err(fault)?;
+        let mut answer = vec![0; LONGEST];
+        let length = socket.recv(&mut answer).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => format!("the agent does not answer for {CHANGE:?}"),
+            _ => fault(error),
+        })?;
+        outcome(&answer[..length])
+    }
+
     /// Asks the agent that decides here to end, whoever has started it, and waits until the
     /// kernel's own scheduler is back.
     ///
@@ -189,7 +220,7 @@ impl Agent {
 
     /// Removes what agents leave but logs.
     pub fn clean() {
-        remove(&[START, SAID, STATUS, SOCKET]);
+        remove(&[START, SAID, STATUS, SOCKET, CHANGES]);
         let _ = fs::remove_dir(DIRECTORY);
     }
 }

@@ -9,6 +9,7 @@
 #![cfg(target_os = "linux")]
 
 mod agent;
+mod change;
 mod module;
 mod sched_ext;
 pub mod tracefs;

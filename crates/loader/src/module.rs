@@ -1,10 +1,12 @@
 //! The module with the policies.
 
+use crate::change::{outcome, request};
 use anysched_core::machine::Cpu;
 use anysched_wire::start::Start;
+use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -15,6 +17,8 @@ pub const LOG: &str = "/proc/anysched/log";
 const START: &str = "/proc/anysched/start";
 /// What it says of itself.
 pub const STATUS: &str = "/proc/anysched/status";
+/// Takes what is to change, and answers.
+const CHANGE: &str = "/proc/anysched/change";
 /// The kernel is not to wait for what holds the module: that could not be interrupted.
 const NO_WAIT: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
 const NAME: &CStr = c"anysched";
@@ -77,6 +81,26 @@ impl Module {
             Ok(length) => Err(format!("{START}: it took {length} bytes of {}", text.len())),
             Err(error) => Err(format!("{START}: {error}")),
         }
+    }
+
+    /// Has the policy change a parameter.
+    ///
+    /// Errors: it does not, or there is none that decides.
+    pub fn change(self, name: &str, value: &str) -> Result<(), String> {
+        let text = request(name, value)?;
+        let fault = |error: io::Error| match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::SRCH) => "the policy does not decide any more".into(),
+            _ => format!("{CHANGE}: {error}"),
+        };
+        let mut file = OpenOptions::new().read(true).write(true).open(CHANGE).map_err(fault)?;
+        // In one write: the module takes what it is given as the whole.
+        let written = file.write(text.as_bytes()).map_err(fault)?;
+        if written != text.len() {
+            return Err(format!("{CHANGE}: it took {written} bytes of {}", text.len()));
+        }
+        let mut answer = Vec::new();
+        file.read_to_end(&mut answer).map_err(fault)?;
+        outcome(&answer)
     }
 
     /// What it says of itself, if it is loaded.

@@ -4,8 +4,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use anysched_core::{
-    Affinities, Arrival, CpuId, CpuMask, Cx, Enqueue, Machine, Off, Pick, Scheduler, Span, TaskId,
-    TaskParams, Time,
+    Affinities, Arrival, CpuId, CpuMask, Cx, Enqueue, Machine, Off, ParamError, Pick, Scheduler,
+    Span, TaskId, TaskParams, Time,
 };
 
 use crate::groups::Groups;
@@ -457,6 +457,15 @@ impl<P: Scheduler> Adapter<P> {
         while self.next_timer().is_some_and(|due| due <= now) {
             self.call(now, |policy, cx| policy.timer(cx));
         }
+    }
+
+    /// The policy's parameter `name` is to be `text` from now on.
+    ///
+    /// Errors: the policy does not change it while it runs, or not to that.
+    pub fn set_param(&mut self, now: Time, name: &str, text: &str) -> Result<(), ParamError> {
+        self.policy.check_param(name, text)?;
+        self.call(now, |policy, cx| policy.set_param(cx, name, text));
+        Ok(())
     }
 
     /// What runs on `cpu`, which goes out of use, is put back; the kernel takes it elsewhere.

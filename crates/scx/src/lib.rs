@@ -19,6 +19,7 @@
 //! | `set_weight`, `set_cpumask` | [`update`] | `update` |
 //! | `cgroup_init`, `cgroup_set_weight`, `cgroup_set_bandwidth` | [`set_group_weight`], [`set_group_cap`] | `set_domain` |
 //! | `cgroup_move`, `cgroup_exit` | [`join`], [`disband`] | `update`; none |
+//! | none: somebody changes a parameter | [`set_param`] | `set_param`, if `check_param` allows it |
 //! | `cpu_online`, `cpu_offline` | [`set_online`] | `set_online`, after `update` of tasks left without a CPU |
 //!
 //! [`attach`]: Adapter::attach
@@ -32,6 +33,7 @@
 //! [`yields`]: Adapter::yields
 //! [`tick`]: Adapter::tick
 //! [`update`]: Adapter::update
+//! [`set_param`]: Adapter::set_param
 //! [`set_online`]: Adapter::set_online
 //! [`set_group_weight`]: Adapter::set_group_weight
 //! [`set_group_cap`]: Adapter::set_group_cap

@@ -71,3 +71,34 @@ fn what_has_used_its_whole_slice_gets_another() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
+
+/// New groups are those that the policy picks by from then on, and a CPU that gets work by them is
+/// kicked; what the policy does not change stays, with its reason.
+#[test]
+fn what_a_policy_allows_changes_while_it_runs() {
+    let machine = Machine::flat(2).unwrap();
+    let settings = [("grouping", "0;1"), ("threshold", "1000000")];
+    let built = (policy("gfs").unwrap().build)(&machine, &settings).unwrap();
+    // A group looks after its own CPUs only.
+    let rules = Rules { work_conserving: false, ..Rules::default() };
+    let mut adapter = Adapter::new(Checked::new(built, &machine, rules), &machine);
+    let tasks: Vec<TaskId> =
+        (0..2).map(|_| adapter.attach(Time(0), TaskParams::default(), 0)).collect();
+    let on_first = Waking { from: Some(CPU), ..Waking::default() };
+    for task in &tasks {
+        adapter.enqueue(Time(0), *task, 0, on_first);
+    }
+    let picked = adapter.dispatch(Time(0), CPU, None, 0).unwrap().task;
+    adapter.started(picked);
+    let refused = |adapter: &mut Adapter<_>, name, text| {
+        adapter.set_param(Time(1), name, text).unwrap_err().to_string()
+    };
+    let fixed = "`slice` cannot be changed while the policy runs; these can: grouping";
+    assert_eq!(refused(&mut adapter, "slice", "1ms"), fixed);
+    assert!(refused(&mut adapter, "grouping", "0;7").starts_with("`grouping`: "));
+    while adapter.take_kick().is_some() {}
+    adapter.set_param(Time(2), "grouping", "single").unwrap();
+    assert_eq!(adapter.take_kick(), Some(CpuId(1)));
+    let other = adapter.dispatch(Time(3), CpuId(1), None, 0).unwrap().task;
+    assert_ne!(other, picked);
+}

@@ -13,6 +13,7 @@
 //! | [`start`] | a program | a module of a running kernel | a file of that module; of a guest, such an item | what to start |
 //! | [`option`] | here | a hypervisor | its command line | what to start |
 //! | [`status`] | such a module | a program | another such file | how it is doing |
+//! | [`change`] | a program and such a module | the other | another such file | a parameter that changes |
 //! | [`datagram`] | here and kernel | the other | UDP | requests to a server and its answers |
 //!
 //! Both ends also know which [`program`]s there are.
@@ -30,6 +31,7 @@
 extern crate alloc;
 
 pub mod boot;
+pub mod change;
 pub mod datagram;
 pub mod dom0;
 pub mod domains;

@@ -11,6 +11,7 @@
 
 #define LONGEST_START (1 << 20)
 #define LONGEST_PART (1 << 18)
+#define LONGEST_CHANGE (1 << 13)
 
 static struct proc_dir_entry *folder;
 
@@ -266,6 +267,55 @@ static int dump_show(struct seq_file *m, void *unused)
 
 static int dump_open(struct inode *inode, struct file *file) { return single_open(file, dump_show, NULL); }
 
+/* Who has opened `change` writes what is to change and reads the answer. */
+struct change {
+	u32 length;
+	char text[LONGEST_CHANGE];
+};
+
+static int change_open(struct inode *inode, struct file *file)
+{
+	file->private_data = vzalloc(sizeof(struct change));
+	return file->private_data ? 0 : -ENOMEM;
+}
+
+static ssize_t change_write(struct file *file, const char __user *from, size_t length, loff_t *at)
+{
+	struct change *c = file->private_data;
+	ssize_t written = length;
+
+	if (length > sizeof(c->text))
+		return -EFBIG;
+	mutex_lock(&mutex);
+	c->length = length;
+	if (copy_from_user(c->text, from, length)) {
+		c->length = 0;
+		written = -EFAULT;
+	} else if (!anysched_change(c->text, &c->length, sizeof(c->text))) {
+		written = -ESRCH;
+	}
+	mutex_unlock(&mutex);
+	*at = 0;
+	return written;
+}
+
+static ssize_t change_read(struct file *file, char __user *to, size_t length, loff_t *at)
+{
+	struct change *c = file->private_data;
+	ssize_t read;
+
+	mutex_lock(&mutex);
+	read = simple_read_from_buffer(to, length, at, c->text, c->length);
+	mutex_unlock(&mutex);
+	return read;
+}
+
+static int change_release(struct inode *inode, struct file *file)
+{
+	vfree(file->private_data);
+	return 0;
+}
+
 static const struct proc_ops dump_file = {
 	.proc_open = dump_open, .proc_read = seq_read, .proc_lseek = seq_lseek,
 	.proc_release = single_release,
@@ -276,6 +326,10 @@ static const struct proc_ops status_file = {
 	.proc_release = seq_release,
 };
 static const struct proc_ops log_file = { .proc_read = log_read };
+static const struct proc_ops change_file = {
+	.proc_open = change_open, .proc_read = change_read, .proc_write = change_write,
+	.proc_release = change_release,
+};
 
 int anysched_files_make(void)
 {
@@ -285,7 +339,8 @@ int anysched_files_make(void)
 	if (folder && proc_create("start", 0200, folder, &start_file) &&
 	    proc_create("status", 0444, folder, &status_file) &&
 	    proc_create("dump", 0400, folder, &dump_file) &&
-	    proc_create("log", 0400, folder, &log_file))
+	    proc_create("log", 0400, folder, &log_file) &&
+	    proc_create("change", 0600, folder, &change_file))
 		return 0;
 	anysched_files_remove();
 	return -ENOMEM;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The files of the module, /proc/anysched: what to start, how it is doing, what was decided. Their
- * formats are those of the crate anysched-wire: start, status; the log is a recorder's. */
+/* The files of the module, /proc/anysched: what to start, how it is doing, what was decided, what is to change. Their
+ * formats are those of the crate anysched-wire: start, status, change; the log is a recorder's. */
 #ifndef ANYSCHED_FILES_H
 #define ANYSCHED_FILES_H
 
@@ -37,5 +37,9 @@ struct running {
 bool anysched_running_on(u32 cpu, struct running *r);
 
 bool anysched_status(u32 part, char *text, u32 *length);
+
+/* Has the policy change a parameter as the text asks; the answer takes its place, where there are `room`
+ * bytes. False: there is no policy (any more). */
+bool anysched_change(char *text, u32 *length, u32 room);
 
 #endif

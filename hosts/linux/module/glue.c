@@ -784,6 +784,15 @@ bool anysched_status(u32 part, char *text, u32 *length)
 	return ok;
 }
 
+bool anysched_change(char *text, u32 *length, u32 room)
+{
+	struct call c = { .op = OP_CHANGE, .home = NO_CPU, .text = text, .text_len = *length, .amount = room };
+	bool ok = run(&c);
+
+	*length = ok ? c.text_len : 0;
+	return ok;
+}
+
 bool anysched_running_on(u32 cpu, struct running *r)
 {
 	struct task_struct *p;

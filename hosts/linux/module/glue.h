@@ -36,6 +36,7 @@ enum op {
 	OP_CAP,
 	OP_DISBAND,
 	OP_JOIN,
+	OP_CHANGE,
 	OP_STATUS,
 	OP_STATE,
 };
@@ -69,7 +70,8 @@ struct call {
 	const unsigned long *affinity;	/* NULL: all */
 	char *text;
 	u64 group;		/* a cgroup's number */
-	u64 amount;		/* its weight (100 without a setting), or its cap in percent of a CPU (0: none) */
+	u64 amount;		/* its weight (100 without a setting), or its cap in percent of a CPU (0: none);
+				 * of OP_CHANGE room for text in bytes */
 	u64 slice;		/* answer: ns */
 	u64 timer;		/* answer: when the policy's timer is due, ns */
 };

@@ -32,6 +32,9 @@ pub fn attach(args: &AttachArgs) -> Result<(), Failure> {
         open()?.detach()?;
         return output::print("the kernel's own scheduler is back\n");
     }
+    if !args.change.is_empty() {
+        return change(&*open()?, &args.change);
+    }
     if args.build {
         let place = args.place.place();
         let Built { decider, program } = open()?.build_attached(place, args.checked, &mut say)?;
@@ -100,6 +103,15 @@ fn settings(name: &str, given: &[String]) -> Result<Settings, Failure> {
     };
     (info.build)(&machine, &as_text(&settings)).map_err(|error| format!("{name}: {error}"))?;
     Ok(settings)
+}
+
+/// Changes parameters of the policy that schedules this machine, one after the other.
+fn change(host: &dyn Host, given: &[String]) -> Result<(), Failure> {
+    for (name, value) in boot::settings_of("--change", given)? {
+        host.change(&name, &value)?;
+        output::print(&format!("{name} is {value}\n"))?;
+    }
+    Ok(())
 }
 
 fn during(span: Option<anysched_core::Span>, command: &[OsString]) -> During<'_> {

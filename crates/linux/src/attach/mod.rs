@@ -107,10 +107,7 @@ pub fn detach() -> Result<(), String> {
     let program = kernel.program();
     let is_ours = matches!(program.as_deref(), Some(PROGRAM | AGENT));
     if !is_ours && !Module.is_loaded() {
-        return Err(match program {
-            Some(other) => format!("no policy is attached: \"{other}\" of sched_ext schedules"),
-            None => "no policy is attached: the kernel's own scheduler schedules".into(),
-        });
+        return Err(nothing_attached(program));
     }
     machine.require_root("attach --stop")?;
     let note = Note::read(machine.root());
@@ -130,6 +127,35 @@ pub fn detach() -> Result<(), String> {
     Module.unload()?;
     Note::remove(machine.root());
     Ok(())
+}
+
+/// Changes a parameter of the policy that schedules this machine, whoever attached it.
+///
+/// Errors: there is none, or it does not change the parameter while it runs, or not to that.
+pub fn change(name: &str, value: &str) -> Result<(), String> {
+    let machine = Machine::here();
+    machine.require_kernel()?;
+    let program = SchedExt::new("bpftool").program();
+    if !matches!(program.as_deref(), Some(PROGRAM | AGENT)) {
+        return Err(nothing_attached(program));
+    }
+    machine.require_root(&format!("attach --change {name}={value}"))?;
+    match program.as_deref() {
+        Some(AGENT) => Agent::change(name, value)?,
+        _ => Module.change(name, value)?,
+    }
+    match Note::read(machine.root()) {
+        Some(note) => note.with(name, value).write(machine.root()),
+        None => Ok(()),
+    }
+}
+
+/// That no policy schedules, but this program of sched_ext, if any.
+fn nothing_attached(program: Option<String>) -> String {
+    match program {
+        Some(other) => format!("no policy is attached: \"{other}\" of sched_ext schedules"),
+        None => "no policy is attached: the kernel's own scheduler schedules".into(),
+    }
 }
 
 /// A policy that this process has attached.

@@ -42,6 +42,13 @@ impl Note {
         }
     }
 
+    /// With another value of a parameter.
+    pub fn with(mut self, name: &str, value: &str) -> Note {
+        self.settings.retain(|(known, _)| known != name);
+        self.settings.push((name.into(), value.into()));
+        self
+    }
+
     /// The note that there is below `root`.
     pub fn read(root: &Path) -> Option<Note> {
         Note::parse(&fs::read_to_string(root.join(PATH)).ok()?)
@@ -159,6 +166,8 @@ mod tests {
         let lines = note.lines(Path::new("/"));
         assert!(lines[0].starts_with("attached 1:02:0") && lines[0].ends_with(" ago by a b"));
         assert_eq!(lines[1..], [format!("watched by process {own}"), "x = 1\n2".into()]);
+        let changed = note.with("y", "2").with("x", "3");
+        assert_eq!(changed.lines(Path::new("/"))[2..], ["y = 2", "x = 3"]);
         Note::remove(root.path());
         assert_eq!(Note::read(root.path()), None);
         assert!(!root.path().join("run/anysched").exists());

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use anysched_core::{CpuId, Off, Scheduler, TaskId, TaskParams, Time};
-use anysched_linux_start::{machine, params, part, policy};
+use anysched_linux_start::{change, machine, params, part, policy};
 use anysched_scx::{Adapter, Prev, Waking};
 use anysched_wire::start::Start;
 use anysched_wire::status::{FIRST, Line};
@@ -128,6 +128,17 @@ impl Agent {
                 return;
             }
         }
+    }
+
+    /// Changes a parameter as a [text](anysched_wire::change) asks, and returns the answer. What
+    /// the policy wants of CPUs then is asked for as soon as the agent runs again.
+    pub fn change(&mut self, text: &[u8]) -> String {
+        let mut answer = String::new();
+        self.running.timed(|running| {
+            let now = running.now();
+            answer = change(now, text, &running.name, &mut running.adapter);
+        });
+        answer
     }
 
     /// How it is doing.

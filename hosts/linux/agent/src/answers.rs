@@ -1,12 +1,14 @@
 //! How the agent is doing, for whoever connects to its socket: the text that the kernel's module
-//! has in a file.
+//! has in a file. And a socket for what the module has another file for: parameters that change.
 
 use std::fs;
 use std::io::{ErrorKind, Result};
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
 use std::path::Path;
 
+use anysched_wire::change::LONGEST;
 use anysched_wire::status::{Line, Runs};
 
 /// What the thread that decides says of itself.
@@ -61,6 +63,46 @@ impl Answers {
     }
 }
 
+/// A [change](anysched_wire::change) that somebody asks for, or the answer to it.
+pub struct Letter {
+    pub text: Vec<u8>,
+    /// Who asks.
+    pub from: SocketAddr,
+}
+
+/// The socket for changes. What comes is whole: this thread waits for nobody.
+pub struct Changes(UnixDatagram);
+
+impl Changes {
+    /// Takes what is sent to `path` by those who may send signals to the agent, too.
+    ///
+    /// Errors: it cannot be made.
+    pub fn open(path: &Path) -> Result<Changes> {
+        let _ = fs::remove_file(path);
+        let socket = UnixDatagram::bind(path)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+        socket.set_nonblocking(true)?;
+        Ok(Changes(socket))
+    }
+
+    pub fn fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+
+    /// What somebody asks for.
+    pub fn next(&self) -> Option<Letter> {
+        let mut text = vec![0; LONGEST];
+        let (length, from) = self.0.recv_from(&mut text).ok()?;
+        text.truncate(length);
+        Some(Letter { text, from })
+    }
+
+    /// Answers, if who has asked is still there.
+    pub fn tell(&self, answer: &Letter) {
+        let _ = self.0.send_to_addr(&answer.text, &answer.from);
+    }
+}
+
 /// Tells `text` to who `asks`, as far as that one takes it: this thread waits for nobody. Nor is it
 /// ended by who has gone.
 pub fn tell(asks: &UnixStream, mut text: &[u8]) {
@@ -93,6 +135,25 @@ mod tests {
         drop(UnixStream::connect(&path).unwrap());
         tell(&answers.next().unwrap(), b"idle");
         fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn who_asks_for_a_change_is_answered() {
+        let place = |end: &str| {
+            std::env::temp_dir().join(format!("anysched-changes-{}-{end}", std::process::id()))
+        };
+        let changes = Changes::open(&place("agent")).unwrap();
+        assert!(changes.next().is_none());
+        let asks = UnixDatagram::bind(place("asks")).unwrap();
+        asks.send_to(b"set", place("agent")).unwrap();
+        let letter = changes.next().unwrap();
+        assert_eq!(letter.text, b"set");
+        changes.tell(&Letter { text: b"done".to_vec(), ..letter });
+        let mut answer = [0; 8];
+        assert_eq!(asks.recv(&mut answer).unwrap(), 4);
+        assert_eq!(&answer[..4], b"done");
+        fs::remove_file(place("agent")).unwrap();
+        fs::remove_file(place("asks")).unwrap();
     }
 
     #[test]

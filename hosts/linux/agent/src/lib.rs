@@ -2,9 +2,10 @@
 //!
 //! `agent.bpf.c` tells it what happens to tasks, by a ring buffer, and carries out what it answers.
 //! One thread makes all calls of the policy, above all tasks that it schedules (`SCHED_FIFO`). The
-//! first thread watches it, above that one: it passes on how it is doing, and ends the process when
-//! the kernel has thrown the scheduler out, or when it is asked to. With the process goes all that
-//! it has put into the kernel, however it ends, and the kernel's own scheduler is back.
+//! first thread watches it, above that one: it passes on how it is doing and what is to change, and
+//! ends the process when the kernel has thrown the scheduler out, or when it is asked to. With the
+//! process goes all that it has put into the kernel, however it ends, and the kernel's own
+//! scheduler is back.
 
 mod agent;
 mod answers;
@@ -28,7 +29,7 @@ use std::time::Duration;
 use anysched_wire::start::Start;
 
 use agent::Agent;
-use answers::{Answers, Report};
+use answers::{Answers, Changes, Letter, Report};
 use libbpf::Object;
 use options::Options;
 use process::Bell;
@@ -63,13 +64,15 @@ fn run(options: &Options) -> Result<(), String> {
     process::lock_memory().map_err(|error| format!("locking memory: {error}"))?;
     let answers = Answers::open(&options.socket);
     let answers = answers.map_err(|error| format!("{}: {error}", options.socket.display()))?;
+    let changes = Changes::open(&options.changes);
+    let changes = changes.map_err(|error| format!("{}: {error}", options.changes.display()))?;
     let decider = Decider::spawn(start, Ring::open(&object, c"events")?, &object)?;
     process::real_time(process::WATCHER).map_err(|error| format!("SCHED_FIFO: {error}"))?;
     let link = match object.attach() {
         Ok(link) => link,
         Err(why) => return Err(end_of(&mut ends).unwrap_or(why)),
     };
-    watch(&decider, &ends, stops.fd(), &answers);
+    watch(&decider, &ends, stops.fd(), &answers, &changes);
     if let Some(why) = end_of(&mut ends) {
         // The other thread may compute for ever. What it keeps from ending goes with the process.
         std::mem::forget(link);
@@ -80,13 +83,13 @@ fn run(options: &Options) -> Result<(), String> {
     end::write(&status).map_err(|error| error.to_string())
 }
 
-/// Passes on how the policy is doing until the kernel has thrown the scheduler out or the agent is
-/// asked to end.
-fn watch(decider: &Decider, ends: &Ring, stops: RawFd, answers: &Answers) {
+/// Passes on how the policy is doing and what is to change until the kernel has thrown the
+/// scheduler out or the agent is asked to end.
+fn watch(decider: &Decider, ends: &Ring, stops: RawFd, answers: &Answers, changes: &Changes) {
     let mut asking: Vec<UnixStream> = Vec::new();
     loop {
-        let fds = [ends.fd(), stops, answers.fd(), decider.has_answered.fd()];
-        let [has_ended, is_to_stop, _, rings] = process::wait(&fds, None);
+        let fds = [ends.fd(), stops, answers.fd(), changes.fd(), decider.has_answered.fd()];
+        let [has_ended, is_to_stop, _, _, rings] = process::wait(&fds, None);
         if has_ended || is_to_stop {
             return;
         }
@@ -96,6 +99,12 @@ fn watch(decider: &Decider, ends: &Ring, stops: RawFd, answers: &Answers) {
         {
             let text = report.into_text();
             asking.drain(..).for_each(|asks| answers::tell(&asks, text.as_bytes()));
+            decider.changed.try_iter().for_each(|answer| changes.tell(&answer));
+        }
+        while let Some(letter) = changes.next() {
+            // One that has ended needs no answer.
+            let _ = decider.changes.send(letter);
+            decider.wanted.ring();
         }
         while let Some(asks) = answers.next() {
             asking.push(asks);
@@ -123,6 +132,9 @@ struct Decider {
     /// What it says then is the last that it says.
     is_over: Arc<AtomicBool>,
     reports: Receiver<Report>,
+    /// What is to change, and what has become of that.
+    changes: Sender<Letter>,
+    changed: Receiver<Letter>,
 }
 
 impl Decider {
@@ -136,12 +148,16 @@ impl Decider {
         let (wanted, has_answered) = (bell()?, bell()?);
         let (ready, is_ready) = channel();
         let (sender, reports) = channel();
+        let (changes, to_change) = channel();
+        let (has_changed, changed) = channel();
         let is_over = Arc::new(AtomicBool::new(false));
         let own = Asked {
             wanted: wanted.clone(),
             has_answered: has_answered.clone(),
             is_over: is_over.clone(),
             reports: sender,
+            changes: to_change,
+            changed: has_changed,
         };
         std::thread::spawn(move || {
             // Here, and not before: what a policy is need not be able to change threads.
@@ -157,7 +173,7 @@ impl Decider {
             }
         });
         is_ready.recv().unwrap_or_else(|_| Err("the agent's thread has ended".into()))?;
-        Ok(Decider { wanted, has_answered, is_over, reports })
+        Ok(Decider { wanted, has_answered, is_over, reports, changes, changed })
     }
 
     /// What it has said last.
@@ -191,13 +207,20 @@ struct Asked {
     has_answered: Bell,
     is_over: Arc<AtomicBool>,
     reports: Sender<Report>,
+    changes: Receiver<Letter>,
+    changed: Sender<Letter>,
 }
 
 impl Asked {
-    /// Decides, and says how it is doing whenever somebody wants to know.
+    /// Decides, says how it is doing whenever somebody wants to know, and changes what is to
+    /// change.
     fn decide(self, mut agent: Agent) {
         loop {
             agent.run(&self.wanted);
+            for letter in self.changes.try_iter() {
+                let text = agent.change(&letter.text).into_bytes();
+                let _ = self.changed.send(Letter { text, ..letter });
+            }
             let is_over = self.is_over.load(SeqCst);
             let sent = self.reports.send(agent.report());
             if is_over || sent.is_err() {

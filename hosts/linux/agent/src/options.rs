@@ -12,6 +12,8 @@ pub struct Options {
     pub log: PathBuf,
     /// Where whoever connects is told the status.
     pub socket: PathBuf,
+    /// Where somebody asks for a parameter to be changed.
+    pub changes: PathBuf,
     /// The BPF programs.
     pub object: PathBuf,
     /// The most tasks at a time.
@@ -21,7 +23,7 @@ pub struct Options {
 }
 
 const USAGE: &str = "anysched-agent [--start FILE] [--status FILE] [--log FILE] [--socket FILE] \
-                     [--object FILE] [--tasks N] [--heap BYTES]";
+                     [--changes FILE] [--object FILE] [--tasks N] [--heap BYTES]";
 
 impl Options {
     /// Reads `arguments`, pairs of an option and its value.
@@ -33,6 +35,7 @@ impl Options {
             status: "/run/anysched/status".into(),
             log: "/run/anysched/log".into(),
             socket: "/run/anysched/agent".into(),
+            changes: "/run/anysched/changes".into(),
             object: "/lib/anysched/agent.bpf.o".into(),
             tasks: 1 << 15,
             heap: 64 << 20,
@@ -47,6 +50,7 @@ impl Options {
                 "--status" => options.status = value.into(),
                 "--log" => options.log = value.into(),
                 "--socket" => options.socket = value.into(),
+                "--changes" => options.changes = value.into(),
                 "--object" => options.object = value.into(),
                 "--tasks" => {
                     let tasks = number().and_then(|number| u32::try_from(number).ok());

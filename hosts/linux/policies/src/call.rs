@@ -24,12 +24,13 @@ pub enum Op {
     Cap,
     Disband,
     Join,
+    Change,
     Status,
     State,
 }
 
 impl Op {
-    const ALL: [Op; 20] = [
+    const ALL: [Op; 21] = [
         Op::Start,
         Op::Attach,
         Op::Detach,
@@ -48,6 +49,7 @@ impl Op {
         Op::Cap,
         Op::Disband,
         Op::Join,
+        Op::Change,
         Op::Status,
         Op::State,
     ];
@@ -90,7 +92,8 @@ pub struct Call {
     text: *mut u8,
     /// The cgroup, as the kernel calls it.
     pub group: u64,
-    /// Its weight, of 100 without a setting, or its cap in percent of a CPU, 0 for none.
+    /// Its weight, of 100 without a setting, or its cap in percent of a CPU, 0 for none; of a
+    /// change, room for `text` in bytes.
     pub amount: u64,
     /// In the answer: the slice in nanoseconds, `u64::MAX` without limit.
     pub slice: u64,

@@ -93,6 +93,7 @@ impl Running {
             Op::Cap => adapter.set_group_cap(now, call.group, call.amount),
             Op::Disband => adapter.disband(call.group),
             Op::Join => adapter.join(now, task, call.group),
+            Op::Change => self.change(now, call),
             Op::Status => status::answer(self, call),
             Op::State => call.slice = status::state(self.adapter.state(task)),
             Op::Start => unreachable!("handled before"),
@@ -129,5 +130,18 @@ impl Running {
         let pick = self.adapter.dispatch(now, call.cpu(), prev, call.runtime);
         call.slice = pick.map_or(0, |pick| pick.slice.0);
         call.answer(pick.map(|pick| pick.task));
+    }
+
+    /// Changes a parameter as the text of the call asks; the answer takes its place.
+    fn change(&mut self, now: Time, call: &mut Call) {
+        // SAFETY: the C side gives a text with this call.
+        let text = unsafe { call.text() };
+        let answer = anysched_linux_start::change(now, text, &self.name, &mut self.adapter);
+        call.text_len = call.amount as u32;
+        // SAFETY: where the text is, there is room for so much; nobody looks at the text any more.
+        let room = unsafe { call.room() };
+        let length = answer.len().min(room.len());
+        room[..length].copy_from_slice(&answer.as_bytes()[..length]);
+        call.text_len = length as u32;
     }
 }

@@ -6,7 +6,9 @@
 
 extern crate alloc;
 
+mod change;
 mod status;
 
 pub use anysched_start::{affinity, machine, params, policy};
+pub use change::change;
 pub use status::part;
