@@ -81,7 +81,7 @@ pub fn open<'a>(input: impl Read + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
 }
 
 /// The same as [`open`] for readers that go to and fro: what is packed is put aside, at most
-/// [`IN_MEMORY`] bytes in memory.
+/// `IN_MEMORY` bytes in memory.
 ///
 /// Errors: as for [`open`]; what is packed cannot be unpacked or put aside.
 pub fn unpacked<'a>(input: &'a mut dyn Input) -> io::Result<Box<dyn Input + 'a>> {
