@@ -27,6 +27,7 @@ pub mod perfetto;
 pub mod policy;
 mod shared;
 pub mod stuck;
+pub mod svg;
 pub mod why;
 
 use anysched_core::{CpuId, Off, TaskId, Time};

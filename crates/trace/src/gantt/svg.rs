@@ -6,6 +6,7 @@ use core::fmt::Write;
 
 use super::ticks::{label, ticks};
 use super::{CpuLine, Gantt, STOLEN, Scale, TaskLine, mark};
+use crate::svg::{Colour, GRID, INK, PAPER, RED, SERIES, SOFT, escaped};
 
 /// How many columns a picture has that is to be drawn so: two for each of SVG's units.
 pub const SVG_COLUMNS: usize = 1216;
@@ -17,22 +18,9 @@ const BAR: usize = 14;
 /// Of a letter, about; no font is at hand to ask.
 const LETTER: usize = 7;
 
-/// Colours on light and on dark pages: background, text, side text, grid, misses, and the tasks in
-/// turn.
-const PAPER: [&str; 2] = ["#ffffff", "#0d1117"];
-const INK: [&str; 2] = ["#1f2328", "#e6edf3"];
-const SOFT: [&str; 2] = ["#59636e", "#9198a1"];
-const GRID: [&str; 2] = ["#d8dee4", "#2f3742"];
-const MISS: [&str; 2] = ["#b3261e", "#ff7b72"];
-const TASKS: [[&str; 2]; 7] = [
-    ["#0072b2", "#56b4e9"],
-    ["#c8500a", "#ff9248"],
-    ["#007a5a", "#3ecf9f"],
-    ["#a6427c", "#e89ac7"],
-    ["#8a6d00", "#e3c341"],
-    ["#5b4bb7", "#a99cff"],
-    ["#4d4d4d", "#c9d1d9"],
-];
+/// Of tasks in turn. Misses alone are red.
+const TASKS: [Colour; 7] =
+    [SERIES[0], SERIES[1], SERIES[2], SERIES[3], SERIES[4], SERIES[5], SERIES[7]];
 
 /// Several pictures below each other, each with its heading, with a legend. All have been made with
 /// [`SVG_COLUMNS`]; the same pictures give the same bytes everywhere.
@@ -68,7 +56,7 @@ fn style() -> String {
             SOFT[theme],
             GRID[theme],
             SOFT[theme],
-            MISS[theme],
+            RED[theme],
             PAPER[theme]
         );
         for (number, colours) in TASKS.iter().enumerate() {
@@ -85,10 +73,6 @@ fn style() -> String {
         colours(0),
         colours(1)
     )
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// A number of half units, as a coordinate.

@@ -4,6 +4,7 @@ use super::Drawing;
 use super::scale::{Scale, ticks};
 use crate::output::table;
 use crate::results::stats::Estimate;
+use anysched_trace::svg::{GRID, INK, PAPER, SERIES, SOFT, escaped};
 use std::fmt::Write;
 
 const WIDTH: f64 = 760.0;
@@ -18,23 +19,6 @@ const INSET: f64 = 24.0;
 const LETTER: f64 = 6.2;
 const LARGE_LETTER: f64 = 9.0;
 const LINE: f64 = 15.0;
-
-/// Colours on light and on dark pages: background, text, side text, grid, and the lines in turn.
-/// All of the lines can be told from the background (a contrast of 3), all text can be read (4.5).
-const PAPER: [&str; 2] = ["#ffffff", "#0d1117"];
-const INK: [&str; 2] = ["#1f2328", "#e6edf3"];
-const SOFT: [&str; 2] = ["#59636e", "#9198a1"];
-const GRID: [&str; 2] = ["#d8dee4", "#2f3742"];
-const LINES: [[&str; 2]; 8] = [
-    ["#0072b2", "#56b4e9"],
-    ["#c8500a", "#ff9248"],
-    ["#007a5a", "#3ecf9f"],
-    ["#a6427c", "#e89ac7"],
-    ["#8a6d00", "#e3c341"],
-    ["#5b4bb7", "#a99cff"],
-    ["#b3261e", "#ff7b72"],
-    ["#4d4d4d", "#c9d1d9"],
-];
 
 /// Points in turn; one shape more or fewer than colours, so that no pair comes back soon.
 const POINTS: [&str; 5] = [
@@ -104,7 +88,7 @@ fn style(policies: usize) -> String {
             "text{{fill:{}}}.paper{{fill:{}}}.soft{{fill:{}}}.grid{{stroke:{}}}.axis{{stroke:{}}}",
             INK[theme], PAPER[theme], SOFT[theme], GRID[theme], SOFT[theme]
         );
-        for (number, colours) in LINES.iter().enumerate().take(policies) {
+        for (number, colours) in SERIES.iter().enumerate().take(policies) {
             let colour = colours[theme];
             let _ = write!(text, ".c{number}{{stroke:{colour};fill:{colour}}}");
         }
@@ -363,7 +347,7 @@ impl Panel<'_> {
 
 /// Colour and shape of a policy's line.
 fn look(policy: usize) -> (usize, usize) {
-    (policy % LINES.len(), policy % POINTS.len())
+    (policy % SERIES.len(), policy % POINTS.len())
 }
 
 /// `words` in lines of at most `width` letters; a longer word is a line of its own.
@@ -384,22 +368,6 @@ fn broken(words: &str, width: usize) -> Vec<String> {
 fn coordinate(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_string)
-}
-
-/// `text` in XML; what XML has no characters for becomes blanks.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '\u{fffe}' | '\u{ffff}' => escaped.push(' '),
-            c if c.is_control() => escaped.push(' '),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]
@@ -429,7 +397,7 @@ mod tests {
             for text in [INK[theme], SOFT[theme]] {
                 assert!(contrast(text, PAPER[theme]) >= 4.5, "{text}");
             }
-            for line in LINES {
+            for line in SERIES {
                 assert!(contrast(line[theme], PAPER[theme]) >= 3.0, "{}", line[theme]);
             }
         }
