@@ -112,21 +112,18 @@ fn find(name: &str) -> Vec<String> {
     for section in SECTIONS.iter().filter(|section| inside(section.path)) {
         found.extend(section.key(last).map(|key| key_text(section, key)));
     }
-    for kind in KINDS {
-        let here = inside(kind.name) || path == "workload" || path.ends_with(".workload");
-        if path.is_empty() && kind.name == last {
-            found.push(format!(
-                "load {}: {}\n    anysched workloads {}\n",
-                kind.name, kind.summary, kind.name
-            ));
-        }
-        // A key that many kinds share is told with the first.
-        let told = found.iter().any(|text| text.contains(&format!("`{last}` of a load")));
-        if here && (!told || !path.is_empty()) {
-            let key = kind.keys().find(|key| key.name == last);
-            found.extend(key.map(|key| load_key_text(kind.name, key)));
-        }
+    if let Some(kind) = KINDS.iter().find(|kind| path.is_empty() && kind.name == last) {
+        let (name, summary) = (kind.name, kind.summary);
+        found.push(format!("load {name}: {summary}\n    anysched workloads {name}\n"));
     }
+    let in_loads = path == "workload" || path.ends_with(".workload");
+    let kinds = KINDS.iter().filter(|kind| in_loads || inside(kind.name));
+    let keys = kinds.filter_map(|kind| {
+        let key = kind.keys().find(|key| key.name == last)?;
+        Some(load_key_text(kind.name, key))
+    });
+    // A key that many kinds share is told with the first.
+    found.extend(keys.take(if path.is_empty() { 1 } else { KINDS.len() }));
     for policy in POLICIES {
         if path.is_empty() && policy.name == last {
             found.push(format!(

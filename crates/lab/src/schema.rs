@@ -87,7 +87,6 @@ fn others(section: &Section) -> Value {
 fn property(section: &Section, key: &Key) -> Value {
     let mut schema = match (section.path, key.name) {
         ("report", "columns") => json!({ "type": "array", "items": reference("column") }),
-        // A question is the one thing that no file lacks.
         _ => takes(key.takes),
     };
     schema["description"] = json!(key.what);

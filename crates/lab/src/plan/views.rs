@@ -7,7 +7,7 @@ use crate::spec::columns;
 use crate::spec::parts::{ALL, TASK, VM, WORKLOAD};
 use crate::spec::sweep::AxisValue;
 use anysched_measure::{Metrics, Part, PartMetrics};
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 /// One of the views of a group: its values of the axes of [`Plan::view_axes`].
 pub(crate) type View = Vec<String>;
@@ -87,14 +87,12 @@ fn view(axes: &[&str], vm: &str, part: Option<(&str, &str)>) -> View {
 
 /// What tasks are called: by their names, and by their numbers where they have none or share one.
 #[derive(Default)]
-struct TaskNames(HashMap<String, ()>);
+struct TaskNames(HashSet<String>);
 
 impl TaskNames {
     fn name(&mut self, serial: u64, name: Option<&str>) -> String {
         let Some(name) = name else { return serial.to_string() };
-        match self.0.insert(name.to_string(), ()) {
-            None => name.to_string(),
-            Some(()) => format!("{name}-{serial}"),
-        }
+        let is_first = self.0.insert(name.to_string());
+        if is_first { name.to_string() } else { format!("{name}-{serial}") }
     }
 }

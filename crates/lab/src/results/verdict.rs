@@ -172,14 +172,7 @@ impl ClaimSpec {
     /// The groups of rows that the claim is about, with those of their axes that say which. Of
     /// groups that differ only in axes which every reference sets for itself, the first.
     fn groups(&self, results: &Results) -> Vec<(usize, Axes)> {
-        let mut references = Vec::new();
-        for comparison in &self.expect {
-            comparison.left.references(&mut references);
-            comparison.right.references(&mut references);
-        }
-        if let Some((_, expr)) = &self.measure {
-            expr.references(&mut references);
-        }
+        let references = self.references();
         let is_set = |axis: &str| {
             let sets = |reference: &&Reference| reference.rows.iter().any(|(set, _)| set == axis);
             references.iter().all(sets)
@@ -295,20 +288,6 @@ fn per_seed(expr: &Expr<Reference>, results: &Results, group: usize) -> Option<V
         value.filter(|value| value.is_finite())
     };
     (0..results.seeds as usize).map(value).collect()
-}
-
-impl<R> Expr<R> {
-    fn references<'a>(&'a self, found: &mut Vec<&'a R>) {
-        match self {
-            Expr::Number(_) => {}
-            Expr::Reference(reference) => found.push(reference),
-            Expr::Minus(inner) => inner.references(found),
-            Expr::Binary(_, left, right) => {
-                left.references(found);
-                right.references(found);
-            }
-        }
-    }
 }
 
 impl Expr<Reference> {

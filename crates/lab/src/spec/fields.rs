@@ -2,7 +2,7 @@
 
 use crate::spec::error::{Fault, Faults};
 use crate::spec::keys::Section;
-use crate::spec::tree::{Node, Table, Value};
+use crate::spec::tree::{Entry, Node, Table, Value};
 use anysched_core::{CpuSet, Span};
 pub(crate) use anysched_workload::kinds::hint;
 use anysched_workload::kinds::{Given, Refusal, Whole};
@@ -128,13 +128,17 @@ pub(crate) fn read_all<T>(
     loop {
         let Value::Table(table) = &mut left.value else { return Err(all) };
         let entries = table.0.len();
-        table.0.retain(|entry| !last.is_in(&entry.key_at) && !last.is_in(&entry.node.at));
+        table.0.retain(|entry| !is_about(&last, entry));
         if table.0.len() == entries {
             return Err(all);
         }
         match read(&left) {
             // That something is missing now is no fault of the file.
-            Err(fault) if table_has(&left, &fault) => {
+            Err(fault)
+                if left
+                    .as_table()
+                    .is_some_and(|table| table.0.iter().any(|entry| is_about(&fault, entry))) =>
+            {
                 all = all.and(fault.clone());
                 last = fault;
             }
@@ -143,10 +147,9 @@ pub(crate) fn read_all<T>(
     }
 }
 
-/// Whether a fault is about one of the entries of a table.
-fn table_has(node: &Node, fault: &Fault) -> bool {
-    let entries = node.as_table().map_or(&[][..], |table| &table.0);
-    entries.iter().any(|entry| fault.is_in(&entry.key_at) || fault.is_in(&entry.node.at))
+/// Whether a fault is about an entry, its key or its value.
+fn is_about(fault: &Fault, entry: &Entry) -> bool {
+    fault.is_in(&entry.key_at) || fault.is_in(&entry.node.at)
 }
 
 /// What `read` makes of the value of `node`.

@@ -79,6 +79,19 @@ impl<R> Expr<R> {
         })
     }
 
+    /// Adds all that it refers to.
+    pub(crate) fn references<'a>(&'a self, found: &mut Vec<&'a R>) {
+        match self {
+            Expr::Number(_) => {}
+            Expr::Reference(reference) => found.push(reference),
+            Expr::Minus(inner) => inner.references(found),
+            Expr::Binary(_, left, right) => {
+                left.references(found);
+                right.references(found);
+            }
+        }
+    }
+
     /// Its value where each reference has the value that `value` gives; `None` if one has none.
     pub(crate) fn evaluate(&self, value: &impl Fn(&R) -> Option<f64>) -> Option<f64> {
         Some(match self {

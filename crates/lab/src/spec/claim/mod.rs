@@ -129,18 +129,23 @@ impl ClaimSpec {
 
     /// What is measured of some of the tasks for it.
     pub(crate) fn apart(&self) -> Apart {
-        let mut axes = Vec::new();
         let of_all = |values: &[String]| values.iter().all(|value| value == ALL);
-        axes.extend(self.rows.iter().filter(|(_, of)| !of_all(of)).map(|(axis, _)| axis.clone()));
-        let mut look = |reference: &Reference| {
-            axes.extend(reference.rows.iter().map(|(axis, _)| axis.clone()));
-            Ok::<_, ()>(())
-        };
-        let sides = self.expect.iter().flat_map(|comparison| [&comparison.left, &comparison.right]);
-        for expr in sides.chain(self.measure.iter().map(|(_, measure)| measure)) {
-            let _ = expr.resolve(&mut look);
+        let rows = self.rows.iter().filter(|(_, of)| !of_all(of)).map(|(axis, _)| axis);
+        let named = self.references().into_iter().flat_map(|reference| &reference.rows);
+        parts::apart(rows.chain(named.map(|(axis, _)| axis)).map(String::as_str))
+    }
+
+    /// All that its expressions refer to.
+    pub(crate) fn references(&self) -> Vec<&Reference> {
+        let mut found = Vec::new();
+        for comparison in &self.expect {
+            comparison.left.references(&mut found);
+            comparison.right.references(&mut found);
         }
-        parts::apart(axes.iter().map(String::as_str))
+        if let Some((_, expr)) = &self.measure {
+            expr.references(&mut found);
+        }
+        found
     }
 
     fn read(node: &Node, names: &Names<'_>) -> Result<ClaimSpec, Fault> {
