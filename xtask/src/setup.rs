@@ -4,9 +4,10 @@ use crate::run::{Failed, cargo_command, command, output, root, run};
 use std::path::PathBuf;
 
 /// A program that a check needs, the Debian package that contains it, and the reason.
-const TOOLS: [(&str, &str, &str); 2] = [
+const TOOLS: [(&str, &str, &str); 3] = [
     ("c++", "g++", "the fuzz targets link libFuzzer, which is C++"),
     ("qemu-system-x86_64", "qemu-system-x86", "kernels are booted in it"),
+    ("zstd", "zstd", "machines that have booted are kept compressed"),
 ];
 
 const COMPONENTS: [(&str, &str); 2] = [("rustfmt", "rustfmt"), ("cargo-clippy", "clippy")];

@@ -14,7 +14,7 @@ const STATE: &str = "state";
 /// Its time of change is when the machine was used last.
 const USED: &str = "used";
 
-/// So many are kept, of some 150 MB each.
+/// So many are kept, of some 90 MB each.
 const KEPT: usize = 12;
 
 /// One that was used within this time may be in use.
