@@ -3,6 +3,7 @@
 use anysched_lab::keys::{Key, SECTIONS, Section, Takes};
 use anysched_lab::{Experiment, Results, RunOptions, output};
 use anysched_sim::Simulator;
+use anysched_workload::kinds::{Fallback, Given, KINDS};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use toml::{Table, Value};
@@ -163,4 +164,135 @@ fn defaults_are_what_applies_without_a_key() {
         }
     }
     assert!(seen > 20, "{seen}");
+}
+
+/// Values of every kind that TOML has, none of which many keys take.
+const WRONG: [&str; 8] = [
+    "true",
+    "-7",
+    "1e300",
+    "\"no such thing\"",
+    "\"\"",
+    "[[1]]",
+    "{ nothing = 1 }",
+    "1979-05-27T07:32:00Z",
+];
+
+/// The text with the value of the key exchanged, or nothing if the example does not have it.
+fn with_value(text: &str, section: &Section, key: &Key, value: &str) -> Option<String> {
+    let mut whole: Table = toml::from_str(text).unwrap();
+    let mut place = &mut whole;
+    for part in section.path.split('.').filter(|part| !part.is_empty()) {
+        place = match place.get_mut(part)? {
+            Value::Table(table) => table,
+            Value::Array(tables) => tables.first_mut()?.as_table_mut()?,
+            _ => return None,
+        };
+    }
+    let wrong: Table = toml::from_str(&format!("x = {value}")).unwrap();
+    *place.get_mut(key.name)? = wrong["x"].clone();
+    Some(toml::to_string(&whole).unwrap())
+}
+
+/// What is refused, and what of it with a message that does not help.
+#[derive(Default)]
+struct Refusals {
+    refused: usize,
+    unhelpful: Vec<String>,
+}
+
+impl Refusals {
+    /// Reads an experiment whose `key` is wrong. Its place is a line with one of these words.
+    fn add(&mut self, text: &str, place: &[&str], key: &str, value: &str) {
+        const REMEDIES: [&str; 9] = [
+            "help: ",
+            " there are ",
+            " is a",
+            " is one ",
+            " is true or false, not ",
+            " looks like ",
+            " for example ",
+            " has at least ",
+            "expected ",
+        ];
+        let read = Experiment::parse(text, Path::new("x.toml"));
+        let Err(error) = read.and_then(|experiment| experiment.plan()) else { return };
+        self.refused += 1;
+        let message = error.to_snippet(false);
+        let places = message.split("x.toml:").skip(1);
+        let lines = places.filter_map(|place| place.split(':').next()?.parse::<usize>().ok());
+        let mut shown = lines.filter_map(|line| text.lines().nth(line - 1));
+        let is_shown = shown.any(|line| place.iter().any(|word| line.contains(word)));
+        if !is_shown || !REMEDIES.iter().any(|remedy| message.contains(remedy)) {
+            self.unhelpful.push(format!("{key} = {value}\n{message}"));
+        }
+    }
+
+    #[track_caller]
+    fn assert_helpful(&self, at_least: usize) {
+        let (all, unhelpful) = (self.refused, &self.unhelpful);
+        assert!(unhelpful.is_empty(), "{} of {all}:\n{}", unhelpful.len(), unhelpful.join("\n\n"));
+        assert!(all > at_least, "{all}");
+    }
+}
+
+#[test]
+fn wrong_values_are_refused_at_their_place_with_a_remedy() {
+    let mut refusals = Refusals::default();
+    for section in SECTIONS {
+        let header = format!("[{}", section.path);
+        for key in section.keys.iter().filter(|key| key.name != "of_host") {
+            let text = experiment(section, key);
+            for value in WRONG {
+                if let Some(text) = with_value(&text, section, key, value) {
+                    let place = [key.name, "nothing", header.as_str()];
+                    refusals.add(&text, &place, key.name, value);
+                }
+            }
+        }
+    }
+    refusals.assert_helpful(600);
+}
+
+fn as_toml(value: Given<'_>) -> Value {
+    match value {
+        Given::Text(text) => text.into(),
+        Given::Whole(number) => number.into(),
+        Given::Real(number) => number.into(),
+        Given::Flag(flag) => flag.into(),
+        Given::List(list) => Value::Array(list.into_iter().map(as_toml).collect()),
+        Given::Table => Table::new().into(),
+    }
+}
+
+#[test]
+fn wrong_values_of_loads_are_refused_at_their_place_with_a_remedy() {
+    let mut refusals = Refusals::default();
+    for kind in KINDS {
+        for key in kind.keys() {
+            let needed = kind.keys().filter(|other| other.default == Fallback::Needed);
+            let mut load = Table::from_iter([("kind".to_string(), Value::from(kind.name))]);
+            for other in needed {
+                load.insert(other.name.to_string(), as_toml(other.takes.literal(other.example)));
+            }
+            let mut whole: Table = toml::from_str(BASE).unwrap();
+            whole.insert("duration".to_string(), Value::from("2s"));
+            for value in WRONG {
+                let wrong: Table = toml::from_str(&format!("x = {value}")).unwrap();
+                load.insert(key.name.to_string(), wrong["x"].clone());
+                whole.insert("workload".to_string(), Value::Array(vec![load.clone().into()]));
+                let text = toml::to_string(&whole).unwrap();
+                // Or at what else these few keys need: an interval, a file, a machine to ping.
+                let place = [key.name, "[[workload]]", "file = ", "to = "];
+                refusals.add(&text, &place, key.name, value);
+            }
+            load.remove(key.name);
+            let misspelt = format!("{}-x", key.name);
+            load.insert(misspelt.clone(), Value::from(1));
+            whole.insert("workload".to_string(), Value::Array(vec![load.clone().into()]));
+            let text = toml::to_string(&whole).unwrap();
+            refusals.add(&text, &[&misspelt], &misspelt, "1");
+        }
+    }
+    refusals.assert_helpful(600);
 }
