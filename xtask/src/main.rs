@@ -13,6 +13,7 @@ mod links;
 mod run;
 mod setup;
 mod simso;
+mod site;
 mod style;
 
 use run::{Failed, cargo, step};
@@ -38,6 +39,7 @@ cargo xtask <task>
                  which takes some ten minutes  [names: only these experiments;
                  --quick: some loads in one kernel, against the tolerance]
   fuzz           run every fuzz target  [seconds each, default 10]
+  site           build the documentation's site, target/site/html, with Sphinx
   style          what rustfmt and clippy do not check
 ";
 
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
             Ok(seconds) => fuzz::run_all(seconds),
             Err(_) => Err(Failed(format!("\"{seconds}\" is not a number of seconds"))),
         },
+        ["site"] => setup::ensure().and_then(|()| site::build()),
         ["style"] => style::check(),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
@@ -144,6 +147,7 @@ fn all_but_linux_and_xen(deny: JoinHandle<Result<(), Failed>>) -> Result<(), Fai
     step("programs for kernels", hosts::test_programs)?;
     step("documentation", docs::build)?;
     step("generated documentation", docs::check)?;
+    step("site", site::build)?;
     step("fuzz targets", || fuzz::run_all(5))?;
     hosts::test_quickly(&["arceos"])?;
     step("licences and sources", || {

@@ -3,11 +3,36 @@
 use crate::run::{Failed, cargo_command, command, output, root, run};
 use std::path::PathBuf;
 
-/// A program that a check needs, the Debian package that contains it, and the reason.
-const TOOLS: [(&str, &str, &str); 3] = [
-    ("c++", "g++", "the fuzz targets link libFuzzer, which is C++"),
-    ("qemu-system-x86_64", "qemu-system-x86", "kernels are booted in it"),
-    ("zstd", "zstd", "machines that have booted are kept compressed"),
+/// What a check needs.
+struct Tool {
+    /// A command that succeeds where it is installed.
+    test: &'static [&'static str],
+    /// The Debian package that contains it.
+    package: &'static str,
+    why: &'static str,
+}
+
+const TOOLS: [Tool; 4] = [
+    Tool {
+        test: &["c++", "--version"],
+        package: "g++",
+        why: "the fuzz targets link libFuzzer, which is C++",
+    },
+    Tool {
+        test: &["qemu-system-x86_64", "--version"],
+        package: "qemu-system-x86",
+        why: "kernels are booted in it",
+    },
+    Tool {
+        test: &["zstd", "--version"],
+        package: "zstd",
+        why: "machines that have booted are kept compressed",
+    },
+    Tool {
+        test: &["python3", "-c", "import ensurepip"],
+        package: "python3-venv",
+        why: "the documentation's site is built by Sphinx, in an environment of its own",
+    },
 ];
 
 const COMPONENTS: [(&str, &str); 2] = [("rustfmt", "rustfmt"), ("cargo-clippy", "clippy")];
@@ -21,13 +46,13 @@ pub fn ensure() -> Result<(), Failed> {
             )));
         }
     }
-    let missing: Vec<_> = TOOLS.iter().filter(|(program, ..)| !exists(program)).collect();
+    let missing: Vec<_> = TOOLS.iter().filter(|tool| !succeeds(tool.test)).collect();
     if missing.is_empty() {
         return Ok(());
     }
-    let packages: Vec<&str> = missing.iter().map(|(_, package, _)| *package).collect();
-    for (program, package, why) in &missing {
-        println!("`{program}` is missing ({why}); it comes with the package {package}");
+    let packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
+    for Tool { test, package, why } in &missing {
+        println!("`{}` fails ({why}); it comes with the package {package}", test.join(" "));
     }
     let is_root = output(&mut command("id", &["-u"]))?.trim() == "0";
     let line = format!("apt-get install -y --no-install-recommends {}", packages.join(" "));
@@ -38,6 +63,12 @@ pub fn ensure() -> Result<(), Failed> {
     run(&mut command("apt-get", &["update", "-qq"]))?;
     let mut install = command("apt-get", &["install", "-y", "-qq", "--no-install-recommends"]);
     run(install.args(&packages).env("DEBIAN_FRONTEND", "noninteractive"))
+}
+
+fn succeeds(test: &[&str]) -> bool {
+    let [program, args @ ..] = test else { return false };
+    let output = command(program, args).output();
+    output.is_ok_and(|output| output.status.success())
 }
 
 fn exists(program: &str) -> bool {
