@@ -29,7 +29,7 @@ pub use capabilities::{Capabilities, Demands};
 pub use clock::{Clock, InstructionTime};
 pub use order::{Beat, By, Order, Outcome, Program, Served, Watch, Work};
 pub use rehearsal::{Stage, as_text, rehearsed};
-pub use setup::{Contention, Costs, ParamChange, Setup};
+pub use setup::{Contention, Costs, LONGEST, ParamChange, Setup};
 pub use vm::{Vm, Wire};
 
 use anysched_clients::Load as ClientLoad;

@@ -1,7 +1,10 @@
 //! What scheduling costs. All zero by default, so that a policy can be seen by itself.
 
 use anysched_core::machine::{Distance, Level};
-use anysched_core::{Machine, Span};
+use anysched_core::{Machine, Span, Time};
+
+/// No run has a time like this or a later one: 4.5 years.
+pub const LONGEST: Time = Time(1 << 57);
 
 /// Costs in CPU time, charged to the CPU that does the work, never to a task's service.
 ///

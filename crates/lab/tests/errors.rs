@@ -419,3 +419,111 @@ seeds = 0
     }
     assert_eq!(plain.lines().count(), 12, "nothing else is: {plain}");
 }
+
+/// Runs that nobody could wait for are refused before they begin, each at the value that makes them
+/// so.
+#[test]
+fn runs_that_would_not_end() {
+    const HOG: &str = "kind = \"hog\"";
+    const DAYS: &str = "which is ";
+    let years = "this load takes at least ";
+    for (top, machine, load, place, said) in [
+        ("duration = \"300000h\"", "", HOG, "\"300000h\"", "`duration` = \"300000h\""),
+        ("duration = \"9223372036854775807ns\"", "", HOG, "\"9223", "is out of range"),
+        ("", "", "kind = \"hog\"\nuntil = \"50000h\"", "[[workload]]", years),
+        ("", "", "kind = \"batch\"\ntasks = 9\nservice = \"99999h\"", "[[workload]]", years),
+        ("", "", "kind = \"batch\"\ntasks = 1\nservice = \"1ms\"\nat = \"99999h\"", "[[w", years),
+        (
+            "",
+            "",
+            "kind = \"closed\"\nclients = 4\nrequests = 99\nservice = \"1us\"\nthink = \"9999h\"",
+            "[[workload]]",
+            years,
+        ),
+        ("", "", "kind = \"open\"\ntasks = 5\nrate = 1e-300\nservice = \"1s\"", "[[w", years),
+        ("duration = \"10s\"", "tick = \"1ns\"", HOG, "", ""),
+        ("duration = \"1h\"", "tick = \"1ns\"", HOG, "\"1ns\"", "a run has 3.6e12 ticks"),
+        (
+            "duration = \"10s\"",
+            "",
+            "kind = \"open\"\nrate = 1e300\nservice = \"1ms\"",
+            "[[workload]]",
+            DAYS,
+        ),
+        (
+            "duration = \"10s\"",
+            "",
+            "kind = \"open\"\nload = 1e9\nservice = \"1ms\"",
+            "[[workload]]",
+            DAYS,
+        ),
+        (
+            "duration = \"10s\"",
+            "",
+            "kind = \"open\"\nrate = 1e9\nservice = \"1ms\"",
+            "[[workload]]",
+            "1.0e10 tasks or requests of this load wait in the end",
+        ),
+        (
+            "duration = \"9h\"",
+            "",
+            "kind = \"periodic\"\nperiod = \"1ns\"\nrun = \"1ns\"",
+            "[[workload]]",
+            DAYS,
+        ),
+        (
+            "",
+            "",
+            "kind = \"hackbench\"\nloops = 4000000000\ngroups = 1000\nfds = 500",
+            "[[workload]]",
+            years,
+        ),
+        (
+            "",
+            "",
+            "kind = \"parallel\"\nrun = \"1ns\"\nrounds = 1000000000000\ntasks = 4",
+            "[[workload]]",
+            DAYS,
+        ),
+        ("", "", "kind = \"cyclictest\"\nduration = \"9h\"\ninterval = \"1ns\"", "[[w", DAYS),
+        (
+            "duration = \"99h\"",
+            "",
+            "kind = \"interactive\"\nrun = \"1ns\"\nsleep = \"1ns\"",
+            "[[workload]]",
+            DAYS,
+        ),
+        ("duration = \"90h\"", "", "kind = \"hog\"\nuntil = \"80h\"\ncheck = \"1ns\"", "[[w", DAYS),
+    ] {
+        let text = format!(
+            "question = \"?\"\npolicy = \"rr\"\n{top}\n[machine]\ncpus = 2\n{machine}\n\
+             [[workload]]\n{load}\n"
+        );
+        let message = message(&text);
+        if said.is_empty() {
+            assert_eq!(message, "no error\n", "{text}");
+            continue;
+        }
+        assert!(message.contains(said), "{text}: {message}");
+        // The place is a line of the text.
+        let line = text.lines().position(|line| line.contains(place)).unwrap() + 1;
+        assert!(message.contains(&format!("/case.toml:{line}:")), "{text}: {message}");
+    }
+}
+
+/// What is only long is not refused: it tells how long it takes.
+#[test]
+fn long_runs_are_made() {
+    for (top, load) in [
+        ("duration = \"30000h\"", "kind = \"hog\"\ntasks = 4"),
+        ("duration = \"9223372036854775807ns\"", "kind = \"batch\"\ntasks = 1\nservice = \"1ms\""),
+        ("", "kind = \"batch\"\ntasks = 16000000\nservice = \"1ms\""),
+        ("", "kind = \"open\"\nload = 0.5\ntasks = 1000000000\nservice = \"1ms\""),
+        ("duration = \"60s\"", "kind = \"open\"\nload = 1.2\nservice = \"1ms\""),
+    ] {
+        let text = format!(
+            "question = \"?\"\npolicy = \"rr\"\n{top}\n[machine]\ncpus = 2\n[[workload]]\n{load}\n"
+        );
+        assert_eq!(message(&text), "no error\n", "{text}");
+    }
+}

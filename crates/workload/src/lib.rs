@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod dist;
+pub mod extent;
 pub mod generate;
 pub mod import;
 pub mod kinds;

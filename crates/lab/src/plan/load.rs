@@ -16,8 +16,10 @@ use std::ops::Range;
 /// The loads of a group of rows, checked. What they read from files is shared by all runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Loads {
-    parts: Vec<Source>,
-    cpus: usize,
+    pub(crate) parts: Vec<Source>,
+    /// Where each of those is written that the file has; they are the first.
+    pub(crate) at: Vec<Range<usize>>,
+    pub(crate) cpus: usize,
     /// In words, one each.
     pub(crate) words: Vec<String>,
     /// What they are called, one each and each once.
@@ -127,6 +129,7 @@ impl Loads {
                 loads.pinged.push(Pinged { part: loads.parts.len(), pings, to_at, via_at });
             }
             loads.parts.push(load.source);
+            loads.at.push(node.at.clone());
             loads.words.push(in_words(node));
         }
         faults.result().map(|()| loads)
@@ -134,8 +137,8 @@ impl Loads {
 
     /// No load on a machine of `cpus` CPUs.
     pub(crate) fn none(cpus: usize) -> Loads {
-        let (parts, words, names, pinged) = Default::default();
-        Loads { parts, cpus, words, names, until: None, endless: None, pinged }
+        let (parts, at, words, names, pinged) = Default::default();
+        Loads { parts, at, cpus, words, names, until: None, endless: None, pinged }
     }
 
     /// Adds a load that no file has, by what it does, and returns its position.

@@ -5,9 +5,11 @@ pub(crate) mod journal;
 mod like;
 mod load;
 mod machine;
+mod pace;
 mod read;
 pub(crate) mod rehearsal;
 pub(crate) mod run;
+mod size;
 pub(crate) mod views;
 pub(crate) mod vm;
 pub(crate) mod workers;
@@ -17,6 +19,7 @@ use crate::plan::like::Like;
 use crate::plan::load::Loads;
 use crate::plan::rehearsal::OneRun;
 use crate::plan::run::RunError;
+use crate::plan::size::{Length, Size};
 use crate::plan::vm::Vms;
 use crate::results::{Exception, Group, PolicyUsed};
 use crate::spec::claim::ClaimSpec;
@@ -91,6 +94,8 @@ pub(crate) struct PlannedGroup {
     needs: Needs,
     /// What of the group its seeds derive from.
     identity: Vec<String>,
+    /// How long its runs are.
+    pub(crate) length: Length,
 }
 
 impl PlannedGroup {
@@ -496,6 +501,9 @@ fn build_group(
     let calibrated = Calibrated::of(machine, files)?;
     let tree = &calibrated.with_measured(tree)?;
     let (setup, loads, vms) = read_parts(tree, machine, files)?;
+    let duration = part("duration");
+    let size = Size { setup: &setup, loads: &loads, vms: &vms, duration, machine };
+    let length = size.length()?;
     let like = Like::of(machine)?;
     warn_of_overload(&loads, &setup.machine, &axes, files);
     let mut described = Group {
@@ -553,7 +561,7 @@ fn build_group(
         described.machine += &like.described(&words);
     }
     let needs = loads.needs().or(vms.needs());
-    Ok(PlannedGroup { described, cells, loads, vms, needs, identity })
+    Ok(PlannedGroup { described, cells, loads, vms, needs, identity, length })
 }
 
 /// The machine of a group with the end of its runs, the loads and the virtual machines.

@@ -1,16 +1,18 @@
 //! Making the runs, on as many threads as wanted. What comes out does not depend on how many.
 
 use crate::plan::journal::Journal;
+use crate::plan::pace::{Pace, Said};
 use crate::plan::views::View;
 use crate::plan::workers::Workers;
 use crate::plan::{Cell, Plan, PlannedGroup};
 use crate::results::{PolicyUsed, Results, Row, Run};
-use anysched_host::{By, Host, Outcome, Setup, Watch};
+use anysched_host::{Beat, By, Host, Outcome, Setup, Watch};
 use anysched_measure::Metrics;
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// How an experiment is run.
 #[derive(Clone, Copy)]
@@ -24,7 +26,7 @@ pub struct RunOptions<'a> {
     pub cancel: &'a AtomicBool,
     /// Runs that were done before, which are not made again; those that are made are added.
     pub journal: Option<&'a Journal>,
-    /// Called after each run, by one thread at a time.
+    /// Called after each run and, where the host can tell, within long ones.
     pub progress: &'a (dyn Fn(&Progress<'_>) + Sync),
 }
 
@@ -35,10 +37,21 @@ pub struct Progress<'a> {
     pub done: usize,
     /// Runs in all.
     pub total: usize,
-    /// The policy of the run that was done last.
+    /// Runs that are done, and the parts that are done of those under way, as far as is known.
+    pub progress: f64,
+    /// How long the rest takes, as far as that can be told: each row by the time of its own runs.
+    pub left: Option<Duration>,
+    /// The policy of the run that this is about.
     pub policy: &'a str,
     /// Its axis values: `axis = value, …`.
     pub group: &'a str,
+}
+
+impl<'a> Progress<'a> {
+    /// After so many of `total` runs, of which nothing else is known.
+    pub(crate) fn after(done: usize, total: usize, policy: &'a str, group: &'a str) -> Self {
+        Progress { done, total, progress: done as f64, left: None, policy, group }
+    }
 }
 
 /// Why a run could not be finished: a fault of the load or the policy.
@@ -180,12 +193,9 @@ impl Plan {
         group: usize,
         policy: usize,
     ) {
-        (options.progress)(&Progress {
-            done,
-            total,
-            policy: &self.policies[policy].label,
-            group: &self.groups[group].described.title(),
-        });
+        let title = self.groups[group].described.title();
+        let label = &self.policies[policy].label;
+        (options.progress)(&Progress::after(done, total, label, &title));
     }
 
     /// Makes one run by one of the policies: what it shows of each of the views of its group.
@@ -262,22 +272,29 @@ impl<'a> Lanes<'a> {
 
     /// The outcomes in the order of rows and seeds; `None` where the run was not made.
     fn run_all(&self, options: &RunOptions<'_>) -> Vec<Option<Shown>> {
-        let total = self.plan.groups.len() * self.count() * self.plan.seeds as usize;
+        let (rows, seeds) = (self.plan.groups.len() * self.count(), self.plan.seeds as usize);
+        let total = rows * seeds;
+        let pace = Pace::new(rows, seeds, options.jobs.min(total));
         let workers = Workers { jobs: options.jobs, cancel: options.cancel };
         // Runs are begun in order, so that a cancelled experiment has whole rows.
         workers.run(
             total,
-            |number| self.run_or_recall(number, options),
-            |done, number| {
-                let (group, lane, _) = self.place(number);
-                (options.progress)(&Progress {
-                    done,
-                    total,
-                    policy: self.label(lane),
-                    group: &self.plan.groups[group].described.title(),
-                });
-            },
+            |number| self.run_or_recall(number, options, &pace),
+            |_, number| self.tell(number, options, pace.end(number)),
         )
+    }
+
+    /// Tells how far it is, about the run with this number.
+    fn tell(&self, number: usize, options: &RunOptions<'_>, said: Said) {
+        let (group, lane, _) = self.place(number);
+        (options.progress)(&Progress {
+            done: said.done,
+            total: self.plan.groups.len() * self.count() * self.plan.seeds as usize,
+            progress: said.progress,
+            left: said.left,
+            policy: self.label(lane),
+            group: &self.plan.groups[group].described.title(),
+        });
     }
 
     /// Group, lane and seed of the run with this number.
@@ -294,16 +311,23 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    fn run_or_recall(&self, number: usize, options: &RunOptions<'_>) -> Shown {
+    fn run_or_recall(&self, number: usize, options: &RunOptions<'_>, pace: &Pace) -> Shown {
         let (group, lane, index) = self.place(number);
         let (label, journal) = (self.label(lane), options.journal);
         if let Some(known) = journal.and_then(|journal| journal.known(group, label, index)) {
             return Ok(known);
         }
-        let mut beat = |_| match options.cancel.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        let length = self.plan.groups[group].length;
+        let mut beat = |beat: Beat| {
+            if let Some(said) = pace.beat(number, length.share(beat.now)) {
+                self.tell(number, options, said);
+            }
+            match options.cancel.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
         };
+        pace.begin(number);
         let watch = Watch { beat: Some(&mut beat), apart: self.plan.apart, ..Watch::default() };
         let outcome = match lane.checked_sub(self.plan.policies.len()) {
             None => self.plan.run_one(self.host, group, lane, index, watch)?,

@@ -192,6 +192,11 @@ impl Vms {
         self.machines[number].kind
     }
 
+    /// The loads of each machine.
+    pub(crate) fn loads(&self) -> impl Iterator<Item = &Loads> {
+        self.machines.iter().map(|machine| &machine.loads)
+    }
+
     /// Where the first load is written that never ends.
     pub(crate) fn endless(&self) -> Option<&Range<usize>> {
         self.machines.iter().find_map(|vm| vm.loads.endless.as_ref())

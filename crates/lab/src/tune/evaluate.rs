@@ -101,7 +101,7 @@ impl Bench {
         };
         let after = |done, _| {
             let done = before + done;
-            (options.progress)(&Progress { done, total, policy: label, group: "" });
+            (options.progress)(&Progress::after(done, total, label, ""));
         };
         let outcomes = workers.run(wanted.len(), one, after);
         counter.before.set(before + wanted.len());

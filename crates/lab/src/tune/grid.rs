@@ -400,12 +400,8 @@ impl Bench<'_> {
                 plan.run_views(options.host, self.group, policy, seed)
             },
             |more, number| {
-                (options.progress)(&Progress {
-                    done: done + more,
-                    total: *total,
-                    policy: &plan.policies[wanted[number].0].label,
-                    group: &title,
-                });
+                let label = &plan.policies[wanted[number].0].label;
+                (options.progress)(&Progress::after(done + more, *total, label, &title));
             },
         );
         before.set(done + wanted.len());

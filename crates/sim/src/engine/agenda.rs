@@ -26,7 +26,7 @@ pub(crate) struct Moment(u64);
 impl Moment {
     pub(crate) const NEVER: Moment = Moment(NOTHING);
     /// Later than any time of a run.
-    pub(crate) const HORIZON: Time = Time(1 << 57);
+    pub(crate) const HORIZON: Time = anysched_host::LONGEST;
 
     #[inline]
     pub(crate) fn new(time: Time, class: Class) -> Moment {

@@ -19,6 +19,7 @@
 //! - How long an iteration takes is a parameter, because it depends on the machine.
 
 use super::{Generator, MAX_TASKS, Maker, SettingError, Settings, check, check_period};
+use crate::extent::{Extent, earlier};
 use crate::kinds::{
     Calibrated, Each, Kind, LoadSpec, Needs, ONE_OR_EACH, Picoseconds, Reader, Refusal, Words,
     keys, words,
@@ -268,6 +269,22 @@ impl Generator for ArceosTest {
 
     fn endless(&self) -> bool {
         false
+    }
+
+    fn extent(&self, cpus: usize, until: Option<Time>) -> Extent {
+        let runs = f64::from(self.runs.runs);
+        let groups: f64 = self.tasks.iter().map(|task| task.groups as f64).sum();
+        let iterations = self.tasks.iter().map(|task| task.groups as f64 * task.iterations as f64);
+        let work = iterations.sum::<f64>() * self.iteration_ps as f64 / 1000.0;
+        let last = self.runs.at.0 as f64 + (runs - 1.0) * self.runs.every.0 as f64;
+        let Some(duration) = earlier(self.duration.map(|span| self.runs.at + span), until) else {
+            return Extent { steps: runs * groups, work: runs * work, last, ..Extent::default() };
+        };
+        // What a duration cuts off is not done.
+        let (time, room) = (duration.0 as f64, duration.0 as f64 * cpus as f64);
+        let share = (room / (runs * work)).min(1.0);
+        let (steps, work) = (runs * groups * share, runs * work * share);
+        Extent { steps, work, last: last.min(time), ..Extent::default() }
     }
 
     fn needs(&self) -> Needs {

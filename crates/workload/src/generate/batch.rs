@@ -4,6 +4,7 @@ use super::open::{Gap, Stream};
 use super::{Generator, MAX_BATCH, SettingError, Settings, check, check_run};
 use crate::Load;
 use crate::dist::Dist;
+use crate::extent::Extent;
 use crate::kinds::{Needs, keys};
 use anysched_core::{Span, Time};
 
@@ -29,6 +30,12 @@ impl Generator for Batch {
 
     fn endless(&self) -> bool {
         false
+    }
+
+    fn extent(&self, _: usize, _: Option<Time>) -> Extent {
+        let tasks = self.tasks as f64;
+        let work = tasks * self.service.mean();
+        Extent { steps: tasks, work, last: self.at.0 as f64, uninvited: tasks }
     }
 
     fn needs(&self) -> Needs {

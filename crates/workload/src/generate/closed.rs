@@ -5,6 +5,7 @@ use super::{
     check_run, check_until, run,
 };
 use crate::dist::Dist;
+use crate::extent::{Extent, earlier};
 use crate::kinds::{Needs, keys};
 use crate::per_task::{OneRun, PerTask};
 use crate::rng::Rng;
@@ -51,6 +52,21 @@ impl Generator for Closed {
     }
 
     /// What a client does is known in advance if it has a task and requests of its own.
+    fn extent(&self, cpus: usize, until: Option<Time>) -> Extent {
+        let run = self.service.mean();
+        let until = earlier(self.until, until);
+        let tasks = (self.clients, cpus);
+        let all = Extent::repeated(tasks, self.each, until, run + self.think.mean(), run);
+        let Some(requests) = self.requests.map(|requests| requests as f64) else { return all };
+        if requests >= all.steps {
+            return all;
+        }
+        // All clients ask as long as there are requests left.
+        let rounds = (requests / f64::from(self.clients) - 1.0).max(0.0);
+        let last = rounds * (run + self.think.mean());
+        Extent { steps: requests, work: requests * run, last, ..all }
+    }
+
     fn needs(&self) -> Needs {
         let is_known = self.persistent && self.requests.is_none() && self.until.is_none();
         Needs { reactions: !is_known, ..self.settings.needs() }

@@ -16,6 +16,7 @@
 use super::{
     Generator, MAX_TASKS, Maker, SettingError, Settings, check, check_count, check_period,
 };
+use crate::extent::{Extent, earlier};
 use crate::kinds::{Needs, keys};
 use crate::per_task::PerTask;
 use crate::{Load, Measured, Op, Outside};
@@ -54,6 +55,12 @@ impl Generator for Cyclictest {
 
     fn endless(&self) -> bool {
         self.loops.is_none() && self.duration.is_none()
+    }
+
+    fn extent(&self, cpus: usize, until: Option<Time>) -> Extent {
+        let own = self.duration.map(|duration| Time::ZERO + duration);
+        let (until, interval) = (earlier(own, until), self.interval.0 as f64);
+        Extent::repeated((self.threads, cpus), self.loops, until, interval, 0.0)
     }
 
     fn needs(&self) -> Needs {

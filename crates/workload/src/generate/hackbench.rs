@@ -18,6 +18,7 @@
 //! messages. Creating tasks takes no time.
 
 use super::{Generator, Maker, SettingError, Settings, check};
+use crate::extent::Extent;
 use crate::kinds::{Needs, keys};
 use crate::per_task::PerTask;
 use crate::{Channel, Load, Measured, NewTask, Op, Outside, Sizes};
@@ -59,6 +60,13 @@ impl Generator for Hackbench {
 
     fn endless(&self) -> bool {
         false
+    }
+
+    fn extent(&self, _: usize, _: Option<Time>) -> Extent {
+        let pipes = f64::from(self.groups) * f64::from(self.fds);
+        let messages = pipes * f64::from(self.fds) * f64::from(self.loops);
+        let work = messages * (self.send + self.receive).0 as f64;
+        Extent { steps: messages, work, ..Extent::default() }
     }
 
     fn needs(&self) -> Needs {

@@ -4,6 +4,7 @@ use super::{
     Agenda, Generator, MAX_SOURCES, Maker, SettingError, Settings, check, check_period, check_until,
 };
 use crate::dist::Dist;
+use crate::extent::{Extent, earlier};
 use crate::kinds::{Needs, keys};
 use crate::per_task::PerTask;
 use crate::{Load, Op, Outside};
@@ -37,6 +38,16 @@ impl Generator for Hog {
 
     fn endless(&self) -> bool {
         self.until.is_none()
+    }
+
+    fn extent(&self, cpus: usize, until: Option<Time>) -> Extent {
+        // One that ends looks at the clock as it goes.
+        let step = if self.until.is_some() { self.check } else { FOR_EVER };
+        let end = earlier(self.until, until);
+        let extent =
+            Extent::repeated((self.tasks, cpus), None, end, step.0 as f64, step.0 as f64);
+        let last = end.map_or(f64::INFINITY, |end| end.0 as f64);
+        Extent { work: 0.0, last, ..extent }
     }
 
     fn needs(&self) -> Needs {

@@ -5,6 +5,7 @@ use super::{
     check_run, check_until, run,
 };
 use crate::dist::Dist;
+use crate::extent::{Extent, earlier};
 use crate::kinds::{Needs, keys};
 use crate::per_task::PerTask;
 use crate::rng::Rng;
@@ -44,6 +45,12 @@ impl Generator for Interactive {
 
     fn endless(&self) -> bool {
         self.rounds.is_none() && self.until.is_none()
+    }
+
+    fn extent(&self, cpus: usize, until: Option<Time>) -> Extent {
+        let (run, until) = (self.run.mean(), earlier(self.until, until));
+        let cycle = run + self.sleep.mean();
+        Extent::repeated((self.tasks, cpus), self.rounds, until, cycle, run)
     }
 
     fn needs(&self) -> Needs {

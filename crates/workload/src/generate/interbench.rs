@@ -23,6 +23,7 @@
 //!   out.
 
 use super::{Generator, Maker, SettingError, Settings, check, check_period};
+use crate::extent::{Extent, earlier};
 use crate::kinds::{Kind, LoadSpec, Needs, Reader, Refusal, keys, words};
 use crate::per_task::PerTask;
 use crate::{Load, Measured, Op, Outside, Program};
@@ -225,6 +226,21 @@ impl Generator for Interbench {
 
     fn endless(&self) -> bool {
         false
+    }
+
+    fn extent(&self, cpus: usize, until: Option<Time>) -> Extent {
+        let end = earlier(Some(Time::ZERO + self.pause + self.duration), until);
+        let time = end.map_or(f64::INFINITY, |end| end.0 as f64);
+        let busy = match self.against {
+            Background::Burn(burners) => f64::from(burners).min(cpus as f64),
+            Background::None | Background::Emulated(_) => 0.0,
+        };
+        let frames = match self.task {
+            Emulation::Custom { interval, .. } => time / interval.0 as f64,
+            _ => time / LOOK.0 as f64,
+        };
+        let steps = frames + busy * time / LOOK.0 as f64;
+        Extent { steps, last: time, ..Extent::default() }
     }
 
     fn needs(&self) -> Needs {

@@ -63,6 +63,7 @@ pub use service::Service;
 pub use task_set::{TaskSet, utilisations};
 
 use crate::dist::Dist;
+use crate::extent::Extent;
 use crate::kinds::{self, KindInfo, Needs, keys};
 use crate::rng::Rng;
 use crate::{Load, NewTask};
@@ -86,6 +87,9 @@ pub trait Generator: fmt::Debug + Send + Sync {
         let _ = cpus;
         0.0
     }
+
+    /// How much there is of it on `cpus` CPUs up to a time, if it is ended then.
+    fn extent(&self, cpus: usize, until: Option<Time>) -> Extent;
 
     /// What it needs from a host.
     fn needs(&self) -> Needs;

@@ -5,6 +5,7 @@ use super::{
     check_until, run,
 };
 use crate::dist::{Dist, exp_quantile, to_span};
+use crate::extent::{Extent, earlier};
 use crate::kinds::{Kind, LoadSpec, Needs, Place, Reader, Refusal, keys};
 use crate::per_task::OneRun;
 use crate::rng::Rng;
@@ -130,6 +131,15 @@ impl Generator for Open {
             Arrivals::Rate(rate) => rate * self.service.mean() / 1e9,
             Arrivals::Gaps(gaps) => self.service.mean() / gaps.mean(),
         }
+    }
+
+    fn extent(&self, cpus: usize, until: Option<Time>) -> Extent {
+        let gap = match self.gap(cpus) {
+            Gap::Poisson(mean) => mean,
+            Gap::Drawn(gaps) => gaps.mean(),
+        };
+        let until = earlier(self.until, until);
+        Extent::arriving(self.tasks, self.start, until, gap, self.service.mean())
     }
 
     fn needs(&self) -> Needs {

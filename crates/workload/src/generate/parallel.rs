@@ -2,6 +2,7 @@
 
 use super::{Generator, MAX_SOURCES, MAX_TASKS, Maker, SettingError, Settings, check, check_run};
 use crate::dist::Dist;
+use crate::extent::Extent;
 use crate::kinds::{Needs, keys};
 use crate::per_task::PerTask;
 use crate::rng::Rng;
@@ -36,6 +37,11 @@ impl Generator for Parallel {
 
     fn endless(&self) -> bool {
         false
+    }
+
+    fn extent(&self, cpus: usize, until: Option<Time>) -> Extent {
+        let run = self.run.mean() + self.locked.0 as f64;
+        Extent::repeated((self.tasks, cpus), Some(self.rounds), until, run, run)
     }
 
     fn needs(&self) -> Needs {

@@ -5,6 +5,7 @@ use super::{
     check_period, check_run, check_until, run,
 };
 use crate::dist::Dist;
+use crate::extent::{Extent, earlier};
 use crate::kinds::{Needs, keys};
 use crate::per_task::PerTask;
 use crate::rng::Rng;
@@ -57,6 +58,11 @@ impl Generator for Periodic {
 
     fn utilisation(&self, _: usize) -> f64 {
         f64::from(self.tasks) * self.run.mean() / self.period.0 as f64
+    }
+
+    fn extent(&self, cpus: usize, until: Option<Time>) -> Extent {
+        let (period, until) = (self.period.0 as f64, earlier(self.until, until));
+        Extent::repeated((self.tasks, cpus), self.jobs, until, period, self.run.mean())
     }
 
     fn needs(&self) -> Needs {

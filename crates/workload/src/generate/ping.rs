@@ -4,6 +4,7 @@ use super::{
     Generator, MAX_TASKS, Maker, SettingError, Settings, check_count, check_period, check_run,
 };
 use crate::dist::Dist;
+use crate::extent::Extent;
 use crate::kinds::{Kind, LoadSpec, Needs, Pings, Reader, Refusal, keys};
 use crate::per_task::PerTask;
 use crate::rng::Rng;
@@ -98,6 +99,12 @@ impl Generator for Ping {
         self.pings.is_none()
     }
 
+    fn extent(&self, cpus: usize, until: Option<Time>) -> Extent {
+        // One at the question, one at the answer.
+        let run = 2.0 * self.work.mean();
+        Extent::repeated((1, cpus), self.pings, until, self.every.0 as f64, run)
+    }
+
     fn needs(&self) -> Needs {
         Needs { wakeups_between_tasks: true, messages_between_vms: true, ..self.settings.needs() }
     }
@@ -140,6 +147,11 @@ impl Generator for Echo {
     fn endless(&self) -> bool {
         // It waits, which does not keep the run going.
         false
+    }
+
+    fn extent(&self, _: usize, _: Option<Time>) -> Extent {
+        // It does what it is asked to.
+        Extent::default()
     }
 
     fn needs(&self) -> Needs {

@@ -20,6 +20,7 @@
 //! need not be whole seconds; the last count then covers less.
 
 use super::{Generator, Maker, SettingError, Settings, check, check_period};
+use crate::extent::{Extent, earlier};
 use crate::kinds::{Needs, keys};
 use crate::per_task::PerTask;
 use crate::{Channel, Load, Measured, Op, Outside, Sizes};
@@ -70,6 +71,13 @@ impl Generator for Schbench {
 
     fn endless(&self) -> bool {
         false
+    }
+
+    fn extent(&self, cpus: usize, until: Option<Time>) -> Extent {
+        let until = earlier(Some(Time::ZERO + self.duration), until);
+        let tasks = self.message_threads.saturating_mul(self.workers(cpus));
+        let (sleep, work) = (self.sleep.0 as f64, self.work.0 as f64);
+        Extent::repeated((tasks, cpus), None, until, sleep + work, work)
     }
 
     fn needs(&self) -> Needs {

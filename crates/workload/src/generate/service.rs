@@ -5,6 +5,7 @@ use super::{
     check_run, check_until,
 };
 use crate::dist::Dist;
+use crate::extent::{Extent, earlier};
 use crate::kinds::{Kind, LoadSpec, Needs, Place, Reader, Refusal, keys};
 use crate::per_task::PerTask;
 use crate::rng::Rng;
@@ -107,6 +108,12 @@ impl Generator for Service {
 
     fn utilisation(&self, _: usize) -> f64 {
         self.service.mean() / self.gaps.mean()
+    }
+
+    fn extent(&self, _: usize, until: Option<Time>) -> Extent {
+        let until = earlier(self.until, until);
+        let (gap, run) = (self.gaps.mean(), self.service.mean());
+        Extent::arriving(self.requests, Time::ZERO, until, gap, run)
     }
 
     fn needs(&self) -> Needs {

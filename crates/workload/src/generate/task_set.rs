@@ -7,6 +7,7 @@ use super::{
 };
 use crate::Load;
 use crate::dist::{Dist, to_span};
+use crate::extent::{Extent, earlier};
 use crate::kinds::{Needs, keys};
 use crate::rng::Rng;
 use anysched_core::{Span, Time};
@@ -96,6 +97,16 @@ impl Generator for TaskSet {
 
     fn utilisation(&self, cpus: usize) -> f64 {
         self.load * cpus as f64
+    }
+
+    fn extent(&self, cpus: usize, until: Option<Time>) -> Extent {
+        // Periods are as frequent as their logarithms are even, so this is the mean rate's.
+        let (low, high) = (self.periods.0.0 as f64, self.periods.1.0 as f64);
+        let period =
+            if low < high { log(high / low) / (1.0 / low - 1.0 / high) } else { low };
+        let run = period * self.load * cpus as f64 / f64::from(self.tasks);
+        let until = earlier(self.until, until);
+        Extent::repeated((self.tasks, cpus), self.jobs, until, period, run)
     }
 
     fn needs(&self) -> Needs {

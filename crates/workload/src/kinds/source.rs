@@ -2,7 +2,9 @@
 
 use super::needs::Needs;
 use crate::dist::Dist;
+use crate::extent::{Extent, earlier};
 use crate::generate::{Echo, Generator, Ping, Settings};
+use crate::model::{Model, Script};
 use crate::model_load::CheckedModel;
 use crate::tasks_csv::TaskList;
 use crate::{Load, Op, Port};
@@ -100,6 +102,23 @@ impl Source {
         }
     }
 
+    /// How much there is of it on `cpus` CPUs up to a time, if it is ended then.
+    pub fn extent(&self, cpus: usize, until: Option<Time>) -> Extent {
+        match self {
+            Source::Generated(generator) => generator.extent(cpus, until),
+            Source::Tasks(tasks) => {
+                let rows = tasks.rows();
+                Extent {
+                    steps: rows.len() as f64,
+                    work: rows.iter().map(|row| row.service.0 as f64).sum(),
+                    last: rows.last().map_or(0.0, |row| row.arrival.0 as f64),
+                    uninvited: rows.len() as f64,
+                }
+            }
+            Source::Model(model) => of_model(model.model(), until),
+        }
+    }
+
     /// When its source ends it, whatever its tasks are still doing.
     pub fn until(&self) -> Option<Time> {
         match self {
@@ -146,4 +165,26 @@ impl Source {
             }
         }
     }
+}
+
+/// What the tasks of a model do, as far as it is not for ever.
+fn of_model(model: &Model, until: Option<Time>) -> Extent {
+    let mut extent = Extent::default();
+    for task in &model.tasks {
+        let Script { ops, repeat_from, rounds, .. } = &*task.script;
+        let again = if *rounds == u64::MAX { 1.0 } else { *rounds as f64 };
+        let repeated = |index: usize| if index < *repeat_from { 1.0 } else { again };
+        for (index, op) in ops.iter().enumerate() {
+            extent.steps += repeated(index);
+            if let Op::Run(time) = op {
+                extent.work += repeated(index) * time.0 as f64;
+            }
+        }
+    }
+    // What is cut off is not done.
+    if let Some(end) = earlier(model.until, until) {
+        extent.last = end.0 as f64;
+        extent.work = 0.0;
+    }
+    extent
 }
