@@ -116,8 +116,13 @@ pub fn write_named(
     write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
 ) -> Result<(), Failure> {
     formats::write_whole(path, inputs, write)?;
-    eprintln!("anysched: wrote {}", path.display());
+    say_written(path);
     Ok(())
+}
+
+/// Tells the name of a file that was written.
+pub fn say_written(path: &Path) {
+    eprintln!("anysched: wrote {}", path.display());
 }
 
 /// Refuses a folder for outputs that is there but is none, or that cannot be made.

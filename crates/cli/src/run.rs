@@ -106,7 +106,7 @@ pub fn open_journal(
 /// Writes results in all forms that this program can write, and says which it cannot.
 pub fn write_results(results: &Results, inputs: &Inputs, folder: &Path) -> Result<(), Failure> {
     for path in formats::write(results, inputs, folder, &Form::built())? {
-        eprintln!("anysched: wrote {}", path.display());
+        output::say_written(&path);
     }
     for form in Form::ALL.into_iter().filter(|form| !form.is_built()) {
         let name = form.name();
@@ -303,8 +303,8 @@ pub fn write_events(
     })
 }
 
-/// Writes a trace of what `tell` reports, which returns also when that ended. If it fails, no file
-/// is left.
+/// Writes a trace of what `tell` reports, which returns also when that ended, and says so. If it
+/// fails, no file is left.
 fn write_told<R, E: Display>(
     path: &Path,
     inputs: &Inputs,
@@ -322,7 +322,11 @@ fn write_told<R, E: Display>(
     });
     match told {
         Some(Err(error)) => Err(Failure::from(error)),
-        Some(Ok((result, _))) => Ok(written.map(|()| result)?),
+        Some(Ok((result, _))) => {
+            written?;
+            output::say_written(path);
+            Ok(result)
+        }
         None => Err(written.err().map_or_else(|| "nothing was run".into(), Failure::from)),
     }
 }

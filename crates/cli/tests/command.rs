@@ -788,3 +788,37 @@ fn an_experiment_comes_from_a_pipe_and_its_policies_and_axes_from_the_command_li
         assert!(said.contains(why), "{axis}: {said}");
     }
 }
+
+/// Whatever writes files tells the name of each of them.
+#[test]
+fn files_that_are_written_are_named() {
+    let folder = Folder::new();
+    folder.write(
+        "small.toml",
+        "question = \"?\"\n[machine]\ncpus = 2\n[[workload]]\nkind = \"batch\"\ntasks = 5\n\
+         service = \"exp(5ms)\"\n[sweep]\npolicy = [\"rr\", \"pbg\"]\n\"machine.cpus\" = [1, 2]\n",
+    );
+    folder.write("load.json", r#"{"tasks": {"t": {"loop": 2, "run": 500, "sleep": 500}}}"#);
+    for (args, files) in [
+        (&["run", "small.toml", "--trace", "a.pftrace"][..], 4),
+        (&["run", "small.toml", "--trace", "a.txt"], 4),
+        (&["run", "small.toml", "--record", "run.log"], 4),
+        (&["run", "small.toml", "--learned", "profile.txt"], 2),
+        (&["run", "small.toml", "--out", "results"], 1),
+        (&["replay", "run-0-rr.log", "--trace", "b.txt"], 1),
+        (&["gantt", "small.toml", "--policy", "rr", "--out", "gantt.txt"], 1),
+        (&["plot", "small.toml", "--x", "machine.cpus", "--y", "makespan_ns", "--out", "x.svg"], 1),
+        (&["import", "rt-app", "load.json", "-o", "model.json"], 1),
+    ] {
+        let before = folder.names();
+        let output = folder.run(args);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{args:?}: {said}");
+        let new: Vec<String> =
+            folder.names().into_iter().filter(|name| !before.contains(name)).collect();
+        assert_eq!(new.len(), files, "{args:?}: {new:?}");
+        for name in new {
+            assert!(said.contains(&name), "{args:?}: {name} is not in: {said}");
+        }
+    }
+}
