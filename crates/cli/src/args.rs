@@ -30,6 +30,8 @@ pub enum Command {
     Run(RunArgs),
     /// Run an experiment and plot its results along an axis
     Plot(PlotArgs),
+    /// Set two experiments, or the results of earlier runs, side by side
+    Compare(CompareArgs),
     /// Check an experiment file without running it
     Check(CheckArgs),
     /// Run all experiments of a paper and print which of its claims hold
@@ -152,8 +154,8 @@ pub struct RunArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
-    /// Also write the results to this folder: as a table, JSON and CSV, and as Parquet (a line per
-    /// run) if built in
+    /// Also write the results to this folder: as a table, JSON and CSV, the runs as CSV, and as
+    /// Parquet if built in
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Go on where a run with the same `--out` was interrupted: what is done is in `NAME.runs`
@@ -244,6 +246,40 @@ pub enum PlotFormat {
     Svg,
     /// The plotted numbers as tables
     Text,
+}
+
+/// Rows with the same policy and axis values are compared, or the only policies of both. Where
+/// seeds are the same, so were the tasks, and differences are taken run by run; two experiments are
+/// run with the same tasks.
+#[derive(clap::Args, Debug)]
+pub struct CompareArgs {
+    /// An experiment file, a folder that `run --out` wrote, or a file NAME.runs.csv in it
+    #[arg(value_name = "A")]
+    pub a: PathBuf,
+    /// What it is compared with: another of these
+    #[arg(value_name = "B")]
+    pub b: PathBuf,
+    /// Metrics to compare, for example `wakeup_latency_ns_p99` [default: those that the
+    /// experiments show]
+    #[arg(long, value_delimiter = ',', value_name = "METRIC,…")]
+    pub metric: Vec<String>,
+    /// Only these policies of experiments that are run
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    pub policy: Vec<String>,
+    /// Set a value in experiments that are run, as for `run`
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Number of seeds per row of experiments that are run, overriding the files
+    #[arg(long, value_parser = whole::<u32>(1..=100_000), allow_negative_numbers = true)]
+    pub seeds: Option<u32>,
+    #[command(flatten)]
+    pub host: HostArgs,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+    /// Number of runs in parallel [default: one per hardware thread]
+    #[arg(long, value_parser = whole::<u16>(1..=65_535), allow_negative_numbers = true)]
+    pub jobs: Option<u16>,
 }
 
 #[derive(clap::Args, Debug)]

@@ -13,6 +13,7 @@ mod bench_args;
 mod boot;
 mod calibrate;
 mod choose;
+mod compare;
 mod coverage;
 mod diff;
 mod gantt;
@@ -51,6 +52,7 @@ pub fn main(hosts: &'static [&'static HostInfo]) -> ExitCode {
     let result = match args.command {
         Command::Run(args) => run::run(&args),
         Command::Plot(args) => plot::plot(&args),
+        Command::Compare(args) => compare::compare(&args),
         Command::Check(args) => run::check(&args),
         Command::Boot(args) => boot::boot(&args),
         Command::Attach(args) => attach::attach(&args),

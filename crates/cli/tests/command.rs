@@ -191,13 +191,19 @@ fn out_writes_the_results_in_every_form() {
         in_results("small.json"),
         folder.stdout(&["run", "small.toml", "--format", "json"]).as_bytes()
     );
+    // A head, and a line for each run.
+    let runs = String::from_utf8(in_results("small.runs.csv")).unwrap();
+    let results: Value = serde_json::from_slice(&in_results("small.json")).unwrap();
+    let rows = results["rows"].as_array().unwrap();
+    let seeds: u64 = rows.iter().map(|row| row["seeds"].as_u64().unwrap()).sum();
+    assert_eq!(runs.lines().count() as u64, 1 + seeds);
     let files = std::fs::read_dir(folder.join("results")).unwrap().count();
     if cfg!(feature = "parquet") {
         let parquet = in_results("small.parquet");
         assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
-        assert_eq!(files, 4);
+        assert_eq!(files, 5);
     } else {
-        assert_eq!(files, 3);
+        assert_eq!(files, 4);
         let said = folder.run(&["run", "small.toml", "--out", "results"]).stderr;
         let said = String::from_utf8(said).unwrap();
         assert!(said.contains("no parquet") && said.contains("--features parquet"), "{said}");

@@ -160,7 +160,7 @@ fn an_interrupted_run_keeps_older_results_and_goes_on() {
     assert!(!folder.names().contains(&"small.runs".to_string()));
     let alone = folder.stdout(&[&long[..], &["--out", "alone"]].concat());
     assert_eq!(String::from_utf8(output.stdout).unwrap(), alone);
-    for name in ["small.txt", "small.csv", "small.json"] {
+    for name in ["small.txt", "small.csv", "small.json", "small.runs.csv"] {
         let [resumed, alone] = ["results", "alone"].map(|of| folder.read(&format!("{of}/{name}")));
         assert!(resumed == alone, "{name} differs");
     }

@@ -186,7 +186,7 @@ fn files_appear_whole_or_not_at_all() {
     let out = directory.path().join("new/results");
     let paths = output::write(&results, &Inputs::default(), &out, &Form::built()).unwrap();
     output::write(&results, &Inputs::default(), &out, &Form::built()).unwrap();
-    let mut expected = vec!["mixed.csv", "mixed.json", "mixed.txt"];
+    let mut expected = vec!["mixed.csv", "mixed.json", "mixed.runs.csv", "mixed.txt"];
     if Form::Parquet.is_built() {
         expected.insert(2, "mixed.parquet");
     } else {

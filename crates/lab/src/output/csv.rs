@@ -10,7 +10,7 @@ use anysched_measure::Metric;
 /// The columns are `experiment`, `spec_hash`, `host`, `policy`, `clairvoyant`, `rehearsed`, one per
 /// axis, `seeds`; then, for each metric that any row has data for, `_mean`, `_ci95`, `_sd`, `_min`,
 /// `_p50`, `_p95`, `_p99` and `_max` behind its name. What there is no data for is empty. The
-/// runs themselves are in the Parquet file.
+/// runs themselves are in [`runs_csv`](super::runs_csv) and the Parquet file.
 pub fn csv(results: &Results) -> String {
     let metrics: Vec<Metric> = measured(&results.rows).into_iter().collect();
     let own = CSV.iter().map(|field| field.name.to_string());

@@ -51,8 +51,8 @@ pub(crate) const CSV: &[OutputField] = &[
     field("METRIC_max", "The largest of all."),
 ];
 
-/// A line of the Parquet file.
-const PARQUET: &[OutputField] = &[
+/// A line of the files of runs.
+const RUNS: &[OutputField] = &[
     EXPERIMENT,
     HASH,
     HOST,
@@ -62,7 +62,7 @@ const PARQUET: &[OutputField] = &[
     field("seed", "The seed of the run."),
     field(
         "COLUMN",
-        "Each column of the metrics, `waiting_time_ns_p99` or `makespan_ns`; null without data.",
+        "Each column of the metrics, `waiting_time_ns_p99` or `makespan_ns`; empty without data.",
     ),
 ];
 
@@ -110,4 +110,4 @@ const JSON: &[OutputField] = &[
 
 /// The outputs of `anysched run`, with what they have.
 pub static OUTPUTS: &[(&str, &[OutputField])] =
-    &[("CSV, a line per row", CSV), ("Parquet, a line per run", PARQUET), ("JSON", JSON)];
+    &[("CSV, a line per row", CSV), ("CSV and Parquet, a line per run", RUNS), ("JSON", JSON)];

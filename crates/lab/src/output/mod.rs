@@ -3,6 +3,7 @@
 pub mod align;
 mod chart;
 mod claims;
+mod compare;
 mod csv;
 mod fields;
 mod file;
@@ -12,11 +13,13 @@ mod marks;
 mod numbers;
 #[cfg(feature = "parquet")]
 mod parquet;
+pub(crate) mod runs;
 mod table;
 mod tuned;
 
 pub use chart::Chart;
 pub use claims::{claims_markdown, claims_text};
+pub use compare::{comparison_csv, comparison_json, comparison_table};
 pub use csv::{csv, csv_lines};
 pub use fields::{OUTPUTS, OutputField};
 pub use file::{Draft, Inputs, folder, require_output, write_whole};
@@ -24,6 +27,8 @@ pub use grid::{grid_json, grid_markdown, grid_table};
 pub use json::json;
 #[cfg(feature = "parquet")]
 pub use parquet::parquet;
+pub use runs::runs_csv;
+pub(crate) use table::default_columns;
 pub use table::table;
 pub use tuned::{tuned_json, tuned_markdown, tuned_table};
 
@@ -42,13 +47,15 @@ pub enum Form {
     Json,
     /// [`csv`].
     Csv,
+    /// [`runs_csv`], as `.runs.csv`.
+    Runs,
     /// A line per run, for the feature `parquet`.
     Parquet,
 }
 
 impl Form {
     /// All of them, built or not.
-    pub const ALL: [Form; 4] = [Form::Table, Form::Json, Form::Csv, Form::Parquet];
+    pub const ALL: [Form; 5] = [Form::Table, Form::Json, Form::Csv, Form::Runs, Form::Parquet];
 
     /// Whether this program can write it.
     pub fn is_built(self) -> bool {
@@ -66,6 +73,7 @@ impl Form {
             Form::Table => "table",
             Form::Json => "json",
             Form::Csv => "csv",
+            Form::Runs => "runs",
             Form::Parquet => "parquet",
         }
     }
@@ -73,10 +81,14 @@ impl Form {
     fn extension(self) -> &'static str {
         match self {
             Form::Table => "txt",
+            Form::Runs => RUNS,
             _ => self.name(),
         }
     }
 }
+
+/// How the name of a file with runs ends.
+pub const RUNS: &str = "runs.csv";
 
 /// Checks that the results of an experiment can be written into a folder.
 ///
@@ -136,6 +148,7 @@ pub fn write(
             Form::Table => table(results).into_bytes(),
             Form::Json => json(results).into_bytes(),
             Form::Csv => csv(results).into_bytes(),
+            Form::Runs => runs_csv(results).into_bytes(),
             Form::Parquet => parquet_bytes(results)?,
         };
         let path = path_of(&results.experiment, *form, directory);

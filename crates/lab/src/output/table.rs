@@ -66,14 +66,18 @@ pub fn table(results: &Results) -> String {
     text
 }
 
+/// The columns that are shown if a file does not say, as far as there is data.
+pub(crate) fn default_columns() -> impl Iterator<Item = Column> {
+    DEFAULT.into_iter().filter_map(column)
+}
+
 /// The columns that are shown.
 fn shown_columns(results: &Results) -> Vec<Asked> {
     if !results.shown.is_empty() {
         return results.shown.clone();
     }
     let has = |column: &Column| results.rows.iter().any(|row| row.estimate(*column).is_some());
-    let mut shown: Vec<Column> =
-        DEFAULT.into_iter().filter_map(column).filter(|column| has(column)).collect();
+    let mut shown: Vec<Column> = default_columns().filter(|column| has(column)).collect();
     // Averages of tasks that finished say little if many did not.
     let unfinished = column("unfinished").filter(|&column| {
         results.rows.iter().any(|row| row.values(column).iter().any(|&count| count > 0.0))
