@@ -28,7 +28,7 @@ pub struct Args {
 pub enum Command {
     /// Run an experiment and print its results
     Run(RunArgs),
-    /// Run an experiment and plot its results along an axis
+    /// Run an experiment and plot its results: along an axis, or policies side by side
     Plot(PlotArgs),
     /// Set two experiments, or the results of earlier runs, side by side
     Compare(CompareArgs),
@@ -214,16 +214,19 @@ pub struct PlotArgs {
     #[command(flatten)]
     pub host: HostArgs,
     /// The experiment's axis to plot along, with a line per policy, for example `scenario` or
-    /// `machine.cpus`
+    /// `machine.cpus`; without one, policies are set side by side
     #[arg(long, value_name = "AXIS")]
-    pub x: String,
+    pub x: Option<String>,
+    /// What is drawn [default: lines along an axis, bars without one]
+    #[arg(long, value_enum)]
+    pub kind: Option<PlotKind>,
     /// Metrics to plot, one panel each, for example `wakeup_latency_ns_p99`
     #[arg(long, value_delimiter = ',', value_name = "METRIC,…", required = true)]
     pub y: Vec<String>,
     /// Logarithmic x axis
-    #[arg(long)]
+    #[arg(long, requires = "x")]
     pub log_x: bool,
-    /// Logarithmic y axis; values that are not above 0 are omitted
+    /// Logarithmic axis of the metric; values that are not above 0 are omitted
     #[arg(long)]
     pub log_y: bool,
     /// Number of seeds per row, overriding the file
@@ -241,10 +244,20 @@ pub struct PlotArgs {
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlotKind {
+    /// A line per policy along an axis
+    Line,
+    /// A bar per policy: the mean over seeds
+    Bar,
+    /// A box per policy: the values of its seeds, by quartiles
+    Box,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlotFormat {
     /// A figure for light and dark pages
     Svg,
-    /// The plotted numbers as tables
+    /// For terminals: the plotted numbers as tables, bars of letters
     Text,
 }
 

@@ -62,7 +62,34 @@ fn what_cannot_be_drawn_is_refused_before_the_runs() {
     says(&with("machine.cpus", "makespan_ns", &[]), &["no axis", "e.toml:", "`workload.0.tasks`"]);
     says(&with("workload.0.tasks", "waiting", &[]), &["`waiting`", "e.toml:"]);
     says(&with("workload.0.tasks", "makespan_ns", &["--out", "no/a.svg"]), &["no folder no"]);
-    says(&["plot", "e.toml", "--y", "makespan_ns"], &["--x <AXIS>"]);
+    let without =
+        |more: &[&'static str]| [&["plot", "e.toml", "--y", "makespan_ns"], more].concat();
+    says(&without(&["--kind", "line"]), &["--kind line: --x says along which axis"]);
+    says(&without(&["--log-x"]), &["--x <AXIS>"]);
+    says(&with("workload.0.tasks", "makespan_ns", &["--kind", "box"]), &["have no axis"]);
     says(&["plot", "e.toml", "--x", "workload.0.tasks"], &["--y <METRIC,…>"]);
     assert_eq!(folder.names(), ["e.toml"]);
+}
+
+/// Without an axis policies stand side by side, in a section for each value of one.
+#[test]
+fn bars_and_boxes_have_no_axis() {
+    let folder = folder();
+    let bars = ["plot", "e.toml", "--y", "waiting_time_ns_mean", "--set", "workload.0.service=4ms"];
+    let text = folder.stdout(&[&bars[..], &["--format", "text"]].concat());
+    let section = text.split("workload.0.tasks = 5").nth(1).unwrap();
+    let line = section.lines().find(|line| line.starts_with("fcfs ")).unwrap();
+    // Task k waits (k − 1) times 4 ms, with every seed.
+    assert!(line.contains('█') && line.ends_with(" 8"), "{text}");
+    let boxes = folder.stdout(&[&bars[..4], &["--kind", "box", "--format", "text"]].concat());
+    assert!(boxes.contains("Of 3 seeds: the smallest, the quartiles"), "{boxes}");
+    let numbers = boxes.lines().rfind(|line| line.starts_with("fcfs ")).unwrap();
+    let numbers: Vec<f64> =
+        numbers.rsplit(' ').take(5).map(|number| number.parse().unwrap()).collect();
+    assert!(numbers.is_sorted_by(|a, b| a >= b) && numbers[0] > numbers[4], "{boxes}");
+    for kind in ["bar", "box"] {
+        let picture = folder.stdout(&[&bars[..], &["--kind", kind]].concat());
+        assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"), "{picture}");
+        assert_eq!(picture.matches("<rect ").count(), 1 + 3 * 2, "{kind}: a shape for each row");
+    }
 }

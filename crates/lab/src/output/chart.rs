@@ -4,8 +4,11 @@
 //! attributes, so that one picture cannot suit light and dark pages, and places logarithmic axes
 //! with the platform's `ln`, so that the same results would not be the same file everywhere.
 
+mod bars;
 mod scale;
 mod svg;
+
+pub use bars::{Bars, Shape};
 
 use super::marks::{self, marked};
 use super::numbers::Format;

@@ -17,7 +17,7 @@ pub(crate) mod runs;
 mod table;
 mod tuned;
 
-pub use chart::Chart;
+pub use chart::{Bars, Chart, Shape};
 pub use claims::{claims_markdown, claims_text};
 pub use compare::{comparison_csv, comparison_json, comparison_table};
 pub use csv::{csv, csv_lines};

@@ -3,12 +3,13 @@
 use super::Drawing;
 use super::scale::{Scale, ticks};
 use crate::output::table;
+use crate::results::Results;
 use crate::results::stats::Estimate;
 use anysched_trace::svg::{GRID, INK, PAPER, SERIES, SOFT, escaped};
 use std::fmt::Write;
 
-const WIDTH: f64 = 760.0;
-const MARGIN: f64 = 16.0;
+pub(super) const WIDTH: f64 = 760.0;
+pub(super) const MARGIN: f64 = 16.0;
 const GAP: f64 = 24.0;
 /// Height of what lines are drawn in, and the space to its left for the numbers.
 const HEIGHT: f64 = 220.0;
@@ -16,9 +17,9 @@ const NUMBERS: f64 = 52.0;
 /// How far the outermost points are from the sides.
 const INSET: f64 = 24.0;
 /// Of a small and of a large letter, about; no font is at hand to ask.
-const LETTER: f64 = 6.2;
+pub(super) const LETTER: f64 = 6.2;
 const LARGE_LETTER: f64 = 9.0;
-const LINE: f64 = 15.0;
+pub(super) const LINE: f64 = 15.0;
 
 /// Points in turn; one shape more or fewer than colours, so that no pair comes back soon.
 const POINTS: [&str; 5] = [
@@ -31,20 +32,10 @@ const POINTS: [&str; 5] = [
 
 pub(super) fn draw(drawing: &Drawing<'_>) -> String {
     let results = drawing.results;
-    let mut page = Page { body: String::new(), y: MARGIN };
-    let title = results.title.as_deref().unwrap_or(&results.experiment);
-    page.y += 4.0;
-    page.paragraph("title", title, LARGE_LETTER, 20.0);
-    page.paragraph("", &results.question, LETTER, LINE);
+    let mut page = Page::new(results);
     page.legend(drawing);
     for section in &drawing.sections {
-        page.y += 8.0;
-        if !section.title.is_empty() {
-            page.paragraph("head", &section.title, LETTER * 1.1, LINE + 2.0);
-        }
-        for line in &section.caption {
-            page.paragraph("soft", line, LETTER, LINE);
-        }
+        page.section(&section.title, &section.caption);
         let side_by_side = drawing.chart.columns.len().min(2);
         let width = (WIDTH - 2.0 * MARGIN - GAP * (side_by_side - 1) as f64) / side_by_side as f64;
         let numbers: Vec<usize> = (0..drawing.chart.columns.len()).collect();
@@ -61,24 +52,16 @@ pub(super) fn draw(drawing: &Drawing<'_>) -> String {
             page.y = bottom;
         }
     }
-    page.y += 4.0;
+    let mut notes = drawing.notes();
     if results.seeds > 1 {
         let words = "Bars are the 95 % confidence interval of the mean over seeds.";
-        page.paragraph("soft", words, LETTER, LINE);
+        notes.insert(0, words.to_string());
     }
-    for note in drawing.notes() {
-        page.paragraph("soft", &note, LETTER, LINE);
-    }
-    let height = coordinate(page.y + MARGIN);
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
-         width=\"{WIDTH}\" height=\"{height}\" role=\"img\">\n<title>{}</title>\n<desc>{}</desc>\n\
-         {}<rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>\n{}</svg>\n",
-        escaped(title),
-        escaped(&results.question),
-        style(results.policies.len()),
-        page.body
-    )
+    page.finish(results, &notes)
+}
+
+fn title(results: &Results) -> &str {
+    results.title.as_deref().unwrap_or(&results.experiment)
 }
 
 /// The colours, and the shapes of points.
@@ -110,9 +93,9 @@ fn style(policies: usize) -> String {
 }
 
 /// What has been drawn, and how far down.
-struct Page {
+pub(super) struct Page {
     body: String,
-    y: f64,
+    pub(super) y: f64,
 }
 
 /// One metric in one section.
@@ -127,7 +110,50 @@ struct Panel<'a> {
 }
 
 impl Page {
-    fn text(&mut self, class: &str, [x, y]: [f64; 2], words: &str) {
+    /// A page that begins with what results are about.
+    pub(super) fn new(results: &Results) -> Page {
+        let mut page = Page { body: String::new(), y: MARGIN + 4.0 };
+        page.paragraph("title", title(results), LARGE_LETTER, 20.0);
+        page.paragraph("", &results.question, LETTER, LINE);
+        page
+    }
+
+    /// Begins a section.
+    pub(super) fn section(&mut self, title: &str, caption: &[String]) {
+        self.y += 8.0;
+        if !title.is_empty() {
+            self.paragraph("head", title, LETTER * 1.1, LINE + 2.0);
+        }
+        for line in caption {
+            self.paragraph("soft", line, LETTER, LINE);
+        }
+    }
+
+    /// The whole picture, with notes below.
+    pub(super) fn finish(mut self, results: &Results, notes: &[String]) -> String {
+        self.y += 4.0;
+        for note in notes {
+            self.paragraph("soft", note, LETTER, LINE);
+        }
+        let height = coordinate(self.y + MARGIN);
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
+             width=\"{WIDTH}\" height=\"{height}\" role=\"img\">\n<title>{}</title>\n<desc>{}</desc>\n\
+             {}<rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>\n{}</svg>\n",
+            escaped(title(results)),
+            escaped(&results.question),
+            style(results.policies.len()),
+            self.body
+        )
+    }
+
+    /// Adds what is drawn.
+    pub(super) fn draw(&mut self, picture: &str) {
+        self.body.push_str(picture);
+        self.body.push('\n');
+    }
+
+    pub(super) fn text(&mut self, class: &str, [x, y]: [f64; 2], words: &str) {
         let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
         let (x, y) = (coordinate(x), coordinate(y));
         let _ = writeln!(self.body, "<text x=\"{x}\" y=\"{y}\"{class}>{}</text>", escaped(words));
@@ -346,7 +372,7 @@ impl Panel<'_> {
 }
 
 /// Colour and shape of a policy's line.
-fn look(policy: usize) -> (usize, usize) {
+pub(super) fn look(policy: usize) -> (usize, usize) {
     (policy % SERIES.len(), policy % POINTS.len())
 }
 
@@ -365,7 +391,7 @@ fn broken(words: &str, width: usize) -> Vec<String> {
     lines
 }
 
-fn coordinate(value: f64) -> String {
+pub(super) fn coordinate(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_string)
 }
