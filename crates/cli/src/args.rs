@@ -91,6 +91,8 @@ pub enum Command {
     Model(ModelCommand),
     /// Replay a recorded log against the same policy and stop at the first decision that differs
     Replay(ReplayArgs),
+    /// List the experiments that come with the program, or print one
+    Experiments(ExperimentsArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell to complete for
@@ -98,6 +100,18 @@ pub enum Command {
     },
     /// Print the manual page
     Man,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct ExperimentsArgs {
+    /// The experiment to print, for example quickstart; commands take these names for files
+    pub name: Option<PathBuf>,
+    /// Output format of the list
+    #[arg(long, value_enum, default_value_t = ListFormat::Table, conflicts_with = "name")]
+    pub format: ListFormat,
+    /// Write all of them into this folder, with the files that they name
+    #[arg(long, value_name = "DIR", conflicts_with = "name")]
+    pub write: Option<PathBuf>,
 }
 
 /// The largest count accepted for a dimension of a picture.
@@ -119,7 +133,7 @@ fn whole<T: TryFrom<u64>>(
 /// Selects part of an experiment, with changes to it.
 #[derive(clap::Args, Debug)]
 pub struct Selection {
-    /// The experiment file, `-` for standard input
+    /// The experiment file, `-` for standard input, or one of `anysched experiments` by name
     #[arg(value_name = "FILE.toml")]
     pub file: PathBuf,
     /// Only these policies, by registered name or by label in the file; a file without any takes

@@ -7,7 +7,7 @@
 use crate::args::CoverageArgs;
 use crate::output::{self, Failure};
 use crate::reproduce;
-use anysched_lab::Experiment;
+use anysched_lab::{Experiment, builtin};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,14 @@ use std::path::{Path, PathBuf};
 const FILE: &str = "coverage.tsv";
 
 pub fn coverage(args: &CoverageArgs) -> Result<(), Failure> {
-    let folder = reproduce::paper_folder(&args.experiments, &args.paper)?;
+    let folder = reproduce::paper_folder(&reproduce::library(&args.experiments), &args.paper)?;
     let claims = Claims::of(&folder)?;
     let path = folder.join(FILE);
-    let text = std::fs::read_to_string(&path)
-        .map_err(|error| Failure::from(format!("{}: cannot be read: {error}", path.display())))?;
+    let text = match builtin::contents(&path) {
+        Some(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        None => std::fs::read_to_string(&path)
+            .map_err(|error| format!("{}: cannot be read: {error}", path.display()))?,
+    };
     output::print(&table(&text, &claims).map_err(|why| format!("{}:{why}", path.display()))?)
 }
 
@@ -60,7 +63,7 @@ impl Claims {
 /// The experiments of a paper for all hosts.
 fn all_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut files = reproduce::experiment_files(folder)?;
-    for inner in reproduce::entries(folder)?.into_iter().filter(|path| path.is_dir()) {
+    for inner in reproduce::entries(folder)?.into_iter().filter(|path| reproduce::is_folder(path)) {
         files.extend(reproduce::experiment_files(&inner)?);
     }
     Ok(files)

@@ -16,6 +16,7 @@ mod choose;
 mod compare;
 mod coverage;
 mod diff;
+mod experiments;
 mod gantt;
 mod hosts;
 mod import;
@@ -78,6 +79,7 @@ pub fn main(hosts: &'static [&'static HostInfo]) -> ExitCode {
         Command::LoadModel(args) => load_model::load_model(&args),
         Command::Model(command) => model::model(&command),
         Command::Replay(args) => replay::replay(&args),
+        Command::Experiments(args) => experiments::experiments(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Args::command(), "anysched", &mut script);

@@ -7,7 +7,7 @@ use crate::output::{self, Failure};
 use crate::progress::with_bar;
 use crate::run::{open_journal, write_results};
 use anysched_lab::output::{self as formats, Inputs};
-use anysched_lab::{ClaimResult, Experiment, Results, RunOptions};
+use anysched_lab::{ClaimResult, Experiment, Results, RunOptions, builtin};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -20,9 +20,10 @@ const ALL: &str = "all";
 
 pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     let folder = (!hosts::is_usual(args.host)).then_some(args.host.name);
+    let library = library(&args.experiments);
     let files = match args.paper.as_str() {
-        ALL => all_experiments(&args.experiments, folder)?,
-        paper => experiments(&args.experiments, paper, folder)?,
+        ALL => all_experiments(&library, folder)?,
+        paper => experiments(&library, paper, folder)?,
     };
     let host = hosts::open(args.host);
     let cancel = output::cancel_on_interrupt()?;
@@ -99,9 +100,9 @@ fn print(args: &ReproduceArgs, all: &[Results]) -> Result<(), Failure> {
 /// The experiment files of all papers, by name: for the simulator, or for another host.
 fn all_experiments(folder: &Path, host: Option<&str>) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
-    for paper in entries(folder)?.into_iter().filter(|path| path.is_dir()) {
+    for paper in entries(folder)?.into_iter().filter(|path| is_folder(path)) {
         let of_host = host.map_or_else(|| paper.clone(), |host| paper.join(host));
-        if of_host.is_dir() {
+        if is_folder(&of_host) {
             files.extend(experiment_files(&of_host)?);
         }
     }
@@ -120,7 +121,7 @@ fn experiments(folder: &Path, paper: &str, host: Option<&str>) -> Result<Vec<Pat
     let mut of_paper = paper_folder(folder, paper)?;
     if let Some(host) = host {
         of_paper.push(host);
-        if !of_paper.is_dir() {
+        if !is_folder(&of_paper) {
             return Err(Failure::from(format!("{paper} has no experiments for {host}")));
         }
     }
@@ -134,10 +135,10 @@ fn experiments(folder: &Path, paper: &str, host: Option<&str>) -> Result<Vec<Pat
 /// The folder of a paper.
 pub fn paper_folder(folder: &Path, paper: &str) -> Result<PathBuf, Failure> {
     let of_paper = folder.join(paper);
-    if of_paper.is_dir() {
+    if is_folder(&of_paper) {
         return Ok(of_paper);
     }
-    let papers = entries(folder)?.into_iter().filter(|path| path.is_dir());
+    let papers = entries(folder)?.into_iter().filter(|path| is_folder(path));
     let names: Vec<String> =
         papers.filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect();
     let known = if names.is_empty() { "none".to_string() } else { names.join(", ") };
@@ -155,8 +156,24 @@ pub fn experiment_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
+/// Where experiments are: in the folder that was named or, if that is the usual one and not there,
+/// in the program.
+pub fn library(folder: &Path) -> PathBuf {
+    let is_usual = folder == Path::new(builtin::EXPERIMENTS) && !folder.exists();
+    if is_usual { Path::new(builtin::ROOT).join(folder) } else { folder.to_path_buf() }
+}
+
+/// Whether there is such a folder, in the file system or in the program.
+pub fn is_folder(path: &Path) -> bool {
+    path.is_dir() || builtin::is_folder(path)
+}
+
 /// What is in a folder, by name.
 pub fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let known = builtin::entries(folder);
+    if !known.is_empty() {
+        return Ok(known);
+    }
     let failed = |error: std::io::Error| {
         let folder = folder.display();
         format!("{folder}: cannot be read: {error} (--experiments says where to look)")

@@ -24,6 +24,7 @@
 //! | `results` | rows, their statistics, verdicts on claims | `spec` |
 //! | `plan` | machines, loads and policies built; runs made | `spec`, `results` |
 //! | `tune` | searches for parameters | `spec`, `results`, `plan` |
+//! | `builtin` | the experiments that the program carries | |
 //! | `compare` | two sets of runs side by side | `spec`, `results` |
 //! | `look` | why a task waited, where two schedules part | `plan` |
 //! | `output` | tables, JSON, CSV, Parquet, charts | all of them |
@@ -33,6 +34,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod builtin;
 pub mod compare;
 pub mod look;
 pub mod output;

@@ -1,5 +1,6 @@
 //! Reading an experiment, with all that is wrong with it.
 
+use crate::builtin;
 use crate::plan::Plan;
 use crate::spec::error::{Error, Fault, Source};
 use crate::spec::experiment::Experiment;
@@ -9,10 +10,19 @@ use std::path::Path;
 const STDIN: &str = "stdin";
 
 impl Experiment {
-    /// Reads the experiment file at `path`.
+    /// Reads the experiment file at `path`; if there is none, the one of that name that the program
+    /// carries ([`builtin`]).
     ///
     /// Errors: the file cannot be read, or as [`Experiment::parse`].
     pub fn load(path: &Path) -> Result<Experiment, Error> {
+        let known = Some(path.to_path_buf()).filter(|path| builtin::contents(path).is_some());
+        let known = known.or_else(|| (!path.exists()).then(|| builtin::experiment(path))?);
+        if let Some((path, bytes)) = known.and_then(|path| {
+            let bytes = builtin::contents(&path)?;
+            Some((path, bytes))
+        }) {
+            return Experiment::of_bytes(bytes, &path);
+        }
         let bytes = std::fs::read(path).map_err(|error| {
             Source::new(path, "").error(Fault::whole(format!("cannot be read: {error}")))
         })?;

@@ -1,6 +1,7 @@
 //! The files that an experiment names. Each is read, parsed and hashed once, however many runs
 //! use it.
 
+use crate::builtin;
 use crate::spec::error::Fault;
 use crate::spec::fields;
 use crate::spec::tree::Node;
@@ -76,9 +77,11 @@ impl Files {
         let path = self.directory.join(name);
         let mut hasher = blake3::Hasher::new();
         // A device or a pipe may have no end.
-        let opened = std::fs::metadata(&path).and_then(|meta| match meta.is_file() {
-            true => File::open(&path),
-            false => Err(Error::other("it is not a file")),
+        let opened = builtin::open(&path).unwrap_or_else(|| {
+            std::fs::metadata(&path).and_then(|meta| match meta.is_file() {
+                true => File::open(&path),
+                false => Err(Error::other("it is not a file")),
+            })
         });
         let hashed = opened.and_then(|mut file| {
             std::io::copy(&mut file, &mut hasher)?;
