@@ -3,36 +3,18 @@
 use crate::run::{Failed, cargo_command, command, output, root, run};
 use std::path::PathBuf;
 
-/// What a check needs.
-struct Tool {
-    /// A command that succeeds where it is installed.
-    test: &'static [&'static str],
-    /// The Debian package that contains it.
-    package: &'static str,
-    why: &'static str,
-}
+/// A command that succeeds where what a check needs is installed, the Debian package that contains
+/// it, and the reason.
+type Tool = (&'static [&'static str], &'static str, &'static str);
 
-const TOOLS: [Tool; 4] = [
-    Tool {
-        test: &["c++", "--version"],
-        package: "g++",
-        why: "the fuzz targets link libFuzzer, which is C++",
-    },
-    Tool {
-        test: &["qemu-system-x86_64", "--version"],
-        package: "qemu-system-x86",
-        why: "kernels are booted in it",
-    },
-    Tool {
-        test: &["zstd", "--version"],
-        package: "zstd",
-        why: "machines that have booted are kept compressed",
-    },
-    Tool {
-        test: &["python3", "-c", "import ensurepip"],
-        package: "python3-venv",
-        why: "the documentation's site is built by Sphinx, in an environment of its own",
-    },
+const TOOLS: [Tool; 7] = [
+    (&["c++", "--version"], "g++", "the fuzz targets link libFuzzer, which is C++"),
+    (&["qemu-system-x86_64", "--version"], "qemu-system-x86", "kernels are booted in it"),
+    (&["zstd", "--version"], "zstd", "machines that have booted are kept compressed"),
+    (&["python3", "-c", "import ensurepip"], "python3-venv", "the site is built by Sphinx"),
+    (&["bash", "--version"], "bash", "completion is tested in it"),
+    (&["zsh", "--version"], "zsh", "completion is tested in it"),
+    (&["fish", "--version"], "fish", "completion is tested in it"),
 ];
 
 const COMPONENTS: [(&str, &str); 2] = [("rustfmt", "rustfmt"), ("cargo-clippy", "clippy")];
@@ -46,12 +28,12 @@ pub fn ensure() -> Result<(), Failed> {
             )));
         }
     }
-    let missing: Vec<_> = TOOLS.iter().filter(|tool| !succeeds(tool.test)).collect();
+    let missing: Vec<_> = TOOLS.iter().filter(|(test, ..)| !succeeds(test)).collect();
     if missing.is_empty() {
         return Ok(());
     }
-    let packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
-    for Tool { test, package, why } in &missing {
+    let packages: Vec<&str> = missing.iter().map(|(_, package, _)| *package).collect();
+    for (test, package, why) in &missing {
         println!("`{}` fails ({why}); it comes with the package {package}", test.join(" "));
     }
     let is_root = output(&mut command("id", &["-u"]))?.trim() == "0";

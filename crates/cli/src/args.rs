@@ -2,6 +2,7 @@
 
 use crate::attach_args::{AttachArgs, RecordArgs};
 use crate::bench_args::BenchCommand;
+use crate::complete::{self, Shell};
 use crate::hosts;
 use anysched_clients::Cost;
 use anysched_core::{Machine, Span};
@@ -93,13 +94,16 @@ pub enum Command {
     Replay(ReplayArgs),
     /// List the experiments that come with the program, or print one
     Experiments(ExperimentsArgs),
-    /// Print a completion script for a shell
+    /// Print what a shell runs to complete commands, with names of policies, metrics and keys
+    ///
+    /// bash: `source <(anysched completions bash)` in ~/.bashrc; zsh: the same in ~/.zshrc, after
+    /// compinit; fish: `anysched completions fish | source` in ~/.config/fish/config.fish.
     Completions {
         /// The shell to complete for
-        shell: clap_complete::Shell,
+        shell: Shell,
     },
-    /// Print the manual page
-    Man,
+    /// Print a manual page, or install all of them
+    Man(ManArgs),
 }
 
 #[derive(clap::Args, Debug)]
@@ -112,6 +116,19 @@ pub struct ExperimentsArgs {
     /// Write all of them into this folder, with the files that they name
     #[arg(long, value_name = "DIR", conflicts_with = "name")]
     pub write: Option<PathBuf>,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct ManArgs {
+    /// The command to print the page of, for example run or "model mmc" [default: that of
+    /// anysched]
+    pub command: Vec<String>,
+    /// Write the pages of all commands to where man(1) finds them, share/man/man1 of the user
+    #[arg(long, conflicts_with = "command")]
+    pub install: bool,
+    /// Write them to this folder instead
+    #[arg(long, value_name = "DIR", requires = "install")]
+    pub dir: Option<PathBuf>,
 }
 
 /// The largest count accepted for a dimension of a picture.
@@ -134,17 +151,17 @@ fn whole<T: TryFrom<u64>>(
 #[derive(clap::Args, Debug)]
 pub struct Selection {
     /// The experiment file, `-` for standard input, or one of `anysched experiments` by name
-    #[arg(value_name = "FILE.toml")]
+    #[arg(value_name = "FILE.toml", add = complete::experiments())]
     pub file: PathBuf,
     /// Only these policies, by registered name or by label in the file; a file without any takes
     /// them from here
-    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…", add = complete::policies())]
     pub policy: Vec<String>,
     /// Set a value: `machine.cpus=8`, `workload.0.tasks=500`, or a policy parameter, `quantum=10ms`
-    #[arg(long, value_name = "KEY=VALUE")]
+    #[arg(long, value_name = "KEY=VALUE", add = complete::settings())]
     pub set: Vec<String>,
     /// Vary a value: `machine.cpus=1,2,4`, `workload.0.service=5ms,10ms`
-    #[arg(long, value_name = "KEY=VALUE,…")]
+    #[arg(long, value_name = "KEY=VALUE,…", add = complete::settings())]
     pub sweep: Vec<String>,
     /// Rows for each workload or task besides those for all, or for each vm, which have them anyway
     #[arg(
@@ -229,13 +246,19 @@ pub struct PlotArgs {
     pub host: HostArgs,
     /// The experiment's axis to plot along, with a line per policy, for example `scenario` or
     /// `machine.cpus`; without one, policies are set side by side
-    #[arg(long, value_name = "AXIS")]
+    #[arg(long, value_name = "AXIS", add = complete::axes())]
     pub x: Option<String>,
     /// What is drawn [default: lines along an axis, bars without one]
     #[arg(long, value_enum)]
     pub kind: Option<PlotKind>,
     /// Metrics to plot, one panel each, for example `wakeup_latency_ns_p99`
-    #[arg(long, value_delimiter = ',', value_name = "METRIC,…", required = true)]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "METRIC,…",
+        required = true,
+        add = complete::metrics()
+    )]
     pub y: Vec<String>,
     /// Logarithmic x axis
     #[arg(long, requires = "x")]
@@ -281,20 +304,20 @@ pub enum PlotFormat {
 #[derive(clap::Args, Debug)]
 pub struct CompareArgs {
     /// An experiment file, a folder that `run --out` wrote, or a file NAME.runs.csv in it
-    #[arg(value_name = "A")]
+    #[arg(value_name = "A", add = complete::experiments())]
     pub a: PathBuf,
     /// What it is compared with: another of these
-    #[arg(value_name = "B")]
+    #[arg(value_name = "B", add = complete::experiments())]
     pub b: PathBuf,
     /// Metrics to compare, for example `wakeup_latency_ns_p99` [default: those that the
     /// experiments show]
-    #[arg(long, value_delimiter = ',', value_name = "METRIC,…")]
+    #[arg(long, value_delimiter = ',', value_name = "METRIC,…", add = complete::metrics())]
     pub metric: Vec<String>,
     /// Only these policies of experiments that are run
-    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…", add = complete::policies())]
     pub policy: Vec<String>,
     /// Set a value in experiments that are run, as for `run`
-    #[arg(long, value_name = "KEY=VALUE")]
+    #[arg(long, value_name = "KEY=VALUE", add = complete::settings())]
     pub set: Vec<String>,
     /// Number of seeds per row of experiments that are run, overriding the files
     #[arg(long, value_parser = whole::<u32>(1..=100_000), allow_negative_numbers = true)]
@@ -355,7 +378,11 @@ pub struct CoverageArgs {
 #[derive(clap::Args, Debug)]
 pub struct TuneArgs {
     /// An experiment in which to search given values of a policy's parameters, for each row
-    #[arg(value_name = "FILE.toml", required_unless_present = "service")]
+    #[arg(
+        value_name = "FILE.toml",
+        required_unless_present = "service",
+        add = complete::experiments()
+    )]
     pub file: Option<PathBuf>,
     /// CPU time of the tasks, for example "exp(10ms)"; `workloads` lists the distributions
     #[arg(long, value_name = "DIST", required_unless_present = "file")]
@@ -375,13 +402,13 @@ pub struct TuneArgs {
     #[command(flatten)]
     pub host: HostArgs,
     /// The policies to tune, m-rsf and mlfq; with a file, the label of one policy
-    #[arg(long, value_name = "NAME,…")]
+    #[arg(long, value_name = "NAME,…", add = complete::policies())]
     pub policy: Vec<String>,
     /// Which statistic of turnaround to minimise [default: mean]
     #[arg(long, value_enum)]
     pub objective: Option<ObjectiveName>,
     /// With a file: the metric to minimise, for example `wakeup_latency_ns_p99`
-    #[arg(long, value_name = "COLUMN", requires = "file")]
+    #[arg(long, value_name = "COLUMN", requires = "file", add = complete::metrics())]
     pub metric: Option<String>,
     /// With a file: maximise the metric instead
     #[arg(long, requires = "file")]
@@ -428,7 +455,7 @@ pub struct BootArgs {
     #[arg(value_parser = hosts::parser())]
     pub host: &'static HostInfo,
     /// The policies, one boot each; may include the kernel's own schedulers, which `hosts` lists
-    #[arg(long, value_delimiter = ',', value_name = "NAME,…", required = true)]
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…", required = true, add = complete::policies())]
     pub policy: Vec<String>,
     /// The program, one of those that `hosts` lists; if it is a server, this computer sends it
     /// requests
@@ -804,7 +831,7 @@ pub struct MetricsArgs {
 pub struct ExplainArgs {
     /// A name, or a path such as machine.tick, batch.service, rr.quantum, waiting_time_ns_p99
     /// [default: lists the keys of experiments]
-    #[arg(value_name = "KEY")]
+    #[arg(value_name = "KEY", add = complete::names())]
     pub key: Option<String>,
     /// Output format of the list
     #[arg(long, value_enum, default_value_t = ListFormat::Table, conflicts_with = "outputs")]

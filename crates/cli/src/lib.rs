@@ -14,6 +14,7 @@ mod boot;
 mod calibrate;
 mod choose;
 mod compare;
+mod complete;
 mod coverage;
 mod diff;
 mod experiments;
@@ -21,6 +22,7 @@ mod gantt;
 mod hosts;
 mod import;
 mod load_model;
+mod man;
 mod model;
 mod output;
 mod periodic;
@@ -41,14 +43,14 @@ mod workloads;
 
 use anysched_host::HostInfo;
 use args::{Args, Command};
-use clap::{CommandFactory, Parser};
-use output::Failure;
+use clap::Parser;
 use std::process::ExitCode;
 
 /// Runs the command line with these hosts. The first is where runs are made unless another is
 /// named.
 pub fn main(hosts: &'static [&'static HostInfo]) -> ExitCode {
     hosts::set(hosts);
+    complete::answer();
     let args = Args::parse();
     let result = match args.command {
         Command::Run(args) => run::run(&args),
@@ -80,18 +82,8 @@ pub fn main(hosts: &'static [&'static HostInfo]) -> ExitCode {
         Command::Model(command) => model::model(&command),
         Command::Replay(args) => replay::replay(&args),
         Command::Experiments(args) => experiments::experiments(&args),
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Args::command(), "anysched", &mut script);
-            output::print(&String::from_utf8_lossy(&script))
-        }
-        Command::Man => {
-            let mut page = Vec::new();
-            let rendered = clap_mangen::Man::new(Args::command()).render(&mut page);
-            rendered
-                .map_err(|error| Failure::from(format!("the manual page: {error}")))
-                .and_then(|()| output::print(&String::from_utf8_lossy(&page)))
-        }
+        Command::Completions { shell } => complete::completions(shell),
+        Command::Man(args) => man::man(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

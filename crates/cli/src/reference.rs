@@ -93,7 +93,7 @@ pub fn explain(args: &ExplainArgs) -> Result<(), Failure> {
 }
 
 /// What `anysched explain` knows by name.
-fn all_names() -> Vec<String> {
+pub fn all_names() -> Vec<String> {
     let keys = SECTIONS.iter().flat_map(|section| section.names().map(String::from));
     let kinds = KINDS.iter().map(|kind| kind.name.to_string());
     let policies = POLICIES.iter().map(|policy| policy.name.to_string());

@@ -1,4 +1,4 @@
-//! The program away from the repository: experiments that it carries.
+//! The program away from the repository: experiments that it carries, and its manual.
 
 mod program;
 
@@ -71,4 +71,51 @@ fn papers_are_reproduced_anywhere() {
     assert!(said.contains("there are: beyond, classroom,"), "{said}");
     let said = folder.stderr(&["reproduce", "classroom", "--experiments", "elsewhere"]);
     assert!(said.contains("elsewhere: cannot be read"), "{said}");
+}
+
+/// A page for each command, with its name as man(1) finds it.
+#[test]
+fn manual_pages_are_installed() {
+    let folder = Folder::new();
+    let home = folder.path().to_str().unwrap();
+    let mut install = folder.command(&["man", "--install"]);
+    let output = install.env("HOME", home).env_remove("XDG_DATA_HOME").output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.contains(".local/share/man/man1"), "{said}");
+    let pages = folder.join(".local/share/man/man1");
+    let mut names: Vec<String> = fs::read_dir(&pages)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    let help = folder.stdout(&["--help"]);
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let commands = commands.take_while(|line| !line.is_empty());
+    let commands: Vec<&str> = commands
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .map(|line| line.split_whitespace().next().unwrap())
+        .filter(|name| *name != "help")
+        .collect();
+    assert!(commands.len() > 20, "{commands:?}");
+    for command in commands {
+        assert!(names.contains(&format!("anysched-{command}.1")), "{command}: {names:?}");
+    }
+    assert!(names.contains(&"anysched-model-mmc.1".to_string()), "{names:?}");
+    let page = fs::read_to_string(pages.join("anysched-run.1")).unwrap();
+    assert!(page.contains(".TH anysched-run 1") && page.contains("\\-\\-resume"), "{page}");
+    let printed = folder.stdout(&["man", "model", "mmc"]);
+    assert_eq!(printed, fs::read_to_string(pages.join("anysched-model-mmc.1")).unwrap());
+    // What is referred to is there.
+    for name in &names {
+        let page = fs::read_to_string(pages.join(name)).unwrap();
+        for word in page.split_whitespace().filter(|word| word.starts_with("anysched\\-")) {
+            let Some(other) = word.strip_suffix("(1)") else { continue };
+            let other = format!("{}.1", other.replace('\\', ""));
+            assert!(names.contains(&other) || other.ends_with("-help.1"), "{name}: {other}");
+        }
+    }
+    let said = folder.stderr(&["man", "model", "mm"]);
+    assert!(said.contains("has no command \"mm\"; it has mmc, mmcn"), "{said}");
+    folder.stdout(&["man", "--install", "--dir", "pages"]);
+    assert_eq!(fs::read_dir(folder.join("pages")).unwrap().count(), names.len());
 }

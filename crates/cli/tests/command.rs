@@ -623,18 +623,16 @@ fn there_is_a_trace_for_each_run_whatever_rows_it_gives() {
     }
 }
 
+/// What the scripts do when Tab is pressed is tested in the shells themselves.
 #[test]
 fn completions_and_the_manual_know_the_commands() {
     let folder = Folder::new();
-    for args in
-        [&["completions", "bash"][..], &["completions", "zsh"], &["completions", "fish"], &["man"]]
-    {
-        let text = folder.stdout(args);
-        assert!(
-            ["run", "gantt", "replay"].iter().all(|command| text.contains(command)),
-            "{args:?}"
-        );
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = folder.stdout(&["completions", shell]);
+        assert!(script.contains("anysched") && script.contains("COMPLETE"), "{shell}: {script}");
     }
+    let page = folder.stdout(&["man"]);
+    assert!(["run", "gantt", "replay"].iter().all(|command| page.contains(command)), "{page}");
 }
 
 const SWF: &str = "; MaxProcs: 4\n\
