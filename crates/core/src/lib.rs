@@ -47,6 +47,7 @@ extern crate std;
 
 pub mod affinities;
 pub mod call;
+pub mod canon;
 pub mod checked;
 pub mod ewma;
 pub mod exp2;
@@ -72,6 +73,7 @@ pub mod uni;
 use alloc::boxed::Box;
 
 pub use affinities::Affinities;
+pub use canon::Canon;
 pub use checked::Checked;
 pub use ewma::Ewma;
 pub use ids::{CpuId, CpuMask, CpuSet, DomainId, MAX_CPUS, TaskId};
@@ -322,6 +324,12 @@ pub trait Scheduler {
     /// Names and values of parameters for a later run of the same program, learned from this run so
     /// far. Control plane: may allocate. See [`registry::PolicyInfo::rehearsal`].
     fn learned(&self, _sink: &mut dyn FnMut(&'static str, &str)) {}
+
+    /// Records all that further decisions depend on, for searches that merge states: policies in
+    /// states recorded alike answer alike whatever happens. Control plane: may allocate.
+    fn canon(&self, to: &mut Canon) {
+        to.unknown();
+    }
 }
 
 macro_rules! forward {
@@ -404,6 +412,9 @@ macro_rules! forward {
             }
             fn learned(&self, sink: &mut dyn FnMut(&'static str, &str)) {
                 (**self).learned(sink)
+            }
+            fn canon(&self, to: &mut Canon) {
+                (**self).canon(to)
             }
         }
     };

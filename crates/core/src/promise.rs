@@ -8,6 +8,7 @@
 
 use alloc::vec::Vec;
 
+use crate::canon::{Canon, Canonical};
 use crate::ids::{CpuId, TaskId};
 use crate::per_task::PerTask;
 use crate::queue::NONE;
@@ -100,6 +101,14 @@ impl Promises {
     fn pass_over(&mut self, cpu: CpuId, task: TaskId, taken: Option<TaskId>) -> Option<PassedOver> {
         let freed = taken.and_then(|taken| self.release(taken));
         (self.cpus[task] == cpu.0).then_some(PassedOver { task, freed })
+    }
+}
+
+impl Canonical for Promises {
+    fn canon(&self, _: &(), to: &mut Canon) {
+        for task in self.cpus.iter().map(|(task, _)| task) {
+            self.cpu(task).canon(&(), to);
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Seeded random numbers for policies that draw lots: in integers, the same on every host.
 
+use crate::canon::{Canon, Canonical};
+
 /// SplitMix64: a counter and a bijection without a visible pattern, so that any state is a good
 /// seed.
 ///
@@ -27,6 +29,12 @@ impl SplitMix64 {
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+impl Canonical for SplitMix64 {
+    fn canon(&self, _: &(), to: &mut Canon) {
+        to.word(self.0);
     }
 }
 

@@ -4,6 +4,7 @@
 //! size for a unikernel and for hosts that give each CPU its own scheduler. The registry builds it
 //! for machines with one CPU.
 
+use crate::canon::{Canon, Canonical};
 use crate::ids::{CpuId, TaskId};
 use crate::machine::Machine;
 use crate::params::{ParamError, TaskParams};
@@ -222,5 +223,13 @@ impl<Q: RunQueue> Scheduler for Uni<Q> {
 
     fn learned(&self, sink: &mut dyn FnMut(&'static str, &str)) {
         self.rule.learned(sink);
+    }
+
+    fn canon(&self, to: &mut Canon) {
+        let Uni { rule, running, online, states } = self;
+        rule.canon(to);
+        running.canon(&(), to);
+        online.canon(&(), to);
+        states.canon(&(), to);
     }
 }

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{Links, List};
+use crate::canonical;
 use crate::ids::TaskId;
 
 /// Runqueues with a list per level; level 0 is the highest.
@@ -112,6 +113,9 @@ impl Levels {
         (0..self.queues.len()).for_each(|queue| self.raise(queue));
     }
 }
+
+canonical!(Levels { links: fixed, queues: of(links) });
+canonical!(Queue, links: Links { lists: of(links), occupied: fixed, len: fixed });
 
 #[cfg(test)]
 mod tests {

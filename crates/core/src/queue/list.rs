@@ -3,6 +3,7 @@
 use core::ops::{Index, IndexMut};
 
 use super::NONE;
+use crate::canon::{self, Canon, Canonical};
 use crate::ids::TaskId;
 use crate::per_task::PerTask;
 
@@ -196,6 +197,19 @@ impl List {
     #[inline]
     pub fn front(&self) -> Option<TaskId> {
         (self.head != NONE).then_some(TaskId(self.head))
+    }
+}
+
+impl<T> Canonical<Links<T>> for List {
+    fn canon(&self, links: &Links<T>, to: &mut Canon) {
+        canon::tasks(links.iter(self), to);
+    }
+}
+
+/// What is kept of each task.
+impl<T: Canonical> Canonical for Links<T> {
+    fn canon(&self, _: &(), to: &mut Canon) {
+        self.nodes.values().for_each(|node| node.data.canon(&(), to));
     }
 }
 

@@ -8,6 +8,7 @@
 use core::cmp::Ordering;
 
 use super::NONE;
+use crate::canon::{self, Canon, Canonical};
 use crate::ids::TaskId;
 use crate::per_task::PerTask;
 
@@ -331,6 +332,11 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
         }
     }
 
+    /// The keys under which tasks are in a tree, or were last, in the order of tasks.
+    pub fn keys(&self) -> impl Iterator<Item = K> + '_ {
+        self.nodes.values().map(|node| node.key)
+    }
+
     /// The tasks of `tree` by ascending key.
     pub fn iter<'a>(&'a self, tree: &Tree) -> impl Iterator<Item = TaskId> + use<'a, K, S> {
         core::iter::successors(tree.first(), |&task| self.next(task))
@@ -456,6 +462,12 @@ impl<K: Ord + Copy + Default, S: Summary + Default> Forest<K, S> {
     /// How `key` compares with the key of `task`.
     pub fn compare(&self, key: K, task: TaskId) -> Ordering {
         key.cmp(&self.nodes[task].key)
+    }
+}
+
+impl<K: Ord + Copy + Default, S: Summary + Default> Canonical<Forest<K, S>> for Tree {
+    fn canon(&self, forest: &Forest<K, S>, to: &mut Canon) {
+        canon::tasks(forest.iter(self), to);
     }
 }
 

@@ -17,6 +17,7 @@
 use alloc::vec::Vec;
 
 use super::NONE;
+use crate::canon::{self, Canon, Canonical};
 use crate::ids::TaskId;
 
 /// The most entries of a node.
@@ -513,6 +514,12 @@ impl WideForest {
             }
             _ => {}
         }
+    }
+}
+
+impl Canonical<WideForest> for WideTree {
+    fn canon(&self, forest: &WideForest, to: &mut Canon) {
+        canon::tasks(forest.iter(self), to);
     }
 }
 

@@ -37,10 +37,11 @@ use core::cell::Cell;
 use core::cmp::Reverse;
 
 use super::{At, Balance, Entry, Layout, RunQueue, Smp, SmpParams, Why, at};
-use crate::Cx;
+use crate::canon::{Canon, Canonical};
 use crate::ids::{CpuId, TaskId};
 use crate::machine::{Distance, Level, Machine};
 use crate::time::{Span, Time};
+use crate::{Cx, canonical};
 
 /// The grid on which balancing happens, and the shortest interval: Linux's jiffy at HZ = 1000.
 const JIFFY: Span = Span::from_ms(1);
@@ -544,3 +545,16 @@ impl<Q: RunQueue> Smp<Q> {
         victims.filter(|victim| tried.is_none_or(|tried| *victim > tried)).min()
     }
 }
+
+impl Canonical for Balancer {
+    fn canon(&self, _: &(), to: &mut Canon) {
+        let Balancer { next, turns, turn_of: _, victims: _ } = self;
+        if !turns.is_empty() {
+            to.phase(JIFFY);
+            next.canon(&(), to);
+            turns.canon(&(), to);
+        }
+    }
+}
+
+canonical!(Turn { level: fixed, leader: fixed, last, due, interval, failures });

@@ -15,6 +15,7 @@ use alloc::vec::Vec;
 
 pub use config::{Balance, Balancing, Layout, Place, SmpParams, Steal};
 
+use crate::canon::{Canon, Canonical};
 use crate::ids::{CpuId, CpuMask, CpuSet, TaskId};
 use crate::machine::Machine;
 use crate::neighbours::Neighbours;
@@ -23,7 +24,7 @@ use crate::per_task::PerTask;
 use crate::policy::Policy;
 use crate::promise::Promises;
 use crate::time::{Span, Time};
-use crate::{Arrival, Cx, Enqueue, Off, Pick, Scheduler};
+use crate::{Arrival, Cx, Enqueue, Off, Pick, Scheduler, canon_fields, canonical};
 
 /// When, and about which runqueue, a rule is asked.
 #[derive(Clone, Copy, Debug)]
@@ -314,6 +315,11 @@ pub trait RunQueue: Policy {
 
     /// See [`Scheduler::learned`].
     fn learned(&self, _sink: &mut dyn FnMut(&'static str, &str)) {}
+
+    /// See [`Scheduler::canon`].
+    fn canon(&self, to: &mut Canon) {
+        to.unknown();
+    }
 }
 
 /// When the timer of `rule` is due.
@@ -967,5 +973,46 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
 
     fn learned(&self, sink: &mut dyn FnMut(&'static str, &str)) {
         self.rule.learned(sink);
+    }
+
+    fn canon(&self, to: &mut Canon) {
+        self.rule.canon(to);
+        canon_fields!(
+            self,
+            to,
+            Smp {
+                rule: fixed,
+                params: fixed,
+                machine: fixed,
+                homes: fixed,
+                cpus,
+                spans: fixed,
+                idle,
+                online,
+                promises,
+                waiting: fixed,
+                tasks,
+                restricted: fixed,
+                next_queue,
+                neighbours: fixed,
+                balancer,
+                loads: fixed,
+                fair,
+            }
+        );
+    }
+}
+
+canonical!(Slot { affinity, hot_until: due, queue, cpu, state });
+canonical!(State: u64);
+
+impl Canonical for Running {
+    fn canon(&self, _: &(), to: &mut Canon) {
+        let Running { task, cpu: _, told, since } = self;
+        to.word((*task).into());
+        to.word((*told).into());
+        if *task != NOBODY {
+            to.time(*since);
+        }
     }
 }

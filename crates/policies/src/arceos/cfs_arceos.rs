@@ -20,13 +20,14 @@
 
 use alloc::vec::Vec;
 
+use anysched_core::canon::Canonical;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{NICE_0_WEIGHT, ParamError, TaskParams};
 use anysched_core::queue::{Forest, Tree};
 use anysched_core::registry::{First, Native, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Whereabouts, Why};
 use anysched_core::time::Span;
-use anysched_core::{Machine, Off, PerTask, params};
+use anysched_core::{Canon, Machine, Off, PerTask, canon_fields, canonical, params};
 
 params! {
     /// Parameters of `cfs-arceos`.
@@ -186,6 +187,26 @@ impl RunQueue for CfsArceos {
         let task = &self.tasks[task];
         sink("vruntime_ticks", task.vruntime() as i64);
         sink("ticks", task.ticks as i64);
+    }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            CfsArceos { tick: fixed, forest: fixed, queues: of(forest), tasks, entries: fixed }
+        );
+        self.forest.keys().for_each(|(_, number)| to.order(number.into()));
+    }
+}
+
+canonical!(Queue, forest: Forest<(u64, u64)> { tree: of(forest), min_vruntime: shift });
+
+impl Canonical for Task {
+    fn canon(&self, _: &(), to: &mut Canon) {
+        let Task { start: _, ticks, weight } = self;
+        to.shift(self.vruntime());
+        to.word(ticks * u64::from(NICE_0_WEIGHT) % u64::from((*weight).max(1)));
+        to.word((*weight).into());
     }
 }
 

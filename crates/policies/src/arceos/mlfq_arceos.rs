@@ -24,7 +24,7 @@ use anysched_core::queue::Levels;
 use anysched_core::registry::{First, Native, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Why};
 use anysched_core::time::Span;
-use anysched_core::{Machine, Off, PerTask, params};
+use anysched_core::{Canon, Machine, Off, PerTask, canon_fields, canonical, params};
 
 params! {
     /// Parameters of `mlfq-arceos`.
@@ -229,7 +229,26 @@ impl RunQueue for MlfqArceos {
         sink("level", task.level as i64);
         sink("slice_left_ticks", i64::from(task.remain));
     }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            MlfqArceos {
+                tick: fixed,
+                slices: fixed,
+                reset_ticks: fixed,
+                yield_resets: fixed,
+                wake_preempts: fixed,
+                queues,
+                until_reset,
+                tasks
+            }
+        );
+    }
 }
+
+canonical!(Task { level, remain, interrupted });
 
 #[cfg(test)]
 mod tests {

@@ -20,7 +20,7 @@ use anysched_core::queue::{Forest, Tree};
 use anysched_core::registry::{First, Native, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Why};
 use anysched_core::time::Span;
-use anysched_core::{Ewma, Machine, Off, PerTask, params};
+use anysched_core::{Canon, Ewma, Machine, Off, PerTask, canon_fields, canonical, params};
 
 params! {
     /// Parameters of `sjf-ewma`.
@@ -140,7 +140,24 @@ impl RunQueue for SjfEwma {
         sink("expected_ns", i64::try_from(task.expected.0).unwrap_or(i64::MAX));
         sink("arrival", task.arrival as i64);
     }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            SjfEwma {
+                ewma: fixed,
+                initial: fixed,
+                forest: fixed,
+                queues: of(forest),
+                tasks,
+                arrivals: fixed
+            }
+        );
+    }
 }
+
+canonical!(Task { expected, ran, arrival: order });
 
 #[cfg(test)]
 mod tests {

@@ -21,7 +21,7 @@ use anysched_core::smp::{
     At, Balance, Entry, Layout, Place, Removal, RunQueue, SmpParams, Steal, Why,
 };
 use anysched_core::time::Span;
-use anysched_core::{Machine, Off, params};
+use anysched_core::{Canon, Machine, Off, canon_fields, params};
 
 params! {
     /// Parameters of `mqms-loose`.
@@ -103,6 +103,10 @@ impl RunQueue for MqmsLoose {
 
     fn spare(&self, at: &At<'_>, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         self.links.iter(&self.queues[at.queue]).find(|&task| fits(task))
+    }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(self, to, MqmsLoose { quantum: fixed, links: fixed, queues: of(links) });
     }
 }
 

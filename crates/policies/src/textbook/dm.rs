@@ -22,7 +22,7 @@ use anysched_core::queue::{Forest, Tree};
 use anysched_core::registry::{First, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why};
 use anysched_core::time::Span;
-use anysched_core::{Machine, Off, PerTask, params};
+use anysched_core::{Canon, Machine, Off, PerTask, canon_fields, canonical, params};
 
 params! {
     /// Parameters of `dm`: none beyond those of the queue layout.
@@ -152,7 +152,13 @@ impl RunQueue for Dm {
         let relative = self.tasks[task].relative_deadline.0;
         sink("relative_deadline_ns", i64::try_from(relative).unwrap_or(i64::MAX));
     }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(self, to, Dm { forest: fixed, queues: of(forest), tasks, releases: fixed });
+    }
 }
+
+canonical!(Task { given, relative_deadline, number: order });
 
 #[cfg(test)]
 mod tests {

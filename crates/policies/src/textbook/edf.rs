@@ -32,7 +32,7 @@ use anysched_core::queue::{Forest, Tree};
 use anysched_core::registry::{First, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why};
 use anysched_core::time::{Span, Time};
-use anysched_core::{Machine, Off, PerTask, params};
+use anysched_core::{Canon, Machine, Off, PerTask, canon_fields, canonical, params};
 
 params! {
     /// Parameters of `edf`: none beyond those of the queue layout.
@@ -212,7 +212,14 @@ impl RunQueue for Edf {
         sink("deadline_ns", ns(self.tasks[task].deadline.0));
         sink("used_ns", ns(self.tasks[task].used.0));
     }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(self, to, Edf { forest: fixed, queues: of(forest), tasks, releases: fixed });
+    }
 }
+
+canonical!(Task { relative_deadline, cycle, release, deadline, used, number: order });
+canonical!(Cycle { period, budget });
 
 #[cfg(test)]
 mod tests {

@@ -15,7 +15,7 @@ use anysched_core::registry::{First, Native, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Why};
 use anysched_core::time::Span;
 use anysched_core::tuning::{Baseline, Role};
-use anysched_core::{Machine, Off, params};
+use anysched_core::{Canon, Machine, Off, canon_fields, params};
 
 params! {
     /// Parameters of `fcfs`: none beyond those of the queue layout.
@@ -81,6 +81,10 @@ impl RunQueue for Fcfs {
 
     fn spare(&self, at: &At<'_>, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         self.links.iter(&self.queues[at.queue]).find(|&task| fits(task))
+    }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(self, to, Fcfs { links: fixed, queues: of(links) });
     }
 }
 

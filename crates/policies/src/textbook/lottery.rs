@@ -31,7 +31,7 @@ use anysched_core::random::SplitMix64;
 use anysched_core::registry::Policy;
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Whereabouts};
 use anysched_core::time::Span;
-use anysched_core::{Machine, Off, PerTask, params};
+use anysched_core::{Canon, Machine, Off, PerTask, canon_fields, canonical, params};
 
 params! {
     /// Parameters of `lottery`.
@@ -246,7 +246,24 @@ impl RunQueue for Lottery {
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
         sink("tickets", i64::try_from(self.tickets(task).0).unwrap_or(i64::MAX));
     }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            Lottery {
+                params: fixed,
+                random,
+                forest: fixed,
+                queues: of(forest),
+                tasks,
+                entries: fixed
+            }
+        );
+    }
 }
+
+canonical!(Task { weight, used, part });
 
 #[cfg(test)]
 mod tests {

@@ -24,7 +24,7 @@ use anysched_core::registry::{First, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Why};
 use anysched_core::time::{Span, Time};
 use anysched_core::tuning::{Axis, Space, Values, quarter_octaves};
-use anysched_core::{Machine, Off, PerTask, params};
+use anysched_core::{Canon, Machine, Off, PerTask, canon_fields, canonical, params};
 
 params! {
     /// Parameters of `mlfq`.
@@ -255,7 +255,25 @@ impl RunQueue for Mlfq {
         sink("slice_left_ns", ns(task.slice_left));
         sink("allotment_left_ns", ns(task.allotment_left));
     }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            Mlfq {
+                levels: fixed,
+                boost: fixed,
+                last_boost,
+                next_boost,
+                preemptive: fixed,
+                queues,
+                tasks
+            }
+        );
+    }
 }
+
+canonical!(Task { level, slice_left, allotment_left, interrupted });
 
 #[cfg(test)]
 mod tests {

@@ -27,7 +27,7 @@ use anysched_core::queue::{Forest, Tree};
 use anysched_core::registry::{First, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why};
 use anysched_core::time::Span;
-use anysched_core::{Machine, Off, PerTask, params};
+use anysched_core::{Canon, Machine, Off, PerTask, canon_fields, canonical, params};
 
 params! {
     /// Parameters of `priority`.
@@ -188,7 +188,28 @@ impl RunQueue for Priority {
         sink("priority", i64::from(priority));
         sink("quantum_left_ns", i64::try_from(left.0).unwrap_or(i64::MAX));
     }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            Priority {
+                quantum: fixed,
+                forest: fixed,
+                queues: of(forest),
+                tasks,
+                tails: fixed,
+                heads: fixed
+            }
+        );
+        for (urgency, number) in self.forest.keys() {
+            to.word(urgency as u64);
+            to.order(number.into());
+        }
+    }
 }
+
+canonical!(Task { priority, left, lowered });
 
 #[cfg(test)]
 mod tests {

@@ -20,7 +20,7 @@ use anysched_core::registry::{First, Native, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Why};
 use anysched_core::time::Span;
 use anysched_core::tuning::{Baseline, Role, three_digits};
-use anysched_core::{Machine, Off, params};
+use anysched_core::{Canon, Machine, Off, canon_fields, params};
 
 params! {
     /// Parameters of `rr`.
@@ -162,6 +162,14 @@ impl RunQueue for RoundRobin {
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
         sink("quantum_left_ns", self.links[task].0 as i64);
+    }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            RoundRobin { quantum: fixed, tick: fixed, is_exact: fixed, links, queues: of(links) }
+        );
     }
 }
 

@@ -20,7 +20,7 @@ use anysched_core::registry::{First, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Why};
 use anysched_core::time::Span;
 use anysched_core::tuning::{Baseline, Role};
-use anysched_core::{Ewma, Machine, Off, PerTask, choice, params};
+use anysched_core::{Canon, Ewma, Machine, Off, PerTask, canon_fields, canonical, choice, params};
 
 choice! {
     /// What makes a job short.
@@ -194,7 +194,17 @@ impl<const PREEMPTIVE: bool> RunQueue for ShortestFirst<PREEMPTIVE> {
         sink("need_ns", ns(task.need));
         sink("left_ns", ns(task.need.saturating_sub(task.used)));
     }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            ShortestFirst { by: fixed, forest: fixed, queues: of(forest), tasks, entries: fixed }
+        );
+    }
 }
+
+canonical!(Task { need, used, average, number: order, known });
 
 #[cfg(test)]
 mod tests {

@@ -32,7 +32,7 @@ use anysched_core::queue::{Forest, Tree};
 use anysched_core::registry::{First, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Steal, Whereabouts, Why};
 use anysched_core::time::Span;
-use anysched_core::{Machine, Off, PerTask, params};
+use anysched_core::{Canon, Machine, Off, PerTask, canon_fields, canonical, params};
 
 params! {
     /// Parameters of `stride`.
@@ -277,7 +277,18 @@ impl RunQueue for Stride {
         sink("pass", shown(task.pass));
         sink("remain", shown(task.remain));
     }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            Stride { quantum: fixed, forest: fixed, queues: of(forest), tasks, numbers: fixed }
+        );
+    }
 }
+
+canonical!(Queue, forest: Forest<Key> { tree: of(forest), tickets, global_pass: shift_wide });
+canonical!(Task { tickets, pass: shift_wide, remain, number: order, counted });
 
 #[cfg(test)]
 mod tests {

@@ -35,13 +35,14 @@ use self::domains::{Domains, Group};
 use self::pelt::{Average, Removed, Since};
 use self::sums::Sums;
 use super::{Balance, Layout, NOBODY, Place, RunQueue, Smp, SmpParams, Steal};
+use crate::canon::{Canon, Canonical};
 use crate::ids::{CpuId, CpuMask, TaskId};
 use crate::machine::{Level, Machine};
 use crate::per_task::PerTask;
 use crate::queue::{Links, List};
 use crate::random::SplitMix64;
 use crate::time::{Span, Time};
-use crate::{Cx, Enqueue};
+use crate::{Cx, Enqueue, canon_fields, canonical};
 
 /// The tick where the host has none: HZ = 250.
 const USUAL_JIFFY: Span = Span::from_ms(4);
@@ -784,5 +785,154 @@ impl<Q: RunQueue> Smp<Q> {
     fn is_core_of_idle(&self, cpu: CpuId, but: Option<CpuId>) -> bool {
         let mut threads = self.machine.sharing(Level::Core, cpu).iter();
         threads.all(|&cpu| Some(cpu) == but || self.is_idle(cpu) || !self.online.contains(cpu))
+    }
+}
+
+/// A count of jiffies that is recorded by its distance from the present one.
+struct InJiffies(u64);
+
+impl Canonical<Jiffies> for InJiffies {
+    fn canon(&self, Jiffies(now): &Jiffies, to: &mut Canon) {
+        to.word(self.0.wrapping_sub(*now));
+    }
+}
+
+/// How many jiffies have ended by now.
+struct Jiffies(u64);
+
+impl Canonical for Fair {
+    fn canon(&self, _: &(), to: &mut Canon) {
+        if !self.is_on {
+            return;
+        }
+        to.phase(self.jiffy);
+        let jiffies = Jiffies(to.now().0 / self.jiffy.0);
+        self.queues.iter().for_each(|queue| queue.canon(&self.links, &jiffies, to));
+        for (_, entity) in self.entities.iter() {
+            entity.canon(&jiffies, to);
+        }
+        self.nohz.canon(&jiffies, to);
+        canon_fields!(
+            self,
+            to,
+            Fair {
+                is_on: fixed,
+                places: fixed,
+                pulls: fixed,
+                balances: fixed,
+                jiffy: fixed,
+                jiffies: fixed,
+                hz: fixed,
+                next_tick,
+                domains: fixed,
+                queues: fixed,
+                idle,
+                entities: fixed,
+                links: fixed,
+                caches,
+                sums: fixed,
+                out_of_balance,
+                is_overloaded,
+                ni_random: fixed,
+                chances,
+                crowded: fixed,
+                nohz: fixed,
+                detached: fixed,
+                looks: fixed,
+                pulled: fixed,
+            }
+        );
+    }
+}
+
+canonical!(Cache { has_idle_core, scan, busy });
+
+impl Nohz {
+    fn canon(&self, jiffies: &Jiffies, to: &mut Canon) {
+        let Nohz { cpus, next_balance, has_blocked, next_blocked, has_news } = self;
+        cpus.canon(&(), to);
+        [*next_balance, *next_blocked].map(InJiffies).canon(jiffies, to);
+        [*has_blocked, *has_news].canon(&(), to);
+    }
+}
+
+impl Entity {
+    fn canon(&self, jiffies: &Jiffies, to: &mut Canon) {
+        self.waker.canon(jiffies, to);
+        canon_fields!(
+            self,
+            to,
+            Entity {
+                average,
+                weight,
+                util_est,
+                is_unchanged,
+                is_ready,
+                is_delayed,
+                waker: fixed,
+                recent,
+                bound_to,
+            }
+        );
+    }
+}
+
+impl Waker {
+    fn canon(&self, jiffies: &Jiffies, to: &mut Canon) {
+        let Waker { last, flips, halved } = self;
+        [*last, *flips].canon(&(), to);
+        InJiffies(*halved).canon(jiffies, to);
+    }
+}
+
+impl Turn {
+    fn canon(&self, jiffies: &Jiffies, to: &mut Canon) {
+        let Turn { last, interval, failures, newidle, newidle_set, success } = self;
+        [*last, *newidle_set].map(InJiffies).canon(jiffies, to);
+        [*interval, *newidle, u64::from(*failures)].canon(&(), to);
+        let Success { tries, hits, rate, since } = success;
+        [*tries, *hits, *rate].canon(&(), to);
+        to.time(Time(*since));
+    }
+}
+
+impl Queue {
+    fn canon(&self, links: &Links, jiffies: &Jiffies, to: &mut Canon) {
+        [self.next_balance, self.blocked_updated].map(InJiffies).canon(jiffies, to);
+        self.turns.iter().for_each(|turn| turn.canon(jiffies, to));
+        self.waker.canon(jiffies, to);
+        (self.idle_since != 0).canon(&(), to);
+        if self.idle_since != 0 {
+            to.time(Time(self.idle_since));
+        }
+        canon_fields!(
+            self,
+            to,
+            Queue {
+                average,
+                removed,
+                dead,
+                util_est,
+                weight,
+                ready,
+                delayed,
+                running,
+                tasks: of(links),
+                push_to,
+                next_balance: fixed,
+                idle_since: fixed,
+                mean_idle,
+                most_newidle,
+                turns: fixed,
+                is_tickless,
+                has_blocked,
+                blocked_updated: fixed,
+                runs_idle,
+                is_online,
+                updates_idle,
+                waker: fixed,
+                distributed,
+            }
+        );
     }
 }

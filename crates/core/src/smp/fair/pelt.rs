@@ -6,6 +6,10 @@
 //! All of it is in integers, rounded where Linux rounds, because decisions compare averages that
 //! differ by one.
 
+use crate::canon::{Canon, Canonical};
+use crate::time::Time;
+use crate::{canon_fields, canonical};
+
 /// Σ 1024·y^n over all n ≥ 0, as rounded by Linux.
 const MOST: u32 = 47_742;
 
@@ -302,6 +306,28 @@ impl Removed {
         self.runnable += task.runnable;
         self.util += task.util;
         self.tasks += 1;
+    }
+}
+
+canonical!(Removed { load, runnable, util, tasks });
+
+impl Canonical for Average {
+    fn canon(&self, _: &(), to: &mut Canon) {
+        to.time(Time(self.updated));
+        canon_fields!(
+            self,
+            to,
+            Average {
+                updated: fixed,
+                load_sum,
+                runnable_sum,
+                util_sum,
+                into_period,
+                load,
+                runnable,
+                util,
+            }
+        );
     }
 }
 
