@@ -153,7 +153,7 @@ macro_rules! scheduler_by_call {
         const _: () = {
             use $crate::call::{Call, Cow};
             use $crate::{
-                Arrival, CpuId, Cx, DomainId, DomainParams, Off, ParamError, Pick, Scheduler, Span,
+                Arrival, Canon, CpuId, Cx, DomainId, DomainParams, Off, ParamError, Pick, Scheduler, Span,
                 TaskId, TaskParams, Time,
             };
             impl<$($generics)*> Scheduler for $type {
@@ -239,6 +239,9 @@ macro_rules! scheduler_by_call {
                 }
                 fn learned(&self, sink: &mut dyn FnMut(&'static str, &str)) {
                     self.policy.learned(sink);
+                }
+                fn canon(&self, to: &mut Canon) {
+                    self.policy.canon(to);
                 }
             }
         };

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::params::{ParamError, Params};
+use crate::time::Span;
 use crate::tuning::{Baseline, Space};
 use crate::{CpuSet, Machine};
 
@@ -36,6 +37,23 @@ pub enum First {
     Most(&'static str),
     /// What has been ready for longest goes first.
     Longest,
+}
+
+/// A bound that grows with the number of tasks: `fixed` + `per_rival` · (tasks − 1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// Whatever the number of tasks.
+    pub fixed: Span,
+    /// For each other task that is ready or runs.
+    pub per_rival: Span,
+}
+
+impl Bound {
+    /// The bound among so many tasks, the one that waits included.
+    pub fn of(self, tasks: u64) -> Span {
+        let rivals = self.per_rival.0.saturating_mul(tasks.saturating_sub(1));
+        Span(self.fixed.0.saturating_add(rivals))
+    }
 }
 
 /// What every policy declares about itself, and how it is built.
@@ -74,6 +92,13 @@ pub trait Policy: Sized {
     /// task allowed there.
     fn is_work_conserving(_: &Self::Params) -> bool {
         true
+    }
+
+    /// How long a ready task waits at most, with these parameters, while all tasks have the usual
+    /// weight or that of nice 5 and go on computing, and the host serves kicks at once; if that is
+    /// known.
+    fn longest_wait(_: &Self::Params) -> Option<Bound> {
+        None
     }
 
     /// Whether, with these parameters, it uses what it learned in an earlier run of the same load.

@@ -11,7 +11,7 @@ use crate::tuning::{Baseline, Space};
 use crate::uni::Uni;
 use crate::{Machine, Scheduler};
 
-pub use crate::policy::{First, Groupings, Native, Policy};
+pub use crate::policy::{Bound, First, Groupings, Native, Policy};
 
 /// A policy's entry in the list.
 #[derive(Debug)]
@@ -69,6 +69,8 @@ pub struct Nature {
     pub work_conserving: bool,
     /// A ready task may wait for as long as others go on computing.
     pub starves: bool,
+    /// How long a ready task waits at most while others go on computing, if that is known.
+    pub longest_wait: Option<Bound>,
 }
 
 /// Determines a policy's nature from parameters as text.
@@ -162,6 +164,7 @@ pub fn nature_of_rule<Q: RunQueue>(settings: &[(&str, &str)]) -> Result<Nature, 
         rehearsed: Q::is_rehearsed(&params),
         work_conserving: together && Q::is_work_conserving(&params),
         starves: Q::STARVES,
+        longest_wait: Q::longest_wait(&params),
     })
 }
 
@@ -200,6 +203,7 @@ pub fn nature_of_own<P: Policy>(settings: &[(&str, &str)]) -> Result<Nature, Par
         rehearsed: P::is_rehearsed(&params),
         work_conserving: P::is_work_conserving(&params),
         starves: P::STARVES,
+        longest_wait: P::longest_wait(&params),
     })
 }
 

@@ -16,7 +16,7 @@ pub struct Violation {
     pub fault: Fault,
 }
 
-/// Who broke the contract, and how.
+/// Who broke the contract, and how. `Display` describes it in one sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The host made a call that it must not make.
@@ -99,8 +99,13 @@ pub enum PolicyFault {
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "call {} at {}: ", self.call, at(self.now))?;
-        match &self.fault {
+        write!(f, "call {} at {}: {}", self.call, at(self.now), self.fault)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Fault::Host(fault) => write!(f, "the host {fault}"),
             Fault::Policy(fault) => write!(f, "the policy {fault}"),
         }

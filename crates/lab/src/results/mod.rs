@@ -75,6 +75,7 @@ impl PolicyUsed {
                 rehearsed: false,
                 work_conserving: true,
                 starves: false,
+                longest_wait: None,
             },
         }
     }

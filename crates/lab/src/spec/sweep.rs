@@ -551,6 +551,7 @@ pub(crate) fn nature_of(info: &PolicyInfo, settings: &[(&str, &str)]) -> Nature 
         rehearsed: false,
         work_conserving: true,
         starves: false,
+        longest_wait: None,
     };
     (info.nature)(settings).unwrap_or(plain)
 }

@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Links, List};
-use anysched_core::registry::{First, Native, Policy};
+use anysched_core::registry::{Bound, First, Native, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Why};
 use anysched_core::time::Span;
 use anysched_core::tuning::{Baseline, Role, three_digits};
@@ -54,6 +54,14 @@ impl Policy for RoundRobin {
         values: |mean| alloc::vec![("quantum", three_digits(Span(mean.0 / 10)).to_string())],
         ..Baseline::new(Role::Sharing)
     });
+
+    /// A quantum of each other task, however many CPUs share them.
+    fn longest_wait(params: &Self::Params) -> Option<Bound> {
+        let ticks =
+            if params.tick > Span::ZERO { params.quantum.0.div_ceil(params.tick.0) + 1 } else { 0 };
+        let quantum = params.quantum.max(Span(params.tick.0 * ticks));
+        Some(Bound { fixed: Span::ZERO, per_rival: quantum })
+    }
 
     fn build(_: &Machine, queues: usize, params: &Self::Params) -> Result<Self, ParamError> {
         if params.quantum == Span::ZERO {

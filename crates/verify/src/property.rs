@@ -1,0 +1,281 @@
+//! What has to hold in every state.
+
+use std::fmt;
+
+use anysched_core::checked::{OnViolation, Rules};
+use anysched_core::registry::{Bound, Nature};
+use anysched_core::{Checked, CpuId, Off, Scheduler, Span, TaskId, Time};
+
+use crate::hash;
+use crate::host::{Host, State};
+
+/// What is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Property {
+    /// The contract of policies, as [`Checked`] sees it, and no panic.
+    Contract,
+    /// If every task that runs blocks, and nobody else comes, no task stays ready for ever.
+    Drain,
+    /// If all tasks go on computing, each runs in the end, and within what the policy declares.
+    Wait,
+    /// A yield in one call has the same effect as its two halves.
+    Yield,
+}
+
+impl Property {
+    /// All of them.
+    pub const ALL: [Property; 4] =
+        [Property::Contract, Property::Drain, Property::Wait, Property::Yield];
+
+    /// Its name on command lines and in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Property::Contract => "contract",
+            Property::Drain => "drain",
+            Property::Wait => "wait",
+            Property::Yield => "yield",
+        }
+    }
+
+    /// The property of this name.
+    pub fn named(name: &str) -> Option<Property> {
+        Property::ALL.into_iter().find(|property| property.name() == name)
+    }
+}
+
+impl fmt::Display for Property {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a policy is held to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demands {
+    /// No CPU idles beside a ready task.
+    pub work_conserving: bool,
+    /// A ready task may wait for as long as others compute.
+    pub starves: bool,
+    /// How long a ready task waits at most while others compute, if that is declared.
+    pub longest_wait: Option<Bound>,
+}
+
+impl From<Nature> for Demands {
+    fn from(nature: Nature) -> Demands {
+        Demands {
+            work_conserving: nature.work_conserving,
+            starves: nature.starves,
+            longest_wait: nature.longest_wait,
+        }
+    }
+}
+
+/// A policy that is held to the contract.
+pub(crate) type Held = Checked<Box<dyn Scheduler>>;
+
+/// Holds `policy` to the contract.
+pub(crate) fn held(host: &crate::Scope, policy: Box<dyn Scheduler>, demands: &Demands) -> Held {
+    let rules = Rules {
+        work_conserving: demands.work_conserving,
+        on_violation: OnViolation::Collect,
+        ..Rules::default()
+    };
+    Checked::new(policy, &host.machine, rules)
+}
+
+/// The longest that the end of a search waits for a task: whatever balances or replenishes has
+/// done so many times by then.
+const PATIENCE: Span = Span::from_s(30);
+
+/// How many calls an end may take: what takes more in [`PATIENCE`] makes no use of its time.
+const MOST_STEPS: u32 = 200_000;
+
+/// Notices that states repeat, in bounded memory: it keeps one state, a later one after every
+/// doubling of the steps (R. Brent, BIT 20, 1980).
+#[derive(Default)]
+struct Lasso {
+    kept: Option<u128>,
+    steps: u64,
+    until: u64,
+}
+
+impl Lasso {
+    /// Whether `words` have been seen.
+    fn closes(&mut self, words: &[u64]) -> bool {
+        let hash = hash::of(words);
+        if self.kept == Some(hash) {
+            return true;
+        }
+        self.steps += 1;
+        if self.steps >= self.until {
+            self.until = 2 * self.until.max(4);
+            self.kept = Some(hash);
+        }
+        false
+    }
+}
+
+/// Lets every task that runs block, until no task is ready.
+///
+/// Errors: a task stays ready.
+pub(crate) fn drain<S: Scheduler>(host: &mut Host<'_, S>) -> Result<(), String> {
+    let start = host.now;
+    let mut lasso = Lasso::default();
+    for _ in 0..MOST_STEPS {
+        if let Some(task) = host.taken() {
+            host.resume(task);
+        } else if let Some(cpu) = host.due_cpu() {
+            serve(host, cpu);
+        } else if host.is_timer_due() {
+            host.timer();
+        } else if let Some(cpu) = host.busy_cpu() {
+            host.leave(cpu, Off::Blocked);
+        } else {
+            let Some(task) = host.ready().next() else { return Ok(()) };
+            let Some(due) = host.next_due() else {
+                return Err(format!(
+                    "task {} stays ready: all CPUs are idle, none is kicked, no timer is set",
+                    task.0
+                ));
+            };
+            let repeats = host.words().is_some_and(|words| lasso.closes(&words));
+            if repeats || due.since(start) > PATIENCE {
+                return Err(format!(
+                    "task {} stays ready for ever: all CPUs are idle, and timers change nothing",
+                    task.0
+                ));
+            }
+            host.now = host.now.max(due);
+        }
+    }
+    Err("a drain has no end: the policy goes on kicking".into())
+}
+
+fn serve<S: Scheduler>(host: &mut Host<'_, S>, cpu: CpuId) {
+    match host.running(cpu) {
+        Some(_) => host.leave(cpu, Off::Preempted),
+        None => host.pick(cpu),
+    }
+}
+
+/// The wait of one task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Waited {
+    /// From the state at which the search left it until it ran.
+    pub time: Span,
+    /// The task.
+    pub task: TaskId,
+}
+
+/// Lets every task compute for as long as it is let, until each has run; the host serves kicks at
+/// once. Returns the longest wait.
+///
+/// Errors: a task never runs, or not in time.
+pub(crate) fn hogs<S: Scheduler>(
+    host: &mut Host<'_, S>,
+    demands: &Demands,
+) -> Result<Option<Waited>, String> {
+    let start = host.now;
+    if let Some(task) = host.taken() {
+        host.resume(task);
+    }
+    let mut waits: Vec<TaskId> = host.ready().collect();
+    let tasks = waits.len() + host.cpu_ids().filter(|&cpu| host.running(cpu).is_some()).count();
+    let bound = demands.longest_wait.map(|bound| bound.of(tasks as u64));
+    let tick = host.policy.tick_period().or(host.machine().tick()).unwrap_or(Span::from_ms(4));
+    let mut next_tick = start + tick;
+    let mut lasso = Lasso::default();
+    let mut longest = None;
+    for _ in 0..MOST_STEPS {
+        if let Some(task) = host.taken() {
+            host.resume(task);
+            continue;
+        }
+        if let Some(cpu) = host.due_cpu() {
+            serve(host, cpu);
+        } else if host.is_timer_due() {
+            host.timer();
+        } else if let Some(cpu) = host.expired_cpu() {
+            host.leave(cpu, Off::Expired);
+        } else {
+            let due = host.next_due().unwrap_or(Time::NEVER).min(next_tick);
+            let waited = due.since(start);
+            if let Some((task, bound)) = waits.first().zip(bound).filter(|&(_, b)| waited > b) {
+                return Err(format!("task {} waits longer than the declared {bound}", task.0));
+            }
+            if let Some(task) = waits.first() {
+                if lasso_closes(host, next_tick, &mut lasso) {
+                    return Err(format!(
+                        "task {} never runs while others go on: states repeat",
+                        task.0
+                    ));
+                }
+                if waited > PATIENCE {
+                    return Err(format!("task {} has not run after {PATIENCE}", task.0));
+                }
+            }
+            host.now = host.now.max(due);
+            if due == next_tick {
+                next_tick += tick;
+                tick_all(host);
+            }
+        }
+        waits.retain(|&task| {
+            let still = matches!(host.state(task), State::Ready | State::Taken);
+            if !still {
+                longest = longest.max(Some(Waited { time: host.now.since(start), task }));
+            }
+            still
+        });
+        if waits.is_empty() {
+            return Ok(longest);
+        }
+    }
+    let task = waits.first().map_or(0, |task| task.0);
+    Err(format!("task {task} has not run after {MOST_STEPS} calls"))
+}
+
+fn lasso_closes<S: Scheduler>(host: &Host<'_, S>, next_tick: Time, lasso: &mut Lasso) -> bool {
+    let Some(mut words) = host.words() else { return false };
+    words.push(next_tick.since(host.now).0);
+    lasso.closes(&words)
+}
+
+fn tick_all<S: Scheduler>(host: &mut Host<'_, S>) {
+    for cpu in host.cpu_ids() {
+        if host.running(cpu).is_some() {
+            host.tick(cpu);
+        }
+    }
+}
+
+/// Whether the task of `cpu` yields with the same effect at `once` and in `halves`, which are in
+/// the same state.
+///
+/// Errors: it does not.
+pub(crate) fn yields_alike<S: Scheduler>(
+    cpu: CpuId,
+    once: &mut Host<'_, S>,
+    halves: &mut Host<'_, S>,
+) -> Result<(), String> {
+    once.yields(cpu, true);
+    halves.yields(cpu, false);
+    let (one, two) = (once.running(cpu), halves.running(cpu));
+    if one != two {
+        let name =
+            |task: Option<TaskId>| task.map_or("nothing".into(), |t| format!("task {}", t.0));
+        return Err(format!(
+            "yield_and_pick on CPU {} picks {}, put_prev and pick_next {}",
+            cpu.0,
+            name(one),
+            name(two)
+        ));
+    }
+    match once.words() == halves.words() {
+        true => Ok(()),
+        false => Err(format!(
+            "yield_and_pick on CPU {} leaves another state than put_prev and pick_next",
+            cpu.0
+        )),
+    }
+}

@@ -1,0 +1,379 @@
+//! Breadth first, with merged states, on all cores.
+//!
+//! A state is kept as the event that led to it and the state before; the policy is brought there by
+//! replaying all events from nothing. Each level is searched in blocks, whose results are joined in
+//! their order, so that the same search finds the same whatever the number of threads.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anysched_core::{CpuId, Scheduler};
+
+use crate::event::Event;
+use crate::hash;
+use crate::host::Host;
+use crate::property::{self, Demands, Held, Property, Waited};
+use crate::scope::Scope;
+
+/// Builds the policy, the same each time.
+pub type Build<'a> = &'a (dyn Fn() -> Box<dyn Scheduler> + Sync);
+
+/// When a search ends, whatever it has found.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// How many events a history has at most.
+    pub depth: u32,
+    /// How long the search may take.
+    pub time: Option<Duration>,
+    /// How many states may be kept, at about [`STATE_BYTES`] each.
+    pub states: usize,
+    /// How many threads search.
+    pub threads: usize,
+}
+
+/// What a kept state takes: itself, and its hash in a table of which a half is empty.
+pub const STATE_BYTES: usize = 64;
+
+/// Why a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// There is no further state.
+    AllStates,
+    /// Histories of the given length are complete.
+    Depth,
+    /// Every property is broken.
+    AllBroken,
+    /// The time is over.
+    Time,
+    /// As many states are kept as may be.
+    Memory,
+}
+
+/// A history after which a property does not hold, of the fewest events.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The property.
+    pub property: Property,
+    /// What happened.
+    pub history: Vec<Event>,
+    /// What is wrong afterwards.
+    pub what: String,
+}
+
+/// What a search found.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Why it ended.
+    pub end: End,
+    /// All histories of up to so many events are checked.
+    pub depth: u32,
+    /// How many different states there are among them; histories, if states cannot be merged.
+    pub states: u64,
+    /// How many events were tried.
+    pub transitions: u64,
+    /// Whether states are merged: whether the policy says its state.
+    pub merges: bool,
+    /// The first break of each property that is broken.
+    pub findings: Vec<Finding>,
+    /// The longest that a task waited while others computed, and after which history.
+    pub longest: Option<(Waited, Vec<Event>)>,
+}
+
+/// The first state.
+const NOWHERE: u32 = u32::MAX;
+
+#[derive(Clone, Copy)]
+struct Node {
+    before: u32,
+    event: Event,
+}
+
+/// Hashes need no hashing.
+#[derive(Default)]
+struct AsIs(u64);
+
+impl Hasher for AsIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only u128 is hashed")
+    }
+    fn write_u128(&mut self, hash: u128) {
+        self.0 = hash as u64;
+    }
+}
+
+type Seen = HashSet<u128, BuildHasherDefault<AsIs>>;
+
+/// States that one thread takes at a time.
+const BLOCK: usize = 64;
+
+/// Blocks after which results are joined.
+const ROUND: usize = 64;
+
+/// A search, as far as threads share it.
+struct Search<'a> {
+    scope: &'a Scope,
+    build: Build<'a>,
+    demands: Demands,
+    /// Properties that no break is known of.
+    open: Vec<Property>,
+    nodes: Vec<Node>,
+    seen: Seen,
+    merges: bool,
+}
+
+/// What a block of states led to.
+#[derive(Default)]
+struct Found {
+    states: Vec<(u128, Node)>,
+    transitions: u64,
+    breaks: Vec<(Property, u32, Option<Event>, String)>,
+    longest: Option<(Waited, u32)>,
+}
+
+/// Searches all histories of the policy that `build` makes, for breaks of `properties`. `progress`
+/// is told the depth that is being searched and the number of states every now and then.
+pub fn search(
+    scope: &Scope,
+    build: Build<'_>,
+    demands: Demands,
+    properties: &[Property],
+    limits: &Limits,
+    progress: &mut dyn FnMut(u32, u64),
+) -> Report {
+    let began = Instant::now();
+    let first = Host::new(property::held(scope, build(), &demands), scope).words();
+    let mut search = Search {
+        scope,
+        build,
+        demands,
+        open: properties.to_vec(),
+        nodes: Vec::new(),
+        seen: Seen::default(),
+        merges: first.is_some(),
+    };
+    let mut report = Report {
+        end: End::Depth,
+        depth: 0,
+        states: 1,
+        transitions: 0,
+        merges: search.merges,
+        findings: Vec::new(),
+        longest: None,
+    };
+    search.seen.extend(first.map(|words| hash::of(&words)));
+    // The first level is the first state, which is no node.
+    let mut level: Vec<u32> = vec![NOWHERE];
+    for depth in 0..=limits.depth {
+        let expands = depth < limits.depth;
+        let mut next = Vec::new();
+        for round in level.chunks(BLOCK * ROUND) {
+            progress(depth, report.states);
+            let found = search.round(round, expands, limits.threads);
+            search.join(found, &mut next, &mut report);
+            let is_late = limits.time.is_some_and(|time| began.elapsed() >= time);
+            let is_full = search.nodes.len() >= limits.states;
+            let is_broken = search.open.is_empty();
+            if is_late || is_full || is_broken {
+                report.end = match (is_broken, is_late) {
+                    (true, _) => End::AllBroken,
+                    (_, true) => End::Time,
+                    _ => End::Memory,
+                };
+                return report;
+            }
+        }
+        report.depth = depth;
+        if expands && next.is_empty() {
+            report.end = End::AllStates;
+            return report;
+        }
+        level = next;
+    }
+    report
+}
+
+impl Search<'_> {
+    /// The events that lead to `node`.
+    fn history(&self, mut node: u32) -> Vec<Event> {
+        let mut events = Vec::new();
+        while node != NOWHERE {
+            let Node { before, event } = self.nodes[node as usize];
+            events.push(event);
+            node = before;
+        }
+        events.reverse();
+        events
+    }
+
+    fn replay<S: Scheduler>(&self, policy: S, history: &[Event]) -> Host<'_, S> {
+        let mut host = Host::new(policy, self.scope);
+        history.iter().for_each(|&event| host.apply(event));
+        host
+    }
+
+    fn held(&self, history: &[Event]) -> Host<'_, Held> {
+        self.replay(property::held(self.scope, (self.build)(), &self.demands), history)
+    }
+
+    /// Searches the states of a round on several threads; the results are in the order of blocks.
+    fn round(&self, states: &[u32], expands: bool, threads: usize) -> Vec<Found> {
+        let blocks: Vec<&[u32]> = states.chunks(BLOCK).collect();
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut done = Vec::new();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(block) = blocks.get(number) else { return done };
+                done.push((number, self.block(block, expands)));
+            }
+        };
+        let mut found: Vec<(usize, Found)> = if threads <= 1 || blocks.len() == 1 {
+            work()
+        } else {
+            std::thread::scope(|scope| {
+                let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+                let done = workers.into_iter().map(|worker| worker.join());
+                done.flat_map(|done| done.unwrap_or_else(|p| panic::resume_unwind(p))).collect()
+            })
+        };
+        found.sort_by_key(|&(number, _)| number);
+        found.into_iter().map(|(_, found)| found).collect()
+    }
+
+    fn block(&self, states: &[u32], expands: bool) -> Found {
+        let mut found = Found::default();
+        let mut near = Seen::default();
+        for &state in states {
+            let history = self.history(state);
+            self.check(state, &history, &mut found);
+            if expands {
+                self.expand(state, &history, &mut near, &mut found);
+            }
+        }
+        found
+    }
+
+    fn is_open(&self, property: Property) -> bool {
+        self.open.contains(&property)
+    }
+
+    /// Checks the properties of a state.
+    fn check(&self, state: u32, history: &[Event], found: &mut Found) {
+        let mut breaks = |property, what| found.breaks.push((property, state, None, what));
+        if self.is_open(Property::Drain) {
+            let drained = guarded(|| {
+                let mut host = self.held(history);
+                property::drain(&mut host).and_then(|()| kept(&mut host.policy))
+            });
+            drained.unwrap_or_else(|what| breaks(Property::Drain, what));
+        }
+        if self.is_open(Property::Wait) && !self.demands.starves {
+            let waited = guarded(|| {
+                let mut host = self.held(history);
+                let waited = property::hogs(&mut host, &self.demands)?;
+                kept(&mut host.policy).map(|()| waited)
+            });
+            match waited {
+                Ok(waited) => {
+                    let waited = waited.map(|waited| (waited, state));
+                    let is_longer =
+                        found.longest.map(|(w, _)| w.time) < waited.map(|(w, _)| w.time);
+                    if is_longer {
+                        found.longest = waited;
+                    }
+                }
+                Err(what) => breaks(Property::Wait, what),
+            }
+        }
+        if self.is_open(Property::Yield) {
+            let yields = guarded(|| self.check_yields(history));
+            yields.unwrap_or_else(|what| breaks(Property::Yield, what));
+        }
+    }
+
+    fn check_yields(&self, history: &[Event]) -> Result<(), String> {
+        let raw = || self.replay((self.build)(), history);
+        let host = raw();
+        for cpu in (0..self.scope.machine.cpus() as u16).map(CpuId) {
+            if host.running(cpu).is_some() {
+                property::yields_alike(cpu, &mut raw(), &mut raw())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes each event happen that may happen next.
+    fn expand(&self, state: u32, history: &[Event], near: &mut Seen, found: &mut Found) {
+        for event in self.held(history).events() {
+            found.transitions += 1;
+            let reached = guarded(|| {
+                let mut host = self.held(history);
+                host.policy.take_violations();
+                host.apply(event);
+                kept(&mut host.policy).map(|()| host.words())
+            });
+            let node = Node { before: state, event };
+            let hash = match reached {
+                Err(what) => {
+                    if self.is_open(Property::Contract) {
+                        found.breaks.push((Property::Contract, state, Some(event), what));
+                    }
+                    continue;
+                }
+                Ok(words) => words.map(|words| hash::of(&words)),
+            };
+            match hash {
+                Some(hash) if self.seen.contains(&hash) || !near.insert(hash) => {}
+                hash => found.states.push((hash.unwrap_or(0), node)),
+            }
+        }
+    }
+
+    fn join(&mut self, round: Vec<Found>, next: &mut Vec<u32>, report: &mut Report) {
+        for found in round {
+            report.transitions += found.transitions;
+            for (hash, node) in found.states {
+                if !self.merges || self.seen.insert(hash) {
+                    next.push(self.nodes.len() as u32);
+                    self.nodes.push(node);
+                    report.states += 1;
+                }
+            }
+            for (property, state, event, what) in found.breaks {
+                if let Some(at) = self.open.iter().position(|&open| open == property) {
+                    self.open.remove(at);
+                    let history = self.history(state).into_iter().chain(event).collect();
+                    report.findings.push(Finding { property, history, what });
+                }
+            }
+            if let Some((waited, state)) = found.longest
+                && report.longest.as_ref().is_none_or(|(longest, _)| longest.time < waited.time)
+            {
+                report.longest = Some((waited, self.history(state)));
+            }
+        }
+    }
+}
+
+/// What `policy` has kept to since violations were last taken.
+fn kept(policy: &mut Held) -> Result<(), String> {
+    match policy.take_violations().first() {
+        None => Ok(()),
+        Some(violation) => Err(violation.fault.to_string()),
+    }
+}
+
+/// A panic is a break like any other.
+fn guarded<T>(check: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    panic::catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        Err(format!("the policy panics: {text}"))
+    })
+}
