@@ -3,6 +3,7 @@
 use std::fmt;
 
 use anysched_core::checked::{OnViolation, Rules};
+use anysched_core::random::SplitMix64;
 use anysched_core::registry::{Bound, Nature};
 use anysched_core::{Checked, CpuId, Off, Scheduler, Span, TaskId, Time};
 
@@ -20,12 +21,15 @@ pub enum Property {
     Wait,
     /// A yield in one call has the same effect as its two halves.
     Yield,
+    /// Of two states that the policy says to be the same, the same follows; a sample of them is
+    /// tried. Without it, what holds in the states that were searched need not hold in others.
+    Merge,
 }
 
 impl Property {
     /// All of them.
-    pub const ALL: [Property; 4] =
-        [Property::Contract, Property::Drain, Property::Wait, Property::Yield];
+    pub const ALL: [Property; 5] =
+        [Property::Contract, Property::Drain, Property::Wait, Property::Yield, Property::Merge];
 
     /// Its name on command lines and in tables.
     pub fn name(self) -> &'static str {
@@ -34,6 +38,7 @@ impl Property {
             Property::Drain => "drain",
             Property::Wait => "wait",
             Property::Yield => "yield",
+            Property::Merge => "merge",
         }
     }
 
@@ -176,7 +181,7 @@ pub(crate) fn hogs<S: Scheduler>(
     demands: &Demands,
 ) -> Result<Option<Waited>, String> {
     let start = host.now;
-    if let Some(task) = host.taken() {
+    while let Some(task) = host.taken() {
         host.resume(task);
     }
     let mut waits: Vec<TaskId> = host.ready().collect();
@@ -187,10 +192,6 @@ pub(crate) fn hogs<S: Scheduler>(
     let mut lasso = Lasso::default();
     let mut longest = None;
     for _ in 0..MOST_STEPS {
-        if let Some(task) = host.taken() {
-            host.resume(task);
-            continue;
-        }
         if let Some(cpu) = host.due_cpu() {
             serve(host, cpu);
         } else if host.is_timer_due() {
@@ -221,7 +222,7 @@ pub(crate) fn hogs<S: Scheduler>(
             }
         }
         waits.retain(|&task| {
-            let still = matches!(host.state(task), State::Ready | State::Taken);
+            let still = host.state(task) == State::Ready;
             if !still {
                 longest = longest.max(Some(Waited { time: host.now.since(start), task }));
             }
@@ -278,4 +279,33 @@ pub(crate) fn yields_alike<S: Scheduler>(
             cpu.0
         )),
     }
+}
+
+/// How many events of a common future are tried.
+const FUTURE: u64 = 16;
+
+/// Whether two hosts in states that are said to be the same stay so, whatever is drawn from `seed`.
+///
+/// Errors: they do not.
+pub(crate) fn agree<S: Scheduler>(
+    one: &mut Host<'_, S>,
+    two: &mut Host<'_, S>,
+    seed: u64,
+) -> Result<(), String> {
+    let mut random = SplitMix64(seed);
+    let mut past = String::from("at once");
+    for _ in 0..FUTURE {
+        let (events, others) = (one.events(), two.events());
+        if events != others || one.words() != two.words() {
+            return Err(past);
+        }
+        let event = events[random.below(events.len() as u64) as usize];
+        one.apply(event);
+        two.apply(event);
+        past = match past.as_str() {
+            "at once" => format!("after: {event}"),
+            before => format!("{before}; {event}"),
+        };
+    }
+    Ok(())
 }

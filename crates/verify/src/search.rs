@@ -4,7 +4,7 @@
 //! replaying all events from nothing. Each level is searched in blocks, whose results are joined in
 //! their order, so that the same search finds the same whatever the number of threads.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -107,10 +107,14 @@ impl Hasher for AsIs {
     }
 }
 
-type Seen = HashSet<u128, BuildHasherDefault<AsIs>>;
+/// Hashes of states, and where they are in the list of states.
+type Seen = HashMap<u128, u32, BuildHasherDefault<AsIs>>;
 
 /// States that one thread takes at a time.
 const BLOCK: usize = 64;
+
+/// Of how many states that were seen before one is compared.
+const SAMPLED: u64 = 32;
 
 /// Blocks after which results are joined.
 const ROUND: usize = 64;
@@ -166,7 +170,7 @@ pub fn search(
         findings: Vec::new(),
         longest: None,
     };
-    search.seen.extend(first.map(|words| hash::of(&words)));
+    search.seen.extend(first.map(|words| (hash::of(&words), NOWHERE)));
     // The first level is the first state, which is no node.
     let mut level: Vec<u32> = vec![NOWHERE];
     for depth in 0..=limits.depth {
@@ -248,7 +252,7 @@ impl Search<'_> {
 
     fn block(&self, states: &[u32], expands: bool) -> Found {
         let mut found = Found::default();
-        let mut near = Seen::default();
+        let mut near = HashSet::default();
         for &state in states {
             let history = self.history(state);
             self.check(state, &history, &mut found);
@@ -309,7 +313,13 @@ impl Search<'_> {
     }
 
     /// Makes each event happen that may happen next.
-    fn expand(&self, state: u32, history: &[Event], near: &mut Seen, found: &mut Found) {
+    fn expand(
+        &self,
+        state: u32,
+        history: &[Event],
+        near: &mut HashSet<u128, BuildHasherDefault<AsIs>>,
+        found: &mut Found,
+    ) {
         for event in self.held(history).events() {
             found.transitions += 1;
             let reached = guarded(|| {
@@ -329,18 +339,50 @@ impl Search<'_> {
                 Ok(words) => words.map(|words| hash::of(&words)),
             };
             match hash {
-                Some(hash) if self.seen.contains(&hash) || !near.insert(hash) => {}
+                Some(hash) if self.seen.contains_key(&hash) => {
+                    let agreed = self.check_merge(hash, history, event);
+                    if let Err(what) = agreed {
+                        found.breaks.push((Property::Merge, state, Some(event), what));
+                    }
+                }
+                Some(hash) if !near.insert(hash) => {}
                 hash => found.states.push((hash.unwrap_or(0), node)),
             }
         }
+    }
+
+    /// Compares, for a sample of states, what follows with what follows from the state that was
+    /// found before and is said to be the same.
+    fn check_merge(&self, hash: u128, history: &[Event], event: Event) -> Result<(), String> {
+        let is_sampled = (hash >> 64) as u64 % SAMPLED == 0;
+        let Some(&before) = self.seen.get(&hash).filter(|_| is_sampled) else { return Ok(()) };
+        if !self.is_open(Property::Merge) {
+            return Ok(());
+        }
+        let before = self.history(before);
+        guarded(|| {
+            let mut later = self.replay((self.build)(), history);
+            later.apply(event);
+            let mut host = self.replay((self.build)(), &before);
+            property::agree(&mut host, &mut later, hash as u64)
+        })
+        .map_err(|past| {
+            let before: Vec<String> = before.iter().map(Event::to_string).collect();
+            format!(
+                "the state is said to be that after \"{}\", but differs {past}",
+                before.join("; ")
+            )
+        })
     }
 
     fn join(&mut self, round: Vec<Found>, next: &mut Vec<u32>, report: &mut Report) {
         for found in round {
             report.transitions += found.transitions;
             for (hash, node) in found.states {
-                if !self.merges || self.seen.insert(hash) {
-                    next.push(self.nodes.len() as u32);
+                let number = self.nodes.len() as u32;
+                let is_new = !self.merges || *self.seen.entry(hash).or_insert(number) == number;
+                if is_new {
+                    next.push(number);
                     self.nodes.push(node);
                     report.states += 1;
                 }

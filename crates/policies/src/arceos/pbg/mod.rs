@@ -33,6 +33,7 @@ use core::ops::{Index, IndexMut};
 
 pub use profile::{Key, Profile, Record};
 
+use anysched_core::canon::Canonical;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::noise::{self, Sigma};
 use anysched_core::params::{ParamError, TaskParams, Value};
@@ -40,7 +41,7 @@ use anysched_core::queue::{Forest, Links, List, Tree};
 use anysched_core::registry::{Native, Policy};
 use anysched_core::smp::{At, Entry, NOBODY, Removal, RunQueue, SmpParams, Whereabouts, Why};
 use anysched_core::time::{Span, Time};
-use anysched_core::{Machine, Off, PerTask, choice, params};
+use anysched_core::{Canon, Machine, Off, PerTask, canon_fields, canonical, choice, params};
 
 choice! {
     /// What profiles are for.
@@ -908,4 +909,76 @@ impl RunQueue for Pbg {
         }
         sink("profile", &known.to_string());
     }
+
+    fn canon(&self, to: &mut Canon) {
+        // Without a plan, nothing goes by how many tasks there were.
+        to.word(if self.plan.is_empty() { 0 } else { self.created.into() });
+        for Queue { ready, unplanned, due, staying } in
+            core::iter::once(&self.queues.first).chain(&self.queues.rest)
+        {
+            ready.canon(&self.forest, to);
+            unplanned.canon(&self.links, to);
+            due.canon(&self.due, to);
+            due_times(due, &self.due, to);
+            staying.canon(&(), to);
+        }
+        canon_fields!(
+            self,
+            to,
+            Pbg {
+                params: fixed,
+                known: fixed,
+                has_learned: fixed,
+                plan: fixed,
+                learns,
+                stays_always,
+                forest: fixed,
+                due: fixed,
+                queues: fixed,
+                keeps,
+                yielder,
+                links: fixed,
+                tasks,
+                created: fixed,
+                yields: fixed,
+                learned: fixed,
+                learned_by_key: fixed
+            }
+        );
+    }
 }
+
+/// When tasks have to begin at the latest.
+fn due_times(due: &Tree, forest: &Forest<(Time, u32)>, to: &mut Canon) {
+    forest.iter(due).for_each(|task| forest.key(task).0.canon(&(), to));
+}
+
+impl Canonical for Task {
+    fn canon(&self, _: &(), to: &mut Canon) {
+        (self.behind > 0).canon(&(), to);
+        canon_fields!(
+            self,
+            to,
+            Task {
+                place,
+                cpu,
+                queue,
+                rank,
+                created: order,
+                left,
+                time,
+                dispatches,
+                urgency,
+                relative_deadline,
+                deadline,
+                is_due,
+                behind: order,
+                record: fixed,
+                key: fixed,
+                ran,
+            }
+        );
+    }
+}
+
+canonical!(Place: u64);

@@ -52,6 +52,7 @@ mod tests;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
+use anysched_core::canon::Canonical;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Forest, Links, List, Tree};
@@ -60,7 +61,7 @@ use anysched_core::smp::{
     At, Balancing, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why,
 };
 use anysched_core::time::{Span, Time, VTime};
-use anysched_core::{Machine, Off, PerTask};
+use anysched_core::{Canon, Machine, Off, PerTask, canon_fields};
 use profile::Switches;
 pub use profile::{CfsParams, Profile};
 use rate::Rate;
@@ -746,5 +747,59 @@ impl RunQueue for Cfs {
         if let Some(queue) = self.queues.get(usize::from(task.queue)) {
             sink("min_vruntime_ns", queue.min_vruntime.minus(VTime(0)));
         }
+    }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            Cfs {
+                params: fixed,
+                on: fixed,
+                nr_latency: fixed,
+                tick: fixed,
+                tasks,
+                forest: fixed,
+                links: fixed,
+                queues: fixed,
+                arrivals: fixed,
+                oust,
+                changed
+            }
+        );
+        for Queue { tree, by_age, min_vruntime, weight, idle, next, last, skip, prev } in
+            &self.queues
+        {
+            tree.canon(&self.forest, to);
+            by_age.canon(&self.links, to);
+            min_vruntime.canon(&(), to);
+            weight.canon(&(), to);
+            idle.canon(&(), to);
+            [*next, *last, *skip, *prev].canon(&(), to);
+        }
+        for Key { vruntime, arrival } in self.forest.keys() {
+            vruntime.canon(&(), to);
+            to.order(arrival.into());
+        }
+    }
+}
+
+impl Canonical for Task {
+    fn canon(&self, _: &(), to: &mut Canon) {
+        let Task { vruntime, since, ran, prepaid, rate: _, weight, queue, running } = self;
+        if *queue == AFLOAT {
+            to.word(vruntime.0);
+        } else {
+            vruntime.canon(&(), to);
+        }
+        let is_known = *since > Time::ZERO;
+        is_known.canon(&(), to);
+        if is_known {
+            since.canon(&(), to);
+        }
+        [*ran, *prepaid].canon(&(), to);
+        weight.canon(&(), to);
+        queue.canon(&(), to);
+        running.canon(&(), to);
     }
 }

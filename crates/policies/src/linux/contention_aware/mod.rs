@@ -36,13 +36,17 @@ mod tests;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
+use anysched_core::canon::Canonical;
 use anysched_core::ids::{CpuId, CpuSet, TaskId};
 use anysched_core::machine::{Distance, Level};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Links, List};
 use anysched_core::registry::{First, Policy};
 use anysched_core::time::Span;
-use anysched_core::{Arrival, Cx, Enqueue, Machine, Off, PerTask, Pick, Scheduler, params};
+use anysched_core::{
+    Arrival, Canon, Cx, Enqueue, Machine, Off, PerTask, Pick, Scheduler, canon_fields, canonical,
+    params,
+};
 
 params! {
     /// Parameters of `contention-aware`.
@@ -446,5 +450,33 @@ impl Scheduler for ContentionAware {
         sink("runqueue", i64::from(known.cpu.0));
         sink("strong", i64::from(known.strong));
         sink("slice_left_ns", i64::try_from(known.left.0).unwrap_or(i64::MAX));
+    }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            ContentionAware {
+                quantum: fixed,
+                strong: fixed,
+                machine: fixed,
+                cpus: of(links),
+                cores,
+                llcs,
+                links: fixed,
+                tasks
+            }
+        );
+    }
+}
+
+canonical!(On { tasks, strong });
+canonical!(State: u64);
+canonical!(Place: u64);
+canonical!(Task { affinity, strong, left, cpu, place });
+
+impl Canonical<Links> for Cpu {
+    fn canon(&self, links: &Links, to: &mut Canon) {
+        canon_fields!(self, to, Cpu { online, on, queue: of(links), state });
     }
 }

@@ -72,7 +72,7 @@ use anysched_core::smp::{
     At, Balancing, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why,
 };
 use anysched_core::time::{Span, Time, VTime};
-use anysched_core::{Machine, Off, PerTask};
+use anysched_core::{Canon, Machine, Off, PerTask, canon_fields, canonical};
 
 /// The longest base slice and the longest tick.
 const LONGEST: Span = Span::from_s(1);
@@ -1004,4 +1004,40 @@ impl RunQueue for Eevdf {
         let is_eligible = self.queues[queue].mean.reached(self.tasks[task].vruntime);
         sink("eligible", i64::from(is_eligible));
     }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            Eevdf {
+                on: fixed,
+                slice: fixed,
+                base_slice: fixed,
+                tick: fixed,
+                tasks,
+                nodes: fixed,
+                queues: of(nodes),
+                cpus,
+                dropped: of(links),
+                links: fixed,
+                waker
+            }
+        );
+    }
 }
+
+canonical!(Cpu { picked, resched, unseen, rearm, hrtick_at, llc: fixed });
+canonical!(Resched: u64);
+canonical!(Task {
+    share,
+    slice,
+    vruntime,
+    deadline,
+    protection,
+    lag,
+    prepaid,
+    cpu,
+    queued,
+    put_back,
+    delayed,
+});

@@ -1,7 +1,9 @@
 //! One runqueue of EEVDF: the weighted mean of virtual runtimes and the tree of waiting tasks.
 
+use anysched_core::{Canon, canonical};
 use core::cmp::Ordering;
 
+use anysched_core::canon::Canonical;
 use anysched_core::ids::TaskId;
 use anysched_core::queue::{Forest, Summary, Tree};
 use anysched_core::time::{Span, VTime};
@@ -219,5 +221,17 @@ impl Queue {
         let vruntime = |task: &TaskId| nodes.own(*task).vruntime;
         let fitting = nodes.iter(&self.tree).filter(|&task| fits(task));
         fitting.min_by(|a, b| vruntime(a).minus(vruntime(b)).cmp(&0))
+    }
+}
+
+canonical!(Queue, nodes: Nodes { mean: of(nodes), tree: of(nodes), delayed, load, next });
+
+impl Canonical<Nodes> for Mean {
+    /// The zero point can be anywhere.
+    fn canon(&self, _: &Nodes, to: &mut Canon) {
+        let Mean { zero: _, moment, weight } = self;
+        self.value().canon(&(), to);
+        weight.canon(&(), to);
+        moment.rem_euclid(i128::from((*weight).max(1))).canon(&(), to);
     }
 }

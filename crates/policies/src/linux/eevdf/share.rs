@@ -1,5 +1,6 @@
 //! Virtual time of a task of some weight, rounded as Linux rounds it.
 
+use anysched_core::canonical;
 use anysched_core::params::NICE_0_WEIGHT;
 use anysched_core::time::Span;
 
@@ -65,3 +66,5 @@ impl Share {
         }
     }
 }
+
+canonical!(Share { weight, factor: fixed, shift: fixed });

@@ -1,11 +1,13 @@
 //! Balancing between groups.
 
 use alloc::vec::Vec;
+use anysched_core::{Canon, canon_fields};
 use core::cmp::Ordering;
 use core::ops::Range;
 
 use super::VirtualDeadlines;
 use anysched_core::Cx;
+use anysched_core::canon::Canonical;
 use anysched_core::ids::{CpuId, CpuMask, CpuSet};
 use anysched_core::machine::{Level, Machine};
 use anysched_core::params::ParamError;
@@ -443,5 +445,32 @@ impl<Of> VirtualDeadlines<Of> {
             }
         }
         got
+    }
+}
+
+impl Canonical for Balancer {
+    fn canon(&self, _: &(), to: &mut Canon) {
+        to.phase(JIFFY);
+        canon_fields!(
+            self,
+            to,
+            Balancer {
+                intervals: fixed,
+                steps: fixed,
+                last,
+                dues: fixed,
+                looks: fixed,
+                moved: fixed,
+                next,
+                not_before: due,
+                busy_factor: fixed,
+                threshold: fixed,
+                counted: fixed,
+                stale: fixed,
+            }
+        );
+        for group in 0..self.last.len() {
+            self.dues.get(group).canon(&(), to);
+        }
     }
 }

@@ -39,13 +39,16 @@ use core::marker::PhantomData;
 pub(crate) use self::balance::{Balancer, Balancing};
 pub use self::grouping::Grouping;
 use self::queue::Group;
+use anysched_core::canon::Canonical;
 use anysched_core::ids::{CpuId, CpuMask, CpuSet, TaskId};
 use anysched_core::neighbours::{Idleness, Neighbours};
 use anysched_core::params::{NICE_WEIGHTS, ParamError, TaskParams};
 use anysched_core::promise::Promises;
 use anysched_core::queue::{Forest, Links, NONE, Tree};
 use anysched_core::time::{Span, Time};
-use anysched_core::{Arrival, Cx, Enqueue, Machine, Off, PerTask, Pick, Scheduler};
+use anysched_core::{
+    Arrival, Canon, Cx, Enqueue, Machine, Off, PerTask, Pick, Scheduler, canon_fields, canonical,
+};
 
 /// With less than this left of its slice, a task is given a new one (`RESCHED_US`).
 pub(crate) const LEAST_SLICE: Span = Span::from_us(100);
@@ -657,6 +660,47 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
     fn tally(&self, sink: &mut dyn FnMut(&'static str, u64)) {
         self.balancer.tally(sink);
     }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            VirtualDeadlines {
+                rules: fixed,
+                machine: fixed,
+                neighbours: fixed,
+                groups: fixed,
+                cpus: fixed,
+                tasks,
+                forest: fixed,
+                links: fixed,
+                arrivals: fixed,
+                online,
+                idleness: fixed,
+                waiting: fixed,
+                strays: fixed,
+                restricted: fixed,
+                promises,
+                balancer: fixed,
+                of: fixed
+            }
+        );
+        for group in &self.groups {
+            group.canon(&self.forest, &self.links, to);
+        }
+        for Cpu { group, slot: _, running, told, sticky, high, last_tick, dither } in &self.cpus {
+            [u32::from(*group), *running, *sticky].canon(&(), to);
+            high.canon(&self.forest, to);
+            [*told, *dither].canon(&(), to);
+            if self.rules.dither {
+                last_tick.canon(&(), to);
+            }
+        }
+        self.forest.keys().for_each(|(_, arrival)| to.order(arrival.into()));
+        if self.groups.len() > 1 {
+            self.balancer.canon(&(), to);
+        }
+    }
 }
 
 /// The tick of `machine`, or 1 ms, unless a policy is told another one.
@@ -677,4 +721,18 @@ pub(crate) fn check_interval(rr_interval: Span) -> Result<(), ParamError> {
         return Ok(());
     }
     Err(ParamError::Invalid { name: "rr_interval", why: "must be from 1ms to 1048ms" })
+}
+
+canonical!(Task { affinity, deadline, left, ratio, cpu, place, sticky, stuck, stray });
+
+impl Canonical for Place {
+    fn canon(&self, _: &(), to: &mut Canon) {
+        let (kind, number) = match *self {
+            Place::Away => (0, 0),
+            Place::Group(group) => (1, group),
+            Place::High(cpu) => (2, cpu),
+            Place::Running => (3, 0),
+        };
+        to.word(kind << 16 | u64::from(number));
+    }
 }

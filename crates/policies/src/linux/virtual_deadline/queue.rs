@@ -1,13 +1,14 @@
 //! The queues: of a group, a tree or a list; of a CPU, a tree of what has woken for it.
 
 use alloc::vec::Vec;
+use anysched_core::{Canon, canon_fields};
 
 use super::standing::Standing;
-use super::{Place, VirtualDeadlines};
+use super::{Key, Place, VirtualDeadlines};
 use anysched_core::Cx;
 use anysched_core::ids::{CpuId, CpuMask, TaskId};
 use anysched_core::machine::{Distance, Level};
-use anysched_core::queue::{List, Tree};
+use anysched_core::queue::{Forest, Links, List, Tree};
 use anysched_core::time::Time;
 
 /// CPUs that share a runqueue.
@@ -266,5 +267,26 @@ impl<Of> VirtualDeadlines<Of> {
         let trees = [&from.tree, &from.stuck];
         let firsts = trees.into_iter().filter_map(|tree| self.forest.iter(tree).find(is_stranded));
         listed.or_else(|| firsts.min_by_key(|&task| self.forest.key(task)))
+    }
+}
+
+impl Group {
+    pub(crate) fn canon(&self, forest: &Forest<Key>, links: &Links, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            Group {
+                members,
+                mask: fixed,
+                idle,
+                tree: of(forest),
+                stuck: of(forest),
+                list: of(links),
+                usable,
+                high,
+                running,
+                standing,
+            }
+        );
     }
 }

@@ -3,6 +3,8 @@
 use core::cmp::Reverse;
 use core::ops::Range;
 
+use anysched_core::Canon;
+use anysched_core::canon::Canonical;
 use anysched_core::queue::Tournament;
 use anysched_core::time::Time;
 
@@ -40,6 +42,18 @@ impl Standing {
     /// The first in `range` whose time is later than `time`.
     pub(crate) fn first_later(&self, range: Range<usize>, time: Time) -> Option<usize> {
         self.times.first_below(range, Reverse(time))
+    }
+}
+
+impl Canonical for Standing {
+    fn canon(&self, _: &(), to: &mut Canon) {
+        for time in (0..self.cpus).map(|slot| self.get(slot)) {
+            let is_idle = time == Time::ZERO;
+            is_idle.canon(&(), to);
+            if !is_idle {
+                time.canon(&(), to);
+            }
+        }
     }
 }
 

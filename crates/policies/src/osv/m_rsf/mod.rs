@@ -33,6 +33,7 @@ mod tests;
 
 use alloc::vec::Vec;
 
+use anysched_core::canon::Canonical;
 use anysched_core::ids::{CpuId, CpuSet, DomainId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Links, List, NONE, WideForest, WideTree};
@@ -40,7 +41,7 @@ use anysched_core::registry::{First, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Whereabouts, Why};
 use anysched_core::time::{Span, Time};
 use anysched_core::tuning::{Baseline, Space};
-use anysched_core::{Ewma, Machine, Off, PerTask, choice, params};
+use anysched_core::{Canon, Ewma, Machine, Off, PerTask, canon_fields, canonical, choice, params};
 
 choice! {
     /// Which CPUs serve which queues.
@@ -668,4 +669,54 @@ impl RunQueue for MRsf {
         sink("slice_left_ns", ns(task.slice_left));
         sink("left_ns", ns(task.left()));
     }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            MRsf {
+                params: fixed,
+                slices: fixed,
+                sorted: fixed,
+                roles: fixed,
+                offline,
+                restricted: fixed,
+                forest: fixed,
+                trees: of(forest),
+                read: fixed,
+                tasks: fixed,
+                profiles,
+                waiting: fixed,
+                members,
+                turn,
+                next_part,
+                entered: due,
+                entries: fixed,
+                opened,
+                links: fixed,
+                by_wait: of(links)
+            }
+        );
+        for task in self.tasks.values() {
+            task.canon(&(), to);
+            if self.params.aging != Span::MAX {
+                task.since.canon(&(), to);
+            }
+        }
+    }
 }
+
+canonical!(Profile { bursts, total });
+canonical!(Task {
+    need,
+    used,
+    slice_left,
+    since: fixed,
+    average,
+    number: order,
+    domain,
+    queue,
+    part,
+    allowed,
+    known,
+});

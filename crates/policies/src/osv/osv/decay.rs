@@ -6,6 +6,7 @@
 //! 2^-16 ns each time that growth doubles until then. [`Decay::growth`] takes τ to be longer than
 //! it is by at most 2^-63 of it, the same for all times, which shifts no comparison.
 
+use anysched_core::canonical;
 use anysched_core::exp2::{self, LN_2, LOG2_E};
 use anysched_core::time::Span;
 
@@ -174,6 +175,8 @@ impl Decay {
         real.times(Real::new(u128::from(self.tau.0), 0)).floor()
     }
 }
+
+canonical!(Real { exponent, mantissa });
 
 #[cfg(test)]
 mod tests {

@@ -40,12 +40,16 @@ mod tests;
 use alloc::vec::Vec;
 
 use self::decay::{Decay, Real, TAU};
+use anysched_core::canon::Canonical;
 use anysched_core::ids::{CpuId, CpuSet, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Forest, Tree};
 use anysched_core::registry::{First, Policy};
 use anysched_core::time::{Span, Time};
-use anysched_core::{Arrival, Cx, Enqueue, Machine, Off, PerTask, Pick, Scheduler, choice, params};
+use anysched_core::{
+    Arrival, Canon, Cx, Enqueue, Machine, Off, PerTask, Pick, Scheduler, canon_fields, canonical,
+    choice, params,
+};
 
 choice! {
     /// Where a task starts.
@@ -600,6 +604,29 @@ impl Scheduler for Osv {
         sink("runqueue", i64::from(known.cpu.0));
         sink("decayed_runtime_ns", i64::try_from(decayed).unwrap_or(i64::MAX));
     }
+
+    fn canon(&self, to: &mut Canon) {
+        // Use decays with the time, and is rounded on the way.
+        to.word(to.now().0);
+        canon_fields!(
+            self,
+            to,
+            Osv {
+                params: fixed,
+                decay: fixed,
+                queued: fixed,
+                sent: fixed,
+                cpus: fixed,
+                tasks,
+                next_start,
+                next_balance,
+                balanced
+            }
+        );
+        for cpu in &self.cpus {
+            cpu.canon(&self.queued, &self.sent, to);
+        }
+    }
 }
 
 impl Osv {
@@ -612,6 +639,43 @@ impl Osv {
         let on = &mut self.cpus[cpu];
         if let Current::Task(stint) = &mut on.current {
             stint.base = p.times(self.decay.growth(on.clock));
+        }
+    }
+}
+
+canonical!(Stint { task, began, ran, base, rival, leaves_for });
+canonical!(Task { affinity, p, r, cpu, place });
+canonical!(Place: u64);
+
+impl Cpu {
+    fn canon(&self, queued: &Forest<Real>, sent: &Forest<u16>, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            Cpu {
+                online,
+                clock,
+                queue: of(queued),
+                incoming: of(sent),
+                expected,
+                current,
+                put,
+                rescheduled,
+                ran,
+            }
+        );
+    }
+}
+
+impl Canonical for Current {
+    fn canon(&self, _: &(), to: &mut Canon) {
+        match self {
+            Current::Idle => to.word(0),
+            Current::Left => to.word(1),
+            Current::Task(stint) => {
+                to.word(2);
+                stint.canon(&(), to);
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What is learned of run times: the latest ones, and the ranks that follow from them.
 
 use alloc::vec::Vec;
+use anysched_core::canonical;
 
 use anysched_core::noise::{self, Sigma};
 use anysched_core::time::Span;
@@ -90,3 +91,5 @@ impl Error {
         }
     }
 }
+
+canonical!(History { latest, next, sorted, fresh, table });

@@ -43,6 +43,7 @@ pub use table::Rank;
 
 use self::history::{Error, History};
 use self::table::{Builder, Table};
+use anysched_core::canon::Canonical;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::noise::Sigma;
 use anysched_core::params::{ParamError, TaskParams};
@@ -50,7 +51,7 @@ use anysched_core::queue::{WideForest, WideTree};
 use anysched_core::registry::{First, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Why};
 use anysched_core::time::Span;
-use anysched_core::{Machine, Off, PerTask, params};
+use anysched_core::{Canon, Machine, Off, PerTask, canon_fields, canonical, params};
 
 params! {
     /// Parameters of `gittins`.
@@ -392,4 +393,42 @@ impl RunQueue for Gittins {
         sink("rank_ns", ns(self.table(task).rank(task.age)));
         sink("age_ns", ns(task.age));
     }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            Gittins {
+                history: fixed,
+                share: fixed,
+                quantum: fixed,
+                error: fixed,
+                known: fixed,
+                unknown: fixed,
+                builder: fixed,
+                histories,
+                by_key: fixed,
+                free,
+                by_rank: fixed,
+                ranked: of(by_rank),
+                by_turn: fixed,
+                turned: of(by_turn),
+                owed,
+                tasks: fixed,
+                attached: fixed,
+                entries: fixed,
+                turns: fixed
+            }
+        );
+        for (key, history) in &self.by_key {
+            [*key, *history].canon(&(), to);
+        }
+        for task in self.tasks.values() {
+            task.canon(&(), to);
+            to.word(if self.error.sigma == Sigma::default() { 0 } else { task.about });
+        }
+        to.word(if self.error.sigma == Sigma::default() { 0 } else { self.attached });
+    }
 }
+
+canonical!(Task { age, number: order, turn: order, own, by, cpu, has_turn, has_key, about: fixed });

@@ -1,6 +1,7 @@
 //! Ranks by age, from how many tasks end at which age.
 
 use alloc::vec::Vec;
+use anysched_core::canonical;
 
 use anysched_core::choice;
 use anysched_core::time::Span;
@@ -237,3 +238,6 @@ fn quotient(cost: u128, ends: u128) -> Span {
     let rounded = (cost + ends / 2).checked_div(ends);
     Span(rounded.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(u64::MAX))
 }
+
+canonical!(Table { points, end, floor });
+canonical!(Point { age, rank, to, rise });

@@ -1,11 +1,11 @@
 //! Domains: the rate at which their vCPUs' virtual time passes, and their caps.
 
 use super::{Place, Vfair};
-use anysched_core::Cx;
 use anysched_core::ids::{DomainId, TaskId};
 use anysched_core::params::{DEFAULT_DOMAIN_WEIGHT, DomainParams};
-use anysched_core::queue::List;
+use anysched_core::queue::{Links, List};
 use anysched_core::time::{Span, Time};
+use anysched_core::{Cx, canonical};
 
 #[derive(Clone, Debug)]
 pub(super) struct Domain {
@@ -161,3 +161,7 @@ impl Vfair {
         }
     }
 }
+
+canonical!(Domain, links: Links { weight, active, cap, parked: of(links) });
+canonical!(Cap { total, pool, next });
+canonical!(Rate { active, weight });

@@ -39,12 +39,16 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use self::domain::{Domain, Rate};
+use anysched_core::canon::Canonical;
 use anysched_core::ids::{CpuId, CpuMask, CpuSet, DomainId, TaskId};
 use anysched_core::params::{DomainParams, ParamError, TaskParams};
 use anysched_core::queue::{Forest, Links, Tree};
 use anysched_core::registry::Policy;
 use anysched_core::time::{Span, Time, VTime};
-use anysched_core::{Arrival, Cx, Enqueue, Machine, Off, PerTask, Pick, Scheduler, params};
+use anysched_core::{
+    Arrival, Canon, Cx, Enqueue, Machine, Off, PerTask, Pick, Scheduler, canon_fields, canonical,
+    params,
+};
 
 /// A measured switch counts as no more than this.
 const MAX_SWITCH: Span = Span::from_ms(1);
@@ -537,5 +541,51 @@ impl Scheduler for Vfair {
 
     fn tally(&self, sink: &mut dyn FnMut(&'static str, u64)) {
         sink("switch_cost_ns", self.switch_cost.0);
+    }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            Vfair {
+                params: fixed,
+                machine: fixed,
+                tasks,
+                domains: of(parked),
+                cpus,
+                waiting: of(queued),
+                queued: fixed,
+                parked: fixed,
+                arrivals: fixed,
+                clock,
+                switch_cost,
+                idle,
+                coming,
+                online,
+                running,
+                restricted: fixed,
+                retry,
+                next_refill
+            }
+        );
+        self.queued.iter(&self.waiting).for_each(|task| self.queued.key(task).due.canon(&(), to));
+    }
+}
+
+canonical!(Task { affinity, domain, vtime, left, fresh, burst, usual, yielded, cpu, place });
+canonical!(Place: u64);
+
+impl Canonical for Cpu {
+    fn canon(&self, _: &(), to: &mut Canon) {
+        let Cpu { online, told, coming, current, last, picked, ran, switched, rate } = self;
+        [*online, *told, *coming].canon(&(), to);
+        [*current, *last].canon(&(), to);
+        // The rest is about the task that runs.
+        if current.is_some() {
+            picked.canon(&(), to);
+            ran.canon(&(), to);
+            switched.canon(&(), to);
+            rate.canon(&(), to);
+        }
     }
 }

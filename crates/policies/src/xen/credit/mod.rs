@@ -44,12 +44,16 @@ mod tests;
 
 use alloc::vec::Vec;
 
+use anysched_core::canon::Canonical;
 use anysched_core::ids::{CpuId, CpuMask, CpuSet, DomainId, TaskId};
 use anysched_core::params::{DEFAULT_DOMAIN_WEIGHT, DomainParams, ParamError, TaskParams};
 use anysched_core::queue::{Links, List};
 use anysched_core::registry::{First, Policy};
 use anysched_core::time::{Span, Time};
-use anysched_core::{Arrival, Cx, Enqueue, Machine, Off, PerTask, Pick, Scheduler, params};
+use anysched_core::{
+    Arrival, Canon, Cx, Enqueue, Machine, Off, PerTask, Pick, Scheduler, canon_fields, canonical,
+    params,
+};
 
 params! {
     /// Parameters of `credit`.
@@ -678,5 +682,79 @@ impl Scheduler for Credit {
 
     fn tally(&self, sink: &mut dyn FnMut(&'static str, u64)) {
         self.pcpus.iter().for_each(|pcpu| sink("boost_ns", pcpu.boost_time.0));
+    }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            Credit {
+                params: fixed,
+                machine: fixed,
+                tick: fixed,
+                per_slice: fixed,
+                vcpus,
+                pcpus: of(queues),
+                domains: of(active),
+                queues: fixed,
+                active: fixed,
+                domain_links: fixed,
+                earning: of(domain_links),
+                online,
+                idlers,
+                weight,
+                balance,
+                choosy: fixed,
+                epoch: order,
+                next_account
+            }
+        );
+    }
+}
+
+canonical!(Pcpu, links: Links {
+    queue: of(links),
+    homes,
+    boosted,
+    current,
+    next_tick,
+    sorted: order,
+    last_tickled,
+    idle_bias,
+    slice,
+    boost_time,
+});
+canonical!(Stint { task, ran, is_phase, put });
+canonical!(Pri: u64);
+canonical!(Place: u64);
+canonical!(Vcpu {
+    affinity,
+    preferred,
+    domain,
+    processor,
+    place,
+    pri,
+    credit,
+    rest,
+    boosted,
+    last_ran,
+    active,
+    parked,
+    yielded,
+    migrating,
+    red,
+});
+canonical!(Domain, links: Links { weight, cap, active: of(links), newest });
+
+impl Canonical for Current {
+    fn canon(&self, _: &(), to: &mut Canon) {
+        match self {
+            Current::Idle => to.word(0),
+            Current::Left => to.word(1),
+            Current::Vcpu(stint) => {
+                to.word(2);
+                stint.canon(&(), to);
+            }
+        }
     }
 }

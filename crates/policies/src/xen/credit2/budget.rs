@@ -3,11 +3,11 @@
 use alloc::vec::Vec;
 
 use super::{Credit2, MIN_TIMER, Place, Task};
-use anysched_core::Cx;
 use anysched_core::ids::{DomainId, TaskId};
 use anysched_core::params::DEFAULT_DOMAIN_WEIGHT;
-use anysched_core::queue::List;
+use anysched_core::queue::{Links, List};
 use anysched_core::time::{Span, Time};
+use anysched_core::{Cx, canonical};
 
 /// A domain, whose vCPUs share a weight and a cap.
 #[derive(Clone, Debug)]
@@ -215,3 +215,6 @@ impl Credit2 {
         }
     }
 }
+
+canonical!(Domain, links: Links { weight, vcpus, cap, parked: of(links) });
+canonical!(Cap { total, pool, next });

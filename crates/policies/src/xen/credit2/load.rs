@@ -3,10 +3,11 @@
 use alloc::string::{String, ToString};
 
 use super::{Credit2, Credit2Params, Moving, Place, Task};
-use anysched_core::Cx;
+use anysched_core::canon::Canonical;
 use anysched_core::ids::TaskId;
 use anysched_core::params::Value;
 use anysched_core::time::Time;
+use anysched_core::{Canon, Cx};
 
 /// Averages count time in units of 2^10 ns.
 const GRANULARITY_SHIFT: u32 = 10;
@@ -224,5 +225,13 @@ impl Credit2 {
         self.change_active(task, 1, cx.now);
         self.insert(task);
         self.tickle(cx, task);
+    }
+}
+
+impl Canonical for Load {
+    fn canon(&self, _: &(), to: &mut Canon) {
+        let Load { average, updated } = self;
+        average.canon(&(), to);
+        Time(updated << GRANULARITY_SHIFT).canon(&(), to);
     }
 }

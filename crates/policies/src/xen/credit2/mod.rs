@@ -91,12 +91,15 @@ use alloc::vec::Vec;
 use self::budget::Domain;
 use self::layout::Runqueues;
 use self::load::{Load, Loads, Shift};
+use anysched_core::canon::Canonical;
 use anysched_core::ids::{CpuId, CpuSet, DomainId, TaskId};
 use anysched_core::params::{DEFAULT_DOMAIN_WEIGHT, DomainParams, ParamError, TaskParams};
 use anysched_core::queue::{Forest, Links, List, Tree};
 use anysched_core::registry::{First, Native, Policy};
 use anysched_core::time::{Span, Time};
-use anysched_core::{Arrival, Cx, Machine, Off, PerTask, Pick, Scheduler, params};
+use anysched_core::{
+    Arrival, Canon, Cx, Machine, Off, PerTask, Pick, Scheduler, canon_fields, canonical, params,
+};
 
 const MS: i64 = 1_000_000;
 const CREDIT_INIT: i64 = 10 * MS;
@@ -756,5 +759,94 @@ impl Scheduler for Credit2 {
             sink("budget_ns", budget);
         }
         sink("load_percent", (known.load.average * 100) >> self.params.load_precision_shift);
+    }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            Credit2 {
+                params: fixed,
+                machine: fixed,
+                loads: fixed,
+                tasks,
+                domains: of(parked),
+                queues: fixed,
+                cpus,
+                waiting: fixed,
+                members: fixed,
+                parked: fixed,
+                arrivals: fixed,
+                next_replenishment
+            }
+        );
+        for queue in &self.queues {
+            queue.canon(&self.waiting, &self.members, to);
+        }
+    }
+}
+
+canonical!(Cpu { queue, online, tickled, idle, current, put });
+canonical!(Place: u64);
+
+impl Runqueue {
+    fn canon(&self, tree: &Forest<(i64, u64)>, links: &Links, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            Runqueue {
+                cpus,
+                waiting: of(tree),
+                members: of(links),
+                max_weight,
+                load,
+                expected,
+                active,
+                pick_bias,
+                idle,
+            }
+        );
+    }
+}
+
+impl Canonical for Moving {
+    fn canon(&self, _: &(), to: &mut Canon) {
+        match *self {
+            Moving::No => to.word(0),
+            Moving::Anywhere => to.word(1),
+            Moving::To(queue) => to.word(2 + queue as u64),
+        }
+    }
+}
+
+impl Canonical for Task {
+    fn canon(&self, _: &(), to: &mut Canon) {
+        if self.place == Place::OnCpu {
+            [self.entered, self.charged].canon(&(), to);
+            self.ahead.canon(&(), to);
+        }
+        canon_fields!(
+            self,
+            to,
+            Task {
+                affinity,
+                preferred,
+                domain,
+                weight,
+                residual,
+                credit,
+                budget,
+                place,
+                queue,
+                cpu,
+                moving,
+                tickled,
+                compensated,
+                entered: fixed,
+                charged: fixed,
+                ahead: fixed,
+                load,
+            }
+        );
     }
 }

@@ -58,12 +58,16 @@ mod tests;
 
 use alloc::vec::Vec;
 
+use anysched_core::canon::Canonical;
 use anysched_core::ids::{CpuId, CpuSet, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Forest, Links, List, Summary, Tree};
 use anysched_core::registry::{First, Native, Policy};
 use anysched_core::time::{Span, Time};
-use anysched_core::{Arrival, Cx, Machine, Off, PerTask, Pick, Scheduler, choice, params};
+use anysched_core::{
+    Arrival, Canon, Cx, Machine, Off, PerTask, Pick, Scheduler, canon_fields, canonical, choice,
+    params,
+};
 
 /// The least period and budget.
 const LEAST: Span = Span::from_us(10);
@@ -563,5 +567,51 @@ impl Scheduler for Rtds {
         sink("budget_ns", whole(known.left.0));
         sink("deadline_ns", whole(known.deadline.0));
         sink("level", i64::from(known.level));
+    }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            Rtds {
+                params: fixed,
+                tasks,
+                cpus,
+                waiting: fixed,
+                queue: of(waiting),
+                periods: fixed,
+                ends: of(periods),
+                renewed: fixed,
+                arrivals: fixed
+            }
+        );
+    }
+}
+
+canonical!(Cpu { online, tickled, current, is_aside });
+canonical!(Place: u64);
+
+impl Canonical for Task {
+    fn canon(&self, _: &(), to: &mut Canon) {
+        if self.place == Place::OnCpu {
+            self.charged.canon(&(), to);
+        }
+        canon_fields!(
+            self,
+            to,
+            Task {
+                affinity,
+                period,
+                budget,
+                left,
+                deadline,
+                level,
+                place,
+                cpu,
+                charged: fixed,
+                ran_out,
+                moving,
+            }
+        );
     }
 }

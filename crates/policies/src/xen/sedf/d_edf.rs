@@ -11,7 +11,7 @@
 
 use super::{DmKey, Joint, Order, Sedf};
 use anysched_core::registry::Policy;
-use anysched_core::{Machine, ParamError, params};
+use anysched_core::{Canon, Machine, ParamError, canon_fields, params};
 
 params! {
     /// Parameters of `d-edf` alone.
@@ -64,6 +64,10 @@ impl Order for InARow {
             self.dm = !self.dm;
         }
         changes
+    }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(self, to, InARow { params: fixed, dm, misses, mets });
     }
 }
 

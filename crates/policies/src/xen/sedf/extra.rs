@@ -7,6 +7,7 @@
 //! virtual start times, and turns come out in proportion to the weights.
 
 use super::{Order, Sedf};
+use anysched_core::canonical;
 use anysched_core::ids::TaskId;
 
 /// A turn of extra time, and the least time that must be left until a period starts, in ns.
@@ -83,3 +84,5 @@ impl super::Vcpu {
         }
     }
 }
+
+canonical!(Level: u64);

@@ -47,12 +47,15 @@ pub use self::params::{Joint, Placement, SedfParams, Start, Weights};
 use self::extra::{EXTRA_QUANTUM, Level};
 use self::params::{MAX_PERIOD, MIN_PERIOD, MIN_SLICE, WEIGHT_PERIOD};
 use self::params::{WEIGHT_SAFETY, check};
+use anysched_core::canon::Canonical;
 use anysched_core::ids::{CpuId, CpuSet, DomainId, TaskId};
 use anysched_core::params::{DEFAULT_DOMAIN_WEIGHT, DomainParams, ParamError, TaskParams};
 use anysched_core::queue::{Forest, Tree};
 use anysched_core::registry::Policy;
 use anysched_core::time::{Span, Time};
-use anysched_core::{Arrival, Cx, Enqueue, Machine, Off, Pick, Scheduler};
+use anysched_core::{
+    Arrival, Canon, Cx, Enqueue, Machine, Off, Pick, Scheduler, canon_fields, canonical,
+};
 
 /// SEDF, or a relative of it in which `O` orders runqueues. See the [module documentation](self).
 /// Instants are in ns as `i64`, because periods may start before the origin.
@@ -840,5 +843,101 @@ impl<O: Order> Scheduler for Sedf<O> {
             sink("switches", u64::from(on.switches));
             sink("misses", on.misses);
         }
+    }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            Sedf {
+                params: fixed,
+                dm_key: fixed,
+                guaranteed: fixed,
+                extra: fixed,
+                cpus: fixed,
+                tasks,
+                domains,
+                scans: order,
+                due
+            }
+        );
+        for on in &self.cpus {
+            on.canon(&self.guaranteed, &self.extra, to);
+        }
+    }
+}
+
+/// A time by its distance from now.
+fn canon_ns(time: i64, to: &mut Canon) {
+    let now = ns(to.now());
+    to.word(if time == i64::MAX { u64::MAX } else { time.wrapping_sub(now) as u64 });
+}
+
+impl<O: Order> Pcpu<O> {
+    fn canon(&self, tree: &Forest<i64>, extra: &[Forest<i64>; 2], to: &mut Canon) {
+        canon_ns(self.expires, to);
+        for (queue, scores) in self.extraq.iter().zip(extra) {
+            queue.canon(scores, to);
+        }
+        let l1 = Level::Utilisation as usize;
+        for task in extra[l1].iter(&self.extraq[l1]) {
+            (extra[l1].key(task) - self.subtracted).canon(&(), to);
+        }
+        self.order.canon(to);
+        canon_fields!(
+            self,
+            to,
+            Pcpu {
+                online,
+                choosing,
+                kicked,
+                current,
+                expires: fixed,
+                runq: of(tree),
+                waitq: of(tree),
+                extraq: fixed,
+                subtracted: fixed,
+                due,
+                order: fixed,
+                switches: fixed,
+                misses: fixed,
+            }
+        );
+    }
+}
+
+canonical!(Current { task, extra });
+canonical!(Budget { period, slice });
+canonical!(Place: u64);
+canonical!(Domain { weight, vcpus });
+
+impl Canonical for Vcpu {
+    fn canon(&self, _: &(), to: &mut Canon) {
+        self.deadline.is_some().canon(&(), to);
+        canon_ns(self.deadline.unwrap_or(i64::MAX), to);
+        canon_fields!(
+            self,
+            to,
+            Vcpu {
+                attached,
+                affinity,
+                domain,
+                number,
+                cpu,
+                place,
+                full,
+                now,
+                relative_deadline,
+                by_weight,
+                extraweight,
+                deadline: fixed,
+                used,
+                has_blocked,
+                wants_penalty,
+                scores,
+                in_extraq,
+                late_in_scan: order,
+            }
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use core::fmt::Debug;
 
-use anysched_core::choice;
+use anysched_core::{Canon, choice};
 
 choice! {
     /// The key of deadline-monotonic order, the smallest first.
@@ -37,6 +37,9 @@ pub trait Order: Clone + Debug {
     fn decide(&mut self) -> bool {
         false
     }
+
+    /// See [`Scheduler::canon`](anysched_core::Scheduler::canon).
+    fn canon(&self, _to: &mut Canon) {}
 }
 
 /// By deadline at all times.

@@ -16,7 +16,7 @@
 
 use super::{DmKey, Joint, Order, Sedf};
 use anysched_core::registry::Policy;
-use anysched_core::{Machine, ParamError, choice, params};
+use anysched_core::{Canon, Machine, ParamError, canon_fields, choice, params};
 
 choice! {
     /// When too many deadlines have been missed.
@@ -114,6 +114,10 @@ impl Order for ByShare {
         self.dm ^= changes;
         (self.total, self.misses) = (0, 0);
         changes
+    }
+
+    fn canon(&self, to: &mut Canon) {
+        canon_fields!(self, to, ByShare { params: fixed, dm, total, misses });
     }
 }
 
