@@ -461,7 +461,7 @@ impl Canonical for Balancer {
                 dues: fixed,
                 looks: fixed,
                 moved: fixed,
-                next,
+                next: due,
                 not_before: due,
                 busy_factor: fixed,
                 threshold: fixed,

@@ -690,15 +690,20 @@ impl RunQueue for MRsf {
                 members,
                 turn,
                 next_part,
-                entered: due,
+                entered: fixed,
                 entries: fixed,
                 opened,
                 links: fixed,
                 by_wait: of(links)
             }
         );
+        (to.now() > self.entered).canon(&(), to);
         for task in self.tasks.values() {
             task.canon(&(), to);
+            // A task that has not been dealt yet is numbered by its own number.
+            if usize::from(task.queue) != UNDEALT {
+                to.order(task.number.into());
+            }
             if self.params.aging != Span::MAX {
                 task.since.canon(&(), to);
             }
@@ -713,7 +718,7 @@ canonical!(Task {
     slice_left,
     since: fixed,
     average,
-    number: order,
+    number: fixed,
     domain,
     queue,
     part,

@@ -625,6 +625,10 @@ impl Scheduler for Osv {
         );
         for cpu in &self.cpus {
             cpu.canon(&self.queued, &self.sent, to);
+            let queued = self.queued.iter(&cpu.queue);
+            queued.for_each(|task| self.queued.key(task).canon(&(), to));
+            let incoming = self.sent.iter(&cpu.incoming);
+            incoming.for_each(|task| self.sent.key(task).canon(&(), to));
         }
     }
 }

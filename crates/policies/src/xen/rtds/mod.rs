@@ -570,6 +570,8 @@ impl Scheduler for Rtds {
     }
 
     fn canon(&self, to: &mut Canon) {
+        // Periods of new tasks are counted from time 0.
+        to.word(to.now().0);
         canon_fields!(
             self,
             to,
