@@ -65,6 +65,9 @@ canonical!(State: u64);
 canonical!(Cpu { is_online, is_due, runs });
 canonical!(Stint { task, picked, charged, ends });
 
+/// Policies may take time 0 for never.
+const START: Time = Time(1);
+
 const NEW: Task = Task { state: State::Gone, prev: CpuId(0), bound: None, is_nice: false };
 
 impl<'a, S: Scheduler> Host<'a, S> {
@@ -73,7 +76,7 @@ impl<'a, S: Scheduler> Host<'a, S> {
         let idle = Cpu { is_online: true, is_due: false, runs: None };
         Host {
             policy,
-            now: Time::ZERO,
+            now: START,
             scope,
             tasks: vec![NEW; scope.tasks as usize],
             cpus: vec![idle; scope.machine.cpus()],

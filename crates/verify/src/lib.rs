@@ -15,9 +15,11 @@ mod host;
 mod property;
 mod scope;
 mod search;
+mod subject;
 
 pub use event::{Event, LONG, SHORT, Step};
 pub use host::Host;
 pub use property::{Demands, Property, Waited};
 pub use scope::{Kinds, Scope};
-pub use search::{Build, End, Finding, Limits, Report, STATE_BYTES, search};
+pub use search::{End, Finding, Limits, Report, STATE_BYTES, search};
+pub use subject::{Build, Subject};

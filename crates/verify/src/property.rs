@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use anysched_core::checked::{OnViolation, Rules};
 use anysched_core::random::SplitMix64;
 use anysched_core::registry::{Bound, Nature};
-use anysched_core::{Checked, CpuId, Off, Scheduler, Span, TaskId, Time};
+use anysched_core::{CpuId, Off, Scheduler, Span, TaskId, Time};
 
 use crate::hash;
 use crate::host::{Host, State};
@@ -73,19 +72,6 @@ impl From<Nature> for Demands {
             longest_wait: nature.longest_wait,
         }
     }
-}
-
-/// A policy that is held to the contract.
-pub(crate) type Held = Checked<Box<dyn Scheduler>>;
-
-/// Holds `policy` to the contract.
-pub(crate) fn held(host: &crate::Scope, policy: Box<dyn Scheduler>, demands: &Demands) -> Held {
-    let rules = Rules {
-        work_conserving: demands.work_conserving,
-        on_violation: OnViolation::Collect,
-        ..Rules::default()
-    };
-    Checked::new(policy, &host.machine, rules)
 }
 
 /// The longest that the end of a search waits for a task: whatever balances or replenishes has

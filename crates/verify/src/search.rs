@@ -6,20 +6,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
-use std::panic::{self, AssertUnwindSafe};
+use std::panic;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anysched_core::{CpuId, Scheduler};
-
 use crate::event::Event;
 use crate::hash;
-use crate::host::Host;
-use crate::property::{self, Demands, Held, Property, Waited};
-use crate::scope::Scope;
-
-/// Builds the policy, the same each time.
-pub type Build<'a> = &'a (dyn Fn() -> Box<dyn Scheduler> + Sync);
+use crate::property::{self, Property, Waited};
+use crate::subject::{Subject, guarded, kept};
 
 /// When a search ends, whatever it has found.
 #[derive(Clone, Copy, Debug)]
@@ -121,9 +115,7 @@ const ROUND: usize = 64;
 
 /// A search, as far as threads share it.
 struct Search<'a> {
-    scope: &'a Scope,
-    build: Build<'a>,
-    demands: Demands,
+    subject: &'a Subject<'a>,
     /// Properties that no break is known of.
     open: Vec<Property>,
     nodes: Vec<Node>,
@@ -140,22 +132,18 @@ struct Found {
     longest: Option<(Waited, u32)>,
 }
 
-/// Searches all histories of the policy that `build` makes, for breaks of `properties`. `progress`
-/// is told the depth that is being searched and the number of states every now and then.
+/// Searches all histories of `subject` for breaks of `properties`. `progress` is told the depth that
+/// is being searched and the number of states every now and then.
 pub fn search(
-    scope: &Scope,
-    build: Build<'_>,
-    demands: Demands,
+    subject: &Subject<'_>,
     properties: &[Property],
     limits: &Limits,
     progress: &mut dyn FnMut(u32, u64),
 ) -> Report {
     let began = Instant::now();
-    let first = Host::new(property::held(scope, build(), &demands), scope).words();
+    let first = subject.held(&[]).words();
     let mut search = Search {
-        scope,
-        build,
-        demands,
+        subject,
         open: properties.to_vec(),
         nodes: Vec::new(),
         seen: Seen::default(),
@@ -215,16 +203,6 @@ impl Search<'_> {
         events
     }
 
-    fn replay<S: Scheduler>(&self, policy: S, history: &[Event]) -> Host<'_, S> {
-        let mut host = Host::new(policy, self.scope);
-        history.iter().for_each(|&event| host.apply(event));
-        host
-    }
-
-    fn held(&self, history: &[Event]) -> Host<'_, Held> {
-        self.replay(property::held(self.scope, (self.build)(), &self.demands), history)
-    }
-
     /// Searches the states of a round on several threads; the results are in the order of blocks.
     fn round(&self, states: &[u32], expands: bool, threads: usize) -> Vec<Found> {
         let blocks: Vec<&[u32]> = states.chunks(BLOCK).collect();
@@ -269,47 +247,20 @@ impl Search<'_> {
 
     /// Checks the properties of a state.
     fn check(&self, state: u32, history: &[Event], found: &mut Found) {
-        let mut breaks = |property, what| found.breaks.push((property, state, None, what));
-        if self.is_open(Property::Drain) {
-            let drained = guarded(|| {
-                let mut host = self.held(history);
-                property::drain(&mut host).and_then(|()| kept(&mut host.policy))
-            });
-            drained.unwrap_or_else(|what| breaks(Property::Drain, what));
-        }
-        if self.is_open(Property::Wait) && !self.demands.starves {
-            let waited = guarded(|| {
-                let mut host = self.held(history);
-                let waited = property::hogs(&mut host, &self.demands)?;
-                kept(&mut host.policy).map(|()| waited)
-            });
-            match waited {
-                Ok(waited) => {
-                    let waited = waited.map(|waited| (waited, state));
-                    let is_longer =
-                        found.longest.map(|(w, _)| w.time) < waited.map(|(w, _)| w.time);
-                    if is_longer {
-                        found.longest = waited;
-                    }
+        // The others are checked on the way from one state to the next.
+        let of_states =
+            |property: &&Property| !matches!(property, Property::Contract | Property::Merge);
+        for &property in self.open.iter().filter(of_states) {
+            match self.subject.check(property, history) {
+                Err(what) => found.breaks.push((property, state, None, what)),
+                Ok(Some(waited))
+                    if found.longest.is_none_or(|(most, _)| most.time < waited.time) =>
+                {
+                    found.longest = Some((waited, state));
                 }
-                Err(what) => breaks(Property::Wait, what),
+                Ok(_) => {}
             }
         }
-        if self.is_open(Property::Yield) {
-            let yields = guarded(|| self.check_yields(history));
-            yields.unwrap_or_else(|what| breaks(Property::Yield, what));
-        }
-    }
-
-    fn check_yields(&self, history: &[Event]) -> Result<(), String> {
-        let raw = || self.replay((self.build)(), history);
-        let host = raw();
-        for cpu in (0..self.scope.machine.cpus() as u16).map(CpuId) {
-            if host.running(cpu).is_some() {
-                property::yields_alike(cpu, &mut raw(), &mut raw())?;
-            }
-        }
-        Ok(())
     }
 
     /// Makes each event happen that may happen next.
@@ -320,11 +271,10 @@ impl Search<'_> {
         near: &mut HashSet<u128, BuildHasherDefault<AsIs>>,
         found: &mut Found,
     ) {
-        for event in self.held(history).events() {
+        for event in self.subject.held(history).events() {
             found.transitions += 1;
             let reached = guarded(|| {
-                let mut host = self.held(history);
-                host.policy.take_violations();
+                let mut host = self.subject.held(history);
                 host.apply(event);
                 kept(&mut host.policy).map(|()| host.words())
             });
@@ -361,9 +311,9 @@ impl Search<'_> {
         }
         let before = self.history(before);
         guarded(|| {
-            let mut later = self.replay((self.build)(), history);
+            let mut later = self.subject.raw(history);
             later.apply(event);
-            let mut host = self.replay((self.build)(), &before);
+            let mut host = self.subject.raw(&before);
             property::agree(&mut host, &mut later, hash as u64)
         })
         .map_err(|past| {
@@ -401,21 +351,4 @@ impl Search<'_> {
             }
         }
     }
-}
-
-/// What `policy` has kept to since violations were last taken.
-fn kept(policy: &mut Held) -> Result<(), String> {
-    match policy.take_violations().first() {
-        None => Ok(()),
-        Some(violation) => Err(violation.fault.to_string()),
-    }
-}
-
-/// A panic is a break like any other.
-fn guarded<T>(check: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    panic::catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-        Err(format!("the policy panics: {text}"))
-    })
 }

@@ -1,39 +1,71 @@
-//! The policies in a small scope.
+//! All policies in a small scope. `cargo xtask verify` searches further.
 
 use anysched_core::Machine;
+use anysched_core::registry::PolicyInfo;
 use anysched_policies::POLICIES;
-use anysched_verify::{Demands, Limits, Property, Scope, search};
-use std::time::{Duration, Instant};
+use anysched_verify::{Demands, End, Limits, Property, Report, Scope, Subject, search};
+
+fn searched(info: &PolicyInfo, settings: &[(&str, &str)], machine: &str, depth: u32) -> Report {
+    let machine = Machine::parse(machine).unwrap();
+    let nature = (info.nature)(settings).unwrap();
+    let mut scope = Scope::new(machine.clone(), 3);
+    scope.tells_bursts = nature.clairvoyant;
+    let build = || (info.build)(&machine, settings).unwrap();
+    let subject = Subject { scope: &scope, build: &build, demands: Demands::from(nature) };
+    let limits = Limits { depth, time: None, states: usize::MAX, threads: 2 };
+    search(&subject, &Property::ALL, &limits, &mut |_, _| {})
+}
+
+fn assert_clean(info: &PolicyInfo, settings: &[(&str, &str)], machine: &str, depth: u32) {
+    let report = searched(info, settings, machine, depth);
+    let name = format!("{} {settings:?} on {machine}", info.name);
+    assert!(report.findings.is_empty(), "{name}: {:#?}", report.findings);
+    assert!(report.merges, "{name} does not say its state");
+    assert_eq!((report.end, report.depth), (End::Depth, depth), "{name}");
+}
 
 #[test]
-fn look() {
-    let only = std::env::var("ONLY").ok();
-    let depth: u32 = std::env::var("DEPTH").ok().map_or(4, |d| d.parse().unwrap());
-    for info in POLICIES.iter().filter(|info| only.as_deref().is_none_or(|o| o == info.name)) {
-        let machine = Machine::parse("2").unwrap();
-        let mut scope = Scope::new(machine.clone(), 3);
-        let nature = (info.nature)(&[]).unwrap();
-        scope.tells_bursts = nature.clairvoyant;
-        let build = || (info.build)(&machine, &[]).unwrap();
-        let limits =
-            Limits { depth, time: Some(Duration::from_secs(20)), states: 5_000_000, threads: 2 };
-        let began = Instant::now();
-        let report =
-            search(&scope, &build, Demands::from(nature), &Property::ALL, &limits, &mut |_, _| {});
-        println!(
-            "{:18} merges {:5} depth {} states {:8} trans {:9} {:?} {:.1?} wait {:?}",
-            info.name,
-            report.merges,
-            report.depth,
-            report.states,
-            report.transitions,
-            report.end,
-            began.elapsed(),
-            report.longest.as_ref().map(|(w, _)| w.time)
-        );
-        for finding in &report.findings {
-            println!("   {} {}", finding.property, finding.what);
-            finding.history.iter().for_each(|event| println!("        {event}"));
-        }
+fn every_policy_holds_all_properties() {
+    for info in POLICIES {
+        assert_clean(info, &[], "1", 4);
+        assert_clean(info, &[], "2", 4);
+        assert_clean(info, &[], "2 nodes x 2 cores", 3);
     }
+}
+
+#[test]
+fn layouts_hold_all_properties() {
+    let settings = [
+        [
+            ("layout", "per-cpu"),
+            ("place", "least-loaded"),
+            ("steal", "machine"),
+            ("balance", "never"),
+        ],
+        [("layout", "per-cpu"), ("place", "linux"), ("steal", "linux"), ("balance", "linux")],
+        [("layout", "per-cpu"), ("place", "creator"), ("steal", "never"), ("balance", "linux")],
+        [("layout", "per-llc"), ("place", "round-robin"), ("steal", "never"), ("balance", "linux")],
+    ];
+    let has_layouts =
+        |info: &&PolicyInfo| (info.params)().iter().any(|param| param.name == "place");
+    for info in POLICIES.iter().filter(has_layouts) {
+        settings.iter().for_each(|settings| assert_clean(info, settings, "2 llcs x 1 cores", 3));
+    }
+}
+
+/// The same search finds the same whatever the number of threads.
+#[test]
+fn threads_change_nothing() {
+    let info = anysched_policies::policy("mlfq").unwrap();
+    let machine = Machine::parse("2").unwrap();
+    let scope = Scope::new(machine.clone(), 3);
+    let build = || (info.build)(&machine, &[]).unwrap();
+    let demands = Demands::from((info.nature)(&[]).unwrap());
+    let subject = Subject { scope: &scope, build: &build, demands };
+    let found = |threads| {
+        let limits = Limits { depth: 5, time: None, states: usize::MAX, threads };
+        let report = search(&subject, &Property::ALL, &limits, &mut |_, _| {});
+        (report.states, report.transitions, report.longest)
+    };
+    assert_eq!(found(1), found(3));
 }

@@ -1,0 +1,126 @@
+//! What is searched: a policy in a scope, and what it is held to.
+
+use std::panic::{self, AssertUnwindSafe};
+
+use anysched_core::checked::{OnViolation, Rules};
+use anysched_core::{Checked, CpuId, Recorder, Scheduler};
+
+use crate::event::Event;
+use crate::host::Host;
+use crate::property::{self, Demands, Property, Waited};
+use crate::scope::Scope;
+
+/// Builds the policy, the same each time.
+pub type Build<'a> = &'a (dyn Fn() -> Box<dyn Scheduler> + Sync);
+
+/// A policy in a scope, and what it is held to.
+pub struct Subject<'a> {
+    /// How many tasks there are, which machine, which events.
+    pub scope: &'a Scope,
+    /// Builds the policy for that machine.
+    pub build: Build<'a>,
+    /// What it is held to.
+    pub demands: Demands,
+}
+
+/// A policy that is held to the contract.
+pub(crate) type Held = Checked<Box<dyn Scheduler>>;
+
+impl Subject<'_> {
+    fn replay<S: Scheduler>(&self, policy: S, history: &[Event]) -> Host<'_, S> {
+        let mut host = Host::new(policy, self.scope);
+        history.iter().for_each(|&event| host.apply(event));
+        host
+    }
+
+    /// After `history`, held to the contract.
+    pub(crate) fn held(&self, history: &[Event]) -> Host<'_, Held> {
+        let rules = Rules {
+            work_conserving: self.demands.work_conserving,
+            on_violation: OnViolation::Collect,
+            ..Rules::default()
+        };
+        let policy = Checked::new((self.build)(), &self.scope.machine, rules);
+        self.replay(policy, history)
+    }
+
+    /// After `history`, as it is.
+    pub(crate) fn raw(&self, history: &[Event]) -> Host<'_, Box<dyn Scheduler>> {
+        self.replay((self.build)(), history)
+    }
+
+    /// Whether `property` holds after `history`. Returns how long a task had to wait, where that
+    /// is the property.
+    ///
+    /// Errors: it does not, and why; a panic is a break like any other.
+    pub fn check(&self, property: Property, history: &[Event]) -> Result<Option<Waited>, String> {
+        guarded(|| match property {
+            Property::Contract => kept(&mut self.held(history).policy).map(|()| None),
+            Property::Drain => {
+                let mut host = self.held(history);
+                property::drain(&mut host)?;
+                kept(&mut host.policy).map(|()| None)
+            }
+            Property::Wait if self.demands.starves => Ok(None),
+            Property::Wait => {
+                let mut host = self.held(history);
+                let waited = property::hogs(&mut host, &self.demands)?;
+                kept(&mut host.policy).map(|()| waited)
+            }
+            Property::Yield => self.check_yields(history).map(|()| None),
+            Property::Merge => Ok(None),
+        })
+    }
+
+    fn check_yields(&self, history: &[Event]) -> Result<(), String> {
+        let host = self.raw(history);
+        for cpu in (0..self.scope.machine.cpus() as u16).map(CpuId) {
+            if host.running(cpu).is_some() {
+                let (mut once, mut halves) = (self.raw(history), self.raw(history));
+                property::yields_alike(cpu, &mut once, &mut halves)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The log ([`anysched_core::recorder`]) of `history` and of what follows from it where
+    /// `property` is about that, of the policy that is called `name` and built with `settings`.
+    pub fn log(
+        &self,
+        property: Property,
+        history: &[Event],
+        name: &str,
+        settings: &[(&str, &str)],
+    ) -> Vec<u8> {
+        let mut log = Vec::new();
+        let machine = &self.scope.machine;
+        // The log is as long as the policy does not panic.
+        let _ = guarded(|| {
+            let policy = Recorder::new((self.build)(), machine, name, settings, &mut log);
+            let mut host = self.replay(policy, history);
+            match property {
+                Property::Drain => property::drain(&mut host),
+                Property::Wait => property::hogs(&mut host, &self.demands).map(|_| ()),
+                _ => Ok(()),
+            }
+        });
+        log
+    }
+}
+
+/// What `policy` has kept to since violations were last taken.
+pub(crate) fn kept(policy: &mut Held) -> Result<(), String> {
+    match policy.take_violations().first() {
+        None => Ok(()),
+        Some(violation) => Err(violation.fault.to_string()),
+    }
+}
+
+/// A panic is a break like any other.
+pub(crate) fn guarded<T>(check: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    panic::catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        Err(format!("the policy panics: {text}"))
+    })
+}
