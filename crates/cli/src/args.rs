@@ -4,6 +4,7 @@ use crate::attach_args::{AttachArgs, RecordArgs};
 use crate::bench_args::BenchCommand;
 use crate::complete::{self, Shell};
 use crate::hosts;
+use crate::verify_args::VerifyArgs;
 use anysched_clients::Cost;
 use anysched_core::{Machine, Span};
 use anysched_host::{Dom0, HostInfo, InstructionTime, Place};
@@ -70,6 +71,10 @@ pub enum Command {
     Why(WhyArgs),
     /// Find the first decision at which two schedules part, and say what came of it
     Diff(DiffArgs),
+    /// Search every short history of a policy for one after which it breaks a promise
+    ///
+    /// Exits with 1 if it finds one.
+    Verify(VerifyArgs),
     /// List the policies, or explain one
     Policies(PoliciesArgs),
     /// Show a machine: its CPUs, what they share, and the groups that the policy gfs forms
@@ -135,7 +140,7 @@ pub struct ManArgs {
 const MOST: u64 = 1_000_000;
 
 /// Parses whole numbers within a range; the error message states the range.
-fn whole<T: TryFrom<u64>>(
+pub fn whole<T: TryFrom<u64>>(
     range: RangeInclusive<u64>,
 ) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
     move |text| {

@@ -38,6 +38,8 @@ mod serve;
 mod stuck;
 mod topology;
 mod tune;
+mod verify;
+mod verify_args;
 mod why;
 mod workloads;
 
@@ -69,6 +71,7 @@ pub fn main(hosts: &'static [&'static HostInfo]) -> ExitCode {
         Command::Gantt(args) => gantt::gantt(&args),
         Command::Why(args) => why::why(&args),
         Command::Diff(args) => diff::diff(&args),
+        Command::Verify(args) => verify::verify(&args),
         Command::Policies(args) => policies::policies(&args),
         Command::Topology(args) => topology::topology(&args),
         Command::Workloads(args) => workloads::workloads(&args),

@@ -15,6 +15,7 @@ mod host;
 mod property;
 mod scope;
 mod search;
+mod settings;
 mod subject;
 
 pub use event::{Event, LONG, SHORT, Step};
@@ -22,4 +23,5 @@ pub use host::Host;
 pub use property::{Demands, Property, Waited};
 pub use scope::{Kinds, Scope};
 pub use search::{End, Finding, Limits, Report, STATE_BYTES, search};
+pub use settings::settings;
 pub use subject::{Build, Subject};

@@ -107,8 +107,11 @@ type Seen = HashMap<u128, u32, BuildHasherDefault<AsIs>>;
 /// States that one thread takes at a time.
 const BLOCK: usize = 64;
 
-/// Of how many states that were seen before one is compared.
+/// Of how many states that were seen before one is compared with the one before.
 const SAMPLED: u64 = 32;
+
+/// After so few events, all are.
+const ALL_UP_TO: usize = 5;
 
 /// Blocks after which results are joined.
 const ROUND: usize = 64;
@@ -304,7 +307,7 @@ impl Search<'_> {
     /// Compares, for a sample of states, what follows with what follows from the state that was
     /// found before and is said to be the same.
     fn check_merge(&self, hash: u128, history: &[Event], event: Event) -> Result<(), String> {
-        let is_sampled = (hash >> 64) as u64 % SAMPLED == 0;
+        let is_sampled = history.len() < ALL_UP_TO || ((hash >> 64) as u64).is_multiple_of(SAMPLED);
         let Some(&before) = self.seen.get(&hash).filter(|_| is_sampled) else { return Ok(()) };
         if !self.is_open(Property::Merge) {
             return Ok(());
@@ -335,20 +338,36 @@ impl Search<'_> {
                     next.push(number);
                     self.nodes.push(node);
                     report.states += 1;
+                } else if let Err(what) =
+                    self.check_merge(hash, &self.history(node.before), node.event)
+                {
+                    self.note(report, Property::Merge, node.before, Some(node.event), what);
                 }
             }
             for (property, state, event, what) in found.breaks {
-                if let Some(at) = self.open.iter().position(|&open| open == property) {
-                    self.open.remove(at);
-                    let history = self.history(state).into_iter().chain(event).collect();
-                    report.findings.push(Finding { property, history, what });
-                }
+                self.note(report, property, state, event, what);
             }
             if let Some((waited, state)) = found.longest
                 && report.longest.as_ref().is_none_or(|(longest, _)| longest.time < waited.time)
             {
                 report.longest = Some((waited, self.history(state)));
             }
+        }
+    }
+
+    /// Notes the first break of a property.
+    fn note(
+        &mut self,
+        report: &mut Report,
+        property: Property,
+        state: u32,
+        event: Option<Event>,
+        what: String,
+    ) {
+        if let Some(at) = self.open.iter().position(|&open| open == property) {
+            self.open.remove(at);
+            let history = self.history(state).into_iter().chain(event).collect();
+            report.findings.push(Finding { property, history, what });
         }
     }
 }

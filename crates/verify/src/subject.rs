@@ -58,14 +58,14 @@ impl Subject<'_> {
             Property::Contract => kept(&mut self.held(history).policy).map(|()| None),
             Property::Drain => {
                 let mut host = self.held(history);
-                property::drain(&mut host)?;
-                kept(&mut host.policy).map(|()| None)
+                let drained = property::drain(&mut host);
+                kept(&mut host.policy).and(drained).map(|()| None)
             }
             Property::Wait if self.demands.starves => Ok(None),
             Property::Wait => {
                 let mut host = self.held(history);
-                let waited = property::hogs(&mut host, &self.demands)?;
-                kept(&mut host.policy).map(|()| waited)
+                let waited = property::hogs(&mut host, &self.demands);
+                kept(&mut host.policy).and(waited)
             }
             Property::Yield => self.check_yields(history).map(|()| None),
             Property::Merge => Ok(None),
