@@ -245,7 +245,8 @@ pub fn reproduced(args: &[&str]) -> Result<String, Failed> {
     output_or(&mut program(&[&["reproduce"], args].concat()), |code| code == UNEXPECTED)
 }
 
-fn program(args: &[&str]) -> Command {
+/// That command.
+pub fn program(args: &[&str]) -> Command {
     let target =
         std::env::var("CARGO_TARGET_DIR").map_or_else(|_| root().join("target"), PathBuf::from);
     let program = target.join("debug/anysched");

@@ -15,6 +15,7 @@ mod setup;
 mod simso;
 mod site;
 mod style;
+mod verify;
 
 use run::{Failed, cargo, step};
 use std::process::ExitCode;
@@ -40,6 +41,8 @@ cargo xtask <task>
                  --quick: some loads in one kernel, against the tolerance]
   fuzz           run every fuzz target  [seconds each, default 10]
   site           build the documentation's site, target/site/html, with Sphinx
+  verify         search every short history of all policies and write docs/verification.md, which
+                 takes hours  [numbers: only these tables; --quick: what `ci` searches]
   style          what rustfmt and clippy do not check
 ";
 
@@ -75,6 +78,8 @@ fn main() -> ExitCode {
             Err(_) => Err(Failed(format!("\"{seconds}\" is not a number of seconds"))),
         },
         ["site"] => setup::ensure().and_then(|()| site::build()),
+        ["verify", "--quick"] => docs::build_program().and_then(|()| verify::check()),
+        ["verify", numbers @ ..] => verify::write(numbers),
         ["style"] => style::check(),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
@@ -148,6 +153,7 @@ fn all_but_linux_and_xen(deny: JoinHandle<Result<(), Failed>>) -> Result<(), Fai
     step("documentation", docs::build)?;
     step("generated documentation", docs::check)?;
     step("site", site::build)?;
+    step("short histories", verify::check)?;
     step("fuzz targets", || fuzz::run_all(5))?;
     hosts::test_quickly(&["arceos"])?;
     step("licences and sources", || {

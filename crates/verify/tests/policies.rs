@@ -6,9 +6,19 @@ use anysched_policies::POLICIES;
 use anysched_verify::{Demands, End, Limits, Property, Report, Scope, Subject, search};
 
 fn searched(info: &PolicyInfo, settings: &[(&str, &str)], machine: &str, depth: u32) -> Report {
+    searched_among(3, info, settings, machine, depth)
+}
+
+fn searched_among(
+    tasks: u32,
+    info: &PolicyInfo,
+    settings: &[(&str, &str)],
+    machine: &str,
+    depth: u32,
+) -> Report {
     let machine = Machine::parse(machine).unwrap();
     let nature = (info.nature)(settings).unwrap();
-    let mut scope = Scope::new(machine.clone(), 3);
+    let mut scope = Scope::new(machine.clone(), tasks);
     scope.tells_bursts = nature.clairvoyant;
     let build = || (info.build)(&machine, settings).unwrap();
     let subject = Subject { scope: &scope, build: &build, demands: Demands::from(nature) };
@@ -68,4 +78,29 @@ fn threads_change_nothing() {
         (report.states, report.transitions, report.longest)
     };
     assert_eq!(found(1), found(3));
+}
+
+/// What a policy declares is no more than twice of what happens, so that it says something. Where a
+/// task has to come down from the top first, that takes a longer history of fewer tasks.
+#[test]
+fn declared_waits_are_met() {
+    let mut declare = 0;
+    for info in POLICIES {
+        let Some(bound) = (info.nature)(&[]).unwrap().longest_wait else { continue };
+        declare += 1;
+        let near = |tasks: u32, machine: &str, depth: u32| {
+            let report = searched_among(tasks, info, &[], machine, depth);
+            assert!(report.findings.is_empty(), "{}: {:#?}", info.name, report.findings);
+            let longest = report.longest.map_or(0, |(waited, _)| waited.time.0);
+            println!(
+                "{} {tasks} {machine} {depth}: {longest} of {}",
+                info.name,
+                bound.of(tasks.into()).0
+            );
+            2 * longest >= bound.of(tasks.into()).0
+        };
+        let met = near(3, "2", 6) || near(2, "1", 8) || near(2, "1", 10);
+        assert!(met, "{} declares more than twice of what was found", info.name);
+    }
+    assert!(declare > 4, "only {declare} declare anything");
 }

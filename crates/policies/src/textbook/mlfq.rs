@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::Levels;
-use anysched_core::registry::{First, Policy};
+use anysched_core::registry::{Bound, First, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Why};
 use anysched_core::time::{Span, Time};
 use anysched_core::tuning::{Axis, Space, Values, quarter_octaves};
@@ -72,6 +72,16 @@ impl Policy for Mlfq {
     const ORDER: &'static [First] = &[First::Least("level"), First::Longest];
     const SPACES: &'static [Space] =
         &[Space { variant: "", is_rival: true, axes: &AXES, values: tuned }];
+
+    /// Each other task may come from the top: it has its allotment on each level before it is
+    /// where the task waits, and a slice there.
+    fn longest_wait(params: &MlfqParams) -> Option<Bound> {
+        let levels = levels(params).ok()?;
+        let (&(last, _), above) = levels.split_last()?;
+        let spans = above.iter().map(|&(_, allotment)| allotment).chain([last]);
+        let sum = spans.map(|span| span.0).fold(0, u64::saturating_add);
+        (sum < Span::MAX.0).then_some(Bound { fixed: Span::ZERO, per_rival: Span(sum) })
+    }
 
     fn build(_: &Machine, queues: usize, params: &MlfqParams) -> Result<Mlfq, ParamError> {
         let levels = levels(params)?;

@@ -29,7 +29,7 @@ use alloc::vec::Vec;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Forest, Tree};
-use anysched_core::registry::{First, Policy};
+use anysched_core::registry::{Bound, First, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, SmpParams, Steal, Whereabouts, Why};
 use anysched_core::time::Span;
 use anysched_core::{Canon, Machine, Off, PerTask, canon_fields, canonical, params};
@@ -164,6 +164,13 @@ impl Policy for Stride {
     type Params = StrideParams;
     const SOURCE: &'static str = "Waldspurger and Weihl, MIT/LCS/TM-528, 1995";
     const ORDER: &'static [First] = &[First::Least("pass")];
+
+    /// While a task of nice 5 waits for its pass, one of nice 0 has at most five quanta: its weight
+    /// is 3.1 times as large, passes are counted in whole quanta, and what each had left over from
+    /// before may be a quantum.
+    fn longest_wait(params: &StrideParams) -> Option<Bound> {
+        Some(Bound { fixed: Span::ZERO, per_rival: Span(5 * params.quantum.0) })
+    }
 
     fn build(_: &Machine, queues: usize, params: &StrideParams) -> Result<Stride, ParamError> {
         if !(Span(1)..=LONGEST_QUANTUM).contains(&params.quantum) {

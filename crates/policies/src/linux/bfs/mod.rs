@@ -37,10 +37,10 @@
 mod tests;
 
 use crate::linux::virtual_deadline::{
-    Balancer, Grouping, Rules, VirtualDeadlines, check_interval, tick,
+    Balancer, Grouping, Rules, VirtualDeadlines, check_interval, longest_wait, tick,
 };
 use anysched_core::params::ParamError;
-use anysched_core::registry::{First, Native, Policy};
+use anysched_core::registry::{Bound, First, Native, Policy};
 use anysched_core::time::Span;
 use anysched_core::{Machine, choice, params};
 
@@ -101,6 +101,10 @@ impl Policy for Bfs {
 
     fn is_work_conserving(params: &Self::Params) -> bool {
         !params.scaling
+    }
+
+    fn longest_wait(params: &Self::Params) -> Option<Bound> {
+        Some(longest_wait(params.rr_interval))
     }
 
     fn build(machine: &Machine, _: usize, params: &Self::Params) -> Result<Self, ParamError> {

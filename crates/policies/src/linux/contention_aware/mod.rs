@@ -41,7 +41,7 @@ use anysched_core::ids::{CpuId, CpuSet, TaskId};
 use anysched_core::machine::{Distance, Level};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Links, List};
-use anysched_core::registry::{First, Policy};
+use anysched_core::registry::{Bound, First, Policy};
 use anysched_core::time::Span;
 use anysched_core::{
     Arrival, Canon, Cx, Enqueue, Machine, Off, PerTask, Pick, Scheduler, canon_fields, canonical,
@@ -124,6 +124,11 @@ impl Policy for ContentionAware {
     type Params = ContentionAwareParams;
     const SOURCE: &'static str = "GFS paper, Cao and Gu 2015, on what it compares with";
     const ORDER: &'static [First] = &[First::Longest];
+
+    /// A quantum of each other task, if all are at the same CPU.
+    fn longest_wait(params: &Self::Params) -> Option<Bound> {
+        Some(Bound { fixed: Span::ZERO, per_rival: params.quantum })
+    }
 
     fn build(machine: &Machine, _: usize, params: &Self::Params) -> Result<Self, ParamError> {
         if params.quantum == Span::ZERO {

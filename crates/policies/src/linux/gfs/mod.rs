@@ -46,10 +46,10 @@ mod tests;
 
 pub use crate::linux::virtual_deadline::Grouping;
 use crate::linux::virtual_deadline::{
-    Balancer, Balancing, Rules, VirtualDeadlines, check_interval, tick,
+    Balancer, Balancing, Rules, VirtualDeadlines, check_interval, longest_wait, tick,
 };
 use anysched_core::params::ParamError;
-use anysched_core::registry::{First, Groupings, Native, Policy};
+use anysched_core::registry::{Bound, First, Groupings, Native, Policy};
 use anysched_core::time::Span;
 use anysched_core::{Machine, choice, params};
 
@@ -121,6 +121,10 @@ impl Policy for Gfs {
 
     fn is_work_conserving(params: &Self::Params) -> bool {
         params.grouping == Grouping::Single && (params.steal_high || params.wake == Wake::Tree)
+    }
+
+    fn longest_wait(params: &Self::Params) -> Option<Bound> {
+        Some(longest_wait(params.rr_interval))
     }
 
     fn build(machine: &Machine, _: usize, params: &Self::Params) -> Result<Self, ParamError> {

@@ -45,9 +45,10 @@ use anysched_core::neighbours::{Idleness, Neighbours};
 use anysched_core::params::{NICE_WEIGHTS, ParamError, TaskParams};
 use anysched_core::promise::Promises;
 use anysched_core::queue::{Forest, Links, NONE, Tree};
+use anysched_core::registry::Bound;
 use anysched_core::time::{Span, Time};
 use anysched_core::{
-    Arrival, Canon, Cx, Enqueue, Machine, Off, PerTask, Pick, Scheduler, canon_fields, canonical,
+    Arrival, Canon, Cx, Enqueue, Machine, Off, PerTask, Pick, Scheduler, canon_fields,
 };
 
 /// With less than this left of its slice, a task is given a new one (`RESCHED_US`).
@@ -63,6 +64,13 @@ pub const RATIOS: [u32; 40] = {
     }
     ratios
 };
+
+/// A task whose deadline has passed is before all that get one from then on; the deadline of nice 5
+/// is that far away. Each other task may have an earlier one at that moment, and one slice.
+pub(crate) fn longest_wait(rr_interval: Span) -> Bound {
+    let fixed = rr_interval.scaled(RATIOS[25].into(), 128);
+    Bound { fixed, per_rival: rr_interval }
+}
 
 /// The ratio of the nice value whose weight is nearest to `weight`.
 fn ratio_of(weight: u32) -> u32 {
@@ -723,7 +731,19 @@ pub(crate) fn check_interval(rr_interval: Span) -> Result<(), ParamError> {
     Err(ParamError::Invalid { name: "rr_interval", why: "must be from 1ms to 1048ms" })
 }
 
-canonical!(Task { affinity, deadline, left, ratio, cpu, place, sticky, stuck, stray });
+impl Canonical for Task {
+    fn canon(&self, _: &(), to: &mut Canon) {
+        // A task that has never been ready has none.
+        if self.deadline > Time::ZERO {
+            self.deadline.canon(&(), to);
+        }
+        canon_fields!(
+            self,
+            to,
+            Task { affinity, deadline: fixed, left, ratio, cpu, place, sticky, stuck, stray }
+        );
+    }
+}
 
 impl Canonical for Place {
     fn canon(&self, _: &(), to: &mut Canon) {

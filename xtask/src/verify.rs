@@ -1,0 +1,133 @@
+//! Searches of all policies, and the page with what they found.
+
+use crate::docs;
+use crate::run::{Failed, cargo, command, output_or, root};
+use std::path::PathBuf;
+
+/// A table of the page: what stands above it, and the command that prints it.
+const TABLES: [(&str, &[&str]); 4] = [
+    (
+        "3 tasks on 2 CPUs",
+        &["verify", "--depth", "8", "--for", "300s", "--memory", "4096", "--format", "markdown"],
+    ),
+    (
+        "4 tasks on 1 CPU",
+        &[
+            "verify", "--tasks", "4", "--cpus", "1", "--depth", "8", "--for", "60s", "--format",
+            "markdown",
+        ],
+    ),
+    (
+        "3 tasks on 2 nodes of 2 CPUs",
+        &[
+            "verify",
+            "--machine",
+            "2 nodes x 2 cores",
+            "--depth",
+            "6",
+            "--for",
+            "60s",
+            "--format",
+            "markdown",
+        ],
+    ),
+    (
+        "Settings: 3 tasks on 2 CPUs with a cache each",
+        &[
+            "verify",
+            "--settings",
+            "--machine",
+            "2 llcs x 1 cores",
+            "--depth",
+            "6",
+            "--for",
+            "60s",
+            "--format",
+            "markdown",
+        ],
+    ),
+];
+
+/// What `ci` searches: settings too, not far.
+const QUICK: &[&str] = &["verify", "--settings", "--depth", "5", "--format", "markdown"];
+
+/// With which `verify` says that a property is broken.
+const BROKEN: i32 = 1;
+
+/// Searches all policies as far as `ci` does.
+pub fn check() -> Result<(), Failed> {
+    let table = output_or(&mut docs::program(QUICK), |code| code == BROKEN)?;
+    let broken: Vec<&str> = table.lines().filter(|line| line.contains("**broken**")).collect();
+    if broken.is_empty() {
+        return Ok(());
+    }
+    let remedy = "`anysched verify POLICY --set NAME=VALUE` shows how";
+    Err(Failed(format!("{}\n{remedy}", broken.join("\n"))))
+}
+
+/// Searches all policies and writes what came of it, which takes hours; of some tables only, if
+/// their numbers are given, from 1.
+pub fn write(numbers: &[&str]) -> Result<(), Failed> {
+    cargo(&["build", "--release", "--quiet", "-p", "anysched-cli"])?;
+    let path = root().join("docs/verification.md");
+    let failed = |error| Failed(format!("{}: {error}", path.display()));
+    for (number, (title, args)) in TABLES.iter().enumerate() {
+        if !numbers.is_empty() && !numbers.contains(&(number + 1).to_string().as_str()) {
+            continue;
+        }
+        println!("== {title}");
+        let table = output_or(&mut released(args), |code| code == BROKEN)?;
+        let page = std::fs::read_to_string(&path).map_err(failed)?;
+        std::fs::write(&path, with_table(&page, title, &shown(args), &table)?).map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn released(args: &[&str]) -> std::process::Command {
+    let target =
+        std::env::var("CARGO_TARGET_DIR").map_or_else(|_| root().join("target"), PathBuf::from);
+    command(&target.join("release/anysched").to_string_lossy(), args)
+}
+
+/// The command as it is typed.
+fn shown(args: &[&str]) -> String {
+    let quoted =
+        |arg: &&str| if arg.contains(' ') { format!("\"{arg}\"") } else { arg.to_string() };
+    let args: Vec<String> = args.iter().map(quoted).collect();
+    format!("anysched {}", args.join(" "))
+}
+
+/// `page` with `table` below its heading.
+fn with_table(page: &str, title: &str, command: &str, table: &str) -> Result<String, Failed> {
+    let heading = format!("## {title}\n");
+    let missing = || Failed(format!("docs/verification.md has no heading \"{title}\""));
+    let (before, rest) = page.split_once(&heading).ok_or_else(missing)?;
+    let after = rest.find("\n## ").map_or("", |next| &rest[next..]);
+    Ok(format!("{before}{heading}\n`{command}`\n\n{table}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_replaces_the_one_before() {
+        let page = "# A\n\n## One\n\nold\n\n## Two\n\nstays\n";
+        let new = with_table(page, "One", "anysched verify", "| new |\n").unwrap();
+        assert_eq!(new, "# A\n\n## One\n\n`anysched verify`\n\n| new |\n\n## Two\n\nstays\n");
+        assert_eq!(with_table(&new, "One", "anysched verify", "| new |\n").unwrap(), new);
+        assert!(with_table(page, "Three", "", "").is_err());
+    }
+
+    #[test]
+    fn every_table_has_its_heading_in_the_page() {
+        let page = std::fs::read_to_string(root().join("docs/verification.md")).unwrap();
+        for (title, args) in TABLES {
+            with_table(&page, title, "", "").unwrap_or_else(|Failed(why)| panic!("{why}"));
+            assert!(
+                page.contains(&format!("`{}`", shown(args))),
+                "{title}: its command is another"
+            );
+        }
+    }
+}
