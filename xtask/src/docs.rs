@@ -178,7 +178,7 @@ fn regenerate(
 }
 
 /// The words of a command; one in double quotes may have blanks.
-fn words(line: &str) -> Vec<&str> {
+pub fn words(line: &str) -> Vec<&str> {
     let quoted = line.split('"').enumerate();
     quoted
         .flat_map(|(part, text)| match part % 2 {

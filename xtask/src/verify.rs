@@ -5,46 +5,16 @@ use crate::run::{Failed, cargo, command, output_or, root};
 use std::path::PathBuf;
 
 /// A table of the page: what stands above it, and the command that prints it.
-const TABLES: [(&str, &[&str]); 4] = [
-    (
-        "3 tasks on 2 CPUs",
-        &["verify", "--depth", "8", "--for", "300s", "--memory", "4096", "--format", "markdown"],
-    ),
-    (
-        "4 tasks on 1 CPU",
-        &[
-            "verify", "--tasks", "4", "--cpus", "1", "--depth", "8", "--for", "60s", "--format",
-            "markdown",
-        ],
-    ),
+const TABLES: [(&str, &str); 4] = [
+    ("3 tasks on 2 CPUs", "verify --depth 8 --for 60s --format markdown"),
+    ("4 tasks on 1 CPU", "verify --tasks 4 --cpus 1 --depth 7 --for 60s --format markdown"),
     (
         "3 tasks on 2 nodes of 2 CPUs",
-        &[
-            "verify",
-            "--machine",
-            "2 nodes x 2 cores",
-            "--depth",
-            "6",
-            "--for",
-            "60s",
-            "--format",
-            "markdown",
-        ],
+        "verify --machine \"2 nodes x 2 cores\" --depth 5 --for 60s --format markdown",
     ),
     (
         "Settings: 3 tasks on 2 CPUs with a cache each",
-        &[
-            "verify",
-            "--settings",
-            "--machine",
-            "2 llcs x 1 cores",
-            "--depth",
-            "6",
-            "--for",
-            "60s",
-            "--format",
-            "markdown",
-        ],
+        "verify --settings --machine \"2 llcs x 1 cores\" --depth 5 --for 60s --format markdown",
     ),
 ];
 
@@ -76,9 +46,9 @@ pub fn write(numbers: &[&str]) -> Result<(), Failed> {
             continue;
         }
         println!("== {title}");
-        let table = output_or(&mut released(args), |code| code == BROKEN)?;
+        let table = output_or(&mut released(&docs::words(args)), |code| code == BROKEN)?;
         let page = std::fs::read_to_string(&path).map_err(failed)?;
-        std::fs::write(&path, with_table(&page, title, &shown(args), &table)?).map_err(failed)?;
+        std::fs::write(&path, with_table(&page, title, args, &table)?).map_err(failed)?;
     }
     Ok(())
 }
@@ -89,21 +59,13 @@ fn released(args: &[&str]) -> std::process::Command {
     command(&target.join("release/anysched").to_string_lossy(), args)
 }
 
-/// The command as it is typed.
-fn shown(args: &[&str]) -> String {
-    let quoted =
-        |arg: &&str| if arg.contains(' ') { format!("\"{arg}\"") } else { arg.to_string() };
-    let args: Vec<String> = args.iter().map(quoted).collect();
-    format!("anysched {}", args.join(" "))
-}
-
 /// `page` with `table` below its heading.
 fn with_table(page: &str, title: &str, command: &str, table: &str) -> Result<String, Failed> {
     let heading = format!("## {title}\n");
     let missing = || Failed(format!("docs/verification.md has no heading \"{title}\""));
     let (before, rest) = page.split_once(&heading).ok_or_else(missing)?;
     let after = rest.find("\n## ").map_or("", |next| &rest[next..]);
-    Ok(format!("{before}{heading}\n`{command}`\n\n{table}{after}"))
+    Ok(format!("{before}{heading}\n`anysched {command}`\n\n{table}{after}"))
 }
 
 #[cfg(test)]
@@ -113,9 +75,9 @@ mod tests {
     #[test]
     fn a_table_replaces_the_one_before() {
         let page = "# A\n\n## One\n\nold\n\n## Two\n\nstays\n";
-        let new = with_table(page, "One", "anysched verify", "| new |\n").unwrap();
+        let new = with_table(page, "One", "verify", "| new |\n").unwrap();
         assert_eq!(new, "# A\n\n## One\n\n`anysched verify`\n\n| new |\n\n## Two\n\nstays\n");
-        assert_eq!(with_table(&new, "One", "anysched verify", "| new |\n").unwrap(), new);
+        assert_eq!(with_table(&new, "One", "verify", "| new |\n").unwrap(), new);
         assert!(with_table(page, "Three", "", "").is_err());
     }
 

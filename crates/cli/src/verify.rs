@@ -179,7 +179,7 @@ impl Search {
         Ok(Done { search: self, properties, report, took: began.elapsed() })
     }
 
-    /// The log of a finding, and the log of the history alone.
+    /// The log of a finding.
     fn log(&self, finding: &Finding) -> Vec<u8> {
         let settings = borrowed(&self.settings);
         let (property, history) = (finding.property, &finding.history);
@@ -352,8 +352,8 @@ impl Done {
     }
 }
 
-/// How many calls of a history are shown.
-const MOST_CALLS: usize = 40;
+/// How many calls of a history and its end are shown.
+const MOST_CALLS: usize = 24;
 
 fn events(finding: &Finding) -> Vec<String> {
     finding.history.iter().map(ToString::to_string).collect()

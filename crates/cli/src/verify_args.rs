@@ -76,7 +76,7 @@ pub struct VerifyArgs {
     /// How many threads search [default: one per hardware thread]
     #[arg(long, value_parser = whole::<u16>(1..=1024), allow_negative_numbers = true)]
     pub jobs: Option<u16>,
-    /// Write what is found to this folder: a log for `replay`, an experiment, and a test in Rust
+    /// Write what is found to this folder: a log for `replay`, and a test in Rust
     #[arg(long, value_name = "DIR")]
     pub save: Option<PathBuf>,
     /// Output format

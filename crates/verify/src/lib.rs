@@ -18,11 +18,9 @@
 //!
 //! Looked at was stateright 0.31, which is made for models of distributed systems. It holds each
 //! pending state by value, and a policy behind `dyn Scheduler` is no value that can be copied; with
-//! histories in its place it would hold those. It knows states by 64 bits, of which ten million
-//! states use up too much; its threads take work from each other without regard to depth, so that
-//! with several of them the first history found need not be the shortest, nor the same each time;
-//! and a property of the ways from a state is not among those that it has. What would be left of it
-//! is the queue, which here has sixty lines.
+//! histories in its place it would hold those. Its threads take work from each other without regard
+//! to depth, so that with several of them the first history found need not be the shortest, nor the
+//! same each time. What would be left of it is the queue, which here has sixty lines.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
