@@ -28,8 +28,9 @@ pub struct Limits {
     pub threads: usize,
 }
 
-/// What a kept state takes: itself, and its hash in a table of which a half is empty.
-pub const STATE_BYTES: usize = 64;
+/// What a kept state takes at most: 16 bytes for itself and 33 in a table of which more than a half
+/// may be empty, both of which double as they grow.
+pub const STATE_BYTES: usize = 128;
 
 /// Why a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
