@@ -57,4 +57,5 @@ pub use spec::columns::{Column, Stat, column, columns};
 pub use spec::error::Error;
 pub use spec::experiment::Experiment;
 pub use spec::keys;
+pub use spec::known::add_policies;
 pub use spec::sweep::{AxisValue, PolicyEntry};

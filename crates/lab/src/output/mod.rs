@@ -27,7 +27,7 @@ pub use grid::{grid_json, grid_markdown, grid_table};
 pub use json::json;
 #[cfg(feature = "parquet")]
 pub use parquet::parquet;
-pub use runs::runs_csv;
+pub use runs::{Values, runs, runs_csv};
 pub(crate) use table::default_columns;
 pub use table::table;
 pub use tuned::{tuned_json, tuned_markdown, tuned_table};

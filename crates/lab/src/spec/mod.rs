@@ -8,6 +8,7 @@ pub(crate) mod experiment;
 pub(crate) mod fields;
 pub(crate) mod files;
 pub mod keys;
+pub(crate) mod known;
 pub(crate) mod overrides;
 pub(crate) mod parts;
 pub(crate) mod report;

@@ -31,10 +31,22 @@ impl Experiment {
         self.policies(names)
     }
 
+    /// As [`Experiment::with_policies`], of a list as it would stand in the file: names, and tables
+    /// of policies that the file does not have.
+    ///
+    /// Errors: as there, or as of a file with this list.
+    pub fn with_policy_list(self, list: &str) -> Result<Experiment, Error> {
+        self.policies_of(list)
+    }
+
     /// As [`Experiment::with_policies`], for experiments that are still needed as they are.
     pub(crate) fn policies(&self, names: &[&str]) -> Result<Experiment, Error> {
         let list: Vec<String> = names.iter().map(|name| quoted(name)).collect();
-        let change = self.append("policy", &format!("[{}]", list.join(", ")));
+        self.policies_of(&format!("[{}]", list.join(", ")))
+    }
+
+    fn policies_of(&self, list: &str) -> Result<Experiment, Error> {
+        let change = self.append("policy", list);
         let source = change.source.clone();
         self.choose_policies(change).map_err(|fault| source.error(fault))
     }
@@ -47,6 +59,7 @@ impl Experiment {
             let name = item.as_text().unwrap_or_default();
             let known = self.sweep.policies.iter().position(|entry| entry.label == name);
             let added = match known {
+                _ if item.as_text().is_none() => sweep::read_policies(item)?,
                 Some(index) => {
                     places[index] = Some(chosen.len());
                     vec![self.sweep.policies[index].clone()]

@@ -4,13 +4,13 @@ use crate::spec::columns::{self, Column, Stat, column_with};
 use crate::spec::error::{Fault, Faults};
 use crate::spec::fields::{self, Fields, hint};
 use crate::spec::keys;
+use crate::spec::known::known;
 use crate::spec::parts::{self, ALL, RowsShown, VM, vm_names};
 use crate::spec::scenario::Scenario;
 use crate::spec::sweep::{self, Sweep};
 use crate::spec::tree::Node;
 use anysched_core::registry::PolicyInfo;
 use anysched_measure::{Apart, Kind, Metric, MetricInfo, metric_infos};
-use anysched_policies::policy;
 use anysched_workload::nearest::nearest;
 use std::ops::Range;
 
@@ -129,7 +129,7 @@ impl Counted {
 /// The policy of a name or of a table with a `name`, if that is right.
 fn policy_named(node: &Node) -> Option<&'static PolicyInfo> {
     let name = node.as_table().map_or(Some(node), |table| table.get("name"))?;
-    policy(name.as_text()?)
+    known(name.as_text()?)
 }
 
 /// The column `name`, if it is one of those that runs can have where policies count this.

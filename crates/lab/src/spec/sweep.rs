@@ -4,11 +4,12 @@ use crate::spec::error::{Fault, Faults};
 use crate::spec::fields::{self, hint};
 use crate::spec::files::Files;
 use crate::spec::keys;
+use crate::spec::known::known;
 use crate::spec::tree::{Entry, Node, Table, Value};
 use anysched_core::registry::{Nature, PolicyInfo};
 use anysched_core::{Machine, ParamError, Scheduler, Time};
 use anysched_host::ParamChange;
-use anysched_policies::{POLICIES, policy};
+use anysched_policies::POLICIES;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -194,7 +195,7 @@ fn check_path(path: &str, at: &Range<usize>) -> Result<(), Fault> {
     let help = match first {
         "scenario" => "the scenarios are an axis already".to_string(),
         "seed" => "say how many seeds with `seeds = 20`".to_string(),
-        _ if policy(first).is_some() || first == "policy" => {
+        _ if known(first).is_some() || first == "policy" => {
             "list the variants: `policy = [{ name = \"rr\", quantum = \"1ms\", label = \"1\" }, \
              …]`"
             .to_string()
@@ -269,7 +270,7 @@ fn read_policy(node: &Node) -> Result<(PolicyEntry, bool), Fault> {
         }
     };
     let name = fields::text(name_node, "name")?;
-    let info = policy(name).ok_or_else(|| {
+    let info = known(name).ok_or_else(|| {
         Fault::at(&name_node.at, format!("no policy is called `{name}`"))
             .label("unknown policy")
             .help(hint(name, POLICIES.iter().map(|policy| policy.name)))
