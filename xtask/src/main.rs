@@ -10,6 +10,7 @@ mod hosts;
 mod inputs;
 mod kernels;
 mod links;
+mod python;
 mod run;
 mod setup;
 mod simso;
@@ -39,8 +40,11 @@ cargo xtask <task>
   fidelity       run loads in stock Linux kernels and in the simulator, and write docs/fidelity.md,
                  which takes some ten minutes  [names: only these experiments;
                  --quick: some loads in one kernel, against the tolerance]
+  python         build the Python package, install it on the oldest and the newest Python there is,
+                 and run its tests, type checks and notebooks  [--check: only on the newest, as
+                 `ci` does; --generate: write the modules that are made from the schema]
   fuzz           run every fuzz target  [seconds each, default 10]
-  site           build the documentation's site, target/site/html, with Sphinx
+  site           build the documentation's site, target/site, with Sphinx
   verify         search every short history of all policies and write docs/verification.md, which
                  takes hours  [numbers: only these tables; --quick: what `ci` searches]
   style          what rustfmt and clippy do not check
@@ -72,6 +76,9 @@ fn main() -> ExitCode {
         ["hosts", "xen"] => setup::ensure().and_then(|()| hosts::test_xen()),
         ["fidelity", "--quick"] => setup::ensure().and_then(|()| fidelity::check()),
         ["fidelity", names @ ..] => setup::ensure().and_then(|()| fidelity::write(names)),
+        ["python"] => setup::ensure().and_then(|()| python::test(false)),
+        ["python", "--check"] => setup::ensure().and_then(|()| python::test(true)),
+        ["python", "--generate"] => python::generate(),
         ["fuzz"] => fuzz::run_all(10),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run_all(seconds),
@@ -156,6 +163,7 @@ fn all_but_linux_and_xen(deny: JoinHandle<Result<(), Failed>>) -> Result<(), Fai
     step("short histories", verify::check)?;
     step("fuzz targets", || fuzz::run_all(5))?;
     hosts::test_quickly(&["arceos"])?;
+    python::test(true)?;
     step("licences and sources", || {
         deny.join().map_err(|_| Failed("the installation of cargo-deny panicked".into()))??;
         setup::deny()

@@ -11,7 +11,7 @@ const TOOLS: [Tool; 7] = [
     (&["c++", "--version"], "g++", "the fuzz targets link libFuzzer, which is C++"),
     (&["qemu-system-x86_64", "--version"], "qemu-system-x86", "kernels are booted in it"),
     (&["zstd", "--version"], "zstd", "machines that have booted are kept compressed"),
-    (&["python3", "-c", "import ensurepip"], "python3-venv", "the site is built by Sphinx"),
+    (&["python3", "-c", "import ensurepip, venv"], "python3-venv", "the Python package is tested"),
     (&["bash", "--version"], "bash", "completion is tested in it"),
     (&["zsh", "--version"], "zsh", "completion is tested in it"),
     (&["fish", "--version"], "fish", "completion is tested in it"),

@@ -4,8 +4,28 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, final
 
+from typing_extensions import disjoint_base
+
 from ._changes import Changes
 
+__all__ = [
+    "Frame",
+    "ImportedTrace",
+    "Plan",
+    "Results",
+    "Rule",
+    "Task",
+    "__version__",
+    "_frame",
+    "import_trace",
+    "parse_time",
+    "register",
+    "schema",
+    "to_toml",
+    "to_toml_value",
+    "trace_formats",
+    "write_results",
+]
 __version__: str
 
 @final
@@ -64,6 +84,7 @@ class ImportedTrace:
     def steps(self) -> Frame: ...
     def write(self, path: str | PathLike[str]) -> None: ...
 
+@final
 class Task:
     """A task. Policies may keep what they know of it in attributes of their own."""
 
@@ -95,6 +116,7 @@ class Task:
     def __getattr__(self, name: str) -> Any: ...
     def __setattr__(self, name: str, value: Any) -> None: ...
 
+@disjoint_base
 class Rule:
     def __new__(cls, *args: Any, **kwargs: Any) -> Rule: ...
     @property
@@ -115,6 +137,7 @@ def register(
     quantum: int | None,
     tick: int | None,
 ) -> None: ...
+def _frame(columns: Sequence[Any]) -> Frame: ...
 def to_toml(experiment: dict[str, Any]) -> str: ...
 def to_toml_value(value: object) -> str: ...
 def parse_time(text: str) -> int: ...
