@@ -8,6 +8,7 @@ use crate::verify_args::VerifyArgs;
 use anysched_clients::Cost;
 use anysched_core::{Machine, Span};
 use anysched_host::{Dom0, HostInfo, InstructionTime, Place};
+use anysched_lab::output::report::EVENTS;
 use anysched_policies::POLICIES;
 use anysched_theory::measured::COLUMN;
 use anysched_wire::datagram;
@@ -34,6 +35,8 @@ pub enum Command {
     Plot(PlotArgs),
     /// Set two experiments, or the results of earlier runs, side by side
     Compare(CompareArgs),
+    /// Write results that `run --out` or `reproduce --out` has written as one page
+    Report(ReportArgs),
     /// Check an experiment file without running it
     Check(CheckArgs),
     /// Run all experiments of a paper and print which of its claims hold
@@ -218,6 +221,20 @@ pub struct RunFiles {
     /// one), to run with it later: `--set KEY=@FILE`
     #[arg(long, value_name = "FILE")]
     pub learned: Option<PathBuf>,
+    /// Also write the results as one HTML page that needs no network: answers, tables, plots,
+    /// claims, and a timeline of the first run of each row
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+    /// How many events the timelines of the page have at most, in all
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "report",
+        default_value_t = EVENTS,
+        value_parser = whole::<u64>(0..=100_000_000),
+        allow_negative_numbers = true
+    )]
+    pub report_events: u64,
 }
 
 /// Where experiments run.
@@ -283,6 +300,16 @@ pub struct PlotArgs {
     /// Number of runs in parallel [default: one per hardware thread]
     #[arg(long, value_parser = whole::<u16>(1..=65_535), allow_negative_numbers = true)]
     pub jobs: Option<u16>,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct ReportArgs {
+    /// Results as JSON: files, or folders of which all files that end in `.json` are taken
+    #[arg(value_name = "RESULTS", required = true)]
+    pub results: Vec<PathBuf>,
+    /// Write the page to this file
+    #[arg(short = 'o', long = "output", value_name = "FILE.html")]
+    pub output: PathBuf,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]

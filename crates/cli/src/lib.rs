@@ -32,6 +32,7 @@ mod predict;
 mod progress;
 mod reference;
 mod replay;
+mod report;
 mod reproduce;
 mod run;
 mod serve;
@@ -58,6 +59,7 @@ pub fn main(hosts: &'static [&'static HostInfo]) -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Plot(args) => plot::plot(&args),
         Command::Compare(args) => compare::compare(&args),
+        Command::Report(args) => report::report(&args),
         Command::Check(args) => run::check(&args),
         Command::Boot(args) => boot::boot(&args),
         Command::Attach(args) => attach::attach(&args),

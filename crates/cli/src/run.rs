@@ -5,6 +5,7 @@ use crate::choose;
 use crate::hosts;
 use crate::output::{self, Failure};
 use crate::progress::with_bar;
+use crate::report;
 use crate::stuck;
 use anysched_core::recorder::LogReader;
 use anysched_core::{TaskId, Time};
@@ -21,7 +22,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
-    let plan = choose::plan(&choose::with_seeds(&args.selection, args.seeds)?)?;
+    let experiment = choose::with_seeds(&args.selection, args.seeds)?;
+    let plan = choose::plan(&experiment)?;
+    let (plan, apart) = match &args.files.report {
+        Some(_) => plan.with_loads_apart(),
+        None => (plan, false),
+    };
     let inputs = Inputs::of(plan.inputs());
     let format = args.files.require(&inputs)?;
     let cancel = output::cancel_on_interrupt()?;
@@ -32,7 +38,9 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         None => None,
     };
     let run = |options: &RunOptions<'_>| plan.run(options);
-    let results = with_bar(&*host, args.jobs, cancel, journal.as_ref(), run)?;
+    let told = with_bar(&*host, args.jobs, cancel, journal.as_ref(), run)?;
+    // What is printed and written does not depend on whether there is a report.
+    let results = if apart { told.without_loads_apart() } else { told.clone() };
     if let Some(folder) = args.out.as_ref().filter(|_| results.complete) {
         write_results(&results, &inputs, folder)?;
     }
@@ -48,6 +56,9 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         journal.finish()?;
     }
     stuck::say(&plan, &*host, &results)?;
+    if let Some(path) = &args.files.report {
+        report::of_run(path, &inputs, args, &experiment, (&plan, &*host, &told))?;
+    }
     if let (Some(path), Some(format)) = (&args.files.trace, format) {
         for (group, policy) in results.runs() {
             let path = path_of_run(path, &plan, &results, (group, policy));
@@ -147,7 +158,8 @@ impl RunFiles {
     /// Refuses files that cannot be written, before anything runs; the format of the trace.
     pub fn require(&self, inputs: &Inputs) -> Result<Option<TraceFormat>, Failure> {
         let format = self.trace.as_deref().map(TraceFormat::of).transpose()?;
-        let outputs = self.trace.iter().chain(&self.record).chain(&self.learned);
+        let outputs =
+            self.trace.iter().chain(&self.record).chain(&self.learned).chain(&self.report);
         output::require_places(outputs, inputs)?;
         Ok(format)
     }

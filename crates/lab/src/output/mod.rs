@@ -14,6 +14,7 @@ mod numbers;
 #[cfg(feature = "parquet")]
 mod parquet;
 pub(crate) mod runs;
+pub mod report;
 mod table;
 mod tuned;
 

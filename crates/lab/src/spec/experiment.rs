@@ -106,6 +106,11 @@ impl Experiment {
         &self.name
     }
 
+    /// Its text.
+    pub fn text(&self) -> &str {
+        &self.source.text
+    }
+
     /// What is to be measured of some of the tasks: what is shown of them, or claims are about.
     pub(crate) fn apart(&self) -> Apart {
         let of_claims = self.claims.iter().map(ClaimSpec::apart);

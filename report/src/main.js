@@ -1,0 +1,577 @@
+// The page: sections, made from the document.
+
+import { Answers } from "./answers.js";
+import { cdfSpec, clear, histogramSpec, linesSpec, plot, policiesSpec } from "./charts.js";
+import { choice, code, h, toggle } from "./dom.js";
+import { Experiment } from "./model.js";
+import { table } from "./table.js";
+import { TimelineView } from "./timeline.js";
+import { document_ } from "./unpack.js";
+import { columnPhrase, columnWords, format, groupWords, metricWords, span, withUnit }
+  from "./words.js";
+
+const SAMPLES = { wakeup_latency_ns: "wake-up latency", runqueue_wait_ns: "wait on the runqueue" };
+const MOST_POINTS = 400;
+
+class Page {
+  constructor(data) {
+    this.data = data;
+    this.experiments = data.experiments.map((entry) => new Experiment(entry, data.generator));
+    this.redrawn = [];
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());
+    this.open(Number(new URLSearchParams(location.hash.slice(1)).get("experiment")) || 0);
+  }
+
+  isDark = () => {
+    const set = document.documentElement.dataset.theme;
+    return set ? set === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  };
+
+  redraw() {
+    for (const draw of this.redrawn) draw();
+  }
+
+  open(index) {
+    this.experiment = this.experiments[index] ?? this.experiments[0];
+    this.redrawn = [];
+    this.policy = this.column = null;
+    const { experiment } = this;
+    document.title = `${experiment.title} – anysched`;
+    this.sections = [
+      ["answer", "Answer", experiment.details ? this.answer() : null],
+      ["claims", "Claims", experiment.results.claims.length ? this.claims() : null],
+      ["table", "Table", this.table()],
+      ["plot", "Plot", this.plots()],
+      ["distributions", "Distributions", experiment.timelines().length ? this.samples() : null],
+      ["timeline", "Timeline", experiment.timelines().length ? this.timeline() : null],
+      ["machine", "Machine", experiment.details ? this.machine() : null],
+      ["experiment", "Experiment", experiment.details ? this.text() : null],
+      ["repeat", "Repeat", this.repeat()],
+    ].filter(([, , content]) => content);
+    const app = document.getElementById("app");
+    clear(app);
+    app.replaceChildren(this.header(index), this.navigation(), h("main", { id: "main" },
+      this.sections.map(([id, title, content]) =>
+        h("section", { id, "aria-labelledby": `${id}-title` },
+          h("h2", { id: `${id}-title` }, title), content))), this.footer());
+    this.redraw();
+  }
+
+  header(index) {
+    const { results, details, policies, groups, title } = this.experiment;
+    const counts = [`${policies.length} policies`,
+      `${this.experiment.wholeGroups().length} ${groups.length === 1 ? "group" : "groups"}`,
+      details ? `${details.seeds} seeds` : null, `host ${results.host}`];
+    const theme = h("button", { type: "button", class: "theme",
+      "aria-label": "Switch between light and dark", onclick: () => {
+        document.documentElement.dataset.theme = this.isDark() ? "light" : "dark";
+        this.redraw();
+      } }, "◐");
+    return h("header", {},
+      h("div", { class: "top" }, h("span", { class: "brand" }, "anysched report"), theme),
+      this.experiments.length > 1 ? h("div", { class: "controls" }, choice("experiment",
+        this.experiments.map((one, number) => [number, one.results.experiment]), index,
+        (number) => this.open(Number(number)))) : "",
+      h("h1", {}, title),
+      title === results.question ? "" : h("p", { class: "question" }, results.question),
+      h("p", { class: "facts" }, counts.filter(Boolean).join(" · "),
+        results.complete ? "" : h("strong", {}, " · incomplete: some runs are missing")));
+  }
+
+  navigation() {
+    return h("nav", { "aria-label": "Sections" }, this.sections.map(([id, title]) =>
+      h("a", { href: `#${id}` }, title)));
+  }
+
+  answer() {
+    const answers = new Answers(this.experiment, (group, column) => {
+      this.showPlot(group, column);
+      document.getElementById("plot").scrollIntoView({ behavior: "instant" });
+      document.getElementById("plot-title").focus?.();
+    });
+    const { claims } = this.experiment.results;
+    const expected = claims.filter((claim) => claim.as_expected).length;
+    const about = claims.length ? h("p", {}, `Of ${claims.length} claims, ${expected} came out as `
+      + "expected; ", h("a", { href: "#claims" }, "each with its evidence"), ".") : "";
+    return [about, answers.element];
+  }
+
+  claims() {
+    const { experiment } = this;
+    const kind = (claim) => (claim.verdict == null ? "none"
+      : claim.verdict.startsWith("holds") ? "holds"
+        : claim.verdict.includes("not") ? "fails" : "open");
+    const check = (claim, check) => {
+      const times = claim.checks.length && /_ns/.test(check.expression);
+      const scale = format(times ? "ns" : "1", [check.left, check.right]);
+      const margin = check.ci95 == null ? "" : ` ± ${withUnit(scale, check.ci95)}`;
+      return h("tr", {}, h("td", {}, groupWords(check.axes).replace("all tasks", "")),
+        h("td", {}, h("code", {}, check.expression)),
+        h("td", { class: "number" }, withUnit(scale, check.left)),
+        h("td", { class: "number" }, withUnit(scale, check.right)),
+        h("td", { class: "number" }, withUnit(scale, check.difference) + margin),
+        h("td", {}, [check.verdict ?? "no data", check.note].filter(Boolean).join(", ")));
+    };
+    const measure = (measure) => h("li", {}, `${groupWords(measure.axes)}: `,
+      h("code", {}, measure.expression), " = ", h("strong", {}, measure.mean == null ? "no data"
+        : `${withUnit(format("1", [measure.mean]), measure.mean)}${measure.ci95 > 0
+          ? ` ± ${format("1", [measure.mean]).number(measure.ci95)}` : ""} ${measure.unit}`));
+    return experiment.results.claims.map((claim) => h("details", { class: "claim" },
+      h("summary", {}, h("span", { class: `verdict ${kind(claim)}` },
+        claim.verdict ?? "not measured"), " ", h("strong", {}, claim.id), ` ${claim.text}`,
+      claim.as_expected ? "" : h("em", {}, ` (expected: ${claim.expected})`)),
+      [["The paper says", claim.paper], ["Read as", claim.reading], ["Because", claim.because],
+        ["More", claim.details]].filter(([, said]) => said).map(([name, said]) =>
+        h("p", {}, h("strong", {}, `${name}: `), said)),
+      claim.size ? h("p", {}, h("strong", {}, "Size: "),
+        `${claim.size.low} to ${claim.size.high}, ${claim.size.verdict ?? "no data"}`) : "",
+      claim.measures.length ? h("ul", {}, claim.measures.map(measure)) : "",
+      claim.checks.length ? h("div", { class: "scroll", tabindex: "0", role: "region",
+        "aria-label": `Evidence for ${claim.id}` }, h("table", { class: "plain" },
+        h("thead", {}, h("tr", {}, ["where", "comparison", "left", "right", "difference (95 %)",
+          "verdict"].map((head) => h("th", { scope: "col" }, head)))),
+        h("tbody", {}, claim.checks.map((one) => check(claim, one))))) : "",
+      claim.seeds_needed ? h("p", {}, `Some ${claim.seeds_needed} seeds would decide it.`) : ""));
+  }
+
+  table() {
+    const { experiment } = this;
+    const state = { columns: experiment.shownColumns(), base: "", sorted: [0, null],
+      group: experiment.groups.some((group) => group.axes.workload) ? "whole" : "all" };
+    const box = h("div");
+    const seeds = h("div", { class: "panel seeds", tabindex: "-1", hidden: true });
+    const draw = () => {
+      const whole = experiment.wholeGroups();
+      const groups = state.group === "all" ? experiment.groups : state.group === "whole" ? whole
+        : [experiment.groups[Number(state.group)]];
+      box.replaceChildren(...groups.map((group) => this.#lines(group, state, seeds, draw)));
+    };
+    const add = (name) => {
+      if (!name) return;
+      state.columns = state.columns.includes(name)
+        ? state.columns.filter((known) => known !== name) : [...state.columns, name];
+      draw();
+    };
+    const parts = experiment.groups.length > experiment.wholeGroups().length;
+    const controls = h("div", { class: "controls" },
+      choice("rows of", [...(parts ? [["whole", "all tasks"]] : []), ["all", "every group"],
+        ...experiment.groups.map((group) => [group.index, group.words])], state.group, (group) => {
+        state.group = group;
+        draw();
+      }),
+      experiment.details ? choice("compare with", [["", "nothing"],
+        ...experiment.policies.map((policy) => [policy, policy])], "", (policy) => {
+        state.base = policy;
+        draw();
+      }) : "",
+      choice("add or remove", [["", "a column …"], ...experiment.columnChoices()], "", add));
+    draw();
+    return [controls, box, h("p", { class: "hint" }, "± is half the 95 % confidence interval of "
+      + "the mean over seeds. ", experiment.policies.some((policy) => experiment.isTold(policy))
+      ? "* is told how long tasks run, which no kernel knows. " : "",
+    experiment.details ? "A policy’s name leads to its seeds." : ""), seeds];
+  }
+
+  #lines(group, state, seeds, redraw) {
+    const { experiment } = this;
+    const names = state.columns.filter((name) => experiment.policies.some((policy) =>
+      experiment.estimate(group.index, policy, name)));
+    const formats = names.map((name) => experiment.format(name, [group]));
+    const columns = [{ head: "policy" }, ...names.map((name, index) => {
+      const column = experiment.byName.get(name);
+      return { head: columnWords(column), unit: formats[index].unit, number: true,
+        title: column.what };
+    })];
+    const policies = experiment.policies.filter((policy) => experiment.row(group.index, policy));
+    const lines = policies.map((policy, place) => {
+      const runs = experiment.runsOf(group.index, policy);
+      const label = experiment.mark(policy);
+      const name = runs.length ? h("button", { type: "button", class: "link", onclick: () =>
+        this.seeds(seeds, group.index, policy, names[0]) }, label) : label;
+      const cells = names.map((name, index) =>
+        this.#cell(group.index, policy, name, formats[index], state.base));
+      return [{ content: name, sort: place, class: "name",
+        title: experiment.policyInfo(policy)?.summary }, ...cells];
+    });
+    return h("div", { class: "group" }, table({ caption: group.words, columns, lines,
+      sorted: state.sorted[1] == null ? null : state.sorted,
+      onsort: (sorted) => {
+        state.sorted = sorted;
+        redraw();
+        // The button that was pressed is a new one now.
+        const tables = [...document.querySelectorAll("#table table caption")];
+        const own = tables.find((caption) => caption.textContent === group.words);
+        own?.parentNode.querySelectorAll("thead button")[sorted[0]]?.focus();
+      } }));
+  }
+
+  #cell(group, policy, name, shown, base) {
+    const { experiment } = this;
+    const found = experiment.estimate(group, policy, name);
+    if (!found) return { content: "–", sort: null, class: "number" };
+    if (base && base !== policy) {
+      const paired = experiment.paired(group, name, policy, base);
+      if (!paired) return { content: "–", sort: null, class: "number" };
+      const sign = paired.mean > 0 ? "+" : "";
+      const sure = paired.ci95 == null || Math.abs(paired.mean) > paired.ci95;
+      return { content: [h("span", { class: "mean" }, `${sign}${shown.number(paired.mean)}`),
+        h("span", { class: "ci" }, paired.ci95 > 0 ? ` ± ${shown.number(paired.ci95)}` : "")],
+      sort: paired.mean, value: paired.mean, class: sure ? "number" : "number chance",
+      title: sure ? null : "the interval includes 0: may be chance" };
+    }
+    return { content: [h("span", { class: "mean" }, shown.number(found.mean)),
+      h("span", { class: "ci" }, found.ci95 > 0 ? ` ± ${shown.number(found.ci95)}` : "")],
+    sort: found.mean, value: found.mean, class: "number" };
+  }
+
+  /** Lists the seeds of a row. */
+  seeds(panel, group, policy, name) {
+    const { experiment } = this;
+    const { details } = experiment;
+    const column = experiment.byName.get(name);
+    const runs = experiment.runsOf(group, policy);
+    const shown = format(column.unit, runs.map((run) => run.values[column.index]));
+    const { planned, words } = experiment.groups[group];
+    const timeline = experiment.timelines().find((one) => one.group === planned
+      && one.label === policy);
+    const base = `${details.file} --policy ${policy} --group ${planned}${details.changes}`;
+    const lines = runs.map((run) => [
+      { content: String(run.index), sort: run.index },
+      { content: run.seed, sort: run.index, class: "number" },
+      { content: withUnit(shown, run.values[column.index]), sort: run.values[column.index],
+        value: run.values[column.index], class: "number" },
+      { content: timeline?.index === run.index ? h("button", { type: "button", class: "link",
+        onclick: () => this.showTimeline(planned, policy) }, "timeline")
+        : code(`anysched gantt ${base} --seed ${run.index}`), sort: run.index }]);
+    panel.hidden = false;
+    panel.replaceChildren(h("h3", {}, `Seeds of ${experiment.mark(policy)}, ${words}`),
+      table({ caption: columnWords(column), lines, columns: [{ head: "number" },
+        { head: "seed", number: true }, { head: columnWords(column), number: true },
+        { head: "look into it" }] }));
+    panel.focus();
+  }
+
+  plots() {
+    const { experiment } = this;
+    const axes = experiment.axes().filter(([axis]) => axis !== "workload" && axis !== "task");
+    const numeric = axes.find(([, values]) => values.every((value) => typeof value === "number"));
+    const state = { column: experiment.shownColumns()[0], axis: numeric?.[0] ?? "policy",
+      group: experiment.wholeGroups()[0].index, log: true, bars: false, logX: false };
+    const controls = h("div", { class: "controls" });
+    const chart = h("div", { class: "chart", role: "group" });
+    const seeds = h("div", { class: "panel seeds", tabindex: "-1", hidden: true });
+    const change = (key, value) => {
+      state[key] = value;
+      draw();
+    };
+    const choices = () => controls.replaceChildren(
+      choice("show", experiment.columnChoices(), state.column, (name) => change("column", name)),
+      choice("over", [["policy", "policies"], ...axes.map(([axis]) => [axis, axis])], state.axis,
+        (axis) => change("axis", axis)),
+      choice("of", experiment.groups.map((group) => [group.index, group.words]), state.group,
+        (group) => change("group", Number(group))),
+      state.axis === "policy" ? choice("as", [["", "points"], ["1", "bars"]],
+        state.bars ? "1" : "", (bars) => change("bars", Boolean(bars)))
+        : toggle("logarithmic axis", state.logX, (on) => change("logX", on)),
+      toggle("logarithmic values", state.log, (on) => change("log", on)));
+    const click = (datum) => this.seeds(seeds, datum.group, datum.policy, state.column);
+    const draw = async () => {
+      choices();
+      const spec = state.axis === "policy" ? this.#overPolicies(state, chart)
+        : this.#overAxis(state, chart);
+      chart.setAttribute("aria-label", spec.label);
+      await plot(chart, spec.spec, this.isDark(), experiment.details ? click : null);
+    };
+    this.redrawn.push(draw);
+    this.showPlot = (group, column) => {
+      Object.assign(state, { group, column, axis: "policy", bars: false });
+      draw();
+    };
+    return [controls, h("div", { class: "frame" }, chart),
+      h("p", { class: "hint" }, "Lines across points are 95 % confidence intervals. ",
+        experiment.details ? "A click on a point lists its seeds; the table’s names do the same."
+          : ""), seeds];
+  }
+
+  /** A value with its interval, for a plot. */
+  #datum(group, policy, state, shown) {
+    const { experiment } = this;
+    const found = experiment.estimate(group, policy, state.column);
+    if (!found || (state.log && !(found.mean > 0))) return null;
+    const { scale } = shown;
+    const [low, high] = [found.mean - (found.ci95 ?? 0), found.mean + (found.ci95 ?? 0)];
+    const ci = found.ci95 > 0 ? ` ± ${shown.number(found.ci95)}` : "";
+    // On a logarithmic axis an interval that reaches 0 ends at a tenth of the mean.
+    return { group, policy, name: experiment.mark(policy), value: found.mean / scale,
+      low: (state.log ? Math.max(low, found.mean / 10) : low) / scale, high: high / scale,
+      words: `${experiment.mark(policy)}: ${shown.number(found.mean)}${ci} ${shown.unit}`.trim() };
+  }
+
+  #overPolicies(state, chart) {
+    const { experiment } = this;
+    const column = experiment.byName.get(state.column);
+    const shown = experiment.format(state.column, [experiment.groups[state.group]]);
+    const data = experiment.policies.map((policy) =>
+      this.#datum(state.group, policy, state, shown)).filter(Boolean);
+    data.sort((a, b) => (column.better === "more" ? b.value - a.value : a.value - b.value));
+    const title = [columnPhrase(column), shown.unit].filter(Boolean).join(", ");
+    const best = data[0]?.words ?? "no data";
+    return { label: `${columnPhrase(column)} of ${data.length} policies; first ${best}`,
+      spec: policiesSpec({ data, title, log: state.log, bars: state.bars,
+        order: data.map((datum) => datum.name), width: chart.clientWidth || 700 }) };
+  }
+
+  #overAxis(state, chart) {
+    const { experiment } = this;
+    const column = experiment.byName.get(state.column);
+    const here = experiment.groups[state.group].axes;
+    const groups = experiment.groups.filter(({ axes }) => Object.entries(axes)
+      .every(([axis, value]) => axis === state.axis || here[axis] === value));
+    const shown = experiment.format(state.column, groups);
+    const data = groups.flatMap((group) => experiment.policies.map((policy) => {
+      const datum = this.#datum(group.index, policy, state, shown);
+      return datum && { ...datum, x: group.axes[state.axis],
+        words: `${state.axis} = ${group.axes[state.axis]}, ${datum.words}` };
+    })).filter(Boolean);
+    const numeric = groups.every((group) => typeof group.axes[state.axis] === "number");
+    const title = [columnPhrase(column), shown.unit].filter(Boolean).join(", ");
+    return { label: `${columnPhrase(column)} over ${state.axis}`, spec: linesSpec({ data, title,
+      axis: state.axis, numeric, log: state.log, logX: numeric && state.logX,
+      policies: experiment.policies, width: chart.clientWidth || 700 }) };
+  }
+
+  samples() {
+    const { experiment } = this;
+    const timelines = () => this.timelines;
+    const groups = [...new Set(experiment.timelines().map((one) => one.group))];
+    const words = (planned) => experiment.wholeGroups()
+      .find((group) => group.planned === planned)?.words ?? `group ${planned}`;
+    const state = { metric: "wakeup_latency_ns", group: groups[0], form: "cdf", log: true,
+      policies: null };
+    const controls = h("div", { class: "controls" });
+    const box = h("fieldset", { class: "policies" });
+    const chart = h("div", { class: "chart", role: "group" });
+    const note = h("p", { class: "hint" });
+    const labels = () => experiment.timelines().filter((one) => one.group === state.group)
+      .map((one) => one.label);
+    const draw = async () => {
+      const known = labels();
+      state.policies ??= this.#interesting(known);
+      controls.replaceChildren(
+        choice("show", Object.entries(SAMPLES), state.metric, (metric) => change("metric", metric)),
+        groups.length > 1 ? choice("of", groups.map((group) => [group, words(group)]), state.group,
+          (group) => change("group", Number(group))) : "",
+        choice("as", [["cdf", "cumulative distribution"], ["histogram", "histogram"]], state.form,
+          (form) => change("form", form)),
+        toggle("logarithmic axis", state.log, (on) => change("log", on)));
+      box.replaceChildren(h("legend", {}, "policies"), ...known.map((label) =>
+        toggle(experiment.mark(label), state.policies.includes(label), (on) => {
+          state.policies = on ? [...state.policies, label]
+            : state.policies.filter((other) => other !== label);
+          draw();
+        })));
+      await this.#drawSamples(state, timelines(), chart, note);
+    };
+    const change = (key, value) => {
+      state[key] = value;
+      draw();
+    };
+    this.redrawn.push(draw);
+    return [controls, box, h("div", { class: "frame" }, chart), note];
+  }
+
+  /** A few policies to begin with: those that answers name. */
+  #interesting(known) {
+    const { details } = this.experiment;
+    const named = details.answers.flatMap(({ best, next }) => [best.policy, next?.policy]);
+    const labels = named.filter((policy) => policy != null)
+      .map((policy) => details.policies[policy].label);
+    return known.filter((label) => labels.includes(label)).slice(0, 5)
+      .concat(known).filter((label, at, all) => all.indexOf(label) === at).slice(0, 4);
+  }
+
+  async #drawSamples(state, timelines, chart, note) {
+    const { experiment } = this;
+    const infos = timelines.of(state.group)
+      .filter((info) => state.policies.includes(info.label));
+    const loaded = await Promise.all(infos.map((info) => timelines.load(info)));
+    const sets = loaded.map((timeline) => ({ policy: experiment.mark(timeline.info.label),
+      samples: timeline.samples(state.metric), whole: timeline.info.ended }));
+    const all = sets.flatMap(({ samples }) => [samples[samples.length >> 1] ?? 0]);
+    const shown = format("ns", all);
+    const least = Math.min(...sets.map(({ samples }) =>
+      samples.find((sample) => sample > 0) ?? Infinity));
+    const title = `${SAMPLES[state.metric]}, ${shown.unit}`;
+    const policies = sets.map(({ policy }) => policy);
+    const options = { title, log: state.log, policies, width: chart.clientWidth || 700 };
+    const data = sets.flatMap((set) => (state.form === "cdf"
+      ? cumulative(set, state.log ? least : 0, shown) : bins(set, state.log, least, shown, all)));
+    chart.setAttribute("aria-label", `${SAMPLES[state.metric]} of ${policies.join(", ")}`);
+    const spec = state.form === "cdf" ? cdfSpec({ ...options, data })
+      : histogramSpec({ ...options, data });
+    await plot(chart, spec, this.isDark());
+    const counts = sets.map(({ policy, samples }) => `${policy} ${samples.length}`).join(", ");
+    const cut = sets.some(({ whole }) => !whole) ? " Some runs are recorded in part." : "";
+    note.textContent = `Of the first seed: ${counts} values.${cut}`
+      + (state.log ? ` Values of 0 are drawn at ${span(least)}.` : "");
+  }
+
+  timeline() {
+    const { experiment } = this;
+    const view = new TimelineView(experiment, this.isDark);
+    this.timelines = view;
+    this.redrawn.push(() => view.draw());
+    const known = experiment.timelines();
+    const { answers, policies } = experiment.details;
+    const group = known.at(-1).group;
+    const labels = view.of(group).map((info) => info.label);
+    const best = answers.findLast((answer) =>
+      experiment.groups[answer.group].planned === group && answer.next);
+    const pair = best ? [best.best.policy, best.next.policy].map((at) => policies[at].label) : [];
+    // It takes as long as all the rest: when somebody comes near.
+    const start = () => view.pictures.length === 0 && !view.opening
+      && (view.opening = view.open(group, pair[0] ?? labels[0], ""));
+    new IntersectionObserver((entries, observer) => {
+      if (!entries.some((entry) => entry.isIntersecting)) return;
+      observer.disconnect();
+      start();
+    }, { rootMargin: "600px" }).observe(view.element);
+    new ResizeObserver(() => view.draw()).observe(view.element);
+    addEventListener("beforeprint", () => view.pictures.forEach((one) => one.draw(false)));
+    this.showTimeline = async (planned, policy) => {
+      await start();
+      view.opening = view.open(planned, policy, "");
+      view.element.scrollIntoView({ behavior: "instant" });
+      await view.opening;
+      view.pictures[0].canvas.focus();
+    };
+    return [h("p", { class: "hint", id: "keys" }, "Drag to move; the wheel zooms once the picture "
+      + "has been clicked (or with Ctrl), with Shift it moves. Keys: arrows, + and −, N and P for "
+      + "the next and previous wait, Enter for why."), view.element, legend()];
+  }
+
+  machine() {
+    const { machines, groups } = this.experiment.details;
+    const whole = this.experiment.wholeGroups();
+    return machines.map((machine, index) => {
+      const of = whole.filter((group) => groups[group.index].topology === index);
+      const facts = of[0] ? [of[0].machine, of[0].duration ? `at most ${of[0].duration}` : null,
+        `costs: ${of[0].costs}`] : [];
+      const alike = groups.filter((group) => group.topology === index).length;
+      const where = alike === groups.length ? "" : h("h3", {}, of.slice(0, 6)
+        .map((group) => group.words).join("; "), of.length > 6 ? ` and ${of.length - 6} more` : "");
+      return h("div", { class: "group" }, where, h("p", {}, facts.filter(Boolean).join("; ")),
+        topology(machine),
+        h("ul", {}, of.slice(0, 12).flatMap((group) => group.loads.map((load) =>
+          h("li", {}, of.length > 1 ? `${group.words}: ` : "", load))),
+        of.slice(0, 12).flatMap((group) => group.exceptions.map((exception) =>
+          h("li", {}, `but ${exception}`)))));
+    });
+  }
+
+  text() {
+    return [h("p", {}, h("code", {}, this.experiment.details.file)),
+      h("pre", { tabindex: "0", "aria-label": "The experiment’s file" },
+        this.experiment.details.text)];
+  }
+
+  repeat() {
+    const { results, details } = this.experiment;
+    const version = details ? `anysched ${details.version}` : this.data.generator;
+    const facts = [["version", version], ["experiment’s seed", String(results.seed)],
+      ["BLAKE3 of the experiment and its files", results.spec_hash]];
+    const policies = (details?.policies ?? []).filter((policy) =>
+      Object.keys(policy.settings).length);
+    return [details ? h("p", {}, code(details.command)) : h("p", {}, "These results come from "
+      + "files; only the run that wrote them knows its command."),
+    h("p", {}, "The same version gives the same numbers on every machine: seeds derive from the "
+      + "experiment’s name and seed, the values of its axes, and a number."),
+    h("dl", {}, facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {},
+      h("code", {}, value))])),
+    policies.length ? [h("h3", {}, "Settings of policies"), h("ul", {}, policies.map((policy) =>
+      h("li", {}, `${policy.label}: `, Object.entries(policy.settings)
+        .map(([key, value]) => `${key} = ${value}`).join(", "))))] : ""];
+  }
+
+  footer() {
+    const notices = document.getElementById("notices").textContent;
+    return h("footer", {}, h("p", {}, `Written by ${this.data.generator}; this file needs no `
+      + "network."), h("details", {}, h("summary", {}, "Software in this page"),
+      h("pre", { tabindex: "0", "aria-label": "Licences" }, notices)));
+  }
+}
+
+/** Points of a cumulative distribution: at most so many, and always the last. */
+function cumulative({ policy, samples }, least, shown) {
+  const n = samples.length;
+  const points = [];
+  const step = Math.max(1, Math.floor(n / MOST_POINTS));
+  const add = (rank) => {
+    const value = Math.max(samples[rank], least);
+    const share = (rank + 1) / n;
+    points.push({ policy, share, value: value / shown.scale,
+      words: `${policy}: ${(share * 100).toFixed(1)} % at most ${span(samples[rank])}` });
+  };
+  for (let rank = 0; rank < n; rank += step) add(rank);
+  // Tails matter most.
+  for (let rank = Math.max(0, n - step); rank < n; rank++) add(rank);
+  return points;
+}
+
+/** A histogram of 40 bins. */
+function bins({ policy, samples }, log, least, shown) {
+  const most = samples.at(-1) ?? 1;
+  const n = 40;
+  const ratio = log ? (Math.max(most, least * 1.001) / least) ** (1 / n) : 1;
+  const edge = (bin) => (log ? least * ratio ** bin : (most / n) * bin);
+  const counts = new Array(n).fill(0);
+  for (const sample of samples) {
+    const bin = log ? Math.log(Math.max(sample, least) / least) / Math.log(ratio)
+      : (sample / most) * n;
+    counts[Math.max(0, Math.min(n - 1, Math.floor(bin)))] += 1;
+  }
+  return counts.map((count, bin) => ({ policy, share: count / samples.length,
+    low: edge(bin) / shown.scale, high: edge(bin + 1) / shown.scale,
+    words: `${policy}: ${count} from ${span(edge(bin))} to ${span(edge(bin + 1))}` }));
+}
+
+function legend() {
+  const item = (name, text) => h("li", {}, h("span", { class: `key ${name}`, "aria-hidden": "true" }),
+    text);
+  return h("ul", { class: "legend" }, item("run", "runs, in the colour that the task has on CPUs"),
+    item("wait", "waits for a CPU"), item("wake", "becomes ready; a line comes from who woke it"),
+    item("due", "a job is due"), item("late", "a job was late"));
+}
+
+/** CPUs in their groups. */
+function topology({ cpus }) {
+  const levels = [["node", 3], ["package", 2], ["cache", 1], ["core", 0]];
+  const nest = (members, depth) => {
+    if (depth === levels.length) {
+      return members.map((cpu) => h("span", { class: "cpu" }, `CPU ${cpu}`,
+        cpus[cpu][4] < 1024 ? h("small", {}, ` ${Math.round(cpus[cpu][4] / 10.24)} %`) : ""));
+    }
+    const [name, at] = levels[depth];
+    const groups = new Map();
+    for (const cpu of members) {
+      const group = cpus[cpu][at];
+      if (!groups.has(group)) groups.set(group, []);
+      groups.get(group).push(cpu);
+    }
+    const all = new Set(cpus.map((cpu) => cpu[at])).size;
+    const single = all === 1 || [...groups.values()].every((group) => group.length === 1);
+    if (single) return [...groups.values()].flatMap((group) => nest(group, depth + 1));
+    return [...groups].map(([number, group]) => h("div", { class: `level ${name}` },
+      h("span", { class: "label" }, `${name} ${number}`), nest(group, depth + 1)));
+  };
+  const all = cpus.map((_, cpu) => cpu);
+  return h("div", { class: "topology" }, nest(all, 0));
+}
+
+document_().then((data) => {
+  globalThis.report = new Page(data);
+}).catch((error) => {
+  document.getElementById("app").replaceChildren(h("p", { class: "loading", role: "alert" },
+    `This report cannot be shown: ${error.message}`));
+  throw error;
+});
