@@ -404,7 +404,8 @@ export class Picture {
         Math.max(LEFT_EDGE, Math.min(LEFT_EDGE + this.plot, this.x(time))));
       context.strokeStyle = theme.focus;
       context.lineWidth = 2;
-      if (row >= 0) context.strokeRect(a - 1, this.taskTop + row * ROW, Math.max(3, b - a + 2), ROW);
+      const top = this.taskTop + row * ROW;
+      if (row >= 0) context.strokeRect(a - 1, top, Math.max(3, b - a + 2), ROW);
       context.globalAlpha = 0.10;
       context.fillStyle = theme.focus;
       context.fillRect(a, this.top, Math.max(1, b - a), this.height - this.top);

@@ -42,12 +42,14 @@ export async function plot(element, spec, dark, click) {
   clear(element);
   const full = { $schema: "https://vega.github.io/schema/vega-lite/v6.json", padding: 4,
     autosize: { type: "fit-x", contains: "padding" }, ...spec, config: config(dark) };
-  const compiled = compile(full).spec;
+  const compiled = compile(full, { logger: vega.logger(vega.Error) }).spec;
   const view = new vega.View(vega.parse(compiled, null, { ast: true }),
     { expr: expressionInterpreter, renderer: "svg", hover: true, container: element,
       logLevel: vega.Error });
   view.tooltip((handler, event, item, value) => tooltip(element, event, value));
-  if (click) view.addEventListener("click", (event, item) => item?.datum?.policy && click(item.datum));
+  if (click) {
+    view.addEventListener("click", (event, item) => item?.datum?.policy && click(item.datum));
+  }
   await view.runAsync();
   shown.push({ view, at: element });
   return view;
@@ -68,18 +70,19 @@ function tooltip(element, event, value) {
   tip.style.cssText = `left:${Math.max(0, x)}px;top:${event.clientY - box.top + 14}px`;
 }
 
-const scaleOf = (log, more = {}) => ({ type: log ? "log" : "linear", ...more });
+const scaleOf = (log, { zero = false } = {}) => (log ? { type: "log", nice: true }
+  : { type: "linear", zero, nice: true });
 
 /** Values of policies with their intervals: points or bars, sorted as given. */
 export function policiesSpec({ data, title, log, bars, order, width }) {
   const y = { field: "name", type: "nominal", sort: order, title: null,
     axis: { grid: !bars, domain: false, ticks: false } };
   const x = { field: "value", type: "quantitative", title,
-    scale: scaleOf(log, { zero: bars, nice: true }) };
+    scale: scaleOf(log, { zero: bars }) };
   const tooltip = { field: "words" };
   const layer = [];
-  if (bars && !log) layer.push({ mark: { type: "bar", height: 14, opacity: 0.85, cursor: "pointer" },
-    encoding: { x, y, tooltip } });
+  const bar = { type: "bar", height: 14, opacity: 0.85, cursor: "pointer" };
+  if (bars && !log) layer.push({ mark: bar, encoding: { x, y, tooltip } });
   layer.push({ mark: { type: "rule", strokeWidth: bars ? 1.5 : 2.5, opacity: bars ? 1 : 0.6,
     aria: false, color: bars ? { expr: "'#666'" } : undefined },
   encoding: { x: { ...x, field: "low" }, x2: { field: "high" }, y, tooltip } });

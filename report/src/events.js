@@ -35,10 +35,23 @@ class Reader {
   }
 }
 
+/** A policy's value, of 64 bits: some are the largest that there is. */
+function value(reader, before) {
+  let [number, shift] = [0n, 0n];
+  let byte;
+  do {
+    byte = reader.bytes[reader.at++];
+    number |= BigInt(byte & 0x7f) << shift;
+    shift += 7n;
+  } while (byte >= 0x80);
+  const signed = number & 1n ? -((number + 1n) >> 1n) : number >> 1n;
+  return BigInt.asIntN(64, before + signed);
+}
+
 /** The streams of a block by name. */
 function streams(block) {
-  const names = ["kinds", "times", "cpus", "tasks", "by", "jobs", "choices", "reasons", "names",
-    "values"];
+  const names = ["kinds", "times", "cpus", "tasks", "by", "jobs", "picks", "choices", "reasons",
+    "names", "values"];
   const view = new DataView(block.buffer, block.byteOffset, block.byteLength);
   const found = {};
   let at = 0;
@@ -302,22 +315,6 @@ export class Timeline {
     return found;
   }
 
-  /** Samples of a metric, sorted: ns. */
-  samples(metric) {
-    const { ofTask } = this;
-    const found = [];
-    for (let task = 0; task < this.info.tasks; task++) {
-      const [first, last] = [ofTask.first[task], ofTask.used[task]];
-      for (let at = first; at < last; at++) {
-        if (ofTask.cpu[at] >= 0) continue;
-        const picked = ofTask.end[at] < this.end || at + 1 < last;
-        const counts = metric === "runqueue_wait_ns" || ofTask.why[at] === 7 + WAKE;
-        if (picked && counts) found.push(ofTask.end[at] - ofTask.start[at]);
-      }
-    }
-    return Float64Array.from(found).sort();
-  }
-
   /** Choices of other tasks while one waited, with reasons: the first few. */
   choices(task, from, until) {
     this.told ??= this.#readChoices();
@@ -326,29 +323,38 @@ export class Timeline {
   }
 
   #readChoices() {
-    const { choices, reasons, names, values } = this.block;
+    const { picks, choices, reasons, names, values } = this.block;
     const told = new Map();
-    let time = 0;
-    while (!choices.done) {
-      time += choices.unsigned();
-      const choice = { time, cpu: choices.unsigned() };
-      const task = choices.unsigned();
-      choice.chosen = choices.unsigned();
-      choice.code = reasons.bytes[reasons.at++];
-      if (choice.code === 0 || choice.code === 3) {
-        choice.name = this.info.values[names.unsigned()];
+    const last = new Map();
+    let [events, chosen, task, before] = [0, 0, 0, 0n];
+    while (!picks.done) {
+      events += picks.unsigned();
+      const time = (events > 0 ? this.time[events - 1] : 0) + picks.unsigned();
+      const cpu = picks.unsigned();
+      chosen += picks.signed();
+      for (let count = picks.unsigned(); count > 0; count--) {
+        task += choices.signed();
+        const choice = { time, cpu, chosen, code: reasons.bytes[reasons.at++] };
+        if (choice.code === 0 || choice.code === 3) {
+          choice.name = this.info.values[names.unsigned()];
+        }
+        if (choice.code === 2) {
+          choice.a = value(values, 0n);
+          choice.b = value(values, 0n);
+        } else if (choice.code < 4) {
+          before = value(values, before);
+          choice.a = before;
+          choice.b = value(values, last.get(task) ?? before);
+          last.set(task, choice.b);
+        }
+        if (!told.has(task)) told.set(task, []);
+        told.get(task).push(choice);
       }
-      if (choice.code <= 3) {
-        choice.a = values.signed();
-        choice.b = choice.a + values.signed();
-      }
-      if (!told.has(task)) told.set(task, []);
-      told.get(task).push(choice);
     }
     return told;
   }
 
-  /** Calls `take(time, changes)` for each instant at which CPUs run others than before. */
+  /** Each instant at which CPUs run others than before, with which. */
   * steps() {
     const { n, kind, cpu, task, time } = this;
     const runs = new Int32Array(this.info.cpus).fill(-1);

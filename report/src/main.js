@@ -7,11 +7,8 @@ import { Experiment } from "./model.js";
 import { table } from "./table.js";
 import { TimelineView } from "./timeline.js";
 import { document_ } from "./unpack.js";
-import { columnPhrase, columnWords, format, groupWords, metricWords, span, withUnit }
+import { columnPhrase, columnWords, format, groupWords, metricWords, shell, withUnit }
   from "./words.js";
-
-const SAMPLES = { wakeup_latency_ns: "wake-up latency", runqueue_wait_ns: "wait on the runqueue" };
-const MOST_POINTS = 400;
 
 class Page {
   constructor(data) {
@@ -42,7 +39,8 @@ class Page {
       ["claims", "Claims", experiment.results.claims.length ? this.claims() : null],
       ["table", "Table", this.table()],
       ["plot", "Plot", this.plots()],
-      ["distributions", "Distributions", experiment.timelines().length ? this.samples() : null],
+      ["distributions", "Distributions",
+        experiment.details?.distributions.length ? this.distributions() : null],
       ["timeline", "Timeline", experiment.timelines().length ? this.timeline() : null],
       ["machine", "Machine", experiment.details ? this.machine() : null],
       ["experiment", "Experiment", experiment.details ? this.text() : null],
@@ -234,7 +232,8 @@ class Page {
     const { planned, words } = experiment.groups[group];
     const timeline = experiment.timelines().find((one) => one.group === planned
       && one.label === policy);
-    const base = `${details.file} --policy ${policy} --group ${planned}${details.changes}`;
+    const base = `${shell(details.file)} --policy ${shell(policy)} --group ${planned}`
+      + details.changes;
     const lines = runs.map((run) => [
       { content: String(run.index), sort: run.index },
       { content: run.seed, sort: run.index, class: "number" },
@@ -340,27 +339,34 @@ class Page {
       policies: experiment.policies, width: chart.clientWidth || 700 }) };
   }
 
-  samples() {
+  distributions() {
     const { experiment } = this;
-    const timelines = () => this.timelines;
-    const groups = [...new Set(experiment.timelines().map((one) => one.group))];
-    const words = (planned) => experiment.wholeGroups()
-      .find((group) => group.planned === planned)?.words ?? `group ${planned}`;
-    const state = { metric: "wakeup_latency_ns", group: groups[0], form: "cdf", log: true,
-      policies: null };
+    const { distributions } = experiment.details;
+    const kinds = [...new Set(distributions.map((one) => one.metric))];
+    const groups = [...new Set(distributions.map((one) => `${one.group} ${one.load ?? ""}`))];
+    const words = (group) => {
+      const [planned, ...load] = group.split(" ");
+      const known = experiment.wholeGroups().find((one) => one.planned === Number(planned));
+      const tasks = load.join(" ");
+      return tasks ? `${known.words}, tasks of ${tasks}` : known.words;
+    };
+    const state = { metric: kinds.find((kind) => kind === "wakeup_latency_ns") ?? kinds[0],
+      group: groups[0], form: "cdf", log: true, policies: null };
     const controls = h("div", { class: "controls" });
     const box = h("fieldset", { class: "policies" });
     const chart = h("div", { class: "chart", role: "group" });
     const note = h("p", { class: "hint" });
-    const labels = () => experiment.timelines().filter((one) => one.group === state.group)
-      .map((one) => one.label);
     const draw = async () => {
-      const known = labels();
+      const shown = distributions.filter((one) => one.metric === state.metric
+        && `${one.group} ${one.load ?? ""}` === state.group);
+      const label = (one) => experiment.details.policies[one.policy].label;
+      const known = shown.map(label);
       state.policies ??= this.#interesting(known);
       controls.replaceChildren(
-        choice("show", Object.entries(SAMPLES), state.metric, (metric) => change("metric", metric)),
+        choice("show", kinds.map((kind) => [kind, metricWords(kind)]), state.metric,
+          (metric) => change("metric", metric)),
         groups.length > 1 ? choice("of", groups.map((group) => [group, words(group)]), state.group,
-          (group) => change("group", Number(group))) : "",
+          (group) => change("group", group)) : "",
         choice("as", [["cdf", "cumulative distribution"], ["histogram", "histogram"]], state.form,
           (form) => change("form", form)),
         toggle("logarithmic axis", state.log, (on) => change("log", on)));
@@ -370,7 +376,9 @@ class Page {
             : state.policies.filter((other) => other !== label);
           draw();
         })));
-      await this.#drawSamples(state, timelines(), chart, note);
+      const chosen = shown.filter((one) => state.policies.includes(label(one)));
+      await this.#drawDistributions(state, chosen.map((one) =>
+        ({ ...one, policy: experiment.mark(label(one)) })), chart, note);
     };
     const change = (key, value) => {
       state[key] = value;
@@ -390,30 +398,32 @@ class Page {
       .concat(known).filter((label, at, all) => all.indexOf(label) === at).slice(0, 4);
   }
 
-  async #drawSamples(state, timelines, chart, note) {
-    const { experiment } = this;
-    const infos = timelines.of(state.group)
-      .filter((info) => state.policies.includes(info.label));
-    const loaded = await Promise.all(infos.map((info) => timelines.load(info)));
-    const sets = loaded.map((timeline) => ({ policy: experiment.mark(timeline.info.label),
-      samples: timeline.samples(state.metric), whole: timeline.info.ended }));
-    const all = sets.flatMap(({ samples }) => [samples[samples.length >> 1] ?? 0]);
-    const shown = format("ns", all);
-    const least = Math.min(...sets.map(({ samples }) =>
-      samples.find((sample) => sample > 0) ?? Infinity));
-    const title = `${SAMPLES[state.metric]}, ${shown.unit}`;
-    const policies = sets.map(({ policy }) => policy);
-    const options = { title, log: state.log, policies, width: chart.clientWidth || 700 };
-    const data = sets.flatMap((set) => (state.form === "cdf"
-      ? cumulative(set, state.log ? least : 0, shown) : bins(set, state.log, least, shown, all)));
-    chart.setAttribute("aria-label", `${SAMPLES[state.metric]} of ${policies.join(", ")}`);
-    const spec = state.form === "cdf" ? cdfSpec({ ...options, data })
-      : histogramSpec({ ...options, data });
-    await plot(chart, spec, this.isDark());
-    const counts = sets.map(({ policy, samples }) => `${policy} ${samples.length}`).join(", ");
-    const cut = sets.some(({ whole }) => !whole) ? " Some runs are recorded in part." : "";
-    note.textContent = `Of the first seed: ${counts} values.${cut}`
-      + (state.log ? ` Values of 0 are drawn at ${span(least)}.` : "");
+  async #drawDistributions(state, shown, chart, note) {
+    const { percents } = this.experiment.details;
+    const policies = shown.map(({ policy }) => policy);
+    if (!shown.length) {
+      clear(chart);
+      chart.replaceChildren();
+      note.textContent = "No policy is chosen, or none has such values.";
+      return;
+    }
+    const unit = state.metric.endsWith("_ns") ? "ns" : "1";
+    const scale = format(unit, shown.map(({ values }) => values[values.length >> 1]));
+    const positive = shown.flatMap(({ values }) => values.filter((value) => value > 0));
+    const least = Math.min(...positive);
+    const log = state.log && positive.length > 0;
+    const title = [metricWords(state.metric), scale.unit].filter(Boolean).join(", ");
+    const options = { title, log, policies, width: chart.clientWidth || 700 };
+    const data = shown.flatMap((one) => (state.form === "cdf"
+      ? cumulative(one, percents, log ? least : -Infinity, scale)
+      : bins(one, percents, log ? least : null, scale)));
+    chart.setAttribute("aria-label", `${metricWords(state.metric)} of ${policies.join(", ")}`);
+    await plot(chart, state.form === "cdf" ? cdfSpec({ ...options, data })
+      : histogramSpec({ ...options, data }), this.isDark());
+    const counts = shown.map(({ policy, count }) => `${policy} ${count}`).join(", ");
+    const zero = log && shown.some(({ values }) => values[0] <= 0)
+      ? ` Values of 0 are drawn at ${withUnit(scale, least)}.` : "";
+    note.textContent = `In the run of the first seed: ${counts} values.${zero}`;
   }
 
   timeline() {
@@ -429,8 +439,9 @@ class Page {
       experiment.groups[answer.group].planned === group && answer.next);
     const pair = best ? [best.best.policy, best.next.policy].map((at) => policies[at].label) : [];
     // It takes as long as all the rest: when somebody comes near.
+    view.load(view.of(group).find((info) => info.label === (pair[0] ?? labels[0])));
     const start = () => view.pictures.length === 0 && !view.opening
-      && (view.opening = view.open(group, pair[0] ?? labels[0], ""));
+      && view.change(group, pair[0] ?? labels[0], "");
     new IntersectionObserver((entries, observer) => {
       if (!entries.some((entry) => entry.isIntersecting)) return;
       observer.disconnect();
@@ -440,9 +451,8 @@ class Page {
     addEventListener("beforeprint", () => view.pictures.forEach((one) => one.draw(false)));
     this.showTimeline = async (planned, policy) => {
       await start();
-      view.opening = view.open(planned, policy, "");
       view.element.scrollIntoView({ behavior: "instant" });
-      await view.opening;
+      await view.change(planned, policy, "");
       view.pictures[0].canvas.focus();
     };
     return [h("p", { class: "hint", id: "keys" }, "Drag to move; the wheel zooms once the picture "
@@ -501,43 +511,34 @@ class Page {
   }
 }
 
-/** Points of a cumulative distribution: at most so many, and always the last. */
-function cumulative({ policy, samples }, least, shown) {
-  const n = samples.length;
-  const points = [];
-  const step = Math.max(1, Math.floor(n / MOST_POINTS));
-  const add = (rank) => {
-    const value = Math.max(samples[rank], least);
-    const share = (rank + 1) / n;
-    points.push({ policy, share, value: value / shown.scale,
-      words: `${policy}: ${(share * 100).toFixed(1)} % at most ${span(samples[rank])}` });
-  };
-  for (let rank = 0; rank < n; rank += step) add(rank);
-  // Tails matter most.
-  for (let rank = Math.max(0, n - step); rank < n; rank++) add(rank);
-  return points;
+/** Points of a cumulative distribution. */
+function cumulative({ policy, values }, percents, least, scale) {
+  return values.map((value, at) => ({ policy, share: percents[at] / 100,
+    value: Math.max(value, least) / scale.scale,
+    words: `${policy}: ${+percents[at].toFixed(3)} % at most ${withUnit(scale, value)}` }));
 }
 
-/** A histogram of 40 bins. */
-function bins({ policy, samples }, log, least, shown) {
-  const most = samples.at(-1) ?? 1;
+/** A histogram of 40 bins; logarithmic ones begin at `least`. */
+function bins({ policy, values }, percents, least, scale) {
   const n = 40;
-  const ratio = log ? (Math.max(most, least * 1.001) / least) ** (1 / n) : 1;
-  const edge = (bin) => (log ? least * ratio ** bin : (most / n) * bin);
-  const counts = new Array(n).fill(0);
-  for (const sample of samples) {
-    const bin = log ? Math.log(Math.max(sample, least) / least) / Math.log(ratio)
-      : (sample / most) * n;
-    counts[Math.max(0, Math.min(n - 1, Math.floor(bin)))] += 1;
-  }
-  return counts.map((count, bin) => ({ policy, share: count / samples.length,
-    low: edge(bin) / shown.scale, high: edge(bin + 1) / shown.scale,
-    words: `${policy}: ${count} from ${span(edge(bin))} to ${span(edge(bin + 1))}` }));
+  const most = Math.max(values.at(-1), (least ?? 0) * 1.001, Number.MIN_VALUE);
+  const edge = (bin) => (least == null ? (most / n) * bin : least * (most / least) ** (bin / n));
+  const share = (value) => {
+    const above = values.findIndex((known) => known > value);
+    return above < 0 ? 1 : above === 0 ? 0 : percents[above - 1] / 100;
+  };
+  return Array.from({ length: n }, (_, bin) => {
+    const [low, high] = [edge(bin), edge(bin + 1)];
+    const part = (bin === n - 1 ? 1 : share(high)) - (bin === 0 ? 0 : share(low));
+    return { policy, share: part, low: low / scale.scale, high: high / scale.scale,
+      words: `${policy}: ${(part * 100).toFixed(1)} % from ${withUnit(scale, low)} to `
+        + withUnit(scale, high) };
+  });
 }
 
 function legend() {
-  const item = (name, text) => h("li", {}, h("span", { class: `key ${name}`, "aria-hidden": "true" }),
-    text);
+  const item = (name, text) => h("li", {},
+    h("span", { class: `key ${name}`, "aria-hidden": "true" }), text);
   return h("ul", { class: "legend" }, item("run", "runs, in the colour that the task has on CPUs"),
     item("wait", "waits for a CPU"), item("wake", "becomes ready; a line comes from who woke it"),
     item("due", "a job is due"), item("late", "a job was late"));

@@ -5,7 +5,7 @@ import { choice, code, h, toggle } from "./dom.js";
 import { LEFT, Timeline, parting } from "./events.js";
 import { unpack } from "./unpack.js";
 import { explain, meanwhile, reason, sentence } from "./why.js";
-import { parseSpan, span } from "./words.js";
+import { parseSpan, shell, span } from "./words.js";
 
 const MOST_ZOOM = 100; // ns
 const MOST_CHOICES = 40;
@@ -110,6 +110,12 @@ export class TimelineView {
     }
   }
 
+  /** As `open`; `opening` is when it is done. */
+  change(group, first, second) {
+    this.opening = this.open(group, first, second);
+    return this.opening;
+  }
+
   #choices(known) {
     const groups = [...new Set(this.all.map((info) => info.group))];
     const words = (planned) => this.experiment.wholeGroups()
@@ -118,10 +124,10 @@ export class TimelineView {
     const [first, second] = this.infos.map((info) => info.label);
     this.controls.replaceChildren(
       groups.length > 1 ? choice("runs of", groups.map((group) => [group, words(group)]),
-        this.group, (group) => this.open(Number(group), first, second)) : "",
-      choice("policy", labels, first, (label) => this.open(this.group, label, second)),
+        this.group, (group) => this.change(Number(group), first, second)) : "",
+      choice("policy", labels, first, (label) => this.change(this.group, label, second)),
       choice("beside", [["", "no other"], ...labels.filter(([label]) => label !== first)],
-        second ?? "", (label) => this.open(this.group, first, label)));
+        second ?? "", (label) => this.change(this.group, first, label)));
   }
 
   #picture(timeline) {
@@ -236,8 +242,9 @@ export class TimelineView {
     this.find.setAttribute("aria-invalid", task == null);
     this.at.setAttribute("aria-invalid", time == null);
     if (task == null || time == null) {
-      const what = task == null ? `There is no task “${this.find.value}”; a number or a name names `
-        + "one." : `“${this.at.value}” is no time; 40ms is one.`;
+      const what = task == null
+        ? `There is no task “${this.find.value}”; a number or a name names one.`
+        : `“${this.at.value}” is no time; 40ms is one.`;
       this.panel.replaceChildren(h("p", { class: "hint" }, what));
       return;
     }
@@ -260,7 +267,7 @@ export class TimelineView {
   /** Says why a task waited, and shows where. */
   select(picture, task, wait, move = false) {
     const { timeline } = picture;
-    const found = explain(timeline, task, wait);
+    const found = this.explanation(timeline, task, wait);
     this.clear();
     picture.selected = { task, wait, from: found.from, until: found.until };
     this.chosen = picture;
@@ -285,7 +292,6 @@ export class TimelineView {
     const chosen = other.slice(0, MOST_CHOICES).map((choice) => h("tr", {},
       h("td", { class: "number" }, span(choice.time)), h("td", {}, `CPU ${choice.cpu}`),
       h("td", {}, timeline.fullName(choice.chosen)), h("td", {}, reason(choice))));
-    const shell = (text) => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
     const command = `anysched why ${shell(details.file)} --policy ${shell(label)} --group ${group}`
       + `${details.changes} --task ${found.task} --at ${Math.floor(found.from)}ns`;
     this.panel.replaceChildren(
@@ -303,6 +309,11 @@ export class TimelineView {
       h("p", { class: "hint" }, "The first choices of a wait are here; all of them, with what the "
         + "policy says of every task, come from ", code(command)),
       this.#waits(timeline, found.task));
+  }
+
+  /** As `explain`; tests compare it with the command. */
+  explanation(timeline, task, wait) {
+    return explain(timeline, task, wait);
   }
 
   /** The waits of the same task, longest first. */

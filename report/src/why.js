@@ -3,6 +3,8 @@
 import { LEFT } from "./events.js";
 import { span } from "./words.js";
 
+/** What policies say where there is no value. */
+const NO_LIMIT = 2n ** 63n - 1n;
 const BECAME = [...LEFT, "new", "woken"];
 
 /** What a CPU did, and for how long, while a task waited. */
@@ -46,7 +48,8 @@ function value(name, number) {
 }
 
 function amount(name, number) {
-  return name.endsWith("_ns") ? span(number) : String(number);
+  if (number === NO_LIMIT) return "none";
+  return name.endsWith("_ns") ? span(Number(number)) : String(number);
 }
 
 /** Why `choice` was made and not the task that waited. */
@@ -54,7 +57,7 @@ export function reason(choice) {
   const { code, name, a, b } = choice;
   switch (code) {
     case 0: return `${value(name, a)} before ${amount(name, b)}`;
-    case 1: return `ready since ${span(a)}, before ${span(b)}`;
+    case 1: return `ready since ${span(Number(a))}, before ${span(Number(b))}`;
     case 2: return `from runqueue ${a}; the task waits in runqueue ${b}`;
     case 3: return `by another rule: ${value(name, a)} comes after ${amount(name, b)}`;
     case 4: return "a tie: first come, first served";

@@ -77,6 +77,11 @@ export function groupWords(axes) {
     : axis === "workload" ? `tasks of ${value}` : `${axis} = ${value}`)).join(", ") || "all tasks";
 }
 
+/** An argument as a shell takes it. */
+export function shell(text) {
+  return /^[\w./:,@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
 /** Whether an axis parts the tasks of one machine. */
 export function isPart(axis) {
   return axis === "workload" || axis === "task" || axis === "vm";

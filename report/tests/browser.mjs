@@ -31,5 +31,18 @@ export async function open(file, options = {}) {
     await context.close();
     rmSync(profile, { recursive: true, force: true });
   };
-  return { page, context, faults, close };
+  return { page, faults, close };
+}
+
+/** Has `use` look at a file in a browser that ends however that ends. */
+export async function look(file, options, use) {
+  const { page, faults, close } = await open(file, options);
+  page.setDefaultTimeout(20_000);
+  try {
+    const found = await use(page);
+    if (faults.length) throw new Error(faults.join("\n"));
+    return found;
+  } finally {
+    await close();
+  }
 }

@@ -90,7 +90,7 @@ impl Source<'_> {
     /// Has `listener` hear the run, until it says that it is done.
     ///
     /// Errors: the run cannot be made, or the log cannot be replayed.
-    pub(crate) fn play<T: Sink + Observer>(
+    fn play<T: Sink + Observer>(
         &self,
         listener: T,
         is_done: impl Fn(&T) -> bool,

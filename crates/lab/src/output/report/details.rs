@@ -2,6 +2,7 @@
 
 use super::super::json::{Number, pairs};
 use super::answers::{Answer, Better, answers, better, number};
+use super::distributions::{Distribution, percents};
 use super::timeline::Timeline;
 use crate::plan::Plan;
 use crate::results::stats::student_t_975;
@@ -43,6 +44,8 @@ pub(super) struct Details<'a> {
     runs: Vec<RowOut>,
     answers: Vec<Answer>,
     machines: Vec<MachineOut>,
+    percents: Vec<f64>,
+    distributions: Vec<Distribution>,
     timelines: Vec<TimelineOut>,
 }
 
@@ -144,12 +147,13 @@ impl Details<'_> {
         plan: &Plan,
         origin: &'a Origin,
         made: Vec<Made>,
+        distributions: Vec<Distribution>,
     ) -> Details<'a> {
         let columns = columns_of(results);
         let mut machines: Vec<Machine> = Vec::new();
         let groups = results.groups.iter().zip(&results.planned);
         let groups = groups.map(|(group, planned)| {
-            let topology = (plan.policies().len() > 0).then(|| {
+            let topology = (!plan.policies().is_empty()).then(|| {
                 let machine = &plan.setup(*planned, 0).machine;
                 machines.iter().position(|known| known == machine).unwrap_or_else(|| {
                     machines.push(machine.clone());
@@ -175,6 +179,8 @@ impl Details<'_> {
             groups,
             answers: answers(results),
             machines: machines.iter().map(MachineOut::of).collect(),
+            percents: percents().to_vec(),
+            distributions,
             timelines: made.into_iter().map(TimelineOut::of).collect(),
         }
     }

@@ -21,6 +21,8 @@
 //! | `runs` | `group`, `policy`, `seeds`: `index`, `seed`, `values` in the order of `columns` |
 //! | `answers` | `group`, `column`, `best`, `next`, `told`, `costs`: who does best, and how sure |
 //! | `machines` | `cpus`: core, cache, package, node and capacity of each; `tick_ns` |
+//! | `percents` | of what `distributions` have values |
+//! | `distributions` | `group` and `policy` of the plan, `load`, `metric`, `count`, `values` |
 //! | `timelines` | `group` and `policy` of the plan, `index` of the seed, `names`, `block` … |
 //!
 //! What was not measured is absent or `null`. Later versions may add keys; one that changes what a
@@ -28,21 +30,24 @@
 
 mod answers;
 mod details;
+mod distributions;
 mod timeline;
 
 pub use details::Origin;
 
-use crate::look::Source;
 use crate::plan::{Plan, PlannedGroup};
 use crate::results::Results;
 use crate::spec::parts::{ALL, WORKLOAD};
 use crate::spec::sweep::AxisValue;
-use anysched_host::{Host, HostError};
+use anysched_host::{Host, HostError, Watch};
+use anysched_trace::Shared;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use details::{Details, Made};
+use distributions::Distribution;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use timeline::Recorder;
@@ -133,8 +138,8 @@ impl Told {
         origin: &Origin,
         events: u64,
     ) -> Result<Told, HostError> {
-        let (made, blocks) = timelines(results, plan, host, events)?;
-        let details = Details::of(results, plan, origin, made);
+        let Again { made, blocks, distributions } = Again::of(results, plan, host, events)?;
+        let details = Details::of(results, plan, origin, made, distributions);
         let details = serde_json::to_string(&details).map_err(|e| HostError(e.to_string()))?;
         let results = super::json(results);
         let json = format!("{{\"results\":{},\"details\":{details}}}", results.trim_end());
@@ -142,36 +147,67 @@ impl Told {
     }
 }
 
-/// The timelines of the first runs of all rows, and their blocks.
-fn timelines(
-    results: &Results,
-    plan: &Plan,
-    host: &dyn Host,
-    events: u64,
-) -> Result<(Vec<Made>, Vec<Vec<u8>>), HostError> {
-    let (mut made, mut blocks) = (Vec::new(), Vec::new());
-    if !host.info().capabilities.observed {
-        return Ok((made, blocks));
-    }
-    let mut rows = results.runs();
-    rows.retain(|(_, policy)| *policy < plan.policies().len());
-    let mut left = events;
-    for (done, &(group, policy)) in rows.iter().enumerate() {
-        // What short runs leave is for those that follow.
-        let most = left / (rows.len() - done) as u64;
-        if most == 0 {
-            continue;
+/// The first runs of all rows, made again and watched.
+#[derive(Default)]
+struct Again {
+    made: Vec<Made>,
+    blocks: Vec<Vec<u8>>,
+    distributions: Vec<Distribution>,
+}
+
+impl Again {
+    fn of(
+        results: &Results,
+        plan: &Plan,
+        host: &dyn Host,
+        events: u64,
+    ) -> Result<Again, HostError> {
+        let mut again = Again::default();
+        if !host.info().capabilities.observed {
+            return Ok(again);
         }
+        let mut rows = results.runs();
+        rows.retain(|(_, policy)| *policy < plan.policies().len());
+        let mut left = events;
+        for (done, &(group, policy)) in rows.iter().enumerate() {
+            // What short runs leave is for those that follow.
+            let most = left / (rows.len() - done) as u64;
+            left -= again.run(plan, host, (group, policy), most)?;
+        }
+        Ok(again)
+    }
+
+    /// Makes one run; returns how many of at most so many events were kept.
+    fn run(
+        &mut self,
+        plan: &Plan,
+        host: &dyn Host,
+        (group, policy): (usize, usize),
+        most: u64,
+    ) -> Result<u64, HostError> {
         let cpus = plan.setup(group, policy).machine.cpus();
         let recorder = Recorder::new(cpus, plan.policy(group, policy).info.order, most);
-        let source = Source::Run { plan, host, group, policy, seed: 0 };
-        let mut timeline = source.play(recorder, Recorder::is_full)?.finish();
-        left -= timeline.events;
-        let block = blocks.len();
-        blocks.push(std::mem::take(&mut timeline.block));
-        made.push(Made { group, policy, index: 0, cpus, timeline, block });
+        let recorder = RefCell::new(recorder);
+        let (mut events, mut calls) = (Shared(&recorder), Shared(&recorder));
+        let mut watch = Watch { apart: plan.apart, ..Watch::default() };
+        if most > 0 {
+            watch.trace = Some(&mut events);
+            watch.observe = Some(&mut calls);
+        }
+        let outcome = plan.run_one(host, group, policy, 0, watch);
+        let outcome = outcome.map_err(|error| HostError(error.to_string()))?;
+        let loads = &plan.groups[group].loads.names;
+        let found = distributions::of(&outcome.metrics, loads, (group, policy));
+        self.distributions.extend(found);
+        if most == 0 {
+            return Ok(0);
+        }
+        let mut timeline = recorder.into_inner().finish();
+        let (events, block) = (timeline.events, self.blocks.len());
+        self.blocks.push(std::mem::take(&mut timeline.block));
+        self.made.push(Made { group, policy, index: 0, cpus, timeline, block });
+        Ok(events)
     }
-    Ok((made, blocks))
 }
 
 /// The page. The same experiments give the same bytes.

@@ -1,20 +1,27 @@
 //! What a run did, in few bytes: events, and why the first picks of each wait were made.
 //!
-//! A timeline is a block of ten streams, each a length of four bytes (little endian) and that many
-//! bytes. Numbers in them are LEB128; signed ones are zigzag.
+//! A timeline is a block of eleven streams, each a length of four bytes (little endian) and that
+//! many bytes. Numbers in them are LEB128; those that may be negative are zigzag (here: "signed").
 //!
 //! | stream | of | what |
 //! |---|---|---|
-//! | kinds | each event | a byte: [`NEW`] and the others; a switch is [`SWITCH`] + 2 · why + goes on |
+//! | kinds | each event | a byte: [`NEW`] and others; a switch: [`SWITCH`] + 2 · why + goes on |
 //! | times | each event | nanoseconds since the event before |
 //! | cpus | a switch | the CPU |
-//! | tasks | all events but switches to idle | serial, signed, less that of the event before with one |
+//! | tasks | all events but switches to idle | serial, signed, less that before |
 //! | by | `NEW`, `WAKE` | 0, or 1 + the serial of the task that did it |
 //! | jobs | `JOB` | release less now, signed; 0, or 1 + deadline less release |
-//! | choices | each choice | ns since the one before, CPU, who waited, who was picked: serials |
-//! | reasons | each choice | a byte: [`BY`] and the others |
+//! | picks | each pick that is told | see below |
+//! | choices | each choice | serial of who waited, signed, less that before |
+//! | reasons | each choice | a byte: [`BY`] and others |
 //! | names | `BY`, `DESPITE` | which of the timeline's `values` decided |
-//! | values | all choices but ties | that of the task that was picked, signed; the other's less that |
+//! | values | choices but ties | two, signed: see below |
+//!
+//! A pick is how many events there were since the one before; nanoseconds since the last event; the
+//! CPU; the serial of the task, signed, less that before; and how many choices it was. The values
+//! of a choice are those of the task that was picked and of the one that waited; of `QUEUE` as they
+//! are, otherwise the former less that of the choice before, and the latter less the same task's
+//! last one, at first less the former.
 
 use anysched_core::call::Call;
 use anysched_core::registry::First;
@@ -92,7 +99,13 @@ struct Told {
 struct Last {
     event: u64,
     task: u64,
-    choice: u64,
+    /// How many events there had been at a pick, and of which task it was.
+    pick: (u64, u64),
+    waited: u64,
+    /// Of the task that was picked.
+    value: i64,
+    /// Of those that waited, by serial.
+    values: BTreeMap<u64, i64>,
 }
 
 #[derive(Debug, Default)]
@@ -103,6 +116,7 @@ struct Streams {
     tasks: Vec<u8>,
     by: Vec<u8>,
     jobs: Vec<u8>,
+    picks: Vec<u8>,
     choices: Vec<u8>,
     reasons: Vec<u8>,
     names: Vec<u8>,
@@ -170,8 +184,8 @@ impl Recorder {
         let s = &self.streams;
         let mut block = Vec::new();
         for stream in [
-            &s.kinds, &s.times, &s.cpus, &s.tasks, &s.by, &s.jobs, &s.choices, &s.reasons,
-            &s.names, &s.values,
+            &s.kinds, &s.times, &s.cpus, &s.tasks, &s.by, &s.jobs, &s.picks, &s.choices,
+            &s.reasons, &s.names, &s.values,
         ] {
             block.extend_from_slice(&(stream.len() as u32).to_le_bytes());
             block.extend_from_slice(stream);
@@ -252,6 +266,7 @@ impl Recorder {
     fn choose(&mut self, now: Time, cpu: u16, chosen: TaskId, since: Time) {
         let Some(at) = self.looked.iter().position(|(task, _)| *task == chosen) else { return };
         let looked = std::mem::take(&mut self.looked);
+        let mut choices = 0;
         for (task, values) in looked.iter().filter(|(task, _)| *task != chosen) {
             let Some(known) = self.follow.task(*task) else { continue };
             let Doing::Waits(Waiting { since: own, .. }) = known.doing else { continue };
@@ -270,18 +285,28 @@ impl Recorder {
                 _ => &mut told.own,
             };
             *told += 1;
-            self.tell(now, cpu, *task, chosen, &found);
+            choices += 1;
+            self.tell(*task, &found);
         }
         self.looked = looked;
+        if choices > 0 {
+            let (events, chosen) = (self.events, self.serial(chosen));
+            let last = std::mem::replace(&mut self.last.pick, (events, chosen));
+            let picks = &mut self.streams.picks;
+            unsigned(picks, events - last.0);
+            unsigned(picks, now.0.saturating_sub(self.last.event));
+            unsigned(picks, cpu.into());
+            signed(picks, chosen.wrapping_sub(last.1) as i64);
+            unsigned(picks, choices);
+        }
     }
 
-    fn tell(&mut self, now: Time, cpu: u16, waits: TaskId, chosen: TaskId, reason: &Reason) {
-        let who = [self.serial(waits), self.serial(chosen)];
+    /// Another task was picked and not `waits`.
+    fn tell(&mut self, waits: TaskId, reason: &Reason) {
+        let waits = self.serial(waits);
         let streams = &mut self.streams;
-        unsigned(&mut streams.choices, now.0 - self.last.choice);
-        self.last.choice = now.0;
-        unsigned(&mut streams.choices, cpu.into());
-        who.into_iter().for_each(|serial| unsigned(&mut streams.choices, serial));
+        signed(&mut streams.choices, waits.wrapping_sub(self.last.waited) as i64);
+        self.last.waited = waits;
         let (code, name, values) = match *reason {
             Reason::By { name, chosen, other } => (BY, Some(name), Some((chosen, other))),
             Reason::Despite { name, chosen, other } => (DESPITE, Some(name), Some((chosen, other))),
@@ -301,9 +326,18 @@ impl Recorder {
             });
             unsigned(&mut streams.names, place as u64);
         }
-        if let Some((chosen, other)) = values {
-            signed(&mut streams.values, chosen);
-            signed(&mut streams.values, other.wrapping_sub(chosen));
+        match values {
+            None => {}
+            Some((chosen, other)) if code == QUEUE => {
+                signed(&mut streams.values, chosen);
+                signed(&mut streams.values, other);
+            }
+            Some((chosen, other)) => {
+                signed(&mut streams.values, chosen.wrapping_sub(self.last.value));
+                self.last.value = chosen;
+                let last = self.last.values.insert(waits, other).unwrap_or(chosen);
+                signed(&mut streams.values, other.wrapping_sub(last));
+            }
         }
     }
 }
