@@ -76,7 +76,7 @@ export class TimelineView {
     this.window.append(
       button("+", "Zoom in", () => this.zoom(0.5)), button("−", "Zoom out", () => this.zoom(2)),
       button("◀", "Earlier", () => this.pan(-0.3)), button("▶", "Later", () => this.pan(0.3)),
-      button("all", "Show the whole run", () => this.show(0, this.length)),
+      button("all", "Show all", () => this.show(0, this.length)),
       h("span", { class: "choice" }, h("label", { for: "from" }, "from"), this.from),
       h("span", { class: "choice" }, h("label", { for: "until" }, "until"), this.until),
       h("span", { class: "choice" }, h("label", { for: "find" }, "task"), this.find),

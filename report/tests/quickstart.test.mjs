@@ -248,7 +248,7 @@ test("the timeline zooms and moves by wheel and keys, and says what is under the
   await page.getByLabel("policy", { exact: true }).selectOption("rr");
   await page.evaluate(() => report.timelines.opening);
   await page.getByLabel("task", { exact: true }).fill("");
-  await page.getByRole("button", { name: "Show the whole run" }).click();
+  await page.getByRole("button", { name: "Show all" }).click();
   const window = () => page.evaluate(() => ({ ...report.timelines.view }));
   const whole = await window();
   const canvas = page.locator("canvas").first();

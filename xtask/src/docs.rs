@@ -245,12 +245,19 @@ pub fn reproduced(args: &[&str]) -> Result<String, Failed> {
     output_or(&mut program(&[&["reproduce"], args].concat()), |code| code == UNEXPECTED)
 }
 
+/// Where builds go.
+pub fn target() -> PathBuf {
+    std::env::var("CARGO_TARGET_DIR").map_or_else(|_| root().join("target"), PathBuf::from)
+}
+
+/// Where the program is once it has been built.
+pub fn program_path() -> PathBuf {
+    target().join("debug/anysched")
+}
+
 /// That command.
 pub fn program(args: &[&str]) -> Command {
-    let target =
-        std::env::var("CARGO_TARGET_DIR").map_or_else(|_| root().join("target"), PathBuf::from);
-    let program = target.join("debug/anysched");
-    let mut command = command(&program.to_string_lossy(), args);
+    let mut command = command(&program_path().to_string_lossy(), args);
     command.env("NO_COLOR", "1").env("COLUMNS", "80");
     command
 }

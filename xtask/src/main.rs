@@ -11,6 +11,7 @@ mod inputs;
 mod kernels;
 mod links;
 mod python;
+mod report;
 mod run;
 mod setup;
 mod simso;
@@ -43,6 +44,8 @@ cargo xtask <task>
   python         build the Python package, install it on the oldest and the newest Python there is,
                  and run its tests, type checks and notebooks  [--check: only on the newest, as
                  `ci` does; --generate: write the modules that are made from the schema]
+  report         build the page of reports from `report/`  [--check: compare it with the one that
+                 is there, and try reports in a browser]
   fuzz           run every fuzz target  [seconds each, default 10]
   site           build the documentation's site, target/site, with Sphinx
   verify         search every short history of all policies and write docs/verification.md, which
@@ -79,6 +82,10 @@ fn main() -> ExitCode {
         ["python"] => setup::ensure().and_then(|()| python::test(false)),
         ["python", "--check"] => setup::ensure().and_then(|()| python::test(true)),
         ["python", "--generate"] => python::generate(),
+        ["report"] => report::write(),
+        ["report", "--check"] => {
+            step("build", docs::build_program).and_then(|()| step("reports", report::check))
+        }
         ["fuzz"] => fuzz::run_all(10),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run_all(seconds),
@@ -161,6 +168,7 @@ fn all_but_linux_and_xen(deny: JoinHandle<Result<(), Failed>>) -> Result<(), Fai
     step("generated documentation", docs::check)?;
     step("site", site::build)?;
     step("short histories", verify::check)?;
+    step("reports in a browser", report::check)?;
     step("fuzz targets", || fuzz::run_all(5))?;
     hosts::test_quickly(&["arceos"])?;
     python::test(true)?;

@@ -17,6 +17,13 @@ const TOOLS: [Tool; 7] = [
     (&["fish", "--version"], "fish", "completion is tested in it"),
 ];
 
+/// What building the page of reports needs, and trying it.
+const TOOLS_OF_REPORT: [Tool; 3] = [
+    (&["node", "--version"], "nodejs", "the page of reports is built with it"),
+    (&["npm", "--version"], "npm", "it fetches what the page of reports is built from"),
+    (&["chromium", "--version"], "chromium", "reports are tried in it"),
+];
+
 const COMPONENTS: [(&str, &str); 2] = [("rustfmt", "rustfmt"), ("cargo-clippy", "clippy")];
 
 /// Checks the toolchain and the tools; installs packages if permitted, otherwise says what to type.
@@ -28,7 +35,17 @@ pub fn ensure() -> Result<(), Failed> {
             )));
         }
     }
-    let missing: Vec<_> = TOOLS.iter().filter(|(test, ..)| !succeeds(test)).collect();
+    install(&TOOLS)
+}
+
+/// The same for the page of reports.
+pub fn ensure_report() -> Result<(), Failed> {
+    install(&TOOLS_OF_REPORT)
+}
+
+/// Installs the packages of tools that are missing.
+fn install(tools: &[Tool]) -> Result<(), Failed> {
+    let missing: Vec<_> = tools.iter().filter(|(test, ..)| !succeeds(test)).collect();
     if missing.is_empty() {
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! One listener for the events of a run and for the calls of its policy.
 
 use anysched_core::call::Call;
-use anysched_core::{CpuMask, Observer, Pick, Scheduler, Time};
+use anysched_core::{CpuMask, Observer, Pick, Scheduler, TaskId, Time};
 use core::cell::RefCell;
 
 use crate::{Event, Sink, TaskInfo};
@@ -33,6 +33,12 @@ impl<T: Sink> Sink for Shared<'_, T> {
     }
     fn event(&mut self, event: &Event) {
         self.0.borrow_mut().event(event);
+    }
+    fn job(&mut self, task: TaskId, release: Time, deadline: Option<Time>) {
+        self.0.borrow_mut().job(task, release, deadline);
+    }
+    fn job_done(&mut self, task: TaskId, time: Time) {
+        self.0.borrow_mut().job_done(task, time);
     }
     fn end(&mut self, time: Time) {
         self.0.borrow_mut().end(time);
