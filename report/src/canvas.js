@@ -122,7 +122,7 @@ export class Picture {
     this.shown.forEach((task, row) => this.#task(task, this.taskTop + row * ROW));
     const { context } = this;
     context.setTransform(1, 0, 0, 1, 0, 0);
-    context.fillStyle = `#${theme.paper.toString(16).padStart(6, "0")}`;
+    context.fillStyle = hex(theme.paper);
     context.fillRect(0, 0, this.canvas.width, this.canvas.height);
     context.putImageData(this.image, Math.round(LEFT_EDGE * ratio), 0);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -271,7 +271,7 @@ export class Picture {
     context.fillStyle = theme.soft;
     const all = this.tasks.length;
     const range = this.shown.length < all
-      ? `${this.scroll + 1}–${this.scroll + this.shown.length} of ${all} tasks` : `${all} tasks`;
+      ? `${this.scroll + 1}–${this.scroll + this.shown.length} of ${all} tasks` : `${all} ${all === 1 ? "task" : "tasks"}`;
     context.fillText(range, LEFT_EDGE - 6, this.taskTop - ROW / 2);
     context.fillStyle = theme.ink;
     this.shown.forEach((task, row) => {
@@ -349,7 +349,7 @@ export class Picture {
       const y = rows.get(timeline.task[event]);
       if (y == null) continue;
       const x = this.x(time[event]);
-      const by = timeline.by.get(event);
+      const by = timeline.cause(event);
       const start = by == null ? null : rows.get(by);
       context.beginPath();
       if (start != null) {
@@ -374,24 +374,26 @@ export class Picture {
       const y = this.taskTop + row * ROW;
       let drawn = 0;
       for (const job of timeline.jobsOf.get(task) ?? []) {
-        if (job.due == null || job.due < view.from || job.due > view.until) continue;
+        if (job.due < view.from || job.due > view.until) continue;
         if (++drawn > 300) break;
         const late = (job.done ?? timeline.end) > job.due;
         const x = this.x(job.due);
+        context.beginPath();
+        context.moveTo(x, y);
+        context.lineTo(x, y + ROW - 2);
+        if (late) {
+          context.moveTo(x - 4, y + 3);
+          context.lineTo(x + 4, y + 11);
+          context.moveTo(x + 4, y + 3);
+          context.lineTo(x - 4, y + 11);
+        }
+        // Around it, so that it can be told from any task's colour.
+        context.strokeStyle = hex(theme.paper);
+        context.lineWidth = 5;
+        context.stroke();
         context.strokeStyle = late ? theme.mark : theme.soft;
         context.lineWidth = late ? 2 : 1;
-        context.beginPath();
-        context.moveTo(x, y + 1);
-        context.lineTo(x, y + ROW - 2);
         context.stroke();
-        if (late) {
-          context.beginPath();
-          context.moveTo(x - 3, y + 4);
-          context.lineTo(x + 3, y + 10);
-          context.moveTo(x + 3, y + 4);
-          context.lineTo(x - 3, y + 10);
-          context.stroke();
-        }
       }
     });
   }
@@ -453,6 +455,10 @@ export class Picture {
     }
     return { task, time, part };
   }
+}
+
+function hex(colour) {
+  return `#${colour.toString(16).padStart(6, "0")}`;
 }
 
 function short(name) {

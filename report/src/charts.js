@@ -125,12 +125,13 @@ export function cdfSpec({ data, title, log, policies, width }) {
 /** How often values are: a density by logarithmic or equal bins, a row per policy. */
 export function histogramSpec({ data, title, log, policies, width }) {
   const x = { field: "low", type: "quantitative", title, scale: scaleOf(log, { zero: false }) };
-  return { data: { values: data }, width: width - 150, height: 44, mark: { type: "bar" },
+  return { data: { values: data }, width: width - 150, height: 44, mark: { type: "rect" },
     autosize: { type: "pad" }, encoding: {
       row: { field: "policy", type: "nominal", sort: policies, title: null, spacing: 4,
         header: { labelAngle: 0, labelAlign: "left", labelPadding: 4 } },
       x, x2: { field: "high" },
       y: { field: "share", type: "quantitative", title: null, axis: { format: "%", tickCount: 2 } },
+      y2: { datum: 0 },
       tooltip: { field: "words" } } };
 }
 

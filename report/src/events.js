@@ -103,6 +103,11 @@ export class Timeline {
     this.#build();
   }
 
+  /** Who caused an event; null: no task. */
+  cause(event) {
+    return this.by[event] ? this.by[event] - 1 : null;
+  }
+
   name(serial) {
     return this.names.get(serial) ?? `task ${serial}`;
   }
@@ -122,7 +127,8 @@ export class Timeline {
     this.time = new Float64Array(n);
     this.cpu = new Uint16Array(n);
     this.task = new Int32Array(n).fill(-1);
-    this.by = new Map();
+    // 0, or 1 + the task that did it.
+    this.by = new Int32Array(n);
     this.jobs = [];
     let [time, task] = [0, 0];
     for (let i = 0; i < n; i++) {
@@ -135,12 +141,10 @@ export class Timeline {
         this.task[i] = task;
       }
       if (kind <= WAKE) {
-        const who = by.unsigned();
-        if (who > 0) this.by.set(i, who - 1);
+        this.by[i] = by.unsigned();
       } else if (kind === JOB) {
         const release = time + jobs.signed();
-        const due = jobs.unsigned();
-        this.jobs.push({ task, release, due: due ? release + due - 1 : null, done: null });
+        this.jobs.push({ task, release, due: release + jobs.unsigned(), done: null });
       }
     }
   }

@@ -28,6 +28,32 @@ class Page {
     for (const draw of this.redrawn) draw();
   }
 
+  /** Calls `draw` when `element` is about to be seen, or when there is nothing else to do. */
+  whenNear(element, draw) {
+    const now = () => {
+      observer.disconnect();
+      const once = draw;
+      draw = null;
+      once?.();
+    };
+    const observer = new IntersectionObserver((entries) =>
+      entries.some((entry) => entry.isIntersecting) && now(), { rootMargin: "400px" });
+    observer.observe(element);
+    // What is printed has all of it.
+    const idle = globalThis.requestIdleCallback ?? ((run) => setTimeout(run, 1500));
+    setTimeout(() => idle(now, { timeout: 4000 }), 2500);
+  }
+
+  /** A plot that is drawn once it is near, and again when colours change. */
+  drawn(element, draw) {
+    let near = false;
+    this.whenNear(element, () => {
+      near = true;
+      draw();
+    });
+    this.redrawn.push(() => near && draw());
+  }
+
   open(index) {
     this.experiment = this.experiments[index] ?? this.experiments[0];
     this.redrawn = [];
@@ -127,7 +153,8 @@ class Page {
       claim.checks.length ? h("div", { class: "scroll", tabindex: "0", role: "region",
         "aria-label": `Evidence for ${claim.id}` }, h("table", { class: "plain" },
         h("thead", {}, h("tr", {}, ["where", "comparison", "left", "right", "difference (95 %)",
-          "verdict"].map((head) => h("th", { scope: "col" }, head)))),
+          "verdict"].map((head, at) => h("th", { scope: "col",
+          class: at > 1 && at < 5 ? "number" : null }, head)))),
         h("tbody", {}, claim.checks.map((one) => check(claim, one))))) : "",
       claim.seeds_needed ? h("p", {}, `Some ${claim.seeds_needed} seeds would decide it.`) : ""));
   }
@@ -267,7 +294,7 @@ class Page {
       choice("show", experiment.columnChoices(), state.column, (name) => change("column", name)),
       choice("over", [["policy", "policies"], ...axes.map(([axis]) => [axis, axis])], state.axis,
         (axis) => change("axis", axis)),
-      choice("of", experiment.groups.map((group) => [group.index, group.words]), state.group,
+      choice("of", this.#groupsBut(state.axis), state.group,
         (group) => change("group", Number(group))),
       state.axis === "policy" ? choice("as", [["", "points"], ["1", "bars"]],
         state.bars ? "1" : "", (bars) => change("bars", Boolean(bars)))
@@ -281,7 +308,7 @@ class Page {
       chart.setAttribute("aria-label", spec.label);
       await plot(chart, spec.spec, this.isDark(), experiment.details ? click : null);
     };
-    this.redrawn.push(draw);
+    this.drawn(chart, draw);
     this.showPlot = (group, column) => {
       Object.assign(state, { group, column, axis: "policy", bars: false });
       draw();
@@ -290,6 +317,17 @@ class Page {
       h("p", { class: "hint" }, "Lines across points are 95 % confidence intervals. ",
         experiment.details ? "A click on a point lists its seeds; the table’s names do the same."
           : ""), seeds];
+  }
+
+  /** The groups as choices, of those that differ only along an axis the first. */
+  #groupsBut(axis) {
+    const known = new Map();
+    for (const { index, axes } of this.experiment.groups) {
+      const { [axis]: along, ...rest } = axes;
+      const words = groupWords(rest);
+      if (!known.has(words)) known.set(words, index);
+    }
+    return [...known].map(([words, index]) => [index, words]);
   }
 
   /** A value with its interval, for a plot. */
@@ -384,7 +422,7 @@ class Page {
       state[key] = value;
       draw();
     };
-    this.redrawn.push(draw);
+    this.drawn(chart, draw);
     return [controls, box, h("div", { class: "frame" }, chart), note];
   }
 
@@ -442,11 +480,7 @@ class Page {
     view.load(view.of(group).find((info) => info.label === (pair[0] ?? labels[0])));
     const start = () => view.pictures.length === 0 && !view.opening
       && view.change(group, pair[0] ?? labels[0], "");
-    new IntersectionObserver((entries, observer) => {
-      if (!entries.some((entry) => entry.isIntersecting)) return;
-      observer.disconnect();
-      start();
-    }, { rootMargin: "600px" }).observe(view.element);
+    this.whenNear(view.element, start);
     new ResizeObserver(() => view.draw()).observe(view.element);
     addEventListener("beforeprint", () => view.pictures.forEach((one) => one.draw(false)));
     this.showTimeline = async (planned, policy) => {

@@ -7,6 +7,7 @@ import { unpack } from "./unpack.js";
 import { explain, meanwhile, reason, sentence } from "./why.js";
 import { parseSpan, shell, span } from "./words.js";
 
+const HINT = "Choose a wait (the pale parts of a task’s row) to read why.";
 const MOST_ZOOM = 100; // ns
 const MOST_CHOICES = 40;
 
@@ -44,7 +45,7 @@ export class TimelineView {
     this.stage = h("div", { class: "stage" });
     this.hover = h("div", { class: "hover", role: "status", "aria-live": "off" });
     this.panel = h("div", { class: "panel why", tabindex: "-1", "aria-live": "polite" },
-      h("p", { class: "hint" }, "Choose a wait (the pale parts of a task's row) to read why."));
+      h("p", { class: "hint" }, HINT));
     this.element.append(this.controls, this.window, this.difference, this.stage, this.hover,
       this.panel);
     this.#window();
@@ -102,6 +103,7 @@ export class TimelineView {
     this.stage.replaceChildren(...this.pictures.map((picture) => picture.frame));
     this.#compare(timelines);
     this.clear();
+    this.panel.replaceChildren(h("p", { class: "hint" }, HINT));
     if (this.shownGroup !== group) {
       this.shownGroup = group;
       this.show(0, this.length);

@@ -14,7 +14,7 @@ export function explain(timeline, task, wait) {
   const next = wait + 1;
   const picked = next < ofTask.used[task] && ofTask.cpu[next] >= 0
     && ofTask.start[next] === until;
-  const by = timeline.by.get(ofTask.event[wait]);
+  const by = timeline.cause(ofTask.event[wait]);
   const cpus = [];
   for (let cpu = 0; cpu < info.cpus; cpu++) {
     const ran = new Map();

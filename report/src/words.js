@@ -35,7 +35,7 @@ export function format(unit, values) {
 }
 
 function numbers(unit, scale, typical, whole) {
-  const digits = whole ? 0 : typical >= 1000 ? 0 : typical >= 1 ? 2 : 4;
+  const digits = whole || typical === 0 ? 0 : typical >= 1000 ? 0 : typical >= 1 ? 2 : 4;
   const number = (value) => {
     if (value == null || !Number.isFinite(value)) return "–";
     return (value / scale).toFixed(digits).replace(/^-(0(?:\.0*)?)$/, "$1");

@@ -10,7 +10,7 @@
 //! | cpus | a switch | the CPU |
 //! | tasks | all events but switches to idle | serial, signed, less that before |
 //! | by | `NEW`, `WAKE` | 0, or 1 + the serial of the task that did it |
-//! | jobs | `JOB` | release less now, signed; 0, or 1 + deadline less release |
+//! | jobs | `JOB` | release less now, signed; deadline less release |
 //! | picks | each pick that is told | see below |
 //! | choices | each choice | serial of who waited, signed, less that before |
 //! | reasons | each choice | a byte: [`BY`] and others |
@@ -29,7 +29,7 @@ use anysched_core::{CpuId, CpuMask, Observer, Off, Pick, Scheduler, TaskId, Time
 use anysched_trace::follow::{Change, Doing, Follow, Waiting};
 use anysched_trace::why::{Reason, reason};
 use anysched_trace::{Event, Kind, Sink, TaskInfo};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A task is new and ready.
 const NEW: u8 = 0;
@@ -37,9 +37,9 @@ const NEW: u8 = 0;
 const WAKE: u8 = 1;
 /// A task is not ready any more.
 const OFFLINE: u8 = 2;
-/// A job is released.
+/// A job with a deadline is released.
 const JOB: u8 = 3;
-/// A job is done.
+/// Such a job is done.
 const DONE: u8 = 4;
 /// A CPU switches. Why what ran has stopped: 0 it was idle, 1 its slice ended, 2 preempted,
 /// 3 yielded, 4 not run, 5 blocked, 6 ended.
@@ -83,6 +83,8 @@ pub(crate) struct Recorder {
     /// What the policy says of each just before a pick.
     looked: Vec<(TaskId, Vec<(&'static str, i64)>)>,
     values: Vec<&'static str>,
+    /// Tasks with a job that has a deadline.
+    due: BTreeSet<TaskId>,
     end: Option<Time>,
 }
 
@@ -170,6 +172,7 @@ impl Recorder {
             waiting: BTreeMap::new(),
             looked: Vec::new(),
             values: Vec::new(),
+            due: BTreeSet::new(),
             end: None,
         }
     }
@@ -364,16 +367,18 @@ impl Sink for Recorder {
 
     fn job(&mut self, task: TaskId, release: Time, deadline: Option<Time>) {
         let now = self.last.event;
+        self.due.remove(&task);
+        let Some(deadline) = deadline else { return };
         if self.begin(JOB, Time(now)).is_some() {
+            self.due.insert(task);
             self.task_of_event(task);
             signed(&mut self.streams.jobs, release.0 as i64 - now as i64);
-            let due = deadline.map_or(0, |deadline| deadline.since(release).0 + 1);
-            unsigned(&mut self.streams.jobs, due);
+            unsigned(&mut self.streams.jobs, deadline.since(release).0);
         }
     }
 
     fn job_done(&mut self, task: TaskId, time: Time) {
-        if self.begin(DONE, time.max(Time(self.last.event))).is_some() {
+        if self.due.remove(&task) && self.begin(DONE, time.max(Time(self.last.event))).is_some() {
             self.task_of_event(task);
         }
     }
