@@ -255,7 +255,7 @@ pub fn program_path() -> PathBuf {
     target().join("debug/anysched")
 }
 
-/// That command.
+/// A command of the program.
 pub fn program(args: &[&str]) -> Command {
     let mut command = command(&program_path().to_string_lossy(), args);
     command.env("NO_COLOR", "1").env("COLUMNS", "80");

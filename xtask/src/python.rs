@@ -1,5 +1,6 @@
 //! The Python package: its wheel is built, installed into environments of its own, and tested there.
 
+use crate::docs;
 use crate::run::{Failed, command, root, run, step};
 use std::path::{Path, PathBuf};
 
@@ -167,14 +168,10 @@ fn build(python: &Python) -> Result<PathBuf, Failed> {
     let folder = text(&wheels);
     let args = ["build", "--quiet", "--locked", "--profile", "dev", "--out", &folder];
     let mut build = in_package(&maturin, &args);
-    build.env("CARGO_INCREMENTAL", "0").env("CARGO_TARGET_DIR", target());
+    build.env("CARGO_INCREMENTAL", "0").env("CARGO_TARGET_DIR", docs::target());
     run(build.args(["--interpreter", &python.program]))?;
     let built = std::fs::read_dir(&wheels).into_iter().flatten().filter_map(Result::ok).next();
     built.map(|entry| entry.path()).ok_or_else(|| Failed("maturin built no wheel".into()))
-}
-
-fn target() -> PathBuf {
-    std::env::var("CARGO_TARGET_DIR").map_or_else(|_| root().join("target"), PathBuf::from)
 }
 
 fn test_bare(python: &Python, wheel: &Path) -> Result<(), Failed> {
@@ -193,7 +190,7 @@ fn test_in(environment: &Environment, wheel: &Path) -> Result<(), Failed> {
     let python = environment.python();
     run(&mut in_package(&python, &["generate.py", "--check"]))?;
     let mut tests = in_package(&python, &["-m", "pytest"]);
-    run(tests.env("ANYSCHED", target().join("debug/anysched")).env("COLUMNS", "80"))
+    run(tests.env("ANYSCHED", docs::program_path()).env("COLUMNS", "80"))
 }
 
 fn check_types(environment: &Environment) -> Result<(), Failed> {
