@@ -39,6 +39,8 @@ OTHERS = {
     "quick": ("settings", "Mapping[str, Any]", "Paths and parameters, and their values."),
 }
 
+EXPERIMENT = "An experiment: what is asked, on which machine, of which loads."
+
 HEAD = '''"""{what}
 
 Written by generate.py.
@@ -90,9 +92,10 @@ def loads() -> str:
         "from typing import Any, ClassVar, Literal\n\n"
         "from ._table import Load, Time\n\n"
     )
-    kinds = [kind["if"]["properties"]["kind"]["enum"][0] for kind in SCHEMA["$defs"]["load"]["allOf"]]
+    all_of = SCHEMA["$defs"]["load"]["allOf"]
+    kinds = [kind["if"]["properties"]["kind"]["enum"][0] for kind in all_of]
     text += exported([camel(kind) for kind in kinds])
-    for kind, of in zip(kinds, SCHEMA["$defs"]["load"]["allOf"], strict=True):
+    for kind, of in zip(kinds, all_of, strict=True):
         properties = dict(of["then"]["properties"])
         what = properties.pop("kind")["description"]
         schema = {"description": sentence(what), "properties": properties}
@@ -128,7 +131,8 @@ def policies() -> str:
             f"            {quoted(key)}: {field_name(key)},\n"
             for key in ["label", *properties, "machine", "changes"]
         )
-        text += f"    return PolicyTable(\n        {quoted(name)},\n        {{\n{pairs}        }},\n    )\n"
+        text += f"    return PolicyTable(\n        {quoted(name)},\n"
+        text += f"        {{\n{pairs}        }},\n    )\n"
     return text
 
 
@@ -140,7 +144,7 @@ def table(
     fixed: dict[str, str] | None = None,
 ) -> str:
     text = f"\n\n@dataclass(kw_only=True)\nclass {name}({base}):\n"
-    text += docstring(schema.get("description") or "An experiment: what is asked, on which machine, of which loads.", [])
+    text += docstring(schema.get("description") or EXPERIMENT, [])
     if fixed:
         text += f"\n    _fixed: ClassVar[dict[str, Any]] = {json.dumps(fixed)}\n"
     renamed = {field_name(key): key for key in schema["properties"] if field_name(key) != key}

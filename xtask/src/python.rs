@@ -51,7 +51,7 @@ pub fn test(quick: bool) -> Result<(), Failed> {
         let name = format!("Python 3.{}", python.minor);
         step(&format!("{name}, the wheel alone"), || test_bare(python, &wheel))?;
         let environment = environment(python)?;
-        step(&format!("{name}, tests"), || test_in(&environment, &wheel))?;
+        step(&format!("{name}, tests"), || test_in(&environment, &wheel, quick))?;
         step(&format!("{name}, types"), || check_types(&environment))?;
         step(&format!("{name}, notebooks"), || {
             run(&mut in_package(&environment.python(), &["notebooks.py"]))
@@ -185,11 +185,12 @@ fn install(environment: &Environment, wheel: &Path) -> Result<(), Failed> {
     environment.pip(&["--no-index", "--no-deps", "--force-reinstall", &text(wheel)])
 }
 
-fn test_in(environment: &Environment, wheel: &Path) -> Result<(), Failed> {
+fn test_in(environment: &Environment, wheel: &Path, quick: bool) -> Result<(), Failed> {
     install(environment, wheel)?;
     let python = environment.python();
     run(&mut in_package(&python, &["generate.py", "--check"]))?;
-    let mut tests = in_package(&python, &["-m", "pytest"]);
+    let chosen: &[&str] = if quick { &["-m", "not cluster"] } else { &[] };
+    let mut tests = in_package(&python, &[&["-m", "pytest"], chosen].concat());
     run(tests.env("ANYSCHED", docs::program_path()).env("COLUMNS", "80"))
 }
 

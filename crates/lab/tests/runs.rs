@@ -1,6 +1,8 @@
 //! From a file to numbers: values worked out by hand, and what runs may depend on.
 
-use anysched_lab::{AxisValue, Experiment, Plan, Progress, Results, RunOptions, column, output};
+use anysched_lab::{
+    AxisValue, Experiment, Journal, Plan, Progress, Results, RunOptions, column, output,
+};
 use anysched_sim::Simulator;
 use std::path::Path;
 use std::sync::Mutex;
@@ -705,4 +707,41 @@ fn parameters_change_during_a_run() {
         results.row(0, policy).unwrap().aggregate("makespan_ns").unwrap().mean / 1_000_000.0
     };
     assert_eq!([makespan(0), makespan(1)], [40.0, 23.0]);
+}
+
+#[test]
+fn parts_put_together_in_any_order_are_the_whole() {
+    let text = "
+question = \"?\"
+[machine]
+cpus = 2
+[[workload]]
+kind = \"open\"
+load = 0.7
+service = \"exp(5ms)\"
+tasks = 30
+[sweep]
+policy = [\"rr\", \"eevdf\"]
+\"machine.cpus\" = [1, 2]
+seeds = 5
+[report]
+by = \"task\"
+";
+    let (plan, cancel) = (plan(text), AtomicBool::new(false));
+    let options =
+        RunOptions { host: &Simulator, jobs: 1, cancel: &cancel, journal: None, progress: &|_| {} };
+    let part = |numbers| plan.part(&options, numbers).unwrap();
+    // One run is missing, one is there twice.
+    let parts = [part(13..20), part(0..3), part(2..12)];
+    let journal = Journal::of_parts(&plan, parts.iter().map(Vec::as_slice)).unwrap();
+    assert_eq!(journal.len(), 19);
+    let together = plan.run(&RunOptions { journal: Some(&journal), ..options }).unwrap();
+    assert_eq!(output::json(&together), output::json(&run(text)));
+    assert_eq!(rows(&together), rows(&run(text)));
+    assert!(plan.part(&options, 13..21).unwrap_err().why.contains("only 20 runs"));
+    let of = |part: &[u8]| Journal::of_parts(&plan, [part]).unwrap_err().to_string();
+    assert!(of(&parts[0][..100]).contains("line 1: not a run"));
+    let text = String::from_utf8(parts[0].clone()).unwrap();
+    let others = text.replacen("\"seed\":", "\"seed\":1", 1);
+    assert!(of(others.as_bytes()).contains("line 1: a run of another experiment"));
 }

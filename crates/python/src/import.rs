@@ -198,7 +198,7 @@ fn told(op: &Op) -> (&'static str, Option<u64>, Option<i64>) {
         Op::Yield => ("yield", None, None),
         Op::SetNice(nice) => ("nice", None, Some(i64::from(*nice))),
         Op::SetAffinity(_) => ("affinity", None, None),
-        Op::Spawn(task) => ("spawn", None, i64::try_from(*task).ok()),
+        Op::Spawn(task) => ("spawn", None, Some(i64::from(*task))),
         Op::Exit => ("exit", None, None),
         Op::Measure(_) => ("measure", None, None),
     }

@@ -8,8 +8,8 @@ use crate::timeline::Timeline;
 use anysched_host::Watch;
 use anysched_lab::output::{self, Draft, Form, Inputs};
 use anysched_lab::{
-    Experiment, Plan as LabPlan, PolicyUsed, Progress, Results as LabResults, RunError, RunOptions,
-    available_jobs,
+    Experiment, Journal, Plan as LabPlan, PolicyUsed, Progress, Results as LabResults, RunError,
+    RunOptions, available_jobs,
 };
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -115,6 +115,12 @@ impl Plan {
         self.0.seeds()
     }
 
+    /// What the seeds of all runs derive from.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.0.experiment_seed()
+    }
+
     /// The hash of the experiment and of the files that it names.
     #[getter]
     fn spec_hash(&self) -> &str {
@@ -153,15 +159,32 @@ impl Plan {
         jobs: Option<usize>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Results> {
-        let jobs = jobs.unwrap_or_else(available_jobs).max(1);
+        self.run_with(py, jobs, progress, None)
+    }
+
+    /// Makes some of the runs, by their numbers, one after another.
+    fn part<'py>(
+        &self,
+        py: Python<'py>,
+        start: usize,
+        stop: usize,
+    ) -> PyResult<Bound<'py, PyBytes>> {
         let host = Watched::default();
-        let ran = attended(py, progress, |cancel, told| {
-            let progress = |progress: &Progress<'_>| told.tell(progress.done, progress.total);
+        let made = attended(py, None, |cancel, _| {
             let options =
-                RunOptions { host: &host, jobs, cancel, journal: None, progress: &progress };
-            self.0.run(&options)
+                RunOptions { host: &host, jobs: 1, cancel, journal: None, progress: &|_| {} };
+            self.0.part(&options, start..stop)
         })?;
-        ran.map(Results).map_err(|error| errors::run(py, &error, host.failure()))
+        let made = made.map_err(|error| errors::run(py, &error, host.failure()))?;
+        Ok(PyBytes::new(py, &made))
+    }
+
+    /// Puts parts together. Runs that none of them has are made.
+    fn collect(&self, py: Python<'_>, parts: Vec<Vec<u8>>) -> PyResult<Results> {
+        let parts = parts.iter().map(Vec::as_slice);
+        let journal = Journal::of_parts(&self.0, parts);
+        let journal = journal.map_err(|error| errors::usage(py, error.to_string()))?;
+        self.run_with(py, None, None, Some(&journal))
     }
 
     /// What each task did in one run.
@@ -189,6 +212,25 @@ impl Plan {
             self.0.run_one(&host, group, policy, seed, watch).map(|_| timeline)
         })?;
         ran.map_err(|error: RunError| errors::run(py, &error, host.failure()))?.frame()
+    }
+}
+
+impl Plan {
+    fn run_with(
+        &self,
+        py: Python<'_>,
+        jobs: Option<usize>,
+        progress: Option<Py<PyAny>>,
+        journal: Option<&Journal>,
+    ) -> PyResult<Results> {
+        let jobs = jobs.unwrap_or_else(available_jobs).max(1);
+        let host = Watched::default();
+        let ran = attended(py, progress, |cancel, told| {
+            let progress = |progress: &Progress<'_>| told.tell(progress.done, progress.total);
+            let options = RunOptions { host: &host, jobs, cancel, journal, progress: &progress };
+            self.0.run(&options)
+        })?;
+        ran.map(Results).map_err(|error| errors::run(py, &error, host.failure()))
     }
 }
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import re
 import textwrap
-
-import collections
 
 import anysched
 import pytest
@@ -17,7 +16,8 @@ def blocks() -> list[str]:
     text = (ROOT / "docs" / "python.md").read_text()
     found = re.findall(r"(?:^    .*\n|^\n(?=    ))+", text, flags=re.M)
     shown = [textwrap.dedent(block).strip("\n") for block in found]
-    return [block for block in shown if block and not block.startswith("python -m")]
+    apart = ("python -m", "client = ")
+    return [block for block in shown if block and not block.startswith(apart)]
 
 
 def test_the_examples_run(monkeypatch: pytest.MonkeyPatch):
@@ -26,5 +26,7 @@ def test_the_examples_run(monkeypatch: pytest.MonkeyPatch):
     examples = blocks()
     assert len(examples) >= 5
     for example in examples:
-        exec(compile(example, "docs/python.md", "exec"), names)
+        # A search of three is one, too.
+        shorter = re.sub(r"trials=\d+", "trials=3", example)
+        exec(compile(shorter, "docs/python.md", "exec"), names)
     assert isinstance(names["result"], anysched.Result)

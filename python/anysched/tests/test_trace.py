@@ -12,7 +12,8 @@ def test_a_recorded_build_is_read(traces):
     assert trace.format == "ftrace"
     tasks, steps = trace.tasks(), trace.steps()
     assert tasks["steps"].sum() == len(steps)
-    of_steps = steps.filter(polars.col("does") == "run").group_by("task").agg(polars.col("ns").sum())
+    runs = steps.filter(polars.col("does") == "run")
+    of_steps = runs.group_by("task").agg(polars.col("ns").sum())
     joined = tasks.filter(polars.col("rounds") == 1).join(of_steps, on="task")
     assert len(joined) > 100
     assert joined["cpu_ns"].to_list() == joined["ns"].to_list()

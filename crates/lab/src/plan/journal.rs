@@ -27,8 +27,8 @@ type Views = Vec<(View, Run)>;
 /// The runs of an experiment that are done.
 #[derive(Debug)]
 pub struct Journal {
-    path: PathBuf,
-    head: Head,
+    /// Where they are kept, and under which head; `None`: in memory, and no further ones.
+    place: Option<(PathBuf, Head)>,
     known: BTreeMap<Place, Views>,
     kept: Mutex<Kept>,
 }
@@ -87,7 +87,36 @@ impl Journal {
             Some(file) => read(file, &head, resume).map_err(about)?,
             None => BTreeMap::new(),
         };
-        Ok(Journal { path, head, known, kept: Mutex::new(Kept { file, failed: None }) })
+        let kept = Mutex::new(Kept { file, failed: None });
+        Ok(Journal { place: Some((path, head)), known, kept })
+    }
+
+    /// The runs that parts of `plan` have ([`Plan::part`]).
+    ///
+    /// Errors: a line that is no run of the plan.
+    pub fn of_parts<'a>(
+        plan: &Plan,
+        parts: impl IntoIterator<Item = &'a [u8]>,
+    ) -> io::Result<Journal> {
+        let mut known = BTreeMap::new();
+        for (number, part) in parts.into_iter().enumerate() {
+            for (line, text) in part.split_inclusive(|&byte| byte == b'\n').enumerate() {
+                let refused = |why: &str| {
+                    io::Error::other(format!("part {number}, line {}: {why}", line + 1))
+                };
+                let whole = text.ends_with(b"\n").then(|| parse(text)).flatten();
+                let ((group, policy, index), views) =
+                    whole.ok_or_else(|| refused("not a run as this program writes it"))?;
+                let is_of_plan = group < plan.groups.len()
+                    && views.iter().all(|(_, run)| run.seed == plan.seed(group, index));
+                if !is_of_plan {
+                    return Err(refused("a run of another experiment"));
+                }
+                known.insert((group, policy, index), views);
+            }
+        }
+        let kept = Mutex::new(Kept { file: None, failed: None });
+        Ok(Journal { place: None, known, kept })
     }
 
     /// How many runs it had when it was opened.
@@ -108,18 +137,8 @@ impl Journal {
     /// Adds a run. That it cannot be written is no reason to end an experiment: see
     /// [`Journal::failure`].
     pub(crate) fn add(&self, group: usize, policy: &str, views: &[(View, Run)]) {
-        let Some((_, first)) = views.first() else { return };
-        let numbers = |(view, run): &(View, Run)| {
-            let bits = |(column, number): &(Column, f64)| (column.to_string(), number.to_bits());
-            (view.clone(), run.values.iter().map(bits).collect())
-        };
-        let bytes = line(&Line {
-            group,
-            policy: policy.to_string(),
-            index: first.index,
-            seed: first.seed,
-            views: views.iter().map(numbers).collect(),
-        });
+        let Some((path, head)) = &self.place else { return };
+        let bytes = written(group, policy, views);
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.failed.is_some() {
             return;
@@ -127,12 +146,12 @@ impl Journal {
         let written = bytes.and_then(|bytes| {
             let file = match &mut kept.file {
                 Some(file) => file,
-                none => none.insert(self.begin()?),
+                none => none.insert(begin(path, head)?),
             };
             // One write each: a crash cuts at most the last line.
             file.write_all(&bytes)
         });
-        kept.failed = written.err().map(|error| about(&self.path, error));
+        kept.failed = written.err().map(|error| about(path, error));
     }
 
     /// Why there is a run that could not be added, if there is one.
@@ -141,24 +160,44 @@ impl Journal {
         kept.failed.as_ref().map(ToString::to_string)
     }
 
-    fn begin(&self) -> io::Result<File> {
-        if let Some(folder) = self.path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        let mut file = OpenOptions::new().append(true).create_new(true).open(&self.path)?;
-        file.write_all(&line(&self.head)?)?;
-        Ok(file)
-    }
-
     /// Removes the file: its runs are in the results.
     ///
     /// Errors: it cannot be removed.
     pub fn finish(self) -> io::Result<()> {
-        match self.kept.into_inner().unwrap_or_else(PoisonError::into_inner).file {
-            Some(_) => std::fs::remove_file(&self.path).map_err(|error| about(&self.path, error)),
-            None => Ok(()),
+        let file = self.kept.into_inner().unwrap_or_else(PoisonError::into_inner).file;
+        match (file, self.place) {
+            (Some(_), Some((path, _))) => {
+                std::fs::remove_file(&path).map_err(|error| about(&path, error))
+            }
+            _ => Ok(()),
         }
     }
+}
+
+fn begin(path: &Path, head: &Head) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut file = OpenOptions::new().append(true).create_new(true).open(path)?;
+    file.write_all(&line(head)?)?;
+    Ok(file)
+}
+
+/// The line of a run of a group by position, by a policy by label; a run that shows nothing has
+/// none.
+pub(crate) fn written(group: usize, policy: &str, views: &[(View, Run)]) -> io::Result<Vec<u8>> {
+    let Some((_, first)) = views.first() else { return Ok(Vec::new()) };
+    let numbers = |(view, run): &(View, Run)| {
+        let bits = |(column, number): &(Column, f64)| (column.to_string(), number.to_bits());
+        (view.clone(), run.values.iter().map(bits).collect())
+    };
+    line(&Line {
+        group,
+        policy: policy.to_string(),
+        index: first.index,
+        seed: first.seed,
+        views: views.iter().map(numbers).collect(),
+    })
 }
 
 impl Head {

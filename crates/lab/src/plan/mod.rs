@@ -275,6 +275,11 @@ impl Plan {
         Ok(())
     }
 
+    /// What the seeds of all runs derive from.
+    pub fn experiment_seed(&self) -> u64 {
+        self.seed
+    }
+
     /// How many seeds each row has.
     pub fn seeds(&self) -> u32 {
         self.seeds

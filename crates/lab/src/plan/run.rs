@@ -1,6 +1,6 @@
 //! Making the runs, on as many threads as wanted. What comes out does not depend on how many.
 
-use crate::plan::journal::Journal;
+use crate::plan::journal::{self, Journal};
 use crate::plan::pace::{Pace, Said};
 use crate::plan::views::View;
 use crate::plan::workers::Workers;
@@ -10,7 +10,7 @@ use anysched_host::{Beat, By, Host, Outcome, Setup, Watch};
 use anysched_measure::Metrics;
 use std::collections::HashMap;
 use std::fmt;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -157,6 +157,41 @@ impl Plan {
         Ok(results)
     }
 
+    /// Makes some of the runs, those with these numbers of `0 .. runs` as they follow each other
+    /// within rows, for a program that puts parts together ([`Journal::of_parts`]). Ends early
+    /// where it is cancelled.
+    ///
+    /// Errors: as [`Plan::run`], or the host has no runs with these numbers.
+    pub fn part(
+        &self,
+        options: &RunOptions<'_>,
+        numbers: Range<usize>,
+    ) -> Result<Vec<u8>, RunError> {
+        let lanes = Lanes::of(self, options.host)?;
+        let refused = |why: String| RunError {
+            policy: numbers.start.to_string(),
+            group: String::new(),
+            seed: self.seed,
+            why,
+        };
+        if numbers.end > lanes.total() {
+            return Err(refused(format!("there are only {} runs", lanes.total())));
+        }
+        let seeds = self.seeds as usize;
+        let pace = Pace::new(lanes.total() / seeds, seeds, 1);
+        let mut lines = Vec::new();
+        for number in numbers.clone() {
+            if options.cancel.load(Ordering::Relaxed) {
+                break;
+            }
+            let (group, lane, _) = lanes.place(number);
+            let made = lanes.run_or_recall(number, options, &pace)?;
+            let line = journal::written(group, lanes.label(lane), &made);
+            lines.extend(line.map_err(|error| refused(error.to_string()))?);
+        }
+        Ok(lines)
+    }
+
     /// Checks that one of the schedulers that `host` has of its own can make all runs.
     ///
     /// Errors: that of the first group of which it cannot.
@@ -248,6 +283,11 @@ impl<'a> Lanes<'a> {
         self.plan.policies.len() + self.own.len()
     }
 
+    /// How many runs there are.
+    fn total(&self) -> usize {
+        self.plan.groups.len() * self.count() * self.plan.seeds as usize
+    }
+
     fn used(&self) -> Vec<PolicyUsed> {
         let own = self.own.iter().map(|name| PolicyUsed::of_host(name));
         self.plan.policies_used().into_iter().chain(own).collect()
@@ -272,9 +312,8 @@ impl<'a> Lanes<'a> {
 
     /// The outcomes in the order of rows and seeds; `None` where the run was not made.
     fn run_all(&self, options: &RunOptions<'_>) -> Vec<Option<Shown>> {
-        let (rows, seeds) = (self.plan.groups.len() * self.count(), self.plan.seeds as usize);
-        let total = rows * seeds;
-        let pace = Pace::new(rows, seeds, options.jobs.min(total));
+        let (total, seeds) = (self.total(), self.plan.seeds as usize);
+        let pace = Pace::new(total / seeds, seeds, options.jobs.min(total));
         let workers = Workers { jobs: options.jobs, cancel: options.cancel };
         // Runs are begun in order, so that a cancelled experiment has whole rows.
         workers.run(

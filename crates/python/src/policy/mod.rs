@@ -75,7 +75,6 @@ static CLASSES: Mutex<BTreeMap<String, Arc<Class>>> = Mutex::new(BTreeMap::new()
 /// Registers a class under a name; one that is registered already is replaced.
 #[pyfunction]
 #[pyo3(signature = (name, make, *, hooks, ordered, clairvoyant, preemptive, quantum, tick))]
-#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 pub fn register(
     name: String,
     make: Py<PyAny>,

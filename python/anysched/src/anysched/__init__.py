@@ -11,7 +11,9 @@ from .errors import Error, ExperimentError, PolicyError, RunError, TraceError, U
 from .experiment import Experiment, PolicyLike, run
 from .policy import Key, Policy, RunQueue, Task, Why, ns
 from .result import Claim, Result, Row, Timeline
+from .sweep import sweep
 from .trace import Trace, read_trace, trace_formats
+from .tune import Space, tune
 
 __all__ = [
     "Claim",
@@ -26,6 +28,7 @@ __all__ = [
     "Row",
     "RunError",
     "RunQueue",
+    "Space",
     "Task",
     "Timeline",
     "Trace",
@@ -36,5 +39,7 @@ __all__ = [
     "ns",
     "read_trace",
     "run",
+    "sweep",
     "trace_formats",
+    "tune",
 ]

@@ -37,6 +37,8 @@ class Experiment:
     text: str
     path: Path
     changes: Changes = field(default_factory=NONE.copy)
+    classes: Mapping[str, Configured] = field(default_factory=dict)
+    """Policies written in Python, by the names under which they are registered."""
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Experiment:
@@ -52,7 +54,7 @@ class Experiment:
     def parse(
         cls, text: str, name: str = "experiment", folder: str | os.PathLike[str] = "."
     ) -> Experiment:
-        """The experiment that `text` in TOML is."""
+        """The experiment that `text` in TOML is. `folder` is where its files are looked for."""
         return cls(text, Path(folder) / f"{name}.toml")
 
     @classmethod
@@ -65,13 +67,16 @@ class Experiment:
         """The experiment that a dictionary is, with the keys that a file has. Policies may be
         classes written in Python."""
         table = experiment.to_dict() if isinstance(experiment, Table) else dict(experiment)
-        return cls.parse(_core.to_toml(_plain(table)), name, folder)
+        classes: dict[str, Configured] = {}
+        text = _core.to_toml(_plain(table, classes))
+        return replace(cls.parse(text, name, folder), classes=classes)
 
     def with_policies(self, *policies: PolicyLike) -> Experiment:
         """With these policies: those that it has by label, others by name, with parameters, or as
         classes written in Python."""
-        plain = [_plain(policy) for policy in policies]
-        return self._changed(policies=_core.to_toml_value(plain))
+        classes = dict(self.classes)
+        plain = [_plain(policy, classes) for policy in policies]
+        return replace(self._changed(policies=_core.to_toml_value(plain)), classes=classes)
 
     def with_settings(self, settings: Mapping[str, Scalar | Sequence[Scalar]]) -> Experiment:
         """With other values: `{"machine.cpus": 8, "rr.quantum": "1ms"}`."""
@@ -176,19 +181,22 @@ def _written(value: Scalar | Sequence[Scalar]) -> str:
     return value if isinstance(value, str) else _core.to_toml_value(value)
 
 
-def _plain(value: Any) -> Any:
-    """`value` as texts, numbers, lists and dictionaries."""
+def _plain(value: Any, classes: dict[str, Configured]) -> Any:
+    """`value` as texts, numbers, lists and dictionaries; the classes in it are added to
+    `classes`."""
     match value:
         case type() if issubclass(value, (Policy, RunQueue)):
-            return Configured.of(value).entry()
+            return _plain(Configured.of(value), classes)
         case Configured():
-            return value.entry()
+            entry = value.entry()
+            classes[entry["class"]] = value
+            return entry
         case Table():
-            return _plain(value.to_dict())
+            return _plain(value.to_dict(), classes)
         case Mapping():
-            return {key: _plain(item) for key, item in value.items()}
+            return {key: _plain(item, classes) for key, item in value.items()}
         case list() | tuple():
-            return [_plain(item) for item in value]
+            return [_plain(item, classes) for item in value]
         case os.PathLike():
             return os.fspath(value)
         case _:

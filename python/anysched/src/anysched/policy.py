@@ -156,10 +156,15 @@ class Configured:
 
     def entry(self) -> dict[str, Any]:
         """The entry in an experiment, for which the class is registered."""
-        name = self._register()
-        return {"name": "python", "class": name, "label": self.label, **self.settings}
+        return {
+            "name": "python",
+            "class": self.registered(),
+            "label": self.label,
+            **self.settings,
+        }
 
-    def _register(self) -> str:
+    def registered(self) -> str:
+        """The name under which the class is registered, which tells its code, too."""
         cls, arguments = self.cls, self.arguments
         if not issubclass(cls, (Policy, RunQueue)):
             raise UsageError(f"{cls.__name__} derives from neither Policy nor RunQueue")
@@ -174,6 +179,14 @@ class Configured:
             raise UsageError(f"{cls.__name__} cannot be made with {arguments}: {error}") from None
         given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
         name = f"{cls.__module__}.{cls.__qualname__}({given}) {_digest(cls)}"
+        self.register(name)
+        return name
+
+    def register(self, name: str) -> None:
+        """Registers the class under a name, as on another computer than where it was made."""
+        cls, arguments = self.cls, self.arguments
+        ordered = issubclass(cls, Policy)
+        base = Policy if ordered else RunQueue
         make: Callable[[], _Common] = lambda: cls(**arguments)  # noqa: E731
         _core.register(
             name,
@@ -185,7 +198,6 @@ class Configured:
             quantum=None if cls.quantum is None else ns(cls.quantum),
             tick=None if cls.tick_period is None else ns(cls.tick_period),
         )
-        return name
 
 
 def _defines(cls: type, base: type, hook: str) -> bool:
