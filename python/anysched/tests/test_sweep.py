@@ -17,7 +17,7 @@ distributed = pytest.importorskip("distributed", reason="sweeps need distributed
 pytestmark = [
     pytest.mark.cluster,
     # Of Dask's own, when its processes end.
-    pytest.mark.filterwarnings("default"),
+    pytest.mark.filterwarnings("ignore"),
 ]
 
 EXPERIMENT = {
@@ -54,7 +54,7 @@ def test_a_sweep_under_kills_is_the_run(cluster, tmp_path):
             killed.append(pid)
 
     told: list[tuple[int, int]] = []
-    thread = threading.Thread(target=kill)
+    thread = threading.Thread(target=kill, daemon=True)
 
     def progress(back: int, total: int) -> None:
         if not told:
@@ -63,9 +63,11 @@ def test_a_sweep_under_kills_is_the_run(cluster, tmp_path):
         # So that workers are killed while there is something to lose.
         time.sleep(0.05)
 
-    with distributed.Client(cluster) as client:
-        result = anysched.sweep(EXPERIMENT, client, runs_a_unit=4, progress=progress)
-    over.set()
+    try:
+        with distributed.Client(cluster) as client:
+            result = anysched.sweep(EXPERIMENT, client, runs_a_unit=4, progress=progress)
+    finally:
+        over.set()
     thread.join()
     assert killed, "some were killed"
     assert told[-1] == (360, 360) and len(told) == 90, "no unit came back twice"

@@ -69,13 +69,16 @@ def sweep(
     parts = {unit: part for unit in units if (part := store.get(unit)) is not None}
     back = sum(len(unit) for unit in parts)
     job = _Job(chosen, plan.spec_hash)
-    while missing := [unit for unit in units if unit not in parts]:
-        for unit, part in cluster.compute(job, missing):
-            store.put(unit, part)
-            parts[unit] = part
-            back += len(unit)
-            if progress is not None:
-                progress(back, total)
+    try:
+        while missing := [unit for unit in units if unit not in parts]:
+            for unit, part in cluster.compute(job, missing):
+                store.put(unit, part)
+                parts[unit] = part
+                back += len(unit)
+                if progress is not None:
+                    progress(back, total)
+    finally:
+        cluster.close()
     results = plan.collect([parts[unit] for unit in units])
     return Result._of(plan, results, Source(chosen.text, chosen.path, chosen.changes))
 
@@ -219,6 +222,11 @@ class _Cluster:
                     ) from error
                 time.sleep(0.5)
 
+    def close(self) -> None:
+        """Leaves the cluster, unless a client was given. What is under way there is given up."""
+        if self._own is not None:
+            self._own.close()
+
     def workers(self) -> int:
         threads: dict[str, int] = self._client().nthreads()
         return max(1, sum(threads.values()))
@@ -238,7 +246,7 @@ class _Cluster:
             for unit in units:
                 key = f"anysched-{unit.name}"
                 futures[client.submit(_compute, job, unit.start, unit.stop, key=key)] = unit
-            for future in self._distributed.as_completed(futures):
+            for future in self._distributed.as_completed(futures, loop=client.loop):
                 yield futures[future], future.result()
                 future.release()
         except Error:
