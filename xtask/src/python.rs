@@ -1,4 +1,4 @@
-//! The Python package: its wheel is built, installed into environments of its own, and tested there.
+//! The Python package: its wheel is built, installed into environments, and tested there.
 
 use crate::docs;
 use crate::run::{Failed, command, root, run, step};
