@@ -8,6 +8,7 @@ processes of their own; what is told is the median of the rounds.
 
 from __future__ import annotations
 
+import resource
 import statistics
 import subprocess
 import sys
@@ -22,26 +23,30 @@ ROOT = Path(__file__).resolve().parents[2]
 IN_PYTHON = "import sys, anysched; anysched.run(sys.argv[1]).json()"
 
 
-def seconds(words: list[str]) -> float:
-    started = time.perf_counter()
+def seconds(words: list[str]) -> tuple[float, float]:
+    """How long a command takes, and how much CPU time it uses."""
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return time.perf_counter() - started
+    took, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return took, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def of_run(command: str, experiment: str, rounds: int) -> None:
     by_command = [command, "run", experiment, "--format", "json"]
     by_python = [sys.executable, "-c", IN_PYTHON, experiment]
+    starting = [sys.executable, "-c", "import anysched"]
     seconds(by_python)
-    pairs = [(seconds(by_command), seconds(by_python)) for _ in range(rounds)]
-    ours, theirs = (statistics.median(side) for side in zip(*pairs, strict=True))
-    ratio = statistics.median(python / command for command, python in pairs)
-    start = statistics.median(
-        seconds([sys.executable, "-c", "import anysched"]) for _ in range(rounds)
-    )
+    made = [[seconds(words) for words in (by_command, by_python, starting)] for _ in range(rounds)]
     print(f"{experiment}, {rounds} rounds")
-    print(f"  the command        {ours:7.3f} s")
-    print(f"  a Python process   {theirs:7.3f} s, {100 * (ratio - 1):+.1f} %")
-    print(f"  of which starting  {start:7.3f} s, Python and the import")
+    for place, what in enumerate(("s", "s of CPU time")):
+        command_s, python_s, start_s = (
+            statistics.median(row[side][place] for row in made) for side in range(3)
+        )
+        more = statistics.median(row[1][place] / row[0][place] - 1 for row in made)
+        print(
+            f"  the command {command_s:.3f} {what}; a Python process {python_s:.3f}, "
+            f"{100 * more:+.1f} %, of which {start_s:.3f} start Python and the package"
+        )
 
 
 def of_policies(rounds: int) -> None:
@@ -56,12 +61,12 @@ def of_policies(rounds: int) -> None:
         }
         took = []
         for _ in range(rounds):
-            started = time.perf_counter()
+            started = time.process_time()
             result = anysched.run(experiment)
-            took.append(time.perf_counter() - started)
+            took.append(time.process_time() - started)
         return statistics.median(took) / result.rows[0]["dispatches"].mean * 1e9
 
-    print("ns per dispatch, simulation and all")
+    print("ns of CPU time per dispatch, simulation and all")
     for name, native, python in (
         ("rr", {"name": "rr", "quantum": "1ms"}, RoundRobin.using(quantum="1ms")),
         ("sjf", "sjf", ShortestFirst),

@@ -16,7 +16,7 @@ def blocks() -> list[str]:
     text = (ROOT / "docs" / "python.md").read_text()
     found = re.findall(r"(?:^    .*\n|^\n(?=    ))+", text, flags=re.M)
     shown = [textwrap.dedent(block).strip("\n") for block in found]
-    apart = ("python -m", "client = ")
+    apart = ("python ", "client = ")
     return [block for block in shown if block and not block.startswith(apart)]
 
 
