@@ -141,14 +141,19 @@ export class Picture {
     }
   }
 
-  /** Fills `line` from parts of a row; `colour(part)` and how much of a pixel it covers. */
-  #fill(rows, row, sumAt, colour) {
+  /** Fills `line` from parts of a row, each in `colour(part)`, as far as they cover a pixel. */
+  #fill(rows, row, colour) {
     const { line, view } = this;
     const wide = line.length;
     const step = (view.until - view.from) / wide;
     const paper = this.theme.paper;
     const blank = pixel(paper);
     const last = rows.used[row];
+    const sumAt = (at, time) => {
+      if (at < last) return rows.sum[at] + Math.max(0, time - rows.start[at]);
+      return last > rows.first[row]
+        ? rows.sum[last - 1] + rows.end[last - 1] - rows.start[last - 1] : 0;
+    };
     let at = rows.after(row, view.from);
     let before = sumAt(at, view.from);
     for (let x = 0; x < wide; x++) {
@@ -195,27 +200,14 @@ export class Picture {
 
   #cpu(cpu, top) {
     const { onCpu } = this.timeline;
-    const last = onCpu.used[cpu];
-    const sum = (at, time) => {
-      if (at < last) return onCpu.sum[at] + Math.max(0, time - onCpu.start[at]);
-      return last > onCpu.first[cpu]
-        ? onCpu.sum[last - 1] + onCpu.end[last - 1] - onCpu.start[last - 1] : 0;
-    };
-    this.#fill(onCpu, cpu, sum, (at) => this.colour(onCpu.task[at]));
+    this.#fill(onCpu, cpu, (at) => this.colour(onCpu.task[at]));
     this.#stroke(top + 1, ROW - 3);
   }
 
   #task(task, top) {
     const { ofTask } = this.timeline;
-    const last = ofTask.used[task];
-    const sum = (at, time) => {
-      if (at < last) return ofTask.ran[at] + ofTask.waited[at]
-        + Math.max(0, time - ofTask.start[at]);
-      return last > ofTask.first[task] ? ofTask.ran[last - 1] + ofTask.waited[last - 1]
-        + ofTask.end[last - 1] - ofTask.start[last - 1] : 0;
-    };
     const own = this.colour(task);
-    this.#fill(ofTask, task, sum, (at) => (ofTask.cpu[at] < 0 ? this.theme.wait : own));
+    this.#fill(ofTask, task, (at) => (ofTask.cpu[at] < 0 ? this.theme.wait : own));
     this.#stroke(top + 2, ROW - 5);
   }
 
@@ -270,8 +262,9 @@ export class Picture {
     context.textAlign = "right";
     context.fillStyle = theme.soft;
     const all = this.tasks.length;
+    const tasks = all === 1 ? "1 task" : `${all} tasks`;
     const range = this.shown.length < all
-      ? `${this.scroll + 1}–${this.scroll + this.shown.length} of ${all} tasks` : `${all} ${all === 1 ? "task" : "tasks"}`;
+      ? `${this.scroll + 1}–${this.scroll + this.shown.length} of ${tasks}` : tasks;
     context.fillText(range, LEFT_EDGE - 6, this.taskTop - ROW / 2);
     context.fillStyle = theme.ink;
     this.shown.forEach((task, row) => {

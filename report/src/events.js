@@ -48,10 +48,11 @@ function value(reader, before) {
   return BigInt.asIntN(64, before + signed);
 }
 
+const EVENTS = ["kinds", "times", "cpus", "tasks", "by", "jobs"];
+const CHOICES = ["picks", "choices", "reasons", "names", "values"];
+
 /** The streams of a block by name. */
-function streams(block) {
-  const names = ["kinds", "times", "cpus", "tasks", "by", "jobs", "picks", "choices", "reasons",
-    "names", "values"];
+function streams(block, names) {
   const view = new DataView(block.buffer, block.byteOffset, block.byteLength);
   const found = {};
   let at = 0;
@@ -98,8 +99,7 @@ export class Timeline {
     this.info = info;
     this.end = info.until_ns;
     this.names = new Map(info.names);
-    this.block = streams(block);
-    this.#read();
+    this.#read(streams(block, EVENTS));
     this.#build();
   }
 
@@ -119,8 +119,7 @@ export class Timeline {
   }
 
   /** Events as they are written. */
-  #read() {
-    const { kinds, times, cpus, tasks, by, jobs } = this.block;
+  #read({ kinds, times, cpus, tasks, by, jobs }) {
     const n = kinds.bytes.length;
     this.n = n;
     this.kind = kinds.bytes;
@@ -173,7 +172,7 @@ export class Timeline {
     this.onCpu = new Rows(runs, { ...fields, sum: Float64Array });
     // `cpu`: -1 waits. `why`: as `left`, or 7 new, 8 woken; `event`: where the wait began.
     this.ofTask = new Rows(parts, { start: Float64Array, end: Float64Array, cpu: Int16Array,
-      why: Uint8Array, event: Int32Array, ran: Float64Array, waited: Float64Array });
+      why: Uint8Array, event: Int32Array, sum: Float64Array });
     this.queue = { time: new Float64Array(readies + 1), length: new Int32Array(readies + 1), n: 1 };
     this.#follow();
     this.#sums();
@@ -248,7 +247,7 @@ export class Timeline {
     for (let who = 0; who < tasks; who++) if (part[who] >= 0) ofTask.end[part[who]] = this.end;
   }
 
-  /** How long CPUs have run, and tasks have run and waited, before each part. */
+  /** How long CPUs have run, and tasks have run or waited, before each part. */
   #sums() {
     const { onCpu, ofTask } = this;
     for (let row = 0; row < this.info.cpus; row++) {
@@ -259,12 +258,10 @@ export class Timeline {
       }
     }
     for (let row = 0; row < this.info.tasks; row++) {
-      let [ran, waited] = [0, 0];
+      let sum = 0;
       for (let at = ofTask.first[row]; at < ofTask.used[row]; at++) {
-        [ofTask.ran[at], ofTask.waited[at]] = [ran, waited];
-        const length = ofTask.end[at] - ofTask.start[at];
-        if (ofTask.cpu[at] < 0) waited += length;
-        else ran += length;
+        ofTask.sum[at] = sum;
+        sum += ofTask.end[at] - ofTask.start[at];
       }
     }
   }
@@ -319,15 +316,18 @@ export class Timeline {
     return found;
   }
 
+  /** Takes the block with the choices, by task. */
+  take(block) {
+    this.told = this.#readChoices(streams(block, CHOICES));
+  }
+
   /** Choices of other tasks while one waited, with reasons: the first few. */
   choices(task, from, until) {
-    this.told ??= this.#readChoices();
     const all = this.told.get(task) ?? [];
     return all.filter((choice) => choice.time >= from && choice.time <= until);
   }
 
-  #readChoices() {
-    const { picks, choices, reasons, names, values } = this.block;
+  #readChoices({ picks, choices, reasons, names, values }) {
     const told = new Map();
     const last = new Map();
     let [events, chosen, task, before] = [0, 0, 0, 0n];

@@ -490,8 +490,8 @@ class Page {
       view.pictures[0].canvas.focus();
     };
     return [h("p", { class: "hint", id: "keys" }, "Drag to move; the wheel zooms once the picture "
-      + "has been clicked (or with Ctrl), with Shift it moves. Keys: arrows, + and −, N and P for "
-      + "the next and previous wait, Enter for why."), view.element, legend()];
+      + "has been clicked (or with Ctrl), with Shift it moves. Keys: arrows, + and −, N and P "
+      + "for the next and previous wait, Enter for why."), view.element, legend()];
   }
 
   machine() {

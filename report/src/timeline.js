@@ -259,7 +259,7 @@ export class TimelineView {
         + `${span(time)}. ${more}`));
       return;
     }
-    this.select(this.pictures[0], task, wait, true);
+    this.selecting = this.select(this.pictures[0], task, wait, true);
   }
 
   clear() {
@@ -267,8 +267,16 @@ export class TimelineView {
   }
 
   /** Says why a task waited, and shows where. */
-  select(picture, task, wait, move = false) {
+  async select(picture, task, wait, move = false) {
     const { timeline } = picture;
+    if (!timeline.told) {
+      const { block } = timeline.info;
+      const asked = (this.asked = {});
+      timeline.take(await unpack(`choices-${this.experiment.block + block}`));
+      // Something else has been chosen meanwhile.
+      if (this.asked !== asked || !this.pictures.includes(picture)) return;
+    }
+    this.asked = null;
     const found = this.explanation(timeline, task, wait);
     this.clear();
     picture.selected = { task, wait, from: found.from, until: found.until };
@@ -326,7 +334,8 @@ export class TimelineView {
     const item = (wait) => h("li", {}, h("button", { type: "button", class: "link",
       onclick: () => this.select(this.chosen, task, wait) },
       `${span(length(wait))} from ${span(ofTask.start[wait])}`));
-    return h("details", {}, h("summary", {}, `All ${waits.length} waits of this task, longest first`),
+    const all = `All ${waits.length} waits of this task, longest first`;
+    return h("details", {}, h("summary", {}, all),
       h("ol", { class: "waits" }, waits.slice(0, 50).map(item)));
   }
 

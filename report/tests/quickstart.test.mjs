@@ -89,6 +89,7 @@ test("each wait is told as the command tells it", async () => {
       continue;
     }
     await page.getByRole("button", { name: "Why did it wait?" }).click();
+    await page.evaluate(() => report.timelines.selecting);
     const found = await page.evaluate(() => {
       const { timelines: view } = report;
       const [picture] = view.pictures;
@@ -213,7 +214,8 @@ test("distributions are those that the metrics summarise", async () => {
   // The line ends at the largest, and what is under the pointer says so.
   await page.getByRole("link", { name: "Distributions" }).click();
   const section = page.locator("#distributions");
-  await section.getByLabel("of", { exact: true }).selectOption({ label: `${MIX}, tasks of editor` });
+  await section.getByLabel("of", { exact: true }).selectOption({
+    label: `${MIX}, tasks of editor` });
   await section.locator(".mark-line path").first().waitFor();
   assert.equal(await section.locator(".mark-line path").count(),
     await section.locator("input:checked").count() - 1, "a line for each policy that is chosen");
@@ -244,7 +246,7 @@ test("two schedules part where the command says", async () => {
   await page.getByLabel("beside").selectOption("");
 });
 
-test("the timeline zooms and moves by wheel and keys, and says what is under the pointer", async () => {
+test("the timeline zooms and moves by wheel and keys, and tells what is there", async () => {
   await page.getByLabel("policy", { exact: true }).selectOption("rr");
   await page.evaluate(() => report.timelines.opening);
   await page.getByLabel("task", { exact: true }).fill("");
@@ -279,10 +281,11 @@ test("the timeline zooms and moves by wheel and keys, and says what is under the
   const [waits, row] = await page.evaluate(() => [report.timelines.pictures[0].x(23e6),
     report.timelines.pictures[0].taskTop]);
   await canvas.click({ position: { x: waits, y: row + 8 } });
-  assert.match(await page.locator(".sentence").textContent(), /^editor-0 \(task 0\) waited 7\.244ms/);
+  const told = () => page.locator(".sentence").textContent();
+  assert.match(await told(), /^editor-0 \(task 0\) waited 7\.244ms/);
   await page.keyboard.press("n");
-  assert.match(await page.locator(".sentence").textContent(), /^editor-0/);
+  assert.match(await told(), /^editor-0/);
   await page.keyboard.press("ArrowDown");
-  assert.match(await page.locator(".sentence").textContent(), /^editor-1/);
+  assert.match(await told(), /^editor-1/);
   assert.deepEqual(faults, []);
 });

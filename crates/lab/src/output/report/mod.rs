@@ -1,8 +1,8 @@
 //! Results as one page that needs nothing else: to read, to sort, to zoom into.
 //!
 //! The page is made once (`report/` at the top of the repository) and comes with this crate; what
-//! it shows is put into it as text, compressed and in base64: a document, and a block for each
-//! timeline, which the page unpacks when it is looked at.
+//! it shows is put into it as text, compressed and in base64: a document, and two blocks for
+//! each timeline, which the page unpacks when they are looked at.
 //!
 //! # The document
 //!
@@ -67,7 +67,8 @@ const DATA: &str = "<!--data-->";
 pub struct Told {
     /// An entry of `experiments`.
     json: String,
-    blocks: Vec<Vec<u8>>,
+    /// Of each timeline, what happened and why.
+    blocks: Vec<[Vec<u8>; 2]>,
 }
 
 impl Plan {
@@ -151,7 +152,7 @@ impl Told {
 #[derive(Default)]
 struct Again {
     made: Vec<Made>,
-    blocks: Vec<Vec<u8>>,
+    blocks: Vec<[Vec<u8>; 2]>,
     distributions: Vec<Distribution>,
 }
 
@@ -204,7 +205,8 @@ impl Again {
         }
         let mut timeline = recorder.into_inner().finish();
         let (events, block) = (timeline.events, self.blocks.len());
-        self.blocks.push(std::mem::take(&mut timeline.block));
+        let blocks = [&mut timeline.block, &mut timeline.choices].map(std::mem::take);
+        self.blocks.push(blocks);
         self.made.push(Made { group, policy, index: 0, cpus, timeline, block });
         Ok(events)
     }
@@ -223,8 +225,9 @@ pub fn report(told: &[Told]) -> Vec<u8> {
         let comma = if number == 0 { "" } else { "," };
         // Where its blocks begin among those of all.
         let _ = write!(document, "{comma}{{\"block\":{block},{}", &one.json[1..]);
-        for bytes in &one.blocks {
-            blocks += &packed(&format!("block-{block}"), bytes);
+        for [events, choices] in &one.blocks {
+            blocks += &packed(&format!("block-{block}"), events);
+            blocks += &packed(&format!("choices-{block}"), choices);
             block += 1;
         }
     }

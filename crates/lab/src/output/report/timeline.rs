@@ -1,7 +1,8 @@
 //! What a run did, in few bytes: events, and why the first picks of each wait were made.
 //!
-//! A timeline is a block of eleven streams, each a length of four bytes (little endian) and that
-//! many bytes. Numbers in them are LEB128; those that may be negative are zigzag (here: "signed").
+//! A timeline is two blocks of streams: what happened, and from `picks` on why, which a page unpacks
+//! when it is asked. Each stream is a length of four bytes (little endian) and that many bytes.
+//! Numbers in them are LEB128; those that may be negative are zigzag (here: "signed").
 //!
 //! | stream | of | what |
 //! |---|---|---|
@@ -140,8 +141,20 @@ pub(crate) struct Timeline {
     pub(crate) until: Time,
     /// Whether the run ended then.
     pub(crate) ended: bool,
-    /// All streams.
+    /// The streams of events.
     pub(crate) block: Vec<u8>,
+    /// The streams of choices.
+    pub(crate) choices: Vec<u8>,
+}
+
+/// Streams one after the other, each after its length.
+fn joined(streams: &[&Vec<u8>]) -> Vec<u8> {
+    let mut block = Vec::new();
+    for stream in streams {
+        block.extend_from_slice(&(stream.len() as u32).to_le_bytes());
+        block.extend_from_slice(stream);
+    }
+    block
 }
 
 fn unsigned(stream: &mut Vec<u8>, mut number: u64) {
@@ -185,14 +198,8 @@ impl Recorder {
     /// The run is over, or has been ended.
     pub(crate) fn finish(self) -> Timeline {
         let s = &self.streams;
-        let mut block = Vec::new();
-        for stream in [
-            &s.kinds, &s.times, &s.cpus, &s.tasks, &s.by, &s.jobs, &s.picks, &s.choices,
-            &s.reasons, &s.names, &s.values,
-        ] {
-            block.extend_from_slice(&(stream.len() as u32).to_le_bytes());
-            block.extend_from_slice(stream);
-        }
+        let events = [&s.kinds, &s.times, &s.cpus, &s.tasks, &s.by, &s.jobs];
+        let choices = [&s.picks, &s.choices, &s.reasons, &s.names, &s.values];
         Timeline {
             events: self.events,
             tasks: self.tasks,
@@ -200,7 +207,8 @@ impl Recorder {
             values: self.values,
             until: self.end.unwrap_or(Time(self.last.event)),
             ended: self.end.is_some(),
-            block,
+            block: joined(&events),
+            choices: joined(&choices),
         }
     }
 
