@@ -127,8 +127,8 @@ export class Picture {
     context.putImageData(this.image, Math.round(LEFT_EDGE * ratio), 0);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.#words(cpus);
-    this.#arrows();
     this.#deadlines();
+    this.#arrows();
     this.#marks();
   }
 
@@ -383,7 +383,7 @@ export class Picture {
         // Around it, so that it can be told from any task's colour.
         context.strokeStyle = hex(theme.paper);
         context.lineWidth = 5;
-        context.stroke();
+        if (late) context.stroke();
         context.strokeStyle = late ? theme.mark : theme.soft;
         context.lineWidth = late ? 2 : 1;
         context.stroke();

@@ -12,6 +12,7 @@ const SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle
   "triangle-right", "triangle-left"];
 
 function config(dark) {
+  const colours = COLOURS[dark ? "dark" : "light"];
   const [ink, soft, grid] = dark ? ["#e6edf3", "#9198a1", "#2f3742"]
     : ["#1f2328", "#59636e", "#d8dee4"];
   return {
@@ -22,7 +23,7 @@ function config(dark) {
       titleFontWeight: "normal" },
     title: { color: ink, fontSize: 13 },
     header: { labelColor: ink, labelFontSize: 12 },
-    range: { category: COLOURS[dark ? "dark" : "light"] },
+    range: { category: colours }, mark: { color: colours[0] }, rule: { color: soft },
   };
 }
 
@@ -83,9 +84,9 @@ export function policiesSpec({ data, title, log, bars, order, width }) {
   const layer = [];
   const bar = { type: "bar", height: 14, opacity: 0.85, cursor: "pointer" };
   if (bars && !log) layer.push({ mark: bar, encoding: { x, y, tooltip } });
-  layer.push({ mark: { type: "rule", strokeWidth: bars ? 1.5 : 2.5, opacity: bars ? 1 : 0.6,
-    aria: false, color: bars ? { expr: "'#666'" } : undefined },
-  encoding: { x: { ...x, field: "low" }, x2: { field: "high" }, y, tooltip } });
+  const rule = { type: "rule", strokeWidth: bars ? 1.5 : 2.5, aria: false };
+  layer.push({ mark: rule, encoding: { x: { ...x, field: "low" }, x2: { field: "high" }, y,
+    tooltip } });
   if (!bars || log) layer.push({ mark: { type: "point", filled: true, size: 70, opacity: 1,
     cursor: "pointer" }, encoding: { x, y, tooltip } });
   return { data: { values: data }, layer, width, height: { step: 22 } };
