@@ -64,7 +64,9 @@ const parts = {
 };
 let page = readFileSync(join(here, "src/page.html"), "utf8");
 for (const [place, text] of Object.entries(parts)) page = page.replace(place, () => text);
-if (page.split("<!--data-->").length !== 2) throw new Error("not one place for data");
+for (const place of ["<!--data-->", "<!--more-->"]) {
+  if (page.split(place).length !== 2) throw new Error(`not one ${place}`);
+}
 const size = Buffer.byteLength(page);
 if (size > MOST) throw new Error(`the page has ${size} bytes; ${MOST} are the most`);
 

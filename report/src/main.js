@@ -7,8 +7,8 @@ import { Experiment } from "./model.js";
 import { table } from "./table.js";
 import { TimelineView } from "./timeline.js";
 import { document_ } from "./unpack.js";
-import { columnPhrase, columnWords, format, groupWords, metricWords, shell, withUnit }
-  from "./words.js";
+import { axisNumbers, columnPhrase, columnWords, format, groupWords, metricWords, shell,
+  withUnit } from "./words.js";
 
 class Page {
   constructor(data) {
@@ -40,17 +40,17 @@ class Page {
       entries.some((entry) => entry.isIntersecting) && now(), { rootMargin: "400px" });
     observer.observe(element);
     // What is printed has all of it.
-    const idle = globalThis.requestIdleCallback ?? ((run) => setTimeout(run, 1500));
-    setTimeout(() => idle(now, { timeout: 4000 }), 2500);
+    setTimeout(() => whenIdle(now, 4000), 2500);
   }
 
   /** A plot that is drawn once it is near, and again when colours change. */
   drawn(element, draw) {
     let near = false;
-    this.whenNear(element, () => {
+    // A timeline that is near, too, comes first: it takes longer.
+    this.whenNear(element, () => whenIdle(() => {
       near = true;
       draw();
-    });
+    }, 600));
     this.redrawn.push(() => near && draw());
   }
 
@@ -163,7 +163,7 @@ class Page {
     const { experiment } = this;
     const state = { columns: experiment.shownColumns(), base: "", sorted: [0, null],
       group: experiment.groups.some((group) => group.axes.workload) ? "whole" : "all" };
-    const box = h("div");
+    const box = h("div", { class: "groups" });
     const seeds = h("div", { class: "panel seeds", tabindex: "-1", hidden: true });
     const draw = () => {
       const whole = experiment.wholeGroups();
@@ -280,7 +280,7 @@ class Page {
   plots() {
     const { experiment } = this;
     const axes = experiment.axes().filter(([axis]) => axis !== "workload" && axis !== "task");
-    const numeric = axes.find(([, values]) => values.every((value) => typeof value === "number"));
+    const numeric = axes.find(([, values]) => axisNumbers(values));
     const state = { column: experiment.shownColumns()[0], axis: numeric?.[0] ?? "policy",
       group: experiment.wholeGroups()[0].index, log: true, bars: false, logX: false };
     const controls = h("div", { class: "controls" });
@@ -365,15 +365,17 @@ class Page {
     const groups = experiment.groups.filter(({ axes }) => Object.entries(axes)
       .every(([axis, value]) => axis === state.axis || here[axis] === value));
     const shown = experiment.format(state.column, groups);
-    const data = groups.flatMap((group) => experiment.policies.map((policy) => {
+    const places = axisNumbers(groups.map((group) => group.axes[state.axis]));
+    const numeric = places != null;
+    const data = groups.flatMap((group, at) => experiment.policies.map((policy) => {
       const datum = this.#datum(group.index, policy, state, shown);
-      return datum && { ...datum, x: group.axes[state.axis],
+      return datum && { ...datum, x: numeric ? places.numbers[at] : group.axes[state.axis],
         words: `${state.axis} = ${group.axes[state.axis]}, ${datum.words}` };
     })).filter(Boolean);
-    const numeric = groups.every((group) => typeof group.axes[state.axis] === "number");
     const title = [columnPhrase(column), shown.unit].filter(Boolean).join(", ");
     return { label: `${columnPhrase(column)} over ${state.axis}`, spec: linesSpec({ data, title,
-      axis: state.axis, numeric, log: state.log, logX: numeric && state.logX,
+      axis: [state.axis, places?.unit].filter(Boolean).join(", "), numeric, log: state.log,
+      logX: numeric && state.logX,
       policies: experiment.policies, width: chart.clientWidth || 700 }) };
   }
 
@@ -508,8 +510,8 @@ class Page {
         topology(machine),
         h("ul", {}, of.slice(0, 12).flatMap((group) => group.loads.map((load) =>
           h("li", {}, of.length > 1 ? `${group.words}: ` : "", load))),
-        of.slice(0, 12).flatMap((group) => group.exceptions.map((exception) =>
-          h("li", {}, `but ${exception}`)))));
+        [...new Set(of.flatMap((group) => group.exceptions))].slice(0, 24).map((exception) =>
+          h("li", {}, `but ${exception}`))));
     });
   }
 
@@ -568,6 +570,12 @@ function bins({ policy, values }, percents, least, scale) {
       words: `${policy}: ${(part * 100).toFixed(1)} % from ${withUnit(scale, low)} to `
         + withUnit(scale, high) };
   });
+}
+
+/** Calls `run` when there is nothing else to do, but after so many ms at the latest. */
+function whenIdle(run, timeout) {
+  if (globalThis.requestIdleCallback) requestIdleCallback(run, { timeout });
+  else setTimeout(run, 50);
 }
 
 function legend() {

@@ -2,6 +2,10 @@
 
 /** The bytes of the element `id`. */
 export async function unpack(id) {
+  // What is not needed at once comes behind the script.
+  if (!document.getElementById(id) && document.readyState === "loading") {
+    await new Promise((done) => addEventListener("DOMContentLoaded", done, { once: true }));
+  }
   const text = document.getElementById(id).textContent;
   const bytes = fromBase64(text);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));

@@ -73,13 +73,24 @@ export function columnPhrase(column) {
 /** `axis = value, …`; without parts that are of all. */
 export function groupWords(axes) {
   const parts = Object.entries(axes).filter(([axis, value]) => !(isPart(axis) && value === "all"));
-  return parts.map(([axis, value]) => (axis === "scenario" ? `${value}`
+  // A scenario whose name is a number says nothing without its axis.
+  const isName = (value) => !/^[\d.]/.test(value);
+  return parts.map(([axis, value]) => (axis === "scenario" && isName(value) ? `${value}`
     : axis === "workload" ? `tasks of ${value}` : `${axis} = ${value}`)).join(", ") || "all tasks";
 }
 
 /** An argument as a shell takes it. */
 export function shell(text) {
   return /^[\w./:,@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** The values of an axis where they are numbers or times, in the unit of `unit`; null: by order. */
+export function axisNumbers(values) {
+  const numbers = values.map((value) => (value === "" || value === true ? NaN : Number(value)));
+  if (numbers.every(Number.isFinite)) return { numbers, unit: "" };
+  const spans = values.map((value) => parseSpan(String(value)));
+  if (spans.includes(null)) return null;
+  return { numbers: spans.map((ns) => ns / 1e6), unit: "ms" };
 }
 
 /** Whether an axis parts the tasks of one machine. */

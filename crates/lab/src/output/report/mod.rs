@@ -61,6 +61,8 @@ pub const EVENTS: u64 = 1_000_000;
 /// The page without data, and where they go.
 const PAGE: &str = include_str!("../../../report/page.html");
 const DATA: &str = "<!--data-->";
+/// Where those go that the first picture does without: the page is not read further for it.
+const MORE: &str = "<!--more-->";
 
 /// What a page has of one experiment.
 #[derive(Clone, Debug)]
@@ -220,20 +222,20 @@ pub fn report(told: &[Told]) -> Vec<u8> {
         env!("CARGO_PKG_VERSION")
     );
     let mut block = 0;
-    let mut blocks = String::new();
+    let (mut blocks, mut more) = (String::new(), String::new());
     for (number, one) in told.iter().enumerate() {
         let comma = if number == 0 { "" } else { "," };
         // Where its blocks begin among those of all.
         let _ = write!(document, "{comma}{{\"block\":{block},{}", &one.json[1..]);
         for [events, choices] in &one.blocks {
             blocks += &packed(&format!("block-{block}"), events);
-            blocks += &packed(&format!("choices-{block}"), choices);
+            more += &packed(&format!("choices-{block}"), choices);
             block += 1;
         }
     }
     document += "]}";
     let data = packed("document", document.as_bytes()) + &blocks;
-    PAGE.replacen(DATA, &data, 1).into_bytes()
+    PAGE.replacen(DATA, &data, 1).replacen(MORE, &more, 1).into_bytes()
 }
 
 /// Compressed, as an element of the page.
