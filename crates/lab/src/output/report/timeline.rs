@@ -1,8 +1,8 @@
 //! What a run did, in few bytes: events, and why the first picks of each wait were made.
 //!
-//! A timeline is two blocks of streams: what happened, and from `picks` on why, which a page unpacks
-//! when it is asked. Each stream is a length of four bytes (little endian) and that many bytes.
-//! Numbers in them are LEB128; those that may be negative are zigzag (here: "signed").
+//! A timeline is two blocks of streams: what happened, and from `picks` on why, which a page
+//! unpacks when it is asked. Each stream is a length of four bytes (little endian) and that many
+//! bytes. Numbers in them are LEB128; those that may be negative are zigzag (here: "signed").
 //!
 //! | stream | of | what |
 //! |---|---|---|
