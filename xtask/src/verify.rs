@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// A table of the page: what stands above it, and the command that prints it.
 const TABLES: [(&str, &str); 4] = [
-    ("3 tasks on 2 CPUs", "verify --depth 8 --for 60s --format markdown"),
+    ("3 tasks on 2 CPUs", "verify --depth 7 --for 60s --format markdown"),
     ("4 tasks on 1 CPU", "verify --tasks 4 --cpus 1 --depth 7 --for 60s --format markdown"),
     (
         "3 tasks on 2 nodes of 2 CPUs",

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | the diagram; 1: `now` never decreases; 2: `ran` | a [`HostFault`] |
 //! | 3: idle CPUs are kicked for ready tasks | [`NoKick`], [`IdleBesideReady`] (see below) ¹ |
+//! | nothing stays ready where all is idle and nothing is due | [`Lost`] |
 //! | 4: kicks are not lost | [`HostFault::KickLost`] ² |
 //! | 5: picks are ready, allowed, with a slice | [`DoubleRun`], [`NotReady`], [`NotAllowed`], … |
 //! | 8: forced moves in `update` | [`NotMoved`] |
@@ -263,7 +264,7 @@ impl<S: Scheduler> Checked<S> {
     /// to pick. Reports only the transition.
     fn check_served(&mut self, call: &Call<'_>) {
         if !self.rules.work_conserving {
-            return;
+            return self.check_drained();
         }
         let unserved = self.belief.unserved();
         let before = core::mem::replace(&mut self.unserved, unserved.is_some());
@@ -275,6 +276,18 @@ impl<S: Scheduler> Checked<S> {
             }
             _ => PolicyFault::NoKick { task, idle },
         }));
+    }
+
+    /// Checks that no task is ready while all CPUs are idle and no timer is set: nothing would ever
+    /// happen to it. Whatever a policy holds back, it has to come back to. Reports only the
+    /// transition.
+    fn check_drained(&mut self) {
+        let stuck = self.belief.stuck().filter(|_| self.policy.next_timer().is_none());
+        let before = core::mem::replace(&mut self.unserved, stuck.is_some());
+        if let Some((task, idle)) = stuck.filter(|_| !before) {
+            let since = self.belief.since(task);
+            self.report(Fault::Policy(PolicyFault::Lost { task, since, idle }));
+        }
     }
 
     /// Checks the answer to `pick_next` and returns what the host gets.

@@ -379,6 +379,48 @@ fn lost_tasks_are_caught() {
     );
 }
 
+/// Runs nothing, though it kicks; until its timer, if it has one.
+struct HoldsBack(Option<Time>);
+
+impl Scheduler for HoldsBack {
+    fn attach(&mut self, _: &mut Cx<'_>, _: TaskId, _: &TaskParams) {}
+    fn detach(&mut self, _: &mut Cx<'_>, _: TaskId) {}
+    fn update(&mut self, _: &mut Cx<'_>, _: TaskId, _: &TaskParams) {}
+    fn enqueue(&mut self, cx: &mut Cx<'_>, _: TaskId, _: Arrival) {
+        cx.kick(CpuId(0));
+    }
+    fn dequeue(&mut self, _: &mut Cx<'_>, _: TaskId) {}
+    fn pick_next(&mut self, _: &mut Cx<'_>, _: CpuId) -> Option<Pick> {
+        None
+    }
+    fn put_prev(&mut self, _: &mut Cx<'_>, _: CpuId, _: TaskId, _: Span, _: Off) {}
+    fn next_timer(&self) -> Option<Time> {
+        self.0
+    }
+}
+
+/// A policy may hold a task back, if it has something to come back to it for.
+#[test]
+fn a_task_that_nothing_will_come_for_is_caught() {
+    let machine = Machine::flat(2).unwrap();
+    for (timer, found) in [(Some(Time(1_000)), 0), (None, 1)] {
+        let rules = Rules {
+            work_conserving: false,
+            on_violation: OnViolation::Collect,
+            ..Rules::default()
+        };
+        let mut checked = Checked::new(HoldsBack(timer), &machine, rules);
+        let mut kicks = CpuMask::EMPTY;
+        let cx = &mut Cx::new(Time::ZERO, &mut kicks);
+        checked.attach(cx, TaskId(0), &TaskParams::default());
+        checked.enqueue(cx, TaskId(0), Arrival::because(Enqueue::New));
+        assert_eq!(checked.found(), 0, "CPU 0 is about to pick");
+        checked.pick_next(cx, CpuId(0));
+        checked.pick_next(cx, CpuId(1));
+        assert_eq!(checked.found(), found, "{:?}", checked.violations());
+    }
+}
+
 #[test]
 fn starvation_is_caught() {
     let load = Load { tasks: 12, pause: Span::from_us(300), pinned: false, hotplug: false, ..LOAD };

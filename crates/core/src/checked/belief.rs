@@ -382,6 +382,17 @@ impl Belief {
         self.idle.contains(cpu) && self.affinity(task).contains(cpu)
     }
 
+    /// The task that has been ready for longest, and a CPU that it may run on, if no CPU runs
+    /// anything or is about to pick.
+    pub fn stuck(&self) -> Option<(TaskId, CpuId)> {
+        if self.ready.is_empty() || !self.choosing.is_empty() {
+            return None;
+        }
+        let runs = |cpu: &Cpu| cpu.runs.is_some();
+        let task = self.ready().next().filter(|_| !self.cpus.iter().any(runs))?;
+        Some((task, self.idle.lowest_of(self.affinity(task))?))
+    }
+
     /// A ready task that an idle CPU could run, and that CPU, unless all such tasks can each be
     /// matched with a CPU that is about to pick. Tasks with a cap do not count. (A maximum
     /// matching, by augmenting paths.)

@@ -165,11 +165,11 @@ impl Policy for Stride {
     const SOURCE: &'static str = "Waldspurger and Weihl, MIT/LCS/TM-528, 1995";
     const ORDER: &'static [First] = &[First::Least("pass")];
 
-    /// While a task of nice 5 waits for its pass, one of nice 0 has at most five quanta: its weight
-    /// is 3.1 times as large, passes are counted in whole quanta, and what each had left over from
-    /// before may be a quantum.
+    /// A task of nice 5 may have two strides before it: that of the quantum that it has had, and
+    /// the one with which it came. Meanwhile one of nice 0, whose weight is 3.1 times as large, has
+    /// at most seven quanta.
     fn longest_wait(params: &StrideParams) -> Option<Bound> {
-        Some(Bound { fixed: Span::ZERO, per_rival: Span(5 * params.quantum.0) })
+        Some(Bound { fixed: Span::ZERO, per_rival: Span(7 * params.quantum.0) })
     }
 
     fn build(_: &Machine, queues: usize, params: &StrideParams) -> Result<Stride, ParamError> {
