@@ -331,7 +331,7 @@ impl Done {
                 "property": property.name(),
                 "holds": finding.is_none(),
                 "what": finding.map(|finding| &finding.what),
-                "history": finding.map(|finding| events(finding)),
+                "history": finding.map(events),
             })
         };
         json!({
