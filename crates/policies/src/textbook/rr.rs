@@ -57,9 +57,12 @@ impl Policy for RoundRobin {
 
     /// A quantum of each other task, however many CPUs share them.
     fn longest_wait(params: &Self::Params) -> Option<Bound> {
-        let ticks =
-            if params.tick > Span::ZERO { params.quantum.0.div_ceil(params.tick.0) + 1 } else { 0 };
-        let quantum = params.quantum.max(Span(params.tick.0 * ticks));
+        let ticks = if params.tick > Span::ZERO {
+            params.quantum.0.div_ceil(params.tick.0).saturating_add(1)
+        } else {
+            0
+        };
+        let quantum = params.quantum.max(Span(params.tick.0.saturating_mul(ticks)));
         Some(Bound { fixed: Span::ZERO, per_rival: quantum })
     }
 

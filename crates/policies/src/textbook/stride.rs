@@ -169,7 +169,7 @@ impl Policy for Stride {
     /// the one with which it came. Meanwhile one of nice 0, whose weight is 3.1 times as large, has
     /// at most seven quanta.
     fn longest_wait(params: &StrideParams) -> Option<Bound> {
-        Some(Bound { fixed: Span::ZERO, per_rival: Span(7 * params.quantum.0) })
+        Some(Bound { fixed: Span::ZERO, per_rival: Span(params.quantum.0.saturating_mul(7)) })
     }
 
     fn build(_: &Machine, queues: usize, params: &StrideParams) -> Result<Stride, ParamError> {
