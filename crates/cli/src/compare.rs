@@ -7,7 +7,7 @@ use crate::output::{self, Failure};
 use crate::progress::with_bar;
 use crate::run::interrupted;
 use anysched_lab::Experiment;
-use anysched_lab::compare::{Comparison, RunTable};
+use anysched_lab::compare::{Comparison, RUNS, RunTable};
 use anysched_lab::output as formats;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -80,7 +80,7 @@ enum Side {
 
 impl Side {
     fn of(path: &Path, args: &CompareArgs) -> Result<Side, Failure> {
-        let is_file_of_runs = path.to_string_lossy().ends_with(formats::RUNS);
+        let is_file_of_runs = path.to_string_lossy().ends_with(RUNS);
         if !path.is_dir() && !is_file_of_runs {
             let experiment = Experiment::load(path).map_err(Failure::pointing)?;
             let experiment = choose::changed(experiment, &args.policy, &args.set)?;

@@ -4,8 +4,6 @@
 //! interval is that of these differences. Where seeds differ, it is that of two independent means,
 //! by Welch.
 
-use crate::output::runs::{EXPERIMENT, HOST, POLICY, SEED, SEED_INDEX};
-use crate::output::{RUNS, default_columns};
 use crate::results::stats::{Estimate, student_t_975};
 use crate::results::{Results, Run};
 use crate::spec::columns::{self, Column};
@@ -14,6 +12,17 @@ use crate::spec::fields::hint;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// How the name of a file with runs ends.
+pub const RUNS: &str = "runs.csv";
+
+/// Columns of such a file. Axes lie between the policy and the number of the seed, metrics behind
+/// the seed.
+pub(crate) const EXPERIMENT: &str = "experiment";
+pub(crate) const HOST: &str = "host";
+pub(crate) const POLICY: &str = "policy";
+pub(crate) const SEED_INDEX: &str = "seed_index";
+pub(crate) const SEED: &str = "seed";
 
 /// The runs of an experiment, from results or from their file.
 #[derive(Clone, Debug)]
@@ -246,7 +255,8 @@ fn wanted(a: &RunTable, b: &RunTable, metrics: &[String]) -> Result<Vec<Column>,
         let mut shown = a.shown.clone();
         shown.extend(b.shown.iter().filter(|column| !a.shown.contains(column)));
         if shown.is_empty() {
-            shown = default_columns().filter(|column| measured.contains(column)).collect();
+            shown =
+                columns::shown_by_default().filter(|column| measured.contains(column)).collect();
         }
         return Ok(shown);
     }

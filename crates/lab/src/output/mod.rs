@@ -13,8 +13,8 @@ mod marks;
 mod numbers;
 #[cfg(feature = "parquet")]
 mod parquet;
-pub(crate) mod runs;
 pub mod report;
+mod runs;
 mod table;
 mod tuned;
 
@@ -29,10 +29,10 @@ pub use json::json;
 #[cfg(feature = "parquet")]
 pub use parquet::parquet;
 pub use runs::{Values, runs, runs_csv};
-pub(crate) use table::default_columns;
 pub use table::table;
 pub use tuned::{tuned_json, tuned_markdown, tuned_table};
 
+use crate::compare::RUNS;
 use crate::results::Results;
 use file::about;
 use std::fs;
@@ -87,9 +87,6 @@ impl Form {
         }
     }
 }
-
-/// How the name of a file with runs ends.
-pub const RUNS: &str = "runs.csv";
 
 /// Checks that the results of an experiment can be written into a folder.
 ///

@@ -1,16 +1,10 @@
 //! The runs as columns, for the forms that hold them so, and as CSV.
 
 use super::csv_lines;
+use crate::compare::{EXPERIMENT, HOST, POLICY, SEED, SEED_INDEX};
 use crate::results::{Results, Row, Run, measured};
 use crate::spec::columns::{Column, columns};
 use crate::spec::sweep::AxisValue;
-
-/// The last column before the metrics; axes lie between `policy` and `seed_index`.
-pub(crate) const SEED: &str = "seed";
-pub(crate) const SEED_INDEX: &str = "seed_index";
-pub(crate) const POLICY: &str = "policy";
-pub(crate) const HOST: &str = "host";
-pub(crate) const EXPERIMENT: &str = "experiment";
 
 /// What a column holds, a value for each run.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use crate::results::stats::Estimate;
 use crate::results::verdict::{Check, ClaimResult, Measure, SizeResult};
 use crate::results::{Group, PolicyUsed, Results, Row, measured};
 use crate::spec::claim::Verdict;
-use crate::spec::columns::{Column, column};
+use crate::spec::columns::{Column, column, shown_by_default};
 use crate::spec::parts::{ALL, TASK, WORKLOAD};
 use crate::spec::report::Asked;
 use crate::spec::sweep::AxisValue;
@@ -16,18 +16,6 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 const WIDTH: usize = 80;
-
-/// What is shown if the file does not say, as far as there is data.
-const DEFAULT: [&str; 8] = [
-    "waiting_time_ns_mean",
-    "turnaround_ns_mean",
-    "response_time_ns_mean",
-    "wakeup_latency_ns_mean",
-    "wakeup_latency_ns_p99",
-    "job_response_time_ns_p99",
-    "deadline_miss_ratio",
-    "context_switches",
-];
 
 /// The results as plain text: a table per combination of axis values with policies as lines, then
 /// the claims. Every line but those with long names fits in 80 columns.
@@ -66,18 +54,13 @@ pub fn table(results: &Results) -> String {
     text
 }
 
-/// The columns that are shown if a file does not say, as far as there is data.
-pub(crate) fn default_columns() -> impl Iterator<Item = Column> {
-    DEFAULT.into_iter().filter_map(column)
-}
-
 /// The columns that are shown.
 fn shown_columns(results: &Results) -> Vec<Asked> {
     if !results.shown.is_empty() {
         return results.shown.clone();
     }
     let has = |column: &Column| results.rows.iter().any(|row| row.estimate(*column).is_some());
-    let mut shown: Vec<Column> = default_columns().filter(|column| has(column)).collect();
+    let mut shown: Vec<Column> = shown_by_default().filter(|column| has(column)).collect();
     // Averages of tasks that finished say little if many did not.
     let unfinished = column("unfinished").filter(|&column| {
         results.rows.iter().any(|row| row.values(column).iter().any(|&count| count > 0.0))

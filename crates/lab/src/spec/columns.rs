@@ -89,6 +89,23 @@ pub fn columns() -> &'static [Column] {
     &COLUMNS
 }
 
+/// What is shown if the file does not say, as far as there is data.
+const DEFAULT: [&str; 8] = [
+    "waiting_time_ns_mean",
+    "turnaround_ns_mean",
+    "response_time_ns_mean",
+    "wakeup_latency_ns_mean",
+    "wakeup_latency_ns_p99",
+    "job_response_time_ns_p99",
+    "deadline_miss_ratio",
+    "context_switches",
+];
+
+/// The columns that are shown if a file does not say, as far as there is data.
+pub(crate) fn shown_by_default() -> impl Iterator<Item = Column> {
+    DEFAULT.into_iter().filter_map(column)
+}
+
 /// The column of this name, where policies count what `tallies` lists.
 pub(crate) fn column_with(name: &str, tallies: &[&'static str]) -> Option<Column> {
     let number = Metric::named(name, tallies).filter(|metric| !metric.is_distribution());
