@@ -487,7 +487,13 @@ pub struct BootArgs {
     #[arg(value_parser = hosts::parser())]
     pub host: &'static HostInfo,
     /// The policies, one boot each; may include the kernel's own schedulers, which `hosts` lists
-    #[arg(long, value_delimiter = ',', value_name = "NAME,…", required = true, add = complete::policies())]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "NAME,…",
+        required = true,
+        add = complete::policies()
+    )]
     pub policy: Vec<String>,
     /// The program, one of those that `hosts` lists; if it is a server, this computer sends it
     /// requests

@@ -29,10 +29,10 @@ const VARIABLE: &str = "COMPLETE";
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shell {
     Bash,
-    Zsh,
-    Fish,
     Elvish,
+    Fish,
     Powershell,
+    Zsh,
 }
 
 /// Answers a shell that asks for candidates, and ends the program then.

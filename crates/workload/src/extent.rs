@@ -2,7 +2,8 @@
 
 use anysched_core::Time;
 
-/// How much there is of a load. Lower bounds where a policy has a say in it, means where chance has.
+/// How much there is of a load. Where a policy has a say in it these are lower bounds, where chance
+/// has, means.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Extent {
     /// Tasks, jobs, requests or rounds: what a run of it does at least one thing for.

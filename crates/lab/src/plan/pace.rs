@@ -13,7 +13,7 @@ const TELLING: (f64, f64) = (0.01, 2.0);
 /// Between two times that somebody is told within runs.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The runs of an experiment in time. Rows differ: a policy or a machine may take a hundred times as
+/// The runs of an experiment in time. Rows differ: a policy or machine may take a hundred times as
 /// long as another. So each row goes by its own runs, and by the mean of the others only as long as
 /// it has none.
 #[derive(Debug)]

@@ -44,8 +44,7 @@ impl Generator for Hog {
         // One that ends looks at the clock as it goes.
         let step = if self.until.is_some() { self.check } else { FOR_EVER };
         let end = earlier(self.until, until);
-        let extent =
-            Extent::repeated((self.tasks, cpus), None, end, step.0 as f64, step.0 as f64);
+        let extent = Extent::repeated((self.tasks, cpus), None, end, step.0 as f64, step.0 as f64);
         let last = end.map_or(f64::INFINITY, |end| end.0 as f64);
         Extent { work: 0.0, last, ..extent }
     }

@@ -102,8 +102,7 @@ impl Generator for TaskSet {
     fn extent(&self, cpus: usize, until: Option<Time>) -> Extent {
         // Periods are as frequent as their logarithms are even, so this is the mean rate's.
         let (low, high) = (self.periods.0.0 as f64, self.periods.1.0 as f64);
-        let period =
-            if low < high { log(high / low) / (1.0 / low - 1.0 / high) } else { low };
+        let period = if low < high { log(high / low) / (1.0 / low - 1.0 / high) } else { low };
         let run = period * self.load * cpus as f64 / f64::from(self.tasks);
         let until = earlier(self.until, until);
         Extent::repeated((self.tasks, cpus), self.jobs, until, period, run)

@@ -353,8 +353,8 @@ fn row_of(drawn: &Drawn, scale: &Scale, room: usize) -> String {
     if drawn.mark.is_none() && body[0] == body[1] {
         return row.into_iter().collect::<String>().trim_end().to_string();
     }
-    for place in from.min(to)..=from.max(to) {
-        row[place] = if row[place] == ' ' || drawn.mark.is_some() { '█' } else { '▓' };
+    for letter in &mut row[from.min(to)..=from.max(to)] {
+        *letter = if *letter == ' ' || drawn.mark.is_some() { '█' } else { '▓' };
     }
     if let Some(mark) = drawn.mark {
         row[place(mark)] = '│';

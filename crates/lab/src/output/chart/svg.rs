@@ -138,7 +138,8 @@ impl Page {
         let height = coordinate(self.y + MARGIN);
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
-             width=\"{WIDTH}\" height=\"{height}\" role=\"img\">\n<title>{}</title>\n<desc>{}</desc>\n\
+             width=\"{WIDTH}\" height=\"{height}\" role=\"img\">\n<title>{}</title>\n\
+             <desc>{}</desc>\n\
              {}<rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>\n{}</svg>\n",
             escaped(title(results)),
             escaped(&results.question),
