@@ -2,6 +2,7 @@
 
 mod bench;
 mod circles;
+mod dist;
 mod docs;
 mod fidelity;
 mod fuzz;
@@ -50,6 +51,8 @@ cargo xtask <task>
   site           build the documentation's site, target/site, with Sphinx
   verify         search every short history of all policies and write docs/verification.md, which
                  takes hours  [numbers: only these tables; --quick: what `ci` searches]
+  dist           build the program for any Linux of this architecture, try it, and pack it with its
+                 manual and completions into target/package
   style          what rustfmt and clippy do not check
 ";
 
@@ -94,6 +97,7 @@ fn main() -> ExitCode {
         ["site"] => setup::ensure().and_then(|()| site::build()),
         ["verify", "--quick"] => docs::build_program().and_then(|()| verify::check()),
         ["verify", numbers @ ..] => verify::write(numbers),
+        ["dist"] => dist::dist(),
         ["style"] => style::check(),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
