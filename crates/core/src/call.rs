@@ -153,8 +153,8 @@ macro_rules! scheduler_by_call {
         const _: () = {
             use $crate::call::{Call, Cow};
             use $crate::{
-                Arrival, Canon, CpuId, Cx, DomainId, DomainParams, Off, ParamError, Pick, Scheduler, Span,
-                TaskId, TaskParams, Time,
+                Arrival, Canon, CpuId, Cx, DomainId, DomainParams, Off, ParamError, Pick,
+                Scheduler, Span, TaskId, TaskParams, Time,
             };
             impl<$($generics)*> Scheduler for $type {
                 #[inline]

@@ -173,8 +173,8 @@ macro_rules! canon_fields {
 }
 
 /// Makes a type [`Canonical`](crate::canon::Canonical): a struct by its fields, an enum without
-/// fields by its number, as in `canonical!(Place: u64)`; a struct with queues of tasks together with
-/// what links them, as in `canonical!(Queue, links: Links { waiting: of(links) })`.
+/// fields by its number, as in `canonical!(Place: u64)`; a struct with queues of tasks with what
+/// links them, as in `canonical!(Queue, links: Links { waiting: of(links) })`.
 #[macro_export]
 macro_rules! canonical {
     ($type:ident { $($fields:tt)* }) => {

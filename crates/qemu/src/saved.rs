@@ -179,10 +179,10 @@ impl Monitor {
         while !written.exists() {
             let state = self.ask("query-migrate", &json!({}))?;
             match state["status"].as_str() {
-                Some("completed") => {
-                    if complete.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
-                        return Err(BootError::files(path.display(), "it cannot be written"));
-                    }
+                Some("completed")
+                    if complete.get_or_insert_with(Instant::now).elapsed() > PATIENCE =>
+                {
+                    return Err(BootError::files(path.display(), "it cannot be written"));
                 }
                 Some("failed" | "cancelled") => return Err(fault(state.to_string())),
                 _ => {}

@@ -136,8 +136,8 @@ struct Found {
     longest: Option<(Waited, u32)>,
 }
 
-/// Searches all histories of `subject` for breaks of `properties`. `progress` is told the depth that
-/// is being searched and the number of states every now and then.
+/// Searches all histories of `subject` for breaks of `properties`. `progress` is told the depth
+/// that is being searched and the number of states every now and then.
 pub fn search(
     subject: &Subject<'_>,
     properties: &[Property],

@@ -59,8 +59,8 @@ pub fn runs(results: &Results) -> Vec<(String, Values)> {
     all
 }
 
-/// The runs as CSV (RFC 4180 with plain line ends), one line per run: the columns of [`runs()`], but
-/// of metrics only those that any run has data for. What there is no data for is empty. Numbers are
+/// The runs as CSV (RFC 4180 with plain line ends), one line per run: the columns of [`runs()`], of
+/// metrics only those that any run has data for. What there is no data for is empty. Numbers are
 /// exact: what is read is what was measured.
 pub fn runs_csv(results: &Results) -> String {
     let columns: Vec<_> = runs(results).into_iter().filter(|(_, values)| values.any()).collect();
