@@ -11,8 +11,15 @@ use crate::run::{Failed, root};
 use std::path::Path;
 
 /// Folders with experiments for kernels, and the kernel.
-const PAPERS: [(&str, &str); 5] =
-    [("pbg", ARCEOS), ("m-rsf", ARCEOS), ("gfs", LINUX), ("credit", XEN), ("sedf-dm", XEN)];
+const PAPERS: [(&str, &str); 7] = [
+    ("pbg", ARCEOS),
+    ("m-rsf", ARCEOS),
+    ("beyond", ARCEOS),
+    ("gfs", LINUX),
+    ("beyond", LINUX),
+    ("credit", XEN),
+    ("sedf-dm", XEN),
+];
 
 /// Costs of a kernel that experiments name: the kernel, the file, and whose costs are measured. For
 /// experiments in a kernel that is the one of their folder that uses all of its policies.
