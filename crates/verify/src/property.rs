@@ -12,7 +12,7 @@ use crate::host::{Host, State};
 /// What is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Property {
-    /// The contract of policies, as [`Checked`] sees it, and no panic.
+    /// The contract of policies, as [`Checked`](anysched_core::Checked) sees it, and no panic.
     Contract,
     /// If every task that runs blocks, and nobody else comes, no task stays ready for ever.
     Drain,
