@@ -44,9 +44,7 @@ pub fn test(quick: bool) -> Result<(), Failed> {
     let Some(newest) = chosen.last() else { return Ok(()) };
     let mut wheel = PathBuf::new();
     step("wheel", || build(newest).map(|built| wheel = built))?;
-    step("command to compare with", || {
-        crate::run::cargo(&["build", "--quiet", "-p", "anysched-cli", "--features", "parquet"])
-    })?;
+    step("command to compare with", docs::build_program)?;
     for python in chosen {
         let name = format!("Python 3.{}", python.minor);
         step(&format!("{name}, the wheel alone"), || test_bare(python, &wheel))?;
