@@ -6,8 +6,7 @@ use anysched_core::MAX_CPUS;
 use anysched_lab::output::{Inputs, write_whole};
 use anysched_workload::Op;
 use anysched_workload::import::input::of_file;
-use anysched_workload::import::{Imported, ImporterInfo, Input};
-use anysched_workload::kinds::{Given, Table};
+use anysched_workload::import::{ImporterInfo, Input, Options};
 use anysched_workload::model::Model;
 use anysched_workload::tasks_csv::TaskList;
 use std::fs::File;
@@ -118,45 +117,23 @@ impl Extent {
 fn read(args: &ImportArgs, file: &mut dyn Input) -> Result<Model, Failure> {
     let (name, format) = (args.file.display(), &args.format);
     let format = ImporterInfo::of(format).ok_or_else(|| format!("no format `{format}`"))?;
-    let options = Options::of(args, format)?;
+    let options = Options { format, values: values(args)? };
     let read = (format.read)(file, &name.to_string(), &options);
-    Ok(match read.map_err(|error| error.of(name))? {
-        Imported::Model(model) => model,
-        Imported::Tasks(tasks) => tasks.to_model(),
-    })
+    Ok(read.map_err(|error| error.of(name))?.into_model())
 }
 
 /// The values of `--set`, and the name of the file.
-struct Options<'a> {
-    format: &'static ImporterInfo,
-    values: Vec<(&'a str, &'a str)>,
-}
-
-impl<'a> Options<'a> {
-    fn of(args: &'a ImportArgs, format: &'static ImporterInfo) -> Result<Options<'a>, Failure> {
-        let mut values = vec![("file", args.file.to_str().unwrap_or_default())];
-        values.extend(args.part.keys());
-        for text in &args.set {
-            let (key, value) = text
-                .split_once('=')
-                .ok_or_else(|| format!("--set {text}: a setting is written KEY=VALUE"))?;
-            if values.iter().any(|(known, _)| *known == key) {
-                return Err(Failure::from(format!("--set {text}: `{key}` is given already")));
-            }
-            values.push((key, value));
+fn values(args: &ImportArgs) -> Result<Vec<(&str, &str)>, Failure> {
+    let mut values = vec![("file", args.file.to_str().unwrap_or_default())];
+    values.extend(args.part.keys());
+    for text in &args.set {
+        let (key, value) = text
+            .split_once('=')
+            .ok_or_else(|| format!("--set {text}: a setting is written KEY=VALUE"))?;
+        if values.iter().any(|(known, _)| *known == key) {
+            return Err(Failure::from(format!("--set {text}: `{key}` is given already")));
         }
-        Ok(Options { format, values })
+        values.push((key, value));
     }
-}
-
-impl Table for Options<'_> {
-    fn keys(&self) -> Vec<&str> {
-        self.values.iter().map(|(key, _)| *key).collect()
-    }
-
-    fn get(&self, key: &str) -> Option<Given<'_>> {
-        let (_, text) = self.values.iter().find(|(known, _)| *known == key)?;
-        let option = self.format.options().find(|option| option.name == key);
-        Some(option.map_or(Given::Text(text), |option| option.takes.literal(text)))
-    }
+    Ok(values)
 }

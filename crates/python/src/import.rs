@@ -4,8 +4,7 @@ use crate::errors;
 use crate::frame::{Columns, Frame};
 use anysched_workload::Op;
 use anysched_workload::import::input::{of_file, open};
-use anysched_workload::import::{IMPORTERS, Imported, ImporterInfo};
-use anysched_workload::kinds::{Given, Table};
+use anysched_workload::import::{IMPORTERS, ImporterInfo, Options};
 use anysched_workload::model::Model;
 use arrow_array::{Int64Array, StringArray, UInt64Array};
 use pyo3::prelude::*;
@@ -22,23 +21,6 @@ const BEGINNING: u64 = 1 << 16;
 pub struct ImportedTrace {
     model: Model,
     format: &'static str,
-}
-
-struct Options<'a> {
-    format: &'static ImporterInfo,
-    values: Vec<(&'a str, &'a str)>,
-}
-
-impl Table for Options<'_> {
-    fn keys(&self) -> Vec<&str> {
-        self.values.iter().map(|(key, _)| *key).collect()
-    }
-
-    fn get(&self, key: &str) -> Option<Given<'_>> {
-        let (_, text) = self.values.iter().find(|(known, _)| *known == key)?;
-        let option = self.format.options().find(|option| option.name == key);
-        Some(option.map_or(Given::Text(text), |option| option.takes.literal(text)))
-    }
 }
 
 /// The formats that can be read.
@@ -82,10 +64,7 @@ pub fn import_trace(
         let file = File::open(&path).and_then(of_file);
         let mut file = file.map_err(|error| format!("{name}: cannot be read: {error}"))?;
         let read = (format.read)(&mut *file, &name, &options).map_err(|error| error.of(&name))?;
-        let model = match read {
-            Imported::Model(model) => model,
-            Imported::Tasks(tasks) => tasks.to_model(),
-        };
+        let model = read.into_model();
         model.validate().map_err(|error| format!("{name}: {error}"))?;
         Ok::<_, String>(model)
     });

@@ -13,7 +13,9 @@ pub(crate) mod samples;
 mod strangers;
 mod window;
 
-use crate::kinds::{self, FileName, KeyInfo, Keys, KindInfo, LoadSpec, Reader, Refusal, Table};
+use crate::kinds::{
+    self, FileName, Given, KeyInfo, Keys, KindInfo, LoadSpec, Reader, Refusal, Table,
+};
 use crate::model::Model;
 use crate::tasks_csv::{CsvError, TaskList};
 use anysched_core::Span;
@@ -136,6 +138,39 @@ pub enum Imported {
     Tasks(TaskList),
     /// A model, which has not been validated.
     Model(Model),
+}
+
+impl Imported {
+    /// The same as a model, which has not been validated.
+    pub fn into_model(self) -> Model {
+        match self {
+            Imported::Tasks(tasks) => tasks.to_model(),
+            Imported::Model(model) => model,
+        }
+    }
+}
+
+/// The keys of an import with their values as text.
+#[derive(Clone, Debug)]
+pub struct Options<'a> {
+    /// The format, which says what each key takes.
+    pub format: &'static ImporterInfo,
+    /// Each key with its value, written the way [`KeyType::literal`] reads it.
+    ///
+    /// [`KeyType::literal`]: kinds::KeyType::literal
+    pub values: Vec<(&'a str, &'a str)>,
+}
+
+impl Table for Options<'_> {
+    fn keys(&self) -> Vec<&str> {
+        self.values.iter().map(|(key, _)| *key).collect()
+    }
+
+    fn get(&self, key: &str) -> Option<Given<'_>> {
+        let (_, text) = self.values.iter().find(|(known, _)| *known == key)?;
+        let option = self.format.options().find(|option| option.name == key);
+        Some(option.map_or(Given::Text(text), |option| option.takes.literal(text)))
+    }
 }
 
 /// Why a file was refused.
