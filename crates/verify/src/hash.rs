@@ -1,6 +1,8 @@
 //! Hashes of states. Of ten million states two are taken for one another with a probability of
 //! less than 10^-24, so that a state is known by its hash alone.
 
+use anysched_core::random::mixed;
+
 /// 128 bits of `words`.
 pub(crate) fn of(words: &[u64]) -> u128 {
     let (mut high, mut low) = (0x9e37_79b9_7f4a_7c15_u64, 0xc2b2_ae3d_27d4_eb4f_u64);
@@ -9,13 +11,6 @@ pub(crate) fn of(words: &[u64]) -> u128 {
         low = mixed(low.rotate_left(29).wrapping_add(word ^ 0xa076_1d64_78bd_642f));
     }
     u128::from(high) << 64 | u128::from(low)
-}
-
-/// A bijection (David Stafford's variant 13 of MurmurHash3's).
-fn mixed(mut word: u64) -> u64 {
-    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
 }
 
 #[cfg(test)]
