@@ -8,6 +8,7 @@ use crate::spec::tree::Node;
 use anysched_core::{Span, Time};
 use anysched_host::{LONGEST, Setup};
 use anysched_workload::extent::Extent;
+use std::ops::Range;
 
 /// Steps of a run, of those that can be counted beforehand. At a million a second it takes a
 /// fortnight.
@@ -47,33 +48,36 @@ impl Size<'_> {
         let machine = &setup.machine;
         let speeds = machine.cpu_ids().map(|cpu| f64::from(machine.cpu(cpu).capacity) / 1024.0);
         let capacity: f64 = speeds.sum();
-        let all = vms.loads().chain([*loads]);
-        let needed = all.map(|loads| loads.length(until, capacity)).fold(0.0, f64::max);
+        // Those of machines, and last the machine's own. A recording takes a while to go through.
+        let all: Vec<Extents<'_>> =
+            vms.loads().chain([*loads]).map(|loads| Extents::of(loads, until)).collect();
+        let needed = all.iter().map(|extents| extents.length(capacity)).fold(0.0, f64::max);
         let length = until.map_or(needed, |until| needed.min(until.0 as f64));
         if length >= LONGEST.0 as f64 {
-            return Err(self.too_long(until, capacity));
+            return Err(self.too_long(&all, capacity));
         }
-        for loads in vms.loads().chain([*loads]) {
-            loads.require_countable(until)?;
+        for extents in &all {
+            extents.require_countable()?;
         }
-        loads.require_room(until, capacity)?;
+        if let Some(own) = all.last() {
+            own.require_room(capacity)?;
+        }
         self.require_ticks(length)?;
         Ok(until.map_or(Length::AtLeast(Span(length as u64)), Length::Until))
     }
 
-    fn too_long(&self, until: Option<Time>, capacity: f64) -> Fault {
+    fn too_long(&self, all: &[Extents<'_>], capacity: f64) -> Fault {
         let longest = "what can be simulated ends after 4.5 years";
         if let Some(duration) = self.duration {
             let message = format!("`duration` = {duration} is out of range");
             return Fault::at(&duration.at, message)
                 .help(format!("{longest}; a load shows what it is within minutes"));
         }
-        let mut all = self.vms.loads().chain([self.loads]);
-        let longest_load = all.find_map(|loads| loads.beyond_the_end(until, capacity));
+        let longest_load = all.iter().find_map(|extents| extents.beyond_the_end(capacity));
         let fault = match longest_load {
             Some((at, years)) => {
                 let message = format!("this load takes at least {years:.1} years");
-                Fault::at(&at, message)
+                Fault::at(at, message)
             }
             None => Fault::whole("runs of it take too many years"),
         };
@@ -96,35 +100,31 @@ impl Size<'_> {
     }
 }
 
-impl Loads {
-    /// How much there is of each of those that the file has, with its place.
-    fn extents(
-        &self,
-        until: Option<Time>,
-    ) -> impl Iterator<Item = (Extent, &std::ops::Range<usize>)> {
-        self.parts.iter().zip(&self.at).map(move |(part, at)| (part.extent(self.cpus, until), at))
+/// How much there is of each load that the file has, with its place.
+struct Extents<'a>(Vec<(Extent, &'a Range<usize>)>);
+
+impl<'a> Extents<'a> {
+    fn of(loads: &'a Loads, until: Option<Time>) -> Extents<'a> {
+        let all = loads.parts.iter().zip(&loads.at);
+        Extents(all.map(|(part, at)| (part.extent(loads.cpus, until), at)).collect())
     }
 
     /// How long they take at least together, in ns.
-    fn length(&self, until: Option<Time>, capacity: f64) -> f64 {
-        let all = self.extents(until).map(|(extent, _)| extent);
+    fn length(&self, capacity: f64) -> f64 {
+        let all = self.0.iter().map(|(extent, _)| *extent);
         all.fold(Extent::default(), Extent::and).length(capacity)
     }
 
     /// The load that takes longest, if that is more than can be simulated, and its years.
-    fn beyond_the_end(
-        &self,
-        until: Option<Time>,
-        capacity: f64,
-    ) -> Option<(std::ops::Range<usize>, f64)> {
+    fn beyond_the_end(&self, capacity: f64) -> Option<(&'a Range<usize>, f64)> {
         const YEAR: f64 = 365.25 * 86400e9;
-        let lengths = self.extents(until).map(|(extent, at)| (extent.length(capacity), at));
+        let lengths = self.0.iter().map(|(extent, at)| (extent.length(capacity), *at));
         let (length, at) = lengths.max_by(|a, b| a.0.total_cmp(&b.0))?;
-        (length >= LONGEST.0 as f64).then(|| (at.clone(), length / YEAR))
+        (length >= LONGEST.0 as f64).then_some((at, length / YEAR))
     }
 
-    fn require_countable(&self, until: Option<Time>) -> Result<(), Fault> {
-        for (Extent { steps, .. }, at) in self.extents(until) {
+    fn require_countable(&self) -> Result<(), Fault> {
+        for &(Extent { steps, .. }, at) in &self.0 {
             if steps > MOST_STEPS {
                 let message = format!(
                     "a run has {steps:.1e} tasks, jobs or rounds of this load, {}",
@@ -140,13 +140,11 @@ impl Loads {
     }
 
     /// Checks that there is memory for what arrives faster than it can be done.
-    fn require_room(&self, until: Option<Time>, capacity: f64) -> Result<(), Fault> {
-        let all: f64 = self.extents(until).map(|(extent, _)| extent.work).sum();
-        let Some((most, at)) =
-            self.extents(until).max_by(|(a, _), (b, _)| a.uninvited.total_cmp(&b.uninvited))
-        else {
-            return Ok(());
-        };
+    fn require_room(&self, capacity: f64) -> Result<(), Fault> {
+        let all: f64 = self.0.iter().map(|(extent, _)| extent.work).sum();
+        let by_number =
+            |a: &&(Extent, _), b: &&(Extent, _)| a.0.uninvited.total_cmp(&b.0.uninvited);
+        let Some((most, at)) = self.0.iter().max_by(by_number) else { return Ok(()) };
         // What is served until the last of them comes is not there any more.
         let served = if all > 0.0 { (most.last * capacity / all).min(1.0) } else { 1.0 };
         let waiting = most.uninvited * (1.0 - served);
