@@ -144,12 +144,13 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
         let mut next = EVENTS_A_BEAT;
         while self.advance() {
             let Metrics { events, tasks, .. } = &self.account.metrics;
-            let [events, ended] = [events, tasks].map(|total| total.get().unwrap_or_default());
+            let events = events.get().unwrap_or_default();
             // Some steps are several events.
             if events < next {
                 continue;
             }
             next = events + EVENTS_A_BEAT;
+            let ended = tasks.get().unwrap_or_default();
             if beat(Beat { now: self.now(), ended }).is_break() {
                 self.clock.fail(SimError::Stopped { at: self.now() });
             }
