@@ -4,11 +4,11 @@
 //! separate program, and every claim is a ratio of two figures of one table, from the same run:
 //! absolute times depend on the machine.
 
+use crate::docs;
 use crate::run::{Failed, cargo, cargo_command, output, root};
 use crate::simso::{self, SimSo};
 use serde_json::Value;
 use std::fmt::Write;
-use std::path::PathBuf;
 
 /// Runs the benchmarks and writes docs/performance.md. With the name of a table's group, measures
 /// that again and takes the others as they were measured last; with `--quick`, only runs them. The
@@ -42,13 +42,9 @@ pub fn bench(args: &[&str]) -> Result<(), Failed> {
     std::fs::write(&path, page).map_err(|error| Failed(format!("{}: {error}", path.display())))
 }
 
-fn target() -> PathBuf {
-    std::env::var("CARGO_TARGET_DIR").map_or_else(|_| root().join("target"), PathBuf::from)
-}
-
 /// Criterion's last measurement: the median in ns, per element if the benchmark counts elements.
 fn measured(group: &str, name: &str) -> Result<f64, Failed> {
-    let folder = target().join("criterion").join(group).join(name).join("new");
+    let folder = docs::target().join("criterion").join(group).join(name).join("new");
     let read = |file: &str| -> Result<Value, Failed> {
         let path = folder.join(file);
         let text = std::fs::read_to_string(&path)

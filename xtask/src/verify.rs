@@ -2,7 +2,6 @@
 
 use crate::docs;
 use crate::run::{Failed, cargo, command, output_or, root};
-use std::path::PathBuf;
 
 /// A table of the page: what stands above it, and the command that prints it.
 const TABLES: [(&str, &str); 4] = [
@@ -54,9 +53,7 @@ pub fn write(numbers: &[&str]) -> Result<(), Failed> {
 }
 
 fn released(args: &[&str]) -> std::process::Command {
-    let target =
-        std::env::var("CARGO_TARGET_DIR").map_or_else(|_| root().join("target"), PathBuf::from);
-    command(&target.join("release/anysched").to_string_lossy(), args)
+    command(&docs::target().join("release/anysched").to_string_lossy(), args)
 }
 
 /// `page` with `table` below its heading.
