@@ -50,6 +50,15 @@ pub fn width<'a>(texts: impl IntoIterator<Item = &'a String>) -> usize {
     texts.into_iter().map(|text| text.chars().count()).max().unwrap_or(0)
 }
 
+/// Numbers with blanks after them, so that their points stand below each other where they line up
+/// to the right.
+pub fn at_points<'a>(numbers: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
+    let decimals = |number: &str| number.split_once('.').map_or(0, |(_, decimals)| decimals.len() + 1);
+    let most = numbers.clone().map(decimals).max().unwrap_or(0);
+    let pad = |number: &str| format!("{number}{:1$}", "", most - decimals(number));
+    numbers.map(pad).collect()
+}
+
 /// The lines of a table: the heads, then the cells, with `gap` blanks between columns and none at
 /// the end of a line. Cells that a column lacks are empty.
 pub fn lines(columns: &[&Column], gap: usize) -> Vec<String> {
@@ -105,6 +114,12 @@ mod tests {
             lines(&[&names, &means], 3),
             ["             time", "policy   mean, µs", "rr †          1.5", "µ"]
         );
+    }
+
+    #[test]
+    fn points_stand_below_each_other() {
+        assert_eq!(at_points(["1.5", "12", "-", "0.25"].into_iter()), ["1.5 ", "12   ", "-   ", "0.25"]);
+        assert_eq!(at_points(["1", "12"].into_iter()), ["1", "12"]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::numbers::Format;
 use super::table::{
-    describe_check, describe_measure, describe_size, enough, interval, place, wrap,
+    describe_check, describe_measure, describe_size, enough, place, wrap,
 };
 use crate::results::Results;
 use crate::results::stats::Estimate;
@@ -111,7 +111,7 @@ fn in_a_phrase(claim: &ClaimResult) -> String {
             (Some(low), Some(high)) => {
                 let format = Format::plain(&[low.mean, high.mean]);
                 let unit = &first.unit;
-                let (low, high) = (interval(&low, &format), interval(&high, &format));
+                let [low, high] = [low, high].map(|it| format.interval(it.mean, it.ci95));
                 // Not where they would be told apart by digits that are not shown.
                 let range = if low == high { low } else { format!("{low} to {high}") };
                 format!("{range} {unit}").trim_end().to_string()

@@ -6,7 +6,6 @@ use super::json::{Number, pretty};
 use super::numbers::Format;
 use super::table::wrap;
 use crate::compare::{Compared, Comparison};
-use crate::results::stats::Estimate;
 use crate::spec::columns::Column;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -61,9 +60,9 @@ fn of_group(rows: &[Compared]) -> String {
         lines.push(vec![
             shown,
             format!("{}{unit}{}", name(row.column), format.unit),
-            with_error(&row.means[0], &format),
-            with_error(&row.means[1], &format),
-            error(signed(format.number(mean)), ci95, &format),
+            format.with_error(row.means[0].mean, row.means[0].ci95),
+            format.with_error(row.means[1].mean, row.means[1].ci95),
+            signed(format.with_error(mean, ci95)),
             row.change().map_or("-".to_string(), |change| signed(format!("{change:.1} %"))),
             row.tells().word().to_string(),
         ]);
@@ -88,17 +87,6 @@ fn name(column: Column) -> String {
     let metric = metric.trim_end_matches("_ns").trim_end_matches("_per_s").replace(['_', '.'], " ");
     let stat = column.stat.map_or(String::new(), |stat| format!(" {}", stat.name()));
     metric + &stat
-}
-
-fn with_error(estimate: &Estimate, format: &Format) -> String {
-    error(format.number(estimate.mean), estimate.ci95, format)
-}
-
-fn error(mean: String, ci95: Option<f64>, format: &Format) -> String {
-    match ci95.filter(|ci95| *ci95 > 0.0) {
-        Some(ci95) => format!("{mean} ± {}", format.number(ci95)),
-        None => mean,
-    }
 }
 
 fn in_words(axes: &[(String, String)]) -> String {

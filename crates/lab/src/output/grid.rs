@@ -43,10 +43,7 @@ pub fn grid_markdown(tuned: &GridTuned) -> String {
     let format = format_of(tuned);
     let mut page = format!("{}\n", heading(tuned));
     let cell = |estimate: Option<Estimate>| {
-        let Some(estimate) = estimate else { return "-".to_string() };
-        let error = estimate.ci95.filter(|ci95| *ci95 > 0.0);
-        let error = error.map_or_else(String::new, |ci95| format!(" ± {}", format.number(ci95)));
-        format.number(estimate.mean) + &error
+        estimate.map_or_else(|| "-".to_string(), |it| format.with_error(it.mean, it.ci95))
     };
     for row in &tuned.rows {
         let title = row.group.title();

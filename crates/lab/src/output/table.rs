@@ -89,22 +89,17 @@ pub(super) fn estimates(
     format: &Format,
     head: impl FnOnce(usize) -> Vec<String>,
 ) -> align::Column {
-    let mut numbers = Vec::new();
-    for estimate in estimates {
-        numbers.push(estimate.map(|estimate| {
-            // Runs that do not depend on the seed have no error to speak of.
-            let error = estimate.ci95.filter(|&ci95| ci95 > 0.0);
-            let error = error.map(|ci95| format!("± {}", format.number(ci95)));
-            (format.number(estimate.mean), error.unwrap_or_default())
-        }));
-    }
-    let pad = align::width(numbers.iter().flatten().map(|(_, error)| error));
-    let cell = |number: Option<(String, String)>| match number {
-        None => "-".to_string(),
-        Some((mean, _)) if pad == 0 => mean,
-        Some((mean, error)) => format!("{mean} {error:>pad$}"),
+    let parts: Vec<_> = estimates
+        .map(|it| it.map_or_else(|| ("-".to_string(), String::new()), |it| format.parts(it.mean, it.ci95)))
+        .collect();
+    let means = align::at_points(parts.iter().map(|(mean, _)| mean.as_str()));
+    let errors = align::at_points(parts.iter().map(|(_, error)| error.as_str()));
+    let pad = align::width(&errors);
+    let cell = |(mean, error): (String, String)| match pad {
+        0 => mean,
+        _ => format!("{mean} {error:>pad$}"),
     };
-    let cells: Vec<String> = numbers.into_iter().map(cell).collect();
+    let cells: Vec<String> = means.into_iter().zip(errors).map(cell).collect();
     let head = head(align::width(&cells));
     align::Column::new(Side::Right, head, cells)
 }
@@ -367,14 +362,8 @@ pub(super) fn place(axes: &[(String, AxisValue)]) -> String {
 /// The value of a measure with its interval and unit.
 pub(super) fn describe_measure(measure: &Measure) -> String {
     let Some(value) = measure.value else { return "no data".to_string() };
-    let shown = interval(&value, &Format::plain(&[value.mean]));
+    let shown = Format::plain(&[value.mean]).interval(value.mean, value.ci95);
     format!("{shown} {}", measure.unit).trim_end().to_string()
-}
-
-/// A mean with its interval, if it has one.
-pub(super) fn interval(value: &Estimate, format: &Format) -> String {
-    let error = value.ci95.map(|ci95| format!(" ± {}", format.number(ci95)));
-    format.number(value.mean) + &error.unwrap_or_default()
 }
 
 /// What the claim says the measure is, and whether it is.

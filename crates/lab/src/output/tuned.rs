@@ -177,9 +177,7 @@ fn cells(tuned: &Tuned, row: &TunedRow) -> [String; COLUMNS] {
     let [mean, p99] = Objective::ALL.map(|objective| {
         let format = format_of(tuned, objective);
         let own = row.turnaround(objective).map_or_else(String::new, |it| {
-            let error =
-                it.ci95.map_or_else(String::new, |ci95| format!(" ± {}", format.number(ci95)));
-            format.number(it.mean) + &error
+            format.interval(it.mean, it.ci95)
         });
         let optimum = tuned.row(&space::optimum()).filter(|other| other.label != row.label);
         let over = optimum.and_then(|other| row.against(other, objective));

@@ -142,7 +142,7 @@ impl Bars {
                     line: ci95.map(|ci95| [low(ci95), estimate.mean + ci95]),
                     body: [0.0, estimate.mean],
                     mark: None,
-                    words: table::interval(&Estimate { ci95, ..estimate }, format),
+                    words: format.interval(estimate.mean, ci95),
                 }
             }
             Shape::Box => {
