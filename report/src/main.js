@@ -8,7 +8,7 @@ import { table } from "./table.js";
 import { TimelineView } from "./timeline.js";
 import { document_ } from "./unpack.js";
 import { axisNumbers, columnPhrase, columnWords, format, groupWords, metricWords, shell,
-  withUnit } from "./words.js";
+  counted, withUnit } from "./words.js";
 
 class Page {
   constructor(data) {
@@ -82,10 +82,10 @@ class Page {
   }
 
   header(index) {
-    const { results, details, policies, groups, title } = this.experiment;
-    const counts = [`${policies.length} policies`,
-      `${this.experiment.wholeGroups().length} ${groups.length === 1 ? "group" : "groups"}`,
-      details ? `${details.seeds} seeds` : null, `host ${results.host}`];
+    const { results, details, policies, title } = this.experiment;
+    const counts = [policies.length === 1 ? "1 policy" : `${policies.length} policies`,
+      counted(this.experiment.wholeGroups().length, "group"),
+      details ? counted(details.seeds, "seed") : null, `host ${results.host}`];
     const theme = h("button", { type: "button", class: "theme",
       "aria-label": "Switch between light and dark", onclick: () => {
         document.documentElement.dataset.theme = this.isDark() ? "light" : "dark";
@@ -156,7 +156,7 @@ class Page {
           "verdict"].map((head, at) => h("th", { scope: "col",
           class: at > 1 && at < 5 ? "number" : null }, head)))),
         h("tbody", {}, claim.checks.map((one) => check(claim, one))))) : "",
-      claim.seeds_needed ? h("p", {}, `Some ${claim.seeds_needed} seeds would decide it.`) : ""));
+      claim.seeds_needed ? h("p", {}, `Some ${counted(claim.seeds_needed, "seed")} would decide it.`) : ""));
   }
 
   table() {

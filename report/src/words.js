@@ -20,7 +20,8 @@ export function parseSpan(text) {
   return Math.round(Number(found[1]) * UNITS.find(([name]) => name === unit)[1]);
 }
 
-/** How a column of numbers is written: its unit, and the digits after the point. */
+/** How a column of numbers is written: its unit, and the digits after the point that its numbers
+ * usually have; small ones have as many as show three significant digits. */
 export function format(unit, values) {
   const known = values.filter((value) => value != null && Number.isFinite(value));
   const sizes = known.map(Math.abs).filter((size) => size > 0).sort((a, b) => a - b);
@@ -36,12 +37,19 @@ export function format(unit, values) {
 
 function numbers(unit, scale, typical, whole) {
   const digits = whole || typical === 0 ? 0 : typical >= 1000 ? 0 : typical >= 1 ? 2 : 4;
+  const digitsOf = (size) => {
+    if (whole || size < 5e-10) return digits;
+    return Math.min(9, Math.max(digits, 2 - Math.floor(Math.log10(size))));
+  };
   const number = (value) => {
     if (value == null || !Number.isFinite(value)) return "–";
-    return (value / scale).toFixed(digits).replace(/^-(0(?:\.0*)?)$/, "$1");
+    return (value / scale).toFixed(digitsOf(Math.abs(value / scale))).replace(/^-(0(?:\.0*)?)$/, "$1");
   };
   return { unit, scale, digits, number };
 }
+
+/** `1 seed`, `2 seeds`. */
+export const counted = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 
 /** A number with its unit. */
 export function withUnit(format, value) {
