@@ -2,6 +2,7 @@
 
 use crate::attach_args::{AttachArgs, RecordArgs};
 use crate::bench_args::BenchCommand;
+use crate::cluster::Cluster;
 use crate::complete::{self, Shell};
 use crate::hosts;
 use crate::verify_args::VerifyArgs;
@@ -205,6 +206,9 @@ pub struct RunArgs {
     /// Number of runs in parallel [default: one per hardware thread]
     #[arg(long, value_parser = whole::<u16>(1..=65_535), allow_negative_numbers = true)]
     pub jobs: Option<u16>,
+    /// Make the runs on the workers of a cluster, `dask:tcp://HOST:PORT`, by the Python package
+    #[arg(long, value_name = "CLUSTER", conflicts_with = "jobs")]
+    pub on: Option<Cluster>,
 }
 
 /// Files about the first run of each row.

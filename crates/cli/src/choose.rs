@@ -13,51 +13,101 @@ use std::path::Path;
 
 /// Reads the experiment and changes what the command line says.
 pub fn experiment(selection: &Selection) -> Result<Experiment, Failure> {
+    Changes::of(selection, None)?.apply(read(selection)?)
+}
+
+/// Reads the experiment as it is.
+pub fn read(selection: &Selection) -> Result<Experiment, Failure> {
     let experiment = match selection.file.as_os_str() == "-" {
         true => Experiment::read_from(&mut std::io::stdin().lock()),
         false => Experiment::load(&selection.file),
     };
-    let experiment = experiment.map_err(Failure::pointing)?;
-    let changed = changed(experiment, &selection.policy, &selection.set)?;
-    let swept = swept(changed, &selection.sweep)?;
-    if selection.by.is_empty() {
-        return Ok(swept);
-    }
-    let parts: Vec<&str> = selection.by.iter().map(String::as_str).collect();
-    swept.with_rows_by(&parts).map_err(Failure::pointing)
+    experiment.map_err(Failure::pointing)
 }
 
 /// Takes these policies, if there are any, and changes what `--set` says.
 pub fn changed(
-    mut experiment: Experiment,
+    experiment: Experiment,
     policies: &[String],
     settings: &[String],
 ) -> Result<Experiment, Failure> {
-    if !policies.is_empty() {
-        let names: Vec<&str> = policies.iter().map(String::as_str).collect();
-        experiment = experiment.with_policies(&names).map_err(Failure::pointing)?;
+    let policies = policies.to_vec();
+    Changes { policies, settings: pairs(settings)?, ..Changes::default() }.apply(experiment)
+}
+
+/// What the command line changes of an experiment.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// Policies by name or label; none: those of the file.
+    pub policies: Vec<String>,
+    /// Keys and their values.
+    pub settings: Vec<(String, String)>,
+    /// Keys and what they vary over.
+    pub axes: Vec<(String, Vec<String>)>,
+    /// What there are rows for besides those of all.
+    pub by: Vec<String>,
+    /// Another number of seeds.
+    pub seeds: Option<u32>,
+}
+
+impl Changes {
+    /// Errors: what `--set` or `--sweep` says cannot be read.
+    pub fn of(selection: &Selection, seeds: Option<u32>) -> Result<Changes, Failure> {
+        Ok(Changes {
+            policies: selection.policy.clone(),
+            settings: pairs(&selection.set)?,
+            axes: axes(&selection.sweep)?,
+            by: selection.by.clone(),
+            seeds,
+        })
     }
-    for setting in settings {
+
+    /// Changes it, in the order of the fields.
+    pub fn apply(&self, experiment: Experiment) -> Result<Experiment, Failure> {
+        let mut changed = Ok(experiment);
+        if !self.policies.is_empty() {
+            changed = changed.and_then(|it| it.with_policies(&texts(&self.policies)));
+        }
+        for (key, value) in &self.settings {
+            changed = changed.and_then(|it| it.with_setting(key, value));
+        }
+        for (key, values) in &self.axes {
+            changed = changed.and_then(|it| it.with_axis(key, &texts(values)));
+        }
+        if !self.by.is_empty() {
+            changed = changed.and_then(|it| it.with_rows_by(&texts(&self.by)));
+        }
+        let changed = changed.map_err(Failure::pointing)?;
+        Ok(match self.seeds {
+            Some(seeds) => changed.with_seeds(seeds),
+            None => changed,
+        })
+    }
+}
+
+fn texts(all: &[String]) -> Vec<&str> {
+    all.iter().map(String::as_str).collect()
+}
+
+/// What `--set` says.
+fn pairs(settings: &[String]) -> Result<Vec<(String, String)>, Failure> {
+    let pair = |setting: &String| {
         let (key, value) = setting.split_once('=').unwrap_or_default();
         let (key, value) = (key.trim(), value.trim());
         let how = match key {
             "" => "it takes KEY=VALUE, for example quantum=10ms or machine.cpus=8",
             "policy" => "policies are chosen with --policy NAME,…",
             "seeds" => "their number is chosen with --seeds N",
-            _ => {
-                let value = from_here(value)?;
-                experiment = experiment.with_setting(key, &value).map_err(Failure::pointing)?;
-                continue;
-            }
+            _ => return Ok((key.to_string(), from_here(value)?.into_owned())),
         };
-        return Err(Failure::from(format!("--set \"{setting}\": {how}")));
-    }
-    Ok(experiment)
+        Err(Failure::from(format!("--set \"{setting}\": {how}")))
+    };
+    settings.iter().map(pair).collect()
 }
 
-/// Varies what `--sweep` says.
-fn swept(mut experiment: Experiment, axes: &[String]) -> Result<Experiment, Failure> {
-    for axis in axes {
+/// What `--sweep` says.
+fn axes(axes: &[String]) -> Result<Vec<(String, Vec<String>)>, Failure> {
+    let axis = |axis: &String| {
         let (key, values) = axis.split_once('=').unwrap_or_default();
         let values: Vec<&str> = values.split(',').map(str::trim).collect();
         if key.trim().is_empty() || values.contains(&"") {
@@ -65,9 +115,9 @@ fn swept(mut experiment: Experiment, axes: &[String]) -> Result<Experiment, Fail
                 "--sweep \"{axis}\": it takes KEY=VALUE,…, for example machine.cpus=1,2,4"
             )));
         }
-        experiment = experiment.with_axis(key.trim(), &values).map_err(Failure::pointing)?;
-    }
-    Ok(experiment)
+        Ok((key.trim().to_string(), values.into_iter().map(String::from).collect()))
+    };
+    axes.iter().map(axis).collect()
 }
 
 /// A value that is in a file, with the file's full name: one on the command line is meant from the
@@ -81,11 +131,7 @@ fn from_here(value: &str) -> Result<Cow<'_, str>, Failure> {
 
 /// As [`experiment`], with another number of seeds if there is one.
 pub fn with_seeds(selection: &Selection, seeds: Option<u32>) -> Result<Experiment, Failure> {
-    let experiment = experiment(selection)?;
-    Ok(match seeds {
-        Some(seeds) => experiment.with_seeds(seeds),
-        None => experiment,
-    })
+    Changes::of(selection, seeds)?.apply(read(selection)?)
 }
 
 /// The plan of an experiment; what its loads leave out is said.

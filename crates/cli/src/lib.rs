@@ -13,6 +13,7 @@ mod bench_args;
 mod boot;
 mod calibrate;
 mod choose;
+mod cluster;
 mod compare;
 mod complete;
 mod coverage;

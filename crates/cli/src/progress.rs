@@ -31,6 +31,36 @@ pub fn with_bar<T>(
     result
 }
 
+/// Progress of runs that are made elsewhere and come back.
+pub struct Counted {
+    shown: Shown,
+    total: usize,
+    /// How many were back from the first.
+    before: usize,
+}
+
+impl Counted {
+    /// Of `total` runs, with so many that are done already.
+    pub fn new(total: usize, before: usize) -> Counted {
+        Counted { shown: Shown::new(), total, before }
+    }
+
+    /// Shows that so many are done.
+    pub fn update(&self, done: usize) {
+        let (back, rest) = (done - self.before, self.total.saturating_sub(done));
+        let left = (back > 0).then(|| self.shown.started.elapsed().mul_f64(rest as f64 / back as f64));
+        let (total, progress) = (self.total, done as f64);
+        let (policy, group) = ("on the cluster", "");
+        self.shown.update(&Progress { done, total, progress, left, policy, group });
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.shown.finish();
+    }
+}
+
 /// What is shown of progress, and where.
 struct Shown {
     started: Instant,

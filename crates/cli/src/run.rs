@@ -22,21 +22,32 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
-    let experiment = choose::with_seeds(&args.selection, args.seeds)?;
+    let changes = choose::Changes::of(&args.selection, args.seeds)?;
+    let as_it_is = choose::read(&args.selection)?;
+    let job = args.on.as_ref().map(|on| on.job(&as_it_is, &changes, args.host.host)).transpose()?;
+    let experiment = changes.apply(as_it_is)?;
     let plan = choose::plan(&experiment)?;
     let (plan, apart) = match &args.files.report {
-        Some(_) => plan.with_loads_apart(),
-        None => (plan, false),
+        // Workers measure what they are told to.
+        Some(_) if job.is_none() => plan.with_loads_apart(),
+        _ => (plan, false),
     };
     let inputs = Inputs::of(plan.inputs());
     let format = args.files.require(&inputs)?;
     let cancel = output::cancel_on_interrupt()?;
     let host = hosts::open(args.host.host);
     plan.require(args.host.host)?;
-    let journal = match &args.out {
+    let mut journal = match &args.out {
         Some(folder) => Some(open_journal(&plan, &*host, &inputs, folder, args.resume)?),
         None => None,
     };
+    if let Some(job) = job {
+        let journal = match &mut journal {
+            Some(journal) => journal,
+            none => none.insert(Journal::of_parts(&plan, [])?),
+        };
+        job.make(&plan, &*host, journal, cancel)?;
+    }
     let run = |options: &RunOptions<'_>| plan.run(options);
     let told = with_bar(&*host, args.jobs, cancel, journal.as_ref(), run)?;
     // What is printed and written does not depend on whether there is a report.

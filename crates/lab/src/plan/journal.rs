@@ -98,28 +98,37 @@ impl Journal {
         plan: &Plan,
         parts: impl IntoIterator<Item = &'a [u8]>,
     ) -> io::Result<Journal> {
-        let mut known = BTreeMap::new();
-        for (number, part) in parts.into_iter().enumerate() {
-            for (line, text) in part.split_inclusive(|&byte| byte == b'\n').enumerate() {
-                let refused = |why: &str| {
-                    io::Error::other(format!("part {number}, line {}: {why}", line + 1))
-                };
-                let whole = text.ends_with(b"\n").then(|| parse(text)).flatten();
-                let ((group, policy, index), views) =
-                    whole.ok_or_else(|| refused("not a run as this program writes it"))?;
-                let is_of_plan = group < plan.groups.len()
-                    && views.iter().all(|(_, run)| run.seed == plan.seed(group, index));
-                if !is_of_plan {
-                    return Err(refused("a run of another experiment"));
-                }
-                known.insert((group, policy, index), views);
-            }
-        }
         let kept = Mutex::new(Kept { file: None, failed: None });
-        Ok(Journal { place: None, known, kept })
+        let mut journal = Journal { place: None, known: BTreeMap::new(), kept };
+        for (number, part) in parts.into_iter().enumerate() {
+            let about = |error| io::Error::other(format!("part {number}, {error}"));
+            journal.take(plan, part).map_err(about)?;
+        }
+        Ok(journal)
     }
 
-    /// How many runs it had when it was opened.
+    /// Takes over the runs that a part of `plan` has ([`Plan::part`]), and keeps them as those that
+    /// are made here.
+    ///
+    /// Errors: a line that is no run of the plan.
+    pub fn take(&mut self, plan: &Plan, part: &[u8]) -> io::Result<()> {
+        for (number, text) in part.split_inclusive(|&byte| byte == b'\n').enumerate() {
+            let refused = |why: &str| io::Error::other(format!("line {}: {why}", number + 1));
+            let whole = text.ends_with(b"\n").then(|| parse(text)).flatten();
+            let ((group, policy, index), views) =
+                whole.ok_or_else(|| refused("not a run as this program writes it"))?;
+            let is_of_plan = group < plan.groups.len()
+                && views.iter().all(|(_, run)| run.seed == plan.seed(group, index));
+            if !is_of_plan {
+                return Err(refused("a run of another experiment"));
+            }
+            self.add(group, &policy, &views);
+            self.known.insert((group, policy, index), views);
+        }
+        Ok(())
+    }
+
+    /// How many runs it had when it was opened, and has taken over since.
     pub fn len(&self) -> usize {
         self.known.len()
     }
@@ -132,6 +141,11 @@ impl Journal {
     /// A run that was done before.
     pub(crate) fn known(&self, group: usize, policy: &str, index: u32) -> Option<Views> {
         self.known.get(&(group, policy.to_string(), index)).cloned()
+    }
+
+    /// Whether it has a run that was done before.
+    pub(crate) fn has(&self, group: usize, policy: &str, index: u32) -> bool {
+        self.known.contains_key(&(group, policy.to_string(), index))
     }
 
     /// Adds a run. That it cannot be written is no reason to end an experiment: see

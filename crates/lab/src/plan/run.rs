@@ -192,6 +192,27 @@ impl Plan {
         Ok(lines)
     }
 
+    /// The numbers ([`Plan::part`]) of the runs on `host` that `journal` does not have.
+    ///
+    /// Errors: the experiment is about a scheduler that the host does not have.
+    pub fn missing(
+        &self,
+        host: &dyn Host,
+        journal: &Journal,
+    ) -> Result<Vec<Range<usize>>, RunError> {
+        let lanes = Lanes::of(self, host)?;
+        let mut missing: Vec<Range<usize>> = Vec::new();
+        for number in 0..lanes.total() {
+            let (group, lane, index) = lanes.place(number);
+            match missing.last_mut() {
+                _ if journal.has(group, lanes.label(lane), index) => {}
+                Some(last) if last.end == number => last.end += 1,
+                _ => missing.push(number..number + 1),
+            }
+        }
+        Ok(missing)
+    }
+
     /// Checks that one of the schedulers that `host` has of its own can make all runs.
     ///
     /// Errors: that of the first group of which it cannot.

@@ -111,6 +111,11 @@ impl Experiment {
         &self.source.text
     }
 
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// What is to be measured of some of the tasks: what is shown of them, or claims are about.
     pub(crate) fn apart(&self) -> Apart {
         let of_claims = self.claims.iter().map(ClaimSpec::apart);

@@ -7,7 +7,7 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,24 +63,47 @@ def sweep(
     plan = chosen.plan()
     cluster = _Cluster(client, patience)
     total = plan.runs
-    size = runs_a_unit or max(1, total // (_UNITS_A_WORKER * cluster.workers()))
-    units = [_Unit.of(plan, start, min(start + size, total)) for start in range(0, total, size)]
+    units = _units(plan, [range(total)], runs_a_unit or cluster.unit_of(total))
     store = _Store(None if folder is None else Path(folder))
     parts = {unit: part for unit in units if (part := store.get(unit)) is not None}
     back = sum(len(unit) for unit in parts)
-    job = _Job(chosen, plan.spec_hash)
-    try:
-        while missing := [unit for unit in units if unit not in parts]:
-            for unit, part in cluster.compute(job, missing):
-                store.put(unit, part)
-                parts[unit] = part
-                back += len(unit)
-                if progress is not None:
-                    progress(back, total)
-    finally:
-        cluster.close()
+    missing = [unit for unit in units if unit not in parts]
+    with cluster:
+        for unit, part in cluster.compute(_Job(chosen, plan.spec_hash), missing):
+            store.put(unit, part)
+            parts[unit] = part
+            back += len(unit)
+            if progress is not None:
+                progress(back, total)
     results = plan.collect([parts[unit] for unit in units])
     return Result._of(plan, results, Source(chosen.text, chosen.path, chosen.changes))
+
+
+def stream(
+    experiment: Experiment, client: Client | str, spec_hash: str, missing: Sequence[range]
+) -> Iterator[bytes]:
+    """Makes these runs of an experiment on a cluster, and yields them as they come back, in lines.
+
+    spec_hash: of the experiment as the caller reads it.
+    """
+    plan = experiment.plan()
+    if plan.spec_hash != spec_hash:
+        raise UsageError(
+            "the package reads another experiment than the command; both have to be of one version"
+        )
+    cluster = _Cluster(client, _PATIENCE)
+    units = _units(plan, missing, cluster.unit_of(sum(map(len, missing))))
+    with cluster:
+        for _, part in cluster.compute(_Job(experiment, spec_hash), units):
+            yield part
+
+
+def _units(plan: _core.Plan, ranges: Iterable[range], size: int) -> list[_Unit]:
+    return [
+        _Unit.of(plan, start, min(start + size, runs.stop))
+        for runs in ranges
+        for start in range(runs.start, runs.stop, size)
+    ]
 
 
 class _Unit:
@@ -222,17 +245,29 @@ class _Cluster:
                     ) from error
                 time.sleep(0.5)
 
-    def close(self) -> None:
+    def __enter__(self) -> _Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Leaves the cluster, unless a client was given. What is under way there is given up."""
         if self._own is not None:
             self._own.close()
 
-    def workers(self) -> int:
+    def unit_of(self, runs: int) -> int:
+        """How many runs a unit has."""
         threads: dict[str, int] = self._client().nthreads()
-        return max(1, sum(threads.values()))
+        return max(1, runs // (_UNITS_A_WORKER * max(1, sum(threads.values()))))
 
-    def compute(self, job: _Job, units: list[_Unit]) -> Iterator[tuple[_Unit, bytes]]:
-        """The units as they come back; after a loss, those that came back before it."""
+    def compute(self, job: _Job, units: Iterable[_Unit]) -> Iterator[tuple[_Unit, bytes]]:
+        """The units as they come back."""
+        missing = list(units)
+        while missing:
+            for unit, part in self._until_loss(job, list(missing)):
+                missing.remove(unit)
+                yield unit, part
+
+    def _until_loss(self, job: _Job, units: list[_Unit]) -> Iterator[tuple[_Unit, bytes]]:
+        """Those that come back before workers or the scheduler are lost, if they are."""
         lost = (
             self._distributed.client.FutureCancelledError,
             self._distributed.scheduler.KilledWorker,
