@@ -2,7 +2,7 @@
 
 use crate::args::ListFormat;
 use crate::output::{self, Failure};
-use crate::verify_args::VerifyArgs;
+use crate::verify_args::{Kernel, VerifyArgs};
 use anysched_core::recorder::LogReader;
 use anysched_core::registry::{PolicyInfo, Settings};
 use anysched_core::{Machine, Span, Time};
@@ -12,14 +12,17 @@ use anysched_policies::{POLICIES, policy};
 use anysched_trace::decisions;
 use anysched_trace::gantt::{Gantt, NAMES};
 use anysched_verify::{
-    Demands, End, Finding, Kinds, Limits, Property, Report, STATE_BYTES, Scope, Subject, search,
-    settings,
+    Demands, End, Finding, Glue, Held, Kinds, Limits, Linux, Property, Report, STATE_BYTES, Scope, Subject, Xen,
+    search, settings,
 };
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+/// How often kernels tick.
+const TICK: Span = Span::from_ms(4);
 
 /// How far histories go unless something else is said.
 const DEPTH: u32 = 7;
@@ -64,13 +67,17 @@ struct Search {
     machine: String,
     scope: Scope,
     demands: Demands,
+    /// The kernel whose glue is between; `None`: the policy is searched alone.
+    kernel: Option<Kernel>,
 }
 
 /// A search and what came of it.
 struct Done {
     search: Search,
     properties: Vec<Property>,
-    report: Report,
+    report: Report<String>,
+    /// What was found of a policy alone, event by event.
+    findings: Vec<Finding>,
     took: Duration,
 }
 
@@ -129,7 +136,8 @@ impl Search {
             hotplug: has("hotplug"),
         };
         let words = args.machine.clone().unwrap_or_else(|| args.cpus.to_string());
-        Ok(Search { info, settings, machine: words, scope, demands: Demands::from(nature) })
+        let demands = Demands::from(nature);
+        Ok(Search { info, settings, machine: words, scope, demands, kernel: args.kernel })
     }
 
     /// Does `work` with what is to be searched.
@@ -140,6 +148,20 @@ impl Search {
             Err(error) => unreachable!("it could be built before: {error}"),
         };
         work(&Subject { scope: &self.scope, build: &build, demands: self.demands })
+    }
+
+    /// Does `work` with the glue of a kernel in front of what is to be searched.
+    fn with_glue<K, T>(
+        &self,
+        kernel: fn(Held, &Machine, u32, bool) -> K,
+        work: impl FnOnce(&Glue<'_, K>) -> T,
+    ) -> T {
+        self.with_subject(|subject| {
+            let (machine, tasks) = (&self.scope.machine, self.scope.tasks);
+            let build = || kernel(subject.held_policy(), machine, tasks, machine.cpus() > 1);
+            let tick = machine.tick().unwrap_or(TICK);
+            work(&Glue { build: &build, demands: self.demands, tick })
+        })
     }
 
     /// The policy with its settings.
@@ -163,20 +185,33 @@ impl Search {
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(|_| {}));
         let mut last = Duration::ZERO;
-        let report = self.with_subject(|subject| {
-            search(subject, &properties, &limits, &mut |depth, states| {
-                if shows && began.elapsed() > last + Duration::from_secs(1) {
-                    last = began.elapsed();
-                    let seconds = last.as_secs();
-                    eprint!("\r{label}: {depth} events, {states} states, {seconds} s\x1b[K");
-                }
-            })
-        });
+        let mut progress = |depth, states| {
+            if shows && began.elapsed() > last + Duration::from_secs(1) {
+                last = began.elapsed();
+                let seconds = last.as_secs();
+                eprint!("\r{label}: {depth} events, {states} states, {seconds} s\x1b[K");
+            }
+        };
+        let mut findings = Vec::new();
+        let report = match self.kernel {
+            None => {
+                let found = self
+                    .with_subject(|subject| search(subject, &properties, &limits, &mut progress));
+                findings.clone_from(&found.findings);
+                found.in_words()
+            }
+            Some(Kernel::Xen) => self.with_glue(Xen::new, |glue| {
+                search(glue, &properties, &limits, &mut progress).in_words()
+            }),
+            Some(Kernel::Linux) => self.with_glue(Linux::new, |glue| {
+                search(glue, &properties, &limits, &mut progress).in_words()
+            }),
+        };
         std::panic::set_hook(hook);
         if last > Duration::ZERO {
             eprint!("\r\x1b[K");
         }
-        Ok(Done { search: self, properties, report, took: began.elapsed() })
+        Ok(Done { search: self, properties, report, findings, took: began.elapsed() })
     }
 
     /// The log of a finding.
@@ -188,7 +223,7 @@ impl Search {
 }
 
 impl Done {
-    fn finding(&self, property: Property) -> Option<&Finding> {
+    fn finding(&self, property: Property) -> Option<&Finding<String>> {
         self.report.findings.iter().find(|finding| finding.property == property)
     }
 
@@ -236,7 +271,10 @@ impl Done {
              complete up to {depth} events{end}"
         );
         for finding in &self.report.findings {
-            text += &self.show(finding)?;
+            text += &listed(finding);
+        }
+        for finding in &self.findings {
+            text += &self.calls(finding)?;
             if let Some(folder) = &args.save {
                 self.save(finding, folder)?;
             }
@@ -251,14 +289,10 @@ impl Done {
         }
     }
 
-    /// The history of a finding: events, calls, picture.
-    fn show(&self, finding: &Finding) -> Result<String, Failure> {
-        let mut text = format!("\n  {}: {}\n", finding.property, finding.what);
-        for (number, event) in finding.history.iter().enumerate() {
-            let _ = writeln!(text, "    {:>2}  {event}", number + 1);
-        }
+    /// The calls of a finding, and a picture.
+    fn calls(&self, finding: &Finding) -> Result<String, Failure> {
         let log = self.search.log(finding);
-        text += "\n  calls:\n";
+        let mut text = format!("\n  calls of {}:\n", finding.property);
         let reader = LogReader::new(&log).map_err(|error| error.to_string())?;
         let records: Vec<String> =
             reader.map_while(|record| Some(record.ok()?.to_string())).collect();
@@ -331,7 +365,7 @@ impl Done {
                 "property": property.name(),
                 "holds": finding.is_none(),
                 "what": finding.map(|finding| &finding.what),
-                "history": finding.map(events),
+                "history": finding.map(|finding| &finding.history),
             })
         };
         json!({
@@ -355,8 +389,13 @@ impl Done {
 /// How many calls of a history and its end are shown.
 const MOST_CALLS: usize = 24;
 
-fn events(finding: &Finding) -> Vec<String> {
-    finding.history.iter().map(ToString::to_string).collect()
+/// The history of a finding.
+fn listed(finding: &Finding<String>) -> String {
+    let mut text = format!("\n  {}: {}\n", finding.property, finding.what);
+    for (number, event) in finding.history.iter().enumerate() {
+        let _ = writeln!(text, "    {:>2}  {event}", number + 1);
+    }
+    text
 }
 
 /// What ran when, if any time passes.

@@ -64,6 +64,10 @@ pub struct VerifyArgs {
         value_parser = PossibleValuesParser::new(KINDS.map(|(name, _)| name)),
     )]
     pub without: Vec<String>,
+    /// Search the glue that drives the policies in this kernel, under a model of the kernel, with
+    /// the policies behind it
+    #[arg(long, value_enum, conflicts_with_all = ["without", "save"])]
+    pub kernel: Option<Kernel>,
     /// Memory for states, in MiB; a search ends when it is used up
     #[arg(
         long,
@@ -82,6 +86,15 @@ pub struct VerifyArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t = ListFormat::Table)]
     pub format: ListFormat,
+}
+
+/// Kernels whose glue can be searched.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kernel {
+    /// vCPUs that block, are paused, bound, inserted and removed while registers are saved
+    Xen,
+    /// Tasks that sleep, change, are taken away before they run, and CPUs that real-time tasks take
+    Linux,
 }
 
 /// The kinds of events that can be left out.

@@ -16,6 +16,8 @@ pub struct Affinities {
     online: CpuMask,
 }
 
+crate::canonical!(Affinities { params, online });
+
 impl Affinities {
     /// Without tasks; all CPUs of `machine` are in use.
     pub fn new(machine: &Machine) -> Affinities {

@@ -32,7 +32,7 @@
 //! | in the macro | for | is recorded |
 //! |---|---|---|
 //! | `field` | most types | its value; a [`Time`] by its distance from now; a [`VTime`] as with `shift` |
-//! | `field: order` | numbers that are only compared with each other | the rank among all of them |
+//! | `field: order` | numbers that are only compared with each other | the rank among all of them and 0 |
 //! | `field: shift`, `shift_wide` | virtual times | the distance from the first of them |
 //! | `field: due` | times of which only counts whether they have passed | the distance, 0 once passed |
 //! | `field: of(store)` | queues, whose tasks are linked in `store` | the tasks in their order |
@@ -89,7 +89,8 @@ impl Canon {
         self.words.push(word);
     }
 
-    /// Records a number of which only counts how it compares with others recorded like this.
+    /// Records a number of which only counts how it compares with others recorded like this, and
+    /// with 0.
     #[inline]
     pub fn order(&mut self, number: i128) {
         self.ordered.push((number, self.words.len()));
@@ -138,11 +139,24 @@ impl Canon {
         if !self.is_known {
             return None;
         }
+        // Numbers are counted from 0, which is what one has before it gets its first: it compares
+        // otherwise with numbers to come than one that was given.
+        self.ordered.push((0, usize::MAX));
         self.ordered.sort_unstable();
-        let (mut rank, mut last) = (0, None);
+        let (mut rank, mut last) = (0_u64, None);
+        let mut ranks = Vec::with_capacity(self.ordered.len());
+        let mut rank_of_0 = 0;
         for &(number, place) in &self.ordered {
             rank += u64::from(last.replace(number) != Some(number));
-            self.words[place] = rank;
+            if number == 0 {
+                rank_of_0 = rank;
+            }
+            ranks.push((place, rank));
+        }
+        for (place, rank) in ranks {
+            if let Some(word) = self.words.get_mut(place) {
+                *word = rank.wrapping_sub(rank_of_0);
+            }
         }
         Some(self.words)
     }

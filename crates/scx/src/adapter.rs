@@ -32,18 +32,18 @@ pub enum State {
 
 /// A task.
 #[derive(Clone, Debug)]
-struct Task {
-    state: State,
+pub(crate) struct Task {
+    pub(crate) state: State,
     /// It has yielded since it was picked.
-    yielded: bool,
+    pub(crate) yielded: bool,
     /// The CPU that it was picked for last.
-    cpu: CpuId,
+    pub(crate) cpu: CpuId,
     /// CPU time in nanoseconds, as the kernel counts it, that the policy has been told of, and when
     /// it was.
-    charged: u64,
-    told: Time,
+    pub(crate) charged: u64,
+    pub(crate) told: Time,
     /// When it was woken, until it is picked; otherwise `u64::MAX`.
-    woken: u64,
+    pub(crate) woken: u64,
 }
 
 /// How a task becomes ready.
@@ -88,10 +88,10 @@ pub struct Adapter<P> {
     pub(crate) policy: P,
     has_timers: bool,
     pub(crate) groups: Groups,
-    tasks: Vec<Task>,
+    pub(crate) tasks: Vec<Task>,
     pub(crate) affinities: Affinities,
-    free: Vec<TaskId>,
-    cpus: Vec<Cpu>,
+    pub(crate) free: Vec<TaskId>,
+    pub(crate) cpus: Vec<Cpu>,
     /// What the policy asked for and nobody has [taken](Adapter::take_kick).
     pub(crate) kicks: CpuMask,
     /// Tasks in each of the policy's runqueues, as far as it has said.
@@ -103,9 +103,9 @@ pub struct Adapter<P> {
 
 /// A CPU.
 #[derive(Clone, Default)]
-struct Cpu {
+pub(crate) struct Cpu {
     /// What the policy believes that it runs.
-    runs: Option<TaskId>,
+    pub(crate) runs: Option<TaskId>,
     /// The runqueue from which it has picked last.
     queue: u16,
     counts: Counts,

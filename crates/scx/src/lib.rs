@@ -49,6 +49,7 @@ extern crate alloc;
 extern crate std;
 
 mod adapter;
+mod canon;
 mod count;
 pub mod groups;
 mod hotplug;

@@ -43,15 +43,15 @@ pub enum Fitness {
 
 /// A vCPU.
 #[derive(Clone, Copy, Debug)]
-struct Vcpu {
-    state: State,
-    yielded: bool,
+pub(crate) struct Vcpu {
+    pub(crate) state: State,
+    pub(crate) yielded: bool,
     /// Where it ran last.
-    cpu: CpuId,
-    picked: Time,
+    pub(crate) cpu: CpuId,
+    pub(crate) picked: Time,
     /// It has been charged up to here; of one that is ready, it has waited since.
-    charged: Time,
-    slice: Span,
+    pub(crate) charged: Time,
+    pub(crate) slice: Span,
 }
 
 impl Vcpu {
@@ -64,11 +64,11 @@ impl Vcpu {
 
 /// A pCPU.
 #[derive(Clone, Copy, Debug, Default)]
-struct Pcpu {
+pub(crate) struct Pcpu {
     /// What it runs, as the policy believes.
-    runs: Option<TaskId>,
+    pub(crate) runs: Option<TaskId>,
     /// What it ran last.
-    last: Option<TaskId>,
+    pub(crate) last: Option<TaskId>,
 }
 
 /// What has happened so far.
@@ -95,18 +95,18 @@ pub struct Counts {
 /// A policy as Xen drives it. vCPUs are called by the numbers that [`attach`](Adapter::attach) gave
 /// them; other numbers panic, as do pCPUs that the machine does not have.
 pub struct Adapter<P> {
-    policy: P,
-    has_timers: bool,
+    pub(crate) policy: P,
+    pub(crate) has_timers: bool,
     pub(crate) domains: Domains,
-    vcpus: Vec<Vcpu>,
-    free: Vec<TaskId>,
-    cpus: Vec<Pcpu>,
-    affinities: Affinities,
+    pub(crate) vcpus: Vec<Vcpu>,
+    pub(crate) free: Vec<TaskId>,
+    pub(crate) cpus: Vec<Pcpu>,
+    pub(crate) affinities: Affinities,
     /// What the policy asked for and nobody has [taken](Adapter::take_kick).
-    kicks: CpuMask,
-    counts: Counts,
+    pub(crate) kicks: CpuMask,
+    pub(crate) counts: Counts,
     /// The latest time that a call had: clocks of pCPUs differ a little.
-    now: Time,
+    pub(crate) now: Time,
 }
 
 impl<P: Scheduler> Adapter<P> {
@@ -129,6 +129,11 @@ impl<P: Scheduler> Adapter<P> {
     /// The policy.
     pub fn policy(&self) -> &P {
         &self.policy
+    }
+
+    /// The policy, for what is no call of a host.
+    pub fn policy_mut(&mut self) -> &mut P {
+        &mut self.policy
     }
 
     /// The state of a vCPU.

@@ -10,8 +10,8 @@ use crate::Adapter;
 /// The domains that there are.
 #[derive(Default)]
 pub(crate) struct Domains {
-    known: BTreeMap<u32, DomainId>,
-    free: Vec<DomainId>,
+    pub(crate) known: BTreeMap<u32, DomainId>,
+    pub(crate) free: Vec<DomainId>,
 }
 
 impl Domains {

@@ -44,6 +44,7 @@ extern crate alloc;
 extern crate std;
 
 mod adapter;
+mod canon;
 mod domains;
 #[cfg(test)]
 mod tests;

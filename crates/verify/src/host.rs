@@ -66,7 +66,21 @@ canonical!(Cpu { is_online, is_due, runs });
 canonical!(Stint { task, picked, charged, ends });
 
 /// Policies may take time 0 for never.
-const START: Time = Time(1);
+pub(crate) const START: Time = Time(1);
+
+/// What a policy is told of a task: every other one has periods.
+pub(crate) fn params(task: TaskId, is_nice: bool, affinity: CpuSet) -> TaskParams {
+    let mut params = TaskParams::nice(if is_nice { 5 } else { 0 });
+    params.affinity = affinity;
+    params.domain = DomainId((task.0 % 2) as u16);
+    params.priority = if is_nice { 0 } else { 1 };
+    if task.0 % 2 == 1 {
+        params.period = Some(Span::from_ms(20));
+        params.budget = Some(Span::from_ms(5));
+        params.relative_deadline = Some(Span::from_ms(15));
+    }
+    params
+}
 
 const NEW: Task = Task { state: State::Gone, prev: CpuId(0), bound: None, is_nice: false };
 
@@ -258,17 +272,7 @@ impl<'a, S: Scheduler> Host<'a, S> {
     }
 
     fn params(&self, task: TaskId) -> TaskParams {
-        let nice = if self.tasks[task.index()].is_nice { 5 } else { 0 };
-        let mut params = TaskParams::nice(nice);
-        params.affinity = self.affinity(task);
-        params.domain = DomainId((task.0 % 2) as u16);
-        params.priority = if self.tasks[task.index()].is_nice { 0 } else { 1 };
-        if task.0 % 2 == 1 {
-            params.period = Some(Span::from_ms(20));
-            params.budget = Some(Span::from_ms(5));
-            params.relative_deadline = Some(Span::from_ms(15));
-        }
-        params
+        params(task, self.tasks[task.index()].is_nice, self.affinity(task))
     }
 
     fn call<T>(&mut self, call: impl FnOnce(&mut S, &mut Cx<'_>) -> T) -> T {

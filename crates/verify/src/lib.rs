@@ -26,6 +26,7 @@
 #![deny(missing_docs)]
 
 mod event;
+mod glue;
 mod hash;
 mod host;
 mod property;
@@ -35,9 +36,10 @@ mod settings;
 mod subject;
 
 pub use event::{Event, LONG, SHORT, Step};
+pub use glue::{Glue, Kernel, Linux, LinuxEvent, Xen, XenEvent};
 pub use host::Host;
-pub use property::{Demands, Property, Waited};
+pub use property::{Demands, Property, Steps, Waited};
 pub use scope::{Kinds, Scope};
-pub use search::{End, Finding, Limits, Report, STATE_BYTES, search};
+pub use search::{End, Finding, Histories, Limits, Report, STATE_BYTES, search};
 pub use settings::settings;
-pub use subject::{Build, Subject};
+pub use subject::{Build, Held, Subject};

@@ -6,6 +6,7 @@ use anysched_core::random::SplitMix64;
 use anysched_core::registry::{Bound, Nature};
 use anysched_core::{CpuId, Off, Scheduler, Span, TaskId, Time};
 
+use crate::event::Event;
 use crate::hash;
 use crate::host::{Host, State};
 
@@ -76,15 +77,15 @@ impl From<Nature> for Demands {
 
 /// The longest that the end of a search waits for a task: whatever balances or replenishes has
 /// done so many times by then.
-const PATIENCE: Span = Span::from_s(30);
+pub(crate) const PATIENCE: Span = Span::from_s(30);
 
 /// How many calls an end may take: what takes more in [`PATIENCE`] makes no use of its time.
-const MOST_STEPS: u32 = 200_000;
+pub(crate) const MOST_STEPS: u32 = 200_000;
 
 /// Notices that states repeat, in bounded memory: it keeps one state, a later one after every
 /// doubling of the steps (R. Brent, BIT 20, 1980).
 #[derive(Default)]
-struct Lasso {
+pub(crate) struct Lasso {
     kept: Option<u128>,
     steps: u64,
     until: u64,
@@ -92,7 +93,7 @@ struct Lasso {
 
 impl Lasso {
     /// Whether `words` have been seen.
-    fn closes(&mut self, words: &[u64]) -> bool {
+    pub(crate) fn closes(&mut self, words: &[u64]) -> bool {
         let hash = hash::of(words);
         if self.kept == Some(hash) {
             return true;
@@ -270,14 +271,41 @@ pub(crate) fn yields_alike<S: Scheduler>(
 /// How many events of a common future are tried.
 const FUTURE: u64 = 16;
 
-/// Whether two hosts in states that are said to be the same stay so, whatever is drawn from `seed`.
+/// What goes on, step by step.
+pub trait Steps {
+    /// What may happen.
+    type Event: Copy + PartialEq + fmt::Display + Send + Sync;
+
+    /// Everything that may happen next.
+    fn events(&self) -> Vec<Self::Event>;
+
+    /// Makes `event` happen, which may happen next.
+    fn apply(&mut self, event: Self::Event);
+
+    /// The state, the same whenever all that may follow is the same; `None` if that cannot be said.
+    fn words(&self) -> Option<Vec<u64>>;
+}
+
+impl<S: Scheduler> Steps for Host<'_, S> {
+    type Event = Event;
+
+    fn events(&self) -> Vec<Event> {
+        self.events()
+    }
+
+    fn apply(&mut self, event: Event) {
+        self.apply(event);
+    }
+
+    fn words(&self) -> Option<Vec<u64>> {
+        self.words()
+    }
+}
+
+/// Whether two that are in states which are said to be the same stay so, whatever is drawn from `seed`.
 ///
 /// Errors: they do not.
-pub(crate) fn agree<S: Scheduler>(
-    one: &mut Host<'_, S>,
-    two: &mut Host<'_, S>,
-    seed: u64,
-) -> Result<(), String> {
+pub(crate) fn agree<S: Steps>(one: &mut S, two: &mut S, seed: u64) -> Result<(), String> {
     let mut random = SplitMix64(seed);
     let mut past = String::from("at once");
     for _ in 0..FUTURE {

@@ -5,6 +5,7 @@
 //! their order, so that the same search finds the same whatever the number of threads.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::panic;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,8 +13,48 @@ use std::time::{Duration, Instant};
 
 use crate::event::Event;
 use crate::hash;
-use crate::property::{self, Property, Waited};
-use crate::subject::{Subject, guarded, kept};
+use crate::property::{Property, Waited};
+
+/// What has histories: a policy and whatever calls it.
+pub trait Histories: Sync {
+    /// What may happen.
+    type Event: Copy + PartialEq + fmt::Display + Send + Sync;
+
+    /// Everything that may happen after `history`.
+    fn events(&self, history: &[Self::Event]) -> Vec<Self::Event>;
+
+    /// The state after `history` and then `event`, the same whenever all that may follow is the
+    /// same; `None` if that cannot be said.
+    ///
+    /// Errors: the last event breaks the contract, and how; a panic is a break like any other.
+    fn state(
+        &self,
+        history: &[Self::Event],
+        event: Option<Self::Event>,
+    ) -> Result<Option<Vec<u64>>, String>;
+
+    /// Whether `property` holds after `history`. Returns how long a task had to wait, where that
+    /// is the property.
+    ///
+    /// Errors: it does not, and why; a panic is a break like any other.
+    fn check(
+        &self,
+        property: Property,
+        history: &[Self::Event],
+    ) -> Result<Option<Waited>, String>;
+
+    /// Whether what follows `history` and `event` is what follows `other`, for a future that is
+    /// drawn from `seed`.
+    ///
+    /// Errors: it is not, and from when on.
+    fn agree(
+        &self,
+        other: &[Self::Event],
+        history: &[Self::Event],
+        event: Self::Event,
+        seed: u64,
+    ) -> Result<(), String>;
+}
 
 /// When a search ends, whatever it has found.
 #[derive(Clone, Copy, Debug)]
@@ -49,18 +90,18 @@ pub enum End {
 
 /// A history after which a property does not hold, of the fewest events.
 #[derive(Clone, Debug)]
-pub struct Finding {
+pub struct Finding<E = Event> {
     /// The property.
     pub property: Property,
     /// What happened.
-    pub history: Vec<Event>,
+    pub history: Vec<E>,
     /// What is wrong afterwards.
     pub what: String,
 }
 
 /// What a search found.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct Report<E = Event> {
     /// Why it ended.
     pub end: End,
     /// All histories of up to so many events are checked.
@@ -72,18 +113,39 @@ pub struct Report {
     /// Whether states are merged: whether the policy says its state.
     pub merges: bool,
     /// The first break of each property that is broken.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<Finding<E>>,
     /// The longest that a task waited while others computed, and after which history.
-    pub longest: Option<(Waited, Vec<Event>)>,
+    pub longest: Option<(Waited, Vec<E>)>,
+}
+
+impl<E: fmt::Display> Report<E> {
+    /// The same with events in words.
+    pub fn in_words(&self) -> Report<String> {
+        let words = |history: &[E]| history.iter().map(E::to_string).collect();
+        let findings = self.findings.iter().map(|finding| Finding {
+            property: finding.property,
+            history: words(&finding.history),
+            what: finding.what.clone(),
+        });
+        Report {
+            end: self.end,
+            depth: self.depth,
+            states: self.states,
+            transitions: self.transitions,
+            merges: self.merges,
+            findings: findings.collect(),
+            longest: self.longest.as_ref().map(|(waited, history)| (*waited, words(history))),
+        }
+    }
 }
 
 /// The first state.
 const NOWHERE: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
-struct Node {
+struct Node<E> {
     before: u32,
-    event: Event,
+    event: E,
 }
 
 /// Hashes need no hashing.
@@ -118,34 +180,36 @@ const ALL_UP_TO: usize = 5;
 const ROUND: usize = 64;
 
 /// A search, as far as threads share it.
-struct Search<'a> {
-    subject: &'a Subject<'a>,
+struct Search<'a, H: Histories> {
+    subject: &'a H,
     /// Properties that no break is known of.
     open: Vec<Property>,
-    nodes: Vec<Node>,
+    nodes: Vec<Node<H::Event>>,
     seen: Seen,
     merges: bool,
 }
 
 /// What a block of states led to.
-#[derive(Default)]
-struct Found {
-    states: Vec<(u128, Node)>,
+struct Found<E> {
+    states: Vec<(u128, Node<E>)>,
     transitions: u64,
-    breaks: Vec<(Property, u32, Option<Event>, String)>,
+    breaks: Vec<(Property, u32, Option<E>, String)>,
     longest: Option<(Waited, u32)>,
 }
 
+/// Hashes of states that one block has led to.
+type Near = HashSet<u128, BuildHasherDefault<AsIs>>;
+
 /// Searches all histories of `subject` for breaks of `properties`. `progress` is told the depth
 /// that is being searched and the number of states every now and then.
-pub fn search(
-    subject: &Subject<'_>,
+pub fn search<H: Histories>(
+    subject: &H,
     properties: &[Property],
     limits: &Limits,
     progress: &mut dyn FnMut(u32, u64),
-) -> Report {
+) -> Report<H::Event> {
     let began = Instant::now();
-    let first = subject.held(&[]).words();
+    let first = subject.state(&[], None).ok().flatten();
     let mut search = Search {
         subject,
         open: properties.to_vec(),
@@ -194,9 +258,9 @@ pub fn search(
     report
 }
 
-impl Search<'_> {
+impl<H: Histories> Search<'_, H> {
     /// The events that lead to `node`.
-    fn history(&self, mut node: u32) -> Vec<Event> {
+    fn history(&self, mut node: u32) -> Vec<H::Event> {
         let mut events = Vec::new();
         while node != NOWHERE {
             let Node { before, event } = self.nodes[node as usize];
@@ -208,7 +272,7 @@ impl Search<'_> {
     }
 
     /// Searches the states of a round on several threads; the results are in the order of blocks.
-    fn round(&self, states: &[u32], expands: bool, threads: usize) -> Vec<Found> {
+    fn round(&self, states: &[u32], expands: bool, threads: usize) -> Vec<Found<H::Event>> {
         let blocks: Vec<&[u32]> = states.chunks(BLOCK).collect();
         let next = AtomicUsize::new(0);
         let work = || {
@@ -219,7 +283,7 @@ impl Search<'_> {
                 done.push((number, self.block(block, expands)));
             }
         };
-        let mut found: Vec<(usize, Found)> = if threads <= 1 || blocks.len() == 1 {
+        let mut found: Vec<(usize, Found<H::Event>)> = if threads <= 1 || blocks.len() == 1 {
             work()
         } else {
             std::thread::scope(|scope| {
@@ -232,9 +296,14 @@ impl Search<'_> {
         found.into_iter().map(|(_, found)| found).collect()
     }
 
-    fn block(&self, states: &[u32], expands: bool) -> Found {
-        let mut found = Found::default();
-        let mut near = HashSet::default();
+    fn block(&self, states: &[u32], expands: bool) -> Found<H::Event> {
+        let mut found = Found {
+            states: Vec::new(),
+            transitions: 0,
+            breaks: Vec::new(),
+            longest: None,
+        };
+        let mut near = Near::default();
         for &state in states {
             let history = self.history(state);
             self.check(state, &history, &mut found);
@@ -250,7 +319,7 @@ impl Search<'_> {
     }
 
     /// Checks the properties of a state.
-    fn check(&self, state: u32, history: &[Event], found: &mut Found) {
+    fn check(&self, state: u32, history: &[H::Event], found: &mut Found<H::Event>) {
         // The others are checked on the way from one state to the next.
         let of_states =
             |property: &&Property| !matches!(property, Property::Contract | Property::Merge);
@@ -271,17 +340,13 @@ impl Search<'_> {
     fn expand(
         &self,
         state: u32,
-        history: &[Event],
-        near: &mut HashSet<u128, BuildHasherDefault<AsIs>>,
-        found: &mut Found,
+        history: &[H::Event],
+        near: &mut Near,
+        found: &mut Found<H::Event>,
     ) {
-        for event in self.subject.held(history).events() {
+        for event in self.subject.events(history) {
             found.transitions += 1;
-            let reached = guarded(|| {
-                let mut host = self.subject.held(history);
-                host.apply(event);
-                kept(&mut host.policy).map(|()| host.words())
-            });
+            let reached = self.subject.state(history, Some(event));
             let node = Node { before: state, event };
             let hash = match reached {
                 Err(what) => {
@@ -307,21 +372,20 @@ impl Search<'_> {
 
     /// Compares, for a sample of states, what follows with what follows from the state that was
     /// found before and is said to be the same.
-    fn check_merge(&self, hash: u128, history: &[Event], event: Event) -> Result<(), String> {
+    fn check_merge(
+        &self,
+        hash: u128,
+        history: &[H::Event],
+        event: H::Event,
+    ) -> Result<(), String> {
         let is_sampled = history.len() < ALL_UP_TO || ((hash >> 64) as u64).is_multiple_of(SAMPLED);
         let Some(&before) = self.seen.get(&hash).filter(|_| is_sampled) else { return Ok(()) };
         if !self.is_open(Property::Merge) {
             return Ok(());
         }
         let before = self.history(before);
-        guarded(|| {
-            let mut later = self.subject.raw(history);
-            later.apply(event);
-            let mut host = self.subject.raw(&before);
-            property::agree(&mut host, &mut later, hash as u64)
-        })
-        .map_err(|past| {
-            let before: Vec<String> = before.iter().map(Event::to_string).collect();
+        self.subject.agree(&before, history, event, hash as u64).map_err(|past| {
+            let before: Vec<String> = before.iter().map(ToString::to_string).collect();
             format!(
                 "the state is said to be that after \"{}\", but differs {past}",
                 before.join("; ")
@@ -329,7 +393,12 @@ impl Search<'_> {
         })
     }
 
-    fn join(&mut self, round: Vec<Found>, next: &mut Vec<u32>, report: &mut Report) {
+    fn join(
+        &mut self,
+        round: Vec<Found<H::Event>>,
+        next: &mut Vec<u32>,
+        report: &mut Report<H::Event>,
+    ) {
         for found in round {
             report.transitions += found.transitions;
             for (hash, node) in found.states {
@@ -359,10 +428,10 @@ impl Search<'_> {
     /// Notes the first break of a property.
     fn note(
         &mut self,
-        report: &mut Report,
+        report: &mut Report<H::Event>,
         property: Property,
         state: u32,
-        event: Option<Event>,
+        event: Option<H::Event>,
         what: String,
     ) {
         if let Some(at) = self.open.iter().position(|&open| open == property) {

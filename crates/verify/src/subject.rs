@@ -9,6 +9,7 @@ use crate::event::Event;
 use crate::host::Host;
 use crate::property::{self, Demands, Property, Waited};
 use crate::scope::Scope;
+use crate::search::Histories;
 
 /// Builds the policy, the same each time.
 pub type Build<'a> = &'a (dyn Fn() -> Box<dyn Scheduler> + Sync);
@@ -24,7 +25,7 @@ pub struct Subject<'a> {
 }
 
 /// A policy that is held to the contract.
-pub(crate) type Held = Checked<Box<dyn Scheduler>>;
+pub type Held = Checked<Box<dyn Scheduler>>;
 
 impl Subject<'_> {
     fn replay<S: Scheduler>(&self, policy: S, history: &[Event]) -> Host<'_, S> {
@@ -33,43 +34,24 @@ impl Subject<'_> {
         host
     }
 
-    /// After `history`, held to the contract.
-    pub(crate) fn held(&self, history: &[Event]) -> Host<'_, Held> {
+    /// The policy, held to the contract.
+    pub fn held_policy(&self) -> Held {
         let rules = Rules {
             work_conserving: self.demands.work_conserving,
             on_violation: OnViolation::Collect,
             ..Rules::default()
         };
-        let policy = Checked::new((self.build)(), &self.scope.machine, rules);
-        self.replay(policy, history)
+        Checked::new((self.build)(), &self.scope.machine, rules)
+    }
+
+    /// After `history`, held to the contract.
+    pub(crate) fn held(&self, history: &[Event]) -> Host<'_, Held> {
+        self.replay(self.held_policy(), history)
     }
 
     /// After `history`, as it is.
     pub(crate) fn raw(&self, history: &[Event]) -> Host<'_, Box<dyn Scheduler>> {
         self.replay((self.build)(), history)
-    }
-
-    /// Whether `property` holds after `history`. Returns how long a task had to wait, where that
-    /// is the property.
-    ///
-    /// Errors: it does not, and why; a panic is a break like any other.
-    pub fn check(&self, property: Property, history: &[Event]) -> Result<Option<Waited>, String> {
-        guarded(|| match property {
-            Property::Contract => kept(&mut self.held(history).policy).map(|()| None),
-            Property::Drain => {
-                let mut host = self.held(history);
-                let drained = property::drain(&mut host);
-                kept(&mut host.policy).and(drained).map(|()| None)
-            }
-            Property::Wait if self.demands.starves => Ok(None),
-            Property::Wait => {
-                let mut host = self.held(history);
-                let waited = property::hogs(&mut host, &self.demands);
-                kept(&mut host.policy).and(waited)
-            }
-            Property::Yield => self.check_yields(history).map(|()| None),
-            Property::Merge => Ok(None),
-        })
     }
 
     fn check_yields(&self, history: &[Event]) -> Result<(), String> {
@@ -105,6 +87,55 @@ impl Subject<'_> {
             }
         });
         log
+    }
+}
+
+impl Histories for Subject<'_> {
+    type Event = Event;
+
+    fn events(&self, history: &[Event]) -> Vec<Event> {
+        self.held(history).events()
+    }
+
+    fn state(&self, history: &[Event], event: Option<Event>) -> Result<Option<Vec<u64>>, String> {
+        guarded(|| {
+            let mut host = self.held(history);
+            event.into_iter().for_each(|event| host.apply(event));
+            kept(&mut host.policy).map(|()| host.words())
+        })
+    }
+
+    fn check(&self, property: Property, history: &[Event]) -> Result<Option<Waited>, String> {
+        guarded(|| match property {
+            Property::Contract => kept(&mut self.held(history).policy).map(|()| None),
+            Property::Drain => {
+                let mut host = self.held(history);
+                let drained = property::drain(&mut host);
+                kept(&mut host.policy).and(drained).map(|()| None)
+            }
+            Property::Wait if self.demands.starves => Ok(None),
+            Property::Wait => {
+                let mut host = self.held(history);
+                let waited = property::hogs(&mut host, &self.demands);
+                kept(&mut host.policy).and(waited)
+            }
+            Property::Yield => self.check_yields(history).map(|()| None),
+            Property::Merge => Ok(None),
+        })
+    }
+
+    fn agree(
+        &self,
+        other: &[Event],
+        history: &[Event],
+        event: Event,
+        seed: u64,
+    ) -> Result<(), String> {
+        guarded(|| {
+            let mut later = self.raw(history);
+            later.apply(event);
+            property::agree(&mut self.raw(other), &mut later, seed)
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use anysched_core::{
     Arrival, CpuId, CpuSet, Cx, Machine, Off, Pick, Scheduler, ShortPick, Span, TaskId, TaskParams,
     Time,
 };
-use anysched_verify::{Demands, End, Limits, Property, Report, Scope, Subject, search};
+use anysched_verify::{Histories, Demands, End, Limits, Property, Report, Scope, Subject, search};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bug {

@@ -32,6 +32,7 @@ use anysched_core::queue::{Forest, Tree};
 use anysched_core::registry::{First, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why};
 use anysched_core::time::{Span, Time};
+use anysched_core::canon::Canonical;
 use anysched_core::{Canon, Machine, Off, PerTask, canon_fields, canonical, params};
 
 params! {
@@ -218,7 +219,19 @@ impl RunQueue for Edf {
     }
 }
 
-canonical!(Task { relative_deadline, cycle, release, deadline, used, number: order });
+impl Canonical for Task {
+    fn canon(&self, _: &(), to: &mut Canon) {
+        // A task that has never been ready has none.
+        let release = Some(self.release).filter(|&release| release > Time::ZERO);
+        release.canon(&(), to);
+        canon_fields!(
+            self,
+            to,
+            Task { relative_deadline, cycle, release: fixed, deadline, used, number: order }
+        );
+    }
+}
+
 canonical!(Cycle { period, budget });
 
 #[cfg(test)]

@@ -1,0 +1,109 @@
+//! Tests of the tester: glue with a planted flaw is found out, and glue without one is not.
+
+use std::time::Duration;
+
+use anysched_core::checked::{OnViolation, Rules};
+use anysched_core::registry::PolicyInfo;
+use anysched_core::{Checked, Machine, Span};
+use anysched_policies::POLICIES;
+
+use super::{Glue, Kernel, Linux, Xen};
+use crate::property::{Demands, Property};
+use crate::search::{End, Limits, Report, search};
+use crate::subject::Held;
+
+/// What can be wrong with the glue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flaw {
+    None,
+    /// It is not told when registers are saved.
+    ForgetsSaved,
+    /// It takes vCPUs whose registers another pCPU has.
+    TakesSaving,
+    /// It does not pass on which CPUs are kicked.
+    LosesKicks,
+}
+
+/// Searches 2 tasks on 2 CPUs.
+fn searched<K: Kernel>(
+    info: &PolicyInfo,
+    depth: u32,
+    kernel: impl Fn(Held, &Machine) -> K + Sync,
+) -> Report<String> {
+    let machine = Machine::flat(2).unwrap();
+    let nature = (info.nature)(&[]).unwrap();
+    let build = || {
+        let rules = Rules {
+            work_conserving: nature.work_conserving,
+            on_violation: OnViolation::Collect,
+            ..Rules::default()
+        };
+        let policy = (info.build)(&machine, &[]).unwrap();
+        kernel(Checked::new(policy, &machine, rules), &machine)
+    };
+    let demands = Demands::from(nature);
+    let glue = Glue { build: &build, demands, tick: Span::from_ms(4) };
+    let limits = Limits { depth, time: Some(Duration::MAX), states: 1 << 22, threads: 2 };
+    search(&glue, &Property::ALL, &limits, &mut |_, _| ()).in_words()
+}
+
+fn in_xen(flaw: Flaw) -> impl Fn(Held, &Machine) -> Xen + Sync {
+    move |policy, machine| {
+        let mut xen = Xen::new(policy, machine, 2, true);
+        xen.flaw = flaw;
+        xen
+    }
+}
+
+fn in_linux(flaw: Flaw) -> impl Fn(Held, &Machine) -> Linux + Sync {
+    move |policy, machine| {
+        let mut linux = Linux::new(policy, machine, 2, true);
+        linux.flaw = flaw;
+        linux
+    }
+}
+
+fn rr() -> &'static PolicyInfo {
+    anysched_policies::policy("rr").unwrap()
+}
+
+fn require(report: &Report<String>, what: &str) {
+    let found = report.findings.iter().any(|finding| finding.what.contains(what));
+    assert!(found, "{report:?}");
+}
+
+fn holds_behind<K: Kernel>(kernel: impl Fn(Held, &Machine) -> K + Sync + Copy) {
+    let mut wrong = Vec::new();
+    for info in POLICIES {
+        let report = searched(info, 5, kernel);
+        assert_eq!(report.end, End::Depth, "{}", info.name);
+        let findings = report.findings.iter();
+        wrong.extend(findings.map(|finding| format!("{}: {finding:?}", info.name)));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_policy_holds_behind_the_glue_of_xen() {
+    holds_behind(|policy, machine| in_xen(Flaw::None)(policy, machine));
+}
+
+#[test]
+fn every_policy_holds_behind_the_glue_of_linux() {
+    holds_behind(|policy, machine| in_linux(Flaw::None)(policy, machine));
+}
+
+#[test]
+fn glue_that_is_not_told_of_saved_registers_loses_a_vcpu() {
+    require(&searched(rr(), 7, in_xen(Flaw::ForgetsSaved)), "could run and never does");
+}
+
+#[test]
+fn glue_that_takes_what_is_being_saved_runs_it_twice() {
+    require(&searched(rr(), 9, in_xen(Flaw::TakesSaving)), "on two pCPUs");
+}
+
+#[test]
+fn glue_that_loses_kicks_loses_a_task() {
+    require(&searched(rr(), 7, in_linux(Flaw::LosesKicks)), "could run and never does");
+}
