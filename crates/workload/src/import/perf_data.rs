@@ -2,7 +2,8 @@
 //!
 //! Samples carry the event as the kernel stored it, and the file carries the descriptions of the
 //! events' fields, in the format of trace-cmd. The format is that of perf's documentation
-//! (`perf.data-file-format.txt`). It is read here and not by a library: the one that there is
+//! (`perf.data-file-format.txt`). What was recorded into a pipe (`perf record -o -`) has records for
+//! what a file says at its beginning and its end. The format is read here and not by a library: the one that there is
 //! panics on damaged files.
 
 use super::ftrace::binary::{Endian, Formats};
@@ -65,6 +66,7 @@ pub fn read(input: &mut dyn Input, window: Window) -> Result<Recording, ImportEr
     while let Some((kind, body)) = records.next()? {
         if !matches!(kind, COMPRESSED | COMPRESSED_2) {
             header.take(records.at, kind, &body, &mut recorder)?;
+            records.skip_behind(kind, &body)?;
             continue;
         }
         // From here on, what matters is compressed, in one piece over many records.
@@ -99,6 +101,12 @@ const SAMPLE: u32 = 9;
 const LOST_SAMPLES: u32 = 13;
 const COMPRESSED: u32 = 81;
 const COMPRESSED_2: u32 = 83;
+/// Of what is recorded into a pipe: what else has a place at the beginning or end of the file.
+const PIPED_ATTRIBUTE: u32 = 64;
+const PIPED_TRACING_DATA: u32 = 66;
+const PIPED_FEATURE: u32 = 80;
+/// With so many bytes behind it, which are not counted as its own.
+const TRACE_OF_PROCESSOR: u32 = 71;
 
 /// What a file says before its records.
 struct Header {
@@ -156,24 +164,21 @@ impl Header {
                 ));
             }
         };
-        if endian.number(&start[8..]) < HEADER {
-            return Err(ImportError::byte(
-                8,
-                "this was recorded into a pipe, which is not read; record into a file (`perf \
-                 record -o perf.data`), or write a text with `perf script`",
-            ));
-        }
-        let head = section(file, Section { at: 0, size: HEADER })?;
-        let number = |at: usize| endian.number(&head[at..at + 8]);
-        let part = |at: usize| Section { at: number(at), size: number(at + 8) };
         let mut header = Header {
             endian,
-            data: part(40),
+            data: Section { at: endian.number(&start[8..]), size: 0 },
             attributes: Vec::new(),
             by_id: BTreeMap::new(),
             formats: Formats::new(endian),
             cpus: 0,
         };
+        if header.data.at == PIPED_HEADER {
+            return header.read_piped(file);
+        }
+        let head = section(file, Section { at: 0, size: HEADER })?;
+        let number = |at: usize| endian.number(&head[at..at + 8]);
+        let part = |at: usize| Section { at: number(at), size: number(at + 8) };
+        header.data = part(40);
         header.attributes(file, number(16), part(24))?;
         // Behind the data, the place of each feature that the file has, in order.
         let mut place = header.data.at.saturating_add(header.data.size);
@@ -186,15 +191,69 @@ impl Header {
                 Section { at: endian.number(&entry[..8]), size: endian.number(&entry[8..]) };
             match feature {
                 TRACING_DATA => trace_dat::describe(&section(file, entry)?, &mut header.formats)?,
-                CPUS => {
-                    let cpus = section(file, entry)?;
-                    header.cpus = endian.number(cpus.get(4..8).unwrap_or_default()) as u32;
-                }
+                CPUS => header.count_cpus(&section(file, entry)?),
                 _ => {}
             }
             place = place.saturating_add(16);
         }
         Ok(header)
+    }
+
+    /// Reads what was recorded into a pipe up to its first event: records have what is otherwise
+    /// at the beginning and the end of the file.
+    fn read_piped(mut self, file: &mut impl Input) -> Result<Header, ImportError> {
+        let end = file.seek(SeekFrom::End(0))?;
+        let begin = file.seek(SeekFrom::Start(self.data.at))?;
+        let mut records =
+            Records { input: file, endian: self.endian, at: begin, left: end - begin };
+        loop {
+            let at = records.at;
+            let Some((kind, body)) = records.next()? else { break };
+            match kind {
+                SAMPLE | COMPRESSED | COMPRESSED_2 => {
+                    self.data = Section { at, size: end - at };
+                    break;
+                }
+                PIPED_ATTRIBUTE => {
+                    let size = self.endian.number(body.get(4..8).unwrap_or_default()) as usize;
+                    if size < 64 || body.len() < size {
+                        let what = "the description of an event makes no sense";
+                        return Err(ImportError::byte(at, what));
+                    }
+                    let (attribute, ids) = body.split_at(size);
+                    self.describe(attribute, ids);
+                }
+                PIPED_TRACING_DATA => {
+                    let size = records.behind(kind, &body);
+                    let described = records.bytes(size)?;
+                    trace_dat::describe(&described, &mut self.formats)?;
+                }
+                PIPED_FEATURE => {
+                    let (feature, content) = body.split_at(body.len().min(8));
+                    if self.endian.number(feature) == CPUS as u64 {
+                        self.count_cpus(content);
+                    }
+                }
+                _ => records.skip_behind(kind, &body)?,
+            }
+        }
+        if self.attributes.is_empty() {
+            return Err(ImportError::byte(begin, "the file describes no events"));
+        }
+        Ok(self)
+    }
+
+    fn count_cpus(&mut self, content: &[u8]) {
+        self.cpus = self.endian.number(content.get(4..8).unwrap_or_default()) as u32;
+    }
+
+    /// Adds an event, of which samples have these identifiers.
+    fn describe(&mut self, attribute: &[u8], ids: &[u8]) {
+        let number = |at: usize| self.endian.number(&attribute[at..at + 8]);
+        for id in ids.chunks_exact(8) {
+            self.by_id.insert(self.endian.number(id), self.attributes.len());
+        }
+        self.attributes.push(Attribute { sample: number(24), read: number(32) });
     }
 
     fn attributes(
@@ -212,10 +271,7 @@ impl Header {
             let number = |at: usize| self.endian.number(&attribute[at..at + 8]);
             let end = attribute.len();
             let ids = section(file, Section { at: number(end - 16), size: number(end - 8) })?;
-            for id in ids.chunks_exact(8) {
-                self.by_id.insert(self.endian.number(id), self.attributes.len());
-            }
-            self.attributes.push(Attribute { sample: number(24), read: number(32) });
+            self.describe(attribute, &ids);
         }
         if self.attributes.is_empty() {
             return Err(ImportError::byte(at, "the file describes no events"));
@@ -267,8 +323,9 @@ impl Header {
     }
 }
 
-/// The size of what begins a file, and the numbers of features.
+/// The size of what begins a file, one into a pipe, and the numbers of features.
 const HEADER: u64 = 104;
+const PIPED_HEADER: u64 = 16;
 const TRACING_DATA: usize = 1;
 const CPUS: usize = 7;
 
@@ -357,6 +414,41 @@ struct Records<R> {
 }
 
 impl<R: Read> Records<R> {
+    /// How many bytes follow a record besides those that it counts.
+    fn behind(&self, kind: u32, body: &[u8]) -> u64 {
+        let number = |length: usize| self.endian.number(body.get(..length).unwrap_or_default());
+        match kind {
+            PIPED_TRACING_DATA => number(4).next_multiple_of(8),
+            TRACE_OF_PROCESSOR => number(8),
+            _ => 0,
+        }
+    }
+
+    fn skip_behind(&mut self, kind: u32, body: &[u8]) -> Result<(), ImportError> {
+        let size = self.require(self.behind(kind, body))?;
+        io::copy(&mut self.input.by_ref().take(size), &mut io::sink())?;
+        (self.at, self.left) = (self.at.saturating_add(size), self.left - size);
+        Ok(())
+    }
+
+    /// The next bytes, which are no record.
+    fn bytes(&mut self, size: u64) -> Result<Vec<u8>, ImportError> {
+        let size = self.require(size)?;
+        let mut bytes = Vec::new();
+        self.input.by_ref().take(size).read_to_end(&mut bytes)?;
+        (self.at, self.left) = (self.at.saturating_add(size), self.left - size);
+        Ok(bytes)
+    }
+
+    /// Errors: fewer than `size` bytes are left.
+    fn require(&self, size: u64) -> Result<u64, ImportError> {
+        if size > self.left {
+            let what = format!("the file ends within the next {size} bytes");
+            return Err(ImportError::byte(self.at, what));
+        }
+        Ok(size)
+    }
+
     /// The next record: its kind, and what is in it.
     fn next(&mut self) -> Result<Option<(u32, Vec<u8>)>, ImportError> {
         if self.left == 0 {

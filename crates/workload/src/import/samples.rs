@@ -53,6 +53,7 @@ fn damaged_files_do_no_harm() {
     samples.extend(["none", "zstd", "zlib"].map(|packing| ("trace-dat", trace_dat_7(packing))));
     samples.push(("perfetto", perfetto(true)));
     samples.push(("perf-data", perf_data_compressed()));
+    samples.push(("perf-data", perf_data_piped()));
     for (format, sample) in &samples {
         let importer = ImporterInfo::of(format).unwrap();
         let read = |file: &[u8]| {
@@ -88,6 +89,7 @@ fn seeds_of_the_fuzzer_are_these_files() {
     seeds.push(("trace-dat-7", trace_dat_7("zstd")));
     seeds.push(("perfetto-batch", perfetto(true)));
     seeds.push(("perf-data-compressed", perf_data_compressed()));
+    seeds.push(("perf-data-piped", perf_data_piped()));
     for (name, file) in seeds {
         let is_it = |format: &ImporterInfo| name.starts_with(format.name);
         let number = IMPORTERS.iter().position(is_it).unwrap();
@@ -447,28 +449,57 @@ pub(crate) fn perf_data_compressed() -> Vec<u8> {
     })
 }
 
-/// With its records changed.
-fn perf_data_of(changed: impl Fn(Vec<u8>) -> Vec<u8>) -> Vec<u8> {
-    const HEADER: u64 = 104;
-    const ATTR: u64 = 112;
-    // Identifier, ip, tid, time, CPU, period, raw.
-    const SAMPLE: u64 = 1 << 16 | 1 | 2 | 4 | 1 << 7 | 1 << 8 | 1 << 10;
-    let kinds = [(SWITCH, 100u64), (WAKING, 101)];
-    let ids_at = HEADER + kinds.len() as u64 * (ATTR + 16);
-    let mut attrs = Vec::new();
-    let mut ids = Vec::new();
-    for (number, (kind, id)) in kinds.iter().enumerate() {
-        let mut attr = 2u32.to_le_bytes().to_vec();
-        attr.extend((ATTR as u32).to_le_bytes());
-        for value in [u64::from(*kind), 1, SAMPLE, 4, 1 << 18] {
-            attr.extend(value.to_le_bytes());
-        }
-        attr.resize(ATTR as usize, 0);
-        attr.extend((ids_at + 8 * number as u64).to_le_bytes());
-        attr.extend(8u64.to_le_bytes());
-        attrs.extend(attr);
-        ids.extend(id.to_le_bytes());
+/// The same as it comes out of a pipe.
+pub(crate) fn perf_data_piped() -> Vec<u8> {
+    let mut file = b"PERFILE2".to_vec();
+    file.extend(16u64.to_le_bytes());
+    let record = |file: &mut Vec<u8>, kind: u32, body: &[u8]| {
+        file.extend(kind.to_le_bytes());
+        file.extend(0u16.to_le_bytes());
+        file.extend((body.len() as u16 + 8).to_le_bytes());
+        file.extend(body);
+    };
+    for (kind, id) in KINDS {
+        let mut body = attribute(kind);
+        body.extend(id.to_le_bytes());
+        record(&mut file, 64, &body);
     }
+    // The release of the kernel, and how many CPUs there are and are used.
+    record(&mut file, 80, &[[4, 0, 0, 0, 0, 0, 0, 0], *b"\x04\0\0\x006.1\0"].concat());
+    record(&mut file, 80, &[7, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 2, 0, 0, 0]);
+    let mut described = descriptions("0.6");
+    described.extend(0u64.to_le_bytes());
+    described.resize(described.len().next_multiple_of(8), 0);
+    record(&mut file, 66, &[(described.len() as u32).to_le_bytes(), [0; 4]].concat());
+    file.extend(described);
+    // What a processor traced of itself, and the end of a round.
+    let mut traced = 3u64.to_le_bytes().to_vec();
+    traced.resize(40, 0);
+    record(&mut file, 71, &traced);
+    file.extend([9, 0, 0]);
+    record(&mut file, 68, &[]);
+    file.extend(samples());
+    file
+}
+
+/// The tracepoints, and which identifier their samples have.
+const KINDS: [(u16, u64); 2] = [(SWITCH, 100), (WAKING, 101)];
+
+/// What samples of a tracepoint have: the identifier, ip, tid, time, CPU, period, raw.
+fn attribute(kind: u16) -> Vec<u8> {
+    const SIZE: u32 = 112;
+    const SAMPLE: u64 = 1 << 16 | 1 | 2 | 4 | 1 << 7 | 1 << 8 | 1 << 10;
+    let mut attribute = 2u32.to_le_bytes().to_vec();
+    attribute.extend(SIZE.to_le_bytes());
+    for value in [u64::from(kind), 1, SAMPLE, 4, 1 << 18] {
+        attribute.extend(value.to_le_bytes());
+    }
+    attribute.resize(SIZE as usize, 0);
+    attribute
+}
+
+/// The records of all events.
+fn samples() -> Vec<u8> {
     let mut data = Vec::new();
     for event in &EVENTS {
         let raw = raw(event);
@@ -490,7 +521,22 @@ fn perf_data_of(changed: impl Fn(Vec<u8>) -> Vec<u8>) -> Vec<u8> {
         data.extend((sample.len() as u16 + 8).to_le_bytes());
         data.extend(sample);
     }
-    let data = changed(data);
+    data
+}
+
+/// With its records changed.
+fn perf_data_of(changed: impl Fn(Vec<u8>) -> Vec<u8>) -> Vec<u8> {
+    const HEADER: u64 = 104;
+    const ATTR: u64 = 112;
+    let ids_at = HEADER + KINDS.len() as u64 * (ATTR + 16);
+    let (mut attrs, mut ids) = (Vec::new(), Vec::new());
+    for (number, (kind, id)) in KINDS.into_iter().enumerate() {
+        attrs.extend(attribute(kind));
+        attrs.extend((ids_at + 8 * number as u64).to_le_bytes());
+        attrs.extend(8u64.to_le_bytes());
+        ids.extend(id.to_le_bytes());
+    }
+    let data = changed(samples());
     let data_at = ids_at + ids.len() as u64;
     let mut described = descriptions("0.6");
     described.extend(0u64.to_le_bytes());

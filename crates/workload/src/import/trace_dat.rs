@@ -791,6 +791,8 @@ mod tests {
         }
         let perf = perf_data::read(&mut Cursor::new(samples::perf_data()), whole()).unwrap();
         assert_eq!(shown(&perf), expected);
+        let piped = perf_data::read(&mut Cursor::new(samples::perf_data_piped()), whole()).unwrap();
+        assert_eq!((shown(&piped), piped.cpus()), (expected.clone(), 2));
         let packed = samples::perf_data_compressed();
         let packed = perf_data::read(&mut Cursor::new(packed), whole()).unwrap();
         assert_eq!(shown(&packed), expected);
