@@ -308,10 +308,17 @@ impl Csv {
         let ns = |key: &str, place: Option<usize>, unit: Unit| match field(place) {
             None => Ok(None),
             Some("") => Ok(Some(None)),
-            Some(text) => nanoseconds(text, unit).map(|ns| Some(Some(ns))).ok_or_else(|| {
-                let (text, unit) = (clipped(text), crate::kinds::Words::word(unit));
-                format!("`{key}` is \"{text}\", which is no number of {unit}")
-            }),
+            Some(text) => {
+                let is_moment = key != "service";
+                let ns = nanoseconds(text, unit);
+                let ns = ns.or_else(|| moment(text).filter(|_| is_moment));
+                ns.map(|ns| Some(Some(ns))).ok_or_else(|| {
+                    let (text, unit) = (clipped(text), crate::kinds::Words::word(unit));
+                    let or =
+                        if is_moment { " and no date such as 2024-11-15 16:57:50" } else { "" };
+                    format!("`{key}` is \"{text}\", which is no number of {unit}{or}")
+                })
+            }
         };
         let service_unit = self.service_unit.unwrap_or(self.unit);
         let arrival = ns("arrival", places.arrival, self.unit)?;
@@ -374,6 +381,36 @@ fn nanoseconds(text: &str, unit: Unit) -> Option<i128> {
     }
     // Sums and differences of two fit.
     (ns < 1 << 100).then_some(sign * ns)
+}
+
+/// A date with a time, `2024-11-15 16:57:50.25` or with a `T` between, in nanoseconds since 1970. A
+/// zone behind it is that of UTC or left out: all lines of a table have the same.
+fn moment(text: &str) -> Option<i128> {
+    let text = text.trim_end_matches(['Z', 'z']).trim_end_matches("+00:00").trim_end();
+    let (date, time) = text.split_once([' ', 'T'])?;
+    let mut date = date.splitn(3, '-').map(|part| part.parse::<u16>().ok());
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    let (hour, rest) = time.split_once(':')?;
+    let (minute, second) = rest.split_once(':').unwrap_or((rest, "0"));
+    let (hour, minute) = (hour.parse::<u8>().ok()?, minute.parse::<u8>().ok()?);
+    let second =
+        nanoseconds(second, Unit::Seconds).filter(|ns| (0..61_000_000_000).contains(ns))?;
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let lengths = [31, 28 + u16::from(is_leap), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let before = lengths.get(..usize::from(month.checked_sub(1)?))?.iter().sum::<u16>();
+    if !(1970..10_000).contains(&year)
+        || !(1..=*lengths.get(usize::from(month) - 1)?).contains(&day)
+        || hour > 23
+        || minute > 59
+    {
+        return None;
+    }
+    let leaps = |year: i128| year / 4 - year / 100 + year / 400;
+    let past = i128::from(year) - 1;
+    let years = (past - 1969) * 365 + leaps(past) - leaps(1969);
+    let days = years + i128::from(before) + i128::from(day) - 1;
+    let minutes = (days * 24 + i128::from(hour)) * 60 + i128::from(minute);
+    Some(minutes * 60_000_000_000 + second)
 }
 
 #[cfg(test)]
@@ -503,6 +540,40 @@ mod tests {
         assert!(
             found.starts_with("x: line 3: with this line there are more than 2097152"),
             "{found}"
+        );
+    }
+
+    /// Requests with dates, as Azure and Alibaba publish those for language models.
+    #[test]
+    fn dates_are_moments() {
+        let text = "TIMESTAMP,ContextTokens\n2023-12-31 23:59:59.9,70\n2024-01-01 00:00:00.1500000,8\n\
+                    2024-03-01T00:00:00Z,5\n";
+        let options =
+            [("arrival", "TIMESTAMP"), ("service", "ContextTokens"), ("service_unit", "ms")];
+        let list = read(text, &options).unwrap();
+        // 2024 has a 29th of February.
+        assert_eq!(tasks(&list), [(0, 70, ""), (250, 8, ""), (60 * 86_400_000 + 100, 5, "")]);
+        for (text, seconds) in [
+            ("1970-01-01 00:00:00", Some(0)),
+            ("2000-02-29 12:00", Some(951_825_600)),
+            ("2023-11-16 18:17:03", Some(1_700_158_623)),
+            ("2023-02-29 12:00:00", None),
+            ("2023-13-01 12:00:00", None),
+            ("2023-00-01 12:00:00", None),
+            ("2023-01-00 12:00:00", None),
+            ("2023-01-01 24:00:00", None),
+            ("2023-01-01 12:60:00", None),
+            ("2023-01-01 12:00:61", None),
+            ("2023-01-01", None),
+            ("12:00:00", None),
+        ] {
+            assert_eq!(moment(text), seconds.map(|seconds| seconds * 1_000_000_000), "{text}");
+        }
+        let refused =
+            read("t,run\n1,2024-01-01 10:00:00\n", &[("arrival", "t"), ("service", "run")]);
+        assert_eq!(
+            refused.unwrap_err(),
+            "x: line 2: `service` is \"2024-01-01 10:00:00\", which is no number of s"
         );
     }
 
