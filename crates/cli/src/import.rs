@@ -55,6 +55,8 @@ fn experiment(args: &ImportArgs, model: &Model, kind: &str) -> String {
         Some(cpus) => (cpus, "as many as it was recorded on"),
         None => (extent.cpus(), "as many as its work needs on average"),
     };
+    let duration =
+        if model.is_endless() { "duration = \"10s\" # the load never ends\n" } else { "" };
     // Ticks and slices of hours would take long, and tell little.
     const LONG: u128 = 1_000_000_000_000;
     let (policies, tick) = match extent.span < LONG {
@@ -65,7 +67,8 @@ fn experiment(args: &ImportArgs, model: &Model, kind: &str) -> String {
     format!(
         "# Save this as run.toml, and run it: anysched run run.toml\n\
          question = {}\n\
-         policy = [{policies}] # all: anysched policies\n\n\
+         policy = [{policies}] # all: anysched policies\n\
+         {duration}\n\
          [machine]\n\
          cpus = {} # {why}{}\n\
          {tick}\n\

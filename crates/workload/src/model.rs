@@ -90,6 +90,13 @@ const VERSION: u64 = 1;
 const MAX_OBJECTS: u32 = 1 << 24;
 
 impl Model {
+    /// Whether its tasks go on for ever, so that a run needs an end of its own.
+    pub fn is_endless(&self) -> bool {
+        let mut scripts = self.tasks.iter().map(|task| &task.script);
+        let repeats = scripts.any(|s| s.rounds == u64::MAX && s.repeat_from < s.ops.len());
+        self.until.is_none() && repeats
+    }
+
     /// Writes the model as JSON. Scripts that tasks share are written once.
     ///
     /// Errors: those of `out`.

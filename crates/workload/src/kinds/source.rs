@@ -84,12 +84,7 @@ impl Source {
         match self {
             Source::Generated(generator) => generator.endless(),
             Source::Tasks(_) => false,
-            Source::Model(model) => {
-                let model = model.model();
-                let mut scripts = model.tasks.iter().map(|task| &task.script);
-                let repeats = scripts.any(|s| s.rounds == u64::MAX && s.repeat_from < s.ops.len());
-                model.until.is_none() && repeats
-            }
+            Source::Model(model) => model.model().is_endless(),
         }
     }
 
