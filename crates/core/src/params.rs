@@ -152,6 +152,18 @@ pub enum ParamError {
     },
 }
 
+impl ParamError {
+    /// The parameter that it is about.
+    pub fn name(&self) -> &str {
+        match self {
+            ParamError::Unknown { name }
+            | ParamError::Value { name, .. }
+            | ParamError::Fixed { name, .. } => name,
+            ParamError::Invalid { name, .. } => name,
+        }
+    }
+}
+
 impl fmt::Display for ParamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -53,7 +53,7 @@ fn names() -> Vec<&'static str> {
 fn table(section: &Section) -> Value {
     let properties: Map<String, Value> =
         section.keys.iter().map(|key| (key.name.to_string(), property(section, key))).collect();
-    let needed = |key: &&Key| key.default == Default::Needed && !is_swept(section);
+    let needed = |key: &&Key| key.default == Default::Needed && !is_swept(section, key);
     let needed: Vec<&str> = section.keys.iter().filter(needed).map(|key| key.name).collect();
     let mut schema = json!({
         "type": "object",
@@ -71,8 +71,11 @@ fn table(section: &Section) -> Value {
 }
 
 /// Whether what is needed may come from elsewhere: from the sweep, or from the file for a scenario.
-fn is_swept(section: &Section) -> bool {
-    section.path.is_empty() || ["machine", "scenario", "vm"].contains(&section.path)
+fn is_swept(section: &Section, key: &Key) -> bool {
+    match section.path {
+        "" => key.name != "question",
+        path => ["machine", "scenario", "vm"].contains(&path),
+    }
 }
 
 /// What a table takes besides its own keys.

@@ -420,6 +420,65 @@ seeds = 0
     assert_eq!(plain.lines().count(), 12, "nothing else is: {plain}");
 }
 
+/// Nor does one in a table hide others in it, or what is missing what is there.
+#[test]
+fn all_that_is_wrong_with_a_table_is_said_at_once() {
+    let told = |text: &str, expected: &[&str]| {
+        let path = Path::new("x.toml");
+        let refused = Experiment::parse(text, path).and_then(|experiment| experiment.plan());
+        let plain = refused.err().map(|error| error.to_plain()).unwrap_or_default();
+        for wrong in expected {
+            assert!(plain.lines().any(|line| line.contains(wrong)), "{wrong}: {plain}");
+        }
+        assert_eq!(plain.lines().count(), expected.len(), "nothing else is: {plain}");
+    };
+    let costs =
+        "cpus = 2\nipi = 5\npick = \"soon\"\nmigration = { core = 3, nod = \"1us\", llc = \"x\" }";
+    told(&machine(costs), &["`ipi`", "`pick`", "`core`", "`nod`", "`llc`"]);
+    told(&machine("cpus = 2\ncontention = { core = -1, llc = 9999 }"), &["`core`", "`llc`"]);
+    let hotplug =
+        "cpus = 2\nhotplug = [{ at = \"x\", cpu = 7, online = 1 }, { at = \"1s\", cpu = 9 }]";
+    told(&machine(hotplug), &["\"x\"", "`cpu` = 7", "`online` is", "`cpu` = 9", "no `online`"]);
+    let batch = "kind = \"batch\"\ntasks = \"many\"\nservice = 5\narrival = -1";
+    told(&load(batch), &["`tasks`", "`service`", "`arrival`"]);
+    told(&load("kind = \"batch\""), &["no `tasks`", "no `service`"]);
+    told(&load("kind = \"batch\"\ntask = 3\nservce = \"1ms\""), &["`task`", "`servce`"]);
+    told(
+        &sweep("policy = [{ name = \"rr\", quantum = 3, layout = \"x\", quantun = 1, label = 2 }]"),
+        &["`label`"],
+    );
+    told(
+        &sweep("policy = [{ name = \"rr\", quantum = 3, layout = \"x\", quantun = 1 }]"),
+        &["`quantum`", "`layout`", "`quantun`"],
+    );
+    told(
+        &sweep("policy = [{ name = \"rr\", quantum = 3 }]").replace("cpus = 2", "cpus = 0"),
+        &["`cpus`", "`quantum`"],
+    );
+    let no_load = format!("{HEAD}policy = {{ name = \"rr\", quantum = 3 }}\n[machine]\ncpus = 0\n");
+    told(&no_load, &["`cpus`", "`quantum`", "no load"]);
+    let claims = "[[claim]]\nid = \"1\"\ntext = 5\nexpect = \"fcfs.makespan_ns <\"\nverdct = 1\n";
+    told(
+        &format!("{no_load}{claims}"),
+        &["`cpus`", "`quantum`", "no load", "`text`", "expected a", "`verdct`"],
+    );
+    told(
+        &format!("policy = \"rr\"\n{BATCH}duration = 0\n"),
+        &["no `question`", "`duration`", "no [machine]"],
+    );
+    told(&format!("{HEAD}[machine]\ncpus = 0\n{BATCH}"), &["`cpus`", "no policy"]);
+    told(
+        &with("[report]\ncolumns = [\"x\", \"makespan_ns\", \"y\"]\nby = \"cpu\"\nvms = [\"web\"]"),
+        &["`x`", "`y`", "\"cpu\"", "virtual machines"],
+    );
+    told(
+        &with(
+            "[[scenario]]\nname = \"a\"\nmachne = 1\n[[scenario]]\nname = 5\n[quick]\nseeds = 0\n",
+        ),
+        &["`machne`", "`name`", "`seeds`"],
+    );
+}
+
 /// Runs that nobody could wait for are refused before they begin, each at the value that makes them
 /// so.
 #[test]

@@ -59,6 +59,7 @@ fn mistakes_are_found() {
                 kind = \"batch\"\ntasks = 5\nservice = \"exp(1ms)\"\n";
     assert_eq!(wrong(&validator, good), [""; 0]);
     for (old, new) in [
+        ("question = \"?\"\n", ""),
         ("question = \"?\"", "qestion = \"?\""),
         ("question = \"?\"", "question = 5"),
         ("policy = \"rr\"", "policy = \"round robin\""),

@@ -75,6 +75,11 @@ impl TaskList {
         TaskList { rows }
     }
 
+    /// The name of each task.
+    pub(crate) fn names(&mut self) -> impl Iterator<Item = &mut Option<Arc<str>>> {
+        self.rows.iter_mut().map(|row| &mut row.name)
+    }
+
     /// The tasks by arrival.
     pub fn rows(&self) -> &[Row] {
         &self.rows

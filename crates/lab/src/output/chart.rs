@@ -23,9 +23,10 @@ use crate::spec::overrides::{Appended, quoted};
 use crate::spec::parts::{ALL, VM, WORKLOAD, all_load_names, vm_names};
 use crate::spec::report::{Asked, Counted};
 use crate::spec::scenario::SCENARIO;
-use crate::spec::sweep::AxisValue;
+use crate::spec::sweep::{AxisValue, is_path};
 use anysched_core::Span;
 use anysched_measure::Apart;
+use anysched_workload::nearest::nearest;
 use std::fmt::Write;
 
 /// What is drawn of an experiment's results; [`Experiment::chart`] makes it.
@@ -74,6 +75,11 @@ impl Experiment {
                          example `\"machine.cpus\" = [1, 2, 4]`"
                     .to_string(),
                 false => hint(axis, axes.iter().map(|(known, _)| known.as_str())),
+            };
+            let names = axes.iter().map(|(known, _)| known.as_str());
+            let help = match is_path(axis) && nearest(axis, names).is_none() {
+                true => format!("{help}; or vary it: --sweep {axis}=VALUE,…"),
+                false => help,
             };
             return Err(Fault::at(at, format!("`{axis}` is no axis of this experiment"))
                 .label("not an axis")

@@ -102,8 +102,13 @@ fn read_load(node: &Node, cpus: usize, files: &mut Files) -> Result<LoadSpec, Fa
     let Some(table) = node.as_table() else {
         return Err(Fault::at(&node.at, format!("a load is a table, not {}", node.shown())));
     };
-    let refused = |refusal: Refusal| Fault::refused(place_in(node, &refusal.place), refusal);
-    kinds::read(table, cpus, files).map_err(refused)
+    kinds::read(table, cpus, files).map_err(|refusal| {
+        let mut faults = Faults::default();
+        for refusal in refusal.each() {
+            faults.add(Fault::refused(place_in(node, &refusal.place), refusal));
+        }
+        faults.result().err().unwrap_or_else(|| Fault::at(&node.at, "not a load"))
+    })
 }
 
 impl Loads {
@@ -161,11 +166,17 @@ impl Loads {
         let has: f64 = speeds.sum();
         // Sums of fractions that are meant to fill the machine may be off by rounding.
         (asked > has * (1.0 + 1e-9)).then(|| {
+            // Rates may be absurd.
+            let shown = |number: f64| match number < 1e6 {
+                true => format!("{number:.2}"),
+                false => format!("{number:.0e}"),
+            };
             format!(
-                "overload: the workloads ask for {asked:.2} CPUs and there {} {has}: waiting times \
-                 grow for as long as work comes (utilisation {:.2})",
+                "overload: the workloads ask for {} CPUs and there {} {has}: waiting times grow \
+                 for as long as work comes (utilisation {})",
+                shown(asked),
                 if has == 1.0 { "is" } else { "are" },
-                asked / has
+                shown(asked / has)
             )
         })
     }

@@ -138,16 +138,20 @@ fn costs(fields: &Fields<'_>) -> Result<Costs, Fault> {
 /// In time order; those of the same time in the order of the file.
 fn hotplug(fields: &Fields<'_>, cpus: usize) -> Result<Vec<(Time, CpuId, bool)>, Fault> {
     let mut moments = Vec::new();
+    let mut faults = Faults::default();
     for node in fields.tables("hotplug")? {
-        let fields = Fields::of(node, &keys::HOTPLUG)?;
-        let at = fields::span(fields.need("at", "\"1s\"")?, "at")?;
-        let cpu = fields::whole(fields.need("cpu", "1")?, "cpu", 0..=(cpus - 1) as u16)?;
-        fields.need("online", "false")?;
-        let online = fields.flag("online")?.unwrap_or_default();
-        moments.push((Time::ZERO + at, CpuId(cpu), online));
+        let Some(fields) = faults.take(Fields::of(node, &keys::HOTPLUG)) else { continue };
+        let at = fields.need("at", "\"1s\"").and_then(|node| fields::span(node, "at"));
+        let cpu = fields.need("cpu", "1");
+        let cpu = cpu.and_then(|node| fields::whole(node, "cpu", 0..=(cpus - 1) as u16));
+        let online = fields.need("online", "false").and_then(|_| fields.flag("online"));
+        let (at, cpu, online) = (faults.take(at), faults.take(cpu), faults.take(online));
+        if let (Some(at), Some(cpu), Some(online)) = (at, cpu, online) {
+            moments.push((Time::ZERO + at, CpuId(cpu), online.unwrap_or_default()));
+        }
     }
     moments.sort_by_key(|&(at, ..)| at);
-    Ok(moments)
+    faults.result().map(|()| moments)
 }
 
 /// One line about a machine, for headings: its CPUs and what on it is not free.

@@ -149,10 +149,14 @@ impl Plan {
     pub(crate) fn of(experiment: &Experiment) -> Result<Plan, Fault> {
         let sweep = &experiment.sweep;
         if sweep.policies.is_empty() && !sweep.only_of_host {
-            return Err(Fault::whole("no policy").help(
+            let none = Fault::whole("no policy").help(
                 "add `policy = \"rr\"` at the top or a list of policies in [sweep], or say which \
                  with --policy",
-            ));
+            );
+            return Err(match Plan::check_parts(experiment) {
+                Ok(()) => none,
+                Err(others) => others.and(none),
+            });
         }
         let combinations = sweep
             .axes
@@ -500,12 +504,16 @@ fn build_group(
     files: &mut Files,
 ) -> Result<PlannedGroup, Fault> {
     let part = |key: &str| tree.as_table().and_then(|table| table.get(key));
+    let wrong = || policies.iter().filter_map(|policy| policy.check_settings().err());
     let Some(machine) = part("machine") else {
-        return Err(Fault::whole("no [machine]").help("add `[machine]` and `cpus = 4` below it"));
+        let none = Fault::whole("no [machine]").help("add `[machine]` and `cpus = 4` below it");
+        let fault = read_parts(tree, Err(none.clone()), files).err().unwrap_or(none);
+        return Err(wrong().fold(fault, Fault::and));
     };
     let calibrated = Calibrated::of(machine, files)?;
     let tree = &calibrated.with_measured(tree)?;
-    let (setup, loads, vms) = read_parts(tree, machine, files)?;
+    let read = read_parts(tree, Ok(machine), files);
+    let (setup, loads, vms) = read.map_err(|fault| wrong().fold(fault, Fault::and))?;
     let duration = part("duration");
     let size = Size { setup: &setup, loads: &loads, vms: &vms, duration, machine };
     let length = size.length()?;
@@ -571,15 +579,16 @@ fn build_group(
 
 /// The machine of a group with the end of its runs, the loads and the virtual machines.
 ///
-/// Errors: all that is wrong with any of them.
+/// Errors: all that is wrong with any of them, or that there is no machine.
 fn read_parts(
     tree: &Node,
-    machine: &Node,
+    machine: Result<&Node, Fault>,
     files: &mut Files,
 ) -> Result<(Setup, Loads, Vms), Fault> {
     let part = |key: &str| tree.as_table().and_then(|table| table.get(key));
     let mut faults = Faults::default();
-    let setup = faults.take(read_all(machine, |machine| machine::setup(machine, files)));
+    let setup = machine.and_then(|node| read_all(node, |machine| machine::setup(machine, files)));
+    let setup = faults.take(setup);
     // Policies with machines of their own are given the same tasks as the others.
     let cpus = setup.as_ref().map_or(MAX_CPUS, |setup| setup.machine.cpus());
     let loads = part("workload").map_or(Ok(Loads::none(cpus)), |list| {
@@ -595,6 +604,9 @@ fn read_parts(
     let loads = faults.take(loads);
     let vms = part("vm").map_or(Ok(Vms::default()), |list| Vms::read(list, cpus, files));
     let vms = faults.take(vms);
+    if let Some(duration) = part("duration") {
+        faults.take(read_duration(duration));
+    }
     if let (Some(loads), Some(vms)) = (loads, vms)
         && let Some(until) = faults.take(end(part("duration"), &loads, &vms))
         && let Some(setup) = setup

@@ -271,7 +271,7 @@ impl Kind {
 fn read_kind(node: &Node, cpus: usize, files: &mut Files) -> Result<(Kind, Loads), Fault> {
     let fields = Fields::of(node, &keys::VM)?;
     let name_node = fields.need("name", "\"web\"")?;
-    let name = fields::text(name_node, "name")?.to_string();
+    let name = fields::name(name_node, "name")?.to_string();
     if name.trim().is_empty() {
         return Err(Fault::at(&name_node.at, "a virtual machine without a name")
             .help("rows and claims call it by its name: `name = \"web\"`"));

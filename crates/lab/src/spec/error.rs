@@ -83,6 +83,15 @@ impl Fault {
         parts.any(|part| part.at.as_ref().is_some_and(|at| *at != NOWHERE && inside(at)))
     }
 
+    /// What of it is about places that are `wanted`.
+    pub(crate) fn about(self, wanted: impl Fn(&Range<usize>) -> bool) -> Option<Fault> {
+        let Fault(first, others) = self;
+        let mut parts = std::iter::once(*first).chain(others);
+        let is_wanted = |part: &FaultParts| part.at.as_ref().is_some_and(&wanted);
+        let first = parts.find(is_wanted)?;
+        Some(Fault(Box::new(first), parts.filter(is_wanted).collect()))
+    }
+
     /// Both, each thing once.
     pub(crate) fn and(mut self, other: Fault) -> Fault {
         for part in std::iter::once(*other.0).chain(other.1) {

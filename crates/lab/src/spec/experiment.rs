@@ -2,7 +2,7 @@
 
 use crate::spec::claim::ClaimSpec;
 use crate::spec::error::{Error, Fault, Faults, Source};
-use crate::spec::fields::{self, Fields};
+use crate::spec::fields::{self, Fields, read_all};
 use crate::spec::keys::EXPERIMENT;
 use crate::spec::parts::RowsShown;
 use crate::spec::report::{Asked, Counted, read_report};
@@ -68,18 +68,23 @@ impl Experiment {
         let seed = faults.take(fields.whole("seed", SEEDS)).flatten();
         let quick = faults.take(read_quick(fields.get("quick")));
         let sweep = faults.take(sweep::read(fields.get("sweep"), fields.get("policy")));
-        let known = sweep.is_some();
+        let mut known = sweep.is_some();
         let sweep = sweep.unwrap_or_default();
         let scenarios = faults.take(read_scenarios(&fields, &sweep)).unwrap_or_default();
-        let counted = Counted::by_policies(&sweep, &scenarios);
-        let (mut claims, mut report) = (None, None);
+        let (scenarios, wrong) = scenarios;
         // What policies there are, and loads, claims and columns have to know.
-        if known && !scenarios.is_empty() {
-            let read = fields.tables("claim");
-            let read = read.and_then(|all| ClaimSpec::read_all(all, &sweep, &scenarios, &counted));
-            claims = faults.take(read);
-            report = faults.take(read_report(fields.get("report"), &scenarios, &counted));
-        }
+        known &= wrong.is_empty() && !scenarios.is_empty();
+        faults.take(wrong.result());
+        let counted = Counted::by_policies(&sweep, &scenarios);
+        let claims = fields.tables("claim").and_then(|all| match known {
+            true => ClaimSpec::read_all(all, &sweep, &scenarios, &counted),
+            false => ClaimSpec::check_all(all).map(|()| Vec::new()),
+        });
+        let claims = faults.take(claims);
+        let report = fields.get("report").filter(|_| known);
+        let report =
+            report.map(|node| read_all(node, |node| read_report(node, &scenarios, &counted)));
+        let report = report.and_then(|read| faults.take(read));
         let (columns, rows_shown) = report.unwrap_or_default();
         let name = path.file_stem().map_or("experiment".into(), |stem| stem.to_string_lossy());
         let experiment = Experiment {

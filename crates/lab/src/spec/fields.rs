@@ -1,11 +1,12 @@
 //! Typed reading of tables, with errors that say what would be right.
 
 use crate::spec::error::{Fault, Faults};
-use crate::spec::keys::Section;
+use crate::spec::keys::{self, Section};
 use crate::spec::tree::{Entry, Node, Table, Value};
 use anysched_core::{CpuSet, Span};
 pub(crate) use anysched_workload::kinds::hint;
 use anysched_workload::kinds::{Given, Refusal, Whole};
+use anysched_workload::nearest::nearest;
 use std::ops::{Range, RangeInclusive};
 
 /// A table whose keys are known.
@@ -53,10 +54,30 @@ impl<'a> Fields<'a> {
             if keys.clone().all(|key| key != entry.key) {
                 let message = format!("no key `{}` in {}", entry.key, self.what);
                 let fault = Fault::at(&entry.key_at, message).label("unknown key");
-                faults.add(fault.help(hint(&entry.key, keys.clone())));
+                faults.add(fault.help(self.hint(&entry.key, keys.clone())));
             }
         }
         faults.result()
+    }
+
+    /// What may be meant by `key`: one of these, or at the top one of a table of the file.
+    fn hint<'k>(&self, key: &str, keys: impl Iterator<Item = &'k str> + Clone) -> String {
+        let is_top = self.what == keys::EXPERIMENT.name;
+        let mut tables = keys::SECTIONS.iter().filter(|table| is_top && !table.path.is_empty());
+        match tables.find(|table| table.key(key).is_some()) {
+            Some(table) if nearest(key, keys.clone()).is_none() => {
+                format!("`{key}` is a key of {}", table.name)
+            }
+            _ => hint(key, keys),
+        }
+    }
+
+    /// What goes before a key of the table where it heads a table itself: `machine.`.
+    fn path(&self) -> String {
+        match self.what.starts_with('[') {
+            true => format!("{}.", self.what.trim_matches(['[', ']'])),
+            false => String::new(),
+        }
     }
 
     /// Where the table is.
@@ -108,14 +129,15 @@ impl<'a> Fields<'a> {
             node.as_list().filter(|list| list.iter().all(|item| item.as_table().is_some()));
         tables.ok_or_else(|| {
             Fault::at(&node.at, format!("`{key}` is a list of tables, not {}", node.shown()))
-                .help(format!("each begins with a line `[[{key}]]`"))
+                .help(format!("each begins with a line `[[{}{key}]]`", self.path()))
         })
     }
 }
 
 /// What `read` makes of a table.
 ///
-/// Errors: all that is wrong with its entries: what is wrong with one is left out to find the next.
+/// Errors: all that is wrong with its entries and with those of tables in it: what is wrong with one
+/// is left out to find the next.
 pub(crate) fn read_all<T>(
     node: &Node,
     mut read: impl FnMut(&Node) -> Result<T, Fault>,
@@ -124,26 +146,55 @@ pub(crate) fn read_all<T>(
         Ok(read) => return Ok(read),
         Err(fault) => fault,
     };
-    let (mut all, mut left) = (last.clone(), node.clone());
-    loop {
-        let Value::Table(table) = &mut left.value else { return Err(all) };
-        let entries = table.0.len();
-        table.0.retain(|entry| !is_about(&last, entry));
-        if table.0.len() == entries {
-            return Err(all);
+    let (mut all, mut left, mut holes) = (last.clone(), node.clone(), Vec::new());
+    while leave_out(&mut left, &last, &mut holes) {
+        let Err(fault) = read(&left) else { break };
+        // That something is missing now is no fault of the file.
+        let told = |at: &Range<usize>| is_below(&left, at) && !holes.contains(at);
+        if let Some(fault) = fault.clone().about(told) {
+            all = all.and(fault);
         }
-        match read(&left) {
-            // That something is missing now is no fault of the file.
-            Err(fault)
-                if left
-                    .as_table()
-                    .is_some_and(|table| table.0.iter().any(|entry| is_about(&fault, entry))) =>
-            {
-                all = all.and(fault.clone());
-                last = fault;
-            }
-            _ => return Err(all),
-        }
+        last = fault;
+    }
+    Err(all)
+}
+
+/// Leaves the innermost entries and tables of lists out of `node` that `fault` is about, and adds the
+/// places of what they are missing from to `holes`. Whether there was one.
+fn leave_out(node: &mut Node, fault: &Fault, holes: &mut Vec<Range<usize>>) -> bool {
+    let (mut found, mut missing) = (false, false);
+    let mut keeps = |inner: &mut Node, is_about: bool| {
+        let is_inside = leave_out(inner, fault, holes);
+        found |= is_inside || is_about;
+        missing |= is_about && !is_inside;
+        is_inside || !is_about
+    };
+    match &mut node.value {
+        Value::Table(table) => table.0.retain_mut(|entry| {
+            let is_about = is_about(fault, entry);
+            keeps(&mut entry.node, is_about)
+        }),
+        Value::List(items) => items.retain_mut(|item| {
+            let is_about = item.as_table().is_some() && fault.is_in(&item.at);
+            keeps(item, is_about)
+        }),
+        _ => {}
+    }
+    if missing {
+        holes.push(node.at.clone());
+    }
+    found
+}
+
+/// Whether `at` is in an entry of a table, or of one in it.
+fn is_below(node: &Node, at: &Range<usize>) -> bool {
+    let inside = |place: &Range<usize>| place.start <= at.start && at.end <= place.end;
+    match &node.value {
+        Value::Table(table) => table.0.iter().any(|entry| {
+            inside(&entry.key_at) || inside(&entry.node.at) || is_below(&entry.node, at)
+        }),
+        Value::List(items) => items.iter().any(|item| inside(&item.at) || is_below(item, at)),
+        _ => false,
     }
 }
 
@@ -159,6 +210,11 @@ fn read<T>(node: &Node, read: impl FnOnce(Given<'_>) -> Result<T, Refusal>) -> R
 
 pub(crate) fn text<'a>(node: &'a Node, key: &str) -> Result<&'a str, Fault> {
     node.given().text(key).map_err(|refusal| Fault::refused(&node.at, refusal))
+}
+
+/// A name: a text on one line.
+pub(crate) fn name<'a>(node: &'a Node, key: &str) -> Result<&'a str, Fault> {
+    node.given().name(key).map_err(|refusal| Fault::refused(&node.at, refusal))
 }
 
 /// A set of CPUs as text, or the number of one.

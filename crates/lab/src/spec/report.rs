@@ -16,11 +16,10 @@ use std::ops::Range;
 
 /// Which columns and which rows are shown; no columns: no wish.
 pub(crate) fn read_report(
-    node: Option<&Node>,
+    node: &Node,
     scenarios: &[Scenario],
     counted: &Counted,
 ) -> Result<(Vec<Asked>, RowsShown), Fault> {
-    let Some(node) = node else { return Ok(Default::default()) };
     let fields = Fields::of(node, &keys::REPORT)?;
     let columns = fields.get("columns").map(|list| read_columns(list, scenarios, counted));
     let columns = columns.transpose()?;

@@ -1,7 +1,7 @@
 //! `[[scenario]]`: loads and machines that are compared side by side.
 
-use crate::spec::error::{Fault, NOWHERE};
-use crate::spec::fields::{self, Fields};
+use crate::spec::error::{Fault, Faults, NOWHERE};
+use crate::spec::fields::{self, Fields, read_all};
 use crate::spec::keys;
 use crate::spec::sweep::{PolicyEntry, Sweep};
 use crate::spec::tree::{Entry, Node, Table, Value};
@@ -32,49 +32,66 @@ impl Scenario {
     }
 }
 
-pub(crate) fn read_scenarios(fields: &Fields<'_>, sweep: &Sweep) -> Result<Vec<Scenario>, Fault> {
+/// The scenarios, and what is wrong with them. One whose load is missing is among them, so that what
+/// else is wrong can be found.
+pub(crate) fn read_scenarios(
+    fields: &Fields<'_>,
+    sweep: &Sweep,
+) -> Result<(Vec<Scenario>, Faults), Fault> {
     let mut base = Node::empty_table(NOWHERE);
     for key in ["machine", "workload", "vm", "duration"] {
         if let Some(entry) = fields.table.entry(key) {
             base.replace(&[key], &entry.key_at, entry.node.clone()).map_err(Fault::whole)?;
         }
     }
+    let mut faults = Faults::default();
     let nodes = fields.tables("scenario")?;
     if nodes.is_empty() {
         let scenario = Scenario { name: None, at: NOWHERE, tree: base, policies: Vec::new() };
-        return require_workload(scenario).map(|scenario| vec![scenario]);
+        faults.take(require_workload(&scenario));
+        return Ok((vec![scenario], faults));
     }
     let mut scenarios: Vec<Scenario> = Vec::new();
     for node in nodes {
-        let fields = Fields::of(node, &keys::SCENARIO)?;
-        let name_node = fields.need("name", "\"interactive\"")?;
-        let name = fields::text(name_node, "name")?;
-        if scenarios.iter().any(|other| other.name.as_deref() == Some(name)) {
+        let Some(scenario) = faults.take(read_all(node, |node| read(node, &base, sweep))) else {
+            continue;
+        };
+        if scenarios.iter().any(|other| other.name == scenario.name) {
+            let name = scenario.name.as_deref().unwrap_or_default();
+            let at =
+                node.as_table().and_then(|table| table.get("name")).map_or(&node.at, |it| &it.at);
             let message = format!("two scenarios are called \"{name}\"");
-            return Err(Fault::at(&name_node.at, message).label("the second one"));
+            faults.add(Fault::at(at, message).label("the second one"));
+            continue;
         }
-        let mut tree = base.clone();
-        let mut policies = Vec::new();
-        for entry in &fields.table.0 {
-            match (entry.key.as_str(), &entry.node.value) {
-                ("name", _) => {}
-                ("policy", _) => policies = read_changes(&entry.node, sweep)?,
-                ("machine", Value::Table(overrides)) => {
-                    for inner in &overrides.0 {
-                        let path = ["machine", inner.key.as_str()];
-                        set_part(&mut tree, &path, &inner.key_at, inner.node.clone())
-                            .map_err(|why| Fault::at(&inner.key_at, why))?;
-                    }
-                }
-                (key, _) => set_part(&mut tree, &[key], &entry.key_at, entry.node.clone())
-                    .map_err(|why| Fault::at(&entry.key_at, why))?,
-            }
-        }
-        let scenario =
-            Scenario { name: Some(name.to_string()), at: node.at.clone(), tree, policies };
-        scenarios.push(require_workload(scenario)?);
+        faults.take(require_workload(&scenario));
+        scenarios.push(scenario);
     }
-    Ok(scenarios)
+    Ok((scenarios, faults))
+}
+
+/// A scenario that changes `base`.
+fn read(node: &Node, base: &Node, sweep: &Sweep) -> Result<Scenario, Fault> {
+    let fields = Fields::of(node, &keys::SCENARIO)?;
+    let name = fields::name(fields.need("name", "\"interactive\"")?, "name")?.to_string();
+    let mut tree = base.clone();
+    let mut policies = Vec::new();
+    for entry in &fields.table.0 {
+        match (entry.key.as_str(), &entry.node.value) {
+            ("name", _) => {}
+            ("policy", _) => policies = read_changes(&entry.node, sweep)?,
+            ("machine", Value::Table(overrides)) => {
+                for inner in &overrides.0 {
+                    let path = ["machine", inner.key.as_str()];
+                    set_part(&mut tree, &path, &inner.key_at, inner.node.clone())
+                        .map_err(|why| Fault::at(&inner.key_at, why))?;
+                }
+            }
+            (key, _) => set_part(&mut tree, &[key], &entry.key_at, entry.node.clone())
+                .map_err(|why| Fault::at(&entry.key_at, why))?,
+        }
+    }
+    Ok(Scenario { name: Some(name), at: node.at.clone(), tree, policies })
 }
 
 /// What policies have different in a scenario, by label.
@@ -89,10 +106,10 @@ fn read_changes(node: &Node, sweep: &Sweep) -> Result<Vec<(String, Table)>, Faul
     fields.table.0.iter().map(change).collect()
 }
 
-fn require_workload(scenario: Scenario) -> Result<Scenario, Fault> {
+fn require_workload(scenario: &Scenario) -> Result<(), Fault> {
     let has = |key| scenario.tree.as_table().is_some_and(|table| table.get(key).is_some());
     if has("workload") || has("vm") {
-        return Ok(scenario);
+        return Ok(());
     }
     let help = "add a `[[workload]]`, for example with `kind = \"batch\"`, `tasks = 100` and \
                 `service = \"exp(10ms)\"`";

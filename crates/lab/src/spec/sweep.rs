@@ -228,7 +228,7 @@ pub(crate) fn read_policies(node: &Node) -> Result<Vec<PolicyEntry>, Fault> {
     };
     let mut faults = Faults::default();
     let mut entries: Vec<(PolicyEntry, bool)> =
-        list.iter().filter_map(|node| faults.take(read_policy(node))).collect();
+        list.iter().filter_map(|node| faults.take(fields::read_all(node, read_policy))).collect();
     faults.result()?;
     // Two of one name that have no labels of their own are told apart by their settings.
     let plain: Vec<String> =
@@ -505,8 +505,48 @@ impl PolicyEntry {
     }
 
     /// The policy, built for `machine`.
+    ///
+    /// Errors: all settings that it does not take.
     pub(crate) fn build(&self, machine: &Machine) -> Result<Box<dyn Scheduler>, Fault> {
-        (self.info.build)(machine, &self.settings()).map_err(|error| self.fault(&error))
+        let wrong = match (self.info.build)(machine, &self.settings()) {
+            Ok(policy) => return Ok(policy),
+            Err(error) => self.fault(&error),
+        };
+        let others = self.wrong_settings(machine, |_| true).err();
+        Err(others.map_or(wrong.clone(), |others| wrong.and(others)))
+    }
+
+    /// Errors: all settings that it takes on no machine, whatever the others are.
+    pub(crate) fn check_settings(&self) -> Result<(), Fault> {
+        let Ok(machine) = Machine::flat(1) else { return Ok(()) };
+        let is_wrong =
+            |error: &_| matches!(error, ParamError::Unknown { .. } | ParamError::Value { .. });
+        self.wrong_settings(&machine, is_wrong)
+    }
+
+    /// Errors: what is wrong with its settings, each left out to find the next, as far as it is
+    /// `told`.
+    fn wrong_settings(
+        &self,
+        machine: &Machine,
+        told: impl Fn(&ParamError) -> bool,
+    ) -> Result<(), Fault> {
+        let (mut left, mut faults) = (self.settings.clone(), Faults::default());
+        loop {
+            let settings: Vec<(&str, &str)> =
+                left.iter().map(|setting| (setting.name.as_str(), setting.value())).collect();
+            let Err(error) = (self.info.build)(machine, &settings) else { break };
+            let (name, before) = (error.name().to_string(), left.len());
+            left.retain(|setting| setting.name != name);
+            // Another may need one that was left out.
+            if left.len() == before {
+                break;
+            }
+            if told(&error) {
+                faults.add(self.fault(&error));
+            }
+        }
+        faults.result()
     }
 
     fn fault(&self, error: &ParamError) -> Fault {

@@ -58,7 +58,16 @@ fn table(table: DeTable<'_>) -> Result<Table, Fault> {
 fn node(node: Spanned<DeValue<'_>>) -> Result<Node, Fault> {
     let at = node.span();
     let value = match node.into_inner() {
-        DeValue::String(text) => Value::Text(text.into_owned()),
+        DeValue::String(text) => match text
+            .chars()
+            .find(|c| c.is_control() && !"\n\t\r".contains(*c))
+        {
+            None => Value::Text(text.into_owned()),
+            Some(c) => {
+                let message = format!("a text with the control character {}", c.escape_unicode());
+                return Err(Fault::at(&at, message).help("terminals would obey it; leave it out"));
+            }
+        },
         DeValue::Integer(number) => {
             let value = i64::from_str_radix(number.as_str(), number.radix());
             Value::Integer(value.map_err(|_| {

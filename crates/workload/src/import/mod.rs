@@ -22,6 +22,7 @@ use anysched_core::Span;
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 
 pub(crate) use input::Lines;
 pub use input::{Input, open};
@@ -148,6 +149,29 @@ impl Imported {
             Imported::Model(model) => model,
         }
     }
+
+    /// The same with names that can be shown on one line: control characters as they are escaped.
+    fn with_plain_names(mut self) -> Imported {
+        match &mut self {
+            Imported::Tasks(tasks) => tasks.names().for_each(plain_name),
+            Imported::Model(model) => {
+                model.tasks.iter_mut().for_each(|task| plain_name(&mut task.new.name));
+            }
+        }
+        self
+    }
+}
+
+fn plain_name(name: &mut Option<Arc<str>>) {
+    let escaped = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    if let Some(name) = name
+        && name.contains(char::is_control)
+    {
+        *name = name.chars().map(escaped).collect::<String>().into();
+    }
 }
 
 /// The keys of an import with their values as text.
@@ -261,7 +285,7 @@ fn checked<I: Importer>(
     {
         return Err(ImportError::whole(stranger).into());
     }
-    keys.import(input, name)
+    keys.import(input, name).map(Imported::with_plain_names)
 }
 
 /// Why an input was refused, and where.

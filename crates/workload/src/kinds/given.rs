@@ -55,12 +55,14 @@ pub struct Refusal {
     pub label: Option<String>,
     /// What would be right.
     pub help: Option<String>,
+    /// What else is wrong.
+    pub next: Option<Box<Refusal>>,
 }
 
 impl Refusal {
     /// `message` is about `place`.
     pub fn new(place: Place, message: impl Into<String>) -> Refusal {
-        Refusal { place, message: message.into(), label: None, help: None }
+        Refusal { place, message: message.into(), label: None, help: None, next: None }
     }
 
     /// `message` is about the value of `key`.
@@ -83,6 +85,26 @@ impl Refusal {
     pub fn help(mut self, help: impl Into<String>) -> Refusal {
         self.help = Some(help.into());
         self
+    }
+
+    /// Both: what is wrong here, and with something else.
+    pub fn and(mut self, other: Refusal) -> Refusal {
+        let mut last = &mut self.next;
+        while let Some(next) = last {
+            last = &mut next.next;
+        }
+        *last = Some(Box::new(other));
+        self
+    }
+
+    /// Each thing that is wrong, by itself.
+    pub fn each(self) -> impl Iterator<Item = Refusal> {
+        let mut next = Some(Box::new(self));
+        std::iter::from_fn(move || {
+            let mut refusal = next.take()?;
+            next = refusal.next.take();
+            Some(*refusal)
+        })
     }
 
     /// The same about another place.
@@ -149,6 +171,18 @@ impl<'a> Given<'a> {
             Given::Text(text) => Ok(text),
             _ => Err(Refusal::wrong(self, key, "a text in quotes")),
         }
+    }
+
+    /// The name, as the value of `key`: a text on one line.
+    ///
+    /// Errors: it is something else.
+    pub fn name(&self, key: &str) -> Result<&'a str, Refusal> {
+        let name = self.text(key)?;
+        if name.contains(char::is_control) {
+            let message = format!("`{key}` = {self} has a line end or another control character");
+            return Err(Refusal::value(key, message).help("names are shown on one line"));
+        }
+        Ok(name)
     }
 
     /// True or false, as the value of `key`.

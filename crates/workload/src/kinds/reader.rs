@@ -85,8 +85,13 @@ pub fn read(table: &dyn Table, cpus: usize, files: &mut dyn Files) -> Result<Loa
     let mut reader = Reader { table, what, cpus, files };
     let own = kind.keys().map(|key| key.name).filter(|key| *key != "name");
     // Every load has a name, by which rows are called; of some, the tasks have it too.
-    reader.refuse_unknown_keys(own.chain(["name", "kind"]))?;
-    (kind.read)(&mut reader)
+    table.get("name").map_or(Ok(""), |name| name.name("name"))?;
+    let Err(unknown) = reader.refuse_unknown_keys(own.chain(["name", "kind"])) else {
+        return (kind.read)(&mut reader);
+    };
+    // A key that is missing may be the one that is misspelt.
+    let read = (kind.read)(&mut reader).err().into_iter().flat_map(Refusal::each);
+    Err(read.filter(|refusal| refusal.place != Place::Table).fold(unknown, Refusal::and))
 }
 
 /// Reads keys outside of an experiment: how a file of `format` is read. Required keys are required
@@ -113,19 +118,49 @@ impl Files for NoFiles {
     fn warn(&mut self, _: String) {}
 }
 
+/// What is wrong with keys so far of which more are to be read.
+#[derive(Default)]
+pub(crate) struct Refused(Option<Refusal>);
+
+impl Refused {
+    /// What has been read, or nothing if that was refused.
+    pub(crate) fn take<T>(&mut self, read: Result<T, Refusal>) -> Option<T> {
+        read.map_err(|refusal| {
+            self.0 = Some(match self.0.take() {
+                Some(others) => others.and(refusal),
+                None => refusal,
+            });
+        })
+        .ok()
+    }
+
+    /// What was read, once all keys have been.
+    ///
+    /// Errors: all that was refused, of whichever key.
+    pub(crate) fn need<T>(&mut self, read: Option<T>) -> Result<T, Refusal> {
+        match (self.0.take(), read) {
+            (None, Some(read)) => Ok(read),
+            (refused, _) => {
+                Err(refused.unwrap_or_else(|| Refusal::new(Place::Table, "not such a load")))
+            }
+        }
+    }
+}
+
 impl Reader<'_> {
     fn refuse_unknown_keys<'k>(
         &self,
         known: impl Iterator<Item = &'k str> + Clone,
     ) -> Result<(), Refusal> {
         let is_known = |key: &&str| known.clone().any(|known| known == *key);
-        let unknown = self.table.keys().into_iter().find(|key| !is_known(key));
-        unknown.map_or(Ok(()), |key| {
+        let unknown = self.table.keys().into_iter().filter(|key| !is_known(key));
+        let refused = unknown.map(|key| {
             let message = format!("no key `{key}` in {}", self.what);
-            Err(Refusal::new(Place::Key(key.to_string()), message)
+            Refusal::new(Place::Key(key.to_string()), message)
                 .label("unknown key")
-                .help(hint(key, known.clone())))
-        })
+                .help(hint(key, known.clone()))
+        });
+        refused.reduce(Refusal::and).map_or(Ok(()), Err)
     }
 
     /// `key` is required and missing.
@@ -227,14 +262,18 @@ macro_rules! keys {
             fn read(
                 reader: &mut $crate::kinds::Reader<'_>,
             ) -> Result<$name, $crate::kinds::Refusal> {
+                let mut refused = $crate::kinds::reader::Refused::default();
+                $( let $field = refused.take(reader.key(&const {
+                    $crate::kinds::reader::keys!(
+                        @info $field, $type, [$($how)? $($text)?], $example,
+                        [$($range)?] [$($unit)?] [$($calibrated)?] $($doc)+
+                    )
+                })); )*
+                $( let $group =
+                    refused.take(<$group_type as $crate::kinds::Keys>::read(reader)); )?
                 Ok($name {
-                    $( $field: reader.key(&const {
-                        $crate::kinds::reader::keys!(
-                            @info $field, $type, [$($how)? $($text)?], $example,
-                            [$($range)?] [$($unit)?] [$($calibrated)?] $($doc)+
-                        )
-                    })?, )*
-                    $( $group: <$group_type as $crate::kinds::Keys>::read(reader)?, )?
+                    $( $field: refused.need($field)?, )*
+                    $( $group: refused.need($group)?, )?
                 })
             }
         }

@@ -72,6 +72,9 @@ struct Names<'a> {
     axes: Vec<(&'a str, Vec<String>)>,
 }
 
+/// What claims may refer to; `None`: that is not known yet, and no reference is looked up.
+type Known<'a> = Option<&'a Names<'a>>;
+
 impl ClaimSpec {
     /// The claim where the policy at position p has moved to `places[p]`; `None` if one that it
     /// is about is gone.
@@ -114,10 +117,8 @@ impl ClaimSpec {
         let mut claims: Vec<ClaimSpec> = Vec::new();
         let mut faults = Faults::default();
         for node in nodes {
-            let Some(claim) = faults.take(read_all(node, |node| ClaimSpec::read(node, &names)))
-            else {
-                continue;
-            };
+            let read = read_all(node, |node| ClaimSpec::read(node, Some(&names)));
+            let Some(claim) = faults.take(read) else { continue };
             if claims.iter().any(|other| other.id == claim.id) {
                 let message = format!("two claims have the id \"{}\"", claim.id);
                 faults.add(Fault::at(&node.at, message).label("the second one"));
@@ -125,6 +126,17 @@ impl ClaimSpec {
             claims.push(claim);
         }
         faults.result().map(|()| claims)
+    }
+
+    /// Checks what can be checked of claims where what they refer to is wrong itself.
+    ///
+    /// Errors: all that is wrong with them but for references.
+    pub(crate) fn check_all(nodes: &[Node]) -> Result<(), Fault> {
+        let mut faults = Faults::default();
+        for node in nodes {
+            faults.take(read_all(node, |node| ClaimSpec::read(node, None)));
+        }
+        faults.result()
     }
 
     /// What is measured of some of the tasks for it.
@@ -148,47 +160,62 @@ impl ClaimSpec {
         found
     }
 
-    fn read(node: &Node, names: &Names<'_>) -> Result<ClaimSpec, Fault> {
+    fn read(node: &Node, names: Known<'_>) -> Result<ClaimSpec, Fault> {
         let fields = Fields::of(node, &keys::CLAIM)?;
-        let id = fields::text(fields.need("id", "\"000-E4-1\"")?, "id")?.to_string();
-        let text = fields::text(fields.need("text", "\"A waits less than B\"")?, "text")?;
-        let reading = fields.text("reading")?.map(str::to_string);
-        let because = fields.text("because")?.map(str::to_string);
-        let expected = read_verdict(&fields, reading.is_some())?;
-        let expect = match fields.get("expect") {
-            Some(node) => names.expect(node)?,
-            None if expected.is_measured() => {
-                fields.need("expect", "\"a.waiting_time_ns_mean < b.waiting_time_ns_mean\"")?;
-                Vec::new()
-            }
-            None => Vec::new(),
+        let mut faults = Faults::default();
+        let id = fields.need("id", "\"000-E4-1\"").and_then(|node| fields::name(node, "id"));
+        let text = fields.need("text", "\"A waits less than B\"");
+        let text = text.and_then(|node| fields::text(node, "text"));
+        let (id, text) = (faults.take(id), faults.take(text));
+        let mut optional = |key| faults.take(fields.text(key)).flatten().map(str::to_string);
+        let (reading, because) = (optional("reading"), optional("because"));
+        let (paper, details, unit) = (optional("paper"), optional("details"), optional("unit"));
+        let expected = faults.take(read_verdict(&fields, reading.is_some()));
+        let expect = match (fields.get("expect"), expected) {
+            (Some(node), _) => read_expect(node, names),
+            (None, Some(expected)) if expected.is_measured() => fields
+                .need("expect", "\"a.waiting_time_ns_mean < b.waiting_time_ns_mean\"")
+                .map(|_| Vec::new()),
+            (None, _) => Ok(Vec::new()),
         };
-        if !expected.is_measured() && because.is_none() {
+        let expect = faults.take(expect);
+        if let (Some(expected), Some(id)) = (expected, id)
+            && !expected.is_measured()
+            && fields.get("because").is_none()
+        {
             let message = format!("claim \"{id}\" does not say why it is {expected}");
-            return Err(Fault::at(&node.at, message)
-                .help("for example `because = \"the paper does not say on which hardware\"`"));
+            let help = "for example `because = \"the paper does not say on which hardware\"`";
+            faults.add(Fault::at(&node.at, message).help(help));
         }
-        let measure = fields.get("measure").map(|node| names.measure(node)).transpose()?;
-        let size = read_size(&fields, measure.is_some())?;
-        let mut rows = fields.get("where").map_or(Ok(Vec::new()), |node| names.rows(node))?;
+        let measure = fields.get("measure").map(|node| read_measure(node, names)).transpose();
+        let measure = faults.take(measure).flatten().flatten();
+        let size = faults.take(read_size(&fields, fields.get("measure").is_some()));
+        let rows = fields.get("where").zip(names).map(|(node, names)| names.rows(node));
+        let mut rows = faults.take(rows.transpose()).flatten().unwrap_or_default();
         // About all tasks of the whole machine unless it says otherwise.
         for part in PARTS {
             if rows.iter().all(|(axis, _)| axis != part) {
                 rows.push((part.to_string(), vec![ALL.to_string()]));
             }
         }
+        let read = (id, text, expected, expect, size);
+        faults.result()?;
+        let (Some(id), Some(text), Some(expected), Some(expect), Some(size)) = read else {
+            return Err(Fault::at(&node.at, "not a claim"));
+        };
+        let (id, text, unit) = (id.to_string(), text.to_string(), unit.unwrap_or_default());
         Ok(ClaimSpec {
             id,
-            text: text.to_string(),
-            paper: fields.text("paper")?.map(str::to_string),
+            text,
+            paper,
             reading,
             because,
-            details: fields.text("details")?.map(str::to_string),
+            details,
             expected,
             rows,
             expect,
             measure,
-            unit: fields.text("unit")?.unwrap_or_default().to_string(),
+            unit,
             size,
         })
     }
@@ -252,6 +279,36 @@ fn read_size(fields: &Fields<'_>, has_measure: bool) -> Result<Option<Size>, Fau
         _ => Err(Fault::at(&node.at, "`size` is two numbers, the least and the largest value")
             .help(EXAMPLE)),
     }
+}
+
+/// What a claim expects.
+fn read_expect(node: &Node, names: Known<'_>) -> Result<Vec<Comparison<Reference>>, Fault> {
+    let text = fields::text(node, "expect")?;
+    let inside = |fault: Fault| fault.shifted(|at| node.inside(at));
+    let comparisons = expr::parse_expect(text).map_err(inside)?;
+    let Some(names) = names else { return Ok(Vec::new()) };
+    let mut look_up = |name: &Name| names.look_up(name);
+    comparisons
+        .into_iter()
+        .map(|comparison| {
+            Ok(Comparison {
+                left: comparison.left.resolve(&mut look_up).map_err(inside)?,
+                order: comparison.order,
+                right: comparison.right.resolve(&mut look_up).map_err(inside)?,
+                text: comparison.text,
+            })
+        })
+        .collect()
+}
+
+/// What is measured beside a claim; nothing if its references are not looked up.
+fn read_measure(node: &Node, names: Known<'_>) -> Result<Option<(String, Expr<Reference>)>, Fault> {
+    let text = fields::text(node, "measure")?;
+    let inside = |fault: Fault| fault.shifted(|at| node.inside(at));
+    let expr = expr::parse_measure(text).map_err(inside)?;
+    let Some(names) = names else { return Ok(None) };
+    let expr = expr.resolve(&mut |name| names.look_up(name)).map_err(inside)?;
+    Ok(Some((text.to_string(), expr)))
 }
 
 impl Names<'_> {
@@ -321,32 +378,6 @@ impl Names<'_> {
                 .help(format!("its values are {}", values.join(", "))));
         }
         Ok((axis.to_string(), value.to_string()))
-    }
-
-    fn expect(&self, node: &Node) -> Result<Vec<Comparison<Reference>>, Fault> {
-        let text = fields::text(node, "expect")?;
-        let inside = |fault: Fault| fault.shifted(|at| node.inside(at));
-        let comparisons = expr::parse_expect(text).map_err(inside)?;
-        let mut look_up = |name: &Name| self.look_up(name);
-        comparisons
-            .into_iter()
-            .map(|comparison| {
-                Ok(Comparison {
-                    left: comparison.left.resolve(&mut look_up).map_err(inside)?,
-                    order: comparison.order,
-                    right: comparison.right.resolve(&mut look_up).map_err(inside)?,
-                    text: comparison.text,
-                })
-            })
-            .collect()
-    }
-
-    fn measure(&self, node: &Node) -> Result<(String, Expr<Reference>), Fault> {
-        let text = fields::text(node, "measure")?;
-        let inside = |fault: Fault| fault.shifted(|at| node.inside(at));
-        let expr = expr::parse_measure(text).map_err(inside)?;
-        let expr = expr.resolve(&mut |name| self.look_up(name)).map_err(inside)?;
-        Ok((text.to_string(), expr))
     }
 
     /// Places of faults are bytes of the expression.
