@@ -18,6 +18,17 @@ const RT_APP: &str = r#"{"tasks": {"t": {"loop": 2, "run": 500, "sleep": 500}}}"
 
 const TASKS: &str = "arrival_ns,service_ns\n0,1000000\n5,2000000\n";
 
+/// What trace-cmd prints of a task that runs twice.
+const SWITCHES: &str = "\
+     <idle>-0     [000] d..2. 1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 \
+     prev_state=R ==> next_comm=a next_pid=7 next_prio=120\n\
+          a-7     [000] d..2. 1.004000: sched_switch: prev_comm=a prev_pid=7 prev_prio=120 \
+     prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120\n\
+     <idle>-0     [000] d..2. 1.010000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 \
+     prev_state=R ==> next_comm=a next_pid=7 next_prio=120\n\
+          a-7     [000] d..2. 1.012000: sched_switch: prev_comm=a prev_pid=7 prev_prio=120 \
+     prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120\n";
+
 fn folder() -> Folder {
     let folder = Folder::new();
     folder.write("small.toml", SMALL);
@@ -181,12 +192,16 @@ fn ctrl_c_ends_a_long_run_within_a_second() {
     assert!(interrupted.elapsed() < Duration::from_secs(2), "{:?}", interrupted.elapsed());
 }
 
-/// Kills the program at random moments: each file is there as before or as after, and whole.
+/// Kills the program at random moments: each file is there as before or as after, and whole, and
+/// besides there is at most what was being written, under a hidden name. With ANYSCHED_LONG set, 500
+/// times.
 #[test]
 fn a_crash_leaves_old_or_new_files() {
-    let kills = if std::env::var_os("ANYSCHED_LONG").is_some() { 500 } else { 60 };
+    let kills = if std::env::var_os("ANYSCHED_LONG").is_some() { 500 } else { 24 };
     let folder = folder();
-    let commands: [(&[&str], &[&str]); 4] = [
+    folder.write("switches.txt", SWITCHES);
+    folder.stdout(&["run", "small.toml", "--out", "kept"]);
+    let commands: [(&[&str], &[&str]); 8] = [
         (
             &["run", "small.toml", "--out", "results", "--resume"],
             &["results/small.txt", "results/small.csv", "results/small.json"],
@@ -194,6 +209,10 @@ fn a_crash_leaves_old_or_new_files() {
         (&["import", "rt-app", "load.json", "-o", "model.json"], &["model.json"]),
         (&["run", "small.toml", "--policy", "rr", "--trace", "a.pftrace"], &["a.pftrace"]),
         (&["run", "small.toml", "--policy", "rr", "--record", "a.log"], &["a.log"]),
+        (&["run", "small.toml", "--report", "a.html"], &["a.html"]),
+        (&["report", "kept", "-o", "b.html"], &["b.html"]),
+        (&["import", "ftrace", "switches.txt", "-o", "tasks.json"], &["tasks.json"]),
+        (&["plot", "small.toml", "--y", "makespan_ns", "--out", "a.svg"], &["a.svg"]),
     ];
     let mut new = Vec::new();
     for (args, names) in commands {
@@ -202,6 +221,9 @@ fn a_crash_leaves_old_or_new_files() {
         let files: Vec<_> = names.iter().map(|name| folder.read(name)).collect();
         new.push((begun.elapsed(), files));
     }
+    let inputs = ["small.toml", "load.json", "switches.txt", "kept/small.json"];
+    let read = || inputs.map(|name| folder.read(name));
+    let (names_before, before) = (folder.names(), read());
     let mut hit = 0;
     for number in 0..kills {
         let (args, names) = commands[number % commands.len()];
@@ -219,8 +241,13 @@ fn a_crash_leaves_old_or_new_files() {
                 there.len()
             );
         }
+        let mut names = folder.names();
+        names.retain(|name| !name.starts_with(".tmp"));
+        assert_eq!(names, names_before, "after {args:?}");
     }
+    assert!(read() == before, "an input has changed");
     assert!(hit > kills / 4, "only {hit} of {kills} were hit");
+    println!("{hit} of {kills} were hit");
     let json: Value = serde_json::from_slice(&new[0].1[2]).unwrap();
     assert_eq!(json["complete"], true);
 }
