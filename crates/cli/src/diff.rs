@@ -4,7 +4,7 @@ use crate::args::{DiffArgs, PlainFormat};
 use crate::choose::Looked;
 use crate::output::{self, Failure};
 use crate::why::{reason, values, who};
-use anysched_lab::look;
+use anysched_lab::look::{self, Alike};
 use anysched_trace::diff::{Diff, Side, Then};
 use anysched_trace::follow;
 use serde_json::{Value, json};
@@ -19,14 +19,28 @@ pub fn diff(args: &DiffArgs) -> Result<(), Failure> {
         Some(other) => [looked.only()?, other.only()?],
         None => looked.both()?,
     };
-    let names = [sources[0].label()?, sources[1].label()?];
+    let mut names = [sources[0].label()?, sources[1].label()?];
+    if names[0] == names[1] {
+        names = [1, 2].map(|number| format!("{} ({number})", names[0]));
+    }
     match look::diff(sources)? {
-        Err(alike) => {
-            let [a, b] = names;
+        Err(Alike { steps, longer }) => {
+            let longer = longer.map(|side| &names[side]);
+            let [a, b] = &names;
             output::print(&match args.format {
-                PlainFormat::Table => format!("{a} and {b} do not part: {alike} steps alike\n"),
+                PlainFormat::Table => match longer {
+                    None => format!("{a} and {b} do not part: {steps} steps alike\n"),
+                    Some(longer) => format!(
+                        "{a} and {b} do not part as far as both go: {steps} steps alike; {longer} \
+                         goes on\n"
+                    ),
+                },
                 PlainFormat::Json => {
-                    format!("{:#}\n", json!({ "sides": [a, b], "alike": alike, "parts": false }))
+                    let sides = [a, b];
+                    let all = json!({
+                        "sides": sides, "alike": steps, "parts": false, "longer": longer,
+                    });
+                    format!("{all:#}\n")
                 }
             })
         }

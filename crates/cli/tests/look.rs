@@ -2,6 +2,10 @@
 
 mod program;
 
+use anysched_core::{
+    Arrival, CpuId, CpuMask, Cx, Enqueue, Machine, Off, Recorder, Scheduler, Span, TaskId,
+    TaskParams, Time,
+};
 use program::Folder;
 use serde_json::Value;
 
@@ -140,6 +144,102 @@ fn logs_are_looked_into_as_runs_are() {
         errors,
         "anysched: --policy: rr.log is a log, which names its policy and parameters itself\n"
     );
+}
+
+const MS: u64 = 1_000_000;
+/// What a kernel needs between two tasks.
+const SWITCH: u64 = 3_000;
+
+/// The load of [`ROUND`] as a kernel of one CPU records it under round robin: it does not know how
+/// long tasks will run, it creates them one after the other, a tick comes on its way, and between
+/// two tasks there is a switch.
+fn recorded_by_a_kernel() -> Vec<u8> {
+    let machine = Machine::flat(1).unwrap().with_tick(Some(Span(3 * MS)));
+    let settings = [("quantum", "4ms")];
+    let rr = (anysched_policies::policy("rr").unwrap().build)(&machine, &settings).unwrap();
+    let mut rr = Recorder::new(rr, &machine, "rr", &settings, Vec::new());
+    let mut kicks = CpuMask::EMPTY;
+    let mut now = MS;
+    for task in 0..3 {
+        let mut cx = Cx::new(Time(now), &mut kicks);
+        rr.attach(&mut cx, TaskId(task), &TaskParams::default());
+        rr.enqueue(&mut cx, TaskId(task), Arrival::because(Enqueue::New));
+        now += 10_000;
+    }
+    let mut left = [24 * MS, 3 * MS, 3 * MS];
+    while let Some(pick) = rr.pick_next(&mut Cx::new(Time(now), &mut kicks), CpuId(0)) {
+        let of_task = &mut left[pick.task.0 as usize];
+        let ran = pick.slice.0.min(*of_task);
+        *of_task -= ran;
+        let why = if *of_task == 0 { Off::Exited } else { Off::Expired };
+        let told = if ran > 3 * MS { 3 * MS } else { 0 };
+        if told > 0 {
+            let mut cx = Cx::new(Time(now + told), &mut kicks);
+            rr.tick(&mut cx, CpuId(0), pick.task, Span(told));
+        }
+        now += ran + SWITCH;
+        let mut cx = Cx::new(Time(now), &mut kicks);
+        rr.put_prev(&mut cx, CpuId(0), pick.task, Span(ran - told), why);
+        if why == Off::Exited {
+            rr.detach(&mut cx, pick.task);
+        }
+    }
+    rr.into_parts().1
+}
+
+#[test]
+fn a_kernels_log_is_explained() {
+    let folder = round();
+    folder.write("kernel.log", recorded_by_a_kernel());
+    assert!(folder.stdout(&["replay", "kernel.log"]).contains("no decision differs"));
+    let told = folder.stdout(&["why", "kernel.log", "--task", "2", "--at", "5ms"]);
+    let expected = "\
+task 2 waited 7.016ms under rr, from 1.02ms (new) to 8.036ms, when CPU 0 took
+it.
+
+Meanwhile
+  CPU 0: task 0 had it 4.003ms (its slice ended), task 1 had it 3.003ms (ended),
+      it was idle 10us
+
+When it became ready
+  task 2: quantum left 4ms
+  CPU 0 was idle
+
+What rr chose instead
+  1.03ms CPU 0: task 0 for at most 4ms: ready since 1ms, before 1.02ms
+  5.033ms CPU 0: task 1 for at most 4ms: ready since 1.01ms, before 1.02ms
+  8.036ms CPU 0: task 2 after task 1 (ended): quantum left 4ms
+";
+    assert_eq!(told, expected);
+    let told = folder.stdout(&["why", "kernel.log", "--longest"]);
+    assert!(told.starts_with("task 2 waited 7.016ms under rr"), "{told}");
+}
+
+/// The simulator takes the kernel's decisions, at other times.
+#[test]
+fn a_kernels_log_is_compared_with_the_simulator() {
+    let folder = round();
+    folder.write("kernel.log", recorded_by_a_kernel());
+    let diff = |policy| folder.stdout(&["diff", "round.toml", "--policy", policy, "kernel.log"]);
+    assert_eq!(diff("rr"), "rr (1) and rr (2) do not part: 4 steps alike\n");
+    assert_eq!(
+        diff("fcfs"),
+        "fcfs and rr do not part as far as both go: 3 steps alike; rr goes on\n"
+    );
+    // The log has no names of its own.
+    let expected = "\
+srpt and rr part at 0 and 1.03ms on CPU 0, the first step.
+  srpt runs P-0 (task 1): left 3ms before 24ms
+  rr runs P1 (task 0): ready since 1ms, before 1.01ms
+";
+    let told = diff("srpt");
+    assert!(told.starts_with(expected), "{told}");
+    let came = "P1 (task 0): with srpt it is picked at 6ms and ends at 30ms; with rr it is\n      picked \
+                at 1.03ms and ends at 31.054ms, 24us later\n";
+    assert!(told.contains(came), "{told}");
+    let json = ["diff", "round.toml", "--policy", "fcfs", "kernel.log", "--format", "json"];
+    let json: Value = serde_json::from_str(&folder.stdout(&json)).unwrap();
+    assert_eq!((&json["parts"], &json["longer"]), (&Value::Bool(false), &Value::from("rr")));
 }
 
 /// Two tasks that take two locks in opposite orders.

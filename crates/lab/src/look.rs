@@ -10,11 +10,12 @@ use anysched_core::recorder::{LogReader, replay_observed};
 use anysched_core::registry::{First, PolicyInfo};
 use anysched_host::{Host, HostError, Watch};
 use anysched_policies::policy;
-use anysched_trace::diff::{Aftermath, Diff, Parting, Side, Step, Steps, parting};
+use anysched_trace::diff::{After, Aftermath, Diff, Parting, Side, Step, Steps, parting};
+use anysched_trace::follow::Who;
 use anysched_trace::why::{Explainer, Finder, Found, Longest, Missed, Wait, Why};
 use anysched_trace::{Shared, Sink};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
@@ -177,10 +178,19 @@ fn explain(source: &Source<'_>, wait: Wait, others: u64) -> Result<Answer, HostE
     Ok(Answer::Why(Box::new(why), others))
 }
 
-/// Where two schedules part; `Err` within: they do not, in so many steps.
+/// How far two schedules that do not part go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alike {
+    /// So many steps.
+    pub steps: u64,
+    /// Which of the two goes on, by position, if one was recorded for longer.
+    pub longer: Option<usize>,
+}
+
+/// Where two schedules part; `Err` within: they do not.
 ///
 /// Errors: a run cannot be made, or a log cannot be replayed.
-pub fn diff(sources: [Source<'_>; 2]) -> Result<Result<Box<Diff>, u64>, HostError> {
+pub fn diff(sources: [Source<'_>; 2]) -> Result<Result<Box<Diff>, Alike>, HostError> {
     let partings = match first_difference(sources)? {
         Ok(partings) => partings,
         Err(alike) => return Ok(Err(alike)),
@@ -191,8 +201,28 @@ pub fn diff(sources: [Source<'_>; 2]) -> Result<Result<Box<Diff>, u64>, HostErro
         let after = source.play(watched, Aftermath::is_done)?.finish();
         sides.push(Side { name: source.label()?, order: source.order()?, parting, after });
     }
-    let [a, b] = <[Side; 2]>::try_from(sources_named(sides)).expect("as many as sources");
+    let [a, b] =
+        <[Side; 2]>::try_from(sources_named(tasks_named(sides))).expect("as many as sources");
     Ok(Ok(Box::new(Diff { sides: [a, b] })))
+}
+
+/// Calls the tasks of a log, which has no names, as the other side does: they are compared by their
+/// numbers.
+fn tasks_named(mut sides: Vec<Side>) -> Vec<Side> {
+    fn all(side: &mut Side) -> impl Iterator<Item = &mut Who> {
+        let After { cpus, tasks, runs } = &mut side.after;
+        let on_cpus = cpus.iter_mut().filter_map(|(_, task, _)| task.as_mut());
+        on_cpus.chain(runs.as_mut()).chain(tasks.values_mut().map(|then| &mut then.who))
+    }
+    let is_named = |who: &Who| who.name != format!("task {}", who.serial);
+    let named = sides.iter_mut().flat_map(all).filter(|who| is_named(who));
+    let names: BTreeMap<u64, String> = named.map(|who| (who.serial, who.name.clone())).collect();
+    for who in sides.iter_mut().flat_map(all).filter(|who| !is_named(who)) {
+        if let Some(name) = names.get(&who.serial) {
+            who.name.clone_from(name);
+        }
+    }
+    sides
 }
 
 /// Tells sides of the same name apart.
@@ -226,7 +256,7 @@ impl Coming {
 
 /// Makes both runs at the same time and compares their steps: where they part, in the time of each,
 /// or how many steps they share.
-fn first_difference(sources: [Source<'_>; 2]) -> Result<Result<[Parting; 2], u64>, HostError> {
+fn first_difference(sources: [Source<'_>; 2]) -> Result<Result<[Parting; 2], Alike>, HostError> {
     let timed = sources[0].is_of_same_clock(&sources[1]);
     thread::scope(|scope| {
         let threads = sources.map(|source| {
@@ -261,23 +291,24 @@ fn first_difference(sources: [Source<'_>; 2]) -> Result<Result<[Parting; 2], u64
 }
 
 /// By time, CPU and task.
-fn compare([a, b]: &mut [Coming; 2]) -> Result<[Parting; 2], u64> {
+fn compare([a, b]: &mut [Coming; 2]) -> Result<[Parting; 2], Alike> {
     let mut alike = 0;
     loop {
         let [x, y] = [a.next(), b.next()];
         if x != y {
             let found = parting(alike, [x.as_ref(), y.as_ref()]);
-            return found.map(|parting| [parting; 2]).ok_or(alike);
+            let end = Alike { steps: alike, longer: None };
+            return found.map(|parting| [parting; 2]).ok_or(end);
         }
         if x.is_none() {
-            return Err(alike);
+            return Err(Alike { steps: alike, longer: None });
         }
         alike += 1;
     }
 }
 
 /// By CPU and task, in order of time, which the two have not in common.
-fn compare_order([a, b]: &mut [Coming; 2]) -> Result<[Parting; 2], u64> {
+fn compare_order([a, b]: &mut [Coming; 2]) -> Result<[Parting; 2], Alike> {
     let mut alike = 0;
     let mut open = [VecDeque::new(), VecDeque::new()];
     loop {
@@ -290,8 +321,8 @@ fn compare_order([a, b]: &mut [Coming; 2]) -> Result<[Parting; 2], u64> {
         }
         let [x, y] = [open[0].pop_front(), open[1].pop_front()];
         let (Some((at, cpu, task)), Some((other_at, other_cpu, other))) = (x, y) else {
-            // One was recorded for longer.
-            return Err(alike);
+            let longer = [x, y].iter().position(Option::is_some);
+            return Err(Alike { steps: alike, longer });
         };
         if (cpu, task) != (other_cpu, other) {
             let parting = |time, cpu| Parting { time, cpu, alike };

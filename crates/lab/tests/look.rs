@@ -2,7 +2,7 @@
 
 use anysched_core::{CpuId, Off, Time};
 use anysched_host::Watch;
-use anysched_lab::look::{Answer, Source, diff, why};
+use anysched_lab::look::{Alike, Answer, Source, diff, why};
 use anysched_lab::{Experiment, Plan};
 use anysched_sim::Simulator;
 use anysched_trace::diff::Diff;
@@ -279,7 +279,8 @@ fn dm_and_edf_part_where_the_longer_deadline_is_nearer() {
 fn schedules_that_are_the_same_do_not_part() {
     let plan = plan("\"fcfs\", { name = \"rr\", quantum = \"1s\" }", 1, &ROUND);
     // P1, P2, P3, and the end.
-    assert_eq!(diff([run(&plan, 0), run(&plan, 1)]).unwrap().unwrap_err(), 4);
+    let alike = Alike { steps: 4, longer: None };
+    assert_eq!(diff([run(&plan, 0), run(&plan, 1)]).unwrap().unwrap_err(), alike);
 }
 
 fn recorded(plan: &Plan, policy: usize) -> Vec<u8> {
