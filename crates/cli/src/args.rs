@@ -5,6 +5,7 @@ use crate::bench_args::BenchCommand;
 use crate::cluster::Cluster;
 use crate::complete::{self, Shell};
 use crate::hosts;
+use crate::shrink_args::ShrinkArgs;
 use crate::verify_args::VerifyArgs;
 use anysched_clients::Cost;
 use anysched_core::{Machine, Span};
@@ -75,6 +76,8 @@ pub enum Command {
     Why(WhyArgs),
     /// Find the first decision at which two schedules part, and say what came of it
     Diff(DiffArgs),
+    /// Make what fails as small as can be: the machine, the load and the settings
+    Shrink(ShrinkArgs),
     /// Search every short history of a policy for one after which it breaks a promise
     ///
     /// Exits with 1 if it finds one.

@@ -258,7 +258,7 @@ impl Looked {
 }
 
 /// Whether a file is a log of decisions.
-fn is_log(file: &Path) -> bool {
+pub fn is_log(file: &Path) -> bool {
     let mut start = [0; LOG.len()];
     let read = std::fs::File::open(file).and_then(|mut file| file.read_exact(&mut start));
     read.is_ok() && start == *LOG

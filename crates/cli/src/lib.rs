@@ -37,6 +37,8 @@ mod report;
 mod reproduce;
 mod run;
 mod serve;
+mod shrink;
+mod shrink_args;
 mod stuck;
 mod topology;
 mod tune;
@@ -74,6 +76,7 @@ pub fn main(hosts: &'static [&'static HostInfo]) -> ExitCode {
         Command::Gantt(args) => gantt::gantt(&args),
         Command::Why(args) => why::why(&args),
         Command::Diff(args) => diff::diff(&args),
+        Command::Shrink(args) => shrink::shrink(&args),
         Command::Verify(args) => verify::verify(&args),
         Command::Policies(args) => policies::policies(&args),
         Command::Topology(args) => topology::topology(&args),

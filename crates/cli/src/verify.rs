@@ -1,6 +1,7 @@
 //! `anysched verify`: every short history of a policy.
 
 use crate::args::ListFormat;
+use crate::hosts;
 use crate::output::{self, Failure};
 use crate::verify_args::{Kernel, VerifyArgs};
 use anysched_core::recorder::LogReader;
@@ -8,11 +9,13 @@ use anysched_core::registry::{PolicyInfo, Settings};
 use anysched_core::{Machine, Span, Time};
 use anysched_lab::available_jobs;
 use anysched_lab::output::Inputs;
+use anysched_lab::shrink::told;
 use anysched_policies::{POLICIES, policy};
 use anysched_trace::decisions;
 use anysched_trace::gantt::{Gantt, NAMES};
 use anysched_verify::{
-    Demands, End, Finding, Glue, Held, Kinds, Limits, Linux, Property, Report, STATE_BYTES, Scope, Subject, Xen,
+    Demands, End, Event, Finding, Glue, Held, Kinds, Limits, Linux, Property, Report, STATE_BYTES,
+    Scope, Subject, Xen,
     search, settings,
 };
 use serde_json::{Value, json};
@@ -318,17 +321,29 @@ impl Done {
         let place = |suffix: &str| folder.join(format!("{stem}.{suffix}"));
         output::write_named(&place("log"), &none, |out| out.write_all(&log))?;
         let test = self.test(finding);
-        output::write_named(&place("rs"), &none, |out| out.write_all(test.as_bytes()))
+        output::write_named(&place("rs"), &none, |out| out.write_all(test.as_bytes()))?;
+        let told = told(&log, &stem, &*hosts::open_usual()?)
+            .map_err(|error| format!("{stem} cannot be told as an experiment: {error}"))?;
+        let files = [(format!("{stem}.toml"), told.toml)].into_iter().chain(told.model);
+        for (name, text) in files {
+            let place = folder.join(name);
+            output::write_named(&place, &none, |out| out.write_all(text.as_bytes()))?;
+        }
+        Ok(())
     }
 
     /// A test in Rust that fails for as long as the property is broken.
     fn test(&self, finding: &Finding) -> String {
         let Search { info, settings, scope, .. } = &self.search;
-        let events = finding.history.iter().map(|event| format!("        Event::{event:?},\n"));
+        let written = |event: &Event| {
+            let event = format!("{event:?}");
+            event.replace("why: ", "why: Off::").replace("step: ", "step: Step::")
+        };
+        let events = finding.history.iter().map(|e| format!("        Event::{},\n", written(e)));
         format!(
             "//! Found by `anysched verify`: {what}.\n\n\
              use anysched_core::{{CpuId, Machine, Off, TaskId}};\n\
-             use anysched_verify::{{Demands, Event, Property, Scope, Step, Subject}};\n\n\
+             use anysched_verify::{{\n    Demands, Event, Histories, Property, Scope, Step, Subject,\n}};\n\n\
              #[test]\n\
              #[allow(unused_imports)]\n\
              fn {name}_keeps_{property}() {{\n    \

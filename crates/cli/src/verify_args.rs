@@ -80,7 +80,8 @@ pub struct VerifyArgs {
     /// How many threads search [default: one per hardware thread]
     #[arg(long, value_parser = whole::<u16>(1..=1024), allow_negative_numbers = true)]
     pub jobs: Option<u16>,
-    /// Write what is found to this folder: a log for `replay`, and a test in Rust
+    /// Write what is found to this folder: a log for `replay`, a test in Rust, and an experiment of
+    /// the same events, which says what of them has no words there
     #[arg(long, value_name = "DIR")]
     pub save: Option<PathBuf>,
     /// Output format

@@ -26,6 +26,8 @@
 //! | `tune` | searches for parameters | `spec`, `results`, `plan` |
 //! | `builtin` | the experiments that the program carries | |
 //! | `compare` | two sets of runs side by side | `spec`, `results` |
+//! | `shrink` | what fails, made as small as can be | `spec`, `plan` |
+//! | `swarm` | random experiments | |
 //! | `look` | why a task waited, where two schedules part | `plan` |
 //! | `output` | tables, JSON, CSV, Parquet, charts | all of them |
 //!
@@ -41,7 +43,9 @@ pub mod output;
 mod plan;
 mod results;
 mod schema;
+pub mod shrink;
 mod spec;
+pub mod swarm;
 pub mod tune;
 
 pub use plan::Plan;

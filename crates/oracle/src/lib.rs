@@ -30,6 +30,7 @@ pub mod m_rsf;
 pub mod osv;
 pub mod pbg;
 pub mod periodic;
+pub mod planted;
 pub mod random;
 pub mod rehearsal;
 pub mod rtds;

@@ -4,10 +4,10 @@
 mod support;
 
 use anysched_core::checked::{Checked, Rules};
-use anysched_core::params::ParamInfo;
 use anysched_core::registry::PolicyInfo;
-use anysched_core::{CpuId, DomainId, DomainParams, Machine, Scheduler, Span, TaskParams, Time};
-use anysched_host::{Contention, ParamChange, Setup, Vm, Wire};
+use anysched_core::{DomainId, DomainParams, Machine, Scheduler, Span, TaskParams, Time};
+use anysched_host::{Setup, Vm, Wire};
+use anysched_lab::swarm::{Case, Setting, settings};
 use anysched_measure::Metrics;
 use anysched_policies::POLICIES;
 use anysched_sim::Sim;
@@ -26,140 +26,22 @@ const CASES: u64 = 6_000;
 /// Policies that by their definition leave even a single CPU idle beside ready tasks.
 const IDLING: [&str; 5] = ["sedf", "dm-xen", "d-edf", "sedf-dm", "rtds"];
 
-type Setting = (&'static str, &'static str);
-
-/// One case, from its seed alone.
-struct Case {
-    seed: u64,
-    setup: Setup,
-    policy: &'static PolicyInfo,
-    settings: Vec<Setting>,
-    model: Model,
+/// Whether no CPU may idle while a ready task could run on it.
+fn work_conserving(case: &Case) -> bool {
+    let conserving = |changes: &[(&str, &str)]| {
+        let settings = [&case.settings[..], changes].concat();
+        (case.policy.nature)(&settings).unwrap().work_conserving
+    };
+    let alone = case.setup.machine.cpus() == 1 && !IDLING.contains(&case.policy.name);
+    let changes = case.setup.changes.iter();
+    let mut changes = changes.map(|change| (change.name.as_str(), change.text.as_str()));
+    alone || (conserving(&[]) && changes.all(|change| conserving(&[change])))
 }
 
-const TOPOLOGIES: [&str; 9] = [
-    "1",
-    "2",
-    "3",
-    "5",
-    "2 cores x 2 threads",
-    "2 llcs x 2 cores",
-    "2 nodes x 2 cores x 2 threads",
-    "2 nodes x 2 packages x 2 llcs x 2 cores",
-    "12",
-];
-
-impl Case {
-    fn new(seed: u64) -> Case {
-        let rng = &mut Rng::stream(seed, "swarm");
-        let machine = Machine::parse(pick::<&str>(rng, &TOPOLOGIES)).unwrap();
-        let tick = sometimes(rng, 2).then_some(Span::from_ms(1));
-        let mut setup = Setup::new(machine.with_tick(tick));
-        setup.until = Time(400_000_000);
-        if sometimes(rng, 2) {
-            setup.costs = costs(rng);
-        }
-        if sometimes(rng, 2) {
-            setup.smt_speed = 600;
-        }
-        let cpus = setup.machine.cpus() as u64;
-        if cpus > 1 && sometimes(rng, 2) {
-            for _ in 0..rng.below(6) {
-                // CPU 0 stays, so that there is always one.
-                let cpu = CpuId(1 + rng.below(cpus - 1) as u16);
-                let time = Time(rng.below(300_000) * 1000);
-                setup.hotplug.push((time, cpu, sometimes(rng, 2)));
-            }
-            setup.hotplug.sort();
-        }
-        let mut model = random::model(rng, cpus);
-        let heavy = &mut Rng::stream(seed, "contention");
-        if sometimes(heavy, 3) {
-            setup.contention = Contention { core: 700, llc: 300 };
-            let tasks = model.tasks.iter_mut();
-            tasks.for_each(|task| task.new.intensity = heavy.below(101) as u8);
-        }
-        let policy = pick(rng, POLICIES);
-        let settings = settings(rng, policy, &setup.machine);
-        setup.changes = changes(&mut Rng::stream(seed, "changes"), policy, &setup.machine);
-        Case { seed, setup, policy, settings, model }
-    }
-
-    fn scheduler(&self) -> Box<dyn Scheduler> {
-        let settings = rehearsed(self.policy, &self.settings, &self.setup, &self.model);
-        (self.policy.build)(&self.setup.machine, &text(&settings)).unwrap()
-    }
-
-    /// Whether no CPU may idle while a ready task could run on it.
-    fn work_conserving(&self) -> bool {
-        let conserving = |changes: &[(&str, &str)]| {
-            let settings = [&self.settings[..], changes].concat();
-            (self.policy.nature)(&settings).unwrap().work_conserving
-        };
-        let alone = self.setup.machine.cpus() == 1 && !IDLING.contains(&self.policy.name);
-        let changes = self.setup.changes.iter();
-        let mut changes = changes.map(|change| (change.name.as_str(), change.text.as_str()));
-        alone || (conserving(&[]) && changes.all(|change| conserving(&[change])))
-    }
-}
-
-fn settings(rng: &mut Rng, policy: &PolicyInfo, machine: &Machine) -> Vec<Setting> {
-    let params = (policy.params)();
-    if !params.iter().any(|param| param.name == "place") {
-        return own_settings(rng, policy, &params, machine);
-    }
-    let mut settings = vec![
-        ("layout", *pick(rng, &["global", "per-cpu", "per-llc", "per-node"])),
-        ("place", *pick(rng, &["creator", "round-robin", "least-loaded", "linux"])),
-        ("steal", *pick(rng, &["never", "llc", "node", "machine", "machine", "linux", "linux"])),
-    ];
-    settings.push(("balance", *pick(rng, &["never", "linux"])));
-    settings
-}
-
-/// Settings of a policy that has no layouts, drawn from all that it has.
-fn own_settings(
-    rng: &mut Rng,
-    policy: &PolicyInfo,
-    params: &[ParamInfo],
-    machine: &Machine,
-) -> Vec<Setting> {
-    let mut settings = Vec::new();
-    for param in params {
-        if sometimes(rng, 2) {
-            continue;
-        }
-        let words: Vec<&str> = match param.kind {
-            "time" => vec!["300us", "2ms", "10ms"],
-            "number" => vec!["1", "3"],
-            kind if kind.contains(" | ") => kind.split(" | ").collect(),
-            _ => continue,
-        };
-        settings.push((param.name, *pick(rng, &words)));
-        if (policy.build)(machine, &settings).is_err() {
-            // A layout for another number of CPUs, or a time that does not fit the others.
-            settings.pop();
-        }
-    }
-    settings
-}
-
-/// Parameters that the policy can change while it runs, changed a few times.
-fn changes(rng: &mut Rng, policy: &PolicyInfo, machine: &Machine) -> Vec<ParamChange> {
-    let built = (policy.build)(machine, &[]).unwrap();
-    let mut changes = Vec::new();
-    for param in (policy.params)() {
-        let words: Vec<&str> = param.kind.split(" | ").collect();
-        for _ in 0..rng.below(8) {
-            let (name, text) = (param.name.to_string(), pick(rng, &words).to_string());
-            let at = Time(rng.below(300_000) * 1000);
-            if built.check_param(&name, &text).is_ok() {
-                changes.push(ParamChange { at, name, text });
-            }
-        }
-    }
-    changes.sort_by_key(|change| change.at);
-    changes
+/// The policy of a case.
+fn scheduler(case: &Case) -> Box<dyn Scheduler> {
+    let settings = rehearsed(case.policy, &case.settings, &case.setup, &case.model);
+    (case.policy.build)(&case.setup.machine, &text(&settings)).unwrap()
 }
 
 /// All events in one number.
@@ -207,8 +89,8 @@ fn online_time(setup: &Setup, end: Time) -> u64 {
 
 fn check_case(case: &Case) -> Metrics {
     let _blame = Blame(case);
-    let rules = Rules { work_conserving: case.work_conserving(), ..Rules::default() };
-    let checked = Checked::new(case.scheduler(), &case.setup.machine, rules);
+    let rules = Rules { work_conserving: work_conserving(case), ..Rules::default() };
+    let checked = Checked::new(scheduler(case), &case.setup.machine, rules);
     let load = case.model.clone().into_load().unwrap();
     let sim = Sim::new(case.setup.clone(), checked, load);
     let (metrics, ..) = sim.run().unwrap();
@@ -381,8 +263,8 @@ fn no_time_of_virtual_machines_is_lost() {
             case.model = Model::default();
         }
         let _blame = Blame(&case);
-        let rules = Rules { work_conserving: case.work_conserving(), ..Rules::default() };
-        let checked = Checked::new(case.scheduler(), &case.setup.machine, rules);
+        let rules = Rules { work_conserving: work_conserving(&case), ..Rules::default() };
+        let checked = Checked::new(scheduler(&case), &case.setup.machine, rules);
         let vms = vms(rng, case.setup.machine.cpus() as u64, 1);
         let lives = lives(&vms, case.setup.until);
         let load = case.model.clone().into_load().unwrap();
@@ -415,7 +297,7 @@ fn the_same_case_is_the_same_run() {
             let case = Case::new(seed);
             let load = case.model.clone().into_load().unwrap();
             let sink = Fingerprint::default();
-            let sim = Sim::with_sink(case.setup.clone(), case.scheduler(), load, sink);
+            let sim = Sim::with_sink(case.setup.clone(), scheduler(&case), load, sink);
             let (_, _, sink) = sim.run().unwrap();
             sink.0.finish()
         };

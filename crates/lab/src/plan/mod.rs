@@ -20,8 +20,10 @@ use crate::plan::load::Loads;
 use crate::plan::rehearsal::OneRun;
 use crate::plan::run::RunError;
 use crate::plan::size::{Length, Size};
+use crate::plan::views::View;
 use crate::plan::vm::Vms;
-use crate::results::{Exception, Group, PolicyUsed};
+use crate::results::verdict::ClaimResult;
+use crate::results::{Exception, Group, PolicyUsed, Results, Row, Run};
 use crate::spec::claim::ClaimSpec;
 use crate::spec::error::Error;
 use crate::spec::error::{Fault, Faults};
@@ -35,10 +37,14 @@ use crate::spec::scenario::{Scenario, set_part};
 use crate::spec::sweep::{AxisValue, MAX_RUNS, PolicyEntry};
 use crate::spec::tree::{Entry, Node};
 use anysched_core::registry::Settings;
-use anysched_core::{MAX_CPUS, Machine, Span, Time};
-use anysched_host::{By, Demands, Host, HostError, HostInfo, Order, Outcome, Setup, Watch, Work};
+use anysched_core::{MAX_CPUS, Machine, Observer, Span, Time};
+use anysched_host::{
+    Beat, By, Demands, Host, HostError, HostInfo, Order, Outcome, Setup, Watch, Work,
+};
 use anysched_measure::Apart;
+use anysched_workload::Load;
 use anysched_workload::kinds::Needs;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -171,12 +177,13 @@ impl Plan {
             return Err(Fault::whole(format!("the sweep has more than {MAX_RUNS} runs"))
                 .help("leave out axis values or seeds"));
         };
-        let mut files = Files::new(&experiment.directory);
+        let mut files = Files::new(experiment);
         let mut groups = Vec::with_capacity(combinations);
         let mut faults = Faults::default();
         for scenario in &experiment.scenarios {
             for number in 0..combinations / experiment.scenarios.len() {
-                let planned = plan_group(experiment, scenario, number, &mut files);
+                let parts = group_parts(experiment, scenario, number);
+                let planned = parts.and_then(|parts| build_group(parts, &mut files));
                 groups.extend(faults.take(planned));
             }
         }
@@ -214,11 +221,12 @@ impl Plan {
     ///
     /// Errors: what is wrong with its machines, loads and policies, as far as they were read.
     pub(crate) fn check_parts(experiment: &Experiment) -> Result<(), Fault> {
-        let mut files = Files::new(&experiment.directory);
+        let mut files = Files::new(experiment);
         let mut faults = Faults::default();
         for scenario in &experiment.scenarios {
             // The first values of all axes.
-            faults.take(plan_group(experiment, scenario, 0, &mut files));
+            let parts = group_parts(experiment, scenario, 0);
+            faults.take(parts.and_then(|parts| build_group(parts, &mut files)));
         }
         faults.result()
     }
@@ -352,6 +360,70 @@ impl Plan {
         made.map_err(|why| self.failed(group, &self.policy(group, policy).label, index, why))
     }
 
+    /// The load of a group by position, with the seed of this number.
+    ///
+    /// Errors: one of its parts is refused after all.
+    pub(crate) fn load(&self, group: usize, index: u32) -> Result<Box<dyn Load>, String> {
+        self.groups[group].loads.build(self.seed(group, index))
+    }
+
+    /// Makes the runs of one group, by position, with the seed of this number, and judges the
+    /// claims by them alone.
+    ///
+    /// Errors: as [`Plan::run`].
+    pub(crate) fn judge(
+        &self,
+        host: &dyn Host,
+        group: usize,
+        index: u32,
+        (beat, observe): (&mut dyn FnMut(Beat) -> ControlFlow<()>, &mut dyn Observer),
+    ) -> Result<Vec<ClaimResult>, RunError> {
+        let mut made = Vec::new();
+        for policy in 0..self.policies.len() {
+            let observe = host.info().capabilities.observed.then_some(&mut *observe);
+            let watch = Watch {
+                beat: Some(&mut *beat),
+                observe: observe.map(|observe| observe as &mut dyn Observer),
+                apart: self.apart,
+                ..Watch::default()
+            };
+            let outcome = self.run_one(host, group, policy, index, watch)?;
+            made.push(self.views_of(&outcome.metrics, group, index));
+        }
+        let mut views = self.views(group);
+        for (view, _) in made.iter().flatten() {
+            if !views.contains(view) {
+                views.push(view.clone());
+            }
+        }
+        let row = |(place, view): (usize, &View), policy: usize| {
+            let shown = &made[policy];
+            let run = shown.iter().find(|(known, _)| known == view).map(|(_, run)| run.clone());
+            let run = run.unwrap_or_else(|| Run { values: [].into(), ..shown[0].1.clone() });
+            Row { group: place, policy, runs: vec![run] }
+        };
+        let rows = views.iter().enumerate();
+        let rows = rows.flat_map(|view| (0..made.len()).map(move |policy| row(view, policy)));
+        let results = Results {
+            host: host.info().name,
+            experiment: self.experiment.clone(),
+            question: self.question.clone(),
+            title: self.title.clone(),
+            spec_hash: self.spec_hash.clone(),
+            seed: self.seed,
+            seeds: 1,
+            policies: self.policies_used(),
+            complete: true,
+            groups: views.iter().map(|view| self.viewed(group, view)).collect(),
+            planned: vec![group; views.len()],
+            rows: rows.collect(),
+            claims: Vec::new(),
+            shown: self.shown.clone(),
+            rows_shown: self.rows_shown.clone(),
+        };
+        Ok(self.claims.iter().map(|claim| claim.judge(&results)).collect())
+    }
+
     /// What the policy has [learned](anysched_core::Scheduler::learned) once a run is over (the
     /// rehearsal if it has one), of a group and a policy by position, with the seed of this
     /// number.
@@ -443,13 +515,22 @@ impl Plan {
     }
 }
 
+/// What a group has of its own.
+pub(crate) struct GroupParts {
+    /// The policies as they are in its scenario.
+    pub(crate) policies: Vec<PolicyEntry>,
+    /// A table of `machine`, `workload`, `vm` and `duration`.
+    pub(crate) tree: Node,
+    axes: Vec<(String, AxisValue)>,
+    identity: Vec<String>,
+}
+
 /// The combination of axis values with this number; the last axis changes fastest.
-fn plan_group(
+pub(crate) fn group_parts(
     experiment: &Experiment,
     scenario: &Scenario,
     number: usize,
-    files: &mut Files,
-) -> Result<PlannedGroup, Fault> {
+) -> Result<GroupParts, Fault> {
     let mut tree = scenario.tree.clone();
     let mut axes = Vec::new();
     let mut identity = Vec::new();
@@ -479,7 +560,7 @@ fn plan_group(
     identity.sort();
     let policies = experiment.sweep.policies.iter().map(|policy| scenario.policy(policy));
     let policies = policies.collect::<Result<Vec<_>, _>>()?;
-    build_group(policies, &tree, axes, identity, files)
+    Ok(GroupParts { policies, tree, axes, identity })
 }
 
 /// Warns if the loads of the group with these axis values ask for more than its machine has.
@@ -496,22 +577,17 @@ fn warn_of_overload(
     files.warn(format!("{of}{overload}"));
 }
 
-fn build_group(
-    policies: Vec<PolicyEntry>,
-    tree: &Node,
-    axes: Vec<(String, AxisValue)>,
-    identity: Vec<String>,
-    files: &mut Files,
-) -> Result<PlannedGroup, Fault> {
+fn build_group(parts: GroupParts, files: &mut Files) -> Result<PlannedGroup, Fault> {
+    let GroupParts { policies, tree, axes, identity } = parts;
     let part = |key: &str| tree.as_table().and_then(|table| table.get(key));
     let wrong = || policies.iter().filter_map(|policy| policy.check_settings().err());
     let Some(machine) = part("machine") else {
         let none = Fault::whole("no [machine]").help("add `[machine]` and `cpus = 4` below it");
-        let fault = read_parts(tree, Err(none.clone()), files).err().unwrap_or(none);
+        let fault = read_parts(&tree, Err(none.clone()), files).err().unwrap_or(none);
         return Err(wrong().fold(fault, Fault::and));
     };
     let calibrated = Calibrated::of(machine, files)?;
-    let tree = &calibrated.with_measured(tree)?;
+    let tree = &calibrated.with_measured(&tree)?;
     let read = read_parts(tree, Ok(machine), files);
     let (setup, loads, vms) = read.map_err(|fault| wrong().fold(fault, Fault::and))?;
     let duration = part("duration");

@@ -10,8 +10,10 @@ use crate::spec::scenario::{Scenario, read_scenarios};
 use crate::spec::sweep::{self, PolicyEntry, Sweep};
 use crate::spec::tree::{self, Entry, Node};
 use anysched_measure::Apart;
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// An experiment file that has been read. [`Experiment::plan`] checks the rest of it.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub struct Experiment {
     pub(crate) path: PathBuf,
     /// Where files that it names are looked for.
     pub(crate) directory: PathBuf,
+    /// Files that are looked for here first, by the name that the experiment has for them.
+    pub(crate) attached: Attached,
     pub(crate) name: String,
     pub(crate) question: String,
     pub(crate) title: Option<String>,
@@ -35,6 +39,9 @@ pub struct Experiment {
     pub(crate) canonical: String,
     pub(crate) quick: Quick,
 }
+
+/// Contents of files, by name.
+pub(crate) type Attached = BTreeMap<String, Arc<[u8]>>;
 
 /// What `[quick]` changes.
 #[derive(Clone, Debug, Default)]
@@ -91,6 +98,7 @@ impl Experiment {
             source: source.clone(),
             path: path.to_path_buf(),
             directory: path.parent().unwrap_or(Path::new("")).to_path_buf(),
+            attached: Attached::default(),
             name: name.into_owned(),
             question: question.unwrap_or_default().to_string(),
             title: title.map(str::to_string),
@@ -109,6 +117,12 @@ impl Experiment {
     /// The stem of the file's name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The same experiment with a file that is not on disk: what it calls `name` has these bytes.
+    pub fn with_file(mut self, name: &str, bytes: &[u8]) -> Experiment {
+        self.attached.insert(name.to_string(), bytes.into());
+        self
     }
 
     /// Its text.

@@ -3,6 +3,7 @@
 
 use crate::builtin;
 use crate::spec::error::Fault;
+use crate::spec::experiment::{Attached, Experiment};
 use crate::spec::fields;
 use crate::spec::tree::Node;
 use anysched_core::Machine;
@@ -14,14 +15,15 @@ use anysched_workload::model::Model;
 use anysched_workload::model_load::CheckedModel;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Error, Read, Seek};
+use std::io::{Error, Read, Seek, Write};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Caches of one plan.
 pub(crate) struct Files {
     directory: PathBuf,
+    attached: Attached,
     hashes: BTreeMap<String, blake3::Hash>,
     /// By the file's name and how it was read.
     loads: BTreeMap<(String, String), kinds::Source>,
@@ -32,10 +34,11 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Names are relative to `directory`.
-    pub(crate) fn new(directory: &Path) -> Files {
+    /// Those of `experiment`.
+    pub(crate) fn new(experiment: &Experiment) -> Files {
         Files {
-            directory: directory.to_path_buf(),
+            directory: experiment.directory.clone(),
+            attached: experiment.attached.clone(),
             hashes: BTreeMap::new(),
             loads: BTreeMap::new(),
             dists: BTreeMap::new(),
@@ -76,8 +79,14 @@ impl Files {
     fn open(&mut self, name: &str) -> Result<File, Refusal> {
         let path = self.directory.join(name);
         let mut hasher = blake3::Hasher::new();
+        let attached = self.attached.get(name).map(|bytes| {
+            let mut file = tempfile::tempfile()?;
+            file.write_all(bytes)?;
+            file.rewind()?;
+            Ok(file)
+        });
         // A device or a pipe may have no end.
-        let opened = builtin::open(&path).unwrap_or_else(|| {
+        let opened = attached.or_else(|| builtin::open(&path)).unwrap_or_else(|| {
             std::fs::metadata(&path).and_then(|meta| match meta.is_file() {
                 true => File::open(&path),
                 false => Err(Error::other("it is not a file")),

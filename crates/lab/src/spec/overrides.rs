@@ -246,11 +246,16 @@ impl Experiment {
         Appended { source, key: key.to_string(), key_at: start..start + key.len(), node }
     }
 
-    fn changed(&self, change: Appended, how: impl FnOnce(&mut Experiment, Node)) -> Experiment {
+    pub(crate) fn changed(
+        &self,
+        change: Appended,
+        how: impl FnOnce(&mut Experiment, Node),
+    ) -> Experiment {
         let mut changed = Experiment {
             source: change.source,
             path: self.path.clone(),
             directory: self.directory.clone(),
+            attached: self.attached.clone(),
             name: self.name.clone(),
             question: self.question.clone(),
             title: self.title.clone(),

@@ -1,6 +1,6 @@
 //! `[sweep]`: the policies that are compared, the axes that are varied, how many seeds.
 
-use crate::spec::error::{Fault, Faults};
+use crate::spec::error::{Fault, Faults, NOWHERE};
 use crate::spec::fields::{self, hint};
 use crate::spec::files::Files;
 use crate::spec::keys;
@@ -398,6 +398,34 @@ impl PolicyEntry {
             }
         }
         Ok(())
+    }
+
+    /// It as an experiment has it, with the contents of files in place of their names.
+    pub(crate) fn written(&self) -> Node {
+        let text = |text: &str| Node::of_text(text, &NOWHERE);
+        let mut table = Table::default();
+        let mut set = |key: &str, node: Node| table.set(key, &NOWHERE, node);
+        set("name", text(self.info.name));
+        if self.label != self.info.name {
+            set("label", text(&self.label));
+        }
+        for setting in &self.settings {
+            set(&setting.name, text(setting.value()));
+        }
+        let changes = self.changes.iter().map(|Change { at, setting }| {
+            let mut change = Table::default();
+            change.set("at", &NOWHERE, text(&at.since(Time::ZERO).to_string()));
+            change.set(&setting.name, &NOWHERE, text(setting.value()));
+            Node { value: Value::Table(change), at: NOWHERE }
+        });
+        let changes: Vec<Node> = changes.collect();
+        if !changes.is_empty() {
+            set("changes", Node { value: Value::List(changes), at: NOWHERE });
+        }
+        if !self.machine.0.is_empty() {
+            set("machine", Node { value: Value::Table(self.machine.clone()), at: NOWHERE });
+        }
+        Node { value: Value::Table(table), at: NOWHERE }
     }
 
     /// What it is with its settings.
