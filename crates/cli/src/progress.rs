@@ -48,7 +48,8 @@ impl Counted {
     /// Shows that so many are done.
     pub fn update(&self, done: usize) {
         let (back, rest) = (done - self.before, self.total.saturating_sub(done));
-        let left = (back > 0).then(|| self.shown.started.elapsed().mul_f64(rest as f64 / back as f64));
+        let left =
+            (back > 0).then(|| self.shown.started.elapsed().mul_f64(rest as f64 / back as f64));
         let (total, progress) = (self.total, done as f64);
         let (policy, group) = ("on the cluster", "");
         self.shown.update(&Progress { done, total, progress, left, policy, group });

@@ -15,8 +15,7 @@ use anysched_trace::decisions;
 use anysched_trace::gantt::{Gantt, NAMES};
 use anysched_verify::{
     Demands, End, Event, Finding, Glue, Held, Kinds, Limits, Linux, Property, Report, STATE_BYTES,
-    Scope, Subject, Xen,
-    search, settings,
+    Scope, Subject, Xen, search, settings,
 };
 use serde_json::{Value, json};
 use std::fmt::Write as _;

@@ -3,9 +3,9 @@
 use anysched_core::canon::{Canon, Canonical};
 use anysched_core::{Scheduler, canon_fields, canonical};
 
+use crate::Adapter;
 use crate::adapter::{Pcpu, State, Vcpu};
 use crate::domains::Domains;
-use crate::Adapter;
 
 impl Canonical for State {
     fn canon(&self, _: &(), to: &mut Canon) {

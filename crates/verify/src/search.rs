@@ -37,11 +37,7 @@ pub trait Histories: Sync {
     /// is the property.
     ///
     /// Errors: it does not, and why; a panic is a break like any other.
-    fn check(
-        &self,
-        property: Property,
-        history: &[Self::Event],
-    ) -> Result<Option<Waited>, String>;
+    fn check(&self, property: Property, history: &[Self::Event]) -> Result<Option<Waited>, String>;
 
     /// Whether what follows `history` and `event` is what follows `other`, for a future that is
     /// drawn from `seed`.
@@ -297,12 +293,8 @@ impl<H: Histories> Search<'_, H> {
     }
 
     fn block(&self, states: &[u32], expands: bool) -> Found<H::Event> {
-        let mut found = Found {
-            states: Vec::new(),
-            transitions: 0,
-            breaks: Vec::new(),
-            longest: None,
-        };
+        let mut found =
+            Found { states: Vec::new(), transitions: 0, breaks: Vec::new(), longest: None };
         let mut near = Near::default();
         for &state in states {
             let history = self.history(state);
@@ -372,12 +364,7 @@ impl<H: Histories> Search<'_, H> {
 
     /// Compares, for a sample of states, what follows with what follows from the state that was
     /// found before and is said to be the same.
-    fn check_merge(
-        &self,
-        hash: u128,
-        history: &[H::Event],
-        event: H::Event,
-    ) -> Result<(), String> {
+    fn check_merge(&self, hash: u128, history: &[H::Event], event: H::Event) -> Result<(), String> {
         let is_sampled = history.len() < ALL_UP_TO || ((hash >> 64) as u64).is_multiple_of(SAMPLED);
         let Some(&before) = self.seen.get(&hash).filter(|_| is_sampled) else { return Ok(()) };
         if !self.is_open(Property::Merge) {

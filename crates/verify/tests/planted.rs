@@ -3,9 +3,7 @@
 
 use anysched_core::{Machine, Scheduler, Span};
 use anysched_oracle::planted::{Bug, QUANTUM, Simple};
-use anysched_verify::{
-    Demands, End, Histories, Limits, Property, Report, Scope, Subject, search,
-};
+use anysched_verify::{Demands, End, Histories, Limits, Property, Report, Scope, Subject, search};
 
 const BUGS: [(Bug, Property); 16] = [
     (Bug::TrustsOneKick, Property::Contract),

@@ -53,7 +53,8 @@ pub fn width<'a>(texts: impl IntoIterator<Item = &'a String>) -> usize {
 /// Numbers with blanks after them, so that their points stand below each other where they line up
 /// to the right.
 pub fn at_points<'a>(numbers: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
-    let decimals = |number: &str| number.split_once('.').map_or(0, |(_, decimals)| decimals.len() + 1);
+    let decimals =
+        |number: &str| number.split_once('.').map_or(0, |(_, decimals)| decimals.len() + 1);
     let most = numbers.clone().map(decimals).max().unwrap_or(0);
     let pad = |number: &str| format!("{number}{:1$}", "", most - decimals(number));
     numbers.map(pad).collect()
@@ -118,7 +119,10 @@ mod tests {
 
     #[test]
     fn points_stand_below_each_other() {
-        assert_eq!(at_points(["1.5", "12", "-", "0.25"].into_iter()), ["1.5 ", "12   ", "-   ", "0.25"]);
+        assert_eq!(
+            at_points(["1.5", "12", "-", "0.25"].into_iter()),
+            ["1.5 ", "12   ", "-   ", "0.25"]
+        );
         assert_eq!(at_points(["1", "12"].into_iter()), ["1", "12"]);
     }
 

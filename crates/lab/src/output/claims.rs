@@ -1,9 +1,7 @@
 //! The claims of a paper, examined by several experiments, without the rows behind them.
 
 use super::numbers::Format;
-use super::table::{
-    describe_check, describe_measure, describe_size, enough, place, wrap,
-};
+use super::table::{describe_check, describe_measure, describe_size, enough, place, wrap};
 use crate::results::Results;
 use crate::results::stats::Estimate;
 use crate::results::verdict::{Check, ClaimResult, Measure};

@@ -90,7 +90,9 @@ pub(super) fn estimates(
     head: impl FnOnce(usize) -> Vec<String>,
 ) -> align::Column {
     let parts: Vec<_> = estimates
-        .map(|it| it.map_or_else(|| ("-".to_string(), String::new()), |it| format.parts(it.mean, it.ci95)))
+        .map(|it| {
+            it.map_or_else(|| ("-".to_string(), String::new()), |it| format.parts(it.mean, it.ci95))
+        })
         .collect();
     let means = align::at_points(parts.iter().map(|(mean, _)| mean.as_str()));
     let errors = align::at_points(parts.iter().map(|(_, error)| error.as_str()));

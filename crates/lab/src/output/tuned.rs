@@ -176,9 +176,9 @@ fn cells(tuned: &Tuned, row: &TunedRow) -> [String; COLUMNS] {
     let name = marked(&row.label, row.nature);
     let [mean, p99] = Objective::ALL.map(|objective| {
         let format = format_of(tuned, objective);
-        let own = row.turnaround(objective).map_or_else(String::new, |it| {
-            format.interval(it.mean, it.ci95)
-        });
+        let own = row
+            .turnaround(objective)
+            .map_or_else(String::new, |it| format.interval(it.mean, it.ci95));
         let optimum = tuned.row(&space::optimum()).filter(|other| other.label != row.label);
         let over = optimum.and_then(|other| row.against(other, objective));
         (own, over.map_or_else(String::new, percent))

@@ -26,13 +26,13 @@
 
 use alloc::vec::Vec;
 
+use anysched_core::canon::Canonical;
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::params::{ParamError, TaskParams};
 use anysched_core::queue::{Forest, Tree};
 use anysched_core::registry::{First, Policy};
 use anysched_core::smp::{At, Entry, Removal, RunQueue, Running, SmpParams, Whereabouts, Why};
 use anysched_core::time::{Span, Time};
-use anysched_core::canon::Canonical;
 use anysched_core::{Canon, Machine, Off, PerTask, canon_fields, canonical, params};
 
 params! {

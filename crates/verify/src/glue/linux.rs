@@ -102,33 +102,69 @@ impl Canonical for Cpu {
 #[allow(missing_docs, reason = "fields say which task and which CPU")]
 pub enum LinuxEvent {
     /// A task is created, or comes from another class; it is not ready.
-    Enable { task: usize },
+    Enable {
+        task: usize,
+    },
     /// A sleeping task ends, or goes to another class.
-    Disable { task: usize },
+    Disable {
+        task: usize,
+    },
     /// A task becomes ready.
-    Wake { task: usize, from: Option<CpuId> },
+    Wake {
+        task: usize,
+        from: Option<CpuId>,
+    },
     /// What runs on a CPU is about to sleep.
-    Sleep { cpu: CpuId },
+    Sleep {
+        cpu: CpuId,
+    },
     /// It is woken before it does.
-    Stay { cpu: CpuId },
+    Stay {
+        cpu: CpuId,
+    },
     /// What runs on a CPU ends.
-    End { cpu: CpuId },
-    Yield { cpu: CpuId },
+    End {
+        cpu: CpuId,
+    },
+    Yield {
+        cpu: CpuId,
+    },
     /// A CPU asks the policy, or takes what it has to carry.
-    Schedule { cpu: CpuId },
+    Schedule {
+        cpu: CpuId,
+    },
     /// It switches to what it was given.
-    Switch { cpu: CpuId },
+    Switch {
+        cpu: CpuId,
+    },
     /// The timer of the slice.
-    SliceEnd { cpu: CpuId },
-    Tick { cpu: CpuId },
+    SliceEnd {
+        cpu: CpuId,
+    },
+    Tick {
+        cpu: CpuId,
+    },
     Timer,
-    Pass { step: Step },
+    Pass {
+        step: Step,
+    },
     /// A real-time task takes a CPU, or leaves it.
-    Taken { cpu: CpuId, taken: bool },
+    Taken {
+        cpu: CpuId,
+        taken: bool,
+    },
     /// The weight of a task changes: it is taken out and put back.
-    Nice { task: usize },
-    Bind { task: usize, to: Option<CpuId> },
-    Online { cpu: CpuId, online: bool },
+    Nice {
+        task: usize,
+    },
+    Bind {
+        task: usize,
+        to: Option<CpuId>,
+    },
+    Online {
+        cpu: CpuId,
+        online: bool,
+    },
 }
 
 impl Linux {
@@ -339,8 +375,7 @@ impl Linux {
         let on = self.cpu(cpu);
         (on.is_kicked, on.is_expired, on.is_due) = (false, false, false);
         on.slice_ends = Time::NEVER;
-        let pushed: Vec<usize> =
-            on.current.take().into_iter().chain(on.local.drain(..)).collect();
+        let pushed: Vec<usize> = on.current.take().into_iter().chain(on.local.drain(..)).collect();
         for task in pushed {
             if self.tasks[task].leaves.take().is_some() {
                 let (id, runtime) = (self.id(task), self.tasks[task].runtime);
@@ -396,9 +431,8 @@ impl Steps for Linux {
             events.push(LinuxEvent::Nice { task: number });
             if self.cpus.len() > 1 {
                 let all = self.cpu_ids().map(Some).chain([None]);
-                let others = all.filter(|&to| {
-                    to != task.bound && to.is_none_or(|cpu| self.at(cpu).is_online)
-                });
+                let others = all
+                    .filter(|&to| to != task.bound && to.is_none_or(|cpu| self.at(cpu).is_online));
                 events.extend(others.map(|to| LinuxEvent::Bind { task: number, to }));
             }
         }
@@ -568,7 +602,8 @@ impl Kernel for Linux {
     fn waiting(&self) -> Vec<TaskId> {
         let is_ready = |task: &Task| task.id.is_some() && !task.is_asleep;
         let tasks = self.tasks.iter().enumerate();
-        let waits = tasks.filter(|(number, task)| is_ready(task) && self.runs_on(*number).is_none());
+        let waits =
+            tasks.filter(|(number, task)| is_ready(task) && self.runs_on(*number).is_none());
         waits.map(|(number, _)| TaskId(number as u32)).collect()
     }
 

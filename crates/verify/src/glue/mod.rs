@@ -175,11 +175,7 @@ impl<K: Kernel> Histories for Glue<'_, K> {
         })
     }
 
-    fn check(
-        &self,
-        property: Property,
-        history: &[K::Event],
-    ) -> Result<Option<Waited>, String> {
+    fn check(&self, property: Property, history: &[K::Event]) -> Result<Option<Waited>, String> {
         guarded(|| {
             let mut kernel = self.after(history);
             let held = match property {

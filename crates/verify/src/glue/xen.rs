@@ -84,28 +84,59 @@ impl Vcpu {
 #[allow(missing_docs, reason = "fields say which vCPU and which pCPU")]
 pub enum XenEvent {
     /// A domain is built, or comes from another pool.
-    Insert { vcpu: usize },
+    Insert {
+        vcpu: usize,
+    },
     /// It is destroyed, or leaves the pool.
-    Remove { vcpu: usize },
+    Remove {
+        vcpu: usize,
+    },
     /// An event comes for a vCPU that is blocked, or it is started.
-    Wake { vcpu: usize, from: Option<CpuId> },
+    Wake {
+        vcpu: usize,
+        from: Option<CpuId>,
+    },
     /// What runs on a pCPU waits for an event.
-    Block { cpu: CpuId },
+    Block {
+        cpu: CpuId,
+    },
     /// What runs on a pCPU yields.
-    Yield { cpu: CpuId },
-    Pause { vcpu: usize },
-    Unpause { vcpu: usize },
+    Yield {
+        cpu: CpuId,
+    },
+    Pause {
+        vcpu: usize,
+    },
+    Unpause {
+        vcpu: usize,
+    },
     /// The softirq is served.
-    Schedule { cpu: CpuId },
+    Schedule {
+        cpu: CpuId,
+    },
     /// The registers of what ran before are saved.
-    Saved { cpu: CpuId },
+    Saved {
+        cpu: CpuId,
+    },
     /// The timer of the slice ends.
-    SliceEnd { cpu: CpuId },
-    Tick { cpu: CpuId },
+    SliceEnd {
+        cpu: CpuId,
+    },
+    Tick {
+        cpu: CpuId,
+    },
     Timer,
-    Pass { step: Step },
-    Bind { vcpu: usize, to: Option<CpuId> },
-    Online { cpu: CpuId, online: bool },
+    Pass {
+        step: Step,
+    },
+    Bind {
+        vcpu: usize,
+        to: Option<CpuId>,
+    },
+    Online {
+        cpu: CpuId,
+        online: bool,
+    },
 }
 
 impl Xen {
@@ -290,8 +321,10 @@ impl Steps for Xen {
             if self.pcpus.len() > 1 && !vcpu.is_migrating {
                 let all = self.cpu_ids().map(Some).chain([None]);
                 let others = all.filter(|&to| to != vcpu.bound);
-                let is_there = |to: &Option<CpuId>| to.is_none_or(|cpu| self.pcpus[cpu.index()].is_online);
-                events.extend(others.filter(is_there).map(|to| XenEvent::Bind { vcpu: number, to }));
+                let is_there =
+                    |to: &Option<CpuId>| to.is_none_or(|cpu| self.pcpus[cpu.index()].is_online);
+                events
+                    .extend(others.filter(is_there).map(|to| XenEvent::Bind { vcpu: number, to }));
             }
         }
         for cpu in self.cpu_ids() {
@@ -338,8 +371,7 @@ impl Steps for Xen {
             XenEvent::Insert { vcpu } => {
                 let params = params(TaskId(vcpu as u32), false, CpuSet::All);
                 let task = self.adapter.attach(now, params, vcpu as u32 % 2);
-                self.vcpus[vcpu] =
-                    Vcpu { task: Some(task), is_blocked: true, ..Vcpu::default() };
+                self.vcpus[vcpu] = Vcpu { task: Some(task), is_blocked: true, ..Vcpu::default() };
             }
             XenEvent::Remove { vcpu } => {
                 self.adapter.detach(now, self.task(vcpu));
@@ -491,7 +523,9 @@ impl fmt::Display for XenEvent {
                 write!(f, "vCPU {vcpu} is bound to pCPU {}", cpu.0)
             }
             XenEvent::Bind { vcpu, to: None } => write!(f, "vCPU {vcpu} may run anywhere"),
-            XenEvent::Online { cpu, online: true } => write!(f, "pCPU {} comes into the pool", cpu.0),
+            XenEvent::Online { cpu, online: true } => {
+                write!(f, "pCPU {} comes into the pool", cpu.0)
+            }
             XenEvent::Online { cpu, online: false } => write!(f, "pCPU {} leaves the pool", cpu.0),
         }
     }
