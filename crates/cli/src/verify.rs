@@ -252,6 +252,9 @@ impl Done {
                 None if property == Property::Wait && self.search.demands.starves => {
                     "not asked: by its rule, tasks may wait for as long as others compute".into()
                 }
+                None if property == Property::Yield && self.search.kernel.is_some() => {
+                    "not asked: how a yield is called is the kernel's matter".into()
+                }
                 None if property == Property::Merge && !merges => {
                     "not asked: it does not say its state".into()
                 }
@@ -439,6 +442,7 @@ fn markdown(searches: &[Done]) -> String {
         let said = |property: Property| match done.finding(property) {
             Some(_) => "**broken**",
             None if property == Property::Wait && done.search.demands.starves => "starves",
+            None if property == Property::Yield && done.search.kernel.is_some() => "",
             None => "holds",
         };
         let all = if done.report.end == End::AllStates { ", all" } else { "" };

@@ -386,7 +386,9 @@ mod tests {
     fn of_an_order_only_ranks_are_kept() {
         let ranks = |numbers: &[i128]| words(|to| numbers.iter().for_each(|&n| to.order(n)));
         assert_eq!(ranks(&[7, 3, 3, 9]), Some(alloc::vec![2, 1, 1, 3]));
-        assert_eq!(ranks(&[-7, -90, -90, 0]), ranks(&[7, 3, 3, 9]));
+        assert_eq!(ranks(&[70, 30, 30, 90]), ranks(&[7, 3, 3, 9]));
+        assert_eq!(ranks(&[-7, -90]), ranks(&[-1, -2]));
+        assert_ne!(ranks(&[7, 3]), ranks(&[7, 0]), "3 was given, 0 was not");
     }
 
     #[test]

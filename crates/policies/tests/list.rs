@@ -154,7 +154,7 @@ fn groupings_divide_every_machine() {
 }
 
 /// Quoted words outside the list that are no policies: the end of the file, the word, what it is.
-const OTHER_MEANINGS: [(&str, &str, &str); 15] = [
+const OTHER_MEANINGS: [(&str, &str, &str); 17] = [
     ("arceos/src/image.rs", "rr", "a feature of ArceOS's axsched"),
     ("arceos/src/image.rs", "cfs", "a feature of ArceOS's axsched"),
     ("cli/src/model.rs", "sjf", "a closed form of the theory, as a key in JSON"),
@@ -162,6 +162,8 @@ const OTHER_MEANINGS: [(&str, &str, &str); 15] = [
     ("cli/src/periodic.rs", "dm", "a test of schedulability, as a key in JSON"),
     ("cli/src/periodic.rs", "edf", "a test of schedulability, as a key in JSON"),
     ("core/src/recorder/read.rs", "priority", "a field of logs: a task's fixed priority"),
+    ("lab/src/shrink/case.rs", "priority", "a key of loads: a task's fixed priority"),
+    ("lab/src/shrink/rust.rs", "priority", "a field of `TaskParams`"),
     ("oracle/src/sedf.rs", "dm", "a probe: whether the order is deadline-monotonic"),
     ("wire/src/dom0.rs", "credit", "a scheduler of Xen's, as its tools call it"),
     ("wire/src/dom0.rs", "credit2", "a scheduler of Xen's, as its tools call it"),
