@@ -127,8 +127,8 @@ impl Job {
         match status.success() || cancel.load(Ordering::Relaxed) {
             true => Ok(()),
             false => Err(Failure::from(format!(
-                "--on: {python} -m anysched.on_cluster ended with {status}; runs that came back are \
-                 kept where there is an --out"
+                "--on: {python} -m anysched.on_cluster ended with {status}; runs that came back \
+                 are kept where there is an --out"
             ))),
         }
     }

@@ -71,19 +71,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         report::of_run(path, &inputs, args, &experiment, (&plan, &*host, &told))?;
     }
     if let (Some(path), Some(format)) = (&args.files.trace, format) {
-        for (group, policy) in results.runs() {
-            let path = path_of_run(path, &plan, &results, (group, policy));
-            let is_own = policy >= plan.policies().len();
-            let cpus = plan.setup(group, if is_own { 0 } else { policy }).machine.cpus();
-            write_traced(&path, &inputs, format, cpus, |sink| {
-                let watch = Watch { trace: Some(sink), ..Watch::default() };
-                let name = &results.policies[policy].name;
-                match is_own {
-                    true => plan.run_one_by_host(&*host, name, group, 0, watch),
-                    false => plan.run_one(&*host, group, policy, 0, watch),
-                }
-            })?;
-        }
+        write_traces(&plan, &*host, &results, &inputs, path, format)?;
     }
     if let Some(path) = &args.files.record {
         for (group, policy) in policies_run(&plan, &results) {
@@ -103,6 +91,31 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         if written == 0 {
             eprintln!("anysched: none of these policies has learned anything");
         }
+    }
+    Ok(())
+}
+
+/// Makes the first run of each row again, and writes a trace of each.
+fn write_traces(
+    plan: &Plan,
+    host: &dyn Host,
+    results: &Results,
+    inputs: &Inputs,
+    path: &Path,
+    format: TraceFormat,
+) -> Result<(), Failure> {
+    for (group, policy) in results.runs() {
+        let path = path_of_run(path, plan, results, (group, policy));
+        let is_own = policy >= plan.policies().len();
+        let cpus = plan.setup(group, if is_own { 0 } else { policy }).machine.cpus();
+        write_traced(&path, inputs, format, cpus, |sink| {
+            let watch = Watch { trace: Some(sink), ..Watch::default() };
+            let name = &results.policies[policy].name;
+            match is_own {
+                true => plan.run_one_by_host(host, name, group, 0, watch),
+                false => plan.run_one(host, group, policy, 0, watch),
+            }
+        })?;
     }
     Ok(())
 }

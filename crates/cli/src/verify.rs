@@ -345,7 +345,9 @@ impl Done {
         format!(
             "//! Found by `anysched verify`: {what}.\n\n\
              use anysched_core::{{CpuId, Machine, Off, TaskId}};\n\
-             use anysched_verify::{{\n    Demands, Event, Histories, Property, Scope, Step, Subject,\n}};\n\n\
+             use anysched_verify::{{\n    \
+                 Demands, Event, Histories, Property, Scope, Step, Subject,\n\
+             }};\n\n\
              #[test]\n\
              #[allow(unused_imports)]\n\
              fn {name}_keeps_{property}() {{\n    \

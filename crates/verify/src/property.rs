@@ -302,7 +302,8 @@ impl<S: Scheduler> Steps for Host<'_, S> {
     }
 }
 
-/// Whether two that are in states which are said to be the same stay so, whatever is drawn from `seed`.
+/// Whether two that are in states which are said to be the same stay so, whatever is drawn from
+/// `seed`.
 ///
 /// Errors: they do not.
 pub(crate) fn agree<S: Steps>(one: &mut S, two: &mut S, seed: u64) -> Result<(), String> {

@@ -61,8 +61,8 @@ impl Format {
         shown(value, if self.is_whole { 0 } else { self.decimals_of(value) })
     }
 
-    /// A mean without its unit, and its error, `± error`, with as many decimals, if there is any: runs
-    /// that do not depend on the seed have none to speak of.
+    /// A mean without its unit, and its error, `± error`, with as many decimals, if there is any:
+    /// runs that do not depend on the seed have none to speak of.
     pub(super) fn parts(&self, mean: f64, ci95: Option<f64>) -> (String, String) {
         match ci95 {
             Some(ci95) if ci95 > 0.0 => self.with(mean, ci95),

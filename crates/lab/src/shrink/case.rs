@@ -344,7 +344,8 @@ fn inline(node: &Node) -> String {
 }
 
 impl Smaller for Case {
-    /// Tasks, CPUs, what needs a model beside it, what is said at all, whole numbers, digits of times, times.
+    /// Tasks, CPUs, what needs a model beside it, what is said at all, whole numbers, digits of
+    /// times, times.
     fn weight(&self) -> Vec<u64> {
         let mut sums = Sums::default();
         for key in ["policy", "machine", "vm", "workload", "duration"] {

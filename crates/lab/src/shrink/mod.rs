@@ -2,8 +2,8 @@
 //!
 //! An experiment is reduced to one row that [`Fails`]. Its load becomes a list of tasks with what
 //! each does, where that can be said, so that no chance is left in it; then tasks, CPUs, steps,
-//! costs and settings are left out, and times made round, as long as the row still fails in the same
-//! way. Each try is an experiment that is read, planned and run as any other.
+//! costs and settings are left out, and times made round, as long as the row still fails in the
+//! same way. Each try is an experiment that is read, planned and run as any other.
 
 mod calls;
 mod case;

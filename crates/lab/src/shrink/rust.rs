@@ -50,7 +50,8 @@ impl ShortLog {
                      let log = include_bytes!(\"{name}.log\");\n    \
                      let header = LogReader::new(log).unwrap().header().clone();\n    \
                      let info = anysched_policies::policy(header.policy).unwrap();\n    \
-                     let mut policy = (info.build)(&header.machine, &header.settings).unwrap();\n    \
+                     let (machine, settings) = (&header.machine, &header.settings);\n    \
+                     let mut policy = (info.build)(machine, settings).unwrap();\n    \
                      replay(log, &mut *policy).unwrap();\n\
                  }}\n"
             );
@@ -80,7 +81,8 @@ impl ShortLog {
                  let rules = Rules {{ work_conserving, ..Rules::default() }};\n    \
                  let mut policy = Checked::new(policy, &machine, rules);\n    \
                  let mut at = |ns, call: Call<'_>| {{\n        \
-                     call.make(&mut policy, &mut Cx::new(Time(ns), &mut CpuMask::EMPTY.clone()));\n    \
+                     let mut kicks = CpuMask::EMPTY;\n        \
+                     call.make(&mut policy, &mut Cx::new(Time(ns), &mut kicks));\n    \
                  }};\n{calls}}}\n",
             machine = built(machine),
         )

@@ -3,8 +3,8 @@
 //! rest, until no change is left. It draws nothing, so that the same start gives the same end.
 //!
 //! proptest and its relatives shrink what their own strategies have drawn, along the way by which
-//! it was drawn. Here the start is a file that somebody wrote, and what is legal is known by whoever
-//! reads it, so that nothing would be left of such a library but its loop.
+//! it was drawn. Here the start is a file that somebody wrote, and what is legal is known by
+//! whoever reads it, so that nothing would be left of such a library but its loop.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};

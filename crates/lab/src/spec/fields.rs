@@ -136,8 +136,8 @@ impl<'a> Fields<'a> {
 
 /// What `read` makes of a table.
 ///
-/// Errors: all that is wrong with its entries and with those of tables in it: what is wrong with one
-/// is left out to find the next.
+/// Errors: all that is wrong with its entries and with those of tables in it: what is wrong with
+/// one is left out to find the next.
 pub(crate) fn read_all<T>(
     node: &Node,
     mut read: impl FnMut(&Node) -> Result<T, Fault>,
@@ -159,8 +159,8 @@ pub(crate) fn read_all<T>(
     Err(all)
 }
 
-/// Leaves the innermost entries and tables of lists out of `node` that `fault` is about, and adds the
-/// places of what they are missing from to `holes`. Whether there was one.
+/// Leaves the innermost entries and tables of lists out of `node` that `fault` is about, and adds
+/// the places of what they are missing from to `holes`. Whether there was one.
 fn leave_out(node: &mut Node, fault: &Fault, holes: &mut Vec<Range<usize>>) -> bool {
     let (mut found, mut missing) = (false, false);
     let mut keeps = |inner: &mut Node, is_about: bool| {

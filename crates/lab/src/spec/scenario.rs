@@ -32,8 +32,8 @@ impl Scenario {
     }
 }
 
-/// The scenarios, and what is wrong with them. One whose load is missing is among them, so that what
-/// else is wrong can be found.
+/// The scenarios, and what is wrong with them. One whose load is missing is among them, so that
+/// what else is wrong can be found.
 pub(crate) fn read_scenarios(
     fields: &Fields<'_>,
     sweep: &Sweep,

@@ -47,7 +47,8 @@ pub trait Kernel: Steps {
     /// The ticks of CPUs that run something.
     fn ticks(&self) -> Vec<Self::Event>;
 
-    /// Tasks that could run and do not, by the numbers that events have, which need not be the policy's.
+    /// Tasks that could run and do not, by the numbers that events have, which need not be the
+    /// policy's.
     fn waiting(&self) -> Vec<TaskId>;
 
     /// How many tasks could run.

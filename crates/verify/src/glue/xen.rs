@@ -1,8 +1,8 @@
 //! Xen's scheduling core, as far as its glue sees of it.
 //!
 //! Source: xen/common/sched/core.c of 4.20 (`vcpu_wake`, `vcpu_sleep_nosync_locked`, `vcpu_block`,
-//! `schedule`, `sched_context_switched`, `sched_unit_migrate_start` and `_finish`, `sched_move_domain`,
-//! `cpu_disable_scheduler`), and hosts/xen/scheduler/anysched.c.
+//! `schedule`, `sched_context_switched`, `sched_unit_migrate_start` and `_finish`,
+//! `sched_move_domain`, `cpu_disable_scheduler`), and hosts/xen/scheduler/anysched.c.
 
 use std::fmt;
 

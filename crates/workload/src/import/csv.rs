@@ -546,8 +546,8 @@ mod tests {
     /// Requests with dates, as Azure and Alibaba publish those for language models.
     #[test]
     fn dates_are_moments() {
-        let text = "TIMESTAMP,ContextTokens\n2023-12-31 23:59:59.9,70\n2024-01-01 00:00:00.1500000,8\n\
-                    2024-03-01T00:00:00Z,5\n";
+        let text = "TIMESTAMP,ContextTokens\n2023-12-31 23:59:59.9,70\n\
+                    2024-01-01 00:00:00.1500000,8\n2024-03-01T00:00:00Z,5\n";
         let options =
             [("arrival", "TIMESTAMP"), ("service", "ContextTokens"), ("service_unit", "ms")];
         let list = read(text, &options).unwrap();

@@ -2,9 +2,9 @@
 //!
 //! Samples carry the event as the kernel stored it, and the file carries the descriptions of the
 //! events' fields, in the format of trace-cmd. The format is that of perf's documentation
-//! (`perf.data-file-format.txt`). What was recorded into a pipe (`perf record -o -`) has records for
-//! what a file says at its beginning and its end. The format is read here and not by a library: the one that there is
-//! panics on damaged files.
+//! (`perf.data-file-format.txt`). What was recorded into a pipe (`perf record -o -`) has records
+//! for what a file says at its beginning and its end. The format is read here and not by a library:
+//! the one that there is panics on damaged files.
 
 use super::ftrace::binary::{Endian, Formats};
 use super::ftrace::{Recorder, Recording, Replaying, times};
