@@ -26,7 +26,7 @@ PAUSE = 5.0
 
 
 def experiment(seeds: int) -> dict[str, object]:
-    load = {"kind": "open", "service": "exp(5ms)", "load": 0.8, "tasks": 5000}
+    load = {"kind": "open", "service": "exp(5ms)", "load": 0.8, "tasks": 20_000}
     return {
         "question": "?",
         "machine": {"cpus": 4},
@@ -38,9 +38,10 @@ def experiment(seeds: int) -> dict[str, object]:
 def killer(cluster: distributed.LocalCluster, over: threading.Event, killed: list[int]) -> None:
     chance = random.Random(1)
     while not over.wait(PAUSE):
-        pids = [worker.pid for worker in cluster.workers.values() if worker.pid]
-        killed.append(chance.choice(pids))
-        os.kill(killed[-1], signal.SIGKILL)
+        # One that starts again has no process yet.
+        if pids := [worker.pid for worker in cluster.workers.values() if worker.pid]:
+            killed.append(chance.choice(pids))
+            os.kill(killed[-1], signal.SIGKILL)
 
 
 def main(workers: int, seeds: int) -> None:
