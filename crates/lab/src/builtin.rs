@@ -123,7 +123,10 @@ mod tests {
         for name in experiments() {
             let path = experiment(Path::new(name)).unwrap();
             // Not those that are made with files of other places.
-            if let Err(error) = Experiment::load(&path).and_then(|experiment| experiment.check()) {
+            let whole = Experiment::load(&path).and_then(|experiment| experiment.check());
+            let quick = Experiment::load(&path).and_then(Experiment::quick);
+            let quick = quick.and_then(|experiment| experiment.check());
+            for error in [whole.err(), quick.err()].into_iter().flatten() {
                 missing.push(format!("{name}: {}", error.to_plain()));
             }
         }

@@ -7,7 +7,7 @@ use crate::spec::keys::EXPERIMENT;
 use crate::spec::parts::RowsShown;
 use crate::spec::report::{Asked, Counted, read_report};
 use crate::spec::scenario::{Scenario, read_scenarios};
-use crate::spec::sweep::{self, PolicyEntry, Sweep};
+use crate::spec::sweep::{self, Axis, PolicyEntry, Sweep};
 use crate::spec::tree::{self, Entry, Node};
 use anysched_measure::Apart;
 use std::collections::BTreeMap;
@@ -47,8 +47,8 @@ pub(crate) type Attached = BTreeMap<String, Arc<[u8]>>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Quick {
     seeds: Option<u32>,
-    /// Keys and values as [`Experiment::with_setting`] takes them.
-    settings: Vec<(String, String)>,
+    /// Keys and values, as `--set` and, of a list for an axis, `--sweep` take them.
+    settings: Vec<(String, Node)>,
 }
 
 /// What `seed` may be: whole numbers of TOML from 0 on.
@@ -183,7 +183,19 @@ impl Experiment {
             Some(seeds) => self.with_seeds(seeds),
             None => self,
         };
-        settings.iter().try_fold(fewer, |changed, (key, value)| changed.with_setting(key, value))
+        settings.iter().try_fold(fewer, |changed, (key, value)| {
+            // A list is fewer values of an axis, unless the axis is of lists.
+            let axis = changed.sweep.axes.iter().find(|axis| axis.path == *key);
+            let is_of_lists = |axis: &Axis| axis.values.iter().any(|it| it.as_list().is_some());
+            match value.as_list() {
+                Some(values) if axis.is_some_and(|axis| !is_of_lists(axis)) => {
+                    let values: Vec<String> = values.iter().map(Node::to_string).collect();
+                    let values: Vec<&str> = values.iter().map(String::as_str).collect();
+                    changed.with_axis(key, &values)
+                }
+                _ => changed.with_setting(key, &value.to_string()),
+            }
+        })
     }
 
     /// The same experiment with another number of seeds, at least 1: fewer for a quick look, or
@@ -204,7 +216,7 @@ fn read_quick(node: Option<&Node>) -> Result<Quick, Fault> {
     for Entry { key, node, .. } in &table.0 {
         match key.as_str() {
             "seeds" => quick.seeds = Some(fields::whole(node, key, 1..=100_000)?),
-            _ => quick.settings.push((key.clone(), node.to_string())),
+            _ => quick.settings.push((key.clone(), node.clone())),
         }
     }
     Ok(quick)
