@@ -40,6 +40,78 @@ pub enum Call<'a> {
 }
 
 impl Call<'_> {
+    /// The task that it is about, if it is about one.
+    pub fn task(&self) -> Option<TaskId> {
+        match *self {
+            Call::Attach { task, .. }
+            | Call::Detach { task }
+            | Call::Update { task, .. }
+            | Call::Enqueue { task, .. }
+            | Call::Dequeue { task }
+            | Call::PutPrev { task, .. }
+            | Call::Tick { task, .. } => Some(task),
+            _ => None,
+        }
+    }
+
+    /// As [`Call::task`], to be changed.
+    pub fn task_mut(&mut self) -> Option<&mut TaskId> {
+        match self {
+            Call::Attach { task, .. }
+            | Call::Detach { task }
+            | Call::Update { task, .. }
+            | Call::Enqueue { task, .. }
+            | Call::Dequeue { task }
+            | Call::PutPrev { task, .. }
+            | Call::Tick { task, .. } => Some(task),
+            _ => None,
+        }
+    }
+
+    /// The CPU that it is about, if it is about one.
+    pub fn cpu(&self) -> Option<CpuId> {
+        match *self {
+            Call::SetOnline { cpu, .. }
+            | Call::PickNext { cpu }
+            | Call::PutPrev { cpu, .. }
+            | Call::Tick { cpu, .. } => Some(cpu),
+            _ => None,
+        }
+    }
+
+    /// As [`Call::cpu`], to be changed.
+    pub fn cpu_mut(&mut self) -> Option<&mut CpuId> {
+        match self {
+            Call::SetOnline { cpu, .. }
+            | Call::PickNext { cpu }
+            | Call::PutPrev { cpu, .. }
+            | Call::Tick { cpu, .. } => Some(cpu),
+            _ => None,
+        }
+    }
+
+    /// The same with all that it refers to.
+    pub fn into_owned(self) -> Call<'static> {
+        let owned = |params: Cow<'_, TaskParams>| Cow::Owned(params.into_owned());
+        let text = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        match self {
+            Call::Attach { task, params } => Call::Attach { task, params: owned(params) },
+            Call::Detach { task } => Call::Detach { task },
+            Call::Update { task, params } => Call::Update { task, params: owned(params) },
+            Call::SetDomain { domain, params } => Call::SetDomain { domain, params },
+            Call::SetParam { name, text: to } => {
+                Call::SetParam { name: text(name), text: text(to) }
+            }
+            Call::SetOnline { cpu, online } => Call::SetOnline { cpu, online },
+            Call::Enqueue { task, arrival } => Call::Enqueue { task, arrival },
+            Call::Dequeue { task } => Call::Dequeue { task },
+            Call::PickNext { cpu } => Call::PickNext { cpu },
+            Call::PutPrev { cpu, task, ran, why } => Call::PutPrev { cpu, task, ran, why },
+            Call::Tick { cpu, task, ran } => Call::Tick { cpu, task, ran },
+            Call::Timer => Call::Timer,
+        }
+    }
+
     /// Makes this call; only `pick_next` returns a pick.
     #[inline]
     pub fn make(&self, policy: &mut (impl Scheduler + ?Sized), cx: &mut Cx<'_>) -> Option<Pick> {

@@ -115,30 +115,17 @@ impl fmt::Display for Decision<'_> {
 /// The CPU that a call is about, or came from; the first if it says none.
 pub fn place(call: &Call<'_>) -> CpuId {
     use Enqueue::{New, Resumed, Wakeup};
-    match *call {
-        Call::PickNext { cpu }
-        | Call::PutPrev { cpu, .. }
-        | Call::Tick { cpu, .. }
-        | Call::SetOnline { cpu, .. } => cpu,
+    call.cpu().unwrap_or(match *call {
         Call::Enqueue { arrival, .. } => arrival.from.unwrap_or(match arrival.why {
             Wakeup { prev, .. } | Resumed { prev } => prev,
             New => CpuId(0),
         }),
         _ => CpuId(0),
-    }
+    })
 }
 
 /// The task that was picked, or else that the call is about, by the policy's number.
 pub fn about(record: &Record) -> Option<TaskId> {
     let pick = record.answer.as_ref().and_then(|answer| answer.pick);
-    pick.map(|pick| pick.task).or(match record.call {
-        Call::Attach { task, .. }
-        | Call::Detach { task }
-        | Call::Update { task, .. }
-        | Call::Enqueue { task, .. }
-        | Call::Dequeue { task }
-        | Call::PutPrev { task, .. }
-        | Call::Tick { task, .. } => Some(task),
-        _ => None,
-    })
+    pick.map(|pick| pick.task).or(record.call.task())
 }

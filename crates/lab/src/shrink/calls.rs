@@ -3,7 +3,7 @@
 
 use crate::shrink::Limits;
 use crate::shrink::fails::{Failure, said, way};
-use crate::shrink::held::{Echo, owned};
+use crate::shrink::held::Echo;
 use crate::shrink::search::{Budget, Search, Smaller};
 use crate::spec::known::known;
 use anysched_core::call::{Call, Cow};
@@ -139,45 +139,6 @@ fn shortened(
     ShortLog { sequence, failure, before, after, tried, complete }
 }
 
-/// The task that a call is about.
-fn task_of<'c>(call: &'c mut Call<'static>) -> Option<&'c mut TaskId> {
-    match call {
-        Call::Attach { task, .. }
-        | Call::Detach { task }
-        | Call::Update { task, .. }
-        | Call::Enqueue { task, .. }
-        | Call::Dequeue { task }
-        | Call::PutPrev { task, .. }
-        | Call::Tick { task, .. } => Some(task),
-        _ => None,
-    }
-}
-
-/// The same, to be read.
-fn task(call: &Call<'static>) -> Option<TaskId> {
-    match *call {
-        Call::Attach { task, .. }
-        | Call::Detach { task }
-        | Call::Update { task, .. }
-        | Call::Enqueue { task, .. }
-        | Call::Dequeue { task }
-        | Call::PutPrev { task, .. }
-        | Call::Tick { task, .. } => Some(task),
-        _ => None,
-    }
-}
-
-/// The CPU that a call is about.
-fn cpu_of<'c>(call: &'c mut Call<'static>) -> Option<&'c mut CpuId> {
-    match call {
-        Call::SetOnline { cpu, .. }
-        | Call::PickNext { cpu }
-        | Call::PutPrev { cpu, .. }
-        | Call::Tick { cpu, .. } => Some(cpu),
-        _ => None,
-    }
-}
-
 impl Sequence {
     /// Calls of a policy that keeps no answers.
     pub(crate) fn new(
@@ -220,7 +181,7 @@ impl Sequence {
     fn tasks(&self) -> Vec<TaskId> {
         let mut tasks = Vec::new();
         for (_, call) in &self.calls {
-            if let Some(task) = task(call)
+            if let Some(task) = call.task()
                 && !tasks.contains(&task)
             {
                 tasks.push(task);
@@ -289,7 +250,7 @@ impl Sequence {
         let mut checked = Checked::new(policy, &self.machine, rules);
         let broken = panic::catch_unwind(AssertUnwindSafe(|| {
             for (now, call) in &self.calls {
-                let mut call = owned(call);
+                let mut call = call.clone().into_owned();
                 loop {
                     made.borrow_mut().push((*now, call.clone()));
                     let mut kicks = CpuMask::EMPTY;
@@ -373,7 +334,7 @@ impl Sequence {
 
     fn without_tasks(&self, range: Range<usize>) -> Sequence {
         let gone = &self.tasks()[range];
-        self.keeping(|_, call| task(call).is_none_or(|task| !gone.contains(&task)))
+        self.keeping(|_, call| call.task().is_none_or(|task| !gone.contains(&task)))
     }
 
     /// The same without one of the tasks and one of the picks, in which it may have been picked:
@@ -431,10 +392,9 @@ impl Sequence {
                 set => set,
             },
         };
-        let mut fewer =
-            self.keeping(|_, call| cpu_of(&mut call.clone()) != Some(&mut gone.clone()));
+        let mut fewer = self.keeping(|_, call| call.cpu() != Some(gone));
         for (_, call) in &mut fewer.calls {
-            if let Some(cpu) = cpu_of(call) {
+            if let Some(cpu) = call.cpu_mut() {
                 *cpu = moved(*cpu)?;
             }
             match call {
@@ -469,7 +429,7 @@ impl Sequence {
         let tasks = self.tasks();
         changed(&mut |sequence| {
             for (_, call) in &mut sequence.calls {
-                if let Some(task) = task_of(call) {
+                if let Some(task) = call.task_mut() {
                     let place = tasks.iter().position(|known| known == task);
                     *task = TaskId(place.unwrap_or_default() as u32);
                 }

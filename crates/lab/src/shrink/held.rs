@@ -1,6 +1,6 @@
 //! The contract of policies, held against what is observed of a run.
 
-use anysched_core::call::{Call, Cow};
+use anysched_core::call::Call;
 use anysched_core::checked::{OnViolation, Rules, Violation};
 use anysched_core::recorder::Answer;
 use anysched_core::{
@@ -144,7 +144,7 @@ impl Held {
 impl Observer for Held {
     fn before(&mut self, now: Time, call: &Call<'_>, _: &dyn Scheduler) {
         if self.keeps {
-            self.calls.push((now, owned(call)));
+            self.calls.push((now, call.clone().into_owned()));
         }
     }
 
@@ -168,27 +168,5 @@ impl Observer for Held {
         if self.broken.is_some() || self.stood_still.is_some() {
             std::panic::resume_unwind(Box::new(Broken));
         }
-    }
-}
-
-/// `call` with all that it refers to.
-pub(crate) fn owned(call: &Call<'_>) -> Call<'static> {
-    let text = |text: &Cow<'_, str>| Cow::Owned(text.clone().into_owned());
-    let params = |params: &Cow<'_, TaskParams>| Cow::Owned(params.clone().into_owned());
-    match call {
-        Call::Attach { task, params: of } => Call::Attach { task: *task, params: params(of) },
-        Call::Detach { task } => Call::Detach { task: *task },
-        Call::Update { task, params: of } => Call::Update { task: *task, params: params(of) },
-        Call::SetDomain { domain, params } => Call::SetDomain { domain: *domain, params: *params },
-        Call::SetParam { name, text: to } => Call::SetParam { name: text(name), text: text(to) },
-        Call::SetOnline { cpu, online } => Call::SetOnline { cpu: *cpu, online: *online },
-        Call::Enqueue { task, arrival } => Call::Enqueue { task: *task, arrival: *arrival },
-        Call::Dequeue { task } => Call::Dequeue { task: *task },
-        Call::PickNext { cpu } => Call::PickNext { cpu: *cpu },
-        Call::PutPrev { cpu, task, ran, why } => {
-            Call::PutPrev { cpu: *cpu, task: *task, ran: *ran, why: *why }
-        }
-        Call::Tick { cpu, task, ran } => Call::Tick { cpu: *cpu, task: *task, ran: *ran },
-        Call::Timer => Call::Timer,
     }
 }
