@@ -23,9 +23,6 @@ use std::io::{IsTerminal, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How often kernels tick.
-const TICK: Span = Span::from_ms(4);
-
 /// How far histories go unless something else is said.
 const DEPTH: u32 = 7;
 
@@ -161,8 +158,7 @@ impl Search {
         self.with_subject(|subject| {
             let (machine, tasks) = (&self.scope.machine, self.scope.tasks);
             let build = || kernel(subject.held_policy(), machine, tasks, machine.cpus() > 1);
-            let tick = machine.tick().unwrap_or(TICK);
-            work(&Glue { build: &build, demands: self.demands, tick })
+            work(&Glue { build: &build, demands: self.demands, machine })
         })
     }
 

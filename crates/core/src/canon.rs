@@ -141,22 +141,13 @@ impl Canon {
         }
         // Numbers are counted from 0, which is what one has before it gets its first: it compares
         // otherwise with numbers to come than one that was given.
-        self.ordered.push((0, usize::MAX));
-        self.ordered.sort_unstable();
-        let (mut rank, mut last) = (0_u64, None);
-        let mut ranks = Vec::with_capacity(self.ordered.len());
-        let mut rank_of_0 = 0;
+        let mut numbers: Vec<i128> = self.ordered.iter().map(|&(number, _)| number).collect();
+        numbers.push(0);
+        numbers.sort_unstable();
+        numbers.dedup();
+        let rank = |number| numbers.partition_point(|&other| other < number) as u64;
         for &(number, place) in &self.ordered {
-            rank += u64::from(last.replace(number) != Some(number));
-            if number == 0 {
-                rank_of_0 = rank;
-            }
-            ranks.push((place, rank));
-        }
-        for (place, rank) in ranks {
-            if let Some(word) = self.words.get_mut(place) {
-                *word = rank.wrapping_sub(rank_of_0);
-            }
+            self.words[place] = rank(number).wrapping_sub(rank(0));
         }
         Some(self.words)
     }

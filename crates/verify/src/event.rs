@@ -50,6 +50,12 @@ pub const SHORT: Span = Span::from_us(300);
 pub const LONG: Span = Span::from_ms(40);
 
 impl Step {
+    /// Those that lead from `now` to different times.
+    pub(crate) fn distinct(now: Time, due: Option<Time>) -> impl Iterator<Item = Step> {
+        let is_same = Step::Short.end(now, due) == Step::Long.end(now, due);
+        [Step::Short].into_iter().chain((!is_same).then_some(Step::Long))
+    }
+
     /// What the time is afterwards, if `due` is when the next thing is due.
     pub fn end(self, now: Time, due: Option<Time>) -> Time {
         let due = due.filter(|&due| due > now);
@@ -57,6 +63,16 @@ impl Step {
             Step::Short => due.unwrap_or(Time::NEVER).min(now + SHORT),
             Step::Long => due.unwrap_or(now + LONG),
         }
+    }
+}
+
+impl fmt::Display for Step {
+    /// The step in words.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Step::Short => "a short time passes",
+            Step::Long => "time passes until something is due",
+        })
     }
 }
 
@@ -80,8 +96,7 @@ impl fmt::Display for Event {
             Event::Pick { cpu } => write!(f, "CPU {} picks", cpu.0),
             Event::Tick { cpu } => write!(f, "a tick on CPU {}", cpu.0),
             Event::Timer => f.write_str("the policy's timer"),
-            Event::Pass { step: Step::Short } => f.write_str("a short time passes"),
-            Event::Pass { step: Step::Long } => f.write_str("time passes until something is due"),
+            Event::Pass { step } => step.fmt(f),
             Event::Nice { task } => write!(f, "the weight of task {} changes", task.0),
             Event::Bind { task, to: Some(cpu) } => {
                 write!(f, "task {} is bound to CPU {}", task.0, cpu.0)

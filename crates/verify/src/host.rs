@@ -2,11 +2,12 @@
 
 use anysched_core::canon::{Canon, Canonical};
 use anysched_core::{
-    Arrival, CpuId, CpuMask, CpuSet, Cx, DomainId, Enqueue, Machine, Off, Pick, Scheduler, Span,
-    TaskId, TaskParams, Time, canonical,
+    Arrival, CpuId, CpuMask, CpuSet, Cx, DomainId, Enqueue, Off, Pick, Scheduler, Span, TaskId,
+    TaskParams, Time, canonical,
 };
 
 use crate::event::{Event, Step};
+use crate::property::{Driven, Steps};
 use crate::scope::Scope;
 
 /// The host, and the policy behind it.
@@ -97,16 +98,6 @@ impl<'a, S: Scheduler> Host<'a, S> {
         }
     }
 
-    /// The state of host and policy, the same whenever all that may follow is the same; `None` if
-    /// the policy does not say.
-    pub fn words(&self) -> Option<Vec<u64>> {
-        let mut canon = Canon::new(self.now);
-        self.tasks.canon(&(), &mut canon);
-        self.cpus.canon(&(), &mut canon);
-        self.policy.canon(&mut canon);
-        canon.words()
-    }
-
     pub(crate) fn cpu_ids(&self) -> impl Iterator<Item = CpuId> + use<S> {
         (0..self.cpus.len() as u16).map(CpuId)
     }
@@ -123,14 +114,14 @@ impl<'a, S: Scheduler> Host<'a, S> {
         self.tasks[task.index()].state
     }
 
-    /// Tasks that wait for a CPU.
-    pub fn ready(&self) -> impl Iterator<Item = TaskId> + '_ {
-        self.in_state(State::Ready)
-    }
-
     /// What `cpu` runs.
     pub fn running(&self, cpu: CpuId) -> Option<TaskId> {
         self.cpus[cpu.index()].runs.map(|stint| stint.task)
+    }
+
+    /// The CPUs that run something.
+    fn busy_cpus(&self) -> impl Iterator<Item = CpuId> + '_ {
+        self.cpu_ids().filter(|&cpu| self.running(cpu).is_some())
     }
 
     fn affinity(&self, task: TaskId) -> CpuSet {
@@ -141,80 +132,14 @@ impl<'a, S: Scheduler> Host<'a, S> {
         self.cpus[cpu.index()].is_online
     }
 
-    /// A CPU that is to pick.
-    pub(crate) fn due_cpu(&self) -> Option<CpuId> {
-        self.cpu_ids().find(|cpu| self.cpus[cpu.index()].is_due)
-    }
-
-    /// A CPU that runs a task, and the task.
-    pub(crate) fn busy_cpu(&self) -> Option<CpuId> {
-        self.cpu_ids().find(|cpu| self.cpus[cpu.index()].runs.is_some())
-    }
-
     /// A CPU whose slice is over.
-    pub(crate) fn expired_cpu(&self) -> Option<CpuId> {
+    fn expired_cpu(&self) -> Option<CpuId> {
         let ends = |cpu: &CpuId| self.cpus[cpu.index()].runs.map_or(Time::NEVER, |s| s.ends);
         self.cpu_ids().find(|cpu| ends(cpu) <= self.now)
     }
 
-    pub(crate) fn taken(&self) -> Option<TaskId> {
-        self.in_state(State::Taken).next()
-    }
-
-    /// When the next slice ends or the policy's timer is due.
-    pub fn next_due(&self) -> Option<Time> {
-        let ends = self.cpus.iter().filter_map(|cpu| cpu.runs).map(|stint| stint.ends);
-        let timer = self.policy.next_timer();
-        ends.chain(timer).min().filter(|&due| due != Time::NEVER)
-    }
-
-    pub(crate) fn is_timer_due(&self) -> bool {
+    fn is_timer_due(&self) -> bool {
         self.policy.next_timer().is_some_and(|due| due <= self.now)
-    }
-
-    /// Everything that may happen next.
-    pub fn events(&self) -> Vec<Event> {
-        let mut events = Vec::new();
-        let kinds = self.scope.kinds;
-        for cpu in self.cpu_ids() {
-            self.cpu_events(cpu, &mut events);
-        }
-        let wakers = || core::iter::once(None).chain(self.cpu_ids().map(Some));
-        let is_waker = |from: Option<CpuId>| from.is_none_or(|cpu| self.running(cpu).is_some());
-        // Numbers are given out from the lowest.
-        if let Some(task) = self.in_state(State::Gone).next() {
-            let from = wakers().filter(|&from| is_waker(from));
-            events.extend(from.map(|from| Event::Arrive { task, from }));
-        }
-        for task in self.task_ids() {
-            match self.state(task) {
-                State::Blocked => {
-                    for from in wakers().filter(|&from| is_waker(from)) {
-                        events.push(Event::Wake { task, from, sync: false });
-                        if from.is_some() && kinds.sync {
-                            events.push(Event::Wake { task, from, sync: true });
-                        }
-                    }
-                }
-                State::Ready if kinds.resumed => events.push(Event::Take { task }),
-                State::Taken => events.push(Event::Resume { task }),
-                _ => {}
-            }
-            if self.state(task) != State::Gone {
-                self.change_events(task, &mut events);
-            }
-        }
-        if self.is_timer_due() {
-            events.push(Event::Timer);
-        } else if self.expired_cpu().is_none() {
-            let due = self.next_due();
-            let step = Step::Short.end(self.now, due);
-            events.push(Event::Pass { step: Step::Short });
-            if Step::Long.end(self.now, due) != step {
-                events.push(Event::Pass { step: Step::Long });
-            }
-        }
-        events
     }
 
     fn cpu_events(&self, cpu: CpuId, events: &mut Vec<Event>) {
@@ -294,7 +219,7 @@ impl<'a, S: Scheduler> Host<'a, S> {
     }
 
     /// Lets `cpu`, which runs nothing, pick.
-    pub(crate) fn pick(&mut self, cpu: CpuId) {
+    fn pick(&mut self, cpu: CpuId) {
         self.cpus[cpu.index()].is_due = false;
         let pick = self.call(|policy, cx| policy.pick_next(cx, cpu));
         self.start(cpu, pick);
@@ -328,29 +253,90 @@ impl<'a, S: Scheduler> Host<'a, S> {
     }
 
     /// Takes the task of `cpu` off, and has it pick.
-    pub(crate) fn leave(&mut self, cpu: CpuId, why: Off) {
+    fn leave(&mut self, cpu: CpuId, why: Off) {
         self.put(cpu, why);
         self.pick(cpu);
     }
 
-    pub(crate) fn resume(&mut self, task: TaskId) {
+    fn resume(&mut self, task: TaskId) {
         let prev = self.tasks[task.index()].prev;
         self.enqueue(task, Enqueue::Resumed { prev }, None);
     }
 
-    pub(crate) fn tick(&mut self, cpu: CpuId) {
+    fn tick(&mut self, cpu: CpuId) {
         let Some(stint) = &mut self.cpus[cpu.index()].runs else { return };
         let (task, ran) = (stint.task, self.now.since(stint.charged));
         stint.charged = self.now;
         self.call(|policy, cx| policy.tick(cx, cpu, task, ran));
     }
 
-    pub(crate) fn timer(&mut self) {
+    fn timer(&mut self) {
         self.call(|policy, cx| policy.timer(cx));
     }
 
-    /// Makes `event` happen, which may happen next.
-    pub fn apply(&mut self, event: Event) {
+    fn update(&mut self, task: TaskId) {
+        let params = self.params(task);
+        self.call(|policy, cx| policy.update(cx, task, &params));
+    }
+
+    /// Has the task of `cpu` yield in one call, or in two.
+    pub(crate) fn yields(&mut self, cpu: CpuId, at_once: bool) {
+        if !at_once {
+            return self.leave(cpu, Off::Yielded);
+        }
+        let Some(stint) = self.cpus[cpu.index()].runs.take() else { return };
+        let (task, ran) = (stint.task, self.now.since(stint.charged));
+        self.tasks[task.index()].state = State::Ready;
+        self.cpus[cpu.index()].is_due = false;
+        let pick = self.call(|policy, cx| policy.yield_and_pick(cx, cpu, task, ran));
+        self.start(cpu, pick.into());
+    }
+}
+
+impl<S: Scheduler> Steps for Host<'_, S> {
+    type Event = Event;
+
+    fn events(&self) -> Vec<Event> {
+        let mut events = Vec::new();
+        let kinds = self.scope.kinds;
+        for cpu in self.cpu_ids() {
+            self.cpu_events(cpu, &mut events);
+        }
+        let wakers = || core::iter::once(None).chain(self.cpu_ids().map(Some));
+        let is_waker = |from: Option<CpuId>| from.is_none_or(|cpu| self.running(cpu).is_some());
+        // Numbers are given out from the lowest.
+        if let Some(task) = self.in_state(State::Gone).next() {
+            let from = wakers().filter(|&from| is_waker(from));
+            events.extend(from.map(|from| Event::Arrive { task, from }));
+        }
+        for task in self.task_ids() {
+            match self.state(task) {
+                State::Blocked => {
+                    for from in wakers().filter(|&from| is_waker(from)) {
+                        events.push(Event::Wake { task, from, sync: false });
+                        if from.is_some() && kinds.sync {
+                            events.push(Event::Wake { task, from, sync: true });
+                        }
+                    }
+                }
+                State::Ready if kinds.resumed => events.push(Event::Take { task }),
+                State::Taken => events.push(Event::Resume { task }),
+                _ => {}
+            }
+            if self.state(task) != State::Gone {
+                self.change_events(task, &mut events);
+            }
+        }
+        if self.is_timer_due() {
+            events.push(Event::Timer);
+        } else if self.expired_cpu().is_none() {
+            let steps = Step::distinct(self.now, self.next_due());
+            events.extend(steps.map(|step| Event::Pass { step }));
+        }
+        events
+    }
+
+    fn apply(&mut self, event: Event) {
         match event {
             Event::Arrive { task, from } => {
                 self.tasks[task.index()].state = State::Blocked;
@@ -396,25 +382,66 @@ impl<'a, S: Scheduler> Host<'a, S> {
         }
     }
 
-    fn update(&mut self, task: TaskId) {
-        let params = self.params(task);
-        self.call(|policy, cx| policy.update(cx, task, &params));
+    fn words(&self) -> Option<Vec<u64>> {
+        let mut canon = Canon::new(self.now);
+        self.tasks.canon(&(), &mut canon);
+        self.cpus.canon(&(), &mut canon);
+        self.policy.canon(&mut canon);
+        canon.words()
+    }
+}
+
+impl<S: Scheduler> Driven for Host<'_, S> {
+    fn now(&self) -> Time {
+        self.now
     }
 
-    /// Has the task of `cpu` yield in one call, or in two.
-    pub(crate) fn yields(&mut self, cpu: CpuId, at_once: bool) {
-        if !at_once {
-            return self.leave(cpu, Off::Yielded);
-        }
-        let Some(stint) = self.cpus[cpu.index()].runs.take() else { return };
-        let (task, ran) = (stint.task, self.now.since(stint.charged));
-        self.tasks[task.index()].state = State::Ready;
-        self.cpus[cpu.index()].is_due = false;
-        let pick = self.call(|policy, cx| policy.yield_and_pick(cx, cpu, task, ran));
-        self.start(cpu, pick.into());
+    fn pass_until(&mut self, time: Time) {
+        self.now = self.now.max(time);
     }
 
-    pub(crate) fn machine(&self) -> &Machine {
-        &self.scope.machine
+    fn next_due(&self) -> Option<Time> {
+        let ends = self.cpus.iter().filter_map(|cpu| cpu.runs).map(|stint| stint.ends);
+        let timer = self.policy.next_timer();
+        ends.chain(timer).min().filter(|&due| due != Time::NEVER)
+    }
+
+    fn tick_period(&self) -> Option<Span> {
+        self.policy.tick_period()
+    }
+
+    fn release(&self) -> Option<Event> {
+        self.in_state(State::Taken).next().map(|task| Event::Resume { task })
+    }
+
+    fn due(&self) -> Option<Event> {
+        let due = self.cpu_ids().find(|cpu| self.cpus[cpu.index()].is_due);
+        let serve = due.map(|cpu| match self.running(cpu) {
+            Some(_) => Event::Leave { cpu, why: Off::Preempted, picks: true },
+            None => Event::Pick { cpu },
+        });
+        serve.or_else(|| self.is_timer_due().then_some(Event::Timer))
+    }
+
+    fn expired(&self) -> Option<Event> {
+        let leave = |cpu| Event::Leave { cpu, why: Off::Expired, picks: true };
+        self.expired_cpu().map(leave)
+    }
+
+    fn block(&self) -> Option<Event> {
+        let leave = |cpu| Event::Leave { cpu, why: Off::Blocked, picks: true };
+        self.busy_cpus().next().map(leave)
+    }
+
+    fn ticks(&self) -> Vec<Event> {
+        self.busy_cpus().map(|cpu| Event::Tick { cpu }).collect()
+    }
+
+    fn waiting(&self) -> Vec<TaskId> {
+        self.in_state(State::Ready).collect()
+    }
+
+    fn runnable(&self) -> usize {
+        self.waiting().len() + self.busy_cpus().count()
     }
 }

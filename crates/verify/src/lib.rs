@@ -38,7 +38,7 @@ mod subject;
 pub use event::{Event, LONG, SHORT, Step};
 pub use glue::{Glue, Kernel, Linux, LinuxEvent, Xen, XenEvent};
 pub use host::Host;
-pub use property::{Demands, Property, Steps, Waited};
+pub use property::{Demands, Driven, Property, Steps, Waited};
 pub use scope::{Kinds, Scope};
 pub use search::{End, Finding, Histories, Limits, Report, STATE_BYTES, search};
 pub use settings::settings;

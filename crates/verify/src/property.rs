@@ -4,11 +4,10 @@ use std::fmt;
 
 use anysched_core::random::SplitMix64;
 use anysched_core::registry::{Bound, Nature};
-use anysched_core::{CpuId, Off, Scheduler, Span, TaskId, Time};
+use anysched_core::{CpuId, Machine, Scheduler, Span, TaskId, Time};
 
-use crate::event::Event;
 use crate::hash;
-use crate::host::{Host, State};
+use crate::host::Host;
 
 /// What is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,15 +76,15 @@ impl From<Nature> for Demands {
 
 /// The longest that the end of a search waits for a task: whatever balances or replenishes has
 /// done so many times by then.
-pub(crate) const PATIENCE: Span = Span::from_s(30);
+const PATIENCE: Span = Span::from_s(30);
 
 /// How many calls an end may take: what takes more in [`PATIENCE`] makes no use of its time.
-pub(crate) const MOST_STEPS: u32 = 200_000;
+const MOST_STEPS: u32 = 200_000;
 
 /// Notices that states repeat, in bounded memory: it keeps one state, a later one after every
 /// doubling of the steps (R. Brent, BIT 20, 1980).
 #[derive(Default)]
-pub(crate) struct Lasso {
+struct Lasso {
     kept: Option<u128>,
     steps: u64,
     until: u64,
@@ -93,7 +92,7 @@ pub(crate) struct Lasso {
 
 impl Lasso {
     /// Whether `words` have been seen.
-    pub(crate) fn closes(&mut self, words: &[u64]) -> bool {
+    fn closes(&mut self, words: &[u64]) -> bool {
         let hash = hash::of(words);
         if self.kept == Some(hash) {
             return true;
@@ -107,47 +106,92 @@ impl Lasso {
     }
 }
 
+/// What goes on, step by step.
+pub trait Steps {
+    /// What may happen.
+    type Event: Copy + PartialEq + fmt::Display + Send + Sync;
+
+    /// Everything that may happen next.
+    fn events(&self) -> Vec<Self::Event>;
+
+    /// Makes `event` happen, which may happen next.
+    fn apply(&mut self, event: Self::Event);
+
+    /// The state, the same whenever all that may follow is the same; `None` if that cannot be said.
+    fn words(&self) -> Option<Vec<u64>>;
+}
+
+/// What goes on by itself, so that it can be asked what becomes of each task.
+pub trait Driven: Steps {
+    /// The time of the next call.
+    fn now(&self) -> Time;
+
+    /// Lets time pass.
+    fn pass_until(&mut self, time: Time);
+
+    /// When something is due again.
+    fn next_due(&self) -> Option<Time>;
+
+    /// The period of the policy's own tick.
+    fn tick_period(&self) -> Option<Span>;
+
+    /// What brings back what is held back for a moment, if anything is.
+    fn release(&self) -> Option<Self::Event>;
+
+    /// What happens next without anything new from outside, if anything is left to do at this time;
+    /// ends of slices are apart.
+    fn due(&self) -> Option<Self::Event>;
+
+    /// The end of a slice that is over.
+    fn expired(&self) -> Option<Self::Event>;
+
+    /// What makes one of the tasks that run block, if any runs.
+    fn block(&self) -> Option<Self::Event>;
+
+    /// The ticks of CPUs that run something.
+    fn ticks(&self) -> Vec<Self::Event>;
+
+    /// Tasks that could run and do not.
+    fn waiting(&self) -> Vec<TaskId>;
+
+    /// How many tasks could run.
+    fn runnable(&self) -> usize;
+
+    /// For how long tasks run that the policy was not asked about.
+    fn unasked(&self) -> Span {
+        Span::ZERO
+    }
+}
+
 /// Lets every task that runs block, until no task is ready.
 ///
 /// Errors: a task stays ready.
-pub(crate) fn drain<S: Scheduler>(host: &mut Host<'_, S>) -> Result<(), String> {
-    let start = host.now;
+pub(crate) fn drain<D: Driven>(host: &mut D) -> Result<(), String> {
+    let start = host.now();
     let mut lasso = Lasso::default();
     for _ in 0..MOST_STEPS {
-        if let Some(task) = host.taken() {
-            host.resume(task);
-        } else if let Some(cpu) = host.due_cpu() {
-            serve(host, cpu);
-        } else if host.is_timer_due() {
-            host.timer();
-        } else if let Some(cpu) = host.busy_cpu() {
-            host.leave(cpu, Off::Blocked);
-        } else {
-            let Some(task) = host.ready().next() else { return Ok(()) };
-            let Some(due) = host.next_due() else {
-                return Err(format!(
-                    "task {} stays ready: all CPUs are idle, none is kicked, no timer is set",
-                    task.0
-                ));
-            };
-            let repeats = host.words().is_some_and(|words| lasso.closes(&words));
-            if repeats || due.since(start) > PATIENCE {
-                return Err(format!(
-                    "task {} stays ready for ever: all CPUs are idle, and timers change nothing",
-                    task.0
-                ));
-            }
-            host.now = host.now.max(due);
+        let next = host.release().or_else(|| host.due()).or_else(|| host.block());
+        if let Some(event) = next.or_else(|| host.expired()) {
+            host.apply(event);
+            continue;
         }
+        let Some(&task) = host.waiting().first() else { return Ok(()) };
+        let Some(due) = host.next_due() else {
+            return Err(format!(
+                "task {} stays ready: all CPUs are idle, none is kicked, no timer is set",
+                task.0
+            ));
+        };
+        let repeats = host.words().is_some_and(|words| lasso.closes(&words));
+        if repeats || due.since(start) > PATIENCE {
+            return Err(format!(
+                "task {} stays ready for ever: all CPUs are idle, and timers change nothing",
+                task.0
+            ));
+        }
+        host.pass_until(due);
     }
     Err("a drain has no end: the policy goes on kicking".into())
-}
-
-fn serve<S: Scheduler>(host: &mut Host<'_, S>, cpu: CpuId) {
-    match host.running(cpu) {
-        Some(_) => host.leave(cpu, Off::Preempted),
-        None => host.pick(cpu),
-    }
 }
 
 /// The wait of one task.
@@ -159,32 +203,30 @@ pub struct Waited {
     pub task: TaskId,
 }
 
-/// Lets every task compute for as long as it is let, until each has run; the host serves kicks at
-/// once. Returns the longest wait.
+/// Lets every task compute for as long as it is let, until each has run; what is due is done at
+/// once. Where the policy has no tick of its own, CPUs tick as those of `machine`. Returns the
+/// longest wait.
 ///
 /// Errors: a task never runs, or not in time.
-pub(crate) fn hogs<S: Scheduler>(
-    host: &mut Host<'_, S>,
+pub(crate) fn hogs<D: Driven>(
+    host: &mut D,
     demands: &Demands,
+    machine: &Machine,
 ) -> Result<Option<Waited>, String> {
-    let start = host.now;
-    while let Some(task) = host.taken() {
-        host.resume(task);
+    let start = host.now();
+    while let Some(event) = host.release() {
+        host.apply(event);
     }
-    let mut waits: Vec<TaskId> = host.ready().collect();
-    let tasks = waits.len() + host.cpu_ids().filter(|&cpu| host.running(cpu).is_some()).count();
-    let bound = demands.longest_wait.map(|bound| bound.of(tasks as u64));
-    let tick = host.policy.tick_period().or(host.machine().tick()).unwrap_or(Span::from_ms(4));
+    let mut waits = host.waiting();
+    let declared = |bound: Bound| bound.of(host.runnable() as u64) + host.unasked();
+    let bound = demands.longest_wait.map(declared);
+    let tick = host.tick_period().or(machine.tick()).unwrap_or(Span::from_ms(4));
     let mut next_tick = start + tick;
     let mut lasso = Lasso::default();
     let mut longest = None;
     for _ in 0..MOST_STEPS {
-        if let Some(cpu) = host.due_cpu() {
-            serve(host, cpu);
-        } else if host.is_timer_due() {
-            host.timer();
-        } else if let Some(cpu) = host.expired_cpu() {
-            host.leave(cpu, Off::Expired);
+        if let Some(event) = host.due().or_else(|| host.expired()) {
+            host.apply(event);
         } else {
             let due = host.next_due().unwrap_or(Time::NEVER).min(next_tick);
             let waited = due.since(start);
@@ -202,18 +244,19 @@ pub(crate) fn hogs<S: Scheduler>(
                     return Err(format!("task {} has not run after {PATIENCE}", task.0));
                 }
             }
-            host.now = host.now.max(due);
+            host.pass_until(due);
             if due == next_tick {
                 next_tick += tick;
-                tick_all(host);
+                host.ticks().into_iter().for_each(|tick| host.apply(tick));
             }
         }
+        let (still, time) = (host.waiting(), host.now().since(start));
         waits.retain(|&task| {
-            let still = host.state(task) == State::Ready;
-            if !still {
-                longest = longest.max(Some(Waited { time: host.now.since(start), task }));
+            let waits = still.contains(&task);
+            if !waits {
+                longest = longest.max(Some(Waited { time, task }));
             }
-            still
+            waits
         });
         if waits.is_empty() {
             return Ok(longest);
@@ -223,18 +266,10 @@ pub(crate) fn hogs<S: Scheduler>(
     Err(format!("task {task} has not run after {MOST_STEPS} calls"))
 }
 
-fn lasso_closes<S: Scheduler>(host: &Host<'_, S>, next_tick: Time, lasso: &mut Lasso) -> bool {
+fn lasso_closes<D: Driven>(host: &D, next_tick: Time, lasso: &mut Lasso) -> bool {
     let Some(mut words) = host.words() else { return false };
-    words.push(next_tick.since(host.now).0);
+    words.push(next_tick.since(host.now()).0);
     lasso.closes(&words)
-}
-
-fn tick_all<S: Scheduler>(host: &mut Host<'_, S>) {
-    for cpu in host.cpu_ids() {
-        if host.running(cpu).is_some() {
-            host.tick(cpu);
-        }
-    }
 }
 
 /// Whether the task of `cpu` yields with the same effect at `once` and in `halves`, which are in
@@ -270,37 +305,6 @@ pub(crate) fn yields_alike<S: Scheduler>(
 
 /// How many events of a common future are tried.
 const FUTURE: u64 = 16;
-
-/// What goes on, step by step.
-pub trait Steps {
-    /// What may happen.
-    type Event: Copy + PartialEq + fmt::Display + Send + Sync;
-
-    /// Everything that may happen next.
-    fn events(&self) -> Vec<Self::Event>;
-
-    /// Makes `event` happen, which may happen next.
-    fn apply(&mut self, event: Self::Event);
-
-    /// The state, the same whenever all that may follow is the same; `None` if that cannot be said.
-    fn words(&self) -> Option<Vec<u64>>;
-}
-
-impl<S: Scheduler> Steps for Host<'_, S> {
-    type Event = Event;
-
-    fn events(&self) -> Vec<Event> {
-        self.events()
-    }
-
-    fn apply(&mut self, event: Event) {
-        self.apply(event);
-    }
-
-    fn words(&self) -> Option<Vec<u64>> {
-        self.words()
-    }
-}
 
 /// Whether two that are in states which are said to be the same stay so, whatever is drawn from
 /// `seed`.

@@ -7,7 +7,7 @@ use anysched_core::{Checked, CpuId, Recorder, Scheduler};
 
 use crate::event::Event;
 use crate::host::Host;
-use crate::property::{self, Demands, Property, Waited};
+use crate::property::{self, Demands, Property, Steps, Waited};
 use crate::scope::Scope;
 use crate::search::Histories;
 
@@ -82,7 +82,7 @@ impl Subject<'_> {
             let mut host = self.replay(policy, history);
             match property {
                 Property::Drain => property::drain(&mut host),
-                Property::Wait => property::hogs(&mut host, &self.demands).map(|_| ()),
+                Property::Wait => property::hogs(&mut host, &self.demands, machine).map(|_| ()),
                 _ => Ok(()),
             }
         });
@@ -116,7 +116,7 @@ impl Histories for Subject<'_> {
             Property::Wait if self.demands.starves => Ok(None),
             Property::Wait => {
                 let mut host = self.held(history);
-                let waited = property::hogs(&mut host, &self.demands);
+                let waited = property::hogs(&mut host, &self.demands, &self.scope.machine);
                 kept(&mut host.policy).and(waited)
             }
             Property::Yield => self.check_yields(history).map(|()| None),

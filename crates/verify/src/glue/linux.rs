@@ -11,13 +11,13 @@
 use std::fmt;
 
 use anysched_core::canon::{Canon, Canonical};
-use anysched_core::{CpuId, CpuSet, Machine, Off, Span, TaskId, Time, canonical};
+use anysched_core::{CpuId, CpuSet, Machine, Off, Scheduler, Span, TaskId, Time, canonical};
 use anysched_scx::{Adapter, Enqueued, Prev, State, Waking};
 
 use super::Kernel;
 use crate::event::Step;
 use crate::host::{START, params};
-use crate::property::Steps;
+use crate::property::{Driven, Steps};
 use crate::subject::Held;
 
 /// Linux with some tasks and CPUs, and a policy behind its glue.
@@ -196,6 +196,11 @@ impl Linux {
 
     fn cpu_ids(&self) -> impl Iterator<Item = CpuId> + use<> {
         (0..self.cpus.len() as u16).map(CpuId)
+    }
+
+    /// CPUs that run something, or did until something above the policy came.
+    fn busy_cpus(&self) -> impl Iterator<Item = CpuId> + '_ {
+        self.cpu_ids().filter(|&cpu| self.at(cpu).current.is_some())
     }
 
     fn cpu(&mut self, cpu: CpuId) -> &mut Cpu {
@@ -403,7 +408,7 @@ impl Linux {
         self.adapter.next_timer().is_some_and(|due| due <= self.now)
     }
 
-    fn expired(&self) -> Option<CpuId> {
+    fn expired_cpu(&self) -> Option<CpuId> {
         self.cpu_ids().find(|&cpu| self.at(cpu).slice_ends <= self.now)
     }
 }
@@ -413,13 +418,12 @@ impl Steps for Linux {
 
     fn events(&self) -> Vec<LinuxEvent> {
         let mut events = Vec::new();
-        let is_busy = |cpu: CpuId| self.at(cpu).current.is_some() && !self.at(cpu).is_switching;
         let new = self.tasks.iter().position(|task| task.id.is_none());
         events.extend(new.map(|task| LinuxEvent::Enable { task }));
         for (number, task) in self.tasks.iter().enumerate().filter(|(_, task)| task.id.is_some()) {
             let is_off = self.runs_on(number).is_none();
             if task.is_asleep && is_off {
-                let wakers = self.cpu_ids().filter(|&cpu| is_busy(cpu)).map(Some);
+                let wakers = self.busy_cpus().filter(|&cpu| !self.at(cpu).is_switching).map(Some);
                 let wake = |from| LinuxEvent::Wake { task: number, from };
                 events.extend(wakers.chain([None]).map(wake));
                 events.push(LinuxEvent::Disable { task: number });
@@ -441,12 +445,9 @@ impl Steps for Linux {
         }
         if self.is_timer_due() {
             events.push(LinuxEvent::Timer);
-        } else if self.expired().is_none() {
-            let short = Step::Short.end(self.now, self.next_due());
-            events.push(LinuxEvent::Pass { step: Step::Short });
-            if Step::Long.end(self.now, self.next_due()) != short {
-                events.push(LinuxEvent::Pass { step: Step::Long });
-            }
+        } else if self.expired_cpu().is_none() {
+            let steps = Step::distinct(self.now, self.next_due());
+            events.extend(steps.map(|step| LinuxEvent::Pass { step }));
         }
         events
     }
@@ -557,6 +558,12 @@ impl Linux {
 }
 
 impl Kernel for Linux {
+    fn policy(&mut self) -> &mut Held {
+        self.adapter.policy_mut()
+    }
+}
+
+impl Driven for Linux {
     fn now(&self) -> Time {
         self.now
     }
@@ -565,18 +572,21 @@ impl Kernel for Linux {
         self.account(self.now.max(time));
     }
 
-    fn policy(&mut self) -> &mut Held {
-        self.adapter.policy_mut()
-    }
-
     fn due(&self) -> Option<LinuxEvent> {
         let switching = self.cpu_ids().find(|&cpu| self.at(cpu).is_switching);
         let switch = switching.map(|cpu| LinuxEvent::Switch { cpu });
         let wants = || self.cpu_ids().find(|&cpu| self.wants(cpu));
         let schedule = || wants().map(|cpu| LinuxEvent::Schedule { cpu });
         let timer = || self.is_timer_due().then_some(LinuxEvent::Timer);
-        let expired = || self.expired().map(|cpu| LinuxEvent::SliceEnd { cpu });
-        switch.or_else(schedule).or_else(timer).or_else(expired)
+        switch.or_else(schedule).or_else(timer)
+    }
+
+    fn expired(&self) -> Option<LinuxEvent> {
+        self.expired_cpu().map(|cpu| LinuxEvent::SliceEnd { cpu })
+    }
+
+    fn tick_period(&self) -> Option<Span> {
+        self.adapter.policy().tick_period()
     }
 
     fn next_due(&self) -> Option<Time> {
@@ -590,13 +600,11 @@ impl Kernel for Linux {
     }
 
     fn block(&self) -> Option<LinuxEvent> {
-        let busy = self.cpu_ids().find(|&cpu| self.at(cpu).current.is_some());
-        busy.map(|cpu| LinuxEvent::Sleep { cpu })
+        self.busy_cpus().next().map(|cpu| LinuxEvent::Sleep { cpu })
     }
 
     fn ticks(&self) -> Vec<LinuxEvent> {
-        let busy = self.cpu_ids().filter(|&cpu| self.at(cpu).current.is_some());
-        busy.map(|cpu| LinuxEvent::Tick { cpu }).collect()
+        self.busy_cpus().map(|cpu| LinuxEvent::Tick { cpu }).collect()
     }
 
     fn waiting(&self) -> Vec<TaskId> {
@@ -638,10 +646,7 @@ impl fmt::Display for LinuxEvent {
             LinuxEvent::SliceEnd { cpu } => write!(f, "the slice on CPU {} ends", cpu.0),
             LinuxEvent::Tick { cpu } => write!(f, "a tick on CPU {}", cpu.0),
             LinuxEvent::Timer => f.write_str("the policy's timer"),
-            LinuxEvent::Pass { step: Step::Short } => f.write_str("a short time passes"),
-            LinuxEvent::Pass { step: Step::Long } => {
-                f.write_str("time passes until something is due")
-            }
+            LinuxEvent::Pass { step } => step.fmt(f),
             LinuxEvent::Taken { cpu, taken: true } => {
                 write!(f, "a real-time task takes CPU {}", cpu.0)
             }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anysched_core::checked::{OnViolation, Rules};
 use anysched_core::registry::PolicyInfo;
-use anysched_core::{Checked, Machine, Span};
+use anysched_core::{Checked, Machine};
 use anysched_policies::POLICIES;
 
 use super::{Glue, Kernel, Linux, Xen};
@@ -42,7 +42,7 @@ fn searched<K: Kernel>(
         kernel(Checked::new(policy, &machine, rules), &machine)
     };
     let demands = Demands::from(nature);
-    let glue = Glue { build: &build, demands, tick: Span::from_ms(4) };
+    let glue = Glue { build: &build, demands, machine: &machine };
     let limits = Limits { depth, time: Some(Duration::MAX), states: 1 << 22, threads: 2 };
     search(&glue, &Property::ALL, &limits, &mut |_, _| ()).in_words()
 }
@@ -95,7 +95,7 @@ fn every_policy_holds_behind_the_glue_of_linux() {
 
 #[test]
 fn glue_that_is_not_told_of_saved_registers_loses_a_vcpu() {
-    require(&searched(rr(), 7, in_xen(Flaw::ForgetsSaved)), "could run and never does");
+    require(&searched(rr(), 7, in_xen(Flaw::ForgetsSaved)), "stays ready");
 }
 
 #[test]
@@ -105,5 +105,5 @@ fn glue_that_takes_what_is_being_saved_runs_it_twice() {
 
 #[test]
 fn glue_that_loses_kicks_loses_a_task() {
-    require(&searched(rr(), 7, in_linux(Flaw::LosesKicks)), "could run and never does");
+    require(&searched(rr(), 7, in_linux(Flaw::LosesKicks)), "stays ready");
 }

@@ -7,13 +7,15 @@
 use std::fmt;
 
 use anysched_core::canon::{Canon, Canonical};
-use anysched_core::{CpuId, CpuSet, Machine, Span, TaskId, Time, canon_fields, canonical};
+use anysched_core::{
+    CpuId, CpuSet, Machine, Scheduler, Span, TaskId, Time, canon_fields, canonical,
+};
 use anysched_vcpus::{Adapter, Fitness};
 
 use super::Kernel;
 use crate::event::Step;
 use crate::host::{START, params};
-use crate::property::Steps;
+use crate::property::{Driven, Steps};
 use crate::subject::Held;
 
 /// Xen with some vCPUs and pCPUs, and a policy behind its glue.
@@ -166,6 +168,11 @@ impl Xen {
         (0..self.pcpus.len() as u16).map(CpuId)
     }
 
+    /// pCPUs that run something.
+    fn busy_cpus(&self) -> impl Iterator<Item = CpuId> + '_ {
+        self.cpu_ids().filter(|cpu| self.pcpus[cpu.index()].current.is_some())
+    }
+
     fn pcpu(&mut self, cpu: CpuId) -> &mut Pcpu {
         &mut self.pcpus[cpu.index()]
     }
@@ -300,13 +307,12 @@ impl Steps for Xen {
 
     fn events(&self) -> Vec<XenEvent> {
         let mut events = Vec::new();
-        let is_busy = |cpu: CpuId| self.pcpus[cpu.index()].current.is_some();
         // Numbers are given out from the lowest.
         let new = self.vcpus.iter().position(|vcpu| vcpu.task.is_none());
         events.extend(new.map(|vcpu| XenEvent::Insert { vcpu }));
         for (number, vcpu) in self.vcpus.iter().enumerate().filter(|(_, it)| it.task.is_some()) {
             if vcpu.is_blocked {
-                let wakers = self.cpu_ids().filter(|&cpu| is_busy(cpu)).map(Some);
+                let wakers = self.busy_cpus().map(Some);
                 let wake = |from| XenEvent::Wake { vcpu: number, from };
                 events.extend(wakers.chain([None]).map(wake));
             }
@@ -355,12 +361,9 @@ impl Steps for Xen {
         }
         if self.is_timer_due() {
             events.push(XenEvent::Timer);
-        } else if self.expired().is_none() {
-            let short = Step::Short.end(self.now, self.next_due());
-            events.push(XenEvent::Pass { step: Step::Short });
-            if Step::Long.end(self.now, self.next_due()) != short {
-                events.push(XenEvent::Pass { step: Step::Long });
-            }
+        } else if self.expired_cpu().is_none() {
+            let steps = Step::distinct(self.now, self.next_due());
+            events.extend(steps.map(|step| XenEvent::Pass { step }));
         }
         events
     }
@@ -433,12 +436,18 @@ impl Xen {
         self.adapter.next_timer().is_some_and(|due| due <= self.now)
     }
 
-    fn expired(&self) -> Option<CpuId> {
+    fn expired_cpu(&self) -> Option<CpuId> {
         self.cpu_ids().find(|cpu| self.pcpus[cpu.index()].slice_ends <= self.now)
     }
 }
 
 impl Kernel for Xen {
+    fn policy(&mut self) -> &mut Held {
+        self.adapter.policy_mut()
+    }
+}
+
+impl Driven for Xen {
     fn now(&self) -> Time {
         self.now
     }
@@ -447,17 +456,20 @@ impl Kernel for Xen {
         self.now = self.now.max(time);
     }
 
-    fn policy(&mut self) -> &mut Held {
-        self.adapter.policy_mut()
-    }
-
     fn due(&self) -> Option<XenEvent> {
         let of = |is: fn(&Pcpu) -> bool| self.cpu_ids().find(|cpu| is(&self.pcpus[cpu.index()]));
         let saved = of(|pcpu| pcpu.saves.is_some()).map(|cpu| XenEvent::Saved { cpu });
         let due = || of(|pcpu| pcpu.is_due).map(|cpu| XenEvent::Schedule { cpu });
         let timer = || self.is_timer_due().then_some(XenEvent::Timer);
-        let expired = || self.expired().map(|cpu| XenEvent::SliceEnd { cpu });
-        saved.or_else(due).or_else(timer).or_else(expired)
+        saved.or_else(due).or_else(timer)
+    }
+
+    fn expired(&self) -> Option<XenEvent> {
+        self.expired_cpu().map(|cpu| XenEvent::SliceEnd { cpu })
+    }
+
+    fn tick_period(&self) -> Option<Span> {
+        self.adapter.policy().tick_period()
     }
 
     fn next_due(&self) -> Option<Time> {
@@ -471,13 +483,11 @@ impl Kernel for Xen {
     }
 
     fn block(&self) -> Option<XenEvent> {
-        let busy = self.cpu_ids().find(|cpu| self.pcpus[cpu.index()].current.is_some());
-        busy.map(|cpu| XenEvent::Block { cpu })
+        self.busy_cpus().next().map(|cpu| XenEvent::Block { cpu })
     }
 
     fn ticks(&self) -> Vec<XenEvent> {
-        let busy = self.cpu_ids().filter(|cpu| self.pcpus[cpu.index()].current.is_some());
-        busy.map(|cpu| XenEvent::Tick { cpu }).collect()
+        self.busy_cpus().map(|cpu| XenEvent::Tick { cpu }).collect()
     }
 
     fn waiting(&self) -> Vec<TaskId> {
@@ -489,10 +499,6 @@ impl Kernel for Xen {
 
     fn runnable(&self) -> usize {
         self.vcpus.iter().filter(|vcpu| vcpu.is_runnable()).count()
-    }
-
-    fn unasked(&self) -> Span {
-        Span::ZERO
     }
 }
 
@@ -515,10 +521,7 @@ impl fmt::Display for XenEvent {
             XenEvent::SliceEnd { cpu } => write!(f, "the slice on pCPU {} ends", cpu.0),
             XenEvent::Tick { cpu } => write!(f, "a tick on pCPU {}", cpu.0),
             XenEvent::Timer => f.write_str("the policy's timer"),
-            XenEvent::Pass { step: Step::Short } => f.write_str("a short time passes"),
-            XenEvent::Pass { step: Step::Long } => {
-                f.write_str("time passes until something is due")
-            }
+            XenEvent::Pass { step } => step.fmt(f),
             XenEvent::Bind { vcpu, to: Some(cpu) } => {
                 write!(f, "vCPU {vcpu} is bound to pCPU {}", cpu.0)
             }
