@@ -13,14 +13,14 @@ use std::path::Path;
 
 /// Reads the experiment and changes what the command line says.
 pub fn experiment(selection: &Selection) -> Result<Experiment, Failure> {
-    Changes::of(selection, None)?.apply(read(selection)?)
+    with_seeds(selection, None)
 }
 
-/// Reads the experiment as it is.
-pub fn read(selection: &Selection) -> Result<Experiment, Failure> {
-    let experiment = match selection.file.as_os_str() == "-" {
+/// Reads an experiment as it is: its file, a built-in one by name, or `-` for standard input.
+pub fn read(file: &Path) -> Result<Experiment, Failure> {
+    let experiment = match file.as_os_str() == "-" {
         true => Experiment::read_from(&mut std::io::stdin().lock()),
-        false => Experiment::load(&selection.file),
+        false => Experiment::load(file),
     };
     experiment.map_err(Failure::pointing)
 }
@@ -131,7 +131,7 @@ fn from_here(value: &str) -> Result<Cow<'_, str>, Failure> {
 
 /// As [`experiment`], with another number of seeds if there is one.
 pub fn with_seeds(selection: &Selection, seeds: Option<u32>) -> Result<Experiment, Failure> {
-    Changes::of(selection, seeds)?.apply(read(selection)?)
+    Changes::of(selection, seeds)?.apply(read(&selection.file)?)
 }
 
 /// The plan of an experiment; what its loads leave out is said.

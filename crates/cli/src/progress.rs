@@ -4,6 +4,7 @@
 use anysched_host::Host;
 use anysched_lab::{Journal, Progress, RunOptions, available_jobs};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::cell::Cell;
 use std::io::IsTerminal;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
@@ -59,6 +60,38 @@ impl Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         self.shown.finish();
+    }
+}
+
+/// How far a search is whose end nobody knows: a line on a terminal, anew every second.
+pub struct Searching {
+    on_terminal: bool,
+    began: Instant,
+    last: Cell<Duration>,
+}
+
+impl Searching {
+    /// It begins now.
+    pub fn new() -> Searching {
+        let on_terminal = std::io::stderr().is_terminal();
+        Searching { on_terminal, began: Instant::now(), last: Cell::default() }
+    }
+
+    /// Shows what `far` says, and since when it has been going on.
+    pub fn update(&self, far: impl FnOnce() -> String) {
+        let passed = self.began.elapsed();
+        if self.on_terminal && passed > self.last.get() + Duration::from_secs(1) {
+            self.last.set(passed);
+            eprint!("\r{}, {} s\x1b[K", far(), passed.as_secs());
+        }
+    }
+}
+
+impl Drop for Searching {
+    fn drop(&mut self) {
+        if self.last.get() > Duration::ZERO {
+            eprint!("\r\x1b[K");
+        }
     }
 }
 

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let changes = choose::Changes::of(&args.selection, args.seeds)?;
-    let as_it_is = choose::read(&args.selection)?;
+    let as_it_is = choose::read(&args.selection.file)?;
     let job = args.on.as_ref().map(|on| on.job(&as_it_is, &changes, args.host.host)).transpose()?;
     let experiment = changes.apply(as_it_is)?;
     let plan = choose::plan(&experiment)?;

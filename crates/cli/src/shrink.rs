@@ -4,6 +4,7 @@ use crate::args::PlainFormat;
 use crate::choose;
 use crate::hosts;
 use crate::output::{self, Failure};
+use crate::progress::Searching;
 use crate::shrink_args::ShrinkArgs;
 use anysched_core::recorder::Call;
 use anysched_core::{Span, Time};
@@ -15,10 +16,9 @@ use anysched_lab::shrink::{
 use anysched_lab::swarm::Case;
 use anysched_policies::policy;
 use serde_json::{Value, json};
-use std::cell::Cell;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub fn shrink(args: &ShrinkArgs) -> Result<(), Failure> {
     let cancel = output::cancel_on_interrupt()?;
@@ -39,12 +39,8 @@ pub fn shrink(args: &ShrinkArgs) -> Result<(), Failure> {
 
 /// The experiment of the command line, and its file.
 fn experiment(args: &ShrinkArgs, file: &Path) -> Result<(Experiment, Inputs), Failure> {
-    let experiment = match file.as_os_str() == "-" {
-        true => Experiment::read_from(&mut std::io::stdin().lock()),
-        false => Experiment::load(file),
-    };
-    let experiment = experiment.map_err(Failure::pointing)?;
-    Ok((choose::changed(experiment, &args.policy, &args.set)?, Inputs::of([file])))
+    let changed = choose::changed(choose::read(file)?, &args.policy, &args.set)?;
+    Ok((changed, Inputs::of([file])))
 }
 
 /// The case of the swarm with this seed.
@@ -109,16 +105,18 @@ fn shrink_experiment(
 ) -> Result<(), Failure> {
     let name = format!("{}-shrunk", experiment.name().trim_end_matches("-shrunk"));
     let fails = Fails::parse(&args.fails);
-    let shown = Shown::new();
+    let shown = Searching::new();
     let shrinker = Shrinker {
         host: &*hosts::open_usual()?,
         fails: &fails,
         only: (args.group, args.seed),
         limits,
-        progress: &|tried, extent| shown.update(tried, extent),
+        progress: &|tried, Extent { tasks, cpus }| {
+            shown.update(|| format!("{tasks} tasks, {cpus} CPUs, {tried} tries"));
+        },
     };
     let shrunk = quietly(|| shrinker.shrink(&experiment, &name));
-    shown.end();
+    drop(shown);
     let shrunk = shrunk.map_err(failure)?;
     if let Some(folder) = &args.output {
         save(&files(&shrunk, &fails), folder, &inputs)?;
@@ -143,35 +141,6 @@ pub fn quietly<T>(work: impl FnOnce() -> T) -> T {
     let done = work();
     std::panic::set_hook(hook);
     done
-}
-
-/// How far a search is, on a terminal.
-struct Shown {
-    on_terminal: bool,
-    began: Instant,
-    last: Cell<Duration>,
-}
-
-impl Shown {
-    fn new() -> Shown {
-        let on_terminal = std::io::stderr().is_terminal();
-        Shown { on_terminal, began: Instant::now(), last: Cell::default() }
-    }
-
-    fn update(&self, tried: u64, Extent { tasks, cpus }: Extent) {
-        let passed = self.began.elapsed();
-        if self.on_terminal && passed > self.last.get() + Duration::from_secs(1) {
-            self.last.set(passed);
-            let seconds = passed.as_secs();
-            eprint!("\r{tasks} tasks, {cpus} CPUs, {tried} tries, {seconds} s\x1b[K");
-        }
-    }
-
-    fn end(&self) {
-        if self.last.get() > Duration::ZERO {
-            eprint!("\r\x1b[K");
-        }
-    }
 }
 
 fn of(Extent { tasks, cpus }: Extent) -> String {
@@ -252,7 +221,7 @@ fn short_json(short: &ShortLog) -> Value {
 }
 
 /// The files of what was found, by name.
-pub fn files(shrunk: &Shrunk, fails: &Fails) -> Vec<(String, Vec<u8>)> {
+fn files(shrunk: &Shrunk, fails: &Fails) -> Vec<(String, Vec<u8>)> {
     let name = &shrunk.name;
     let test = match &shrunk.calls {
         Some(calls) => calls.test(LogFails::Contract, name),
@@ -267,7 +236,7 @@ pub fn files(shrunk: &Shrunk, fails: &Fails) -> Vec<(String, Vec<u8>)> {
 }
 
 /// Writes files into a folder, which is made if it is not there.
-fn save(files: &[(String, Vec<u8>)], folder: &Path, inputs: &Inputs) -> Result<(), Failure> {
+pub fn save(files: &[(String, Vec<u8>)], folder: &Path, inputs: &Inputs) -> Result<(), Failure> {
     std::fs::create_dir_all(folder)
         .map_err(|error| format!("{} cannot be made: {error}", folder.display()))?;
     let places: Vec<_> = files.iter().map(|(name, _)| folder.join(name)).collect();

@@ -3,6 +3,8 @@
 use crate::args::ListFormat;
 use crate::hosts;
 use crate::output::{self, Failure};
+use crate::progress::Searching;
+use crate::shrink::{self, quietly};
 use crate::verify_args::{Kernel, VerifyArgs};
 use anysched_core::recorder::LogReader;
 use anysched_core::registry::{PolicyInfo, Settings};
@@ -19,7 +21,6 @@ use anysched_verify::{
 };
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -177,21 +178,13 @@ impl Search {
             states: args.memory.saturating_mul(1 << 20) / STATE_BYTES,
             threads: args.jobs.map_or_else(available_jobs, usize::from),
         };
-        let shows = std::io::stderr().is_terminal();
         let (label, began) = (self.label(), Instant::now());
-        // A policy that panics is found, not shown as it does.
-        let hook = std::panic::take_hook();
-        std::panic::set_hook(Box::new(|_| {}));
-        let mut last = Duration::ZERO;
+        let shown = Searching::new();
         let mut progress = |depth, states| {
-            if shows && began.elapsed() > last + Duration::from_secs(1) {
-                last = began.elapsed();
-                let seconds = last.as_secs();
-                eprint!("\r{label}: {depth} events, {states} states, {seconds} s\x1b[K");
-            }
+            shown.update(|| format!("{label}: {depth} events, {states} states"));
         };
         let mut findings = Vec::new();
-        let report = match self.kernel {
+        let report = quietly(|| match self.kernel {
             None => {
                 let found = self
                     .with_subject(|subject| search(subject, &properties, &limits, &mut progress));
@@ -204,11 +197,8 @@ impl Search {
             Some(Kernel::Linux) => self.with_glue(Linux::new, |glue| {
                 search(glue, &properties, &limits, &mut progress).in_words()
             }),
-        };
-        std::panic::set_hook(hook);
-        if last > Duration::ZERO {
-            eprint!("\r\x1b[K");
-        }
+        });
+        drop(shown);
         Ok(Done { search: self, properties, report, findings, took: began.elapsed() })
     }
 
@@ -311,23 +301,16 @@ impl Done {
     }
 
     fn save(&self, finding: &Finding, folder: &Path) -> Result<(), Failure> {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| format!("{} cannot be made: {error}", folder.display()))?;
         let stem = format!("{}-{}", self.search.info.name, finding.property);
         let log = self.search.log(finding);
-        let none = Inputs::of([] as [&Path; 0]);
-        let place = |suffix: &str| folder.join(format!("{stem}.{suffix}"));
-        output::write_named(&place("log"), &none, |out| out.write_all(&log))?;
-        let test = self.test(finding);
-        output::write_named(&place("rs"), &none, |out| out.write_all(test.as_bytes()))?;
         let told = told(&log, &stem, &*hosts::open_usual()?)
             .map_err(|error| format!("{stem} cannot be told as an experiment: {error}"))?;
-        let files = [(format!("{stem}.toml"), told.toml)].into_iter().chain(told.model);
-        for (name, text) in files {
-            let place = folder.join(name);
-            output::write_named(&place, &none, |out| out.write_all(text.as_bytes()))?;
-        }
-        Ok(())
+        let texts =
+            [(format!("{stem}.rs"), self.test(finding)), (format!("{stem}.toml"), told.toml)];
+        let mut files = vec![(format!("{stem}.log"), log)];
+        let texts = texts.into_iter().chain(told.model);
+        files.extend(texts.map(|(name, text)| (name, text.into_bytes())));
+        shrink::save(&files, folder, &Inputs::of([] as [&Path; 0]))
     }
 
     /// A test in Rust that fails for as long as the property is broken.
