@@ -3,7 +3,8 @@
 
 mod support;
 
-use anysched_core::{CpuId, CpuSet, Machine, Span, Time};
+use anysched_core::call::Call;
+use anysched_core::{CpuId, CpuSet, Cx, Machine, Pick, Scheduler, Span, Time, scheduler_by_call};
 use anysched_host::{Contention, Costs, ParamChange, Setup};
 use anysched_sim::{Sim, SimError};
 use anysched_workload::model::{Model, ModelTask};
@@ -371,6 +372,35 @@ fn a_load_that_stands_still_is_an_error() {
     let scheduler = support::build(&setup.machine, "fcfs", &[]);
     let error = Sim::new(setup, scheduler, Spinner(true)).run().map(|_| ()).unwrap_err();
     assert_eq!(error, SimError::Standstill { at: Time(7), task: 0 });
+}
+
+/// Has a CPU that finds nothing to run pick again, at once.
+struct Restless {
+    policy: Box<dyn Scheduler>,
+}
+
+impl Restless {
+    fn call(&mut self, cx: &mut Cx<'_>, call: Call<'_>) -> Option<Pick> {
+        let cpu = call.cpu();
+        let is_pick = matches!(call, Call::PickNext { .. });
+        let pick = call.make(&mut self.policy, cx);
+        if let (true, None, Some(cpu)) = (is_pick, pick, cpu) {
+            cx.kick(cpu);
+        }
+        pick
+    }
+}
+
+scheduler_by_call!([] Restless);
+
+#[test]
+fn a_policy_that_kicks_idle_cpus_for_ever_is_an_error() {
+    let setup = cpus(2);
+    let policy = support::build(&setup.machine, "fcfs", &[]);
+    let load = model(vec![task(3, vec![run(2)])]).into_load().unwrap();
+    let error = Sim::new(setup, Restless { policy }, load).run().map(|_| ()).unwrap_err();
+    // Until then no CPU was asked.
+    assert_eq!(error, SimError::Kicks { at: Time(5 * MS), cpu: CpuId(0) });
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The time of a run, and the watch over its advance.
 
-use anysched_core::{ParamError, Span, Time};
+use anysched_core::{CpuId, ParamError, Span, Time};
 use std::fmt;
 
 use super::agenda::Moment;
@@ -20,6 +20,13 @@ pub enum SimError {
     PolicyTimer {
         /// The time at which it happened.
         at: Time,
+    },
+    /// The policy had CPUs pick ten million times without any time passing.
+    Kicks {
+        /// The time at which it happened.
+        at: Time,
+        /// The CPU that picked last.
+        cpu: CpuId,
     },
     /// The policy refused the change of a parameter.
     Refused {
@@ -52,6 +59,12 @@ impl fmt::Display for SimError {
             SimError::PolicyTimer { at } => {
                 write!(f, "the policy's timer does not advance beyond {} ns", at.0)
             }
+            SimError::Kicks { at, cpu } => write!(
+                f,
+                "time stands still at {} ns: the policy kicks CPU {} and perhaps others again and \
+                 again; kick a CPU only where a task is there for it",
+                at.0, cpu.0
+            ),
             SimError::Refused { at, why } => write!(f, "at {}: {why}", Span(at.0)),
             SimError::Stopped { at } => write!(f, "stopped at {}", Span(at.0)),
             SimError::TooLong { at } => write!(
@@ -67,7 +80,7 @@ impl fmt::Display for SimError {
 
 impl std::error::Error for SimError {}
 
-/// Events that may happen at one time.
+/// Events and picks that may happen at one time.
 const STANDSTILL: u64 = 10_000_000;
 
 /// How often the policy's timer may run before the engine concludes that no ready task awaits it.
@@ -77,7 +90,7 @@ const FRUITLESS: u64 = 1_000_000;
 #[derive(Debug)]
 pub(super) struct Clock {
     now: Time,
-    /// Events since time last advanced.
+    /// Events and picks since time last advanced.
     standstill: u64,
     /// How often the policy's timer has run since a task was last picked.
     fruitless: u64,
@@ -120,6 +133,16 @@ impl Clock {
             self.fail(SimError::PolicyTimer { at: self.now });
         }
         self.fruitless += 1;
+    }
+
+    /// `cpu`, which was kicked, has picked. True: the run has failed.
+    #[inline]
+    pub(super) fn count_pick(&mut self, cpu: CpuId) -> bool {
+        self.standstill += 1;
+        if self.standstill > STANDSTILL {
+            self.fail(SimError::Kicks { at: self.now, cpu });
+        }
+        self.has_failed()
     }
 
     /// A task has been picked.

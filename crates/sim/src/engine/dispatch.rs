@@ -155,6 +155,9 @@ impl<S: Scheduler, L: Load, T: Sink> Sim<S, L, T> {
                 self.kicks.remove(cpu);
             }
             self.pick(index);
+            if self.clock.count_pick(cpu) {
+                return;
+            }
         }
     }
 
