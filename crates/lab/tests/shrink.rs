@@ -1,5 +1,17 @@
 //! `anysched shrink`: policies with planted bugs, under loads in which these hide.
 
+/// Tests that `shrink` has written. They fail as long as there is what they were written for, so
+/// that they are compiled here, but not run: what is in a function is no test of a crate.
+#[allow(dead_code, unnameable_test_items)]
+fn written() {
+    #[path = "shrunk/calls.rs.golden"]
+    mod calls;
+    #[path = "shrunk/differs.rs.golden"]
+    mod differs;
+    #[path = "shrunk/experiment.rs.golden"]
+    mod experiment;
+}
+
 use anysched_core::checked::{OnViolation, Rules};
 use anysched_core::recorder::{LogSink, Recorder};
 use anysched_core::registry::{Nature, PolicyInfo, Settings};
@@ -230,4 +242,33 @@ fn logs_of_planted_bugs_become_short() {
         assert_eq!(again.unwrap().failure, found.failure, "{policy}: what is written fails alike");
     }
     assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+/// What stands in `tests/shrunk`, compiled by [`written`], is what is written now. With
+/// `INSTA_UPDATE=always`, as snapshots, it is replaced.
+fn assert_written(name: &str, bytes: &[u8]) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shrunk").join(name);
+    if std::env::var_os("INSTA_UPDATE").is_some_and(|how| how == "always") {
+        std::fs::write(&path, bytes).unwrap();
+    }
+    let there = std::fs::read(&path).unwrap();
+    assert!(there == bytes, "{name} is another:\n{}", String::from_utf8_lossy(bytes));
+}
+
+#[test]
+fn what_is_written_compiles() {
+    add_policies(PLANTED);
+    let fails = "last-first.waiting_time_ns_max > 15ms";
+    let found = small("last-first", fails, "claim").unwrap();
+    assert_written("experiment.rs.golden", found.test(&Fails::parse(fails)).as_bytes());
+    let cancel = AtomicBool::new(false);
+    let limits = Limits { time: None, tries: 4_000, cancel: &cancel };
+    let log = (1..=20).find_map(|seed| recorded(Bug::LosesResumed, "loses-resumed", seed));
+    let found = shrink_log(&log.unwrap(), LogFails::Contract, limits).unwrap();
+    assert_written("calls.rs.golden", found.test(LogFails::Contract, "calls").as_bytes());
+    // The same calls, said to be of another policy, which decides otherwise.
+    let log = (1..=20).find_map(|seed| recorded(Bug::LosesResumed, "srpt", seed));
+    let found = shrink_log(&log.unwrap(), LogFails::Differs, limits).unwrap();
+    assert_written("differs.rs.golden", found.test(LogFails::Differs, "differs").as_bytes());
+    assert_written("differs.log", &found.sequence.log());
 }
