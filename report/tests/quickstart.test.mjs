@@ -55,10 +55,10 @@ test("a person answers four questions without reading documentation", async () =
   await page.getByRole("link", { name: "Timeline" }).click();
   await page.getByLabel("policy", { exact: true }).selectOption("rr");
   await page.getByLabel("task", { exact: true }).fill("task 12");
-  await page.getByLabel("at", { exact: true }).fill("45ms");
+  await page.getByLabel("at", { exact: true }).fill("40ms");
   await page.getByRole("button", { name: "Why did it wait?" }).click();
   const why = JSON.parse(anysched("why", FILE, "--policy", "rr", "--group", "1", "--task", "12",
-    "--at", "45ms", "--format", "json"));
+    "--at", "40ms", "--format", "json"));
   const sentence = await page.locator(".why .sentence").textContent();
   const [, length, from, until] =
     /task 12 waited (\S+) under rr, from (\S+) \(new\) to (\S+),/.exec(sentence);
