@@ -46,13 +46,14 @@ cargo xtask <task>
                  and run its tests, type checks and notebooks  [--check: only on the newest, as
                  `ci` does; --generate: write the modules that are made from the schema]
   report         build the page of reports from `report/`  [--check: compare it with the one that
-                 is there, and try reports in a browser]
+                 is there, and try reports in a browser; --pictures: make those of the README]
   fuzz           run every fuzz target  [seconds each, default 10]
   site           build the documentation's site, target/site, with Sphinx
   verify         search every short history of all policies and write docs/verification.md, which
                  takes hours  [numbers: only these tables; --quick: what `ci` searches]
-  dist           build the program for any Linux of this architecture, try it, and pack it with its
-                 manual and completions into target/package
+  dist           make packages in target/package: the program for any Linux of this architecture, as
+                 an archive and for Debian, a wheel for Python, and a container
+                 [--check: and install each in a root that has nothing else, and use it there]
   style          what rustfmt and clippy do not check
 ";
 
@@ -89,6 +90,9 @@ fn main() -> ExitCode {
         ["report", "--check"] => {
             step("build", docs::build_program).and_then(|()| step("reports", report::check))
         }
+        ["report", "--pictures"] => {
+            step("build", docs::build_program).and_then(|()| report::write_pictures())
+        }
         ["fuzz"] => fuzz::run_all(10),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run_all(seconds),
@@ -97,7 +101,10 @@ fn main() -> ExitCode {
         ["site"] => setup::ensure().and_then(|()| site::build()),
         ["verify", "--quick"] => docs::build_program().and_then(|()| verify::check()),
         ["verify", numbers @ ..] => verify::write(numbers),
-        ["dist"] => dist::dist(),
+        ["dist"] => setup::ensure().and_then(|()| dist::dist()),
+        ["dist", "--check"] => {
+            setup::ensure().and_then(|()| setup::ensure_packages()).and_then(|()| dist::check())
+        }
         ["style"] => style::check(),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");

@@ -18,7 +18,7 @@ const REQUIREMENTS: &str = "python/anysched/requirements.txt";
 
 /// What a bare environment is asked, with nothing installed but the wheel: the package runs, and
 /// says what it lacks.
-const BARE: &str = "
+pub const BARE: &str = "
 import anysched
 load = {'kind': 'batch', 'tasks': 3, 'service': '2ms'}
 experiment = {'question': '?', 'machine': {'cpus': 1}, 'workload': [load], 'policy': ['rr']}
@@ -160,15 +160,26 @@ fn kept(python: &Python, requirements: &str, name: &str) -> Result<Environment, 
 
 /// Builds the wheel as the tests of the workspace are built, whose crates it shares.
 fn build(python: &Python) -> Result<PathBuf, Failed> {
+    build_wheel(python, "dev", &root().join("target/wheels"))
+}
+
+/// Builds the wheel that users are to have, into `wheel` of `folder`. One serves every Python from
+/// the oldest on.
+pub fn release(folder: &Path) -> Result<PathBuf, Failed> {
+    let pythons = pythons()?;
+    let oldest = pythons.first().ok_or_else(|| Failed("there is no Python".into()))?;
+    build_wheel(oldest, "dist", &folder.join("wheel"))
+}
+
+fn build_wheel(python: &Python, profile: &str, wheels: &Path) -> Result<PathBuf, Failed> {
     let maturin = text(&environment(python)?.0.join("bin/maturin"));
-    let wheels = root().join("target/wheels");
-    let _ = std::fs::remove_dir_all(&wheels);
-    let folder = text(&wheels);
-    let args = ["build", "--quiet", "--locked", "--profile", "dev", "--out", &folder];
+    let _ = std::fs::remove_dir_all(wheels);
+    let folder = text(wheels);
+    let args = ["build", "--quiet", "--locked", "--profile", profile, "--out", &folder];
     let mut build = in_package(&maturin, &args);
     build.env("CARGO_INCREMENTAL", "0").env("CARGO_TARGET_DIR", docs::target());
     run(build.args(["--interpreter", &python.program]))?;
-    let built = std::fs::read_dir(&wheels).into_iter().flatten().filter_map(Result::ok).next();
+    let built = std::fs::read_dir(wheels).into_iter().flatten().filter_map(Result::ok).next();
     built.map(|entry| entry.path()).ok_or_else(|| Failed("maturin built no wheel".into()))
 }
 

@@ -27,13 +27,22 @@ pub fn write() -> Result<(), Failed> {
     run(&mut in_report("node", &["build.mjs"]))
 }
 
+/// Makes the pictures of a report that the README shows. The program has been built.
+pub fn write_pictures() -> Result<(), Failed> {
+    fetch()?;
+    run(&mut with_program(in_report("node", &["tests/picture.mjs"])))
+}
+
+/// `command`, told of the program, and where reports go.
+fn with_program(mut command: Command) -> Command {
+    command.env("ANYSCHED", docs::program_path()).env("REPORTS", docs::target().join("report"));
+    command
+}
+
 /// Checks that the page is what its sources give, and tries reports of the program in a browser.
 /// The program has been built.
 pub fn check() -> Result<(), Failed> {
     fetch()?;
     run(&mut in_report("node", &["build.mjs", "--check"]))?;
-    let target = docs::target();
-    let mut tests = in_report("npm", &["test", "--silent"]);
-    tests.env("ANYSCHED", docs::program_path()).env("REPORTS", target.join("report"));
-    run(&mut tests)
+    run(&mut with_program(in_report("npm", &["test", "--silent"])))
 }

@@ -1,7 +1,6 @@
 //! What the checks need besides Rust, and how it is installed.
 
 use crate::run::{Failed, cargo_command, command, output, root, run};
-use std::path::PathBuf;
 
 /// A command that succeeds where what a check needs is installed, the Debian package that contains
 /// it, and the reason.
@@ -36,6 +35,17 @@ pub fn ensure() -> Result<(), Failed> {
         }
     }
     install(&TOOLS)
+}
+
+/// What trying packages in clean roots needs.
+const TOOLS_OF_PACKAGES: [Tool; 2] = [
+    (&["mmdebstrap", "--version"], "mmdebstrap", "packages are installed in roots that it makes"),
+    (&["buildah", "--version"], "buildah", "the container is built and tried with it"),
+];
+
+/// The same for trying packages.
+pub fn ensure_packages() -> Result<(), Failed> {
+    install(&TOOLS_OF_PACKAGES)
 }
 
 /// The same for the page of reports.
@@ -75,21 +85,38 @@ fn exists(program: &str) -> bool {
     std::env::split_paths(&paths).any(|folder| folder.join(program).is_file())
 }
 
-/// The version of cargo-deny that deny.toml is written for.
-const CARGO_DENY: &str = "0.20";
-
-fn own_deny() -> PathBuf {
-    root().join("target/tools/bin/cargo-deny")
+/// A program that cargo installs.
+pub struct CargoTool {
+    name: &'static str,
+    /// The version that the project is written for.
+    version: &'static str,
 }
 
-/// Installs cargo-deny if it is missing, on one core.
+/// Checks licences and sources, as deny.toml says.
+const CARGO_DENY: CargoTool = CargoTool { name: "cargo-deny", version: "0.20" };
+
+/// Packs a program for Debian.
+pub const CARGO_DEB: CargoTool = CargoTool { name: "cargo-deb", version: "3.8" };
+
+/// Installs cargo-deny if it is missing.
 pub fn install_deny() -> Result<(), Failed> {
-    if own_deny().is_file() || exists("cargo-deny") {
-        return Ok(());
+    install_tool(&CARGO_DENY).map(drop)
+}
+
+/// Where a program is; it is installed, on one core, if it is missing.
+pub fn install_tool(tool: &CargoTool) -> Result<String, Failed> {
+    let CargoTool { name, version } = tool;
+    let tools = root().join("target/tools");
+    let own = tools.join("bin").join(name);
+    if own.is_file() {
+        return Ok(own.to_string_lossy().into_owned());
     }
-    println!("installing cargo-deny {CARGO_DENY} into target/tools");
-    let tools = root().join("target/tools").to_string_lossy().into_owned();
-    let version = format!("^{CARGO_DENY}");
+    if exists(name) {
+        return Ok(name.to_string());
+    }
+    println!("installing {name} {version} into target/tools");
+    let tools = tools.to_string_lossy().into_owned();
+    let version = format!("^{version}");
     // Unoptimised and without line tables: builds in less than half the time, and it runs for only
     // a second.
     let mut install = cargo_command(&[
@@ -103,17 +130,16 @@ pub fn install_deny() -> Result<(), Failed> {
         &tools,
         "--version",
         &version,
-        "cargo-deny",
+        name,
     ]);
-    run(install.env("CARGO_PROFILE_DEV_DEBUG", "0"))
+    run(install.env("CARGO_PROFILE_DEV_DEBUG", "0"))?;
+    Ok(own.to_string_lossy().into_owned())
 }
 
 /// Checks licences, duplicate versions and sources of all dependencies. Advisories come from a
 /// database that is not a package, so they are not checked here.
 pub fn deny() -> Result<(), Failed> {
-    let deny = own_deny();
-    let program =
-        if deny.is_file() { deny.to_string_lossy().into_owned() } else { "cargo-deny".into() };
+    let program = install_tool(&CARGO_DENY)?;
     for (workspace, config) in WORKSPACES {
         let manifest = format!("{workspace}/Cargo.toml");
         let args = ["--manifest-path", &manifest, "--config", config, "--log-level", "error"];
