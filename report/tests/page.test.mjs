@@ -6,6 +6,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { test } from "node:test";
 import { look } from "./browser.mjs";
+import { TEXT, shown } from "./picture.mjs";
 import { FOLDER, ROOT, anysched, made, picture, written } from "./made.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -169,4 +170,9 @@ test("keys alone reach everything", async () => {
 test("the page without data is small", () => {
   const size = statSync(join(ROOT, "crates/lab/report/page.html")).size;
   assert.ok(size <= 2_000_000, String(size));
+});
+
+test("the README's pictures show what a report shows", async () => {
+  const remedy = "pictures of another report; type: cargo xtask report --pictures";
+  assert.equal(await shown(), readFileSync(TEXT, "utf8"), remedy);
 });
