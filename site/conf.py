@@ -34,8 +34,10 @@ suppress_warnings = ["myst.header"]
 
 html_theme = "furo"
 html_title = "anysched"
+# Where `cargo xtask site --reports` puts reports: a folder for the site's folder of this name.
+REPORTS = ROOT / "target" / "site-reports"
 # The first page, where people expect it.
-html_extra_path = ["root"]
+html_extra_path = ["root"] + ([str(REPORTS)] if REPORTS.is_dir() else [])
 
 # Links of Markdown to places in the repository.
 LINK = re.compile(r"\]\(([^)#:\s]+)\)")
@@ -53,6 +55,21 @@ def list_folders(app):
             folder = (Path(path).parent / link).resolve()
             if folder.is_dir() and folder.is_relative_to(ROOT):
                 write_folder(pages, folder)
+
+
+def list_reports(app):
+    """Writes the page that lists reports, or how they are made."""
+    reports = sorted(REPORTS.glob("reports/*.html"))
+    if reports:
+        links = [f'<li><a href="../../reports/{path.name}">{path.stem}</a></li>' for path in reports]
+        text = (
+            "The experiments in their quick form, each as a [page](../../docs/report.md) with answers, tables, "
+            "plots and claims; the quickstart's has timelines, too.\n\n<ul>\n" + "\n".join(links) + "\n</ul>\n"
+        )
+    else:
+        text = "`cargo xtask site --reports` makes a report of each paper and puts them here.\n"
+    page = ROOT / "site" / "folders" / "reports.md"
+    page.write_text(f"# Reports\n\n{text}", encoding="utf-8")
 
 
 def page_name(folder):
@@ -83,5 +100,6 @@ def link_folders(app, page, source):
 
 def setup(app):
     app.connect("builder-inited", list_folders)
+    app.connect("builder-inited", list_reports)
     app.connect("source-read", link_folders)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

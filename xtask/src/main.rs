@@ -48,7 +48,8 @@ cargo xtask <task>
   report         build the page of reports from `report/`  [--check: compare it with the one that
                  is there, and try reports in a browser; --pictures: make those of the README]
   fuzz           run every fuzz target  [seconds each, default 10]
-  site           build the documentation's site, target/site, with Sphinx
+  site           build the documentation's site, target/site, with Sphinx  [--reports: with a report
+                 of each paper, for which its experiments are run in their quick form]
   verify         search every short history of all policies and write docs/verification.md, which
                  takes hours  [numbers: only these tables; --quick: what `ci` searches]
   dist           make packages in target/package: the program for any Linux of this architecture, as
@@ -99,6 +100,7 @@ fn main() -> ExitCode {
             Err(_) => Err(Failed(format!("\"{seconds}\" is not a number of seconds"))),
         },
         ["site"] => setup::ensure().and_then(|()| site::build()),
+        ["site", "--reports"] => setup::ensure().and_then(|()| site::build_with_reports()),
         ["verify", "--quick"] => docs::build_program().and_then(|()| verify::check()),
         ["verify", numbers @ ..] => verify::write(numbers),
         ["dist"] => setup::ensure().and_then(|()| dist::dist()),

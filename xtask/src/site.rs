@@ -1,7 +1,15 @@
 //! The documentation as a site, in `target/site`.
 
+use crate::docs;
 use crate::python;
-use crate::run::{Failed, command, run};
+use crate::run::{Failed, cargo, command, output_or, root, run, step};
+use std::path::Path;
+
+/// Below `target`: reports for the site's folder `reports`, which `site/conf.py` lists.
+const REPORTS: &str = "target/site-reports/reports";
+
+/// With which `reproduce` says that a claim came out otherwise than expected; its page says so, too.
+const OTHERWISE: i32 = 3;
 
 /// Builds the site. Errors: a page that is in no list, or a link to what is not there.
 pub fn build() -> Result<(), Failed> {
@@ -12,4 +20,42 @@ pub fn build() -> Result<(), Failed> {
     run(&mut command(&sphinx.to_string_lossy(), &args))?;
     println!("the site begins with {html}/index.html");
     Ok(())
+}
+
+/// Makes the reports of all papers, and builds the site with them.
+pub fn build_with_reports() -> Result<(), Failed> {
+    cargo(&["build", "--release", "--quiet", "-p", "anysched-cli"])?;
+    let program = docs::target().join("release/anysched").to_string_lossy().into_owned();
+    let there = Path::new(REPORTS);
+    let about = |error| Failed(format!("{REPORTS}: {error}"));
+    let _ = std::fs::remove_dir_all(root().join(there));
+    std::fs::create_dir_all(root().join(there)).map_err(about)?;
+    let page = |name: &str| there.join(format!("{name}.html")).to_string_lossy().into_owned();
+    let quickstart = "experiments/quickstart.toml";
+    let args = ["run", quickstart, "--format", "csv", "--report", &page("quickstart")];
+    step("quickstart", || output_or(&mut command(&program, &args), |_| false).map(drop))?;
+    for paper in papers()? {
+        let results = format!("target/site-results/{paper}");
+        let reproduce = ["reproduce", &paper, "--quick", "--format", "csv", "--out", &results];
+        step(&paper, || {
+            output_or(&mut command(&program, &reproduce), |code| code == OTHERWISE)?;
+            run(&mut command(&program, &["report", &results, "--output", &page(&paper)]))
+        })?;
+    }
+    step("site", build)
+}
+
+/// The folders of experiments that `reproduce` knows.
+fn papers() -> Result<Vec<String>, Failed> {
+    let folder = root().join("experiments");
+    let entries = std::fs::read_dir(&folder)
+        .map_err(|error| Failed(format!("{}: {error}", folder.display())))?;
+    let folders = entries.filter_map(Result::ok).filter(|entry| {
+        let files = std::fs::read_dir(entry.path()).into_iter().flatten().filter_map(Result::ok);
+        files.map(|file| file.path()).any(|path| path.extension().is_some_and(|end| end == "toml"))
+    });
+    let mut names: Vec<String> =
+        folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    Ok(names)
 }
