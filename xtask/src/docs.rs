@@ -63,7 +63,7 @@ struct Page {
 /// Every page that git tracks or could add.
 fn generate(names: &[&str]) -> Result<Vec<Page>, Failed> {
     build_program()?;
-    let mut printer = Printer { inputs: Inputs::read()?, kept: Kept::open() };
+    let mut printer = Printer { inputs: Inputs::read()?, kept: Kept::open(), runs: Runs::new()? };
     let mut printed = BTreeMap::new();
     let mut pages = Vec::new();
     let mut drawn: BTreeMap<String, String> = BTreeMap::new();
@@ -192,6 +192,7 @@ pub fn words(line: &str) -> Vec<&str> {
 struct Printer {
     inputs: Inputs,
     kept: Kept,
+    runs: Runs,
 }
 
 impl Printer {
@@ -204,7 +205,7 @@ impl Printer {
                     return Ok(output);
                 }
                 let started = Instant::now();
-                let output = anysched(args)?;
+                let output = output(self.runs.kept_for(args, &mut program(args)))?;
                 let seconds = started.elapsed().as_secs_f64();
                 if seconds >= SLOW {
                     println!("{seconds:5.1} s: {line}");
@@ -220,6 +221,30 @@ impl Printer {
                 Err(Failed(format!("\"{line}\" is none of {known}")))
             }
         }
+    }
+}
+
+/// Where runs of experiments are kept while pages are generated: what a page prints of a paper, and
+/// what it draws, are often the same runs.
+struct Runs(tempfile::TempDir);
+
+impl Runs {
+    fn new() -> Result<Runs, Failed> {
+        let made = tempfile::tempdir();
+        made.map(Runs).map_err(|error| Failed(format!("a folder for runs: {error}")))
+    }
+
+    /// Has a command that runs experiments of the repository use what others have run.
+    fn kept_for<'a>(&self, args: &[&str], command: &'a mut Command) -> &'a mut Command {
+        let is_large = match args {
+            ["reproduce", ..] => true,
+            ["run" | "plot", file, ..] => file.starts_with("experiments/"),
+            _ => false,
+        };
+        if is_large {
+            command.env("ANYSCHED_RUNS", self.0.path());
+        }
+        command
     }
 }
 

@@ -34,6 +34,9 @@ pub enum Command {
     /// Run an experiment and print its results
     Run(RunArgs),
     /// Run an experiment and plot its results: along an axis, or policies side by side
+    ///
+    /// Where ANYSCHED_RUNS names a folder, `run`, `plot` and `reproduce` keep runs there, and take
+    /// from there what has been run of the same experiment by the same program.
     Plot(PlotArgs),
     /// Set two experiments, or the results of earlier runs, side by side
     Compare(CompareArgs),

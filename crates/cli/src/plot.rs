@@ -5,9 +5,9 @@ use crate::choose;
 use crate::hosts;
 use crate::output::{self, Failure};
 use crate::progress::with_bar;
-use crate::run::interrupted;
+use crate::run::{interrupted, kept};
 use anysched_lab::output::{Bars, Chart, Inputs, Shape};
-use anysched_lab::{Experiment, Plan, Results};
+use anysched_lab::{Experiment, Plan, Results, RunOptions};
 use std::io::Write;
 
 pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
@@ -20,7 +20,9 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
     }
     let cancel = output::cancel_on_interrupt()?;
     let host = hosts::open(args.host.host);
-    let results = with_bar(&*host, args.jobs, cancel, None, |options| plan.run(options))?;
+    let kept = kept(&plan, &*host)?;
+    let run = |options: &RunOptions<'_>| plan.run(options);
+    let results = with_bar(&*host, args.jobs, cancel, kept.as_ref(), run)?;
     let drawn = drawing.draw(args.format, &results);
     match &args.out {
         Some(path) => output::write_named(path, &inputs, |out| out.write_all(drawn.as_bytes()))?,

@@ -5,7 +5,7 @@ use crate::choose;
 use crate::hosts;
 use crate::output::{self, Failure};
 use crate::progress::with_bar;
-use crate::run::{open_journal, write_results};
+use crate::run::{kept, open_journal, write_results};
 use anysched_lab::output::{self as formats, Inputs};
 use anysched_lab::{ClaimResult, Experiment, Results, RunOptions, builtin};
 use std::path::{Path, PathBuf};
@@ -49,8 +49,10 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
             Some(out) => Some(open_journal(&plan, &*host, &inputs, out, args.resume)?),
             None => None,
         };
+        let kept = if journal.is_none() { kept(&plan, &*host)? } else { None };
+        let known = journal.as_ref().or(kept.as_ref());
         let run = |options: &RunOptions<'_>| plan.run(options);
-        let results = with_bar(&*host, args.jobs, cancel, journal.as_ref(), run)?;
+        let results = with_bar(&*host, args.jobs, cancel, known, run)?;
         if let (Some(out), Some(journal), true) = (&out, journal, results.complete) {
             write_results(&results, &inputs, out)?;
             journal.finish()?;

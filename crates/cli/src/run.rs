@@ -48,8 +48,9 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         };
         job.make(&plan, &*host, journal, cancel)?;
     }
+    let kept = if journal.is_none() { kept(&plan, &*host)? } else { None };
     let run = |options: &RunOptions<'_>| plan.run(options);
-    let told = with_bar(&*host, args.jobs, cancel, journal.as_ref(), run)?;
+    let told = with_bar(&*host, args.jobs, cancel, journal.as_ref().or(kept.as_ref()), run)?;
     // What is printed and written does not depend on whether there is a report.
     let results = if apart { told.without_loads_apart() } else { told.clone() };
     if let Some(folder) = args.out.as_ref().filter(|_| results.complete) {
@@ -118,6 +119,17 @@ fn write_traces(
         })?;
     }
     Ok(())
+}
+
+/// Names the folder where runs are kept for other commands.
+const KEPT: &str = "ANYSCHED_RUNS";
+
+/// The runs of the plan that other commands have made, where those of this one are kept, too; `None`
+/// if no folder for them is named.
+pub fn kept(plan: &Plan, host: &dyn Host) -> Result<Option<Journal>, Failure> {
+    let named = std::env::var_os(KEPT).filter(|folder| !folder.is_empty());
+    let Some(folder) = named.map(PathBuf::from) else { return Ok(None) };
+    Ok(Some(Journal::keep(plan, host.info().name, &folder)?))
 }
 
 /// Opens the file of runs in a folder for results, which have to fit there.

@@ -93,3 +93,33 @@ fn bars_and_boxes_have_no_axis() {
         assert_eq!(picture.matches("<rect ").count(), 1 + 3 * 2, "{kind}: a shape for each row");
     }
 }
+
+/// What has been run is drawn without running it again, as long as it is the same.
+#[test]
+fn runs_are_kept_for_other_commands() {
+    let folder = folder();
+    let expected = folder.stdout(&PLOT);
+    let kept = |args: &[&str]| {
+        let mut command = folder.command(args);
+        let output = command.env("ANYSCHED_RUNS", folder.join("runs")).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let files = || {
+        let entries = std::fs::read_dir(folder.join("runs")).unwrap();
+        let read = |path| String::from_utf8(std::fs::read(path).unwrap()).unwrap();
+        entries.map(|entry| read(entry.unwrap().path())).collect::<Vec<String>>()
+    };
+    let table = kept(&["run", "e.toml"]);
+    let before = files();
+    // 2 policies, 3 numbers of tasks, 3 seeds; and the head.
+    assert_eq!(before.iter().map(|text| text.lines().count()).collect::<Vec<_>>(), [19]);
+    assert_eq!(kept(&PLOT), expected);
+    assert_eq!(kept(&["run", "e.toml"]), table);
+    assert_eq!(files(), before, "nothing is run again");
+    kept(&["run", "e.toml", "--seeds", "4"]);
+    assert_eq!(files()[0].lines().count(), 25, "only what is new");
+    let other = ["--set", "workload.0.service=4ms"];
+    assert_eq!(kept(&[&PLOT[..], &other].concat()), folder.stdout(&[&PLOT[..], &other].concat()));
+    assert_eq!(files().len(), 2);
+}

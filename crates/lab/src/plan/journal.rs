@@ -77,8 +77,12 @@ impl Journal {
     /// experiment, host or program. The message says what to do.
     pub fn open(plan: &Plan, host: &str, folder: &Path, resume: bool) -> io::Result<Journal> {
         let path = Journal::path(plan, folder);
+        let head = Head::of(plan, host).map_err(|error| about(&path, error))?;
+        Journal::open_file(path, head, resume)
+    }
+
+    fn open_file(path: PathBuf, head: Head, resume: bool) -> io::Result<Journal> {
         let about = |error| about(&path, error);
-        let head = Head::of(plan, host).map_err(about)?;
         let file = match OpenOptions::new().read(true).append(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             file => Some(file.map_err(about)?),
@@ -89,6 +93,18 @@ impl Journal {
         };
         let kept = Mutex::new(Kept { file, failed: None });
         Ok(Journal { place: Some((path, head)), known, kept })
+    }
+
+    /// Opens the file for the runs of `plan` in `folder`, where those of many plans are kept for
+    /// whoever plans the same again: with the same text, on the same host, by the same program. It
+    /// is not to be finished.
+    ///
+    /// Errors: it cannot be read.
+    pub fn keep(plan: &Plan, host: &str, folder: &Path) -> io::Result<Journal> {
+        let head = Head::of(plan, host).map_err(|error| about(folder, error))?;
+        let hash = blake3::hash(&line(&head)?).to_hex();
+        let path = folder.join(format!("{}-{}.runs", plan.experiment, &hash[..16]));
+        Journal::open_file(path, head, true)
     }
 
     /// The runs that parts of `plan` have ([`Plan::part`]).
