@@ -11,6 +11,7 @@ mod hosts;
 mod inputs;
 mod kernels;
 mod links;
+mod playground;
 mod python;
 mod report;
 mod run;
@@ -47,6 +48,9 @@ cargo xtask <task>
                  `ci` does; --generate: write the modules that are made from the schema]
   report         build the page of reports from `report/`  [--check: compare it with the one that
                  is there, and try reports in a browser]
+  playground     build the simulator as WebAssembly and the page that it is in, in
+                 target/playground  [--check: also compare it with the program, and try it in a
+                 browser]
   fuzz           run every fuzz target  [seconds each, default 10]
   site           build the documentation's site, target/site, with Sphinx
   verify         search every short history of all policies and write docs/verification.md, which
@@ -88,6 +92,10 @@ fn main() -> ExitCode {
         ["report"] => report::write(),
         ["report", "--check"] => {
             step("build", docs::build_program).and_then(|()| step("reports", report::check))
+        }
+        ["playground"] => playground::build(),
+        ["playground", "--check"] => {
+            step("build", docs::build_program).and_then(|()| step("playground", playground::check))
         }
         ["fuzz"] => fuzz::run_all(10),
         ["fuzz", seconds] => match seconds.parse() {
@@ -173,6 +181,7 @@ fn all_but_linux_and_xen(deny: JoinHandle<Result<(), Failed>>) -> Result<(), Fai
     step("site", site::build)?;
     step("short histories", verify::check)?;
     step("reports in a browser", report::check)?;
+    step("playground in a browser", playground::check)?;
     step("fuzz targets", || fuzz::run_all(5))?;
     hosts::test_quickly(&["arceos"])?;
     python::test(true)?;
