@@ -1,6 +1,7 @@
 // What the builds of both pages share: scripts and styles as texts, and the licences of what is in
 // them.
 
+import { execFileSync } from "node:child_process";
 import { build } from "esbuild";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -65,6 +66,34 @@ export function notices(inputs, more = []) {
   }
   return [...texts].map(([text, names]) => `${names.join("\n")}\n\n${text}`)
     .join(`\n\n${"-".repeat(78)}\n\n`).replaceAll("\r\n", "\n").replaceAll("</", "<\\/");
+}
+
+/** The crates that a crate is compiled with for a target, each with its licence. */
+export function crates(root, target) {
+  const said = execFileSync(process.env.CARGO ?? "cargo", ["metadata", "--format-version", "1",
+    "--filter-platform", target], { cwd: here, maxBuffer: 1 << 28 });
+  const { packages: all, resolve } = JSON.parse(said);
+  const nodes = new Map(resolve.nodes.map((node) => [node.id, node]));
+  const known = new Map(all.map((one) => [one.id, one]));
+  const isCode = (id) => !known.get(id).targets.some(({ kind }) => kind.includes("proc-macro"));
+  const found = new Set();
+  const walk = (id) => {
+    if (found.has(id) || !isCode(id)) return;
+    found.add(id);
+    for (const { pkg, dep_kinds: kinds } of nodes.get(id).deps) {
+      if (kinds.some(({ kind }) => kind === null)) walk(pkg);
+    }
+  };
+  walk(all.find(({ name }) => name === root).id);
+  const others = [...found].map((id) => known.get(id)).filter(({ source }) => source);
+  return others.sort((a, b) => (a.name < b.name ? -1 : 1)).map((one) => {
+    const folder = dirname(one.manifest_path);
+    const files = readdirSync(folder).filter((file) => /^(licen[cs]e|copying|unlicense)/i.test(file));
+    // Of several that may be chosen, the shortest to say.
+    const file = files.find((file) => /mit/i.test(file)) ?? files[0];
+    const text = file ? readFileSync(join(folder, file), "utf8").trim() : one.license;
+    return { name: `${one.name} ${one.version} (${one.license})`, text };
+  });
 }
 
 /** A page with each part at its place. */

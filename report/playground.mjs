@@ -2,7 +2,7 @@
 
 import { writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
-import { filled, inElement, made, notices, script, style } from "./bundle.mjs";
+import { crates, filled, inElement, made, notices, script, style } from "./bundle.mjs";
 
 /** What a page may have as servers send it, which is compressed. */
 const MOST = 1_500_000;
@@ -14,7 +14,8 @@ const page = await script("src/playground/main.js");
 const worker = await script("src/playground/worker.js");
 const text = filled("src/playground/page.html", {
   "/*style*/": await style("src/style.css") + await style("src/playground/style.css"),
-  "/*notices*/": notices([...page.inputs, ...worker.inputs]),
+  "/*notices*/": notices([...page.inputs, ...worker.inputs],
+    crates("anysched-playground", "wasm32-unknown-unknown")),
   "/*worker*/": JSON.stringify(worker.text).replaceAll("</", "<\\/"),
   "/*simulator*/": program.toString("base64"),
   "/*script*/": inElement(page.text),

@@ -11,8 +11,8 @@ import { axisNumbers, columnPhrase, columnWords, format, groupWords, metricWords
 
 /**
  * A report in `app`. `unpack(id)` gives the bytes of a block. One that is `embedded` in another
- * page has no header and no footer; `more` are sections of that page, which stand behind the table,
- * and `only` names the sections that there are, if not all.
+ * page has no header and no footer; `more` are sections of that page, each with the one that it
+ * stands before, and `only` names the sections that there are, if not all.
  */
 export class Page {
   constructor(data, { app, unpack, embedded = false, more = [], only = null }) {
@@ -76,7 +76,6 @@ export class Page {
       ["answer", "Answer", experiment.details ? this.answer() : null],
       ["claims", "Claims", experiment.results.claims.length ? this.claims() : null],
       ["table", "Table", this.table()],
-      ...this.more,
       ["plot", "Plot", this.plots()],
       ["distributions", "Distributions",
         experiment.details?.distributions.length ? this.distributions() : null],
@@ -84,7 +83,12 @@ export class Page {
       ["machine", "Machine", experiment.details ? this.machine() : null],
       ["experiment", "Experiment", experiment.details ? this.text() : null],
       ["repeat", "Repeat", this.repeat()],
-    ].filter(([id, , content]) => content && (!this.only || this.only.includes(id)));
+    ];
+    for (const [before, ...section] of this.more) {
+      this.sections.splice(this.sections.findIndex(([id]) => id === before), 0, section);
+    }
+    this.sections = this.sections.filter(([id, , content]) =>
+      content && (!this.only || this.only.includes(id)));
     const sections = this.sections.map(([id, title, content]) =>
       h("section", { id, "aria-labelledby": `${id}-title` },
         h("h2", { id: `${id}-title` }, title), content));

@@ -40,6 +40,8 @@ class Playground {
     this.path = "own.toml";
     this.lesson = null;
     this.done = null;
+    // How often what is to be run has changed, and how often it had when it was read.
+    [this.version, this.seen] = [0, 0];
     this.#build();
     engine.progress = (done, total) => this.#progress(done, total);
     addEventListener("hashchange", () => this.fromHash());
@@ -132,6 +134,7 @@ class Playground {
 
   /** Shows why something failed, and where. */
   fail(error) {
+    this.say("");
     this.fault.hidden = false;
     this.fault.replaceChildren(h("pre", { tabindex: "0", "aria-label": "What is wrong" },
       error.message.trimEnd()));
@@ -159,6 +162,7 @@ class Playground {
   /** Something else is to be run: it is read once nothing changes for a moment. */
   changed() {
     this.done = null;
+    this.version++;
     clearTimeout(this.soon);
     this.soon = setTimeout(() => this.read(), QUIET);
   }
@@ -167,6 +171,7 @@ class Playground {
   async read() {
     clearTimeout(this.soon);
     if (this.running) return;
+    this.seen = this.version;
     try {
       const { answer } = await this.engine.ask({ op: "read", experiment: this.source() });
       this.#clearFault();
@@ -208,6 +213,7 @@ class Playground {
     this.lesson = LESSONS.find((one) => one.id === id) ?? null;
     this.outcome.clear();
     this.done = null;
+    this.version++;
     this.#attachments();
     this.#starts("");
     this.lessonBox.replaceChildren(this.lesson ? lesson(this.lesson, () => this.ready(),
@@ -293,22 +299,22 @@ class Playground {
     this.#clearFault();
     this.#busy(true);
     this.outcome.clear();
-    const began = performance.now();
+    const [began, version] = [performance.now(), this.version];
     try {
       const { answer } = await this.engine.ask({ op: "run", experiment: this.source() });
       this.outcome.first(answer);
       const took = ((performance.now() - began) / 1000).toFixed(1);
       this.say(`${answer.runs} runs in ${took} s; the timelines follow …`);
-      performance.mark("table");
       const { command, changes } = this.command();
       await this.outcome.whole(command, changes, answer.groups);
-      this.done = this.outcome.experiment;
+      if (version === this.version) this.done = this.outcome.experiment;
       this.say([`${answer.runs} runs in ${took} s.`, ...answer.warnings].join(" "));
     } catch (error) {
       if (error instanceof Stopped) this.say(error.message);
       else this.fail(error);
     } finally {
       this.#busy(false);
+      if (this.seen !== this.version) this.read();
     }
   }
 

@@ -54,8 +54,8 @@ export class Outcome {
     };
     const text = h("pre", { tabindex: "0", "aria-label": "The table as text" }, this.table);
     this.page = new Page(answer, { app: this.app, unpack, embedded: true, more: [
-      ["gantt", "Gantt chart", gantt.element],
-      ["printed", "As the command prints it", text],
+      ["plot", "gantt", "Gantt chart", gantt.element],
+      ["repeat", "printed", "As the command prints it", text],
     ] });
     scrollTo(0, at);
     const few = answer.experiments[0].details.policies.length <= FEW;
@@ -83,7 +83,9 @@ class Gantt {
         this.group = Number(at);
         this.draw();
       }) : "", fromField, untilField,
-      h("button", { type: "button", onclick: () => this.draw() }, "Draw")), this.picture);
+      h("button", { type: "button", onclick: () => this.draw() }, "Draw")),
+    h("p", { class: "hint" }, "The first seed’s run of each policy, as ", h("code", {},
+      "anysched gantt"), " draws it."), this.picture);
   }
 
   async draw() {
@@ -91,10 +93,9 @@ class Gantt {
     try {
       const { answer } = await this.engine.ask({ op: "gantt", group: this.group,
         from: time(this.from), until: time(this.until) });
-      const svg = h("div", { class: "scroll", tabindex: "0", role: "region",
-        "aria-label": "Gantt charts" });
-      // From the simulator, which escapes what users wrote.
-      svg.innerHTML = answer.svg;
+      // As an image its style is its own, and its colours follow the page's.
+      const svg = h("img", { alt: "Gantt charts of all policies; below they are in characters",
+        src: `data:image/svg+xml,${encodeURIComponent(answer.svg)}` });
       this.picture.replaceChildren(svg, h("details", {}, h("summary", {}, "In characters"),
         h("pre", { tabindex: "0", "aria-label": "Gantt charts in characters" }, answer.text)));
     } catch (error) {
