@@ -65,8 +65,10 @@ test("the quickstart, from a click to the table, the timeline and a wait", async
     }
     await page.locator("#timeline").scrollIntoViewIfNeeded();
     await page.waitForSelector("#timeline canvas");
-    await page.getByLabel("task", { exact: true }).fill("editor-0");
-    await page.getByLabel("at", { exact: true }).fill("22ms");
+    await page.locator("#timeline").getByLabel("policy", { exact: true }).selectOption("rr");
+    await page.evaluate(() => playground.outcome.page.timelines.opening);
+    await page.locator("#find").fill("editor-0");
+    await page.locator("#at").fill("22ms");
     await page.getByRole("button", { name: "Why did it wait?" }).click();
     assert.match(await page.locator(".sentence").textContent(), /^editor-0/);
     assert.match(await page.locator("#repeat code").first().textContent(),
@@ -82,7 +84,7 @@ for (const colorScheme of ["light", "dark"]) {
       assert.deepEqual(await serious(page), []);
       await run(page);
       await page.locator(".loads summary").click();
-      await page.waitForSelector("#gantt svg");
+      await page.waitForSelector("#gantt img");
       await page.locator("#timeline").scrollIntoViewIfNeeded();
       await page.waitForSelector("#timeline canvas");
       await page.waitForTimeout(500);
@@ -131,8 +133,9 @@ test("a link brings all of it back", async () => {
     await page.fill("#name", "shared");
     await page.fill("#cpus", "3");
     await page.fill("#settings", "machine.tick=2ms");
+    await page.waitForFunction(() => playground.known.policies.length === 1);
     await page.fill("#policy-search", "eevdf");
-    await page.getByLabel("eevdf ", { exact: false }).first().check();
+    await page.locator("#policy-eevdf").check();
     await page.getByRole("button", { name: "Copy link" }).click();
     await page.waitForFunction(() => location.hash.startsWith("#x="));
     return page.evaluate(() => location.hash);

@@ -30,6 +30,8 @@ pub enum Request {
     },
     /// The report of what was run last: its document, and the blocks of its timelines.
     Report {
+        /// The file that the command reads.
+        file: String,
         /// The command that makes the same runs.
         command: String,
         /// What of it changes the experiment, but for its policies.

@@ -7,7 +7,7 @@ use anysched_lab::gantt::{Asked, Form, gantt};
 use anysched_lab::imported::experiment_of;
 use anysched_lab::output::report::{Origin, Told, document};
 use anysched_lab::output::{json as results_json, table};
-use anysched_lab::{Error, Experiment, Group, Plan, Progress, Results, RunOptions, builtin};
+use anysched_lab::{Error, Experiment, Group, Plan, Progress, Results, RunOptions};
 use anysched_sim::{HOST, Simulator};
 use anysched_workload::import::{IMPORTERS, ImporterInfo, LOOK, Options, input};
 use serde_json::{Value, json};
@@ -63,8 +63,8 @@ impl Session {
             }
             Request::Read { experiment } => read(&experiment)?,
             Request::Run { experiment } => self.run(&experiment, far)?,
-            Request::Report { command, changes, events } => {
-                return self.report(command, changes, events);
+            Request::Report { file, command, changes, events } => {
+                return self.report(file, [command, changes], events);
             }
             Request::Gantt { group, from, until } => self.gantt(group, from, until)?,
             Request::Import { name, bytes } => import(&name, decoded(&name, &bytes)?)?,
@@ -105,12 +105,13 @@ impl Session {
         self.0.as_ref().ok_or_else(|| "nothing has been run".to_string().into())
     }
 
-    fn report(&self, command: String, changes: String, events: u64) -> Result<Answer, Refused> {
+    fn report(
+        &self,
+        file: String,
+        [command, changes]: [String; 2],
+        events: u64,
+    ) -> Result<Answer, Refused> {
         let Ran { experiment, plan, results } = self.ran()?;
-        // A command finds one that is built in by its name alone.
-        let file = experiment.path().display().to_string();
-        let built_in = format!("{}/", builtin::ROOT);
-        let file = file.strip_prefix(&built_in).unwrap_or(&file).to_string();
         let text = experiment.text().to_string();
         let origin = Origin { file, text, command, changes };
         let told = Told::of_run(results, plan, &Simulator, &origin, events);
@@ -134,10 +135,14 @@ impl Session {
         let time = |text: Option<String>| text.map(|text| Span::parse(&text)).transpose();
         let from = time(from).map_err(|error| format!("from: {error}"))?;
         let until = time(until).map_err(|error| format!("until: {error}"))?;
+        let from = from.unwrap_or(Span::ZERO);
+        if let Some(until) = until.filter(|&until| until <= from) {
+            return Err(format!("until {until}: it has to be after from {from}").into());
+        }
         let drawn = |form, marks| {
-            let from = from.unwrap_or(Span::ZERO);
             let asked = Asked { group, seed: 0, tasks: TASKS, from, until, marks, form };
-            gantt(plan, &Simulator, &asked).map_err(|error| error.to_string())
+            gantt(plan, &Simulator, &asked)
+                .map_err(|error| error.to_string().trim_start_matches("--").to_string())
         };
         Ok(json!({ "svg": drawn(Form::Svg, true)?, "text": drawn(Form::Text(COLUMNS), true)? }))
     }

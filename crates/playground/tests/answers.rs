@@ -38,7 +38,8 @@ fn a_run_gives_what_the_library_gives() {
     assert_eq!(answer["results"], output::json(&results));
     assert_eq!(answer["table"], output::table(&results));
     assert_eq!(told.into_inner().unwrap().last(), Some(&(3.0, 3.0)));
-    let request = json!({ "op": "report", "command": "c", "changes": "", "events": 1000 });
+    let request = json!({ "op": "report", "file": "f", "command": "c", "changes": "",
+        "events": 1000 });
     let report = session.answer(&request.to_string(), &|_, _| {});
     assert_eq!(report.blocks.len(), 6, "two for each policy");
 }

@@ -59,7 +59,9 @@ class Playground {
     this.outcome = new Outcome(h("div", { id: "results" }), this.engine);
     this.name = h("input", { type: "text", id: "name", size: 16, autocomplete: "off" });
     this.name.addEventListener("input", () => {
-      this.path = `${this.name.value.trim() || "own"}.toml`;
+      // Files that it names stay beside it.
+      const folder = this.path.slice(0, this.path.lastIndexOf("/") + 1);
+      this.path = `${folder}${this.name.value.trim() || "own"}.toml`;
       this.changed();
     });
     this.fault = h("div", { class: "fault", role: "alert", hidden: true });
@@ -167,8 +169,8 @@ class Playground {
     this.soon = setTimeout(() => this.read(), QUIET);
   }
 
-  /** Reads the experiment; says what is wrong with it. */
-  async read() {
+  /** Reads the experiment; says what is wrong with it, and how much it is unless it is `quiet`. */
+  async read({ quiet = false } = {}) {
     clearTimeout(this.soon);
     if (this.running) return;
     this.seen = this.version;
@@ -177,6 +179,7 @@ class Playground {
       this.#clearFault();
       this.known = answer;
       this.policies.known(answer.policies);
+      if (quiet) return;
       const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
       this.say([count(answer.runs, "run"), answer.machine, ...answer.warnings]
         .filter(Boolean).join("; "));
@@ -198,14 +201,25 @@ class Playground {
     this.#starts(start);
   }
 
+  /** Path and text of the experiment that is built in at a path; null if there is none. */
+  async #built(path) {
+    if (!path.startsWith(BUILT)) return null;
+    const name = path.slice(`${BUILT}experiments/`.length).replace(/\.toml$/, "");
+    try {
+      const { answer } = await this.engine.ask({ op: "built", name });
+      return `${path}\n${answer.toml}`;
+    } catch {
+      return null;
+    }
+  }
+
   /** Shows an experiment that has not been run. */
   async set({ path, toml, files = {}, policies = null, settings = [], seeds = null,
     lesson: id = null }) {
     if (this.running) this.engine.stop();
     this.path = path;
-    this.original = toml;
+    this.original = await this.#built(path);
     this.name.value = path.split("/").at(-1).replace(/\.toml$/, "");
-    this.name.disabled = path.startsWith(BUILT);
     this.editor.value = toml;
     this.files = new Map(Object.entries(files).map(([name, text]) => [name, fromBase64(text)]));
     this.policies.set(policies);
@@ -281,15 +295,15 @@ class Playground {
     if (running) this.bar.removeAttribute("value");
   }
 
-  /** The command that makes the same runs. */
-  command() {
+  /** The file, the command that makes the same runs of it, and what of that changes it. */
+  origin() {
     const { policies, settings, seeds } = this.source();
-    const isBuilt = this.path.startsWith(BUILT) && this.editor.value === this.original;
-    const file = isBuilt ? this.path.slice(BUILT.length) : `${this.name.value}.toml`;
+    const isBuilt = `${this.path}\n${this.editor.value}` === this.original;
+    const file = isBuilt ? this.path.slice(BUILT.length) : this.path.split("/").at(-1);
     const changes = settings.map(([key, value]) => ` --set ${shell(`${key}=${value}`)}`).join("");
     const chosen = policies.length ? ` --policy ${shell(policies.join(","))}` : "";
     const more = seeds ? ` --seeds ${seeds}` : "";
-    return { command: `anysched run ${shell(file)}${chosen}${changes}${more}`, changes };
+    return { file, command: `anysched run ${shell(file)}${chosen}${changes}${more}`, changes };
   }
 
   /** Runs the experiment and shows what came of it. */
@@ -305,8 +319,7 @@ class Playground {
       this.outcome.first(answer);
       const took = ((performance.now() - began) / 1000).toFixed(1);
       this.say(`${answer.runs} runs in ${took} s; the timelines follow …`);
-      const { command, changes } = this.command();
-      await this.outcome.whole(command, changes, answer.groups);
+      await this.outcome.whole(this.origin(), answer.groups);
       if (version === this.version) this.done = this.outcome.experiment;
       this.say([`${answer.runs} runs in ${took} s.`, ...answer.warnings].join(" "));
     } catch (error) {
@@ -314,7 +327,7 @@ class Playground {
       else this.fail(error);
     } finally {
       this.#busy(false);
-      if (this.seen !== this.version) this.read();
+      if (this.seen !== this.version) this.read({ quiet: true });
     }
   }
 

@@ -42,9 +42,8 @@ export class Outcome {
   }
 
   /** The whole report. */
-  async whole(command, changes, groups) {
-    const { answer, blocks } = await this.engine.ask({ op: "report", command, changes,
-      events: EVENTS });
+  async whole(origin, groups) {
+    const { answer, blocks } = await this.engine.ask({ op: "report", ...origin, events: EVENTS });
     const gantt = new Gantt(this.engine, groups);
     const at = scrollY;
     this.page?.close();

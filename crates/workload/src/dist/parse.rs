@@ -201,8 +201,7 @@ fn empirical(file: &str, base_dir: &Path, read: &ReadFile<'_>) -> Result<Kind, S
         return Err("the name of the file is missing".to_string());
     }
     let path = base_dir.join(file);
-    let bytes =
-        read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let bytes = read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let text = std::str::from_utf8(&bytes).map_err(|error| {
         let before = &bytes[..error.valid_up_to()];
         let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
