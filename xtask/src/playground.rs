@@ -55,6 +55,9 @@ fn pack(from: &Path, to: &Path) -> io::Result<()> {
 /// browser. The program has been built.
 pub fn check() -> Result<(), Failed> {
     build()?;
+    // What is only there for browsers, no other check sees.
+    let package = ["--package", "anysched-playground", "--target", TARGET];
+    cargo(&[&["clippy", "--quiet"][..], &package, &["--", "-D", "warnings"]].concat())?;
     let mut tests = report::in_report("npm", &["run", "playground", "--silent"]);
     tests.env("ANYSCHED", docs::program_path()).env("REPORTS", docs::target().join("report"));
     run(tests.env("PLAYGROUND", page()).env("SIMULATOR", simulator()))

@@ -3,7 +3,8 @@
 use crate::run::{Failed, command, root, run};
 use crate::{playground, python};
 
-/// Builds the site, with the playground in it. Errors: a page that is in no list, or a link to what is not there.
+/// Builds the site, with the playground in it. Errors: a page that is in no list, or a link to what
+/// is not there.
 pub fn build() -> Result<(), Failed> {
     let sphinx = python::program("sphinx-build", "site/requirements.txt", "site")?;
     let html = "target/site";

@@ -5,7 +5,7 @@
 //!
 //! # What crosses
 //!
-//! The page and this module share memory, two imports and three exports ([`page`], which exists in
+//! The page and this module share memory, two imports and three exports (`page`, which exists in
 //! WebAssembly only). That is few enough to be written by hand: `wasm-bindgen` would add a program
 //! that has to be built in the version of the library, for minutes wherever the page is built, and
 //! glue larger than this crate. A request is an object with `op`, see [`Request`]. An answer is a
