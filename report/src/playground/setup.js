@@ -98,7 +98,10 @@ export class Policies {
       document.getElementById(id)?.focus();
       this.changed();
     });
-    return h("li", {}, box, h("label", { for: id }, h("strong", {}, label), " ",
+    const params = (of?.params ?? []).map((param) =>
+      `${param.name} = "${param.default}": ${param.doc.replaceAll("\n", " ")}`);
+    const title = [of?.source, ...params].filter(Boolean).join("\n");
+    return h("li", { title }, box, h("label", { for: id }, h("strong", {}, label), " ",
       h("span", { class: "summary" }, of?.summary ?? "", of?.clairvoyant
         ? "; it is told how long tasks run" : "")));
   }
