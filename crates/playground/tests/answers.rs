@@ -83,7 +83,7 @@ fn refusals_say_where_and_what_would_be_right() {
 #[test]
 fn a_list_of_tasks_becomes_an_experiment_with_its_file() {
     let mut session = Session::default();
-    let bytes = STANDARD.encode("arrival,service\n0ms,3ms\n1ms,2ms\n");
+    let bytes = STANDARD.encode("arrival_ns,service_ns\n0,3000000\n1000000,2000000\n");
     let request = json!({ "op": "import", "name": "list.csv", "bytes": bytes });
     let answer = ask(&mut session, &request);
     assert_eq!((&answer["tasks"], &answer["format"]), (&json!(2), &json!("tasks")), "{answer}");
