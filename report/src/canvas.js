@@ -97,6 +97,8 @@ export class Picture {
   }
 
   draw(dark) {
+    // One that is not shown any more has no size.
+    if (!this.canvas.isConnected) return;
     this.resize();
     const theme = THEMES[dark ? "dark" : "light"];
     if (theme !== this.theme) {

@@ -3,7 +3,6 @@
 import { Picture, LEFT_EDGE } from "./canvas.js";
 import { choice, code, h, toggle } from "./dom.js";
 import { LEFT, Timeline, parting } from "./events.js";
-import { unpack } from "./unpack.js";
 import { explain, meanwhile, reason, sentence } from "./why.js";
 import { parseSpan, shell, span } from "./words.js";
 
@@ -12,9 +11,10 @@ const MOST_ZOOM = 100; // ns
 const MOST_CHOICES = 40;
 
 export class TimelineView {
-  constructor(experiment, isDark) {
+  constructor(experiment, isDark, unpack) {
     this.experiment = experiment;
     this.isDark = isDark;
+    this.unpack = unpack;
     this.all = experiment.timelines();
     this.loaded = new Map();
     this.view = { from: 0, until: 1 };
@@ -32,7 +32,7 @@ export class TimelineView {
 
   async load(info) {
     if (!this.loaded.has(info)) {
-      const block = unpack(`block-${this.experiment.block + info.block}`);
+      const block = this.unpack(`block-${this.experiment.block + info.block}`);
       this.loaded.set(info, block.then((bytes) => new Timeline(info, bytes)));
     }
     return this.loaded.get(info);
@@ -272,7 +272,7 @@ export class TimelineView {
     if (!timeline.told) {
       const { block } = timeline.info;
       const asked = (this.asked = {});
-      timeline.take(await unpack(`choices-${this.experiment.block + block}`));
+      timeline.take(await this.unpack(`choices-${this.experiment.block + block}`));
       // Something else has been chosen meanwhile.
       if (this.asked !== asked || !this.pictures.includes(picture)) return;
     }

@@ -9,8 +9,9 @@ import { pathToFileURL } from "node:url";
 const ARGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
-/** Opens a file; gives the page, and `close`. What the page asks of the network is an error. */
-export async function open(file, options = {}) {
+/** Opens a file, with what stands behind `#` if anything does; gives the page once `ready` is there,
+ * and `close`. What the page asks of the network is an error. */
+export async function open(file, { ready = "main h2", hash = "", ...options } = {}) {
   const profile = mkdtempSync(join(tmpdir(), "report-"));
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args: ARGS,
@@ -25,8 +26,8 @@ export async function open(file, options = {}) {
   page.on("request", (request) => {
     if (!/^(file|data|blob):/.test(request.url())) faults.push(`request: ${request.url()}`);
   });
-  await page.goto(pathToFileURL(file).href);
-  await page.waitForSelector("main h2");
+  await page.goto(pathToFileURL(file).href + hash);
+  await page.waitForSelector(ready);
   const close = async () => {
     await context.close();
     rmSync(profile, { recursive: true, force: true });

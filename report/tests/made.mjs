@@ -6,8 +6,10 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
-const PROGRAM = process.env.ANYSCHED ?? join(ROOT, "target/debug/anysched");
-export const FOLDER = process.env.REPORTS ?? join(ROOT, "target/report");
+/** Where builds go. */
+export const TARGET = process.env.CARGO_TARGET_DIR ?? join(ROOT, "target");
+const PROGRAM = process.env.ANYSCHED ?? join(TARGET, "debug/anysched");
+export const FOLDER = process.env.REPORTS ?? join(TARGET, "report");
 
 /** What the program prints. */
 export function anysched(...args) {

@@ -2,14 +2,13 @@
 
 import assert from "node:assert/strict";
 import { readFileSync, statSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { test } from "node:test";
+import { serious } from "./axe.mjs";
 import { look } from "./browser.mjs";
 import { TEXT, shown } from "./picture.mjs";
 import { FOLDER, ROOT, anysched, made, picture, written } from "./made.mjs";
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const SWEEP = `
 question = "How does the wait grow with the load?"
 [machine]
@@ -30,15 +29,6 @@ expect = "fcfs.waiting_time_ns_mean > 0"
 measure = "fcfs.waiting_time_ns_mean / 1ms"
 unit = "ms"
 `;
-
-/** What axe calls serious or critical. */
-async function serious(page) {
-  // The page's own rule lets no script in but what is there: axe comes by the protocol.
-  await page.evaluate(AXE);
-  const found = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
-  return found.violations.filter(({ impact }) => impact === "serious" || impact === "critical")
-    .map(({ id, nodes }) => [id, nodes.slice(0, 3).map((node) => node.html.slice(0, 160))]);
-}
 
 async function settled(page) {
   for (const id of ["timeline", "distributions", "plot"]) {

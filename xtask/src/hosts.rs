@@ -98,17 +98,21 @@ fn lint_xen() -> Result<(), Failed> {
 /// Adds to the toolchain what is missing: targets, and the library's sources, which are compiled
 /// anew for the inside of a kernel.
 pub fn require_toolchain() -> Result<(), Failed> {
-    for target in TARGETS {
-        let ask = ["--print", "target-libdir", "--target", target];
-        if !Path::new(output(&mut command("rustc", &ask))?.trim()).is_dir() {
-            add("target", target)?;
-        }
-    }
+    TARGETS.into_iter().try_for_each(require_target)?;
     let root = output(&mut command("rustc", &["--print", "sysroot"]))?;
     if !Path::new(root.trim()).join("lib/rustlib/src/rust/library").is_dir() {
         add("component", "rust-src")?;
     }
     Ok(())
+}
+
+/// Adds a target to the toolchain if it is missing.
+pub fn require_target(target: &str) -> Result<(), Failed> {
+    let ask = ["--print", "target-libdir", "--target", target];
+    match Path::new(output(&mut command("rustc", &ask))?.trim()).is_dir() {
+        true => Ok(()),
+        false => add("target", target),
+    }
 }
 
 fn add(kind: &str, name: &str) -> Result<(), Failed> {

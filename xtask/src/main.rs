@@ -11,6 +11,7 @@ mod hosts;
 mod inputs;
 mod kernels;
 mod links;
+mod playground;
 mod python;
 mod report;
 mod run;
@@ -47,6 +48,9 @@ cargo xtask <task>
                  `ci` does; --generate: write the modules that are made from the schema]
   report         build the page of reports from `report/`  [--check: compare it with the one that
                  is there, and try reports in a browser; --pictures: make those of the README]
+  playground     build the simulator as WebAssembly and the page that it is in, in
+                 target/playground  [--check: also compare it with the program, and try it in a
+                 browser]
   fuzz           run every fuzz target  [seconds each, default 10]
   site           build the documentation's site, target/site, with Sphinx  [--reports: with a report
                  of each paper, for which its experiments are run in their quick form]
@@ -93,6 +97,10 @@ fn main() -> ExitCode {
         }
         ["report", "--pictures"] => {
             step("build", docs::build_program).and_then(|()| report::write_pictures())
+        }
+        ["playground"] => playground::build(),
+        ["playground", "--check"] => {
+            step("build", docs::build_program).and_then(|()| step("playground", playground::check))
         }
         ["fuzz"] => fuzz::run_all(10),
         ["fuzz", seconds] => match seconds.parse() {
@@ -182,6 +190,7 @@ fn all_but_linux_and_xen(deny: JoinHandle<Result<(), Failed>>) -> Result<(), Fai
     step("site", site::build)?;
     step("short histories", verify::check)?;
     step("reports in a browser", report::check)?;
+    step("playground in a browser", playground::check)?;
     step("fuzz targets", || fuzz::run_all(5))?;
     hosts::test_quickly(&["arceos"])?;
     python::test(true)?;

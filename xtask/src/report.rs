@@ -9,14 +9,14 @@ use crate::setup;
 use std::process::Command;
 
 /// A command in the folder of the page's sources.
-fn in_report(program: &str, args: &[&str]) -> Command {
+pub fn in_report(program: &str, args: &[&str]) -> Command {
     let mut command = command(program, args);
     command.current_dir(root().join("report"));
     command
 }
 
 /// Fetches the packages of the lock file. Their own programs are not run.
-fn fetch() -> Result<(), Failed> {
+pub fn fetch() -> Result<(), Failed> {
     setup::ensure_report()?;
     run(&mut in_report("npm", &["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]))
 }

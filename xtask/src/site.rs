@@ -1,8 +1,7 @@
 //! The documentation as a site, in `target/site`.
 
-use crate::docs;
-use crate::python;
 use crate::run::{Failed, cargo, command, output_or, root, run, step};
+use crate::{docs, playground, python};
 use std::path::Path;
 
 /// Below `target`: reports for the site's folder `reports`, which `site/conf.py` lists.
@@ -11,13 +10,18 @@ const REPORTS: &str = "target/site-reports/reports";
 /// With which `reproduce` says that a claim came out otherwise than expected; its page says so, too.
 const OTHERWISE: i32 = 3;
 
-/// Builds the site. Errors: a page that is in no list, or a link to what is not there.
+/// Builds the site, with the playground in it. Errors: a page that is in no list, or a link to what
+/// is not there.
 pub fn build() -> Result<(), Failed> {
     let sphinx = python::program("sphinx-build", "site/requirements.txt", "site")?;
     let html = "target/site";
     // All pages anew: it does not see that a page which another one links to has gone.
     let args = ["-q", "-E", "-W", "--keep-going", "-c", "site", ".", html];
     run(&mut command(&sphinx.to_string_lossy(), &args))?;
+    playground::build()?;
+    let into = root().join(html).join("playground.html");
+    std::fs::copy(playground::page(), &into)
+        .map_err(|error| Failed(format!("{}: {error}", into.display())))?;
     println!("the site begins with {html}/index.html");
     Ok(())
 }

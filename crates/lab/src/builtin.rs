@@ -4,8 +4,6 @@
 //! Their paths begin with `built-in:`, as if that were a folder.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{self, Seek, Write};
 use std::path::{Component, Path, PathBuf};
 
 /// Where the files are.
@@ -41,18 +39,6 @@ pub fn contents(path: &Path) -> Option<&'static [u8]> {
     let name = name_of(path)?;
     let place = FILES.binary_search_by_key(&name.as_str(), |(name, _)| name).ok()?;
     Some(FILES[place].1)
-}
-
-/// The file at a path below [`ROOT`], as one without a name.
-pub(crate) fn open(path: &Path) -> Option<io::Result<File>> {
-    let bytes = contents(path)?;
-    let written = || {
-        let mut file = tempfile::tempfile()?;
-        file.write_all(bytes)?;
-        file.rewind()?;
-        Ok(file)
-    };
-    Some(written())
 }
 
 /// Whether a path below [`ROOT`] is that of a folder.

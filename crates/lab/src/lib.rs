@@ -29,6 +29,8 @@
 //! | `shrink` | what fails, made as small as can be | `spec`, `plan` |
 //! | `swarm` | random experiments | |
 //! | `look` | why a task waited, where two schedules part | `plan` |
+//! | `gantt` | runs as Gantt charts | `plan` |
+//! | `imported` | an experiment for a load that was imported | |
 //! | `output` | tables, JSON, CSV, Parquet, charts | all of them |
 //!
 
@@ -38,6 +40,8 @@
 
 pub mod builtin;
 pub mod compare;
+pub mod gantt;
+pub mod imported;
 pub mod look;
 pub mod output;
 mod plan;

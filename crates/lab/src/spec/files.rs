@@ -9,13 +9,13 @@ use crate::spec::tree::Node;
 use anysched_core::Machine;
 use anysched_topology::{self as topology, Source};
 use anysched_workload::dist::Dist;
-use anysched_workload::import::Imported;
+use anysched_workload::import::{Imported, Input};
 use anysched_workload::kinds::{self, Place, ReadFile, Refusal};
 use anysched_workload::model::Model;
 use anysched_workload::model_load::CheckedModel;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Error, Read, Seek, Write};
+use std::io::{Cursor, Error, ErrorKind};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -75,23 +75,21 @@ impl Files {
         Ok(bytes)
     }
 
-    /// The file `name`, which may be larger than the memory.
-    fn open(&mut self, name: &str) -> Result<File, Refusal> {
+    /// The file `name`: one that is attached, one that the program carries, or one on disk, which
+    /// may be larger than the memory.
+    fn open(&mut self, name: &str) -> Result<Box<dyn Input>, Refusal> {
         let path = self.directory.join(name);
         let mut hasher = blake3::Hasher::new();
-        let attached = self.attached.get(name).map(|bytes| {
-            let mut file = tempfile::tempfile()?;
-            file.write_all(bytes)?;
-            file.rewind()?;
-            Ok(file)
-        });
-        // A device or a pipe may have no end.
-        let opened = attached.or_else(|| builtin::open(&path)).unwrap_or_else(|| {
-            std::fs::metadata(&path).and_then(|meta| match meta.is_file() {
-                true => File::open(&path),
-                false => Err(Error::other("it is not a file")),
-            })
-        });
+        let opened: Result<Box<dyn Input>, Error> =
+            match (self.attached.get(name), builtin::contents(&path)) {
+                (Some(bytes), _) => Ok(Box::new(Cursor::new(bytes.clone()))),
+                (None, Some(bytes)) => Ok(Box::new(Cursor::new(bytes))),
+                // A device or a pipe may have no end.
+                (None, None) => std::fs::metadata(&path).and_then(|meta| match meta.is_file() {
+                    true => Ok(Box::new(File::open(&path)?) as Box<dyn Input>),
+                    false => Err(Error::other("it is not a file")),
+                }),
+            };
         let hashed = opened.and_then(|mut file| {
             std::io::copy(&mut file, &mut hasher)?;
             file.rewind()?;
@@ -103,6 +101,10 @@ impl Files {
     }
 
     fn unreadable(&self, name: &str, error: &Error) -> Refusal {
+        if error.kind() == ErrorKind::Unsupported {
+            return refused(format!("\"{name}\" is not attached, and there are no files here"))
+                .help("attach it under this name");
+        }
         let directory = match self.directory.as_os_str().is_empty() {
             true => "the current directory".to_string(),
             false => self.directory.display().to_string(),
@@ -160,13 +162,14 @@ impl kinds::Files for Files {
         }
         let file = text.trim().strip_prefix("empirical").map(str::trim_start);
         let file = file.and_then(|rest| rest.strip_prefix('(')?.strip_suffix(')'));
+        let mut held = Vec::new();
         if let Some(file) = file.map(str::trim)
             && !file.is_empty()
         {
-            self.bytes(file)?;
+            held = self.bytes(file)?;
         }
-        let dist =
-            Dist::parse(text, &self.directory).map_err(|error| refused(error.to_string()))?;
+        let dist = Dist::parse_with(text, &self.directory, &|_| Ok(held.clone()));
+        let dist = dist.map_err(|error| refused(error.to_string()))?;
         self.dists.insert(text.to_string(), dist.clone());
         Ok(dist)
     }

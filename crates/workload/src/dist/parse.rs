@@ -4,6 +4,7 @@ use super::{Centre, Dist, DistError, Empirical, Kind, Phase, balanced};
 use crate::nearest::nearest;
 use anysched_core::Span;
 use libm::{expm1, log};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,6 +23,9 @@ const EXAMPLES: [&str; NAMES.len()] = [
 /// Beyond this the rare phase is too rare for 53-bit random numbers.
 const MAX_CV2: f64 = 1e9;
 
+/// What is in the file at a path.
+type ReadFile<'a> = dyn Fn(&Path) -> io::Result<Vec<u8>> + 'a;
+
 impl Dist {
     /// Reads one of the forms that the [module documentation](super) lists. Files are looked up in
     /// `base_dir` unless their path is absolute.
@@ -29,8 +33,15 @@ impl Dist {
     /// Errors: not one of these forms, parameters out of range, or a file that cannot be read or
     /// contains something other than times. Never panics.
     pub fn parse(text: &str, base_dir: &Path) -> Result<Dist, DistError> {
+        Dist::parse_with(text, base_dir, &|path| std::fs::read(path))
+    }
+
+    /// As [`Dist::parse`], where files are what `read` gives for their path.
+    ///
+    /// Errors: as [`Dist::parse`].
+    pub fn parse_with(text: &str, base_dir: &Path, read: &ReadFile<'_>) -> Result<Dist, DistError> {
         let text = text.trim();
-        let dist = kind(text, base_dir).map(Dist).and_then(|dist| {
+        let dist = kind(text, base_dir, read).map(Dist).and_then(|dist| {
             let finite = dist.mean().is_finite() && dist.variance().is_finite();
             if finite { Ok(dist) } else { Err("its mean or variance is infinite".to_string()) }
         });
@@ -38,7 +49,7 @@ impl Dist {
     }
 }
 
-fn kind(text: &str, base_dir: &Path) -> Result<Kind, String> {
+fn kind(text: &str, base_dir: &Path, read: &ReadFile<'_>) -> Result<Kind, String> {
     let Some((name, rest)) = text.split_once('(') else {
         if text.starts_with(char::is_alphabetic) {
             return Err(not_a_name(text));
@@ -59,7 +70,7 @@ fn kind(text: &str, base_dir: &Path) -> Result<Kind, String> {
         "pareto" => pareto(arguments(inside, ["alpha", "low", "high"])?),
         "hyperexp" if inside.contains(':') => phases(inside),
         "hyperexp" => hyperexp(arguments(inside, ["mean", "cv2"])?),
-        "empirical" => empirical(inside.trim(), base_dir),
+        "empirical" => empirical(inside.trim(), base_dir, read),
         _ => Err(not_a_name(name)),
     }
 }
@@ -185,13 +196,12 @@ fn phases(inside: &str) -> Result<Kind, String> {
 
 /// Reads one time per line, a plain number being ns. Blank lines and lines that begin with `#` are
 /// skipped, as is a first line that begins with a letter, the name of the column.
-fn empirical(file: &str, base_dir: &Path) -> Result<Kind, String> {
+fn empirical(file: &str, base_dir: &Path, read: &ReadFile<'_>) -> Result<Kind, String> {
     if file.is_empty() {
         return Err("the name of the file is missing".to_string());
     }
     let path = base_dir.join(file);
-    let bytes =
-        std::fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let bytes = read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let text = std::str::from_utf8(&bytes).map_err(|error| {
         let before = &bytes[..error.valid_up_to()];
         let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;

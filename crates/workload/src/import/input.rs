@@ -1,14 +1,13 @@
 //! What stands in a file: unpacked, and line by line.
 
-use super::ImportError;
-use flate2::bufread::{DeflateDecoder, MultiGzDecoder};
+use super::{ImportError, zipped};
+use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek};
 use tempfile::SpooledTempFile;
-use zip::ZipArchive;
 
 /// A file, or a text in memory.
 pub trait Input: Read + Seek {}
@@ -28,8 +27,9 @@ enum Packing {
 const MARK: usize = 512;
 /// A packed archive is packed twice; nobody packs more often.
 const MOST_LAYERS: usize = 3;
-/// What has to be put aside is kept in memory up to this size, and in a temporary file beyond.
-const IN_MEMORY: usize = 1 << 24;
+/// What has to be put aside is kept in memory up to this size, and in a temporary file beyond;
+/// WebAssembly has no files.
+const IN_MEMORY: usize = if cfg!(target_family = "wasm") { usize::MAX } else { 1 << 24 };
 /// Compressed blocks that would need more memory than this are refused.
 const MOST_MEMORY: u64 = 1 << 28;
 
@@ -68,7 +68,7 @@ pub fn open<'a>(input: impl Read + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
             Packing::Xz => {
                 Box::new(XzReader::new_mem_limit(input, true, (MOST_MEMORY >> 10) as u32))
             }
-            Packing::Zip => zipped(input)?,
+            Packing::Zip => zipped::only_file(input)?,
             Packing::Tar => Box::new(InTar::new(input)?),
         };
         (start, input) = match peeked(inner) {
@@ -104,7 +104,7 @@ pub fn of_file(file: File) -> io::Result<Box<dyn Input>> {
     })
 }
 
-fn put_aside(mut input: impl Read) -> io::Result<SpooledTempFile> {
+pub(super) fn put_aside(mut input: impl Read) -> io::Result<SpooledTempFile> {
     let mut aside = tempfile::spooled_tempfile(IN_MEMORY);
     io::copy(&mut input, &mut aside)?;
     aside.rewind()?;
@@ -181,7 +181,7 @@ fn sized(input: impl Read, size: usize) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-fn several(what: &str, names: &[String]) -> io::Error {
+pub(super) fn several(what: &str, names: &[String]) -> io::Error {
     let known: Vec<&str> = names.iter().take(8).map(String::as_str).collect();
     io::Error::other(match names.len() {
         0 => format!("the {what} has no file"),
@@ -192,36 +192,6 @@ fn several(what: &str, names: &[String]) -> io::Error {
             if n > known.len() { ", …" } else { "" },
         ),
     })
-}
-
-/// The only file of an archive, the list of which is at its end.
-fn zipped<'a>(input: impl Read) -> io::Result<Box<dyn Read + 'a>> {
-    let mut archive = ZipArchive::new(put_aside(input)?).map_err(io::Error::other)?;
-    let mut files = Vec::new();
-    for index in 0..archive.len() {
-        let file = archive.by_index_raw(index).map_err(io::Error::other)?;
-        if !file.is_dir() {
-            files.push((index, file.name().map_err(io::Error::other)?.into_owned()));
-        }
-    }
-    let [(index, _)] = files[..] else {
-        let names: Vec<String> = files.into_iter().map(|(_, name)| name).collect();
-        return Err(several("zip", &names));
-    };
-    let file = archive.by_index_raw(index).map_err(io::Error::other)?;
-    let (method, size, at) = (file.compression(), file.compressed_size(), file.data_start());
-    let (encrypted, at) = (file.encrypted(), at.unwrap_or_default());
-    drop(file);
-    let mut aside = archive.into_inner();
-    aside.seek(SeekFrom::Start(at))?;
-    let packed = BufReader::with_capacity(1 << 16, aside.take(size));
-    match method {
-        _ if encrypted => Err(io::Error::other("the zip is encrypted; unpack it")),
-        zip::CompressionMethod::Stored => Ok(Box::new(packed)),
-        #[allow(deprecated, reason = "the crate's own decoder is not built in")]
-        method if method.to_u16() == 8 => Ok(Box::new(DeflateDecoder::new(packed))),
-        method => Err(io::Error::other(format!("the zip is packed by {method}; unpack it"))),
-    }
 }
 
 /// The only file of a tape archive.

@@ -12,6 +12,7 @@ mod json;
 pub(crate) mod samples;
 mod strangers;
 mod window;
+mod zipped;
 
 use crate::kinds::{
     self, FileName, Given, KeyInfo, Keys, KindInfo, LoadSpec, Reader, Refusal, Table,

@@ -214,26 +214,32 @@ impl Again {
     }
 }
 
-/// The page. The same experiments give the same bytes.
-pub fn report(told: &[Told]) -> Vec<u8> {
+/// The document, and of each timeline in it what happened and why.
+pub fn document(told: &[Told]) -> (String, Vec<&[Vec<u8>; 2]>) {
     let mut document = format!(
         "{{\"format\":\"anysched report\",\"version\":{VERSION},\"generator\":\"anysched {}\",\
          \"experiments\":[",
         env!("CARGO_PKG_VERSION")
     );
-    let mut block = 0;
-    let (mut blocks, mut more) = (String::new(), String::new());
+    let mut blocks = Vec::new();
     for (number, one) in told.iter().enumerate() {
         let comma = if number == 0 { "" } else { "," };
         // Where its blocks begin among those of all.
-        let _ = write!(document, "{comma}{{\"block\":{block},{}", &one.json[1..]);
-        for [events, choices] in &one.blocks {
-            blocks += &packed(&format!("block-{block}"), events);
-            more += &packed(&format!("choices-{block}"), choices);
-            block += 1;
-        }
+        let _ = write!(document, "{comma}{{\"block\":{},{}", blocks.len(), &one.json[1..]);
+        blocks.extend(&one.blocks);
     }
     document += "]}";
+    (document, blocks)
+}
+
+/// The page. The same experiments give the same bytes.
+pub fn report(told: &[Told]) -> Vec<u8> {
+    let (document, timelines) = document(told);
+    let (mut blocks, mut more) = (String::new(), String::new());
+    for (block, [events, choices]) in timelines.into_iter().enumerate() {
+        blocks += &packed(&format!("block-{block}"), events);
+        more += &packed(&format!("choices-{block}"), choices);
+    }
     let data = packed("document", document.as_bytes()) + &blocks;
     PAGE.replacen(DATA, &data, 1).replacen(MORE, &more, 1).into_bytes()
 }
