@@ -6,8 +6,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
+import { decompress } from "lzma1";
 import { Experiment } from "../src/model.js";
-import { unlzma } from "../src/playground/lzma.js";
 import { fromHash, toHash } from "../src/playground/share.js";
 import { Simulator } from "../src/playground/wasm.js";
 import { answers } from "../src/playground/answers.js";
@@ -170,10 +170,7 @@ test("each expression of a lesson has a value, and choices have one answer", () 
 
 test("LZMA is unpacked as it was packed", () => {
   const packed = readFileSync(join(TARGET, "playground/simulator.lzma"));
-  assert.equal(Buffer.compare(Buffer.from(unlzma(new Uint8Array(packed))), readFileSync(WASM)), 0);
-  const damaged = new Uint8Array(packed.subarray(0, 5000));
-  damaged[400] ^= 0x55;
-  assert.throws(() => unlzma(damaged));
+  assert.equal(Buffer.compare(decompress(new Uint8Array(packed)), readFileSync(WASM)), 0);
 });
 
 test("a link gives back what it shares, and is refused if it is too long", async () => {

@@ -38,8 +38,8 @@ pub fn build() -> Result<(), Failed> {
     run(&mut report::in_report("node", &["playground.mjs", &packed, &page]))
 }
 
-/// Packs a file as LZMA that says how long it is, which `report/src/playground/lzma.js` unpacks.
-/// It is a third smaller than what browsers unpack themselves.
+/// Packs a file as LZMA that says how long it is, which lzma1 unpacks in the page. It is a third
+/// smaller than what browsers unpack themselves.
 fn pack(from: &Path, to: &Path) -> io::Result<()> {
     let bytes = fs::read(from)?;
     let mut options = LzmaOptions::with_preset(9);

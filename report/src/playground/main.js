@@ -1,12 +1,12 @@
 // The playground: an experiment is chosen or written, run in a worker, and shown as a report.
 
+import { decompress } from "lzma1";
 import { h } from "../dom.js";
 import { footer, themeButton } from "../page.js";
 import { shell } from "../words.js";
 import { Editor } from "./editor.js";
 import { Engine, Refused, Stopped } from "./engine.js";
 import { LESSONS, lesson } from "./lessons.js";
-import { unlzma } from "./lzma.js";
 import { Outcome } from "./results.js";
 import { Changes, Policies, loads, starts } from "./setup.js";
 import { fromBase64, fromHash, toBase64, toHash } from "./share.js";
@@ -397,7 +397,7 @@ class Playground {
 
 async function begin() {
   const text = (id) => document.getElementById(id).textContent;
-  const wasm = unlzma(fromBase64(text("simulator")));
+  const wasm = decompress(fromBase64(text("simulator")));
   const program = JSON.parse(text("worker"));
   const engine = new Engine(program, await WebAssembly.compile(wasm));
   const { answer } = await engine.ask({ op: "about" });
