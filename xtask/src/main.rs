@@ -28,7 +28,8 @@ use std::thread::JoinHandle;
 const HELP: &str = "\
 cargo xtask <task>
 
-  ci             set up what is missing, then run every check there is
+  ci             set up what is missing, then run every check there is  [with ANYSCHED_LONG set,
+                 packages, too]
   test           unit, property, golden and documentation tests
   bless          rewrite golden results and the generated parts of the documentation, as far as
                  what they depend on has changed  [names: only tests and pages so named]
@@ -208,7 +209,12 @@ fn all_but_linux_and_xen(deny: JoinHandle<Result<(), Failed>>) -> Result<(), Fai
             "--profile",
             "test",
         ])
-    })
+    })?;
+    // Packages are optimised across crates, which takes half an hour.
+    match std::env::var_os("ANYSCHED_LONG") {
+        Some(_) => setup::ensure_packages().and_then(|()| dist::check()),
+        None => Ok(()),
+    }
 }
 
 /// File by file: `cargo fmt` does not find modules that macros declare.

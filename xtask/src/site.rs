@@ -7,7 +7,7 @@ use std::path::Path;
 /// Below `target`: reports for the site's folder `reports`, which `site/conf.py` lists.
 const REPORTS: &str = "target/site-reports/reports";
 
-/// With which `reproduce` says that a claim came out otherwise than expected; its page says so, too.
+/// With which `reproduce` says that a claim came out otherwise than expected; its page says so.
 const OTHERWISE: i32 = 3;
 
 /// Builds the site, with the playground in it. Errors: a page that is in no list, or a link to what

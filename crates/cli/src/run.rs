@@ -124,8 +124,8 @@ fn write_traces(
 /// Names the folder where runs are kept for other commands.
 const KEPT: &str = "ANYSCHED_RUNS";
 
-/// The runs of the plan that other commands have made, where those of this one are kept, too; `None`
-/// if no folder for them is named.
+/// The runs of the plan that other commands have made, where this one's are kept, too; `None` if no
+/// folder for them is named.
 pub fn kept(plan: &Plan, host: &dyn Host) -> Result<Option<Journal>, Failure> {
     let named = std::env::var_os(KEPT).filter(|folder| !folder.is_empty());
     let Some(folder) = named.map(PathBuf::from) else { return Ok(None) };

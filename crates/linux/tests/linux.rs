@@ -249,12 +249,12 @@ fn policies_see_the_machine_that_was_asked_for() {
     let Some(image) = image() else { return };
     let scale: &[(&str, &str)] = &[("scale", "2000")];
     let mut jobs = vec![
-        ("2 cores x 2 threads", "fcfs", "yield", scale),
         ("2 packages x 2 cores x 2 threads", "fcfs", "yield", scale),
         ("3 nodes x 2 cores", "fcfs", "yield", scale),
         ("72 cpus", "cfs", "batch", &[]),
     ];
     if is_long() {
+        jobs.push(("2 cores x 2 threads", "fcfs", "yield", scale));
         jobs.push(("2 packages x 24 cores x 2 threads", "vfair", "yield", scale));
     }
     let wrong = each(&jobs, |(machine, name, app, arguments)| {
