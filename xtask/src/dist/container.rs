@@ -21,11 +21,8 @@ const SUITE: &str = "trixie";
 
 /// Puts the file beside the packages that it takes.
 pub(super) fn write(folder: &Path) -> Result<(), Failed> {
-    for (from, to) in [(SOURCE, FILE), ("rust-toolchain.toml", "rust-toolchain.toml")] {
-        let from = root().join(from);
-        fs::copy(&from, folder.join(to)).map_err(|error| about(&from, &error))?;
-    }
-    Ok(())
+    let from = root().join(SOURCE);
+    fs::copy(&from, folder.join(FILE)).map(drop).map_err(|error| about(&from, &error))
 }
 
 /// Builds it on Debian's own packages, runs the quickstart in it, and boots a kernel from this copy
