@@ -44,7 +44,7 @@ mod core {
     #[pymodule_export]
     use super::import::{ImportedTrace, import_trace, trace_formats};
     #[pymodule_export]
-    use super::plan::{Plan, Results, write_results};
+    use super::plan::{Plan, Results, write_report, write_results};
     #[pymodule_export]
     use super::policy::{Rule, Task, register};
     #[pymodule_export]

@@ -6,6 +6,7 @@ use crate::host::Watched;
 use crate::policy::{Failure, take_failure};
 use crate::timeline::Timeline;
 use anysched_host::Watch;
+use anysched_lab::output::report::{Origin, Told as Reported, report};
 use anysched_lab::output::{self, Draft, Form, Inputs};
 use anysched_lab::{
     Experiment, Journal, Plan as LabPlan, PolicyUsed, Progress, Results as LabResults, RunError,
@@ -302,6 +303,33 @@ pub fn write_results(
         drafts.into_iter().map(Draft::publish).collect()
     };
     written().map_err(|error| errors::usage(py, error.to_string()))
+}
+
+/// Writes the page that `anysched run --report` writes. The runs are made again, with each load
+/// measured apart. `said` is what makes them, and what of a command changes the experiment.
+#[pyfunction]
+pub fn write_report(
+    py: Python<'_>,
+    path: PathBuf,
+    text: &str,
+    source: PathBuf,
+    changes: Changes,
+    said: (String, String),
+    events: u64,
+) -> PyResult<()> {
+    let Plan(plan) = Plan::new(py, text, source.clone(), changes)?;
+    let plan = Plan(plan.with_loads_apart().0);
+    let Results(results) = plan.run_with(py, None, None, None)?;
+    let (command, changes) = said;
+    let origin =
+        Origin { file: source.display().to_string(), text: text.to_string(), command, changes };
+    let host = Watched::default();
+    let told =
+        attended(py, None, |_, _| Reported::of_run(&results, &plan.0, &host, &origin, events))?;
+    let page = report(&[told.map_err(|error| errors::usage(py, error.to_string()))?]);
+    let draft = Draft::write(&path, &Inputs::of(plan.0.inputs()), |out| out.write_all(&page));
+    let written = draft.and_then(Draft::publish);
+    written.map(drop).map_err(|error| errors::usage(py, error.to_string()))
 }
 
 /// How far a run is, from the threads that make it to the one that tells.

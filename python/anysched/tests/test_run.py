@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import os
 import pickle
+import re
 import signal
 import threading
 import time
@@ -274,3 +277,26 @@ def test_jobs_change_nothing():
     started = time.monotonic()
     assert columns(anysched.run(SMALL, jobs=1)) == columns(anysched.run(SMALL, jobs=4))
     assert time.monotonic() - started < 60
+
+
+def unpacked(page: str, name: str) -> bytes:
+    """A block of a report."""
+    (block,) = re.findall(rf'id="{name}"[^>]*>([^<]*)<', page)
+    return gzip.decompress(base64.b64decode(block))
+
+
+def test_a_result_becomes_a_report(experiments, tmp_path):
+    experiment = experiments / "classroom/e1-round-robin.toml"
+    result = anysched.run(experiment, policies=["rr", "fcfs"], settings={"machine.cpus": 2})
+    page = result.report(tmp_path / "report.html").read_text()
+    (told,) = json.loads(unpacked(page, "document"))["experiments"]
+    rows = [row for row in told["results"]["rows"] if row["axes"].get("workload", "all") == "all"]
+    expected = json.loads(result.json())["rows"]
+    assert [row["metrics"] for row in rows] == [row["metrics"] for row in expected]
+    assert told["details"]["command"].startswith("anysched.run(")
+    assert told["details"]["changes"] == " --set machine.cpus=2"
+    assert len(told["details"]["timelines"]) == 2
+    before = experiment.read_bytes()
+    with pytest.raises(anysched.UsageError, match="e1-round-robin.toml"):
+        result.report(experiment)
+    assert experiment.read_bytes() == before, "an input is not replaced"

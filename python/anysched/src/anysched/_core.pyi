@@ -24,6 +24,7 @@ __all__ = [
     "to_toml",
     "to_toml_value",
     "trace_formats",
+    "write_report",
     "write_results",
 ]
 __version__: str
@@ -150,6 +151,14 @@ def trace_formats() -> list[str]: ...
 def import_trace(
     path: str | PathLike[str], format: str | None, options: Sequence[tuple[str, str]]
 ) -> ImportedTrace: ...
+def write_report(
+    path: str | PathLike[str],
+    text: str,
+    source: str | PathLike[str],
+    changes: Changes,
+    said: tuple[str, str],
+    events: int,
+) -> None: ...
 def write_results(
     folder: str | PathLike[str],
     experiment: str,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -105,6 +106,23 @@ class Source:
     text: str
     path: Path
     changes: Changes
+
+    def said(self) -> tuple[str, str]:
+        """What makes the runs, and what changes the experiment, as options of the command."""
+        changes = self.changes
+        options = [("--set", key, value) for key, value in changes["settings"]]
+        options += [("--sweep", key, ",".join(values)) for key, values in changes["sweep"]]
+        changed = "".join(f" {name} {shlex.quote(f'{key}={value}')}" for name, key, value in options)
+        given = {
+            "policies": changes["policies"],
+            "settings": dict(changes["settings"]),
+            "sweep": {key: list(values) for key, values in changes["sweep"]},
+            "by": list(changes["by"]),
+            "seeds": changes["seeds"],
+            "quick": changes["quick"],
+        }
+        arguments = "".join(f", {name}={value!r}" for name, value in given.items() if value)
+        return f"anysched.run({str(self.path)!r}{arguments})", changed
 
 
 class Result:
@@ -260,6 +278,16 @@ class Result:
             folder, self.experiment, self.question, self._inputs, forms
         )
         return [Path(path) for path in written]
+
+    def report(self, path: str | os.PathLike[str], *, events: int = 1_000_000) -> Path:
+        """Writes the page that `anysched run --report` writes: answers, tables, plots, timelines.
+
+        The runs are made again for it, since each load is measured apart. events: how many all
+        timelines have at most.
+        """
+        text, source, changes = self._source.text, self._source.path, self._source.changes
+        _core.write_report(path, text, source, changes, self._source.said(), events)
+        return Path(path)
 
     def timeline(self, policy: str | int = 0, group: int = 0, seed: int = 0) -> Timeline:
         """What each task did in one run, which is made again.
