@@ -46,8 +46,9 @@ def tune(
     one column. run: how an experiment is run, for example on a cluster:
     `lambda experiment: anysched.sweep(experiment, client)`.
 
-    Returns Optuna's study: `best_params`, or `best_trials` of several columns. Values are as the
-    experiment takes them.
+    Returns Optuna's study: `best_trial`, or `best_trials` of several columns. What a trial has
+    tried is in its `user_attrs["settings"]`, as the experiment takes it; in its `params` times are
+    numbers of ns.
     """
     try:
         import optuna
@@ -71,6 +72,7 @@ def tune(
 
     def objective(trial: optuna.Trial) -> list[float]:
         values = {key: _suggest(trial, key, space) for key, space in spaces.items()}
+        trial.set_user_attr("settings", values)
         tried = chosen.with_settings(values)
         if pruner is not None and prune_by is not None:
             trial.report(_means(make(tried.with_seeds(prune_by)), columns)[0], step=0)
