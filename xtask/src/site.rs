@@ -40,7 +40,7 @@ pub fn build_with_reports() -> Result<(), Failed> {
     step("quickstart", || output_or(&mut command(&program, &args), |_| false).map(drop))?;
     for paper in papers()? {
         let results = format!("target/site-results/{paper}");
-        let reproduce = ["reproduce", &paper, "--quick", "--format", "csv", "--out", &results];
+        let reproduce = ["reproduce", &paper, "--quick", "--format", "json", "--out", &results];
         step(&paper, || {
             output_or(&mut command(&program, &reproduce), |code| code == OTHERWISE)?;
             run(&mut command(&program, &["report", &results, "--output", &page(&paper)]))
