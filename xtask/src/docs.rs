@@ -275,6 +275,17 @@ pub fn target() -> PathBuf {
     std::env::var("CARGO_TARGET_DIR").map_or_else(|_| root().join("target"), PathBuf::from)
 }
 
+/// Builds the program as `cargo anysched` does, for what would take too long by [`program`]. It is
+/// called by [`released`].
+pub fn build_released() -> Result<(), Failed> {
+    cargo(&["build", "--release", "--quiet", "-p", "anysched-cli"])
+}
+
+/// A command of the program as it is released.
+pub fn released(args: &[&str]) -> Command {
+    command(&target().join("release/anysched").to_string_lossy(), args)
+}
+
 /// Where the program is once it has been built.
 pub fn program_path() -> PathBuf {
     target().join("debug/anysched")

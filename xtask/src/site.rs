@@ -1,6 +1,6 @@
 //! The documentation as a site, in `target/site`.
 
-use crate::run::{Failed, cargo, command, output_or, root, run, step};
+use crate::run::{Failed, command, output, output_or, root, run, step};
 use crate::{docs, playground, python};
 use std::path::Path;
 
@@ -28,8 +28,7 @@ pub fn build() -> Result<(), Failed> {
 
 /// Makes the reports of all papers, and builds the site with them.
 pub fn build_with_reports() -> Result<(), Failed> {
-    cargo(&["build", "--release", "--quiet", "-p", "anysched-cli"])?;
-    let program = docs::target().join("release/anysched").to_string_lossy().into_owned();
+    docs::build_released()?;
     let there = Path::new(REPORTS);
     let about = |error| Failed(format!("{REPORTS}: {error}"));
     let _ = std::fs::remove_dir_all(root().join(there));
@@ -37,13 +36,13 @@ pub fn build_with_reports() -> Result<(), Failed> {
     let page = |name: &str| there.join(format!("{name}.html")).to_string_lossy().into_owned();
     let quickstart = "experiments/quickstart.toml";
     let args = ["run", quickstart, "--format", "csv", "--report", &page("quickstart")];
-    step("quickstart", || output_or(&mut command(&program, &args), |_| false).map(drop))?;
+    step("quickstart", || output(&mut docs::released(&args)).map(drop))?;
     for paper in papers()? {
         let results = format!("target/site-results/{paper}");
         let reproduce = ["reproduce", &paper, "--quick", "--format", "json", "--out", &results];
         step(&paper, || {
-            output_or(&mut command(&program, &reproduce), |code| code == OTHERWISE)?;
-            run(&mut command(&program, &["report", &results, "--output", &page(&paper)]))
+            output_or(&mut docs::released(&reproduce), |code| code == OTHERWISE)?;
+            run(&mut docs::released(&["report", &results, "--output", &page(&paper)]))
         })?;
     }
     step("site", build)

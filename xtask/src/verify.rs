@@ -1,7 +1,7 @@
 //! Searches of all policies, and the page with what they found.
 
 use crate::docs;
-use crate::run::{Failed, cargo, command, output_or, root};
+use crate::run::{Failed, output_or, root};
 
 /// A table of the page: what stands above it, and the command that prints it.
 const TABLES: [(&str, &str); 6] = [
@@ -45,7 +45,7 @@ pub fn check() -> Result<(), Failed> {
 /// Searches all policies and writes what came of it, which takes hours; of some tables only, if
 /// their numbers are given, from 1.
 pub fn write(numbers: &[&str]) -> Result<(), Failed> {
-    cargo(&["build", "--release", "--quiet", "-p", "anysched-cli"])?;
+    docs::build_released()?;
     let path = root().join("docs/verification.md");
     let failed = |error| Failed(format!("{}: {error}", path.display()));
     for (number, (title, args)) in TABLES.iter().enumerate() {
@@ -53,15 +53,11 @@ pub fn write(numbers: &[&str]) -> Result<(), Failed> {
             continue;
         }
         println!("== {title}");
-        let table = output_or(&mut released(&docs::words(args)), |code| code == BROKEN)?;
+        let table = output_or(&mut docs::released(&docs::words(args)), |code| code == BROKEN)?;
         let page = std::fs::read_to_string(&path).map_err(failed)?;
         std::fs::write(&path, with_table(&page, title, args, &table)?).map_err(failed)?;
     }
     Ok(())
-}
-
-fn released(args: &[&str]) -> std::process::Command {
-    command(&docs::target().join("release/anysched").to_string_lossy(), args)
 }
 
 /// `page` with `table` below its heading.

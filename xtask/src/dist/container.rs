@@ -1,6 +1,6 @@
 //! The container: the program with what hosts need.
 
-use super::{about, require_table};
+use super::{QUICKSTART, about, require_table};
 use crate::run::{Failed, command, output, root, run};
 use std::fs;
 use std::path::Path;
@@ -63,7 +63,7 @@ fn try_in(container: &str, certificates: &str) -> Result<(), Failed> {
         let which = ["--volume", &repository, container, "--", "anysched"];
         output(&mut command("buildah", &[&common[..], &which, args].concat()))
     };
-    let table = inside(&["run", "quickstart", "--seeds", "1"])?;
+    let table = inside(&QUICKSTART)?;
     require_table(&table)?;
     let booted = inside(&["boot", "arceos", "--policy", "rr", "--app", "yield"])?;
     match booted.lines().any(|line| line.starts_with("rr ")) {

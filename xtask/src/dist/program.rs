@@ -1,6 +1,6 @@
 //! The program as one file that needs no library, and its archive.
 
-use super::{about, require_table};
+use super::{QUICKSTART, about, require_table};
 use crate::run::{Failed, cargo, command, output, root, run};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,8 +37,7 @@ pub(super) fn build(folder: &Path) -> Result<(), Failed> {
 pub(super) fn try_elsewhere(program: &Path) -> Result<(), Failed> {
     let folder = std::env::temp_dir().join(format!("anysched-dist-{}", std::process::id()));
     fs::create_dir(&folder).map_err(|error| about(&folder, &error))?;
-    let args = ["run", "quickstart", "--seeds", "1"];
-    let mut quickstart = command(&program.to_string_lossy(), &args);
+    let mut quickstart = command(&program.to_string_lossy(), &QUICKSTART);
     let table = output(quickstart.current_dir(&folder).env_clear());
     let left = fs::remove_dir(&folder).map_err(|error| about(&folder, &error));
     let table = table?;

@@ -1,7 +1,7 @@
 //! Packages in roots that have nothing else: a folder with the program alone, and Debian at its
 //! smallest.
 
-use super::{about, require_table};
+use super::{QUICKSTART, about, require_table};
 use crate::python;
 use crate::run::{Failed, command, output, run};
 use std::fs;
@@ -9,9 +9,6 @@ use std::path::Path;
 
 /// The release of Debian in roots; the oldest that has what the wheel needs.
 const SUITE: &str = "bookworm";
-
-/// Runs the quickstart, in a process that sees these files only, no network and no variable.
-const QUICKSTART: [&str; 4] = ["run", "quickstart", "--seeds", "1"];
 
 /// A root with the program and an empty `tmp`: not even a C library.
 pub(super) fn try_program(program: &Path) -> Result<(), Failed> {
