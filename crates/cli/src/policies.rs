@@ -3,9 +3,10 @@
 use crate::args::{ListFormat, PoliciesArgs};
 use crate::output::{self, Failure};
 use anysched_core::registry::PolicyInfo;
+use anysched_lab::described;
 use anysched_lab::output::align;
 use anysched_policies::POLICIES;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::fmt::Write;
 
 pub fn policies(args: &PoliciesArgs) -> Result<(), Failure> {
@@ -16,7 +17,7 @@ pub fn policies(args: &PoliciesArgs) -> Result<(), Failure> {
     }
     let text = match (args.format, args.name.is_some()) {
         (ListFormat::Json, _) => {
-            let list: Vec<Value> = chosen.into_iter().map(describe).collect();
+            let list: Vec<Value> = chosen.into_iter().map(described::policy).collect();
             format!("{:#}\n", Value::Array(list))
         }
         (ListFormat::Markdown, false) => markdown(&chosen, args.pages.as_deref()),
@@ -99,26 +100,4 @@ fn page(policy: &PolicyInfo) -> String {
         let _ = writeln!(text, "| `{}` | `{}` | {kind} | {doc} |", param.name, param.default);
     }
     text
-}
-
-fn describe(policy: &PolicyInfo) -> Value {
-    let params: Vec<Value> = (policy.params)()
-        .iter()
-        .map(|param| {
-            json!({
-                "name": param.name,
-                "default": param.default,
-                "values": param.kind,
-                "doc": param.doc,
-            })
-        })
-        .collect();
-    json!({
-        "name": policy.name,
-        "summary": policy.summary,
-        "source": policy.source,
-        "clairvoyant": policy.clairvoyant,
-        "rehearsed": (policy.nature)(&[]).is_ok_and(|nature| nature.rehearsed),
-        "params": params,
-    })
 }

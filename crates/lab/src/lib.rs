@@ -29,6 +29,7 @@
 //! | `shrink` | what fails, made as small as can be | `spec`, `plan` |
 //! | `swarm` | random experiments | |
 //! | `look` | why a task waited, where two schedules part | `plan` |
+//! | `described` | policies as JSON | |
 //! | `gantt` | runs as Gantt charts | `plan` |
 //! | `imported` | an experiment for a load that was imported | |
 //! | `output` | tables, JSON, CSV, Parquet, charts | all of them |
@@ -40,6 +41,7 @@
 
 pub mod builtin;
 pub mod compare;
+pub mod described;
 pub mod gantt;
 pub mod imported;
 pub mod look;

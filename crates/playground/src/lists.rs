@@ -1,7 +1,6 @@
 //! What there is to choose from.
 
-use anysched_core::registry::PolicyInfo;
-use anysched_lab::{Experiment, builtin};
+use anysched_lab::{Experiment, builtin, described};
 use anysched_policies::POLICIES;
 use anysched_workload::KINDS;
 use anysched_workload::kinds::{Fallback, KeyInfo};
@@ -12,31 +11,9 @@ use std::path::{Path, PathBuf};
 pub(crate) fn about() -> Value {
     json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "policies": POLICIES.iter().map(policy).collect::<Vec<_>>(),
+        "policies": POLICIES.iter().map(described::policy).collect::<Vec<_>>(),
         "kinds": kinds(),
         "experiments": experiments(),
-    })
-}
-
-fn policy(info: &PolicyInfo) -> Value {
-    let params: Vec<Value> = (info.params)()
-        .iter()
-        .map(|param| {
-            json!({
-                "name": param.name,
-                "default": param.default,
-                "values": param.kind,
-                "doc": param.doc,
-            })
-        })
-        .collect();
-    json!({
-        "name": info.name,
-        "summary": info.summary,
-        "source": info.source,
-        "clairvoyant": info.clairvoyant,
-        "rehearsed": (info.nature)(&[]).is_ok_and(|nature| nature.rehearsed),
-        "params": params,
     })
 }
 
