@@ -38,6 +38,7 @@
 //! | `field: of(store)` | queues, whose tasks are linked in `store` | the tasks in their order |
 //! | `field: fixed` | settings, what follows from other fields, and counters | nothing |
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::ids::{CpuId, CpuMask, CpuSet, DomainId, TaskId};
@@ -335,6 +336,12 @@ impl<S: ?Sized, T: Canonical<S>> Canonical<S> for [T] {
     fn canon(&self, store: &S, to: &mut Canon) {
         to.word(self.len() as u64);
         self.iter().for_each(|value| value.canon(store, to));
+    }
+}
+
+impl<S: ?Sized, T: Canonical<S>> Canonical<S> for Box<T> {
+    fn canon(&self, store: &S, to: &mut Canon) {
+        (**self).canon(store, to);
     }
 }
 

@@ -117,11 +117,20 @@ pub fn build_boxed<Q: RunQueue + 'static>(
     machine: &Machine,
     settings: &[(&str, &str)],
 ) -> Result<Box<dyn Scheduler>, ParamError> {
+    let (params, smp) = read_settings::<Q>(settings)?;
     if machine.cpus() > 1 {
-        return Ok(Box::new(build_rule::<Q>(machine, settings)?));
+        return Ok(Smp::<Q>::boxed(machine, &params, &smp)?);
     }
-    let (params, _) = read_settings::<Q>(settings)?;
-    Ok(Box::new(Uni::<Q>::new(machine, &params)?))
+    boxed(|| Uni::<Q>::new(machine, &params))
+}
+
+/// What `build` returns, in memory of its own.
+// In a frame of its own, as is what is built: a kernel's stack may have 8 KiB.
+#[inline(never)]
+fn boxed<P: Scheduler + 'static>(
+    build: impl FnOnce() -> Result<P, ParamError>,
+) -> Result<Box<dyn Scheduler>, ParamError> {
+    Ok(Box::new(build()?))
 }
 
 fn read_settings<Q: RunQueue>(
@@ -185,7 +194,8 @@ pub fn build_own<P: Policy + Scheduler + 'static>(
     machine: &Machine,
     settings: &[(&str, &str)],
 ) -> Result<Box<dyn Scheduler>, ParamError> {
-    Ok(Box::new(P::build(machine, machine.cpus(), &read_own::<P>(settings)?)?))
+    let params = read_own::<P>(settings)?;
+    boxed(|| P::build(machine, machine.cpus(), &params))
 }
 
 /// The parameters that [`build_own`] accepts.

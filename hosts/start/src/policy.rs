@@ -17,6 +17,8 @@ use crate::fault::Faulty;
 /// The machine that the text describes.
 ///
 /// Errors: there is no such machine.
+// In a frame of its own: building a policy takes some KiB of the stack, of which Xen has 8.
+#[inline(never)]
 pub fn machine(start: &Start) -> Result<Machine, String> {
     let cpus = start.cpus.iter().map(|&[core, llc, package, node, capacity]| Cpu {
         core,
@@ -44,17 +46,33 @@ pub fn policy(
     let info = anysched_policies::policy(name)
         .ok_or_else(|| format!("there is no policy \"{name}\" in this build"))?;
     let built = (info.build)(machine, &settings);
-    let mut policy = built.map_err(|error| format!("policy {name}: {error}"))?;
+    let policy = built.map_err(|error| format!("policy {name}: {error}"))?;
+    let work_conserving = (info.nature)(&settings).is_ok_and(|nature| nature.work_conserving);
+    let rules = Rules { work_conserving, ..Rules::default() };
+    wrapped(policy, start, machine, &settings, rules, sink)
+}
+
+/// `policy` with what the text asks for around it.
+///
+/// Errors: the fault is refused.
+// In a frame of its own, too.
+#[inline(never)]
+fn wrapped(
+    mut policy: Box<dyn Scheduler>,
+    start: &Start,
+    machine: &Machine,
+    settings: &[(&str, &str)],
+    rules: Rules,
+    sink: impl LogSink + 'static,
+) -> Result<Box<dyn Scheduler>, String> {
     if let Some((kind, at)) = &start.fault {
         policy = Box::new(Faulty::new(policy, kind, *at)?);
     }
     if start.checked {
-        let work_conserving = (info.nature)(&settings).is_ok_and(|nature| nature.work_conserving);
-        let rules = Rules { work_conserving, ..Rules::default() };
         policy = Box::new(Checked::new(policy, machine, rules));
     }
     if start.record.is_some() {
-        policy = Box::new(Recorder::new(policy, machine, name, &settings, sink));
+        policy = Box::new(Recorder::new(policy, machine, &start.policy, settings, sink));
     }
     Ok(policy)
 }

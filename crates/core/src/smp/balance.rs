@@ -32,6 +32,7 @@
 //! Cost: a pull looks once at each runqueue with waiting tasks, and one by one at tasks that it may
 //! not take. Balancing looks at each CPU of the domain.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::Cell;
 use core::cmp::Reverse;
@@ -143,7 +144,9 @@ impl Group {
 }
 
 impl Balancer {
-    pub(super) fn new(machine: &Machine, params: &SmpParams, queues: usize) -> Balancer {
+    // In a frame of its own.
+    #[inline(never)]
+    pub(super) fn new(machine: &Machine, params: &SmpParams, queues: usize) -> Box<Balancer> {
         let mut turns = Vec::new();
         let mut turn_of = [const { Vec::new() }; 5];
         if params.balance == Balance::Linux && params.layout != Layout::PerCpu && queues > 1 {
@@ -171,7 +174,7 @@ impl Balancer {
             }
         }
         let next = turns.iter().map(|turn| turn.due).min().unwrap_or(Time::NEVER);
-        Balancer { next, turns, turn_of, victims: Vec::with_capacity(queues) }
+        Box::new(Balancer { next, turns, turn_of, victims: Vec::with_capacity(queues) })
     }
 
     /// A task waits again, after none did: balancing that fell due meanwhile is due at the next

@@ -7,6 +7,7 @@
 //!
 //! Cost: O(1) for a change, O(log CPUs) per changed runqueue for a search.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::ops::Range;
@@ -36,10 +37,12 @@ const NOTHING: Busy = (Reverse(0), u16::MAX);
 
 impl Loads {
     /// No task waits or runs. Unless `wanted`, nothing is kept.
-    pub(super) fn new(machine: &Machine, wanted: bool) -> Loads {
+    // In a frame of its own.
+    #[inline(never)]
+    pub(super) fn new(machine: &Machine, wanted: bool) -> Box<Loads> {
         let mut order: Vec<CpuId> = if wanted { machine.cpu_ids().collect() } else { Vec::new() };
         let first = |level, cpu| machine.sharing(level, cpu)[0];
-        order.sort_by_key(|&cpu| {
+        order.sort_unstable_by_key(|&cpu| {
             let [core, llc, package, node, _] = Level::ALL.map(|level| first(level, cpu));
             (node, package, llc, core, cpu)
         });
@@ -56,12 +59,12 @@ impl Loads {
             let groups = (0..machine.groups(level) as u16).filter(|_| wanted);
             groups.map(|group| range(&machine.members(level, group).to_vec())).collect()
         };
-        Loads {
+        Box::new(Loads {
             ranges: Level::ALL.map(groups),
             place_of,
             busy: Tournament::new(cpus, NOTHING),
             stale: CpuMask::EMPTY,
-        }
+        })
     }
 
     /// The runqueue of `cpu` may have changed.

@@ -11,6 +11,7 @@ mod kick;
 mod loads;
 mod place;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 pub use config::{Balance, Balancing, Layout, Place, SmpParams, Steal};
@@ -353,11 +354,13 @@ pub struct Smp<Q> {
     /// For round-robin placement.
     next_queue: usize,
     neighbours: Neighbours,
-    balancer: balance::Balancer,
+    // What is of use in some layouts only is kept apart, as kernels that build a policy have stacks
+    // of a few KiB.
+    balancer: Box<balance::Balancer>,
     /// Kept where each CPU has a runqueue of its own, unless CPUs pull as in Linux.
-    loads: loads::Loads,
+    loads: Box<loads::Loads>,
     /// Kept where that is so, too, and tasks are placed, pulled or balanced as in Linux.
-    fair: fair::Fair,
+    fair: Box<fair::Fair>,
 }
 
 /// Where a CPU is found.
@@ -446,6 +449,18 @@ impl<Q: RunQueue> Smp<Q> {
         params: &Q::Params,
         smp: &SmpParams,
     ) -> Result<Smp<Q>, ParamError> {
+        Smp::boxed(machine, params, smp).map(|smp| *smp)
+    }
+
+    /// The same in memory of its own: it has a KiB or two, of which a kernel's stack has few.
+    ///
+    /// Errors: as [`Smp::new`].
+    #[inline(never)]
+    pub fn boxed(
+        machine: &Machine,
+        params: &Q::Params,
+        smp: &SmpParams,
+    ) -> Result<Box<Smp<Q>>, ParamError> {
         let level = smp.layout.level();
         let queue_of: Vec<u16> = machine
             .cpu_ids()
@@ -453,7 +468,7 @@ impl<Q: RunQueue> Smp<Q> {
             .collect();
         let queues = queue_of.iter().max().map_or(0, |&last| usize::from(last) + 1);
         let mut by_queue: Vec<CpuId> = machine.cpu_ids().collect();
-        by_queue.sort_by_key(|cpu| (queue_of[cpu.index()], cpu.0));
+        by_queue.sort_unstable_by_key(|cpu| (queue_of[cpu.index()], cpu.0));
         let mut homes = alloc::vec![Home::default(); machine.cpus()];
         for (slot, cpu) in by_queue.iter().enumerate() {
             homes[cpu.index()] = Home { queue: queue_of[cpu.index()], slot: slot as u16 };
@@ -467,7 +482,7 @@ impl<Q: RunQueue> Smp<Q> {
         let tick = rule.tick_period().or(machine.tick());
         let fair = fair::Fair::new(machine, smp, tick);
         let has_loads = level.is_none() && queues > 1 && !fair.pulls;
-        Ok(Smp {
+        Ok(Box::new(Smp {
             rule,
             fair,
             params: SmpParams { steal: smp.steal(), ..smp.clone() },
@@ -485,7 +500,7 @@ impl<Q: RunQueue> Smp<Q> {
             neighbours: Neighbours::new(machine),
             balancer: balance::Balancer::new(machine, smp, queues),
             loads: loads::Loads::new(machine, has_loads),
-        })
+        }))
     }
 
     /// The rule, for tests and probes.

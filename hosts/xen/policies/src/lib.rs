@@ -59,7 +59,7 @@ pub unsafe extern "C" fn anysched_new(
     };
     recent::note(Op::New, Tag::of(number as u8), cpus);
     match Pool::new(text, places, number as u8) {
-        Ok(pool) => Box::into_raw(Box::new(pool)),
+        Ok(pool) => Box::into_raw(pool),
         Err(why) => panic::refuse(format_args!("{why}")),
     }
 }

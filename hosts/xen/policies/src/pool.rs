@@ -6,9 +6,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use anysched_core::params::weight_of_vcpu;
-use anysched_core::{Scheduler, Span, TaskId, TaskParams, Time};
+use anysched_core::{Machine, Scheduler, Span, TaskId, TaskParams, Time};
 use anysched_vcpus::{Adapter, Counts};
 use anysched_wire::option;
+use anysched_wire::start::Start;
 
 use crate::log::PoolLog;
 use crate::panic::{Line, stop};
@@ -92,24 +93,27 @@ impl Pool {
     /// A pool as `text` describes it, for a machine of these pCPUs.
     ///
     /// Errors: the text means nothing, or the policy refuses it.
-    pub fn new(text: &[u8], places: &[Place], number: u8) -> Result<Pool, String> {
-        let text = core::str::from_utf8(text).map_err(|_| "the option is not UTF-8")?;
-        let mut start = option::read(text).map_err(|error| error.to_string())?;
-        if places.len() > MAX_CPUS {
-            return Err(format!("there are {} pCPUs, more than {MAX_CPUS}", places.len()));
-        }
-        start.cpus = numbered(places);
-        let machine = anysched_start::machine(&start)?;
-        let policy = anysched_start::policy(&start, &machine, PoolLog(number))?;
-        let adapter = Adapter::new(policy, &machine);
-        let starves = anysched_start::starves(&start);
-        Ok(Pool {
-            name: start.policy,
+    pub fn new(text: &[u8], places: &[Place], number: u8) -> Result<Box<Pool>, String> {
+        let (start, policy, machine) = described(text, places, number)?;
+        Ok(Pool::under(&start, policy, &machine, number))
+    }
+
+    // In a frame of its own, as `described` is: Xen's stacks have 8 KiB, and policies take some of
+    // them to be built.
+    #[inline(never)]
+    fn under(
+        start: &Start,
+        policy: Box<dyn Scheduler>,
+        machine: &Machine,
+        number: u8,
+    ) -> Box<Pool> {
+        Box::new(Pool {
+            name: start.policy.clone(),
             number,
             tag: Tag::of(number),
-            cpus: places.len(),
-            starves,
-            adapter,
+            cpus: machine.cpus(),
+            starves: anysched_start::starves(start),
+            adapter: Adapter::new(policy, machine),
         })
     }
 
@@ -206,6 +210,26 @@ impl Pool {
             say(Line::of(format_args!("policy.{name}")).as_str(), number);
         });
     }
+}
+
+/// What `text` describes, for a machine of these pCPUs.
+///
+/// Errors: as [`Pool::new`].
+#[inline(never)]
+fn described(
+    text: &[u8],
+    places: &[Place],
+    number: u8,
+) -> Result<(Start, Box<dyn Scheduler>, Machine), String> {
+    let text = core::str::from_utf8(text).map_err(|_| "the option is not UTF-8")?;
+    let mut start = option::read(text).map_err(|error| error.to_string())?;
+    if places.len() > MAX_CPUS {
+        return Err(format!("there are {} pCPUs, more than {MAX_CPUS}", places.len()));
+    }
+    start.cpus = numbered(places);
+    let machine = anysched_start::machine(&start)?;
+    let policy = anysched_start::policy(&start, &machine, PoolLog(number))?;
+    Ok((start, policy, machine))
 }
 
 /// Core, last-level cache, package, node and capacity of each pCPU, in numbers without gaps. Xen

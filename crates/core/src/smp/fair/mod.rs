@@ -29,6 +29,7 @@ mod pelt;
 mod select;
 mod sums;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use self::domains::{Domains, Group};
@@ -249,7 +250,9 @@ fn migration_cost(params: &SmpParams) -> u64 {
 }
 
 impl Fair {
-    pub(super) fn new(machine: &Machine, params: &SmpParams, tick: Option<Span>) -> Fair {
+    // In a frame of its own.
+    #[inline(never)]
+    pub(super) fn new(machine: &Machine, params: &SmpParams, tick: Option<Span>) -> Box<Fair> {
         let is_split = params.layout == Layout::PerCpu && machine.cpus() > 1;
         let places = is_split && params.place == Place::Linux;
         let pulls = is_split && params.steal == Steal::Linux;
@@ -289,7 +292,7 @@ impl Fair {
             scan: domain.cpus.len() as u64,
             busy: 0,
         };
-        Fair {
+        Box::new(Fair {
             is_on,
             places,
             pulls,
@@ -320,7 +323,7 @@ impl Fair {
                 has_news: false,
             },
             domains,
-        }
+        })
     }
 
     /// See [`Scheduler::tally`](crate::Scheduler::tally).

@@ -381,7 +381,7 @@ fn plan(profile: &Profile, params: &PbgParams) -> Vec<Planned> {
             wide(a.time, b.dispatches).cmp(&wide(b.time, a.dispatches))
         }
     };
-    records.sort_by(compare);
+    records.sort_unstable_by(|a, b| compare(a, b).then(a.key.cmp(&b.key)));
     let mut rank = 0;
     let mut plan = Vec::with_capacity(records.len());
     for (place, record) in records.iter().enumerate() {

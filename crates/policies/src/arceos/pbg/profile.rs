@@ -68,16 +68,18 @@ impl Profile {
         let words = code.flat_map(|line| line.split(separates)).filter(|word| !word.is_empty());
         let mut records = Vec::new();
         for word in words {
-            records.push((parse_record(word).map_err(|why| (word, why))?, word));
+            let record = parse_record(word).map_err(|why| (word, why))?;
+            records.push((record, records.len(), word));
         }
-        // Stable, so that the later of two with the same key is reported.
-        records.sort_by_key(|(record, _)| record.key);
+        // The later of two with the same key is reported. A stable sort would take 4 KiB of the stack,
+        // which a kernel may not have.
+        records.sort_unstable_by_key(|&(record, place, _)| (record.key, place));
         for pair in records.windows(2) {
             if pair[0].0.key == pair[1].0.key {
-                return Err((pair[1].1, "there is another record with this key; keep one of them"));
+                return Err((pair[1].2, "there is another record with this key; keep one of them"));
             }
         }
-        Ok(Profile { records: records.into_iter().map(|(record, _)| record).collect() })
+        Ok(Profile { records: records.into_iter().map(|(record, ..)| record).collect() })
     }
 }
 

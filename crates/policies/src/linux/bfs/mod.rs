@@ -36,6 +36,8 @@
 #[cfg(test)]
 mod tests;
 
+use alloc::boxed::Box;
+
 use crate::linux::virtual_deadline::{
     Balancer, Grouping, Rules, VirtualDeadlines, check_interval, longest_wait, tick,
 };
@@ -126,6 +128,6 @@ impl Policy for Bfs {
             regroups: false,
         };
         let groups = Grouping::Single.groups(machine)?;
-        Ok(VirtualDeadlines::with_rules(machine, rules, &groups, Balancer::none()))
+        Ok(VirtualDeadlines::with_rules(machine, rules, &groups, Box::new(Balancer::none())))
     }
 }

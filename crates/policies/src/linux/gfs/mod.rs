@@ -45,6 +45,8 @@
 mod tests;
 
 pub use crate::linux::virtual_deadline::Grouping;
+use alloc::boxed::Box;
+
 use crate::linux::virtual_deadline::{
     Balancer, Balancing, Rules, VirtualDeadlines, check_interval, longest_wait, tick,
 };
@@ -158,6 +160,6 @@ impl Policy for Gfs {
             threshold: params.threshold,
         };
         let balancer = Balancer::new(machine, &groups, &balancing)?;
-        Ok(VirtualDeadlines::with_rules(machine, rules, &groups, balancer))
+        Ok(VirtualDeadlines::with_rules(machine, rules, &groups, Box::new(balancer)))
     }
 }

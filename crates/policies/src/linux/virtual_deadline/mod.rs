@@ -33,6 +33,7 @@ mod regroup;
 pub(crate) mod rig;
 mod standing;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
@@ -126,7 +127,7 @@ pub struct VirtualDeadlines<Of> {
     arrivals: u64,
     pub(crate) online: CpuMask,
     /// Kept only where idle CPUs are ranked.
-    idleness: Idleness,
+    idleness: Box<Idleness>,
     /// How many tasks wait in queues of groups.
     pub(crate) waiting: usize,
     /// How many of them are strays.
@@ -134,7 +135,7 @@ pub struct VirtualDeadlines<Of> {
     /// Attached tasks that may not run everywhere.
     restricted: usize,
     promises: Promises,
-    balancer: Balancer,
+    balancer: Box<Balancer>,
     of: PhantomData<Of>,
 }
 
@@ -214,11 +215,13 @@ fn place_in(groups: &[Group], cpu: CpuId) -> (u16, u16) {
 
 impl<Of> VirtualDeadlines<Of> {
     /// The scheduler of `machine` with a runqueue for each of `groups`, which divide it.
+    // In a frame of its own: a kernel's stack may have 8 KiB.
+    #[inline(never)]
     pub(crate) fn with_rules(
         machine: &Machine,
         rules: Rules,
         groups: &[CpuSet],
-        balancer: Balancer,
+        balancer: Box<Balancer>,
     ) -> Self {
         let neighbours = Neighbours::new(machine);
         let groups = made_of(machine, groups);
@@ -237,7 +240,7 @@ impl<Of> VirtualDeadlines<Of> {
         };
         VirtualDeadlines {
             cpus: machine.cpu_ids().map(cpu).collect(),
-            idleness: Idleness::new(machine),
+            idleness: Box::new(Idleness::new(machine)),
             rules,
             machine: machine.clone(),
             neighbours,
