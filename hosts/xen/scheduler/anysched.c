@@ -541,26 +541,30 @@ static void set_offline(struct pool *pool, unsigned int cpu)
     obey(pool, &answer);
 }
 
-/* With the pool's lock held. */
+/* Without the pool's lock: Xen has let it go (schedule_cpu_rm). */
 static void cf_check anysched_deinit_pdata(const struct scheduler *ops,
                                            void *pdata, int cpu)
 {
     struct pool *pool = pool_of(ops);
     unsigned int other;
+    unsigned long flags;
 
+    spin_lock_irqsave(&pool->lock, flags);
     set_offline(pool, cpu);
     /* Not killed: that waits for a tick which waits for this lock. */
     pool->pcpus[cpu].ticks = false;
     stop_timer(&pool->pcpus[cpu].tick);
     stop_timer(&pool->pcpus[cpu].slice);
-    if ( !ops->cpupool || !pool->has_timer || pool->timer.cpu != cpu )
-        return;
-    other = cpumask_any(ops->cpupool->cpu_valid);
-    if ( other < nr_cpu_ids && other != cpu )
+    if ( ops->cpupool && pool->has_timer && pool->timer.cpu == cpu )
     {
-        migrate_timer(&pool->timer, other);
-        migrate_timer(&pool->watch, other);
+        other = cpumask_any(ops->cpupool->cpu_valid);
+        if ( other < nr_cpu_ids && other != cpu )
+        {
+            migrate_timer(&pool->timer, other);
+            migrate_timer(&pool->watch, other);
+        }
     }
+    spin_unlock_irqrestore(&pool->lock, flags);
 }
 
 static void copy_mask(uint64_t words[MAX_CPUS / 64], const cpumask_t *mask)
@@ -827,6 +831,12 @@ static void cf_check anysched_do_schedule(const struct scheduler *ops,
             sched_set_res(next, get_sched_res(cpu));
     }
     prev->next_task = next;
+    /*
+     * When the pCPU leaves, Xen writes to what its idle unit had next
+     * (schedule_cpu_rm), which may have been freed long before.
+     */
+    if ( is_idle_unit(next) )
+        next->next_task = next;
     prev->next_time = -1; /* Xen's own timer is set anew each time. */
     set_slice(pcpu, now, answer.slice);
     if ( pool->tick_period && pcpu->ticks != (answer.task != NONE) )
