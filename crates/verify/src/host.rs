@@ -120,7 +120,7 @@ impl<'a, S: Scheduler> Host<'a, S> {
     }
 
     /// The CPUs that run something.
-    fn busy_cpus(&self) -> impl Iterator<Item = CpuId> + '_ {
+    pub(crate) fn busy_cpus(&self) -> impl Iterator<Item = CpuId> + '_ {
         self.cpu_ids().filter(|&cpu| self.running(cpu).is_some())
     }
 

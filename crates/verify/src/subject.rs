@@ -56,11 +56,11 @@ impl Subject<'_> {
 
     fn check_yields(&self, history: &[Event]) -> Result<(), String> {
         let host = self.raw(history);
-        for cpu in (0..self.scope.machine.cpus() as u16).map(CpuId) {
-            if host.running(cpu).is_some() {
-                let (mut once, mut halves) = (self.raw(history), self.raw(history));
-                property::yields_alike(cpu, &mut once, &mut halves)?;
-            }
+        let busy: Vec<CpuId> = host.busy_cpus().collect();
+        let mut first = Some(host);
+        for cpu in busy {
+            let mut once = first.take().unwrap_or_else(|| self.raw(history));
+            property::yields_alike(cpu, &mut once, &mut self.raw(history))?;
         }
         Ok(())
     }

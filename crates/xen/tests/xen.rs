@@ -5,7 +5,7 @@
 use anysched_core::registry::PolicyInfo;
 use anysched_core::{DomainId, Machine, Span, Time};
 use anysched_debian::unpack;
-use anysched_host::{By, Clock, Host, Options, Order, Setup, Vm, Wire, Work};
+use anysched_host::{By, Clock, Host, InstructionTime, Options, Order, Setup, Vm, Wire, Work};
 use anysched_measure::Metrics;
 use anysched_oracle::kernel::{each, replayed};
 use anysched_policies::{POLICIES, policy};
@@ -91,6 +91,30 @@ fn is_available() -> bool {
         // Other errors are those of tests.
         _ => true,
     })
+}
+
+/// Xen's stacks have 8 KiB, from the hypercall to whatever a policy calls.
+#[test]
+#[ignore = "builds Xen: cargo xtask hosts xen"]
+fn quick_policies_leave_room_on_the_stack() {
+    if !is_available() {
+        return;
+    }
+    let objects = image().hypervisor().with_file_name("policies.o");
+    let mut objdump = Command::new("objdump");
+    let code = objdump.args(["-d", "-C", "--no-show-raw-insn"]).arg(&objects).output().unwrap();
+    let code = String::from_utf8(code.stdout).unwrap();
+    let (mut frames, mut name) = (Vec::new(), "");
+    for line in code.lines() {
+        name = line.strip_suffix(">:").unwrap_or(name);
+        // What takes more than a page takes it page by page.
+        let taken = line.strip_suffix(",%rsp").and_then(|line| line.split_once("sub    $0x"));
+        let bytes = taken.and_then(|(_, bytes)| u64::from_str_radix(bytes, 16).ok());
+        frames.extend(bytes.filter(|bytes| *bytes < 1 << 31).map(|bytes| (bytes, name)));
+    }
+    assert!(frames.len() > 1000, "{} frames are read", frames.len());
+    frames.retain(|&(bytes, _)| bytes > 3 << 10);
+    assert!(frames.is_empty(), "{frames:#?}");
 }
 
 /// Every policy runs programs to their end under the contract's checks, and decides in the
@@ -427,24 +451,45 @@ fn every_policy_survives_storms() {
         vec![("cfs", 1, 1), ("credit", 4, 1), ("rtds", 4, 2)]
     };
     let image = if is_long() { checked_image() } else { image() };
-    let wrong = each(&jobs, |&(name, cpus, seed)| {
-        let storm = format!("{name} on {cpus}, seed {seed}");
-        let [pcpus, number] = [cpus as u64, seed].map(|number| number.to_string());
-        let arguments = [("duration_ns", "1500000000"), ("pcpus", &pcpus), ("seed", &number)];
-        let mut boot = boot(name, "storm", &arguments);
-        boot.machine = Machine::flat(cpus).unwrap();
-        (boot.checked, boot.patience) = (true, Duration::from_secs(240));
-        let outcome = boot.run(image, &mut |_| ()).map_err(|error| format!("{storm}: {error}"))?;
-        let count = |what: &str| outcome.value(what).unwrap_or_default();
-        let some = count("created") >= 10 && count("paused") >= 5 && count("changed") >= 5;
-        let moves = ["moved", "pcpus_moved", "hotplugs"].map(count).iter().sum::<u64>();
-        // Those that come to their end by themselves are destroyed, too.
-        if !some || count("created") != count("destroyed") || (moves > 0) != (cpus > 1) {
-            return Err(format!("{storm}: {:?}", outcome.values));
-        }
-        Ok(())
-    });
+    let wrong = each(&jobs, |&(name, cpus, seed)| storm(image, name, cpus, seed).map(drop));
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), jobs.len(), wrong.join("\n"));
+}
+
+/// A pool that is created while Xen runs has its policy built on a stack of 8 KiB, of which these
+/// take the most.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts xen"]
+fn quick_pools_come_and_go() {
+    if !is_available() {
+        return;
+    }
+    let wrong = each(&["gittins", "gfs"], |name| match storm(image(), name, 4, 1)? {
+        0 => Err(format!("{name}: no pool was created")),
+        _ => Ok(()),
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Returns how many pools were created.
+fn storm(image: &Image, name: &str, cpus: usize, seed: u64) -> Result<u64, String> {
+    let storm = format!("{name} on {cpus}, seed {seed}");
+    let [pcpus, number] = [cpus as u64, seed].map(|number| number.to_string());
+    let arguments = [("duration_ns", "2500000000"), ("pcpus", &pcpus), ("seed", &number)];
+    let mut boot = boot(name, "storm", &arguments);
+    boot.machine = Machine::flat(cpus).unwrap();
+    (boot.checked, boot.patience) = (true, Duration::from_secs(240));
+    // A slower machine: its boot and its hogs take us less time, and its changes, which come as
+    // often, more of its own.
+    boot.clock = Clock::Instructions(InstructionTime::parse("8ns").unwrap());
+    let outcome = boot.run(image, &mut |_| ()).map_err(|error| format!("{storm}: {error}"))?;
+    let count = |what: &str| outcome.value(what).unwrap_or_default();
+    let some = count("created") >= 10 && count("paused") >= 5 && count("changed") >= 5;
+    let moves = ["moved", "pcpus_moved", "hotplugs"].map(count).iter().sum::<u64>();
+    // Those that come to their end by themselves are destroyed, too.
+    if !some || count("created") != count("destroyed") || (moves > 0) != (cpus > 1) {
+        return Err(format!("{storm}: {:?}", outcome.values));
+    }
+    Ok(count("pools_created"))
 }
 
 /// Floating point is the domain's own: Xen switches its registers.
