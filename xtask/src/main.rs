@@ -166,6 +166,8 @@ fn ci() -> Result<(), Failed> {
             "-p",
             "anysched-trace",
             "-p",
+            "anysched-axtask",
+            "-p",
             "anysched-vcpus",
             "--no-default-features",
         ])

@@ -4,7 +4,7 @@ use crate::docs;
 use crate::run::{Failed, output_or, root};
 
 /// A table of the page: what stands above it, and the command that prints it.
-const TABLES: [(&str, &str); 6] = [
+const TABLES: [(&str, &str); 7] = [
     ("3 tasks on 2 CPUs", "verify --depth 7 --for 60s --format markdown"),
     ("4 tasks on 1 CPU", "verify --tasks 4 --cpus 1 --depth 7 --for 60s --format markdown"),
     (
@@ -14,6 +14,10 @@ const TABLES: [(&str, &str); 6] = [
     (
         "Settings: 3 tasks on 2 CPUs with a cache each",
         "verify --settings --machine \"2 llcs x 1 cores\" --depth 5 --for 60s --format markdown",
+    ),
+    (
+        "Glue of ArceOS: 3 tasks on 2 CPUs",
+        "verify --kernel arceos --depth 8 --for 60s --format markdown",
     ),
     (
         "Glue of Xen: 3 vCPUs on 2 pCPUs",

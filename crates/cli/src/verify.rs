@@ -16,8 +16,8 @@ use anysched_policies::{POLICIES, policy};
 use anysched_trace::decisions;
 use anysched_trace::gantt::{Gantt, NAMES};
 use anysched_verify::{
-    Demands, End, Event, Finding, Glue, Held, Kinds, Limits, Linux, Property, Report, STATE_BYTES,
-    Scope, Subject, Xen, search, settings,
+    ArceOs, Demands, End, Event, Finding, Glue, Held, Kinds, Limits, Linux, Property, Report,
+    STATE_BYTES, Scope, Subject, Xen, search, settings,
 };
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -191,6 +191,10 @@ impl Search {
                 findings.clone_from(&found.findings);
                 found.in_words()
             }
+            Some(Kernel::ArceOs) => self.with_glue(
+                |policy, machine, tasks, _| ArceOs::new(policy, machine, tasks),
+                |glue| search(glue, &properties, &limits, &mut progress).in_words(),
+            ),
             Some(Kernel::Xen) => self.with_glue(Xen::new, |glue| {
                 search(glue, &properties, &limits, &mut progress).in_words()
             }),

@@ -36,7 +36,7 @@ mod settings;
 mod subject;
 
 pub use event::{Event, LONG, SHORT, Step};
-pub use glue::{Glue, Kernel, Linux, LinuxEvent, Xen, XenEvent};
+pub use glue::{ArceOs, ArceOsEvent, Glue, Kernel, Linux, LinuxEvent, Xen, XenEvent};
 pub use host::Host;
 pub use property::{Demands, Driven, Property, Steps, Waited};
 pub use scope::{Kinds, Scope};

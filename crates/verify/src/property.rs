@@ -157,7 +157,7 @@ pub trait Driven: Steps {
     /// How many tasks could run.
     fn runnable(&self) -> usize;
 
-    /// For how long tasks run that the policy was not asked about.
+    /// For how long the kernel keeps CPUs from asking the policy at most.
     fn unasked(&self) -> Span {
         Span::ZERO
     }

@@ -7,7 +7,7 @@ use anysched_core::registry::PolicyInfo;
 use anysched_core::{Checked, Machine};
 use anysched_policies::POLICIES;
 
-use super::{Glue, Kernel, Linux, Xen};
+use super::{ArceOs, Glue, Kernel, Linux, Xen};
 use crate::property::{Demands, Property};
 use crate::search::{End, Limits, Report, search};
 use crate::subject::Held;
@@ -18,7 +18,7 @@ pub(super) enum Flaw {
     None,
     /// It is not told when registers are saved.
     ForgetsSaved,
-    /// It takes vCPUs whose registers another pCPU has.
+    /// It takes vCPUs whose registers another pCPU has, or tasks on whose stack another CPU is.
     TakesSaving,
     /// It does not pass on which CPUs are kicked.
     LosesKicks,
@@ -63,6 +63,14 @@ fn in_linux(flaw: Flaw) -> impl Fn(Held, &Machine) -> Linux + Sync {
     }
 }
 
+fn in_arceos(flaw: Flaw) -> impl Fn(Held, &Machine) -> ArceOs + Sync {
+    move |policy, machine| {
+        let mut arceos = ArceOs::new(policy, machine, 2);
+        arceos.flaw = flaw;
+        arceos
+    }
+}
+
 fn rr() -> &'static PolicyInfo {
     anysched_policies::policy("rr").unwrap()
 }
@@ -89,6 +97,11 @@ fn every_policy_holds_behind_the_glue_of_xen() {
 }
 
 #[test]
+fn every_policy_holds_behind_the_glue_of_arceos() {
+    holds_behind(|policy, machine| in_arceos(Flaw::None)(policy, machine));
+}
+
+#[test]
 fn every_policy_holds_behind_the_glue_of_linux() {
     holds_behind(|policy, machine| in_linux(Flaw::None)(policy, machine));
 }
@@ -106,4 +119,9 @@ fn glue_that_takes_what_is_being_saved_runs_it_twice() {
 #[test]
 fn glue_that_loses_kicks_loses_a_task() {
     require(&searched(rr(), 7, in_linux(Flaw::LosesKicks)), "stays ready");
+}
+
+#[test]
+fn glue_that_takes_what_a_cpu_is_leaving_runs_it_twice() {
+    require(&searched(rr(), 9, in_arceos(Flaw::TakesSaving)), "is on two CPUs");
 }

@@ -1,16 +1,6 @@
 //! The adapter for several CPUs: axtask's schedulers, one for each CPU, on one side, and one policy
-//! for all of them on the other.
-//!
-//! axtask puts a task that is started or woken on a CPU's runqueue in turn, and takes from the
-//! runqueue of a CPU what that CPU is to run. Which runqueue a task is on makes no difference here:
-//! all of them pass what they are told on to the policy, under one lock, and a CPU is given what
-//! the policy picks for it, wherever axtask put it.
-//!
-//! One thing axtask relies on is that a task which stops but stays ready is on the runqueue of the
-//! CPU that it leaves: nothing tells another CPU when its stack is free. So such a task is hidden
-//! from the policy, by rule 9 of its contract, until its CPU has gone on: it interrupts itself, and
-//! can only be interrupted once it has switched. Tasks that are woken need no such care, since
-//! axtask itself waits until they have left their CPU.
+//! for all of them on the other. What is made of axtask's calls is up to [`anysched_axtask`], which
+//! all of them pass on under one lock.
 //!
 //! Where instructions are counted, CPUs take turns on one clock, and a CPU that halts would leave
 //! its turns to the others: those would become faster. So there CPUs with nothing to do run a task
@@ -24,10 +14,9 @@ use alloc::vec::Vec;
 use core::mem;
 
 use anysched_arceos_qemu::boot;
+use anysched_axtask::{Adapter, Current, Stopped};
 use anysched_core::params::weight_of_nice;
-use anysched_core::{
-    Arrival, CpuId, CpuMask, Cx, Enqueue, Machine, Off, Scheduler, Span, TaskId, Time,
-};
+use anysched_core::{CpuId, Machine, Scheduler, Span, TaskId, Time};
 use axplat::percpu::this_cpu_id;
 use kspin::SpinRaw;
 
@@ -43,73 +32,10 @@ use crate::{BaseScheduler, MAX_CPUS};
 static SHARED: SpinRaw<Option<Shared>> = SpinRaw::new(None);
 
 struct Shared {
-    policy: Box<dyn Scheduler>,
-    has_timers: bool,
-    /// What the policy has asked for since it was last passed on.
-    kicks: CpuMask,
-    /// The period of the tick; 0: no tick.
-    tick: u64,
-    /// The time of the last call, in nanoseconds since boot.
-    now: u64,
-    /// By the policy's number of a task.
-    tasks: Vec<Known>,
-    /// Numbers of tasks that no longer exist.
-    free: Vec<TaskId>,
-    cpus: Vec<OnCpu>,
-}
-
-/// A task that the policy knows.
-struct Known {
-    /// Its address while it is ready (an owned `Arc`) or running (which the kernel holds),
-    /// otherwise null.
-    task: *const (),
-    /// The CPU it last ran on.
-    last: CpuId,
-    /// It has never been ready.
-    is_new: bool,
-}
-
-/// What a CPU does. All times in nanoseconds since boot.
-struct OnCpu {
-    /// What runs because the policy picked it. Null: nothing does.
-    task: *const (),
-    /// Its number, or that of the last one that ran.
-    id: TaskId,
-    /// When the policy was last told of its CPU time.
-    since: u64,
-    slice_end: u64,
-    next_tick: u64,
-    /// What runs was put back for this reason: the policy learns of it with the pick that follows.
-    put: Option<Off>,
-    /// Ready, but the CPU may still be on its stack.
-    leaves: Option<TaskId>,
-    /// The CPU halts, or is about to.
-    is_idle: bool,
-    /// The policy wants the CPU to pick.
-    resched: bool,
-    /// The slice of the running task has ended.
-    expired: bool,
-}
-
-impl OnCpu {
-    fn new() -> OnCpu {
-        OnCpu {
-            task: core::ptr::null(),
-            id: TaskId(u32::MAX),
-            since: 0,
-            slice_end: u64::MAX,
-            next_tick: u64::MAX,
-            put: None,
-            leaves: None,
-            is_idle: false,
-            resched: false,
-            expired: false,
-        }
-    }
-
-    fn runs(&self, task: *const ()) -> bool {
-        !task.is_null() && self.task == task
-    }
+    adapter: Adapter<Box<dyn Scheduler>>,
+    /// By the policy's number of a task: its address while it is ready (an owned `Arc`) or running
+    /// (which the kernel holds), otherwise null.
+    tasks: Vec<*const ()>,
 }
 
 // SAFETY: the tasks that are pointed at are shared between CPUs by the kernel itself.
@@ -124,73 +50,24 @@ impl Shared {
             Ok(machine) => machine.with_tick(boot.tick.map(Span)),
             Err(error) => panic!("{error}"),
         };
-        let policy = build(boot, &machine);
-        Shared {
-            tick: policy.tick_period().or(machine.tick()).map_or(0, |tick| tick.0),
-            has_timers: policy.has_timers(),
-            policy,
-            kicks: CpuMask::EMPTY,
-            now: 0,
-            tasks: Vec::new(),
-            free: Vec::new(),
-            cpus: (0..cpus).map(|_| OnCpu::new()).collect(),
-        }
-    }
-
-    fn call<R>(&mut self, call: impl FnOnce(&mut dyn Scheduler, &mut Cx<'_>) -> R) -> R {
-        call(&mut *self.policy, &mut Cx::new(Time(self.now), &mut self.kicks))
-    }
-
-    /// A CPU calls, so it has left the stack of what it ran before.
-    fn has_left(&mut self, cpu: usize) {
-        if let Some(id) = self.cpus[cpu].leaves.take() {
-            let known = &mut self.tasks[id.index()];
-            let is_new = mem::replace(&mut known.is_new, false);
-            let why = if is_new { Enqueue::New } else { Enqueue::Resumed { prev: known.last } };
-            self.call(|policy, cx| policy.enqueue(cx, id, Arrival::because(why)));
-        }
+        Shared { adapter: Adapter::new(build(boot, &machine), &machine), tasks: Vec::new() }
     }
 
     /// Has CPUs pick that the policy wants to, on the CPU `here`.
-    fn pass_kicks_on(&mut self, here: usize) {
-        while let Some(cpu) = self.kicks.take_lowest() {
-            let cpu = cpu.index();
-            let is_told = mem::replace(&mut self.cpus[cpu].resched, true);
-            // The end of an interrupt looks by itself.
-            if !is_told && (cpu != here || !Clock::of(here).is_in_interrupt()) {
-                clock::interrupt(cpu);
-            }
+    fn pass_kicks_on(&mut self, here: CpuId) {
+        let in_interrupt = Clock::of(here.index()).is_in_interrupt();
+        while let Some(cpu) = self.adapter.take_kick(here, in_interrupt) {
+            clock::interrupt(cpu.index());
         }
-    }
-
-    /// The first tick after now.
-    fn tick_after(&self) -> u64 {
-        self.now.checked_div(self.tick).map_or(u64::MAX, |ticks| (ticks + 1) * self.tick)
-    }
-
-    fn run_timers(&mut self) {
-        while self.policy.next_timer().is_some_and(|due| due.0 <= self.now) {
-            self.call(|policy, cx| policy.timer(cx));
-        }
-    }
-
-    /// When a CPU has to be interrupted at the latest for the policy or its task.
-    fn due(&self, cpu: usize) -> u64 {
-        let on = &self.cpus[cpu];
-        let timer = if self.has_timers { self.policy.next_timer() } else { None };
-        let task = if on.task.is_null() { u64::MAX } else { on.slice_end.min(on.next_tick) };
-        timer.map_or(u64::MAX, |due| due.0).min(task)
     }
 }
 
 /// Does something with the policy, on behalf of the CPU that calls this. Interrupts are off.
-fn with<R>(act: impl FnOnce(&mut Shared, usize) -> R) -> R {
-    let here = this_cpu_id();
+fn with<R>(act: impl FnOnce(&mut Shared, CpuId) -> R) -> R {
+    let here = CpuId(this_cpu_id() as u16);
     let mut locked = SHARED.lock();
     let shared = locked.get_or_insert_with(Shared::new);
-    // Another CPU may have been ahead.
-    shared.now = shared.now.max(clock::now());
-    shared.has_left(here);
+    shared.adapter.enter(Time(clock::now()), here);
     let done = act(shared, here);
     shared.pass_kicks_on(here);
     done
@@ -199,11 +76,11 @@ fn with<R>(act: impl FnOnce(&mut Shared, usize) -> R) -> R {
 /// Must be called at the end of every interrupt.
 pub fn interrupt_ends() {
     with(|shared, here| {
-        let (clock, on) = (Clock::of(here), &shared.cpus[here]);
+        let clock = Clock::of(here.index());
         clock.leave_interrupt();
-        if on.is_idle && on.resched {
+        if shared.adapter.halts_in_vain(here) {
             // It came between the last look and the halt, or ended the halt.
-            clock.rearm(shared.now + HALT_RACE);
+            clock.rearm(shared.adapter.now().0 + HALT_RACE);
         }
     });
 }
@@ -244,31 +121,24 @@ impl<T, const S: usize> PolicyScheduler<T, S> {
         format!("anysched {}", boot().policy)
     }
 
-    /// The task that runs on `cpu` because of the policy has run until now. Returns for how long.
-    fn charge(shared: &mut Shared, cpu: usize) -> Span {
-        let (now, on) = (shared.now, &mut shared.cpus[cpu]);
-        let ran = now - mem::replace(&mut on.since, now);
-        // SAFETY: it is not null, and the kernel drops its hold on the task it runs only when it
-        // has switched to the next.
-        unsafe { &*on.task.cast::<PolicyTask<T, S>>() }.ran(ran);
-        Span(ran)
-    }
-
     /// The number by which the policy knows `task`, which it gets if it has none yet.
-    fn acquaint(shared: &mut Shared, here: usize, task: &PolicyTask<T, S>) -> TaskId {
+    fn acquaint(shared: &mut Shared, here: CpuId, task: &PolicyTask<T, S>) -> TaskId {
         if let Some(id) = task.id_on(HOME as u32) {
             return id;
         }
-        let id = shared.free.pop().unwrap_or(TaskId(shared.tasks.len() as u32));
-        let known = Known { task: core::ptr::null(), last: CpuId(here as u16), is_new: true };
-        match shared.tasks.get_mut(id.index()) {
-            Some(place) => *place = known,
-            None => shared.tasks.push(known),
+        let id = shared.adapter.attach(here, &task.params());
+        if shared.tasks.len() <= id.index() {
+            shared.tasks.push(core::ptr::null());
         }
         task.move_to(HOME as u32, id);
-        let params = task.params();
-        shared.call(|policy, cx| policy.attach(cx, id, &params));
         id
+    }
+
+    /// The task `id` has run for so long, because of the policy.
+    fn charge(shared: &Shared, (id, ran): (TaskId, Span)) {
+        // SAFETY: it is not null, and the kernel drops its hold on the task it runs only when it
+        // has switched to the next.
+        unsafe { &*shared.tasks[id.index()].cast::<PolicyTask<T, S>>() }.ran(ran.0);
     }
 
     /// Whether `task` is the kernel's first one, which has run since before there was a policy. It
@@ -290,48 +160,35 @@ impl<T, const S: usize> PolicyScheduler<T, S> {
         }
         with(|shared, here| {
             let id = Self::acquaint(shared, here, &task);
-            let is_in_interrupt = Clock::of(here).is_in_interrupt();
-            let by_task = !shared.cpus[here].task.is_null() && !is_in_interrupt;
-            let known = &mut shared.tasks[id.index()];
-            let why = match mem::replace(&mut known.is_new, false) {
-                true => Enqueue::New,
-                false => Enqueue::Wakeup { prev: known.last, sync: false },
-            };
-            let (from, burst) = (by_task.then_some(CpuId(here as u16)), task.work_left());
-            let arrival = Arrival { why, from, burst, deadline: None };
-            known.task = Arc::into_raw(task).cast();
-            shared.call(|policy, cx| policy.enqueue(cx, id, arrival));
+            let in_interrupt = Clock::of(here.index()).is_in_interrupt();
+            let burst = task.work_left();
+            shared.tasks[id.index()] = Arc::into_raw(task).cast();
+            shared.adapter.ready(here, id, in_interrupt, burst);
         });
     }
 
     /// What this CPU ran has stopped, put back or to wait: tells the policy, if it picked it.
-    /// Returns its number if it stays ready.
-    fn stop(&mut self, shared: &mut Shared) -> Option<TaskId> {
-        let cpu = self.cpu;
-        let put = shared.cpus[cpu].put.take();
-        let (task, id) = (shared.cpus[cpu].task, shared.cpus[cpu].id);
-        if task.is_null() {
-            return put.map(|_| id);
+    fn stop(shared: &mut Shared, cpu: CpuId) -> Stopped {
+        let task = shared.adapter.running(cpu).map(|id| shared.tasks[id.index()]);
+        // SAFETY: as for the charge.
+        let leaves = |task: *const ()| unsafe { &*task.cast::<PolicyTask<T, S>>() }.is_leaving();
+        let stopped = shared.adapter.stop(cpu, task.is_some_and(leaves));
+        if let Some(ran) = stopped.ran {
+            Self::charge(shared, ran);
+            if !stopped.stays() {
+                shared.tasks[ran.0.index()] = core::ptr::null();
+            }
         }
-        let ran = Self::charge(shared, cpu);
-        shared.cpus[cpu].task = core::ptr::null();
-        let why = put.unwrap_or_else(|| {
-            shared.tasks[id.index()].task = core::ptr::null();
-            // SAFETY: as for the charge.
-            let is_leaving = unsafe { &*task.cast::<PolicyTask<T, S>>() }.is_leaving();
-            if is_leaving { Off::Exited } else { Off::Blocked }
-        });
-        shared.call(|policy, cx| policy.put_prev(cx, CpuId(cpu as u16), id, ran, why));
-        put.map(|_| id)
+        stopped
     }
 
     /// The policy has nothing for this CPU.
-    fn rest(&mut self, shared: &mut Shared) -> Option<Arc<PolicyTask<T, S>>> {
-        let gc = self.gc.take(shared.now);
+    fn rest(&mut self, shared: &mut Shared, here: CpuId) -> Option<Arc<PolicyTask<T, S>>> {
+        let gc = self.gc.take(shared.adapter.now().0);
         self.runs_gc = gc.is_some();
         let other = gc.or_else(|| self.idler.take());
-        shared.cpus[self.cpu].is_idle = other.is_none();
-        self.clock.rearm(shared.due(self.cpu).min(self.gc.due().unwrap_or(u64::MAX)));
+        shared.adapter.rest(here, other.is_none());
+        self.clock.rearm(shared.adapter.due(here).0.min(self.gc.due().unwrap_or(u64::MAX)));
         other
     }
 }
@@ -362,77 +219,51 @@ impl<T, const S: usize> BaseScheduler for PolicyScheduler<T, S> {
     fn remove_task(&mut self, task: &Self::SchedItem) -> Option<Self::SchedItem> {
         let id = task.id_on(HOME as u32)?;
         with(|shared, _| {
-            let address = Arc::as_ptr(task).cast();
-            let is_out = |on: &OnCpu| on.runs(address) || on.leaves == Some(id);
-            if shared.tasks[id.index()].task.is_null() || shared.cpus.iter().any(is_out) {
+            if !shared.adapter.take(id) {
                 return None;
             }
-            let ready = mem::replace(&mut shared.tasks[id.index()].task, core::ptr::null());
-            shared.call(|policy, cx| policy.dequeue(cx, id));
+            let ready = mem::replace(&mut shared.tasks[id.index()], core::ptr::null());
             // SAFETY: of a task that is ready it came from `Arc::into_raw`, and it is taken out.
             Some(unsafe { Arc::from_raw(ready.cast()) })
         })
     }
 
     fn pick_next_task(&mut self) -> Option<Self::SchedItem> {
-        let cpu = CpuId(self.cpu as u16);
         self.runs_gc = false;
         with(|shared, here| {
-            let stays = self.stop(shared);
-            let on = &mut shared.cpus[here];
-            (on.resched, on.expired) = (false, false);
+            let stopped = Self::stop(shared, here);
+            let adapter = &mut shared.adapter;
             let mailbox = Mailbox::of(HOME);
-            mailbox.answer(&*shared.policy);
+            mailbox.answer(adapter.policy());
             for (name, value) in mailbox.orders() {
-                match shared.policy.check_param(&name, &value) {
-                    Ok(()) => shared.call(|policy, cx| policy.set_param(cx, &name, &value)),
+                match adapter.policy().check_param(&name, &value) {
+                    Ok(()) => adapter.call(|policy, cx| policy.set_param(cx, &name, &value)),
                     Err(why) => mailbox.refuse(format!("policy {}: {why}", boot().policy)),
                 }
             }
-            for id in mailbox.collect() {
-                shared.call(|policy, cx| policy.detach(cx, id));
-                shared.free.push(id);
-            }
-            if mem::replace(&mut shared.cpus[here].is_idle, false) {
-                shared.cpus[here].next_tick = shared.tick_after();
-            }
-            shared.run_timers();
-            let overdue = self.gc.take_overdue(shared.now);
+            mailbox.collect().into_iter().for_each(|id| adapter.detach(id));
+            adapter.look(here);
+            let overdue = self.gc.take_overdue(adapter.now().0);
             self.runs_gc = overdue.is_some();
-            let pick = match &overdue {
-                Some(_) => None,
-                None => shared.call(|policy, cx| policy.pick_next(cx, cpu)),
-            };
-            // All calls since the last pick asked for what has just been done.
-            shared.kicks.remove(cpu);
-            if let Some(id) = stays.filter(|id| pick.is_none_or(|pick| pick.task != *id)) {
-                if !shared.tasks[id.index()].is_new {
-                    shared.call(|policy, cx| policy.dequeue(cx, id));
-                }
-                shared.cpus[here].leaves = Some(id);
+            let picked = adapter.pick(here, stopped, overdue.is_none());
+            if picked.interrupts {
                 // As soon as the CPU has switched.
-                clock::interrupt(here);
+                clock::interrupt(here.index());
             }
             if overdue.is_some() {
                 return overdue;
             }
-            let Some(pick) = pick else { return self.rest(shared) };
-            let known = &mut shared.tasks[pick.task.index()];
-            known.last = cpu;
-            let task = known.task;
-            assert!(!task.is_null(), "the policy picked a task that is not ready");
+            let Some(pick) = picked.pick else { return self.rest(shared, here) };
+            let task = shared.tasks[pick.task.index()];
             // SAFETY: it is a ready task's, and came from `Arc::into_raw`. Now that it runs it is
             // the kernel's.
-            let picked = unsafe { Arc::from_raw(task.cast::<PolicyTask<T, S>>()) };
-            picked.is_picked();
-            let on = &mut shared.cpus[here];
-            if pick.task != on.id {
+            let task = unsafe { Arc::from_raw(task.cast::<PolicyTask<T, S>>()) };
+            task.is_picked();
+            if picked.switches {
                 self.clock.count_switch();
             }
-            (on.task, on.id, on.since) = (task, pick.task, shared.now);
-            on.slice_end = shared.now.saturating_add(pick.slice.0);
-            self.clock.rearm(shared.due(here));
-            Some(picked)
+            self.clock.rearm(shared.adapter.due(here).0);
+            Some(task)
         })
     }
 
@@ -440,25 +271,19 @@ impl<T, const S: usize> BaseScheduler for PolicyScheduler<T, S> {
         // axtask calls this for a yield, a preemption and a wake-up alike. Only its own CPU can
         // have run what it puts back: a task is woken when it has left its CPU.
         let is_put = with(|shared, here| {
-            let address = Arc::as_ptr(&prev).cast();
-            if here != self.cpu {
+            if here.index() != self.cpu {
                 return false;
             }
-            if shared.cpus[here].runs(address) {
-                let on = &mut shared.cpus[here];
-                on.put = Some(match (preempt, on.expired) {
-                    (false, _) => Off::Yielded,
-                    (true, false) => Off::Preempted,
-                    (true, true) => Off::Expired,
-                });
+            let known = prev.id_on(HOME as u32);
+            if known.is_some_and(|id| shared.adapter.put(here, id, preempt)) {
                 return true;
             }
             if !Self::is_first(&prev, self.gc_task) {
                 return false;
             }
             let id = Self::acquaint(shared, here, &prev);
-            shared.tasks[id.index()].task = address;
-            (shared.cpus[here].put, shared.cpus[here].id) = (Some(Off::Yielded), id);
+            shared.tasks[id.index()] = Arc::as_ptr(&prev).cast();
+            shared.adapter.put_first(here, id);
             true
         });
         if !is_put {
@@ -470,32 +295,19 @@ impl<T, const S: usize> BaseScheduler for PolicyScheduler<T, S> {
 
     fn task_tick(&mut self, current: &Self::SchedItem) -> bool {
         with(|shared, here| {
-            let cpu = CpuId(here as u16);
-            let (now, on) = (shared.now, &mut shared.cpus[here]);
-            let mut resched = mem::take(&mut on.resched);
-            if on.runs(Arc::as_ptr(current).cast()) {
-                let id = on.id;
-                if now >= on.slice_end {
-                    on.expired = true;
-                    resched = true;
-                }
-                if now >= on.next_tick {
-                    let ran = Self::charge(shared, here);
-                    shared.call(|policy, cx| policy.tick(cx, cpu, id, ran));
-                }
-            } else if !Self::is_first(current, self.gc_task) {
-                // Not the policy's task: it must not keep the policy's tasks waiting.
-                resched = true;
+            let current = match current.id_on(HOME as u32) {
+                Some(id) => Current::Task(id),
+                None if Self::is_first(current, self.gc_task) => Current::First,
+                None => Current::Other,
+            };
+            let ticked = shared.adapter.tick(here, current);
+            if let Some(ran) = ticked.ran {
+                Self::charge(shared, ran);
             }
-            shared.cpus[here].next_tick = shared.tick_after();
-            shared.run_timers();
-            if shared.kicks.contains(cpu) {
-                shared.kicks.remove(cpu);
-                resched = true;
-            }
-            let next_tick = shared.cpus[here].next_tick;
-            self.clock.rearm(if resched { next_tick } else { shared.due(here) });
-            resched
+            let adapter = &shared.adapter;
+            let due = if ticked.resched { adapter.next_tick(here) } else { adapter.due(here) };
+            self.clock.rearm(due.0);
+            ticked.resched
         })
     }
 
@@ -505,7 +317,7 @@ impl<T, const S: usize> BaseScheduler for PolicyScheduler<T, S> {
         }
         let params = task.set_weight(weight_of_nice(prio as i8));
         if let Some(id) = task.id_on(HOME as u32) {
-            with(|shared, _| shared.call(|policy, cx| policy.update(cx, id, &params)));
+            with(|shared, _| shared.adapter.update(id, &params));
         }
         true
     }
