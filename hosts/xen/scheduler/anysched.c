@@ -601,7 +601,14 @@ anysched_pick_resource(const struct scheduler *ops,
 
     cpumask_and(mask, cpupool_domain_master_cpumask(unit->domain),
                 unit->cpu_hard_affinity);
-    if ( !cpumask_test_cpu(cpu, mask) )
+    /*
+     * The last pCPU of those has begun to leave the pool, and the affinity is
+     * not reset yet: that is done by a tasklet (cpupool_unassign_cpu_start and
+     * _finish), between which registers may have been saved here.
+     */
+    if ( cpumask_empty(mask) )
+        cpumask_copy(mask, cpupool_domain_master_cpumask(unit->domain));
+    if ( !cpumask_test_cpu(cpu, mask) && !cpumask_empty(mask) )
         cpu = cpumask_cycle(cpu, mask);
     return get_sched_res(cpu);
 }

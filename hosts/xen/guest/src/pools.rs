@@ -90,6 +90,11 @@ impl Pool {
         Ok(Scheduler(told.scheduler))
     }
 
+    /// How many domains it has, with those that are gone but not forgotten.
+    pub fn domains(self) -> Result<u32, Failed> {
+        Ok(call(What::Info, Call::of(self)).of("ask about a cpupool")?.domains)
+    }
+
     /// How many pCPUs it has.
     pub fn pcpus(self) -> Result<u32, Failed> {
         let (_, map) = call_with_map(What::Info, Call::of(self)).of("ask about a cpupool")?;

@@ -204,10 +204,23 @@ impl Storm<'_> {
     }
 
     fn move_to(&mut self, at: usize, pool: Pool) -> Result<(), Failed> {
+        self.forget()?;
         let One { plan, domain, .. } = &mut self.all[at];
         pool.take(domain.number)?;
         plan.share.pool = pool;
         self.count(Kind::Moved);
+        Ok(())
+    }
+
+    /// Waits until Xen has forgotten the domains that are gone. It does so on whatever pCPU, with a
+    /// lock that the move of a domain has while it waits for the vCPU that is on that pCPU: neither
+    /// ends (complete_domain_destroy and sched_move_domain of 4.20).
+    fn forget(&self) -> Result<(), Failed> {
+        let known = 1 + self.all.len() as u32;
+        let pools = || core::iter::once(Pool::default()).chain(self.other);
+        while pools().try_fold(0, |sum, pool| Ok(sum + pool.domains()?))? > known {
+            poll(&mut [], now() + 100_000);
+        }
         Ok(())
     }
 
