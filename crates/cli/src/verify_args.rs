@@ -92,7 +92,7 @@ pub struct VerifyArgs {
 /// Kernels whose glue can be searched.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
-    /// Tasks that are started, woken, yield and end while CPUs leave their stacks and are interrupted
+    /// Tasks that start, wake, yield and end while CPUs leave their stacks and are interrupted
     #[value(name = "arceos")]
     ArceOs,
     /// vCPUs that block, are paused, bound, inserted and removed while registers are saved

@@ -1,10 +1,10 @@
 //! A kernel's glue with a policy behind it, under a model of the kernel that may do, next, anything
 //! that the kernel does.
 //!
-//! The glue ([`anysched_axtask`], [`anysched_vcpus`], [`anysched_scx`]) is what runs in the kernel, to the letter; what
-//! calls it is a model, which keeps what the kernel knows of each task and asserts what the kernel
-//! relies on. The policy is held to the contract, so that a call that the glue makes in the wrong
-//! order is found as well as a task that it loses.
+//! The glue ([`anysched_axtask`], [`anysched_vcpus`], [`anysched_scx`]) is what runs in the kernel,
+//! to the letter; what calls it is a model, which keeps what the kernel knows of each task and
+//! asserts what the kernel relies on. The policy is held to the contract, so that a call that the
+//! glue makes in the wrong order is found as well as a task that it loses.
 
 mod arceos;
 mod linux;

@@ -71,8 +71,8 @@ impl Profile {
             let record = parse_record(word).map_err(|why| (word, why))?;
             records.push((record, records.len(), word));
         }
-        // The later of two with the same key is reported. A stable sort would take 4 KiB of the stack,
-        // which a kernel may not have.
+        // The later of two with the same key is reported. A stable sort would take 4 KiB of the
+        // stack, which a kernel may not have.
         records.sort_unstable_by_key(|&(record, place, _)| (record.key, place));
         for pair in records.windows(2) {
             if pair[0].0.key == pair[1].0.key {
