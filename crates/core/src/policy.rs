@@ -65,7 +65,8 @@ pub trait Policy: Sized {
     /// Whether it reads [`Arrival::burst`](crate::Arrival::burst), which no kernel knows;
     /// parameters may override this.
     const CLAIRVOYANT: bool = false;
-    /// Whether, by its rule, a ready task may wait for as long as others go on computing.
+    /// Whether, by its rule, a ready task may wait for as long as others go on computing; parameters
+    /// may [override](Policy::starves) this.
     const STARVES: bool = false;
     /// By what it orders tasks that wait in the same runqueue: by the first, and where that is
     /// equal by the next. Empty: by nothing that values tell.
@@ -86,6 +87,12 @@ pub trait Policy: Sized {
     /// Whether it reads [`Arrival::burst`](crate::Arrival::burst) with these parameters.
     fn is_clairvoyant(_: &Self::Params) -> bool {
         Self::CLAIRVOYANT
+    }
+
+    /// Whether, by its rule, a ready task may wait for as long as others go on computing, with these
+    /// parameters.
+    fn starves(_: &Self::Params) -> bool {
+        Self::STARVES
     }
 
     /// Whether, with these parameters, no CPU that picks is left idle while its runqueue holds a

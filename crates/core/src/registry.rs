@@ -172,7 +172,7 @@ pub fn nature_of_rule<Q: RunQueue>(settings: &[(&str, &str)]) -> Result<Nature, 
         clairvoyant: Q::is_clairvoyant(&params),
         rehearsed: Q::is_rehearsed(&params),
         work_conserving: together && Q::is_work_conserving(&params),
-        starves: Q::STARVES,
+        starves: Q::starves(&params),
         longest_wait: Q::longest_wait(&params),
     })
 }
@@ -212,7 +212,7 @@ pub fn nature_of_own<P: Policy>(settings: &[(&str, &str)]) -> Result<Nature, Par
         clairvoyant: P::is_clairvoyant(&params),
         rehearsed: P::is_rehearsed(&params),
         work_conserving: P::is_work_conserving(&params),
-        starves: P::STARVES,
+        starves: P::starves(&params),
         longest_wait: P::longest_wait(&params),
     })
 }

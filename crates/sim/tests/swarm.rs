@@ -5,7 +5,9 @@ mod support;
 
 use anysched_core::checked::{Checked, Rules};
 use anysched_core::registry::PolicyInfo;
-use anysched_core::{DomainId, DomainParams, Machine, Scheduler, Span, TaskParams, Time};
+use anysched_core::{
+    DomainId, DomainParams, Machine, Off, Scheduler, Span, TaskId, TaskParams, Time,
+};
 use anysched_host::{Setup, Vm, Wire};
 use anysched_lab::swarm::{Case, Setting, settings};
 use anysched_measure::Metrics;
@@ -15,7 +17,7 @@ use anysched_trace::{Event, Kind, Sink, TaskInfo};
 use anysched_workload::model::{Model, ModelTask, Script};
 use anysched_workload::rng::Rng;
 use anysched_workload::{Channel, Lock, Op, Port};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use support::random::{self, affinity, costs, pick, sometimes, span};
@@ -185,6 +187,79 @@ fn starved(policy: &PolicyInfo) -> usize {
         })
         .collect();
     HOGS - ran.len()
+}
+
+/// Since when each task has been ready, as the trace tells.
+#[derive(Default)]
+struct Waiting(HashMap<TaskId, Time>);
+
+impl Sink for Waiting {
+    fn task(&mut self, _: &TaskInfo<'_>) {}
+
+    fn event(&mut self, event: &Event) {
+        let Waiting(waiting) = self;
+        match event.kind {
+            Kind::Attach { task, .. } | Kind::Wake { task, .. } => {
+                waiting.insert(task, event.time);
+            }
+            Kind::Switch { prev, next, .. } => {
+                let stays = |&(_, why): &(_, Off)| !matches!(why, Off::Blocked | Off::Exited);
+                let ready = prev.filter(stays);
+                waiting.extend(ready.map(|(task, _)| (task, event.time)));
+                next.map(|task| waiting.remove(&task));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The task, with hardly less weight than others ever and nothing reserved: what has little waits
+/// for long by right, and what is reserved may be all that there is.
+fn weighty(task: &ModelTask) -> ModelTask {
+    let mut task = task.clone();
+    task.new.nice = task.new.nice.clamp(-5, 5);
+    (task.new.period, task.new.budget) = (None, None);
+    let mut script = Script::clone(&task.script);
+    let is_change = |op: &Op| matches!(op, Op::SetNice(_));
+    script.ops.iter_mut().filter(|op| is_change(op)).for_each(|op| *op = Op::SetNice(5));
+    task.script = Arc::new(script);
+    task
+}
+
+/// Whatever has come before, no task is lost beside CPUs that never run out of work, under policies
+/// that say that none starves.
+#[test]
+fn every_task_goes_on_beside_hogs_whatever_came_before() {
+    let (calm, end) = (Time(400_000_000), Time(10_400_000_000));
+    let mut cases = 0;
+    for seed in 0..CASES / 5 {
+        let mut case = Case::new(seed);
+        let changes = case.setup.changes.iter();
+        let changed: Vec<_> = changes.map(|c| (c.name.as_str(), c.text.as_str())).collect();
+        let starves = |changes: &[(&str, &str)]| {
+            let settings = [&case.settings[..], changes].concat();
+            (case.policy.nature)(&settings).unwrap().starves
+        };
+        if starves(&[]) || changed.iter().any(|change| starves(&[*change])) {
+            continue;
+        }
+        cases += 1;
+        // Some policies of kernels preempt at ticks only.
+        let tick = case.setup.machine.tick().unwrap_or(Span::from_ms(4));
+        case.setup.machine = case.setup.machine.with_tick(Some(tick));
+        let hogs = case.setup.machine.cpus() + 1;
+        let hog = |_| task(calm.0 / 1_000_000, vec![run(1_000_000)]);
+        case.model.tasks = case.model.tasks.iter().map(weighty).collect();
+        case.model.tasks.extend((0..hogs).map(hog));
+        case.setup.until = end;
+        let _blame = Blame(&case);
+        let load = case.model.clone().into_load().unwrap();
+        let sim = Sim::with_sink(case.setup.clone(), scheduler(&case), load, Waiting::default());
+        let (_, _, Waiting(waiting)) = sim.run().unwrap();
+        let lost = waiting.iter().find(|(_, since)| end.since(**since) > Span::from_s(5));
+        assert!(lost.is_none(), "{lost:?} has been ready for five seconds");
+    }
+    assert!(cases > 500, "{cases} cases are no test");
 }
 
 /// A policy drawn for `machine`, under [`Checked`].

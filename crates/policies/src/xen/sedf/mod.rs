@@ -237,6 +237,15 @@ impl Policy for Sedf {
         false
     }
 
+    /// Of as many slices as do not fit on a CPU, one may miss each of its deadlines, and what it
+    /// loses is lost. Without slices, there is no time that is [extra](extra) where some period
+    /// starts within each 500 us: periods as long as Xen's have room for 200 vCPUs.
+    fn starves(params: &Self::Params) -> bool {
+        let usual = SedfParams::default();
+        let is_short = params.period < usual.period || params.latency != usual.latency;
+        params.slice > Span::ZERO || is_short
+    }
+
     fn build(_: &Machine, queues: usize, params: &Self::Params) -> Result<Self, ParamError> {
         Sedf::with_order(queues, params, DmKey::Deadline, Edf)
     }
