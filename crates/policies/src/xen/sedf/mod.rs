@@ -238,7 +238,7 @@ impl Policy for Sedf {
     }
 
     /// Of as many slices as do not fit on a CPU, one may miss each of its deadlines, and what it
-    /// loses is lost. Without slices, there is no time that is [extra](extra) where some period
+    /// loses is lost. Without slices, there is no time that is extra where some period
     /// starts within each 500 us: periods as long as Xen's have room for 200 vCPUs.
     fn starves(params: &Self::Params) -> bool {
         let usual = SedfParams::default();
