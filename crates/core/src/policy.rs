@@ -65,8 +65,8 @@ pub trait Policy: Sized {
     /// Whether it reads [`Arrival::burst`](crate::Arrival::burst), which no kernel knows;
     /// parameters may override this.
     const CLAIRVOYANT: bool = false;
-    /// Whether, by its rule, a ready task may wait for as long as others go on computing; parameters
-    /// may [override](Policy::starves) this.
+    /// Whether, by its rule, a ready task may wait for as long as others go on computing;
+    /// parameters may [override](Policy::starves) this.
     const STARVES: bool = false;
     /// By what it orders tasks that wait in the same runqueue: by the first, and where that is
     /// equal by the next. Empty: by nothing that values tell.
@@ -89,8 +89,8 @@ pub trait Policy: Sized {
         Self::CLAIRVOYANT
     }
 
-    /// Whether, by its rule, a ready task may wait for as long as others go on computing, with these
-    /// parameters.
+    /// Whether, by its rule and with these parameters, a ready task may wait for as long as others
+    /// go on computing.
     fn starves(_: &Self::Params) -> bool {
         Self::STARVES
     }
