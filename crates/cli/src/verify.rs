@@ -150,16 +150,19 @@ impl Search {
         work(&Subject { scope: &self.scope, build: &build, demands: self.demands })
     }
 
-    /// Does `work` with the glue of a kernel in front of what is to be searched.
-    fn with_glue<K, T>(
+    /// The search with the glue of a kernel in front of the policy.
+    fn search_glue<K: anysched_verify::Kernel>(
         &self,
         kernel: fn(Held, &Machine, u32, bool) -> K,
-        work: impl FnOnce(&Glue<'_, K>) -> T,
-    ) -> T {
+        properties: &[Property],
+        limits: &Limits,
+        progress: &mut dyn FnMut(u32, u64),
+    ) -> Report<String> {
         self.with_subject(|subject| {
             let (machine, tasks) = (&self.scope.machine, self.scope.tasks);
             let build = || kernel(subject.held_policy(), machine, tasks, machine.cpus() > 1);
-            work(&Glue { build: &build, demands: self.demands, machine })
+            let glue = Glue { build: &build, demands: self.demands, machine };
+            search(&glue, properties, limits, progress).in_words()
         })
     }
 
@@ -191,16 +194,14 @@ impl Search {
                 findings.clone_from(&found.findings);
                 found.in_words()
             }
-            Some(Kernel::ArceOs) => self.with_glue(
-                |policy, machine, tasks, _| ArceOs::new(policy, machine, tasks),
-                |glue| search(glue, &properties, &limits, &mut progress).in_words(),
-            ),
-            Some(Kernel::Xen) => self.with_glue(Xen::new, |glue| {
-                search(glue, &properties, &limits, &mut progress).in_words()
-            }),
-            Some(Kernel::Linux) => self.with_glue(Linux::new, |glue| {
-                search(glue, &properties, &limits, &mut progress).in_words()
-            }),
+            Some(Kernel::ArceOs) => {
+                let arceos = |policy, machine: &_, tasks, _| ArceOs::new(policy, machine, tasks);
+                self.search_glue(arceos, &properties, &limits, &mut progress)
+            }
+            Some(Kernel::Xen) => self.search_glue(Xen::new, &properties, &limits, &mut progress),
+            Some(Kernel::Linux) => {
+                self.search_glue(Linux::new, &properties, &limits, &mut progress)
+            }
         });
         drop(shown);
         Ok(Done { search: self, properties, report, findings, took: began.elapsed() })

@@ -4,7 +4,7 @@
 mod support;
 
 use anysched_core::checked::{Checked, Rules};
-use anysched_core::registry::PolicyInfo;
+use anysched_core::registry::{Nature, PolicyInfo};
 use anysched_core::{
     DomainId, DomainParams, Machine, Off, Scheduler, Span, TaskId, TaskParams, Time,
 };
@@ -19,6 +19,7 @@ use anysched_workload::rng::Rng;
 use anysched_workload::{Channel, Lock, Op, Port};
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::iter;
 use std::sync::Arc;
 use support::random::{self, affinity, costs, pick, sometimes, span};
 use support::{Events, at, model, number, rehearsed, run, sum, task, text};
@@ -28,16 +29,21 @@ const CASES: u64 = 6_000;
 /// Policies that by their definition leave even a single CPU idle beside ready tasks.
 const IDLING: [&str; 5] = ["sedf", "dm-xen", "d-edf", "sedf-dm", "rtds"];
 
+/// What the policy is, at first and with each change of its parameters.
+fn natures(case: &Case) -> Vec<Nature> {
+    let of = |changes: &[(&str, &str)]| {
+        let settings = [&case.settings[..], changes].concat();
+        (case.policy.nature)(&settings).unwrap()
+    };
+    let changes = case.setup.changes.iter();
+    let changed = changes.map(|change| of(&[(change.name.as_str(), change.text.as_str())]));
+    iter::once(of(&[])).chain(changed).collect()
+}
+
 /// Whether no CPU may idle while a ready task could run on it.
 fn work_conserving(case: &Case) -> bool {
-    let conserving = |changes: &[(&str, &str)]| {
-        let settings = [&case.settings[..], changes].concat();
-        (case.policy.nature)(&settings).unwrap().work_conserving
-    };
     let alone = case.setup.machine.cpus() == 1 && !IDLING.contains(&case.policy.name);
-    let changes = case.setup.changes.iter();
-    let mut changes = changes.map(|change| (change.name.as_str(), change.text.as_str()));
-    alone || (conserving(&[]) && changes.all(|change| conserving(&[change])))
+    alone || natures(case).iter().all(|nature| nature.work_conserving)
 }
 
 /// The policy of a case.
@@ -234,13 +240,7 @@ fn every_task_goes_on_beside_hogs_whatever_came_before() {
     let mut cases = 0;
     for seed in 0..CASES / 5 {
         let mut case = Case::new(seed);
-        let changes = case.setup.changes.iter();
-        let changed: Vec<_> = changes.map(|c| (c.name.as_str(), c.text.as_str())).collect();
-        let starves = |changes: &[(&str, &str)]| {
-            let settings = [&case.settings[..], changes].concat();
-            (case.policy.nature)(&settings).unwrap().starves
-        };
-        if starves(&[]) || changed.iter().any(|change| starves(&[*change])) {
+        if natures(&case).iter().any(|nature| nature.starves) {
             continue;
         }
         cases += 1;

@@ -9,6 +9,7 @@ use anysched_core::checked::Rules;
 use anysched_core::machine::Cpu;
 use anysched_core::params::weight_of_nice;
 use anysched_core::recorder::LogSink;
+use anysched_core::registry::PolicyInfo;
 use anysched_core::{Checked, CpuId, CpuSet, Machine, Recorder, Scheduler, Span, TaskParams};
 use anysched_wire::start::Start;
 
@@ -47,9 +48,7 @@ pub fn policy(
         .ok_or_else(|| format!("there is no policy \"{name}\" in this build"))?;
     let built = (info.build)(machine, &settings);
     let policy = built.map_err(|error| format!("policy {name}: {error}"))?;
-    let work_conserving = (info.nature)(&settings).is_ok_and(|nature| nature.work_conserving);
-    let rules = Rules { work_conserving, ..Rules::default() };
-    wrapped(policy, start, machine, &settings, rules, sink)
+    wrapped(policy, info, start, machine, &settings, sink)
 }
 
 /// `policy` with what the text asks for around it.
@@ -59,16 +58,18 @@ pub fn policy(
 #[inline(never)]
 fn wrapped(
     mut policy: Box<dyn Scheduler>,
+    info: &PolicyInfo,
     start: &Start,
     machine: &Machine,
     settings: &[(&str, &str)],
-    rules: Rules,
     sink: impl LogSink + 'static,
 ) -> Result<Box<dyn Scheduler>, String> {
     if let Some((kind, at)) = &start.fault {
         policy = Box::new(Faulty::new(policy, kind, *at)?);
     }
     if start.checked {
+        let work_conserving = (info.nature)(settings).is_ok_and(|nature| nature.work_conserving);
+        let rules = Rules { work_conserving, ..Rules::default() };
         policy = Box::new(Checked::new(policy, machine, rules));
     }
     if start.record.is_some() {
