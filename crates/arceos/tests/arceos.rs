@@ -114,6 +114,21 @@ fn yields_cost_little_more_than_under_schedulers_of_arceos() {
     }
 }
 
+/// What the host reads of a calibration is measured, shortly here, under either kind of scheduler.
+#[test]
+#[ignore = "boots kernels: cargo xtask hosts"]
+fn what_scheduling_costs_is_measured() {
+    for name in ["rr", "stock-rr"] {
+        let calibration = boot(name, "calibrate", &[("yields", "640"), ("wakeups", "20")]);
+        let outcome = calibration.run(&mut |_| ()).unwrap();
+        for value in ["yield_ps_1", "yield_ps_64", "wakeup_ps", "start_ps", "end_ps"] {
+            assert!(outcome.value(value).is_some_and(|ps| ps > 10_000), "{name}: {value}");
+        }
+        // The kernel knows no niceness.
+        assert_eq!(outcome.value("preempt_ps"), None);
+    }
+}
+
 /// Under a policy that goes by work, short tasks of a batch end first; under first come, first
 /// served they end in the order in which they came, each after the work of those before.
 #[test]

@@ -231,7 +231,7 @@ pub fn calibrate<K: Kernel>() {
         yields::<K>(tasks);
     }
     idles::<K>();
-    if K::COUNTS {
+    if K::HAS_NICENESS {
         wakes::<K>();
         preempts::<K>(iteration);
     }

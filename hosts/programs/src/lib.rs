@@ -49,6 +49,8 @@ pub trait Kernel: 'static {
 
     /// Whether CPU time and dispatches of tasks are counted.
     const COUNTS: bool;
+    /// Whether tasks have niceness.
+    const HAS_NICENESS: bool;
 
     /// What to run.
     fn boot() -> &'static Boot;

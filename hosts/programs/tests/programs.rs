@@ -80,6 +80,7 @@ impl Kernel for Here {
     type Together = ();
 
     const COUNTS: bool = true;
+    const HAS_NICENESS: bool = true;
 
     fn boot() -> &'static Boot {
         orders(|orders| orders.boot)

@@ -67,6 +67,7 @@ impl<I: Image> Kernel for ArceOs<I> {
     type Together = NoPreempt;
 
     const COUNTS: bool = I::COUNTS;
+    const HAS_NICENESS: bool = false;
 
     fn boot() -> &'static Boot {
         qemu::boot()

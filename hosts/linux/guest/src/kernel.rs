@@ -43,6 +43,7 @@ impl Kernel for Linux {
     type Together = Shut;
 
     const COUNTS: bool = true;
+    const HAS_NICENESS: bool = true;
 
     fn boot() -> &'static Boot {
         orders::boot()
