@@ -4,8 +4,8 @@ use crate::docs;
 use crate::run::{Failed, output_or, root};
 
 /// A table of the page: what stands above it, and the command that prints it.
-const TABLES: [(&str, &str); 7] = [
-    ("3 tasks on 2 CPUs", "verify --depth 7 --for 60s --format markdown"),
+const TABLES: [(&str, &str); 8] = [
+    ("3 tasks on 2 CPUs", "verify --depth 8 --memory 12000 --format markdown"),
     ("4 tasks on 1 CPU", "verify --tasks 4 --cpus 1 --depth 7 --for 60s --format markdown"),
     (
         "3 tasks on 2 nodes of 2 CPUs",
@@ -14,6 +14,10 @@ const TABLES: [(&str, &str); 7] = [
     (
         "Settings: 3 tasks on 2 CPUs with a cache each",
         "verify --settings --machine \"2 llcs x 1 cores\" --depth 5 --for 60s --format markdown",
+    ),
+    (
+        "Glue of ArceOS: 3 tasks on 1 CPU",
+        "verify --kernel arceos --cpus 1 --depth 12 --for 60s --format markdown",
     ),
     (
         "Glue of ArceOS: 3 tasks on 2 CPUs",

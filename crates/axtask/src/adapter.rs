@@ -43,7 +43,7 @@ pub(crate) struct OnCpu {
 }
 
 /// Runs nothing yet.
-const NOTHING: TaskId = TaskId(u32::MAX);
+pub(crate) const NOTHING: TaskId = TaskId(u32::MAX);
 
 impl OnCpu {
     const fn new() -> OnCpu {
@@ -84,7 +84,7 @@ pub struct Stopped {
     /// What ran because of the policy, and for how long since it was last charged.
     pub ran: Option<(TaskId, Span)>,
     /// It stays ready.
-    stays: Option<TaskId>,
+    pub(crate) stays: Option<TaskId>,
 }
 
 impl Stopped {

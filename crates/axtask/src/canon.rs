@@ -3,8 +3,8 @@
 use anysched_core::canon::{Canon, Canonical};
 use anysched_core::{Scheduler, canon_fields, canonical};
 
-use crate::Adapter;
 use crate::adapter::{Known, OnCpu};
+use crate::{Adapter, OneCpu};
 
 canonical!(Known { is_runnable, last, is_new });
 
@@ -54,6 +54,43 @@ impl<P: Scheduler> Adapter<P> {
                 cpus,
             }
         );
+        if let Some(tick) = self.tick {
+            to.phase(tick);
+        }
+        self.policy.canon(to);
+    }
+}
+
+impl<P: Scheduler> OneCpu<P> {
+    /// Records the state of the adapter and of the policy behind it.
+    pub fn canon(&self, to: &mut Canon) {
+        canon_fields!(
+            self,
+            to,
+            OneCpu {
+                policy: fixed,
+                has_timers: fixed,
+                kicks,
+                tick: fixed,
+                tasks,
+                free,
+                runs,
+                task: fixed,
+                since: fixed,
+                slice_end: fixed,
+                next_tick: due,
+                put,
+                is_unusual,
+                is_idle,
+                resched,
+                expired,
+            }
+        );
+        if self.runs {
+            self.task.canon(&(), to);
+            self.since.canon(&(), to);
+            to.due(self.slice_end);
+        }
         if let Some(tick) = self.tick {
             to.phase(tick);
         }

@@ -1,5 +1,6 @@
 //! ArceOS on one side, a policy for all its CPUs on the other: what its crate axtask tells the
-//! scheduler of each CPU, in the order of the [contract](anysched_core).
+//! scheduler of each CPU, in the order of the [contract](anysched_core). [`Adapter`] is for several
+//! CPUs, [`OneCpu`] for the images that have one.
 //!
 //! axtask puts a task that is started or woken on a CPU's runqueue in turn, and takes from the
 //! runqueue of a CPU what that CPU is to run. Which runqueue a task is on makes no difference here:
@@ -11,8 +12,8 @@
 //! can only be interrupted once it has switched. Tasks that are woken need no such care, since
 //! axtask itself waits until they have left their CPU.
 //!
-//! axtask tells neither the time nor why a task stops. [`Adapter`] finds that out, and uses nothing
-//! of axtask, so it can be tested without it.
+//! axtask tells neither the time nor why a task stops. The adapters find that out, and use nothing
+//! of axtask, so they can be tested without it.
 //!
 //! | axtask calls | here | call of the policy |
 //! |---|---|---|
@@ -49,7 +50,9 @@ extern crate std;
 
 mod adapter;
 mod canon;
+mod one_cpu;
 #[cfg(test)]
 mod tests;
 
 pub use adapter::{Adapter, Current, Picked, Stopped, Ticked};
+pub use one_cpu::{Heeded, OneCpu};

@@ -6,7 +6,7 @@ use std::vec::Vec;
 use anysched_core::checked::Rules;
 use anysched_core::{Checked, CpuId, Machine, Scheduler, Span, TaskId, TaskParams, Time};
 
-use crate::{Adapter, Picked};
+use crate::{Adapter, Heeded, OneCpu, Picked};
 
 const HERE: CpuId = CpuId(0);
 const THERE: CpuId = CpuId(1);
@@ -145,4 +145,90 @@ impl Axtask {
         let told = [HERE, THERE].into_iter().find(|&cpu| self.adapter.halts_in_vain(cpu));
         told.expect("one of them is to pick")
     }
+}
+
+/// The only CPU, under `rr` with slices of 10 ms, at a time that tests set.
+fn only_cpu() -> OneCpu<Checked<Box<dyn Scheduler>>> {
+    let machine = Machine::flat(1).unwrap();
+    let info = anysched_policies::policy("rr").unwrap();
+    let policy = (info.build)(&machine, &[("quantum", "10ms")]).unwrap();
+    OneCpu::new(Checked::new(policy, &machine, Rules::default()), &machine)
+}
+
+/// So many microseconds after boot.
+fn us(time: u64) -> Time {
+    Time(time * 1_000)
+}
+
+/// Two tasks that have become ready, of which the first has been picked.
+fn first_of_two() -> (OneCpu<Checked<Box<dyn Scheduler>>>, [TaskId; 2]) {
+    let mut cpu = only_cpu();
+    let tasks = [(); 2].map(|()| {
+        let task = cpu.attach(us(1), &TaskParams::default());
+        cpu.ready(us(1), task, true, false, None);
+        task
+    });
+    assert_eq!(cpu.stop(us(1), false).ran, None);
+    assert!(!cpu.look(us(1)));
+    assert_eq!(task(cpu.pick(us(1))), Some(tasks[0]));
+    (cpu, tasks)
+}
+
+#[test]
+fn a_yield_is_one_call_unless_there_is_more_to_look_at() {
+    let (mut cpu, [first, second]) = first_of_two();
+    cpu.put(false);
+    let (ran, picked) = cpu.yield_and_pick(us(4)).unwrap();
+    assert_eq!((ran, task(picked), picked.switches), (Span::from_us(3), Some(second), true));
+    cpu.put(false);
+    cpu.notice();
+    assert!(cpu.yield_and_pick(us(5)).is_none());
+    let stopped = cpu.stop(us(5), false);
+    assert_eq!(stopped.ran, Some((second, Span::from_us(1))));
+    assert!(stopped.stays());
+    cpu.look(us(5));
+    assert_eq!(task(cpu.pick(us(5))), Some(first));
+}
+
+#[test]
+fn a_slice_ends_when_it_is_due() {
+    let (mut cpu, [first, second]) = first_of_two();
+    assert_eq!(cpu.due(), us(10_001));
+    assert!(!cpu.tick(us(10_000), true).resched);
+    assert!(cpu.tick(us(10_001), true).resched);
+    cpu.put(true);
+    assert!(cpu.yield_and_pick(us(10_001)).is_none(), "it does not yield");
+    assert_eq!(cpu.stop(us(10_001), false).ran, Some((first, Span::from_ms(10))));
+    cpu.look(us(10_001));
+    assert_eq!(task(cpu.pick(us(10_001))), Some(second));
+}
+
+#[test]
+fn what_another_task_runs_keeps_no_task_of_the_policy_waiting() {
+    let mut cpu = only_cpu();
+    let task = cpu.attach(us(1), &TaskParams::default());
+    cpu.ready(us(1), task, true, true, None);
+    assert!(cpu.tick(us(2), false).resched);
+}
+
+#[test]
+fn the_only_cpu_is_woken_when_it_halts_or_is_about_to() {
+    let mut cpu = only_cpu();
+    cpu.stop(us(1), false);
+    cpu.look(us(1));
+    assert_eq!(task(cpu.pick(us(1))), None);
+    cpu.rest(true);
+    assert!(cpu.is_idle() && !cpu.halts_in_vain());
+    let only = cpu.attach(us(2), &TaskParams::default());
+    cpu.ready(us(2), only, true, true, None);
+    assert_eq!(cpu.heed_kicks(true), Heeded::Wakes);
+    assert!(cpu.halts_in_vain());
+    cpu.stop(us(4), false);
+    assert!(cpu.look(us(4)));
+    assert_eq!(task(cpu.pick(us(4))), Some(only));
+    assert!(!cpu.halts_in_vain());
+    // It ends, and its number is given again.
+    assert_eq!(cpu.stop(us(5), true).ran, Some((only, Span::from_us(1))));
+    cpu.detach(us(5), only);
+    assert_eq!(cpu.attach(us(5), &TaskParams::default()), only);
 }

@@ -29,6 +29,10 @@ static ARMED: [AtomicU64; MAX_CPUS] = [const { AtomicU64::new(0) }; MAX_CPUS];
 /// Whether each CPU is in its timer's handler, before `task_tick`.
 static INTERRUPTED: [AtomicBool; MAX_CPUS] = [const { AtomicBool::new(false) }; MAX_CPUS];
 
+/// The CPU halts, or is about to, although it should pick.
+#[cfg(not(feature = "smp"))]
+static HALTS_IN_VAIN: AtomicBool = AtomicBool::new(false);
+
 /// When tasks of each CPU want to wake up.
 static ALARMS: [SpinNoIrq<BTreeSet<u64>>; MAX_CPUS] =
     [const { SpinNoIrq::new(BTreeSet::new()) }; MAX_CPUS];
@@ -61,7 +65,13 @@ pub fn interrupt_at(deadline: u64) {
 /// Must be called first in every timer interrupt: axtask wakes sleepers before it calls
 /// `task_tick`, which can then handle their kicks.
 pub fn timer_interrupt_begins() {
-    INTERRUPTED[axplat::percpu::this_cpu_id()].store(true, Relaxed);
+    let cpu = axplat::percpu::this_cpu_id();
+    INTERRUPTED[cpu].store(true, Relaxed);
+    #[cfg(not(feature = "smp"))]
+    if HALTS_IN_VAIN.load(Relaxed) {
+        // It had not halted yet.
+        Clock::of(cpu).rearm(now() + HALT_RACE);
+    }
     #[cfg(feature = "smp")]
     sleep::wake_sleepers();
 }
@@ -94,9 +104,10 @@ impl Clock {
         due < self.armed.load(Relaxed)
     }
 
-    /// Sets the timer to `due` if it would fire later.
+    /// Sets the timer to `due` if it would fire later. One that has fired, whose handler runs, is
+    /// the kernel's.
     fn arm_by(&self, due: u64) {
-        if self.fires_after(due) {
+        if self.fires_after(due) || self.armed.load(Relaxed) <= now() {
             self.rearm(due);
         }
     }
@@ -125,7 +136,16 @@ impl Clock {
     /// Wakes this CPU, which is idle and may or may not have halted.
     #[cfg(not(feature = "smp"))]
     pub fn wake_idle(&self, now: u64) {
+        HALTS_IN_VAIN.store(true, Relaxed);
         self.arm_by(now + HALT_RACE);
+    }
+
+    /// This CPU, which was idle, is about to pick.
+    #[cfg(not(feature = "smp"))]
+    pub fn leave_idle(&self) {
+        HALTS_IN_VAIN.store(false, Relaxed);
+        // If an interrupt ended the idling, axtask did not call `task_tick`.
+        self.leave_interrupt();
     }
 }
 

@@ -1,30 +1,34 @@
-//! ArceOS's axtask on several CPUs, as far as its schedulers see of it.
+//! ArceOS's axtask, on one CPU or several, as far as its schedulers see of it.
 //!
 //! Source: axtask 0.3.0-preview.3, src/run_queue.rs (`scheduler_timer_tick`, `yield_current`,
 //! `preempt_resched`, `exit_current`, `blocked_resched`, `put_task_with_state`, `resched`,
-//! `switch_to`), src/api.rs (`run_idle`), and hosts/arceos/axsched/src/shared.rs.
+//! `switch_to`), src/api.rs (`run_idle`), and hosts/arceos/axsched/src/clock.rs.
+
+mod adapter;
 
 use std::fmt;
 
-use anysched_axtask::{Adapter, Current};
 use anysched_core::canon::{Canon, Canonical};
 use anysched_core::{CpuId, CpuSet, Machine, Scheduler, Span, TaskId, Time, canonical};
 
+use self::adapter::{Adapters, Asked};
 use super::Kernel;
 use crate::event::Step;
 use crate::host::{START, params};
 use crate::property::{Driven, Steps};
 use crate::subject::Held;
 
-/// Each CPU is interrupted so often, whatever is due (hosts/arceos/axsched/src/clock.rs).
-const BASE: Span = Span::from_ms(1);
+/// Each of `cpus` CPUs is interrupted so often, whatever is due (hosts/arceos/axsched/src/clock.rs).
+fn base_of(cpus: usize) -> Span {
+    Span::from_ms(if cpus == 1 { 10 } else { 1 })
+}
 
 /// A CPU that may be about to halt is interrupted once more after this time (there, too).
 const HALT_RACE: Span = Span::from_us(2);
 
 /// ArceOS with some tasks and CPUs, and a policy behind its schedulers.
 pub struct ArceOs {
-    adapter: Adapter<Held>,
+    adapter: Adapters,
     now: Time,
     tasks: Vec<Task>,
     cpus: Vec<Cpu>,
@@ -134,20 +138,17 @@ pub enum ArceOsEvent {
 impl ArceOs {
     /// With up to `tasks` tasks; `policy` was built for `machine`.
     pub fn new(policy: Held, machine: &Machine, tasks: u32) -> ArceOs {
+        let base = base_of(machine.cpus());
         let idle = Cpu {
             current: None,
             halts: true,
             picks: false,
             leaves: None,
             is_interrupted: false,
-            armed: START + BASE,
+            armed: START + base,
         };
-        let mut adapter = Adapter::new(policy, machine);
-        for cpu in machine.cpu_ids() {
-            adapter.rest(cpu, true);
-        }
         ArceOs {
-            adapter,
+            adapter: Adapters::new(policy, machine),
             now: START,
             tasks: vec![Task::default(); tasks as usize],
             cpus: vec![idle; machine.cpus()],
@@ -173,28 +174,36 @@ impl ArceOs {
         (0..self.tasks.len()).filter(move |&task| self.tasks[task].state == state)
     }
 
-    /// `with` of the host: whatever `here` does with the policy.
+    /// Whatever `here` does with the policy.
     fn with<R>(
         &mut self,
         here: CpuId,
         in_interrupt: bool,
-        act: impl FnOnce(&mut Adapter<Held>) -> R,
+        act: impl FnOnce(&mut Adapters) -> R,
     ) -> R {
         self.adapter.enter(self.now, here);
         let done = act(&mut self.adapter);
-        while let Some(cpu) = self.adapter.take_kick(here, in_interrupt) {
+        while let Some(asked) = self.adapter.asked(here, in_interrupt) {
             #[cfg(test)]
             if self.flaw == super::tests::Flaw::LosesKicks {
                 continue;
             }
-            self.cpu(cpu).is_interrupted = true;
+            match asked {
+                Asked::Interrupt(cpu) => self.cpu(cpu).is_interrupted = true,
+                Asked::Wake => {
+                    let due = self.now + HALT_RACE;
+                    let on = self.cpu(here);
+                    on.armed = on.armed.min(due);
+                }
+            }
         }
         done
     }
 
     /// Sets the timer of `cpu`.
     fn rearm(&mut self, cpu: CpuId, due: Time) {
-        let base = Time((self.now.0 / BASE.0 + 1) * BASE.0);
+        let base = base_of(self.cpus.len());
+        let base = Time((self.now.0 / base.0 + 1) * base.0);
         self.cpu(cpu).armed = due.min(base);
     }
 
@@ -204,11 +213,9 @@ impl ArceOs {
 
     /// `add_task`, or `put_prev_task` of a task that was blocked.
     fn ready(&mut self, task: usize, here: CpuId, in_interrupt: bool) {
-        let (known, params) = (self.tasks[task].id, self.params(task));
+        let (now, known, params) = (self.now, self.tasks[task].id, self.params(task));
         let id = self.with(here, in_interrupt, |adapter| {
-            let id = known.unwrap_or_else(|| adapter.attach(here, &params));
-            adapter.ready(here, id, in_interrupt, None);
-            id
+            adapter.ready(now, here, known, &params, in_interrupt)
         });
         self.tasks[task].id = Some(id);
         self.tasks[task].state = State::Ready;
@@ -238,24 +245,22 @@ impl ArceOs {
 
     fn interrupt(&mut self, cpu: CpuId, wakes: Option<usize>) {
         self.cpu(cpu).is_interrupted = false;
-        if let Some(task) = wakes {
-            self.ready(task, cpu, true);
-        }
-        let current = self.cpus[cpu.index()].current;
-        let mut preempts = false;
-        if let Some(task) = current {
-            let current = Current::Task(self.id(task));
-            let (resched, due) = self.with(cpu, true, |adapter| {
-                let resched = adapter.tick(cpu, current).resched;
-                (resched, if resched { adapter.next_tick(cpu) } else { adapter.due(cpu) })
-            });
-            self.rearm(cpu, due);
-            preempts = resched;
-        } else if self.cpus[cpu.index()].armed <= self.now {
+        if self.cpus[cpu.index()].armed <= self.now {
             // The kernel's own handler sets it anew.
             self.rearm(cpu, Time::NEVER);
         }
-        // `interrupt_ends`.
+        if let Some(task) = wakes {
+            self.ready(task, cpu, true);
+        }
+        let (now, current) = (self.now, self.cpus[cpu.index()].current);
+        let mut preempts = false;
+        if let Some(task) = current {
+            let id = self.id(task);
+            let (resched, due) = self.with(cpu, true, |adapter| adapter.tick(now, cpu, id));
+            self.rearm(cpu, due);
+            preempts = resched;
+        }
+        // `interrupt_ends`; `timer_interrupt_begins`, in images for one CPU.
         if self.with(cpu, false, |adapter| adapter.halts_in_vain(cpu)) {
             self.rearm(cpu, self.now + HALT_RACE);
         }
@@ -270,25 +275,18 @@ impl ArceOs {
     fn pick(&mut self, cpu: CpuId) {
         let prev = self.cpus[cpu.index()].current;
         let exits = prev.is_some_and(|task| self.tasks[task].state == State::Exited);
-        let departed = std::mem::take(&mut self.departed);
+        let (now, mut departed) = (self.now, std::mem::take(&mut self.departed));
+        let next = self.with(cpu, false, |adapter| adapter.pick(now, cpu, exits, &mut departed));
+        self.departed = departed;
         #[cfg(test)]
-        let stays_in_sight = self.flaw == super::tests::Flaw::TakesSaving;
-        #[cfg(not(test))]
-        let stays_in_sight = false;
-        let (picked, due) = self.with(cpu, false, |adapter| {
-            let stopped = adapter.stop(cpu, exits);
-            departed.into_iter().for_each(|id| adapter.detach(id));
-            adapter.look(cpu);
-            let picked = adapter.pick(cpu, stopped, true);
-            if picked.pick.is_none() {
-                adapter.rest(cpu, true);
-            }
-            if stays_in_sight {
-                adapter.enter(Time::ZERO, cpu);
-            }
-            (picked, adapter.due(cpu))
-        });
-        self.rearm(cpu, due);
+        if self.flaw == super::tests::Flaw::TakesSaving {
+            self.adapter.enter(Time::ZERO, cpu);
+        }
+        let armed = self.cpus[cpu.index()].armed;
+        if next.unless_before.is_none_or(|due| due < armed) {
+            self.rearm(cpu, next.due);
+        }
+        let picked = next.picked;
         let next = picked.pick.map(|pick| {
             let next = self.tasks.iter().position(|task| task.id == Some(pick.task));
             next.expect("the policy picks a task that is there")
@@ -376,8 +374,8 @@ impl Steps for ArceOs {
             ArceOsEvent::Nice { cpu } => {
                 if let Some(task) = self.cpus[cpu.index()].current {
                     self.tasks[task].is_nice ^= true;
-                    let (id, params) = (self.id(task), self.params(task));
-                    self.with(cpu, false, |adapter| adapter.update(id, &params));
+                    let (now, id, params) = (self.now, self.id(task), self.params(task));
+                    self.with(cpu, false, |adapter| adapter.update(now, id, &params));
                 }
             }
             ArceOsEvent::Pick { cpu } => self.pick(cpu),
@@ -397,7 +395,7 @@ impl Steps for ArceOs {
 
     fn words(&self) -> Option<Vec<u64>> {
         let mut canon = Canon::new(self.now);
-        canon.phase(BASE);
+        canon.phase(base_of(self.cpus.len()));
         self.tasks[..].canon(&(), &mut canon);
         self.cpus[..].canon(&(), &mut canon);
         self.departed[..].canon(&(), &mut canon);
