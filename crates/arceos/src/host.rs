@@ -32,6 +32,7 @@ pub static HOST: HostInfo = HostInfo {
         running_machine: false,
         agents: false,
         dom0s: false,
+        kernel_options: false,
         tasks: Needs::NOTHING,
     },
     costs: Some("the kernel's own"),

@@ -177,8 +177,8 @@ impl<P: Scheduler> OneCpu<P> {
         }
     }
 
-    /// The CPU puts back what runs because of the policy, which yields or is preempted, and is about
-    /// to pick.
+    /// The CPU puts back what runs because of the policy, which yields or is preempted, and is
+    /// about to pick.
     #[inline]
     pub fn put(&mut self, preempted: bool) {
         self.put = Some(match (preempted, self.expired) {

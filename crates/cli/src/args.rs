@@ -524,6 +524,10 @@ pub struct BootArgs {
     /// What runs beside a hypervisor, as dom0, and in its domains [default: small]
     #[arg(long, value_enum, value_name = "KERNEL")]
     pub dom0: Option<Dom0Arg>,
+    /// More of the kernel's command line, or of the hypervisor's, for example
+    /// "sched_ratelimit_us=0"
+    #[arg(long, value_name = "OPTIONS", default_value = "", hide_default_value = true)]
+    pub kernel_options: String,
     /// Count instructions instead of time, the default for one CPU: each takes a nanosecond, or as
     /// long as is said here (2ns, 4ns, … 1024ns), and the same boot always takes the same time
     #[arg(

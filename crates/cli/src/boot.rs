@@ -237,7 +237,9 @@ pub fn open(args: &BootArgs, place: Option<Place>) -> Box<dyn Host> {
 
 /// The machine that is booted.
 pub fn setup(args: &BootArgs) -> Result<Setup, Failure> {
-    Ok(Setup::new(args.smp.clone().with_tick(args.tick)))
+    let mut setup = Setup::new(args.smp.clone().with_tick(args.tick));
+    setup.kernel_options.clone_from(&args.kernel_options);
+    Ok(setup)
 }
 
 /// The schedulers of the table, checked.

@@ -93,6 +93,7 @@ fn abilities(can: &Capabilities) -> [Vec<&'static str>; 2] {
         running_machine,
         agents: _,
         dom0s: _,
+        kernel_options: _,
         tasks,
     } = *can;
     let all = [

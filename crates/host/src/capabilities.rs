@@ -33,6 +33,8 @@ pub struct Capabilities {
     pub agents: bool,
     /// A choice of what runs beside the hypervisor, as dom0.
     pub dom0s: bool,
+    /// Options on the command line of its kernel; without a kernel they mean nothing.
+    pub kernel_options: bool,
     /// What tasks can do besides computing, sleeping, waiting for a time and yielding.
     pub tasks: Needs,
 }
@@ -54,6 +56,7 @@ impl Capabilities {
             running_machine: false,
             agents: false,
             dom0s: false,
+            kernel_options: true,
             tasks: Needs::ALL,
         }
     }
@@ -99,6 +102,11 @@ impl HostInfo {
                 !setup.changes.is_empty(),
                 can.changes,
                 "change parameters of a policy during a run: leave `changes` out",
+            ),
+            (
+                !setup.kernel_options.is_empty(),
+                can.kernel_options,
+                "take options on its kernel's command line: leave `kernel_options` out",
             ),
             (
                 setup.is_unequal(),

@@ -159,6 +159,8 @@ pub struct Setup {
     /// Parameters of the policy that change during the run, in time order. The policy allows them
     /// ([`check_param`](anysched_core::Scheduler::check_param)).
     pub changes: Vec<ParamChange>,
+    /// What a kernel that is booted is told on its command line besides; one line.
+    pub kernel_options: String,
     /// When the run ends at the latest.
     pub until: anysched_core::Time,
 }
@@ -173,6 +175,7 @@ impl Setup {
             contention: Contention::default(),
             hotplug: Vec::new(),
             changes: Vec::new(),
+            kernel_options: String::new(),
             until: anysched_core::Time::NEVER,
         }
     }

@@ -38,6 +38,7 @@ static TOY: HostInfo = HostInfo {
         running_machine: false,
         agents: false,
         dom0s: false,
+        kernel_options: false,
         tasks: Needs::NOTHING,
     },
     costs: Some("none at all"),

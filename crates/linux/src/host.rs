@@ -38,6 +38,7 @@ pub static HOST: HostInfo = HostInfo {
         running_machine: cfg!(target_os = "linux"),
         agents: true,
         dom0s: false,
+        kernel_options: false,
         tasks: Needs {
             wakeups_between_tasks: true,
             locks: true,

@@ -48,7 +48,10 @@ pub fn directory() -> Result<TempDir, BootError> {
 /// The machine that runs of `setup` have, in words, if its time passes as is `wanted`; `at_once`
 /// says how several CPUs run that count no instructions.
 pub fn in_words(setup: &Setup, wanted: Option<Clock>, at_once: &str) -> String {
-    let cpus = cpus_in_words(setup.machine.cpus());
+    let mut cpus = cpus_in_words(setup.machine.cpus());
+    if !setup.kernel_options.is_empty() {
+        cpus += &format!(", kernel options {}", setup.kernel_options);
+    }
     let clock = match Clock::or_usual(wanted, &setup.machine) {
         Clock::Instructions(each) => format!("an instruction is {each}"),
         Clock::Real => "an instruction is a nanosecond, idle time is real".into(),

@@ -38,6 +38,8 @@ pub struct Boot {
     pub trace_pages: Option<usize>,
     /// The machine.
     pub machine: Machine,
+    /// More of Xen's options, before those that it needs here.
+    pub options: String,
     /// How time passes.
     pub clock: Clock,
     /// How long the machine may be silent.
@@ -113,6 +115,7 @@ impl Boot {
             watchdog: None,
             trace_pages: None,
             machine: Machine::flat(1).unwrap_or_else(|error| unreachable!("{error}")),
+            options: String::new(),
             clock: Clock::COUNTED,
             patience: Duration::from_secs(600),
         }
@@ -192,7 +195,12 @@ impl Boot {
     /// What Xen is told.
     fn command_line(&self) -> Result<String, BootError> {
         let dom0 = self.linux.as_ref().map_or_else(|| SMALL.into(), |_| dom0::options());
-        let line = format!("{OPTIONS} {dom0} {MORE_OPTIONS} {}", self.options()?);
+        let more = if self.options.is_empty() { "" } else { " " };
+        let line = format!(
+            "{}{more}{OPTIONS} {dom0} {MORE_OPTIONS} {}",
+            self.options,
+            self.own_options()?
+        );
         Ok(match &self.linux {
             Some((_, scheduler)) if !self.is_own() => {
                 format!("{line} anysched_as={}", scheduler.name())
@@ -223,7 +231,7 @@ impl Boot {
     }
 
     /// What is said to Xen of this boot.
-    fn options(&self) -> Result<String, BootError> {
+    fn own_options(&self) -> Result<String, BootError> {
         let scheduler = self.scheduler()?;
         if !self.orders.events {
             return Ok(scheduler);
@@ -267,15 +275,15 @@ mod tests {
         boot.checked = true;
         boot.set_tick(Some(Span::from_ms(1)));
         let options = "sched=anysched anysched=credit,boost=false,tick:1000000,checked,record";
-        assert_eq!(boot.options().unwrap(), options);
+        assert_eq!(boot.own_options().unwrap(), options);
         boot.watchdog = Some(2);
-        assert_eq!(boot.options().unwrap(), format!("{options} anysched_watchdog=2"));
+        assert_eq!(boot.own_options().unwrap(), format!("{options} anysched_watchdog=2"));
         let mut own = Boot::new("stock-credit2", "hog");
-        assert_eq!(own.options().unwrap(), "sched=credit2");
+        assert_eq!(own.own_options().unwrap(), "sched=credit2");
         own.orders.events = true;
-        assert_eq!(own.options().unwrap(), "sched=credit2 tbuf_size=4096 tevt_mask=0x2f000");
+        assert_eq!(own.own_options().unwrap(), "sched=credit2 tbuf_size=4096 tevt_mask=0x2f000");
         own.machine = Machine::flat(60).unwrap();
-        assert!(own.options().unwrap().contains("tbuf_size=1000 "));
+        assert!(own.own_options().unwrap().contains("tbuf_size=1000 "));
     }
 
     #[test]

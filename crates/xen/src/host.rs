@@ -37,6 +37,7 @@ pub static HOST: HostInfo = HostInfo {
         running_machine: false,
         agents: false,
         dom0s: true,
+        kernel_options: true,
         tasks: Needs {
             wakeups_between_tasks: true,
             locks: true,
@@ -130,6 +131,7 @@ impl Xen {
         Boot {
             checked: self.checked,
             machine: setup.machine.clone(),
+            options: setup.kernel_options.clone(),
             clock: Clock::or_usual(self.clock, &setup.machine),
             patience: self.silence,
             ..boot

@@ -24,6 +24,7 @@ pub(crate) fn setup(node: &Node, files: &mut Files) -> Result<Setup, Fault> {
     let contention = faults.take(contention(&fields));
     let cpus = machine.as_ref().map_or(MAX_CPUS, Machine::cpus);
     let hotplug = faults.take(hotplug(&fields, cpus));
+    let kernel_options = faults.take(kernel_options(&fields));
     faults.result()?;
     let machine = machine.map(|machine| machine.with_tick(tick.flatten()));
     let Some(mut setup) = machine.map(Setup::new) else {
@@ -33,7 +34,13 @@ pub(crate) fn setup(node: &Node, files: &mut Files) -> Result<Setup, Fault> {
     setup.smt_speed = speed.unwrap_or(setup.smt_speed);
     setup.contention = contention.unwrap_or_default();
     setup.hotplug = hotplug.unwrap_or_default();
+    setup.kernel_options = kernel_options.unwrap_or_default();
     Ok(setup)
+}
+
+fn kernel_options(fields: &Fields<'_>) -> Result<String, Fault> {
+    let Some(node) = fields.get("kernel_options") else { return Ok(String::new()) };
+    fields::name(node, "kernel_options").map(str::to_string)
 }
 
 /// In 1/1024.
@@ -181,6 +188,9 @@ pub(crate) fn describe(setup: &Setup) -> String {
     }
     if !setup.hotplug.is_empty() {
         text += ", hotplug";
+    }
+    if !setup.kernel_options.is_empty() {
+        text += &format!(", kernel options {}", setup.kernel_options);
     }
     text
 }

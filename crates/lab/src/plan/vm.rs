@@ -350,6 +350,10 @@ fn read_machine(fields: &Fields<'_>, files: &mut Files) -> Result<Setup, Fault> 
                 )
                 .help("leave `hotplug` out; the machine itself has `start` and `stop`"));
             }
+            if let Some(entry) = table.entry("kernel_options") {
+                return Err(Fault::at(&entry.key_at, "no kernel boots in a virtual machine")
+                    .help("leave `kernel_options` out; [machine] has those of the kernel below"));
+            }
             machine::setup(&Node { value: Value::Table(table), at }, files)
         }
     }

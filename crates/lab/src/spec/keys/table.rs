@@ -315,6 +315,14 @@ pub(crate) static MACHINE: Section = Section {
             "[[machine.hotplug]]\nat = \"1s\"\ncpu = 1\nonline = false",
             "When CPUs are taken out of use, and put into it.",
         ),
+        key(
+            "kernel_options",
+            TEXT,
+            Words("none"),
+            "kernel_options = \"timer_slop=0\"",
+            "More of the command line of the kernel that a host boots, Xen's for example. The \
+             simulator has none.",
+        ),
     ],
     others: "",
 };
@@ -393,7 +401,7 @@ pub(crate) static VM: Section = Section {
             Takes::Table("machine"),
             Words("`vcpus` CPUs, free"),
             "machine = { cpus = 2, context_switch = \"1us\" }",
-            "The machine that it sees, as [machine] without `hotplug`.",
+            "The machine that it sees, as [machine] without `hotplug` and `kernel_options`.",
         ),
         key(
             "weight",

@@ -18,7 +18,7 @@ use crate::host::{START, params};
 use crate::property::{Driven, Steps};
 use crate::subject::Held;
 
-/// Each of `cpus` CPUs is interrupted so often, whatever is due (hosts/arceos/axsched/src/clock.rs).
+/// Each of so many CPUs is interrupted so often, whatever is due: the host's clock.rs says so.
 fn base_of(cpus: usize) -> Span {
     Span::from_ms(if cpus == 1 { 10 } else { 1 })
 }
