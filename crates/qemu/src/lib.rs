@@ -48,16 +48,17 @@ pub fn directory() -> Result<TempDir, BootError> {
 /// The machine that runs of `setup` have, in words, if its time passes as is `wanted`; `at_once`
 /// says how several CPUs run that count no instructions.
 pub fn in_words(setup: &Setup, wanted: Option<Clock>, at_once: &str) -> String {
-    let mut cpus = cpus_in_words(setup.machine.cpus());
-    if !setup.kernel_options.is_empty() {
-        cpus += &format!(", kernel options {}", setup.kernel_options);
-    }
+    let cpus = cpus_in_words(setup.machine.cpus());
     let clock = match Clock::or_usual(wanted, &setup.machine) {
         Clock::Instructions(each) => format!("an instruction is {each}"),
         Clock::Real => "an instruction is a nanosecond, idle time is real".into(),
-        Clock::Parallel => return format!("{cpus} in QEMU, CPUs {at_once}, times mean nothing"),
+        Clock::Parallel => format!("CPUs {at_once}, times mean nothing"),
     };
-    format!("{cpus} in QEMU, {clock}")
+    let options = match setup.kernel_options.as_str() {
+        "" => String::new(),
+        options => format!("; kernel options {options}"),
+    };
+    format!("{cpus} in QEMU, {clock}{options}")
 }
 
 /// Has a machine's time pass in this way. CPUs at the same time are QEMU's own way.

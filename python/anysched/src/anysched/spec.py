@@ -123,6 +123,10 @@ class Machine(Table):
     ipi: Time | None = None
     """A CPU is kicked by a task on another that wakes or creates one. Default: "0"."""
 
+    kernel_options: str | None = None
+    """More of the command line of the kernel that a host boots, Xen's for example. The simulator
+    has none."""
+
     like: str | None = None
     """Tick, costs and settings of policies as a Linux distribution has them."""
 
@@ -182,7 +186,7 @@ class Vm(Table):
     """From the beginning of a period to the deadline."""
 
     machine: Machine | None = None
-    """The machine that it sees, as [machine] without `hotplug`."""
+    """The machine that it sees, as [machine] without `hotplug` and `kernel_options`."""
 
     name: str | None = None
     """What rows and claims call it."""
