@@ -830,7 +830,13 @@ static void cf_check anysched_do_schedule(const struct scheduler *ops,
             set_offline(pool, cpu);
     }
     next->migrated = false;
-    if ( answer.task != NONE )
+    if ( answer.task == NONE )
+        /*
+         * When the pCPU leaves, Xen writes to what its idle unit had next
+         * (schedule_cpu_rm), which may have been freed long before.
+         */
+        next->next_task = next;
+    else
     {
         next = pool->tasks[answer.task]->unit;
         next->migrated = sched_unit_master(next) != cpu;
@@ -838,12 +844,6 @@ static void cf_check anysched_do_schedule(const struct scheduler *ops,
             sched_set_res(next, get_sched_res(cpu));
     }
     prev->next_task = next;
-    /*
-     * When the pCPU leaves, Xen writes to what its idle unit had next
-     * (schedule_cpu_rm), which may have been freed long before.
-     */
-    if ( is_idle_unit(next) )
-        next->next_task = next;
     prev->next_time = -1; /* Xen's own timer is set anew each time. */
     set_slice(pcpu, now, answer.slice);
     if ( pool->tick_period && pcpu->ticks != (answer.task != NONE) )

@@ -244,7 +244,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// nearest first. Returns whether it got one.
     #[inline]
     pub(super) fn pull(&mut self, cx: &mut Cx<'_>, queue: usize, cpu: CpuId) -> bool {
-        if self.fair.pulls {
+        if self.kept.pulls {
             return self.balance_newly_idle(cx, cpu);
         }
         if self.waiting.is_empty() {
@@ -308,7 +308,7 @@ impl<Q: RunQueue> Smp<Q> {
 
     /// Brings what is kept of waiting runqueues up to date.
     fn refresh_busy(&mut self) {
-        while self.loads.are_kept()
+        while self.kept.loads
             && let Some(cpu) = self.loads.next_stale()
         {
             let load = self.waiting.contains(cpu).then(|| self.relative_load(cpu.index()));
@@ -328,7 +328,7 @@ impl<Q: RunQueue> Smp<Q> {
         victims: &mut Vec<Victim>,
     ) -> (Option<TaskId>, Option<TaskId>) {
         // The first one usually suffices: the others are sorted only if it does not.
-        let first = if self.loads.are_kept() {
+        let first = if self.kept.loads {
             let distance = Distance::Shares(level);
             let busiest = self.loads.busiest(&self.machine, cpu, level);
             busiest.map(|(load, queue)| Victim { distance, load, queue })

@@ -70,20 +70,12 @@ impl Loads {
     /// The runqueue of `cpu` may have changed.
     #[inline]
     pub(super) fn note(&mut self, cpu: CpuId) {
-        if self.are_kept() {
-            self.stale.insert(cpu);
-        }
+        self.stale.insert(cpu);
     }
 
     /// All runqueues may have changed.
     pub(super) fn note_all(&mut self) {
         self.stale = CpuMask::first(self.place_of.len());
-    }
-
-    /// Whether anything is kept.
-    #[inline]
-    pub(super) fn are_kept(&self) -> bool {
-        !self.place_of.is_empty()
     }
 
     /// A runqueue that changed; [`Loads::set_busy`] must be told what waits there.

@@ -354,6 +354,7 @@ pub struct Smp<Q> {
     /// For round-robin placement.
     next_queue: usize,
     neighbours: Neighbours,
+    kept: Kept,
     // What is of use in some layouts only is kept apart, as kernels that build a policy have stacks
     // of a few KiB.
     balancer: Box<balance::Balancer>,
@@ -361,6 +362,16 @@ pub struct Smp<Q> {
     loads: Box<loads::Loads>,
     /// Kept where that is so, too, and tasks are placed, pulled or balanced as in Linux.
     fair: Box<fair::Fair>,
+}
+
+/// What is kept apart, looked up where every call passes by.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    loads: bool,
+    fair: bool,
+    /// Tasks are placed, and CPUs pull, as in Linux.
+    places: bool,
+    pulls: bool,
 }
 
 /// Where a CPU is found.
@@ -482,8 +493,11 @@ impl<Q: RunQueue> Smp<Q> {
         let tick = rule.tick_period().or(machine.tick());
         let fair = fair::Fair::new(machine, smp, tick);
         let has_loads = level.is_none() && queues > 1 && !fair.pulls;
+        let kept =
+            Kept { loads: has_loads, fair: fair.is_on, places: fair.places, pulls: fair.pulls };
         Ok(Box::new(Smp {
             rule,
+            kept,
             fair,
             params: SmpParams { steal: smp.steal(), ..smp.clone() },
             machine: machine.clone(),
@@ -512,6 +526,14 @@ impl<Q: RunQueue> Smp<Q> {
     #[inline]
     pub fn queues(&self) -> usize {
         self.spans.len()
+    }
+
+    /// The runqueue of `cpu` may have changed.
+    #[inline]
+    fn note(&mut self, cpu: CpuId) {
+        if self.kept.loads {
+            self.loads.note(cpu);
+        }
     }
 
     #[inline]
@@ -552,7 +574,7 @@ impl<Q: RunQueue> Smp<Q> {
         cx.work.queue = queue as u16;
         cx.work.queued = queued as u32;
         if self.queues() > 1 {
-            self.loads.note(CpuId(queue as u16));
+            self.note(CpuId(queue as u16));
             if queued > 0 {
                 if self.waiting.is_empty() {
                     self.balancer.resume(cx.now);
@@ -573,7 +595,7 @@ impl<Q: RunQueue> Smp<Q> {
             && let Some(task) = self.rule.take_dropped()
         {
             self.tasks[task].state = State::Blocked;
-            if self.fair.is_on {
+            if self.kept.fair {
                 self.fair.drops(CpuId(self.tasks[task].queue), task, cx.now);
             }
         }
@@ -628,7 +650,7 @@ impl<Q: RunQueue> Smp<Q> {
     fn take_out(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         let from = usize::from(self.tasks[task].queue);
         self.note_leaving(cx, from, task, fair::Leaves::Moves);
-        if self.fair.is_on {
+        if self.kept.fair {
             self.tasks[task].hot_until = Time::ZERO;
         }
         self.rule.remove(&at!(self, cx.now, from), task, Removal::Move);
@@ -671,7 +693,7 @@ impl<Q: RunQueue> Smp<Q> {
         let mut has_pulled = false;
         loop {
             let task = self.pop(cx, queue, cpu);
-            let gives_up = has_pulled && !self.fair.pulls;
+            let gives_up = has_pulled && !self.kept.pulls;
             if task.is_some() || gives_up || !self.pull(cx, queue, cpu) {
                 return task;
             }
@@ -703,7 +725,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
     fn attach(&mut self, _: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
         self.tasks.grow(task, |_| Slot::default());
         self.promises.attach(task);
-        if self.fair.is_on {
+        if self.kept.fair {
             self.fair.attach(task);
         }
         self.restricted += u32::from(!params.affinity.is_all());
@@ -718,10 +740,10 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
             let queue = usize::from(slot.queue);
             self.rule.remove(&at!(self, cx.now, queue), task, Removal::Dequeue);
             self.note_dropped(cx);
-            self.loads.note(CpuId(queue as u16));
+            self.note(CpuId(queue as u16));
             self.answer_wish(cx, queue);
         }
-        if self.fair.is_on {
+        if self.kept.fair {
             self.fair.removes(CpuId(self.tasks[task].queue), task);
         }
         self.tasks[task] = Slot::default();
@@ -737,8 +759,8 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         let (queue, state, cpu) = (usize::from(slot.queue), slot.state, CpuId(slot.cpu));
         self.rule.update(&at!(self, cx.now, queue), state.whereabouts(), task, params);
         self.note_dropped(cx);
-        self.loads.note(CpuId(queue as u16));
-        if self.fair.is_on {
+        self.note(CpuId(queue as u16));
+        if self.kept.fair {
             let weight = self.rule.weight(task);
             self.fair.reweighs(CpuId(queue as u16), task, weight, cx.now);
             if is_bound_anew {
@@ -751,11 +773,11 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
             }
         }
         match state {
-            State::Delayed if self.fair.is_on && !self.may_enter(task, queue) => {
+            State::Delayed if self.kept.fair && !self.may_enter(task, queue) => {
                 self.rehome(cx, task, CpuId(queue as u16));
             }
             State::Ready if !self.may_enter(task, queue) => {
-                let near = if self.fair.is_on { CpuId(queue as u16) } else { cpu };
+                let near = if self.kept.fair { CpuId(queue as u16) } else { cpu };
                 self.rehome(cx, task, near);
             }
             State::Ready => {
@@ -788,8 +810,8 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
 
     fn set_online(&mut self, cx: &mut Cx<'_>, cpu: CpuId, online: bool) {
         self.rule.set_online(cpu, online);
-        self.loads.note(cpu);
-        if self.fair.is_on && self.online.contains(cpu) != online {
+        self.note(cpu);
+        if self.kept.fair && self.online.contains(cpu) != online {
             self.fair.set_online(cpu, online);
         }
         if online {
@@ -819,7 +841,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         let slot = &self.tasks[task];
         let near = match arrival.why {
             Enqueue::New => arrival.from.unwrap_or(CpuId(0)),
-            _ if self.fair.places => CpuId(slot.queue),
+            _ if self.kept.places => CpuId(slot.queue),
             Enqueue::Wakeup { prev, .. } | Enqueue::Resumed { prev } => prev,
         };
         let home = usize::from(slot.queue);
@@ -828,16 +850,16 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         if delayed && !stays {
             self.rule.remove(&at!(self, cx.now, home), task, Removal::Dequeue);
             self.note_dropped(cx);
-            self.loads.note(CpuId(home as u16));
+            self.note(CpuId(home as u16));
         }
         let queue = if stays || self.queues() == 1 {
             home
-        } else if self.fair.places {
+        } else if self.kept.places {
             self.select(cx.now, task, &arrival, near).index()
         } else {
             self.choose_queue(task, Some(&arrival), near)
         };
-        if self.fair.is_on && !stays {
+        if self.kept.fair && !stays {
             if let (Enqueue::New, Some(by)) = (arrival.why, by) {
                 self.fair.inherits(task, by);
             }
@@ -867,14 +889,14 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
             if online {
                 self.idle.insert(cpu);
                 self.hurry(cx, cpu);
-                if self.fair.is_on {
+                if self.kept.fair {
                     self.goes_idle(cx, cpu);
                 }
             }
             return None;
         };
         self.idle.remove(cpu);
-        if self.fair.is_on {
+        if self.kept.fair {
             self.fair.starts(cpu, task, cx.now);
         }
         self.cpus[slot] = Running { task: task.0, cpu, told: false, since: cx.now };
@@ -894,7 +916,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         self.cpus[slot].task = NOBODY;
         self.tasks[task].hot_until = cx.now + self.params.cache_hot;
         if !why.runnable() {
-            self.loads.note(CpuId(queue as u16));
+            self.note(CpuId(queue as u16));
             let delayed = self.rule.leave(&at!(self, cx.now, queue), task, why);
             let how = match why {
                 _ if delayed => fair::Leaves::Delayed,
@@ -904,12 +926,12 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
             self.note_leaving(cx, queue, task, how);
             let state = if delayed { State::Delayed } else { State::Blocked };
             self.tasks[task].state = state;
-            if delayed && self.fair.is_on && !self.may_enter(task, queue) {
+            if delayed && self.kept.fair && !self.may_enter(task, queue) {
                 self.rehome(cx, task, cpu);
             }
         } else if self.restricted == 0 && online || self.may_enter(task, queue) {
             self.tasks[task].state = State::Ready;
-            if self.fair.is_on {
+            if self.kept.fair {
                 self.fair.stops(cpu, task, cx.now);
             }
             self.rule.push(&at!(self, cx.now, queue), task, &Entry::because(Why::Put(why)));
@@ -918,7 +940,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         } else {
             self.expel(cx, task, queue, cpu, why);
         }
-        if self.fair.is_on {
+        if self.kept.fair {
             self.push_if_wanted(cx, cpu);
         }
         if online && !self.cpus[slot].told {
@@ -941,7 +963,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         if self.rule.tick(&at!(self, cx.now, queue), task) && !self.cpus[slot].told {
             self.tell(cx, cpu);
         }
-        if self.fair.is_on {
+        if self.kept.fair {
             self.ticks(cx, cpu, task);
         }
     }
@@ -974,14 +996,14 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {
         sink("runqueue", i64::from(self.tasks[task].queue));
-        if self.fair.is_on {
+        if self.kept.fair {
             self.fair.probe(task, self.tasks[task].queue, sink);
         }
         self.rule.probe_in(usize::from(self.tasks[task].queue), task, sink);
     }
 
     fn tally(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        if self.fair.is_on {
+        if self.kept.fair {
             self.fair.tally(sink);
         }
     }
@@ -1010,6 +1032,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
                 restricted: fixed,
                 next_queue,
                 neighbours: fixed,
+                kept: fixed,
                 balancer,
                 loads: fixed,
                 fair,

@@ -22,7 +22,7 @@ impl<Q: RunQueue> Smp<Q> {
         }
         let home = self.queue_of(near);
         let Some(arrival) = arrival else {
-            return match self.fair.places {
+            return match self.kept.places {
                 true => self.leave_for(task, near).index(),
                 false => self.least_loaded(task, home),
             };
@@ -253,7 +253,7 @@ impl<Q: RunQueue> Smp<Q> {
         let slot = &mut self.tasks[task];
         (slot.state, slot.queue) = (State::Ready, queue as u16);
         self.promises.withdraw(task);
-        if self.fair.is_on {
+        if self.kept.fair {
             self.fair.stops(cpu, task, cx.now);
             self.tasks[task].hot_until = Time::ZERO;
         }
