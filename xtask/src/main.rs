@@ -112,10 +112,8 @@ fn main() -> ExitCode {
         ["site", "--reports"] => setup::ensure().and_then(|()| site::build_with_reports()),
         ["verify", "--quick"] => docs::build_program().and_then(|()| verify::check()),
         ["verify", numbers @ ..] => verify::write(numbers),
-        ["dist"] => setup::ensure().and_then(|()| dist::dist()),
-        ["dist", "--check"] => {
-            setup::ensure().and_then(|()| setup::ensure_packages()).and_then(|()| dist::check())
-        }
+        ["dist"] => setup::ensure_dist().and_then(|()| dist::dist()),
+        ["dist", "--check"] => setup::ensure_packages().and_then(|()| dist::check()),
         ["style"] => style::check(),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");

@@ -37,15 +37,27 @@ pub fn ensure() -> Result<(), Failed> {
     install(&TOOLS)
 }
 
+/// What making packages needs.
+const TOOLS_OF_DIST: [Tool; 1] = [(
+    &["musl-gcc", "-dumpversion"],
+    "musl-tools",
+    "the static program's allocator, which is C, is compiled with it",
+)];
+
+/// The same for making packages.
+pub fn ensure_dist() -> Result<(), Failed> {
+    ensure().and_then(|()| install(&TOOLS_OF_DIST))
+}
+
 /// What trying packages in clean roots needs.
 const TOOLS_OF_PACKAGES: [Tool; 2] = [
     (&["mmdebstrap", "--version"], "mmdebstrap", "packages are installed in roots that it makes"),
     (&["buildah", "--version"], "buildah", "the container is built and tried with it"),
 ];
 
-/// The same for trying packages.
+/// The same for making and trying packages.
 pub fn ensure_packages() -> Result<(), Failed> {
-    install(&TOOLS_OF_PACKAGES)
+    ensure_dist().and_then(|()| install(&TOOLS_OF_PACKAGES))
 }
 
 /// The same for the page of reports.

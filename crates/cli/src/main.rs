@@ -9,6 +9,11 @@ use std::process::ExitCode;
 static HOSTS: &[&HostInfo] =
     &[&anysched_sim::HOST, &anysched_arceos::HOST, &anysched_linux::HOST, &anysched_xen::HOST];
 
+/// The static program's: with musl's own, short runs take half as long again.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     anysched_cli::main(HOSTS)
 }

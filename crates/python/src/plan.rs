@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::io::Write;
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -346,8 +347,16 @@ impl Told {
     }
 }
 
-/// Does `work` on another thread, without Python's lock, and looks for Ctrl-C meanwhile: it sets
-/// the flag that `work` gets. An exception of `progress` does so, too.
+/// Whether this is the thread that is told of signals.
+fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
+    let threading = py.import("threading")?;
+    let [main, this] = ["main_thread", "current_thread"].map(|name| threading.call_method0(name));
+    Ok(main?.is(this?))
+}
+
+/// Does `work` without Python's lock, on another thread, and looks for Ctrl-C meanwhile: it sets the
+/// flag that `work` gets. An exception of `progress` does so, too. On any but Python's main thread,
+/// which alone is told of signals, and with nobody to tell, there is nothing to look for.
 ///
 /// Errors: that of the signal or of `progress`, once the work has ended; a panic.
 fn attended<R: Send>(
@@ -356,6 +365,10 @@ fn attended<R: Send>(
     work: impl FnOnce(&AtomicBool, &Told) -> R + Send,
 ) -> PyResult<R> {
     let (cancel, told) = (AtomicBool::new(false), Told::default());
+    if progress.is_none() && !is_main_thread(py)? {
+        let work = AssertUnwindSafe(|| work(&cancel, &told));
+        return py.detach(|| catch_unwind(work)).map_err(errors::panicked);
+    }
     let look = |interrupted: &mut Option<PyErr>| {
         if interrupted.is_some() {
             return;

@@ -26,7 +26,13 @@ __all__ = ["sweep"]
 _log = logging.getLogger("anysched")
 
 _UNITS_A_WORKER = 16
-"""So many units each worker gets at least, so that none waits long for the last."""
+"""So many units each worker gets at least, so that little is lost with one."""
+
+_LAST = 4
+"""The last units, so large a part of all runs, are smaller by as much: none waits long for them."""
+
+_Sizes = tuple[int, int]
+"""Runs of most units, and of the last."""
 
 _MOST_LOSSES = 100
 """So often units are handed out again, before something is wrong with them."""
@@ -63,7 +69,7 @@ def sweep(
     plan = chosen.plan()
     cluster = _Cluster(client, patience)
     total = plan.runs
-    units = _units(plan, [range(total)], runs_a_unit or cluster.unit_of(total))
+    units = _units(plan, [range(total)], runs_a_unit or cluster.units_of(total))
     store = _Store(None if folder is None else Path(folder))
     parts = {unit: part for unit in units if (part := store.get(unit)) is not None}
     back = sum(len(unit) for unit in parts)
@@ -92,18 +98,26 @@ def stream(
             "the package reads another experiment than the command; both have to be of one version"
         )
     cluster = _Cluster(client, _PATIENCE)
-    units = _units(plan, missing, cluster.unit_of(sum(map(len, missing))))
+    units = _units(plan, missing, cluster.units_of(sum(map(len, missing))))
     with cluster:
         for _, part in cluster.compute(_Job(experiment, spec_hash), units):
             yield part
 
 
-def _units(plan: _core.Plan, ranges: Iterable[range], size: int) -> list[_Unit]:
-    return [
-        _Unit.of(plan, start, min(start + size, runs.stop))
-        for runs in ranges
-        for start in range(runs.start, runs.stop, size)
-    ]
+def _units(plan: _core.Plan, ranges: Sequence[range], size: int | _Sizes) -> list[_Unit]:
+    """All these runs, in order. size: of all units, or of most and of the last."""
+    most, last = (size, size) if isinstance(size, int) else size
+    left = sum(map(len, ranges))
+    smaller = left // _LAST
+    units = []
+    for runs in ranges:
+        start = runs.start
+        while start < runs.stop:
+            stop = min(start + (most if left > smaller else last), runs.stop)
+            units.append(_Unit.of(plan, start, stop))
+            left -= stop - start
+            start = stop
+    return units
 
 
 class _Unit:
@@ -253,10 +267,11 @@ class _Cluster:
         if self._own is not None:
             self._own.close()
 
-    def unit_of(self, runs: int) -> int:
-        """How many runs a unit has."""
+    def units_of(self, runs: int) -> _Sizes:
+        """How many runs most units have, and the last."""
         threads: dict[str, int] = self._client().nthreads()
-        return max(1, runs // (_UNITS_A_WORKER * max(1, sum(threads.values()))))
+        most = max(1, runs // (_UNITS_A_WORKER * max(1, sum(threads.values()))))
+        return most, max(1, most // _LAST)
 
     def compute(self, job: _Job, units: Iterable[_Unit]) -> Iterator[tuple[_Unit, bytes]]:
         """The units as they come back."""
