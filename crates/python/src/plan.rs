@@ -354,9 +354,9 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     Ok(main?.is(this?))
 }
 
-/// Does `work` without Python's lock, on another thread, and looks for Ctrl-C meanwhile: it sets the
-/// flag that `work` gets. An exception of `progress` does so, too. On any but Python's main thread,
-/// which alone is told of signals, and with nobody to tell, there is nothing to look for.
+/// Does `work` without Python's lock, on another thread, and looks for Ctrl-C meanwhile: it sets
+/// the flag that `work` gets. An exception of `progress` does so, too. On any but Python's main
+/// thread, which alone is told of signals, and with nobody to tell, there is nothing to look for.
 ///
 /// Errors: that of the signal or of `progress`, once the work has ended; a panic.
 fn attended<R: Send>(
