@@ -24,8 +24,8 @@ mod toml;
 
 use pyo3::prelude::*;
 
-/// Of our own, for Python leaves the C library's to whoever starts it: Dask has workers give what is
-/// freed back at once, and runs take 6 % longer that ask for it again.
+/// Of our own, for the C library's goes by what starts Python: Dask has workers give freed memory
+/// back at once, and runs that ask for it again take 6 % longer.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
