@@ -1,6 +1,7 @@
-//! Building the images. Cargo keeps what it has built, so that a second boot builds nothing.
+//! Building the images. An image that is there, and newer than all it is made of, is not built again.
 
 use crate::BootError;
+use crate::made;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -93,8 +94,6 @@ impl Image {
     ///
     /// Errors: something is not installed, or the compiler's.
     pub fn build(self) -> Result<PathBuf, BootError> {
-        // Images that are configured otherwise share programs that are compiled with the
-        // configuration: in turns, cargo would build each of them anew every time.
         let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = built.get(&self) {
             return Ok(file.clone());
@@ -117,19 +116,13 @@ impl Image {
         let package =
             if self.kernel.is_stock() { "anysched-arceos-stock" } else { "anysched-arceos-image" };
         let program = format!("{}{}", self.kernel.name(), if self.net { "-net" } else { "" });
-        let mut features: Vec<&str> = vec![self.kernel.features()];
-        if self.net {
-            features.push("net");
-        }
-        if self.cpus > 1 {
-            features.push("smp");
-        }
-        let built = Command::new("cargo")
+        let mut cargo = Command::new("cargo");
+        cargo
             .current_dir(&workspace)
             .args(["build", "--release", "--locked", "--package", package, "--target", TARGET])
             .args(["--bin", &program])
             .arg("--features")
-            .arg(features.join(","))
+            .arg(self.all_features())
             .arg("--target-dir")
             .arg(&target)
             .env("AX_CONFIG_PATH", &config)
@@ -139,14 +132,21 @@ impl Image {
             .envs(NETWORK)
             // What cargo sets for the program that calls this is not meant for the kernel.
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
-            .env_remove("RUSTFLAGS")
-            .output()
-            .map_err(|error| BootError::files("cargo", error))?;
-        if !built.status.success() {
-            let said = String::from_utf8_lossy(&built.stderr).trim().to_string();
-            return Err(BootError::Build { said });
+            .env_remove("RUSTFLAGS");
+        let image = target.join(TARGET).join("release").join(program);
+        made::unless_current(&image, &workspace, &config, cargo)?;
+        Ok(image)
+    }
+
+    fn all_features(self) -> String {
+        let mut features: Vec<&str> = vec![self.kernel.features()];
+        if self.net {
+            features.push("net");
         }
-        Ok(target.join(TARGET).join("release").join(program))
+        if self.cpus > 1 {
+            features.push("smp");
+        }
+        features.join(",")
     }
 
     /// Writes the configuration of the machine, if it is not there already: a new time of change

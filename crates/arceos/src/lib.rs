@@ -10,6 +10,7 @@
 mod calibrate;
 mod host;
 mod image;
+mod made;
 mod serve;
 
 pub use host::{ArceOs, HOST};

@@ -35,8 +35,11 @@ pub fn step(
     fs::write(&stamp, wanted).map_err(|error| fault(&stamp, error))
 }
 
-/// What a result is made of: settings, then a line for each input.
-fn description(settings: &str, inputs: &[PathBuf]) -> Result<String, BootError> {
+/// What a result is made of: settings, then a line for each input, with its length and time of
+/// change.
+///
+/// Errors: an input is missing.
+pub fn description(settings: &str, inputs: &[PathBuf]) -> Result<String, BootError> {
     let mut text = format!("{settings}\n");
     for input in inputs {
         let fault = |error| BootError::files(input.display(), error);
