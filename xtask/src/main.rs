@@ -1,6 +1,7 @@
 //! The project's own tasks: `cargo xtask <task>`.
 
 mod bench;
+mod ci;
 mod circles;
 mod dist;
 mod docs;
@@ -21,15 +22,14 @@ mod site;
 mod style;
 mod verify;
 
-use run::{Failed, cargo, step};
+use run::{Failed, step};
 use std::process::ExitCode;
-use std::thread::JoinHandle;
 
 const HELP: &str = "\
 cargo xtask <task>
 
   ci             set up what is missing, then run every check there is  [with ANYSCHED_LONG set,
-                 packages, too]
+                 packages, too; the name of a part: only this]
   test           unit, property, golden and documentation tests
   bless          rewrite golden results and the generated parts of the documentation, as far as
                  what they depend on has changed  [names: only tests and pages so named]
@@ -67,7 +67,8 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let result = match args.as_slice() {
-        ["ci"] => ci(),
+        ["ci"] => ci::all(),
+        ["ci", part] => ci::part(part),
         ["test"] => test(),
         ["bless", filter @ ..] => bless(filter),
         ["bench", rest @ ..] => bench::bench(rest),
@@ -130,110 +131,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// Everything, with the faults that are cheapest to find first.
-fn ci() -> Result<(), Failed> {
-    setup::ensure()?;
-    // Before two processes need it.
-    hosts::require_toolchain()?;
-    // Built beside the other steps, which leave one core idle while a crate waits for another.
-    let deny = std::thread::spawn(setup::install_deny);
-    step("style", style::check)?;
-    step("format", format)?;
-    step("clippy", || {
-        cargo(&[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--all-features",
-            "--quiet",
-            "--",
-            "-D",
-            "warnings",
-        ])
-    })?;
-    step("core without std", || {
-        cargo(&[
-            "check",
-            "--quiet",
-            "-p",
-            "anysched-core",
-            "-p",
-            "anysched-policies",
-            "-p",
-            "anysched-wire",
-            "-p",
-            "anysched-trace",
-            "-p",
-            "anysched-axtask",
-            "-p",
-            "anysched-vcpus",
-            "--no-default-features",
-        ])
-    })?;
-    step("build tests", docs::build_program)?;
-    // Images are linked for minutes on one core, and most guests have one CPU: half of the work is
-    // done beside them.
-    let kernels =
-        std::thread::spawn(|| run::beside("kernels", &["hosts", "--quick", "linux", "xen"]));
-    let rest = all_but_linux_and_xen(deny);
-    let kernels = kernels.join().map_err(|_| Failed("the thread of kernels panicked".into()))?;
-    match (rest, kernels) {
-        (Err(Failed(rest)), Err(Failed(kernels))) => Err(Failed(format!("{rest}\n{kernels}"))),
-        (rest, kernels) => rest.and(kernels),
-    }
-}
-
-fn all_but_linux_and_xen(deny: JoinHandle<Result<(), Failed>>) -> Result<(), Failed> {
-    step("run tests", run_tests)?;
-    step("programs for kernels", hosts::test_programs)?;
-    step("documentation", docs::build)?;
-    step("generated documentation", docs::check)?;
-    step("site", site::build)?;
-    step("short histories", verify::check)?;
-    step("reports in a browser", report::check)?;
-    step("playground in a browser", playground::check)?;
-    step("fuzz targets", || fuzz::run_all(5))?;
-    hosts::test_quickly(&["arceos"])?;
-    python::test(true)?;
-    step("licences and sources", || {
-        deny.join().map_err(|_| Failed("the installation of cargo-deny panicked".into()))??;
-        setup::deny()
-    })?;
-    step("benchmarks compile", || {
-        cargo(&[
-            "bench",
-            "--workspace",
-            "--all-features",
-            "--no-run",
-            "--quiet",
-            "--profile",
-            "test",
-        ])
-    })?;
-    // Packages are optimised across crates, which takes half an hour.
-    match std::env::var_os("ANYSCHED_LONG") {
-        Some(_) => setup::ensure_packages().and_then(|()| dist::check()),
-        None => Ok(()),
-    }
-}
-
-/// File by file: `cargo fmt` does not find modules that macros declare.
-fn format() -> Result<(), Failed> {
-    let list = ["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"];
-    let listed = run::output(&mut run::command("git", &list))?;
-    let files: Vec<&str> = listed.lines().collect();
-    let args = ["--edition", "2024", "--check"];
-    run::run(&mut run::command("rustfmt", &[&args[..], &files].concat()))
-}
-
 /// With all features, as the documentation's program is built: one build serves both.
 fn test() -> Result<(), Failed> {
     step("build tests", docs::build_program)?;
-    step("run tests", run_tests)
-}
-
-fn run_tests() -> Result<(), Failed> {
-    cargo(&["test", "--workspace", "--all-features", "--quiet"])
+    step("run tests", ci::run_tests)
 }
 
 fn bless(names: &[&str]) -> Result<(), Failed> {

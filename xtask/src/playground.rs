@@ -22,9 +22,14 @@ fn simulator() -> PathBuf {
     docs::target().join(TARGET).join("playground/anysched_playground.wasm")
 }
 
+/// Adds to the toolchain what is missing.
+pub fn require_toolchain() -> Result<(), Failed> {
+    hosts::require_target(TARGET)
+}
+
 /// Builds the simulator and the page with it. Errors: it has too many bytes to be sent.
 pub fn build() -> Result<(), Failed> {
-    hosts::require_target(TARGET)?;
+    require_toolchain()?;
     report::fetch()?;
     let package = ["--package", "anysched-playground", "--target", TARGET];
     cargo(&[&["build", "--quiet", "--profile", "playground"][..], &package].concat())?;

@@ -1,4 +1,4 @@
-//! Building the images. An image that is there, and newer than all it is made of, is not built again.
+//! Building the images. One that is there, and newer than all it is made of, is not built again.
 
 use crate::BootError;
 use crate::made;

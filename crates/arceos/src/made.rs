@@ -1,6 +1,6 @@
-//! Whether an image is newer than all it is made of. Cargo would know, but images that are configured
-//! otherwise share programs that are compiled with the configuration, so that in turns cargo builds
-//! each of them anew every time.
+//! Whether an image is newer than all it is made of. Cargo would know, but images of several
+//! configurations share programs that are compiled with the configuration: in turns, it builds each
+//! of them anew every time.
 
 use crate::BootError;
 use anysched_debian::step::description;
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-/// Has `cargo` build `image` of a workspace, with a configuration, unless that is there, the command
-/// would be the same, and nothing has changed that it was made of.
+/// Has `cargo` build `image` of a workspace, with a configuration, unless that is there, the
+/// command would be the same, and nothing has changed that it was made of.
 ///
 /// Errors: something is not installed, or the compiler's.
 pub(crate) fn unless_current(
