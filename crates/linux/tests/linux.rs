@@ -251,7 +251,7 @@ fn policies_see_the_machine_that_was_asked_for() {
     let mut jobs = vec![
         ("2 packages x 2 cores x 2 threads", "fcfs", "yield", scale),
         ("3 nodes x 2 cores", "fcfs", "yield", scale),
-        ("72 cpus", "cfs", "batch", &[]),
+        ("65 cpus", "cfs", "batch", &[]),
     ];
     if is_long() {
         jobs.push(("2 cores x 2 threads", "fcfs", "yield", scale));
