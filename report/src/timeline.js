@@ -296,7 +296,22 @@ export class TimelineView {
   }
 
   #explain(timeline, found) {
-    const { label, group } = timeline.info;
+    this.panel.replaceChildren(
+      h("p", { class: "sentence" }, sentence(timeline, found)),
+      h("h4", {}, "Meanwhile"),
+      h("ul", {}, found.cpus.map((cpu) =>
+        h("li", {}, `CPU ${cpu.cpu}: ${meanwhile(timeline, cpu)}`)).slice(0, 16)),
+      ...this.#reasons(timeline, found),
+      this.#waits(timeline, found.task));
+  }
+
+  /** What was chosen instead, if the host says so. */
+  #reasons(timeline, found) {
+    const { label, group, reasons } = timeline.info;
+    if (!reasons) {
+      return [h("p", { class: "hint" }, `${label} decided in a kernel: why it chose what it chose `
+        + "is in logs, which ", code("anysched run --record"), " writes.")];
+    }
     const { details } = this.experiment;
     const other = found.choices.filter((choice) => choice.chosen !== found.task);
     const chosen = other.slice(0, MOST_CHOICES).map((choice) => h("tr", {},
@@ -304,11 +319,7 @@ export class TimelineView {
       h("td", {}, timeline.fullName(choice.chosen)), h("td", {}, reason(choice))));
     const command = `anysched why ${shell(details.file)} --policy ${shell(label)} --group ${group}`
       + `${details.changes} --task ${found.task} --at ${Math.floor(found.from)}ns`;
-    this.panel.replaceChildren(
-      h("p", { class: "sentence" }, sentence(timeline, found)),
-      h("h4", {}, "Meanwhile"),
-      h("ul", {}, found.cpus.map((cpu) =>
-        h("li", {}, `CPU ${cpu.cpu}: ${meanwhile(timeline, cpu)}`)).slice(0, 16)),
+    return [
       h("h4", {}, `What ${label} chose instead`),
       chosen.length ? h("table", { class: "plain" },
         h("thead", {}, h("tr", {}, ["at", "on", "task", "because"].map((head) =>
@@ -318,7 +329,7 @@ export class TimelineView {
           + "just been asked to pick."),
       h("p", { class: "hint" }, "The first choices of a wait are here; all of them, with what the "
         + "policy says of every task, come from ", code(command)),
-      this.#waits(timeline, found.task));
+    ];
   }
 
   /** As `explain`; tests compare it with the command. */

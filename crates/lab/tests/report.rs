@@ -1,5 +1,6 @@
 //! The page of results: what is in it, and that it is what the results say.
 
+use anysched_host::{By, Capabilities, Host, HostError, HostInfo, Order, Outcome, Setup, Watch};
 use anysched_lab::output::report::{EVENTS, Origin, Told, VERSION, report};
 use anysched_lab::output::{json, table};
 use anysched_lab::{Experiment, Plan, Results, RunOptions};
@@ -44,8 +45,12 @@ fn plan(text: &str) -> Plan {
 }
 
 fn run(plan: &Plan) -> Results {
+    run_on(&Simulator, plan)
+}
+
+fn run_on(host: &dyn Host, plan: &Plan) -> Results {
     let options = RunOptions {
-        host: &Simulator,
+        host,
         jobs: 2,
         cancel: &AtomicBool::new(false),
         journal: None,
@@ -197,4 +202,70 @@ fn results_of_a_file_are_taken_as_they_are() {
     assert!(experiments[1]["details"].is_null());
     assert!(Told::of_json("[1]").unwrap_err().contains("no \"experiment\""));
     assert!(Told::of_json("{").unwrap_err().starts_with("not JSON"));
+}
+
+/// The simulator as a kernel: policies are out of sight, and it has a scheduler of its own.
+struct Kernel;
+
+static KERNEL: HostInfo = HostInfo {
+    name: "kernel",
+    title: "Kernel",
+    summary: "A simulator that nobody can look into",
+    capabilities: Capabilities { observed: false, ..Capabilities::all(8) },
+    costs: None,
+    schedulers: &["stock"],
+    programs: &[],
+    server: None,
+    open: |_| Box::new(Kernel),
+};
+
+impl Host for Kernel {
+    fn info(&self) -> &'static HostInfo {
+        &KERNEL
+    }
+
+    fn require_own(&self, _: &str, _: &Setup, _: usize) -> Result<(), HostError> {
+        Ok(())
+    }
+
+    fn run(&self, mut order: Order<'_>) -> Result<Outcome, HostError> {
+        assert!(order.watch.observe.is_none(), "nobody said that policies can be observed");
+        if let By::Own(_) = order.by {
+            let fcfs = anysched_policies::POLICIES.iter().find(|info| info.name == "fcfs");
+            order.by = By::Policy(fcfs.unwrap(), Vec::new());
+        }
+        Simulator.run(Order { watch: Watch { observe: None, ..order.watch }, ..order })
+    }
+}
+
+#[test]
+fn timelines_of_kernels_have_events_and_no_reasons() {
+    let plan = plan(MIXED);
+    let results = run_on(&Kernel, &plan);
+    assert_eq!(results.policies.last().unwrap().label, "stock");
+    let told = |host: &dyn Host, results: &Results, events| {
+        let told = Told::of_run(results, &plan, host, &origin(), events).unwrap();
+        String::from_utf8(report(&[told])).unwrap()
+    };
+    let here = told(&Simulator, &run(&plan), EVENTS);
+    let there = told(&Kernel, &results, EVENTS);
+    let timelines = |page: &str| {
+        let details = &document(page)["experiments"][0]["details"];
+        details["timelines"].as_array().unwrap().clone()
+    };
+    let (of_simulator, of_kernel) = (timelines(&here), timelines(&there));
+    assert_eq!([of_simulator.len(), of_kernel.len()], [3, 4]);
+    for (number, timeline) in of_kernel.iter().enumerate() {
+        assert_eq!(timeline["reasons"], false);
+        let block = unpacked(&there, &format!("block-{number}"));
+        match of_simulator.get(number) {
+            Some(same) => {
+                assert_eq!(timeline["events"], same["events"]);
+                assert_eq!(block, unpacked(&here, &format!("block-{number}")));
+            }
+            None => assert!(timeline["events"].as_u64() > Some(100)),
+        }
+    }
+    // Runs in kernels take long: without events to show, they are not made again.
+    assert!(timelines(&told(&Kernel, &results, 0)).is_empty());
 }

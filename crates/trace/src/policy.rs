@@ -68,15 +68,6 @@ impl Decision<'_> {
     }
 }
 
-/// Why a task becomes ready, in a word.
-pub(crate) fn reason(why: Enqueue) -> &'static str {
-    match why {
-        Enqueue::New => "new",
-        Enqueue::Wakeup { .. } => "woken",
-        Enqueue::Resumed { .. } => "resumed",
-    }
-}
-
 /// The call, the task by its name, and the answer: `pick_next CPU 0: task 3 (cc1-42), slice 6ms,
 /// switched to after 2us`.
 impl fmt::Display for Decision<'_> {

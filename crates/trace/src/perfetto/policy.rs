@@ -3,7 +3,7 @@
 use super::event::{DebugAnnotation, TrackEvent, Type, Value};
 use super::proto::{self, InternedData, TracePacket, TrackDescriptor};
 use super::{Arg, FIRST_NAME, Name, PerfettoWriter, interned, packet};
-use crate::policy::{Actor, Decision, Made, reason};
+use crate::policy::{Actor, Decision, Made};
 use anysched_core::recorder::Call;
 use anysched_core::{CpuId, Enqueue, Off, Span};
 use std::borrow::ToOwned;
@@ -234,5 +234,14 @@ impl<W: Write> PerfettoWriter<W> {
                 self.put_back(CpuId(cpu as u16), None);
             }
         }
+    }
+}
+
+/// Why a task becomes ready, in a word.
+fn reason(why: Enqueue) -> &'static str {
+    match why {
+        Enqueue::New => "new",
+        Enqueue::Wakeup { .. } => "woken",
+        Enqueue::Resumed { .. } => "resumed",
     }
 }

@@ -138,6 +138,7 @@ pub(super) struct Made {
     pub(super) index: u32,
     pub(super) cpus: usize,
     pub(super) timeline: Timeline,
+    pub(super) reasons: bool,
     pub(super) block: usize,
 }
 
@@ -271,7 +272,7 @@ impl MachineOut {
 
 impl TimelineOut {
     fn of(made: Made) -> TimelineOut {
-        let Made { group, policy, index, cpus, timeline, block } = made;
+        let Made { group, policy, index, cpus, timeline, reasons, block } = made;
         TimelineOut {
             group,
             policy,
@@ -283,7 +284,7 @@ impl TimelineOut {
             values: timeline.values,
             until_ns: timeline.until.0,
             ended: timeline.ended,
-            reasons: true,
+            reasons,
             block,
         }
     }

@@ -39,7 +39,7 @@ use crate::plan::{Plan, PlannedGroup};
 use crate::results::Results;
 use crate::spec::parts::{ALL, WORKLOAD};
 use crate::spec::sweep::AxisValue;
-use anysched_host::{Host, HostError, Watch};
+use anysched_host::{Capabilities, Host, HostError, Watch};
 use anysched_trace::Shared;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -166,38 +166,46 @@ impl Again {
         events: u64,
     ) -> Result<Again, HostError> {
         let mut again = Again::default();
-        if !host.info().capabilities.observed {
+        let Capabilities { traces, observed, .. } = host.info().capabilities;
+        // In a kernel a run takes seconds, and shows no distributions.
+        if !traces || !observed && events == 0 {
             return Ok(again);
         }
-        let mut rows = results.runs();
-        rows.retain(|(_, policy)| *policy < plan.policies().len());
+        let rows = results.runs();
         let mut left = events;
         for (done, &(group, policy)) in rows.iter().enumerate() {
             // What short runs leave is for those that follow.
             let most = left / (rows.len() - done) as u64;
-            left -= again.run(plan, host, (group, policy), most)?;
+            let own = policy.checked_sub(plan.policies().len());
+            let own = own.map(|_| results.policies[policy].name.as_str());
+            left -= again.run(plan, host, (group, policy, own), most)?;
         }
         Ok(again)
     }
 
-    /// Makes one run; returns how many of at most so many events were kept.
+    /// Makes one run, by a policy or by one of the host's own; returns how many of at most so many
+    /// events were kept.
     fn run(
         &mut self,
         plan: &Plan,
         host: &dyn Host,
-        (group, policy): (usize, usize),
+        (group, policy, own): (usize, usize, Option<&str>),
         most: u64,
     ) -> Result<u64, HostError> {
-        let cpus = plan.setup(group, policy).machine.cpus();
-        let recorder = Recorder::new(cpus, plan.policy(group, policy).info.order, most);
-        let recorder = RefCell::new(recorder);
+        let cpus = plan.setup(group, own.map_or(policy, |_| 0)).machine.cpus();
+        let order = own.map_or_else(|| plan.policy(group, policy).info.order, |_| &[]);
+        let recorder = RefCell::new(Recorder::new(cpus, order, most));
         let (mut events, mut calls) = (Shared(&recorder), Shared(&recorder));
         let mut watch = Watch { apart: plan.apart, ..Watch::default() };
+        let reasons = own.is_none() && host.info().capabilities.observed;
         if most > 0 {
             watch.trace = Some(&mut events);
-            watch.observe = Some(&mut calls);
+            watch.observe = if reasons { Some(&mut calls) } else { None };
         }
-        let outcome = plan.run_one(host, group, policy, 0, watch);
+        let outcome = match own {
+            None => plan.run_one(host, group, policy, 0, watch),
+            Some(own) => plan.run_one_by_host(host, own, group, 0, watch),
+        };
         let outcome = outcome.map_err(|error| HostError(error.to_string()))?;
         let loads = &plan.groups[group].loads.names;
         let found = distributions::of(&outcome.metrics, loads, (group, policy));
@@ -209,7 +217,7 @@ impl Again {
         let (events, block) = (timeline.events, self.blocks.len());
         let blocks = [&mut timeline.block, &mut timeline.choices].map(std::mem::take);
         self.blocks.push(blocks);
-        self.made.push(Made { group, policy, index: 0, cpus, timeline, block });
+        self.made.push(Made { group, policy, index: 0, cpus, timeline, reasons, block });
         Ok(events)
     }
 }
