@@ -309,8 +309,8 @@ export class TimelineView {
   #reasons(timeline, found) {
     const { label, group, reasons } = timeline.info;
     if (!reasons) {
-      return [h("p", { class: "hint" }, `${label} decided in a kernel: why it chose what it chose `
-        + "is in logs, which ", code("anysched run --record"), " writes.")];
+      return [h("p", { class: "hint" }, `${label} decided in a kernel, out of sight. What it was `
+        + "asked and answered is in its log: ", code("anysched run --record"), ".")];
     }
     const { details } = this.experiment;
     const other = found.choices.filter((choice) => choice.chosen !== found.task);

@@ -171,41 +171,37 @@ impl Again {
         if !traces || !observed && events == 0 {
             return Ok(again);
         }
-        let rows = results.runs();
+        // Schedulers that a host has of its own tell nothing.
+        let mut rows = results.runs();
+        rows.retain(|(_, policy)| *policy < plan.policies().len());
         let mut left = events;
         for (done, &(group, policy)) in rows.iter().enumerate() {
             // What short runs leave is for those that follow.
             let most = left / (rows.len() - done) as u64;
-            let own = policy.checked_sub(plan.policies().len());
-            let own = own.map(|_| results.policies[policy].name.as_str());
-            left -= again.run(plan, host, (group, policy, own), most)?;
+            left -= again.run(plan, host, (group, policy), most)?;
         }
         Ok(again)
     }
 
-    /// Makes one run, by a policy or by one of the host's own; returns how many of at most so many
-    /// events were kept.
+    /// Makes one run; returns how many of at most so many events were kept.
     fn run(
         &mut self,
         plan: &Plan,
         host: &dyn Host,
-        (group, policy, own): (usize, usize, Option<&str>),
+        (group, policy): (usize, usize),
         most: u64,
     ) -> Result<u64, HostError> {
-        let cpus = plan.setup(group, own.map_or(policy, |_| 0)).machine.cpus();
-        let order = own.map_or_else(|| plan.policy(group, policy).info.order, |_| &[]);
-        let recorder = RefCell::new(Recorder::new(cpus, order, most));
+        let cpus = plan.setup(group, policy).machine.cpus();
+        let recorder = Recorder::new(cpus, plan.policy(group, policy).info.order, most);
+        let recorder = RefCell::new(recorder);
         let (mut events, mut calls) = (Shared(&recorder), Shared(&recorder));
         let mut watch = Watch { apart: plan.apart, ..Watch::default() };
-        let reasons = own.is_none() && host.info().capabilities.observed;
+        let reasons = host.info().capabilities.observed;
         if most > 0 {
             watch.trace = Some(&mut events);
             watch.observe = if reasons { Some(&mut calls) } else { None };
         }
-        let outcome = match own {
-            None => plan.run_one(host, group, policy, 0, watch),
-            Some(own) => plan.run_one_by_host(host, own, group, 0, watch),
-        };
+        let outcome = plan.run_one(host, group, policy, 0, watch);
         let outcome = outcome.map_err(|error| HostError(error.to_string()))?;
         let loads = &plan.groups[group].loads.names;
         let found = distributions::of(&outcome.metrics, loads, (group, policy));
