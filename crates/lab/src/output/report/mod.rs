@@ -167,7 +167,7 @@ impl Again {
     ) -> Result<Again, HostError> {
         let mut again = Again::default();
         let Capabilities { traces, observed, .. } = host.info().capabilities;
-        // In a kernel a run takes seconds, and shows no distributions.
+        // In a kernel a run takes seconds.
         if !traces || !observed && events == 0 {
             return Ok(again);
         }
