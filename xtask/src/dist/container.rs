@@ -25,7 +25,7 @@ pub(super) fn write(folder: &Path) -> Result<(), Failed> {
     fs::copy(&from, folder.join(FILE)).map(drop).map_err(|error| about(&from, &error))
 }
 
-/// Builds it on Debian's own packages, runs the quickstart in it, and boots a kernel from this copy
+/// Builds it on Debian's own packages, runs the quickstart in it, and boots a kernel from a copy
 /// of the repository.
 pub(super) fn check(folder: &Path) -> Result<(), Failed> {
     base()?;
@@ -57,7 +57,11 @@ fn base() -> Result<(), Failed> {
 }
 
 fn try_in(container: &str, certificates: &str) -> Result<(), Failed> {
-    let repository = format!("{}:/work", root().display());
+    // What was built outside has other paths in it.
+    let copy = tempfile::tempdir().map_err(|error| about(Path::new("/tmp"), &error))?;
+    let [from, to] = [root(), copy.path().to_path_buf()].map(|path| path.display().to_string());
+    run(&mut command("git", &["clone", "--quiet", &from, &to]))?;
+    let repository = format!("{to}:/work");
     let common = ["run", "--isolation", "chroot", "--network", "host", "--volume", certificates];
     let inside = |args: &[&str]| {
         let which = ["--volume", &repository, container, "--", "anysched"];
