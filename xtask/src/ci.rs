@@ -18,7 +18,7 @@ const PARTS: [Part; 13] = [
     ("xen", || hosts::test_quickly(&["xen"])),
     ("fuzz", || step("fuzz targets", || fuzz::run_all(5))),
     ("pages", pages),
-    ("licences", licences),
+    ("licences", || step("licences and sources", setup::deny)),
     ("python", || python::test(true)),
     ("histories", || step("short histories", verify::check)),
     ("programs", || step("programs for kernels", hosts::test_programs)),
@@ -29,7 +29,7 @@ const PARTS: [Part; 13] = [
 /// All checks. What has to be built for most of them comes first.
 pub fn all() -> Result<(), Failed> {
     setup::ensure()?;
-    // Before two processes need them.
+    // Before two processes need it, and so that what is missing is said at the beginning.
     setup::ensure_report()?;
     hosts::require_toolchain()?;
     playground::require_toolchain()?;
@@ -115,11 +115,6 @@ fn pages() -> Result<(), Failed> {
     step("site", site::build)?;
     step("reports in a browser", report::check)?;
     step("playground in a browser", playground::check)
-}
-
-fn licences() -> Result<(), Failed> {
-    setup::install_deny()?;
-    step("licences and sources", setup::deny)
 }
 
 fn compile_benchmarks() -> Result<(), Failed> {

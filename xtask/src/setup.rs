@@ -110,11 +110,6 @@ const CARGO_DENY: CargoTool = CargoTool { name: "cargo-deny", version: "0.20" };
 /// Packs a program for Debian.
 pub const CARGO_DEB: CargoTool = CargoTool { name: "cargo-deb", version: "3.8" };
 
-/// Installs cargo-deny if it is missing.
-pub fn install_deny() -> Result<(), Failed> {
-    install_tool(&CARGO_DENY).map(drop)
-}
-
 /// Where a program is; it is installed, on one core, if it is missing.
 pub fn install_tool(tool: &CargoTool) -> Result<String, Failed> {
     let CargoTool { name, version } = tool;

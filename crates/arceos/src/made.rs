@@ -3,7 +3,7 @@
 //! of them anew every time.
 
 use crate::BootError;
-use anysched_debian::step::description;
+use anysched_debian::step::{description, run};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,7 @@ pub(crate) fn unless_current(
 ) -> Result<(), BootError> {
     let mut version = Command::new("rustc");
     version.arg("--version").current_dir(workspace);
-    let version = version.output().map_err(|error| BootError::files("rustc", error))?;
-    let settings = format!("{cargo:?}\n{}", String::from_utf8_lossy(&version.stdout).trim());
+    let settings = format!("{cargo:?}\n{}", run(version, "rustc")?.trim());
     let stamp = image.with_added_extension("stamp");
     let made_of = || -> Option<(Vec<PathBuf>, String)> {
         let inputs = inputs(image, workspace, config)?;

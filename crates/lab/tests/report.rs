@@ -1,6 +1,6 @@
 //! The page of results: what is in it, and that it is what the results say.
 
-use anysched_host::{By, Capabilities, Host, HostError, HostInfo, Order, Outcome, Setup, Watch};
+use anysched_host::{By, Capabilities, Host, HostError, HostInfo, Order, Outcome, Watch};
 use anysched_lab::output::report::{EVENTS, Origin, Told, VERSION, report};
 use anysched_lab::output::{json, table};
 use anysched_lab::{Experiment, Plan, Results, RunOptions};
@@ -222,10 +222,6 @@ static KERNEL: HostInfo = HostInfo {
 impl Host for Kernel {
     fn info(&self) -> &'static HostInfo {
         &KERNEL
-    }
-
-    fn require_own(&self, _: &str, _: &Setup, _: usize) -> Result<(), HostError> {
-        Ok(())
     }
 
     fn run(&self, mut order: Order<'_>) -> Result<Outcome, HostError> {
