@@ -2,14 +2,14 @@
 //! is printed again.
 //!
 //! A command depends on the sources of the program without its policies, on the policies that it or
-//! an experiment that it names mentions, and on the files that it names with what lies beside them.
-//! A command that may walk the list of policies depends on all of them. Outputs are kept in
-//! `target`, so that a fresh clone, and with it CI, prints everything.
+//! an experiment that it names mentions, on what these are written with, and on the files that it
+//! names with what lies beside them. A command that may walk the list of policies depends on all of
+//! them. Outputs are kept in `target`; of those that take long, hashes are noted in `docs`, for
+//! fresh clones.
 
 use crate::run::{Failed, command, output, root};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Where policies are.
@@ -18,13 +18,24 @@ const POLICIES: &str = "crates/policies/src/";
 /// Commands whose policies are those that they or their experiments mention.
 const MENTION: [&str; 6] = ["run", "plot", "gantt", "reproduce", "check", "predict"];
 
+/// Commands that only simulate, unless they are told of a host.
+const SIMULATE: [&str; 5] = ["run", "plot", "gantt", "reproduce", "tune"];
+
+/// Crates that only commands with hosts go through.
+const OF_HOSTS: [&str; 9] =
+    ["arceos", "axtask", "debian", "linux", "loader", "qemu", "scx", "vcpus", "xen"];
+
 /// The files of the repository that outputs may depend on.
 pub struct Inputs {
     files: Vec<String>,
     /// Each policy with the files or folder of its module, below [`POLICIES`].
     policies: BTreeMap<String, String>,
-    /// The sources of the program but for its policies.
-    program: u64,
+    /// Each module of policies with those that its sources mention.
+    written_with: BTreeMap<String, Vec<String>>,
+    /// The sources of the program but for its policies and for [`OF_HOSTS`].
+    program: String,
+    /// Those of [`OF_HOSTS`].
+    hosts: String,
     /// Policies that the program itself mentions.
     always: Vec<String>,
 }
@@ -41,10 +52,15 @@ impl Inputs {
         };
         let is_source = |file: &str| {
             let code = file.ends_with(".rs") || file.ends_with(".toml");
-            file == "Cargo.lock" || (file.starts_with("crates/") && code && !is_test(file))
+            matches!(file, "Cargo.toml" | "Cargo.lock" | "rust-toolchain.toml")
+                || (file.starts_with("crates/") && code && !is_test(file))
         };
         let sources = files.iter().filter(|file| is_source(file) && !of_policy(file));
-        let program = hash_of(sources.clone().map(String::as_str));
+        let hash = |of_hosts: bool| {
+            let wanted = |file: &&String| is_of_hosts(file) == of_hosts;
+            hash_of(sources.clone().filter(wanted).map(String::as_str))
+        };
+        let (program, hosts) = (hash(false), hash(true));
         let own = sources.filter(|file| !file.starts_with("crates/policies"));
         let own: Vec<String> = own.map(|file| text(file)).collect();
         let quoted = |name: &&String| {
@@ -52,11 +68,12 @@ impl Inputs {
             own.iter().any(|text| text.contains(&quoted))
         };
         let always = policies.keys().filter(quoted).cloned().collect();
-        Ok(Inputs { files, policies, program, always })
+        let written_with = written_with(&files, &policies);
+        Ok(Inputs { files, policies, written_with, program, hosts, always })
     }
 
-    /// What the output of `anysched` with these arguments depends on, as a number.
-    pub fn of(&self, args: &[&str]) -> u64 {
+    /// A hash of what the output of `anysched` with these arguments depends on.
+    pub fn of(&self, args: &[&str]) -> String {
         let named: Vec<&String> =
             self.files.iter().filter(|file| args.iter().any(|arg| is_named(file, arg))).collect();
         let mut mentioned = args.join(" ");
@@ -64,10 +81,10 @@ impl Inputs {
             mentioned.push('\n');
             mentioned.push_str(&text(file));
         }
-        let walks = args.first().is_none_or(|command| !MENTION.contains(command));
-        let counts = |name: &str| walks || self.always.iter().any(|n| n == name);
+        let is = |commands: &[&str]| args.first().is_some_and(|first| commands.contains(first));
+        let counts = |name: &str| !is(&MENTION) || self.always.iter().any(|n| n == name);
         let used = self.policies.iter().filter(|(name, _)| counts(name) || has(&mentioned, name));
-        let modules: Vec<&String> = used.map(|(_, module)| module).collect();
+        let modules = self.with_all_they_use(used.map(|(_, module)| module));
         let of_policies = self.files.iter().filter(|file| {
             let below = file.strip_prefix(POLICIES);
             below.is_some_and(|below| {
@@ -75,10 +92,55 @@ impl Inputs {
             })
         });
         let all = named.into_iter().chain(of_policies).map(String::as_str);
-        let mut hasher = DefaultHasher::new();
-        (self.program, args, hash_of(all)).hash(&mut hasher);
-        hasher.finish()
+        let only_simulates = is(&SIMULATE) && !args.contains(&"--host");
+        let hosts = if only_simulates { "" } else { &self.hosts };
+        hash_of_texts([&self.program, hosts, &args.join("\n"), &hash_of(all)])
     }
+
+    /// The modules, those that they are written with, and so on.
+    fn with_all_they_use<'a>(
+        &'a self,
+        modules: impl Iterator<Item = &'a String>,
+    ) -> BTreeSet<&'a String> {
+        let mut all = BTreeSet::new();
+        let mut new: Vec<&String> = modules.collect();
+        while let Some(module) = new.pop() {
+            if all.insert(module) {
+                new.extend(&self.written_with[module]);
+            }
+        }
+        all
+    }
+}
+
+/// Each module of policies with the others whose names its sources mention, which is more than it
+/// is written with.
+fn written_with(
+    files: &[String],
+    policies: &BTreeMap<String, String>,
+) -> BTreeMap<String, Vec<String>> {
+    let modules: BTreeSet<&String> = policies.values().collect();
+    let sources = |module: &str| -> String {
+        let is_its = |file: &&String| {
+            let below = file.strip_prefix(POLICIES);
+            below.is_some_and(|below| is_of(below, module) && !is_test(file))
+        };
+        files.iter().filter(is_its).map(|file| text(file)).collect()
+    };
+    let mentioned = |module: &String| {
+        let own = sources(module);
+        let is_there = |other: &&&String| {
+            **other != module && other.rsplit('/').next().is_some_and(|name| has(&own, name))
+        };
+        modules.iter().filter(is_there).map(|other| other.to_string()).collect()
+    };
+    modules.iter().map(|module| (module.to_string(), mentioned(module))).collect()
+}
+
+/// Whether a file is of one of [`OF_HOSTS`].
+fn is_of_hosts(file: &str) -> bool {
+    let name = file.strip_prefix("crates/").and_then(|rest| rest.split('/').next());
+    name.is_some_and(|name| OF_HOSTS.contains(&name))
 }
 
 /// The modules of the list of policies: `"name" module => …` below `group {`, as paths.
@@ -115,16 +177,19 @@ fn is_test(file: &str) -> bool {
 /// Whether an argument names the file, its folder or paper, or an experiment that it lies beside.
 fn is_named(file: &str, arg: &str) -> bool {
     let folder = |path: &str| Path::new(path).parent().map(Path::to_path_buf).unwrap_or_default();
-    if file == arg || file.starts_with(&format!("experiments/{arg}/")) {
+    // A word is a paper if there are experiments of it.
+    let is_word = !arg.is_empty() && !arg.contains(['/', '.']);
+    let is_paper = is_word && root().join("experiments").join(arg).is_dir();
+    if file == arg || (is_paper && file.starts_with(&format!("experiments/{arg}/"))) {
         return true;
     }
     // Beside an experiment are the files that it names; recordings are in `traces`.
     let is_file = arg.contains('/') && root().join(arg).is_file();
-    is_file
-        && (file.starts_with("traces/")
-            || (!file.ends_with(".toml")
-                && !file.ends_with(".md")
-                && PathBuf::from(file).parent() == Some(&folder(arg))))
+    (is_paper || is_file) && file.starts_with("traces/")
+        || is_file
+            && !file.ends_with(".toml")
+            && !file.ends_with(".md")
+            && PathBuf::from(file).parent() == Some(&folder(arg))
 }
 
 /// Whether `text` has `name` as a word.
@@ -146,12 +211,28 @@ fn text(file: &str) -> String {
     String::from_utf8_lossy(&bytes(file)).into_owned()
 }
 
-fn hash_of<'a>(files: impl Iterator<Item = &'a str>) -> u64 {
-    let mut hasher = DefaultHasher::new();
+/// A hash of files, by name and contents.
+fn hash_of<'a>(files: impl Iterator<Item = &'a str>) -> String {
+    let mut hasher = blake3::Hasher::new();
     for file in files {
-        (file, bytes(file)).hash(&mut hasher);
+        let of_one = blake3::hash(&bytes(file));
+        hasher.update(format!("{file}\n{of_one}\n").as_bytes());
     }
-    hasher.finish()
+    short(hasher.finalize())
+}
+
+/// A hash of texts.
+pub fn hash_of_texts<const N: usize>(texts: [&str; N]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for text in texts {
+        hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+    }
+    short(hasher.finalize())
+}
+
+/// As many digits as tell outputs of a project apart.
+fn short(hash: blake3::Hash) -> String {
+    hash.to_hex()[..16].to_string()
 }
 
 /// Outputs by command, each with what it depended on.
@@ -173,15 +254,15 @@ impl Kept {
     }
 
     /// The output of `line` if it was printed from the same inputs.
-    pub fn get(&self, line: &str, inputs: u64) -> Option<String> {
+    pub fn get(&self, line: &str, inputs: &str) -> Option<String> {
         let kept = self.outputs.get(line)?;
-        let same = kept["inputs"].as_str() == Some(&inputs.to_string());
+        let same = kept["inputs"].as_str() == Some(inputs);
         same.then(|| kept["output"].as_str().map(str::to_string)).flatten()
     }
 
     /// Keeps what `line` has printed.
-    pub fn put(&mut self, line: &str, inputs: u64, output: &str) -> Result<(), Failed> {
-        let kept = serde_json::json!({ "inputs": inputs.to_string(), "output": output });
+    pub fn put(&mut self, line: &str, inputs: &str, output: &str) -> Result<(), Failed> {
+        let kept = serde_json::json!({ "inputs": inputs, "output": output });
         self.outputs.insert(line.to_string(), kept);
         let text = serde_json::to_string(&self.outputs).map_err(std::io::Error::from);
         text.and_then(|text| std::fs::write(&self.path, text))

@@ -12,6 +12,7 @@ mod hosts;
 mod inputs;
 mod kernels;
 mod links;
+mod noted;
 mod playground;
 mod python;
 mod report;
