@@ -22,7 +22,8 @@ pub(crate) fn unless_current(
 ) -> Result<(), BootError> {
     let mut version = Command::new("rustc");
     version.arg("--version").current_dir(workspace);
-    let settings = format!("{cargo:?}\n{}", run(version, "rustc")?.trim());
+    let version = run(version, "rustc")?.trim().to_string();
+    let settings = format!("{cargo:?}\n{version}");
     let stamp = image.with_added_extension("stamp");
     let made_of = || -> Option<(Vec<PathBuf>, String)> {
         let inputs = inputs(image, workspace, config)?;
@@ -39,8 +40,8 @@ pub(crate) fn unless_current(
     let begun = SystemTime::now();
     let built = cargo.output().map_err(|error| BootError::files("cargo", error))?;
     if !built.status.success() {
-        let said = String::from_utf8_lossy(&built.stderr).trim().to_string();
-        return Err(BootError::Build { said });
+        let said = String::from_utf8_lossy(&built.stderr);
+        return Err(BootError::Build { said: format!("{}{}", said.trim(), remedy(&version)) });
     }
     // What changes while it is built may be in the image or not.
     let is_older = |input: &PathBuf| {
@@ -53,6 +54,24 @@ pub(crate) fn unless_current(
         }
         _ => Ok(()),
     }
+}
+
+/// The Rust that images are known to build with: its minor version, and all of it. ArceOS uses
+/// unstable parts of it, which change.
+const KNOWN: (u32, &str) = (95, "1.95.0");
+
+/// What to do if a compiler with this version has failed, if that is newer than the known one.
+fn remedy(version: &str) -> String {
+    let mut numbers = version.split([' ', '.']).filter_map(|part| part.parse().ok());
+    let (minor, known) = KNOWN;
+    if numbers.nth(1).is_none_or(|found: u32| found <= minor) {
+        return String::new();
+    }
+    format!(
+        "\nArceOS is known to build with Rust {known}, and this is {version}: `rustup toolchain \
+         install {known} --profile minimal --component rust-src --target x86_64-unknown-none`, and \
+         set RUSTUP_TOOLCHAIN={known}"
+    )
 }
 
 /// What an image was made of, besides packages of registries, of which the lock file says all: the
@@ -86,6 +105,16 @@ mod tests {
     fn names_in_a_rule_may_have_blanks() {
         let found = in_rule("/a/b.rs /a/two\\ words.rs\n");
         assert_eq!(found, ["/a/b.rs", "/a/two words.rs"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn a_newer_compiler_that_fails_is_named() {
+        for fine in ["rustc 1.95.0 (59807616e 2026-04-14)", "rustc 1.94.1", "other"] {
+            assert_eq!(remedy(fine), "");
+        }
+        let said = remedy("rustc 1.99.1 (0123456 2026-11-12)");
+        assert!(said.contains("Rust 1.95.0, and this is rustc 1.99.1 (0123456"), "{said}");
+        assert!(remedy("rustc 1.97.0-nightly (e50aa6fba)").contains("RUSTUP_TOOLCHAIN=1.95.0"));
     }
 
     /// A command that notes what it made the image of, and counts how often.
