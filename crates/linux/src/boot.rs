@@ -32,6 +32,8 @@ pub struct Boot {
     pub fault: Option<(String, u64)>,
     /// The machine.
     pub machine: Machine,
+    /// More of the kernel's command line, after what it is told here.
+    pub options: String,
     /// How time passes.
     pub clock: Clock,
     /// The image of another kernel.
@@ -82,6 +84,7 @@ impl Boot {
             loaders: true,
             fault: None,
             machine: Machine::flat(1).unwrap_or_else(|error| unreachable!("{error}")),
+            options: String::new(),
             clock: Clock::COUNTED,
             kernel: None,
             programs: Vec::new(),
@@ -238,7 +241,9 @@ impl Boot {
         // With room for a log, whether there is one or not: one machine does for both.
         let memory = MEMORY + LOG_BYTES;
         let mut machine = emulator.machine(self.kernel(image), &format!("{}M", memory >> 20));
-        machine.args(["-cpu", "max", "-append", COMMAND_LINE]).arg("-initrd").arg(initrd);
+        let command_line = format!("{COMMAND_LINE} {}", self.options);
+        machine.args(["-cpu", "max", "-append", command_line.trim_end()]);
+        machine.arg("-initrd").arg(initrd);
         machine.arg("-serial").arg(format!("file:{}", out.join(CONSOLE).display()));
         qemu::send_logs(&mut machine, &out.join(LOG));
         qemu::set_clock(&mut machine, self.clock);

@@ -38,7 +38,7 @@ pub static HOST: HostInfo = HostInfo {
         running_machine: cfg!(target_os = "linux"),
         agents: true,
         dom0s: false,
-        kernel_options: false,
+        kernel_options: true,
         tasks: Needs {
             wakeups_between_tasks: true,
             locks: true,
@@ -145,6 +145,7 @@ impl Linux {
             checked: self.checked,
             place: self.place,
             machine: setup.machine.clone(),
+            options: setup.kernel_options.clone(),
             clock: Clock::or_usual(self.clock, &setup.machine),
             kernel,
             patience: self.silence,

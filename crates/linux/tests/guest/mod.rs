@@ -31,11 +31,15 @@ pub fn image() -> Option<&'static Image> {
     IMAGE.get_or_init(find).as_ref()
 }
 
+/// Room for logs in tests, in bytes. The usual room takes the guest two seconds to allocate.
+const LOG_BYTES: u64 = 32 << 20;
+
 /// A boot of `program` under `policy`.
 pub fn boot(policy: &str, program: &str, arguments: &[(&str, &str)]) -> Boot {
     let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
     let mut boot = Boot::new(policy, program);
     boot.orders.arguments = arguments.iter().map(owned).collect();
+    boot.log_bytes = LOG_BYTES;
     boot
 }
 
