@@ -702,8 +702,9 @@ impl<Of> Scheduler for VirtualDeadlines<Of> {
         for Cpu { group, slot: _, running, told, sticky, high, last_tick, dither } in &self.cpus {
             [u32::from(*group), *running, *sticky].canon(&(), to);
             high.canon(&self.forest, to);
-            [*told, *dither].canon(&(), to);
+            told.canon(&(), to);
             if self.rules.dither {
+                dither.canon(&(), to);
                 last_tick.canon(&(), to);
             }
         }

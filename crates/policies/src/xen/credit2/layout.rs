@@ -7,6 +7,7 @@ use super::{Credit2, Moving, Place, Runqueue, Task};
 use anysched_core::ids::{CpuId, TaskId};
 use anysched_core::machine::Level;
 use anysched_core::queue::{List, Tree};
+use anysched_core::time::Time;
 use anysched_core::{Cx, choice};
 
 choice! {
@@ -60,12 +61,13 @@ impl Runqueue {
 
 impl Credit2 {
     /// Puts `cpu`, one of `count`, into use.
-    pub(super) fn add_cpu(&mut self, cpu: CpuId, count: usize) {
+    pub(super) fn add_cpu(&mut self, cpu: CpuId, count: usize, now: Time) {
         let queue = self.queue_for(cpu, count);
         let taken = &mut self.queues[queue];
         if taken.cpus.is_empty() {
             taken.pick_bias = cpu;
-            (taken.load, taken.expected) = (Load::default(), 0);
+            // Nothing averages to nothing as of any time; Xen's is as of its boot.
+            (taken.load, taken.expected) = (Load::of_nothing(now), 0);
         }
         let at = taken.cpus.partition_point(|&other| other < cpu);
         taken.cpus.insert(at, cpu);

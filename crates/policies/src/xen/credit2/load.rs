@@ -43,6 +43,13 @@ pub(super) struct Load {
     updated: u64,
 }
 
+impl Load {
+    /// That of a runqueue without vCPUs.
+    pub fn of_nothing(now: Time) -> Load {
+        Load { average: 0, updated: now.0 >> GRANULARITY_SHIFT }
+    }
+}
+
 impl Loads {
     pub fn new(params: &Credit2Params) -> Loads {
         let window = params.load_window_shift - GRANULARITY_SHIFT;

@@ -264,7 +264,7 @@ impl Policy for Credit2 {
             next_replenishment: Time::NEVER,
         };
         for cpu in machine.cpu_ids() {
-            credit2.add_cpu(cpu, machine.cpus());
+            credit2.add_cpu(cpu, machine.cpus(), Time::ZERO);
         }
         Ok(credit2)
     }
@@ -648,7 +648,7 @@ impl Scheduler for Credit2 {
         }
         if online {
             let count = self.cpus.iter().filter(|on| on.online).count() + 1;
-            self.add_cpu(cpu, count);
+            self.add_cpu(cpu, count, cx.now);
             if !self.queues[self.cpus[cpu.index()].queue].waiting.is_empty() {
                 self.poke(cx, cpu);
             }
