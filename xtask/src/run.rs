@@ -101,7 +101,10 @@ pub fn output(command: &mut Command) -> Result<String, Failed> {
 }
 
 /// Runs a command and returns what it printed, also if it ends with a code that `is_fine`.
-pub fn output_or(command: &mut Command, is_fine: fn(i32) -> bool) -> Result<String, Failed> {
+pub fn output_or(
+    command: &mut Command,
+    is_fine: impl FnMut(i32) -> bool,
+) -> Result<String, Failed> {
     let shown = show(command);
     match command.stdin(Stdio::null()).stderr(Stdio::inherit()).output() {
         Ok(output) if output.status.success() || output.status.code().is_some_and(is_fine) => {

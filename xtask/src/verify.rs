@@ -41,11 +41,15 @@ const BROKEN: i32 = 1;
 
 /// Searches all policies as far as `ci` does.
 pub fn check() -> Result<(), Failed> {
-    let table = output_or(&mut docs::program(QUICK), |code| code == BROKEN)?;
-    let broken: Vec<&str> = table.lines().filter(|line| line.contains("**broken**")).collect();
-    if broken.is_empty() {
+    let mut is_broken = false;
+    let table = output_or(&mut docs::program(QUICK), |code| {
+        is_broken = code == BROKEN;
+        is_broken
+    })?;
+    if !is_broken {
         return Ok(());
     }
+    let broken: Vec<&str> = table.lines().filter(|line| line.contains("**broken**")).collect();
     let remedy = "`anysched verify POLICY --set NAME=VALUE` shows how";
     Err(Failed(format!("{}\n{remedy}", broken.join("\n"))))
 }

@@ -432,10 +432,15 @@ fn markdown(searches: &[Done]) -> String {
             None => "holds",
         };
         let all = if done.report.end == End::AllStates { ", all" } else { "" };
+        // What it says of the others is then worth nothing.
+        let merged = match done.finding(Property::Merge) {
+            Some(_) => ", **broken**: some are not the same that were taken for the same",
+            None => "",
+        };
         let longest = longest.as_ref().map_or("".into(), |(waited, _)| waited.time.to_string());
         let _ = writeln!(
             text,
-            "| {} | {depth}{all} | {states} | {:.1} s | {} | {} | {} | {longest} | {} |",
+            "| {} | {depth}{all} | {states}{merged} | {:.1} s | {} | {} | {} | {longest} | {} |",
             done.search.label(),
             done.took.as_secs_f64(),
             said(Property::Contract),
