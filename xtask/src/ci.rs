@@ -16,7 +16,7 @@ const PARTS: [Part; 13] = [
     ("arceos", || hosts::test_quickly(&["arceos"])),
     ("docs", || step("generated documentation", docs::check)),
     ("xen", || hosts::test_quickly(&["xen"])),
-    ("fuzz", || step("fuzz targets", || fuzz::run_all(5))),
+    ("fuzz", || step("fuzz targets", || fuzz::run_all(3))),
     ("pages", pages),
     ("licences", || step("licences and sources", setup::deny)),
     ("python", || python::test(true)),
