@@ -74,7 +74,8 @@ impl Policy for SjfEwma {
             forest: Forest::default(),
             queues: alloc::vec![Tree::default(); queues],
             tasks: PerTask::new(),
-            arrivals: 0,
+            // Tasks that were never ready have number 0.
+            arrivals: 1,
         })
     }
 }
