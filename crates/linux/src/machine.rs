@@ -6,6 +6,7 @@ use anysched_debian::step::step;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
+use std::io::ErrorKind::{DirectoryNotEmpty, NotFound};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -72,7 +73,11 @@ fn forget_old(machines: &Path, new: &Path) -> io::Result<()> {
     let now = SystemTime::now();
     for (used, path) in &all[..(all.len() + 1).saturating_sub(KEPT)] {
         if now.duration_since(*used).is_ok_and(|ago| ago > IN_USE) {
-            fs::remove_dir_all(path)?;
+            match fs::remove_dir_all(path) {
+                // Another boot removes it at the same time, or begins to use it.
+                Err(error) if [NotFound, DirectoryNotEmpty].contains(&error.kind()) => {}
+                removed => removed?,
+            }
         }
     }
     Ok(())
