@@ -46,10 +46,7 @@ impl Inputs {
         let files: Vec<String> =
             output(&mut command("git", &list))?.lines().map(str::to_string).collect();
         let policies = modules(&text(&format!("{POLICIES}lib.rs")));
-        let of_policy = |file: &str| {
-            let below = file.strip_prefix(POLICIES);
-            below.is_some_and(|below| policies.values().any(|module| is_of(below, module)))
-        };
+        let of_policy = |file: &str| policies.values().any(|module| is_code_of(file, module));
         let is_source = |file: &str| {
             let code = file.ends_with(".rs") || file.ends_with(".toml");
             matches!(file, "Cargo.toml" | "Cargo.lock" | "rust-toolchain.toml")
@@ -74,8 +71,9 @@ impl Inputs {
 
     /// A hash of what the output of `anysched` with these arguments depends on.
     pub fn of(&self, args: &[&str]) -> String {
-        let named: Vec<&String> =
-            self.files.iter().filter(|file| args.iter().any(|arg| is_named(file, arg))).collect();
+        let by_args: Vec<Named<'_>> = args.iter().map(|arg| Named::by(arg)).collect();
+        let is_needed = |file: &&String| by_args.iter().any(|named| named.needs(file));
+        let named: Vec<&String> = self.files.iter().filter(is_needed).collect();
         let mut mentioned = args.join(" ");
         for file in named.iter().filter(|file| !file.ends_with(".gz")) {
             mentioned.push('\n');
@@ -85,12 +83,8 @@ impl Inputs {
         let counts = |name: &str| !is(&MENTION) || self.always.iter().any(|n| n == name);
         let used = self.policies.iter().filter(|(name, _)| counts(name) || has(&mentioned, name));
         let modules = self.with_all_they_use(used.map(|(_, module)| module));
-        let of_policies = self.files.iter().filter(|file| {
-            let below = file.strip_prefix(POLICIES);
-            below.is_some_and(|below| {
-                !is_test(file) && modules.iter().any(|module| is_of(below, module))
-            })
-        });
+        let is_used = |file: &&String| modules.iter().any(|module| is_code_of(file, module));
+        let of_policies = self.files.iter().filter(is_used);
         let all = named.into_iter().chain(of_policies).map(String::as_str);
         let only_simulates = is(&SIMULATE) && !args.contains(&"--host");
         let hosts = if only_simulates { "" } else { &self.hosts };
@@ -121,11 +115,7 @@ fn written_with(
 ) -> BTreeMap<String, Vec<String>> {
     let modules: BTreeSet<&String> = policies.values().collect();
     let sources = |module: &str| -> String {
-        let is_its = |file: &&String| {
-            let below = file.strip_prefix(POLICIES);
-            below.is_some_and(|below| is_of(below, module) && !is_test(file))
-        };
-        files.iter().filter(is_its).map(|file| text(file)).collect()
+        files.iter().filter(|file| is_code_of(file, module)).map(|file| text(file)).collect()
     };
     let mentioned = |module: &String| {
         let own = sources(module);
@@ -163,6 +153,11 @@ fn modules(list: &str) -> BTreeMap<String, String> {
     modules
 }
 
+/// Whether a file is of a module of policies, and not of tests alone.
+fn is_code_of(file: &str, module: &str) -> bool {
+    !is_test(file) && file.strip_prefix(POLICIES).is_some_and(|below| is_of(below, module))
+}
+
 /// Whether a file below [`POLICIES`] is of a module.
 fn is_of(below: &str, module: &str) -> bool {
     below.strip_prefix(module).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
@@ -174,22 +169,35 @@ fn is_test(file: &str) -> bool {
     oracle || file.contains("/tests/") || file.ends_with("/tests.rs")
 }
 
-/// Whether an argument names the file, its folder or paper, or an experiment that it lies beside.
-fn is_named(file: &str, arg: &str) -> bool {
-    let folder = |path: &str| Path::new(path).parent().map(Path::to_path_buf).unwrap_or_default();
-    // A word is a paper if there are experiments of it.
-    let is_word = !arg.is_empty() && !arg.contains(['/', '.']);
-    let is_paper = is_word && root().join("experiments").join(arg).is_dir();
-    if file == arg || (is_paper && file.starts_with(&format!("experiments/{arg}/"))) {
-        return true;
+/// What an argument names, looked up once for all files: a file, or a paper by a word.
+struct Named<'a> {
+    arg: &'a str,
+    /// The folder of the paper's experiments, with a slash behind it.
+    paper: Option<String>,
+    /// The folder that the file lies in.
+    folder: Option<&'a Path>,
+}
+
+impl Named<'_> {
+    fn by(arg: &str) -> Named<'_> {
+        let is_word = !arg.is_empty() && !arg.contains(['/', '.']);
+        let experiments = format!("experiments/{arg}/");
+        let is_paper = is_word && root().join(&experiments).is_dir();
+        let is_file = arg.contains('/') && root().join(arg).is_file();
+        let folder = Path::new(arg).parent().filter(|_| is_file);
+        Named { arg, paper: is_paper.then_some(experiments), folder }
     }
-    // Beside an experiment are the files that it names; recordings are in `traces`.
-    let is_file = arg.contains('/') && root().join(arg).is_file();
-    (is_paper || is_file) && file.starts_with("traces/")
-        || is_file
-            && !file.ends_with(".toml")
-            && !file.ends_with(".md")
-            && PathBuf::from(file).parent() == Some(&folder(arg))
+
+    /// Whether what is named depends on a file. Beside an experiment are the files that it names;
+    /// recordings are in `traces`.
+    fn needs(&self, file: &str) -> bool {
+        let runs = self.paper.is_some() || self.folder.is_some();
+        let is_text = file.ends_with(".toml") || file.ends_with(".md");
+        file == self.arg
+            || self.paper.as_ref().is_some_and(|experiments| file.starts_with(experiments))
+            || (runs && file.starts_with("traces/"))
+            || (self.folder.is_some() && self.folder == Path::new(file).parent() && !is_text)
+    }
 }
 
 /// Whether `text` has `name` as a word.
