@@ -37,7 +37,8 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 use core::cmp::Reverse;
 
-use super::{At, Balance, Entry, Layout, RunQueue, Smp, SmpParams, Why, at};
+use super::rule::{Erase, Rule};
+use super::{At, Balance, Entry, Layout, Smp, SmpParams, Steal, Why, at};
 use crate::canon::{Canon, Canonical};
 use crate::ids::{CpuId, TaskId};
 use crate::machine::{Distance, Level, Machine};
@@ -200,11 +201,38 @@ fn group_of<'a>(machine: &'a Machine, level: Level, cpu: &'a CpuId) -> &'a [CpuI
     }
 }
 
-impl<Q: RunQueue> Smp<Q> {
+impl<R: Erase + ?Sized> Smp<R> {
+    /// Lets `cpu`, whose runqueue has nothing for it, take a task from the busiest other runqueue,
+    /// nearest first. Returns whether it got one.
+    #[inline]
+    pub(super) fn pull(&mut self, cx: &mut Cx<'_>, queue: usize, cpu: CpuId) -> bool {
+        if self.kept.pulls {
+            return self.erased().balance_newly_idle(cx, cpu);
+        }
+        !self.waiting.is_empty() && self.erased().pull_nearest(cx, queue, cpu)
+    }
+
+    /// When balancing is due; only while anything waits.
+    #[inline]
+    pub(super) fn next_balance(&self) -> Option<Time> {
+        (self.balancer.next != Time::NEVER).then_some(self.balancer.next)
+    }
+
+    /// `cpu` found nothing to run: its groups balance at the interval of an idle CPU. If it can
+    /// pull from everywhere, that gains nothing.
+    #[inline]
+    pub(super) fn hurry(&mut self, cx: &mut Cx<'_>, cpu: CpuId) {
+        if !self.balancer.turns.is_empty() && self.params.steal != Steal::Machine {
+            self.erased().hurry_groups(cx.now, cpu);
+        }
+    }
+}
+
+impl Smp<dyn Rule> {
     /// The weight of the tasks that wait or run on `queue`.
     fn queue_load(&self, queue: usize) -> u64 {
         let mut load = self.rule.load(queue);
-        if !Q::LOAD_COUNTS_RUNNING {
+        if !self.rule.load_counts_running() {
             let running = self.members(queue).iter().filter_map(|member| member.task());
             load += running.map(|task| self.rule.weight(task)).sum::<u64>();
         }
@@ -240,16 +268,7 @@ impl<Q: RunQueue> Smp<Q> {
         now < self.tasks[task].hot_until
     }
 
-    /// Lets `cpu`, whose runqueue has nothing for it, take a task from the busiest other runqueue,
-    /// nearest first. Returns whether it got one.
-    #[inline]
-    pub(super) fn pull(&mut self, cx: &mut Cx<'_>, queue: usize, cpu: CpuId) -> bool {
-        if self.kept.pulls {
-            return self.balance_newly_idle(cx, cpu);
-        }
-        if self.waiting.is_empty() {
-            return false;
-        }
+    fn pull_nearest(&mut self, cx: &mut Cx<'_>, queue: usize, cpu: CpuId) -> bool {
         let Some(reach) = self.params.steal.level() else { return false };
         self.refresh_busy();
         let mut victims = core::mem::take(&mut self.balancer.victims);
@@ -376,29 +395,18 @@ impl<Q: RunQueue> Smp<Q> {
             }
             true
         };
-        let spare = self.rule.spare(&at!(self, cx.now, victim.queue), fits);
+        let spare = self.rule.spare(&at!(self, cx.now, victim.queue), &fits);
         cx.work.scanned += scanned.get() - u32::from(spare.is_some());
         (spare, hot.get())
     }
 
-    /// When balancing is due; only while anything waits.
-    #[inline]
-    pub(super) fn next_balance(&self) -> Option<Time> {
-        (self.balancer.next != Time::NEVER).then_some(self.balancer.next)
-    }
-
-    /// `cpu` found nothing to run: its groups balance at the interval of an idle CPU. If it can
-    /// pull from everywhere, that gains nothing.
-    #[inline]
-    pub(super) fn hurry(&mut self, cx: &mut Cx<'_>, cpu: CpuId) {
+    /// The groups of `cpu` balance at the interval of an idle CPU.
+    fn hurry_groups(&mut self, now: Time, cpu: CpuId) {
         let balancer = &mut self.balancer;
-        if balancer.turns.is_empty() || self.params.steal == super::Steal::Machine {
-            return;
-        }
         for turn_of in &balancer.turn_of {
             let turn = turn_of.get(cpu.index()).map(|&turn| usize::from(turn));
             if let Some(turn) = turn.and_then(|turn| balancer.turns.get_mut(turn)) {
-                turn.due = turn.due.min((turn.last + turn.interval).max(grid(cx.now) + JIFFY));
+                turn.due = turn.due.min((turn.last + turn.interval).max(grid(now) + JIFFY));
                 balancer.next = balancer.next.min(turn.due);
             }
         }
@@ -518,7 +526,7 @@ impl<Q: RunQueue> Smp<Q> {
                         || !self.is_hot(task, cx.now);
                     (weight <= left || first) && cold
                 };
-                let spare = self.rule.spare(&at!(self, cx.now, from), fits);
+                let spare = self.rule.spare(&at!(self, cx.now, from), &fits);
                 let Some(task) = spare else { break };
                 left = left.saturating_sub(self.rule.weight(task));
                 moved += 1;

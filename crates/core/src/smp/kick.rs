@@ -3,12 +3,13 @@
 //! CPUs that run out of work leave alone tasks that are [promised](crate::promise) to others, as
 //! Linux leaves alone a runqueue whose CPU is about to run its only task.
 
-use super::{At, NOBODY, RunQueue, Running, Slot, Smp, State, at};
+use super::rule::{Erase, Rule};
+use super::{At, NOBODY, Running, Slot, Smp, State, at};
 use crate::ids::{CpuId, TaskId};
 use crate::promise::PassedOver;
 use crate::{Cx, Off};
 
-impl<Q: RunQueue> Smp<Q> {
+impl<R: Erase + ?Sized> Smp<R> {
     /// Notes that `cpu`, which runs nothing and is about to pick, does so on account of `task`.
     fn promise(&mut self, task: TaskId, cpu: CpuId) {
         let slot = self.slot(cpu);
@@ -44,20 +45,7 @@ impl<Q: RunQueue> Smp<Q> {
         near: CpuId,
     ) -> bool {
         self.promises.withdraw(task);
-        !self.idle.is_empty() && self.kick_one_of_idle(cx, task, queue, near)
-    }
-
-    fn kick_one_of_idle(
-        &mut self,
-        cx: &mut Cx<'_>,
-        task: TaskId,
-        queue: usize,
-        near: CpuId,
-    ) -> bool {
-        let Some(cpu) = self.find_idle(task, queue, near) else { return false };
-        self.tell(cx, cpu);
-        self.promise(task, cpu);
-        true
+        !self.idle.is_empty() && self.erased().kick_one_of_idle(cx, task, queue, near)
     }
 
     /// After `task` entered `queue` and no CPU was idle: kicks the CPU it preempts, if any.
@@ -84,7 +72,7 @@ impl<Q: RunQueue> Smp<Q> {
         }
     }
 
-    /// Kicks the CPUs of `queue` that [`RunQueue::wants_pick`] names.
+    /// Kicks the CPUs of `queue` that [`RunQueue::wants_pick`](super::RunQueue::wants_pick) names.
     pub(super) fn answer_wish(&mut self, cx: &mut Cx<'_>, queue: usize) {
         for slot in self.spans[queue].slots() {
             let Running { task, cpu, told, .. } = self.cpus[slot];
@@ -121,8 +109,23 @@ impl<Q: RunQueue> Smp<Q> {
     #[inline]
     pub(super) fn hand_on(&mut self, cx: &mut Cx<'_>, cpu: CpuId, taken: Option<TaskId>) {
         if let Some(passed_over) = self.promises.settle(cpu, taken) {
-            self.promise_to_another(cx, cpu, passed_over);
+            self.erased().promise_to_another(cx, cpu, passed_over);
         }
+    }
+}
+
+impl Smp<dyn Rule> {
+    fn kick_one_of_idle(
+        &mut self,
+        cx: &mut Cx<'_>,
+        task: TaskId,
+        queue: usize,
+        near: CpuId,
+    ) -> bool {
+        let Some(cpu) = self.find_idle(task, queue, near) else { return false };
+        self.tell(cx, cpu);
+        self.promise(task, cpu);
+        true
     }
 
     fn promise_to_another(&mut self, cx: &mut Cx<'_>, cpu: CpuId, passed_over: PassedOver) {

@@ -5,14 +5,18 @@
 //! preempts, what an idle CPU pulls and what is balanced in the background.
 
 mod balance;
+mod change;
 mod config;
 mod fair;
 mod kick;
 mod loads;
 mod place;
+mod rule;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+
+use rule::{Erase, Rule};
 
 pub use config::{Balance, Balancing, Layout, Place, SmpParams, Steal};
 
@@ -131,7 +135,7 @@ pub enum Whereabouts {
 /// A task is in at most one runqueue. A running task is not queued, but a rule may keep counting
 /// it, because it learns of every change: `pop` (queued → running), `push` with [`Why::Put`]
 /// (running → queued), `leave` (running → blocked).
-pub trait RunQueue: Policy {
+pub trait RunQueue: Policy + 'static {
     /// Whether a task that becomes ready may interrupt a running one; if not,
     /// [`RunQueue::preempts`] is never asked.
     const PREEMPTS: bool = false;
@@ -209,7 +213,7 @@ pub trait RunQueue: Policy {
     /// Whether ever a task is kept queued though it sleeps.
     const DELAYS: bool = false;
 
-    /// Which kernel's way of balancing belongs to the rule.
+    /// Which kernel's way of balancing belongs to the rule. Asked once, when it is built.
     fn balancing(&self) -> Balancing {
         Balancing::default()
     }
@@ -331,8 +335,7 @@ pub(crate) fn due<Q: RunQueue>(rule: &Q) -> Option<Time> {
 
 /// Makes the rule `Q` a [`Scheduler`] for all CPUs of a machine.
 #[derive(Debug)]
-pub struct Smp<Q> {
-    rule: Q,
+pub struct Smp<Q: ?Sized> {
     params: SmpParams,
     machine: Machine,
     /// Per CPU.
@@ -362,6 +365,8 @@ pub struct Smp<Q> {
     loads: Box<loads::Loads>,
     /// Kept where that is so, too, and tasks are placed, pulled or balanced as in Linux.
     fair: Box<fair::Fair>,
+    /// The last field, so that it can be one of any kind.
+    rule: Q,
 }
 
 /// What is kept apart, looked up where every call passes by.
@@ -394,6 +399,40 @@ impl Slots {
     #[inline(always)]
     fn slots(self) -> core::ops::Range<usize> {
         usize::from(self.first)..usize::from(self.end)
+    }
+}
+
+/// Which CPU serves which runqueue: [`Smp::homes`], [`Smp::cpus`] and [`Smp::spans`].
+struct Assigned {
+    homes: Vec<Home>,
+    cpus: Vec<Running>,
+    spans: Vec<Slots>,
+}
+
+impl Assigned {
+    fn new(machine: &Machine, layout: Layout) -> Assigned {
+        let level = layout.level();
+        let queue_of: Vec<u16> = machine
+            .cpu_ids()
+            .map(|cpu| level.map_or(cpu.0, |l| machine.cpu(cpu).group(l)))
+            .collect();
+        let queues = queue_of.iter().max().map_or(0, |&last| usize::from(last) + 1);
+        let mut by_queue: Vec<CpuId> = machine.cpu_ids().collect();
+        by_queue.sort_unstable_by_key(|cpu| (queue_of[cpu.index()], cpu.0));
+        let mut homes = alloc::vec![Home::default(); machine.cpus()];
+        for (slot, cpu) in by_queue.iter().enumerate() {
+            homes[cpu.index()] = Home { queue: queue_of[cpu.index()], slot: slot as u16 };
+        }
+        let first = |queue: usize| {
+            by_queue.partition_point(|c| usize::from(queue_of[c.index()]) < queue) as u16
+        };
+        let slots = |queue| Slots { first: first(queue), end: first(queue + 1) };
+        let idle = |&cpu: &CpuId| Running { task: NOBODY, cpu, told: false, since: Time::ZERO };
+        Assigned {
+            cpus: by_queue.iter().map(idle).collect(),
+            spans: (0..queues).map(slots).collect(),
+            homes,
+        }
     }
 }
 
@@ -472,37 +511,21 @@ impl<Q: RunQueue> Smp<Q> {
         params: &Q::Params,
         smp: &SmpParams,
     ) -> Result<Box<Smp<Q>>, ParamError> {
-        let level = smp.layout.level();
-        let queue_of: Vec<u16> = machine
-            .cpu_ids()
-            .map(|cpu| level.map_or(cpu.0, |l| machine.cpu(cpu).group(l)))
-            .collect();
-        let queues = queue_of.iter().max().map_or(0, |&last| usize::from(last) + 1);
-        let mut by_queue: Vec<CpuId> = machine.cpu_ids().collect();
-        by_queue.sort_unstable_by_key(|cpu| (queue_of[cpu.index()], cpu.0));
-        let mut homes = alloc::vec![Home::default(); machine.cpus()];
-        for (slot, cpu) in by_queue.iter().enumerate() {
-            homes[cpu.index()] = Home { queue: queue_of[cpu.index()], slot: slot as u16 };
-        }
-        let first = |queue: usize| {
-            by_queue.partition_point(|c| usize::from(queue_of[c.index()]) < queue) as u16
-        };
-        let slots = |queue| Slots { first: first(queue), end: first(queue + 1) };
-        let idle = |&cpu: &CpuId| Running { task: NOBODY, cpu, told: false, since: Time::ZERO };
+        let Assigned { homes, cpus, spans } = Assigned::new(machine, smp.layout);
+        let queues = spans.len();
         let rule = Q::build(machine, queues, params)?;
         let tick = rule.tick_period().or(machine.tick());
-        let fair = fair::Fair::new(machine, smp, tick);
-        let has_loads = level.is_none() && queues > 1 && !fair.pulls;
+        let fair = fair::Fair::new(machine, smp, tick, rule.balancing());
+        let has_loads = smp.layout == Layout::PerCpu && queues > 1 && !fair.pulls;
         let kept =
             Kept { loads: has_loads, fair: fair.is_on, places: fair.places, pulls: fair.pulls };
         Ok(Box::new(Smp {
-            rule,
             kept,
             fair,
             params: SmpParams { steal: smp.steal(), ..smp.clone() },
             machine: machine.clone(),
-            spans: (0..queues).map(slots).collect(),
-            cpus: by_queue.iter().map(idle).collect(),
+            spans,
+            cpus,
             homes,
             idle: CpuMask::first(machine.cpus()),
             online: CpuMask::first(machine.cpus()),
@@ -514,6 +537,7 @@ impl<Q: RunQueue> Smp<Q> {
             neighbours: Neighbours::new(machine),
             balancer: balance::Balancer::new(machine, smp, queues),
             loads: loads::Loads::new(machine, has_loads),
+            rule,
         }))
     }
 
@@ -521,7 +545,9 @@ impl<Q: RunQueue> Smp<Q> {
     pub fn rule(&self) -> &Q {
         &self.rule
     }
+}
 
+impl<R: ?Sized> Smp<R> {
     /// How many runqueues there are.
     #[inline]
     pub fn queues(&self) -> usize {
@@ -564,6 +590,14 @@ impl<Q: RunQueue> Smp<Q> {
         let cpus = self.members(queue).iter().map(|member| member.cpu);
         cpus.filter(|&cpu| self.online.contains(cpu))
     }
+}
+
+impl<R: Erase + ?Sized> Smp<R> {
+    /// For code that is compiled once, whatever the rule.
+    #[inline(always)]
+    fn erased(&mut self) -> &mut Smp<dyn Rule> {
+        R::erase(self)
+    }
 
     /// Records what a call touched for the host's cost model, and which queues wait for stealing.
     #[inline(always)]
@@ -590,7 +624,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// Sleeping tasks that the rule has dropped from their runqueues are blocked, no more.
     #[inline(always)]
     fn note_dropped(&mut self, cx: &Cx<'_>) {
-        while Q::DELAYS
+        while self.rule.delays()
             && self.queues() > 1
             && let Some(task) = self.rule.take_dropped()
         {
@@ -604,7 +638,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// Kicks the idle CPUs if waiting tasks became eligible on more CPUs.
     #[inline(always)]
     fn answer_opened(&mut self, cx: &mut Cx<'_>) {
-        if Q::HAS_ROLES && self.rule.has_opened() {
+        if self.rule.has_roles() && self.rule.has_opened() {
             self.kick_all_idle(cx);
         }
     }
@@ -622,56 +656,13 @@ impl<Q: RunQueue> Smp<Q> {
         self.rule.push(&at, task, entry);
         self.touched(cx, queue);
         let kicked = self.kick_idle(cx, task, queue, near);
-        if Q::PREEMPTS && !kicked {
+        if self.rule.may_preempt() && !kicked {
             self.kick_victim(cx, task, queue);
         }
     }
+}
 
-    /// The parameters of `task`, which waits in `queue`, have changed: its only CPU may have to
-    /// pick.
-    fn reconsider(&mut self, cx: &mut Cx<'_>, task: TaskId, queue: usize) {
-        let running = self.members(queue)[0];
-        let asks = running.task != NOBODY && !running.told;
-        if asks && self.rule.reconsiders(&at!(self, cx.now, queue), task, &running) {
-            self.tell(cx, running.cpu);
-        }
-    }
-
-    /// Moves `task`, which is queued where it may not run, to a runqueue where it may. `cpu` is
-    /// where it last ran.
-    #[cold]
-    fn rehome(&mut self, cx: &mut Cx<'_>, task: TaskId, cpu: CpuId) {
-        let to = self.choose_queue(task, None, cpu);
-        self.take_out(cx, task);
-        self.enter(cx, task, to, cpu, &Entry::because(Why::Moved));
-    }
-
-    /// Takes the waiting `task` out of its runqueue so that it can enter another.
-    fn take_out(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        let from = usize::from(self.tasks[task].queue);
-        self.note_leaving(cx, from, task, fair::Leaves::Moves);
-        if self.kept.fair {
-            self.tasks[task].hot_until = Time::ZERO;
-        }
-        self.rule.remove(&at!(self, cx.now, from), task, Removal::Move);
-        self.touched(cx, from);
-        self.answer_wish(cx, from);
-    }
-
-    /// Moves `task`, which waits in one runqueue, to another.
-    fn move_task(&mut self, cx: &mut Cx<'_>, task: TaskId, to: usize) {
-        self.take_out(cx, task);
-        self.push_moved(cx, task, to);
-    }
-
-    /// Puts `task`, which was taken out of another runqueue, into `to`, whose CPU is about to pick.
-    fn push_moved(&mut self, cx: &mut Cx<'_>, task: TaskId, to: usize) {
-        self.tasks[task].queue = to as u16;
-        self.note_entering(cx, to, task);
-        self.rule.push(&at!(self, cx.now, to), task, &Entry::because(Why::Moved));
-        self.touched(cx, to);
-    }
-
+impl<Q: RunQueue> Smp<Q> {
     /// The next task of `queue` for `cpu`.
     #[inline]
     fn pop(&mut self, cx: &mut Cx<'_>, queue: usize, cpu: CpuId) -> Option<TaskId> {
@@ -734,70 +725,11 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
     }
 
     fn detach(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        let slot = &self.tasks[task];
-        self.restricted -= u32::from(!slot.affinity.is_all());
-        if slot.state == State::Delayed {
-            let queue = usize::from(slot.queue);
-            self.rule.remove(&at!(self, cx.now, queue), task, Removal::Dequeue);
-            self.note_dropped(cx);
-            self.note(CpuId(queue as u16));
-            self.answer_wish(cx, queue);
-        }
-        if self.kept.fair {
-            self.fair.removes(CpuId(self.tasks[task].queue), task);
-        }
-        self.tasks[task] = Slot::default();
-        self.rule.detach(task);
+        self.erased().forget(cx, task);
     }
 
     fn update(&mut self, cx: &mut Cx<'_>, task: TaskId, params: &TaskParams) {
-        let slot = &mut self.tasks[task];
-        self.restricted -= u32::from(!slot.affinity.is_all());
-        self.restricted += u32::from(!params.affinity.is_all());
-        let is_bound_anew = slot.affinity != params.affinity;
-        slot.affinity = params.affinity.clone();
-        let (queue, state, cpu) = (usize::from(slot.queue), slot.state, CpuId(slot.cpu));
-        self.rule.update(&at!(self, cx.now, queue), state.whereabouts(), task, params);
-        self.note_dropped(cx);
-        self.note(CpuId(queue as u16));
-        if self.kept.fair {
-            let weight = self.rule.weight(task);
-            self.fair.reweighs(CpuId(queue as u16), task, weight, cx.now);
-            if is_bound_anew {
-                self.fair.requeues(CpuId(queue as u16), task, cx.now);
-                if state != State::Blocked {
-                    self.rule.requeue(&at!(self, cx.now, queue), state.whereabouts(), task);
-                    self.note_dropped(cx);
-                }
-                self.distribute(task, CpuId(queue as u16));
-            }
-        }
-        match state {
-            State::Delayed if self.kept.fair && !self.may_enter(task, queue) => {
-                self.rehome(cx, task, CpuId(queue as u16));
-            }
-            State::Ready if !self.may_enter(task, queue) => {
-                let near = if self.kept.fair { CpuId(queue as u16) } else { cpu };
-                self.rehome(cx, task, near);
-            }
-            State::Ready => {
-                let kicked = self.is_promised_allowed(task) || self.kick_idle(cx, task, queue, cpu);
-                if Q::RECONSIDERS && self.members(queue).len() == 1 {
-                    self.reconsider(cx, task, queue);
-                } else if Q::PREEMPTS && !kicked {
-                    self.kick_victim(cx, task, queue);
-                }
-            }
-            State::Running => {
-                let (at, running) = (at!(self, cx.now, queue), self.cpus[self.slot(cpu)]);
-                if self.rule.reconsiders(&at, task, &running) || !params.affinity.contains(cpu) {
-                    self.tell(cx, cpu);
-                } else {
-                    self.answer_wish(cx, queue);
-                }
-            }
-            _ => self.answer_wish(cx, queue),
-        }
+        self.erased().change(cx, task, params);
     }
 
     fn check_param(&self, name: &str, text: &str) -> Result<(), ParamError> {
@@ -809,29 +741,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
     }
 
     fn set_online(&mut self, cx: &mut Cx<'_>, cpu: CpuId, online: bool) {
-        self.rule.set_online(cpu, online);
-        self.note(cpu);
-        if self.kept.fair && self.online.contains(cpu) != online {
-            self.fair.set_online(cpu, online);
-        }
-        if online {
-            self.online.insert(cpu);
-            self.tell(cx, cpu);
-            return;
-        }
-        self.online.remove(cpu);
-        self.idle.remove(cpu);
-        let slot = self.slot(cpu);
-        self.cpus[slot].told = false;
-        let queue = self.queue_of(cpu);
-        loop {
-            let fits = |task: TaskId| !self.may_enter(task, queue);
-            let stranded = self.rule.spare(&at!(self, cx.now, queue), fits);
-            let Some(task) = stranded else { break };
-            self.rehome(cx, task, cpu);
-        }
-        self.hand_on(cx, cpu, None);
-        self.answer_opened(cx);
+        self.erased().set_usable(cx, cpu, online);
     }
 
     #[inline]
@@ -855,15 +765,15 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
         let queue = if stays || self.queues() == 1 {
             home
         } else if self.kept.places {
-            self.select(cx.now, task, &arrival, near).index()
+            self.erased().select(cx.now, task, &arrival, near).index()
         } else {
-            self.choose_queue(task, Some(&arrival), near)
+            self.erased().choose_queue(task, Some(&arrival), near)
         };
         if self.kept.fair && !stays {
             if let (Enqueue::New, Some(by)) = (arrival.why, by) {
                 self.fair.inherits(task, by);
             }
-            self.note_arrival(cx, task, arrival.why, queue);
+            self.erased().note_arrival(cx, task, arrival.why, queue);
         }
         self.enter(cx, task, queue, near, &entry);
     }
@@ -890,7 +800,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
                 self.idle.insert(cpu);
                 self.hurry(cx, cpu);
                 if self.kept.fair {
-                    self.goes_idle(cx, cpu);
+                    self.erased().goes_idle(cx, cpu);
                 }
             }
             return None;
@@ -927,7 +837,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
             let state = if delayed { State::Delayed } else { State::Blocked };
             self.tasks[task].state = state;
             if delayed && self.kept.fair && !self.may_enter(task, queue) {
-                self.rehome(cx, task, cpu);
+                self.erased().rehome(cx, task, cpu);
             }
         } else if self.restricted == 0 && online || self.may_enter(task, queue) {
             self.tasks[task].state = State::Ready;
@@ -938,10 +848,10 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
             self.touched(cx, queue);
             self.keep_or_kick(cx, task, queue, cpu, why);
         } else {
-            self.expel(cx, task, queue, cpu, why);
+            self.erased().expel(cx, task, queue, cpu, why);
         }
         if self.kept.fair {
-            self.push_if_wanted(cx, cpu);
+            self.erased().push_if_wanted(cx, cpu);
         }
         if online && !self.cpus[slot].told {
             // The host is about to pick for this CPU, so it is idle only if that finds nothing.
@@ -964,7 +874,7 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
             self.tell(cx, cpu);
         }
         if self.kept.fair {
-            self.ticks(cx, cpu, task);
+            self.erased().ticks(cx, cpu, task);
         }
     }
 
@@ -990,8 +900,8 @@ impl<Q: RunQueue> Scheduler for Smp<Q> {
             self.loads.note_all();
             self.answer_opened(cx);
         }
-        self.balance(cx);
-        self.own_tick(cx);
+        self.erased().balance(cx);
+        self.erased().own_tick(cx);
     }
 
     fn probe(&self, task: TaskId, sink: &mut dyn FnMut(&'static str, i64)) {

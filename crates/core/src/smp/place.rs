@@ -1,14 +1,14 @@
 //! Placement: which runqueue a task enters, and which idle CPU is kicked for it.
 
-use super::At;
 use super::fair::Leaves;
-use super::{Entry, Place, Removal, RunQueue, Smp, State, Why, at};
+use super::rule::Rule;
+use super::{At, Entry, Place, Removal, Smp, State, Why, at};
 use crate::ids::{CpuId, CpuSet, TaskId};
 use crate::machine::Level;
 use crate::time::Time;
 use crate::{Arrival, Cx, Enqueue, Off};
 
-impl<Q: RunQueue> Smp<Q> {
+impl Smp<dyn Rule> {
     /// The runqueue that `task` enters; `near` is where it last ran or where it was created.
     /// `arrival` is `None` when it is moved because it cannot stay where it is.
     pub(super) fn choose_queue(
@@ -185,13 +185,15 @@ impl<Q: RunQueue> Smp<Q> {
     /// serves this runqueue, else the nearest that may pull from it; the lowest of equals.
     pub(super) fn find_idle(&self, task: TaskId, queue: usize, near: CpuId) -> Option<CpuId> {
         let affinity = &self.tasks[task].affinity;
+        let has_roles = self.rule.has_roles();
         let free = |cpu: CpuId| {
-            self.idle.contains(cpu) && affinity.contains(cpu) && self.rule.serves(cpu, task)
+            let fits = self.idle.contains(cpu) && affinity.contains(cpu);
+            fits && (!has_roles || self.rule.serves(cpu, task))
         };
         if self.queue_of(near) == queue && free(near) {
             return Some(near);
         }
-        if Q::HAS_ROLES {
+        if has_roles {
             let nearest = |&cpu: &CpuId| (self.machine.distance(near, cpu), cpu);
             return self.idle.iter().filter(|&cpu| free(cpu)).min_by_key(nearest);
         }

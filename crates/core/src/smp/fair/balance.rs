@@ -3,7 +3,8 @@
 
 use alloc::vec::Vec;
 
-use super::super::{Entry, RunQueue, Smp, State, Why};
+use super::super::rule::Rule;
+use super::super::{Entry, Smp, State, Why};
 use super::domains::{Domain, Group};
 use super::select::{Busyness, classify, mean_load, numa_imbalance};
 use super::sums::Sum;
@@ -84,7 +85,7 @@ impl Side {
     }
 }
 
-impl<Q: RunQueue> Smp<Q> {
+impl Smp<dyn Rule> {
     /// Brings the sums of all domains up to date.
     pub(super) fn refresh(&mut self) {
         while let Some(cpu) = self.fair.sums.next_stale() {
@@ -137,7 +138,7 @@ impl<Q: RunQueue> Smp<Q> {
             by: cpu,
             to: cpu,
             idle,
-            by_core: self.rule.balancing().by_core,
+            by_core: self.fair.balancing.by_core,
             without: CpuMask::EMPTY,
             unit: Unit::Load,
             imbalance: 0,
@@ -467,7 +468,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// Whether `task`, which waits, may go where the pass is for (`can_migrate_task`).
     fn may_move(&self, cx: &Cx<'_>, pass: &mut Pass, task: TaskId) -> bool {
         let slot = &self.tasks[task];
-        if self.rule.balancing().eligible && !self.is_free_to_go(pass, task) {
+        if self.fair.balancing.eligible && !self.is_free_to_go(pass, task) {
             return false;
         }
         if !slot.affinity.contains(pass.to) {
@@ -529,7 +530,7 @@ impl<Q: RunQueue> Smp<Q> {
         }
         let Some(depth) = self.fair.domains.meeting(to, cpu) else { return };
         let has_failed = self.fair.queues[to.index()].turns[depth].failures > 0;
-        let takes_all = has_failed || !self.rule.balancing().eligible || self.tasks_of(to) == 0;
+        let takes_all = has_failed || !self.fair.balancing.eligible || self.tasks_of(to) == 0;
         let fits = |task: &TaskId| {
             let slot = &self.tasks[*task];
             let may_go = takes_all || self.rule.is_owed(cpu.index(), *task);

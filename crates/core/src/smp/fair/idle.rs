@@ -1,7 +1,8 @@
 //! When CPUs balance: as they run out of work, at their ticks, and without ticks for as long as
 //! they are idle.
 
-use super::super::{RunQueue, Smp};
+use super::super::Smp;
+use super::super::rule::Rule;
 use super::balance::Idle;
 use super::domains::Domains;
 use super::{Fair, MOST_COST, Success, Turn, migration_cost};
@@ -92,7 +93,7 @@ impl Fair {
     }
 }
 
-impl<Q: RunQueue> Smp<Q> {
+impl Smp<dyn Rule> {
     /// `cpu` has run out of work: pulls. Returns whether it got a task (`sched_balance_newidle`).
     pub(in super::super) fn balance_newly_idle(&mut self, cx: &mut Cx<'_>, cpu: CpuId) -> bool {
         let jiffies = self.fair.jiffies(cx.now);
@@ -144,7 +145,7 @@ impl<Q: RunQueue> Smp<Q> {
     /// Whether `cpu`, which has run out of work, balances the domain: how many times it would have
     /// had to do so for it to help once, or `None`.
     fn chance(&mut self, cpu: CpuId, depth: usize, now: Time) -> Option<u32> {
-        let balancing = self.rule.balancing();
+        let balancing = self.fair.balancing;
         if !self.fair.ni_random.unwrap_or(balancing.random) {
             return Some(1);
         }
@@ -162,7 +163,7 @@ impl<Q: RunQueue> Smp<Q> {
 
     /// Running out of work, `cpu` found something in the domain, or nothing (`hits` is 0).
     fn note_try(&mut self, cpu: CpuId, depth: usize, hits: u32, now: Time) {
-        let by_rate = self.rule.balancing().by_rate;
+        let by_rate = self.fair.balancing.by_rate;
         self.fair.queues[cpu.index()].turns[depth].success.note(hits, by_rate, now);
     }
 

@@ -35,7 +35,8 @@ use alloc::vec::Vec;
 use self::domains::{Domains, Group};
 use self::pelt::{Average, Removed, Since};
 use self::sums::Sums;
-use super::{Balance, Layout, NOBODY, Place, RunQueue, Smp, SmpParams, Steal};
+use super::rule::Rule;
+use super::{Balance, Balancing, Layout, NOBODY, Place, Smp, SmpParams, Steal};
 use crate::canon::{Canon, Canonical};
 use crate::ids::{CpuId, CpuMask, TaskId};
 use crate::machine::{Level, Machine};
@@ -77,6 +78,7 @@ pub(super) struct Fair {
     out_of_balance: Vec<bool>,
     /// Some CPU has two tasks, or had when that was last looked at.
     is_overloaded: bool,
+    balancing: Balancing,
     /// Whether newidle balancing is left out by chance, if that is not up to the rule.
     ni_random: Option<bool>,
     chances: SplitMix64,
@@ -252,7 +254,12 @@ fn migration_cost(params: &SmpParams) -> u64 {
 impl Fair {
     // In a frame of its own.
     #[inline(never)]
-    pub(super) fn new(machine: &Machine, params: &SmpParams, tick: Option<Span>) -> Box<Fair> {
+    pub(super) fn new(
+        machine: &Machine,
+        params: &SmpParams,
+        tick: Option<Span>,
+        balancing: Balancing,
+    ) -> Box<Fair> {
         let is_split = params.layout == Layout::PerCpu && machine.cpus() > 1;
         let places = is_split && params.place == Place::Linux;
         let pulls = is_split && params.steal == Steal::Linux;
@@ -309,6 +316,7 @@ impl Fair {
             sums: Sums::new(machine, &domains),
             out_of_balance: alloc::vec![false; domains.all.len()],
             is_overloaded: false,
+            balancing,
             ni_random: params.ni_random,
             chances: SplitMix64(params.ni_seed),
             crowded: 0,
@@ -701,7 +709,31 @@ impl Entity {
     }
 }
 
-impl<Q: RunQueue> Smp<Q> {
+impl<R: ?Sized> Smp<R> {
+    /// `task` enters the runqueue of a CPU.
+    #[inline]
+    pub(super) fn note_entering(&mut self, cx: &Cx<'_>, queue: usize, task: TaskId) {
+        if self.fair.is_on {
+            self.fair.enters(CpuId(queue as u16), task, cx.now);
+        }
+    }
+
+    /// `task` leaves the runqueue of a CPU.
+    #[inline]
+    pub(super) fn note_leaving(&mut self, cx: &Cx<'_>, queue: usize, task: TaskId, how: Leaves) {
+        if self.fair.is_on {
+            self.fair.leaves(CpuId(queue as u16), task, cx.now, how);
+        }
+    }
+
+    /// When a tick of our own is due, where the host has none; only while a task waits.
+    #[inline]
+    pub(super) fn next_own_tick(&self) -> Option<Time> {
+        self.fair.next_tick
+    }
+}
+
+impl Smp<dyn Rule> {
     /// How many tasks are in the runqueue of `cpu`, running and delayed ones included.
     #[inline]
     fn tasks_of(&self, cpu: CpuId) -> u64 {
@@ -712,7 +744,7 @@ impl<Q: RunQueue> Smp<Q> {
     #[inline]
     fn tasks_to_move(&self, cpu: CpuId) -> u64 {
         let queue = &self.fair.queues[cpu.index()];
-        if self.rule.balancing().eligible { queue.ready - queue.delayed } else { queue.ready }
+        if self.fair.balancing.eligible { queue.ready - queue.delayed } else { queue.ready }
     }
 
     /// `task` becomes ready on `cpu`, for the reason `why`.
@@ -732,22 +764,6 @@ impl<Q: RunQueue> Smp<Q> {
         }
     }
 
-    /// `task` enters the runqueue of a CPU.
-    #[inline]
-    pub(super) fn note_entering(&mut self, cx: &Cx<'_>, queue: usize, task: TaskId) {
-        if self.fair.is_on {
-            self.fair.enters(CpuId(queue as u16), task, cx.now);
-        }
-    }
-
-    /// `task` leaves the runqueue of a CPU.
-    #[inline]
-    pub(super) fn note_leaving(&mut self, cx: &Cx<'_>, queue: usize, task: TaskId, how: Leaves) {
-        if self.fair.is_on {
-            self.fair.leaves(CpuId(queue as u16), task, cx.now, how);
-        }
-    }
-
     /// `cpu` has put back what it ran: another CPU may have wanted that, or another task.
     pub(super) fn push_if_wanted(&mut self, cx: &mut Cx<'_>, cpu: CpuId) {
         if let Some(to) = self.fair.queues[cpu.index()].push_to.take() {
@@ -762,12 +778,6 @@ impl<Q: RunQueue> Smp<Q> {
         if self.fair.balances {
             self.balance_at_tick(cx, cpu);
         }
-    }
-
-    /// When a tick of our own is due, where the host has none; only while a task waits.
-    #[inline]
-    pub(super) fn next_own_tick(&self) -> Option<Time> {
-        self.fair.next_tick
     }
 
     /// All CPUs that run something have a tick, if it is due.
@@ -836,6 +846,7 @@ impl Canonical for Fair {
                 sums: fixed,
                 out_of_balance,
                 is_overloaded,
+                balancing: fixed,
                 ni_random: fixed,
                 chances,
                 crowded: fixed,

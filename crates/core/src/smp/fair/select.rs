@@ -1,6 +1,7 @@
 //! Where a task that becomes ready is placed (Linux `select_task_rq_fair`).
 
-use super::super::{RunQueue, Smp};
+use super::super::Smp;
+use super::super::rule::Rule;
 use super::domains::Group;
 use super::sums::Sum;
 use super::{Fair, Waker};
@@ -89,7 +90,7 @@ impl Fair {
     }
 }
 
-impl<Q: RunQueue> Smp<Q> {
+impl Smp<dyn Rule> {
     /// The CPU on whose runqueue `task` goes, which last was at `prev` or was created there.
     pub(in super::super) fn select(
         &mut self,
