@@ -4,9 +4,10 @@ use alloc::vec::Vec;
 use core::mem::{replace, take};
 
 use anysched_core::{
-    Arrival, CpuId, CpuMask, Cx, Enqueue, Machine, Off, Pick, Scheduler, Span, TaskId, TaskParams,
-    Time,
+    Arrival, CpuId, Cx, Enqueue, Machine, Off, Pick, Scheduler, Span, TaskId, TaskParams, Time,
 };
+
+use crate::driver::{Driver, put_because};
 
 /// A task that the policy knows.
 #[derive(Clone, Debug)]
@@ -117,11 +118,8 @@ pub struct Ticked {
 /// A policy as axtask drives it. Tasks are called by the numbers that [`attach`](Adapter::attach)
 /// gave them; other numbers panic, as do CPUs that the machine does not have.
 pub struct Adapter<P> {
-    pub(crate) policy: P,
-    pub(crate) has_timers: bool,
-    /// What the policy asked for and nobody has [taken](Adapter::take_kick).
-    pub(crate) kicks: CpuMask,
-    pub(crate) tick: Option<Span>,
+    /// Its kicks are those that nobody has [taken](Adapter::take_kick).
+    pub(crate) driver: Driver<P>,
     /// The latest time that a call had: CPUs may be ahead of each other.
     pub(crate) now: Time,
     pub(crate) tasks: Vec<Known>,
@@ -133,12 +131,8 @@ pub struct Adapter<P> {
 impl<P: Scheduler> Adapter<P> {
     /// `policy`, which was built for `machine` and has not been called.
     pub fn new(policy: P, machine: &Machine) -> Adapter<P> {
-        let tick = policy.tick_period().or(machine.tick());
         Adapter {
-            has_timers: policy.has_timers(),
-            policy,
-            kicks: CpuMask::EMPTY,
-            tick: tick.filter(|tick| *tick > Span::ZERO),
+            driver: Driver::new(policy, machine),
             now: Time::ZERO,
             tasks: Vec::new(),
             free: Vec::new(),
@@ -148,12 +142,12 @@ impl<P: Scheduler> Adapter<P> {
 
     /// The policy.
     pub fn policy(&self) -> &P {
-        &self.policy
+        &self.driver.policy
     }
 
     /// The policy, for what is no call of a host.
     pub fn policy_mut(&mut self) -> &mut P {
-        &mut self.policy
+        &mut self.driver.policy
     }
 
     /// The time of the last call.
@@ -163,7 +157,7 @@ impl<P: Scheduler> Adapter<P> {
 
     /// Calls the policy for anything that changes no task.
     pub fn call<R>(&mut self, call: impl FnOnce(&mut P, &mut Cx<'_>) -> R) -> R {
-        call(&mut self.policy, &mut Cx::new(self.now, &mut self.kicks))
+        self.driver.call(self.now, call)
     }
 
     fn on(&mut self, cpu: CpuId) -> &mut OnCpu {
@@ -247,11 +241,7 @@ impl<P: Scheduler> Adapter<P> {
         if on.running() != Some(task) {
             return false;
         }
-        on.put = Some(match (preempted, on.expired) {
-            (false, _) => Off::Yielded,
-            (true, false) => Off::Preempted,
-            (true, true) => Off::Expired,
-        });
+        on.put = Some(put_because(preempted, on.expired));
         true
     }
 
@@ -281,30 +271,19 @@ impl<P: Scheduler> Adapter<P> {
         Stopped { ran: Some((task, ran)), stays }
     }
 
-    /// The first tick after now.
-    fn tick_after(&self) -> Time {
-        self.tick.map_or(Time::NEVER, |tick| Time((self.now.0 / tick.0 + 1) * tick.0))
-    }
-
-    fn run_timers(&mut self) {
-        while self.policy.next_timer().is_some_and(|due| due <= self.now) {
-            self.call(|policy, cx| policy.timer(cx));
-        }
-    }
-
     /// `cpu`, which is about to pick, does what is due.
     pub fn look(&mut self, cpu: CpuId) {
         if take(&mut self.on(cpu).is_idle) {
-            self.on(cpu).next_tick = self.tick_after();
+            self.on(cpu).next_tick = self.driver.tick_after(self.now);
         }
-        self.run_timers();
+        self.driver.run_timers(self.now);
     }
 
     /// What `cpu` is to run after what it `stopped`; nothing of the policy's unless it `may`.
     pub fn pick(&mut self, cpu: CpuId, stopped: Stopped, may: bool) -> Picked {
         let pick = if may { self.call(|policy, cx| policy.pick_next(cx, cpu)) } else { None };
         // All calls since the last pick asked for what has just been done.
-        self.kicks.remove(cpu);
+        self.driver.kicks.remove(cpu);
         let left = stopped.stays.filter(|task| pick.is_none_or(|pick| pick.task != *task));
         if let Some(task) = left {
             if !self.known(task).is_new {
@@ -352,10 +331,10 @@ impl<P: Scheduler> Adapter<P> {
             // Not the policy's task: it must not keep the policy's tasks waiting.
             _ => ticked.resched = true,
         }
-        self.on(cpu).next_tick = self.tick_after();
-        self.run_timers();
-        if self.kicks.contains(cpu) {
-            self.kicks.remove(cpu);
+        self.on(cpu).next_tick = self.driver.tick_after(self.now);
+        self.driver.run_timers(self.now);
+        if self.driver.kicks.contains(cpu) {
+            self.driver.kicks.remove(cpu);
             ticked.resched = true;
         }
         ticked
@@ -364,7 +343,7 @@ impl<P: Scheduler> Adapter<P> {
     /// The next CPU that the policy wants to pick and that has to be interrupted for it, by `here`,
     /// which may be `in_interrupt`: the end of an interrupt looks by itself.
     pub fn take_kick(&mut self, here: CpuId, in_interrupt: bool) -> Option<CpuId> {
-        while let Some(cpu) = self.kicks.take_lowest() {
+        while let Some(cpu) = self.driver.kicks.take_lowest() {
             let is_told = replace(&mut self.on(cpu).resched, true);
             if !is_told && (cpu != here || !in_interrupt) {
                 return Some(cpu);
@@ -387,8 +366,7 @@ impl<P: Scheduler> Adapter<P> {
     /// When `cpu` has to be interrupted at the latest for the policy or its task.
     pub fn due(&self, cpu: CpuId) -> Time {
         let on = &self.cpus[cpu.index()];
-        let timer = if self.has_timers { self.policy.next_timer() } else { None };
         let task = if on.runs { on.slice_end.min(on.next_tick) } else { Time::NEVER };
-        timer.unwrap_or(Time::NEVER).min(task)
+        self.driver.timer().min(task)
     }
 }

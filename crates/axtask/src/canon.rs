@@ -40,24 +40,8 @@ impl<P: Scheduler> Adapter<P> {
     /// Records the state of the adapter and of the policy behind it.
     pub fn canon(&self, to: &mut Canon) {
         // The latest time is not recorded: whoever searches has one clock.
-        canon_fields!(
-            self,
-            to,
-            Adapter {
-                policy: fixed,
-                has_timers: fixed,
-                kicks,
-                tick: fixed,
-                now: fixed,
-                tasks,
-                free,
-                cpus,
-            }
-        );
-        if let Some(tick) = self.tick {
-            to.phase(tick);
-        }
-        self.policy.canon(to);
+        canon_fields!(self, to, Adapter { driver: fixed, now: fixed, tasks, free, cpus });
+        self.driver.canon(to);
     }
 }
 
@@ -68,10 +52,7 @@ impl<P: Scheduler> OneCpu<P> {
             self,
             to,
             OneCpu {
-                policy: fixed,
-                has_timers: fixed,
-                kicks,
-                tick: fixed,
+                driver: fixed,
                 tasks,
                 free,
                 runs,
@@ -91,9 +72,6 @@ impl<P: Scheduler> OneCpu<P> {
             self.since.canon(&(), to);
             to.due(self.slice_end);
         }
-        if let Some(tick) = self.tick {
-            to.phase(tick);
-        }
-        self.policy.canon(to);
+        self.driver.canon(to);
     }
 }

@@ -50,6 +50,7 @@ extern crate std;
 
 mod adapter;
 mod canon;
+mod driver;
 mod one_cpu;
 #[cfg(test)]
 mod tests;

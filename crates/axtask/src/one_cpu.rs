@@ -4,11 +4,11 @@ use alloc::vec::Vec;
 use core::mem::{replace, take};
 
 use anysched_core::{
-    Arrival, CpuId, CpuMask, Cx, Enqueue, Machine, Off, Pick, Scheduler, Span, TaskId, TaskParams,
-    Time,
+    Arrival, CpuId, Cx, Enqueue, Machine, Off, Pick, Scheduler, Span, TaskId, TaskParams, Time,
 };
 
 use crate::adapter::NOTHING;
+use crate::driver::{Driver, put_because};
 use crate::{Picked, Stopped, Ticked};
 
 /// The CPU.
@@ -31,11 +31,8 @@ pub enum Heeded {
 /// Here a task that stops and stays ready need not be hidden from anybody. A yield, which is the
 /// path kept short, is one call of the policy, and everything rarely needed is behind one flag.
 pub struct OneCpu<P> {
-    pub(crate) policy: P,
-    pub(crate) has_timers: bool,
-    /// What the policy asked for since the last pick or [`heed_kicks`](OneCpu::heed_kicks).
-    pub(crate) kicks: CpuMask,
-    pub(crate) tick: Option<Span>,
+    /// Its kicks are those since the last pick or [`heed_kicks`](OneCpu::heed_kicks).
+    pub(crate) driver: Driver<P>,
     /// How many numbers have been given.
     pub(crate) tasks: u32,
     /// Numbers of tasks that no longer exist.
@@ -64,12 +61,8 @@ pub struct OneCpu<P> {
 impl<P: Scheduler> OneCpu<P> {
     /// `policy`, which was built for `machine`, of one CPU, and has not been called.
     pub fn new(policy: P, machine: &Machine) -> OneCpu<P> {
-        let tick = policy.tick_period().or(machine.tick());
         OneCpu {
-            has_timers: policy.has_timers(),
-            policy,
-            kicks: CpuMask::EMPTY,
-            tick: tick.filter(|tick| *tick > Span::ZERO),
+            driver: Driver::new(policy, machine),
             tasks: 0,
             free: Vec::new(),
             runs: false,
@@ -87,18 +80,18 @@ impl<P: Scheduler> OneCpu<P> {
 
     /// The policy.
     pub fn policy(&self) -> &P {
-        &self.policy
+        &self.driver.policy
     }
 
     /// The policy, for what is no call of a host.
     pub fn policy_mut(&mut self) -> &mut P {
-        &mut self.policy
+        &mut self.driver.policy
     }
 
     /// Calls the policy for anything that changes no task.
     #[inline]
     pub fn call<R>(&mut self, now: Time, call: impl FnOnce(&mut P, &mut Cx<'_>) -> R) -> R {
-        call(&mut self.policy, &mut Cx::new(now, &mut self.kicks))
+        self.driver.call(now, call)
     }
 
     /// A task that the policy does not know is about to be ready. Returns its number.
@@ -165,10 +158,10 @@ impl<P: Scheduler> OneCpu<P> {
 
     /// What the CPU, which may be `in_interrupt`, does because of what the policy asked for.
     pub fn heed_kicks(&mut self, in_interrupt: bool) -> Heeded {
-        if self.kicks.is_empty() {
+        if self.driver.kicks.is_empty() {
             return Heeded::Nothing;
         }
-        self.kicks.remove(CPU);
+        self.driver.kicks.remove(CPU);
         self.resched = true;
         match (self.is_idle, in_interrupt) {
             (true, _) => Heeded::Wakes,
@@ -181,11 +174,7 @@ impl<P: Scheduler> OneCpu<P> {
     /// about to pick.
     #[inline]
     pub fn put(&mut self, preempted: bool) {
-        self.put = Some(match (preempted, self.expired) {
-            (false, _) => Off::Yielded,
-            (true, false) => Off::Preempted,
-            (true, true) => Off::Expired,
-        });
+        self.put = Some(put_because(preempted, self.expired));
     }
 
     /// The CPU comes to pick: if what ran yields and there is nothing else to look at, for how long
@@ -217,26 +206,15 @@ impl<P: Scheduler> OneCpu<P> {
         Stopped { ran: Some((task, ran)), stays }
     }
 
-    /// The first tick after now.
-    fn tick_after(&self, now: Time) -> Time {
-        self.tick.map_or(Time::NEVER, |tick| Time((now.0 / tick.0 + 1) * tick.0))
-    }
-
-    fn run_timers(&mut self, now: Time) {
-        while self.policy.next_timer().is_some_and(|due| due <= now) {
-            self.call(now, |policy, cx| policy.timer(cx));
-        }
-    }
-
     /// The CPU, which is about to pick after a [stop](OneCpu::stop), does what is due. Returns
     /// whether it was idle.
     pub fn look(&mut self, now: Time) -> bool {
         let was_idle = take(&mut self.is_idle);
         if was_idle {
-            self.next_tick = self.tick_after(now);
+            self.next_tick = self.driver.tick_after(now);
         }
         self.is_unusual = false;
-        self.run_timers(now);
+        self.driver.run_timers(now);
         was_idle
     }
 
@@ -249,8 +227,8 @@ impl<P: Scheduler> OneCpu<P> {
     #[inline]
     fn follow(&mut self, now: Time, pick: Option<Pick>) -> Picked {
         // All calls since the last pick asked for what has just been done.
-        if !self.kicks.is_empty() {
-            self.kicks.remove(CPU);
+        if !self.driver.kicks.is_empty() {
+            self.driver.kicks.remove(CPU);
         }
         self.runs = pick.is_some();
         let Some(Pick { task, slice }) = pick else {
@@ -286,10 +264,10 @@ impl<P: Scheduler> OneCpu<P> {
             // It must not keep the policy's tasks waiting.
             ticked.resched = true;
         }
-        self.next_tick = self.tick_after(now);
-        self.run_timers(now);
-        if !self.kicks.is_empty() {
-            self.kicks.remove(CPU);
+        self.next_tick = self.driver.tick_after(now);
+        self.driver.run_timers(now);
+        if !self.driver.kicks.is_empty() {
+            self.driver.kicks.remove(CPU);
             ticked.resched = true;
         }
         ticked
@@ -300,23 +278,16 @@ impl<P: Scheduler> OneCpu<P> {
         self.next_tick
     }
 
-    /// When the policy's next timer is due.
-    #[inline]
-    fn timer(&self) -> Time {
-        let timer = if self.has_timers { self.policy.next_timer() } else { None };
-        timer.unwrap_or(Time::NEVER)
-    }
-
-    /// The same, or the end of the slice of the task that has been picked: only these come sooner
-    /// because of a pick.
+    /// When the policy's next timer is due, or the end of the slice of the task that has been
+    /// picked: only these come sooner because of a pick.
     #[inline]
     pub fn due_by_pick(&self) -> Time {
-        self.timer().min(self.slice_end)
+        self.driver.timer().min(self.slice_end)
     }
 
     /// When the CPU has to be interrupted at the latest for the policy or its task.
     pub fn due(&self) -> Time {
         let task = if self.runs { self.slice_end.min(self.next_tick) } else { Time::NEVER };
-        self.timer().min(task)
+        self.driver.timer().min(task)
     }
 }
