@@ -112,7 +112,8 @@ fn quick_policies_leave_room_on_the_stack() {
         let bytes = taken.and_then(|(_, bytes)| u64::from_str_radix(bytes, 16).ok());
         frames.extend(bytes.filter(|bytes| *bytes < 1 << 31).map(|bytes| (bytes, name)));
     }
-    assert!(frames.len() > 1000, "{} frames are read", frames.len());
+    // Of some 800: the listing was understood.
+    assert!(frames.len() > 400, "{} frames are read", frames.len());
     frames.retain(|&(bytes, _)| bytes > 3 << 10);
     assert!(frames.is_empty(), "{frames:#?}");
 }
