@@ -28,8 +28,8 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let experiment = changes.apply(as_it_is)?;
     let plan = choose::plan(&experiment)?;
     let (plan, apart) = match &args.files.report {
-        // Workers measure what they are told to.
-        Some(_) if job.is_none() => plan.with_loads_apart(),
+        // Workers measure what they are told to, and kernels all tasks together.
+        Some(_) if job.is_none() && args.host.host.capabilities.parts => plan.with_loads_apart(),
         _ => (plan, false),
     };
     let inputs = Inputs::of(plan.inputs());

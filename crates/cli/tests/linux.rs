@@ -46,7 +46,9 @@ of_host = ["stock-eevdf"]
 fn experiments_run_in_linux() {
     let folder = Folder::new();
     folder.write("bound.toml", BOUND);
-    let output = folder.run(&["run", "bound.toml", "--host", "linux", "--format", "json"]);
+    let page = ["--report", "bound.html"];
+    let run = ["run", "bound.toml", "--host", "linux", "--format", "json"];
+    let output = folder.run(&[&run[..], &page].concat());
     let errors = String::from_utf8_lossy(&output.stderr);
     if errors.contains("no suite of Debian at ") {
         let said = format!("NO LINUX KERNEL THAT FITS CAN BE HAD: NOTHING IS TESTED\n{errors}\n");
@@ -55,6 +57,7 @@ fn experiments_run_in_linux() {
         return;
     }
     assert!(output.status.success(), "{errors}");
+    assert!(folder.read("bound.html").starts_with(b"<!doctype html>"));
     let results: Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows = results["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2, "{results:#}");

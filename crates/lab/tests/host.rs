@@ -20,6 +20,7 @@ static NAMES: HostInfo = HostInfo {
         duration: false,
         vms: false,
         observed: false,
+        parts: false,
         tasks: Needs::NOTHING,
         ..Capabilities::all(2)
     },
@@ -190,6 +191,8 @@ fn what_a_host_cannot_do_is_said_before_anything_runs() {
     assert_eq!(said, "machine.cpus = 3: names has at most 2 CPUs, not 3");
     let said = refused(&format!("{LOAD}[[vm]]\nname = \"a\"\n{sweep}"));
     assert!(said.starts_with("names cannot run virtual machines"), "{said}");
+    let said = refused(&format!("{LOAD}{sweep}[report]\nby = \"workload\"\n"));
+    assert!(said.starts_with("names cannot measure workloads or tasks apart"), "{said}");
     // Of tasks, it is the load that is named.
     let more = "[[workload]]\nkind = \"parallel\"\nrun = \"1ms\"\nnice = 5\n";
     let plan = plan(&format!("{LOAD}{more}{sweep}"));

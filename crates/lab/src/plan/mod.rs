@@ -490,6 +490,7 @@ impl Plan {
     ///
     /// Errors: names the first group that it cannot, and why.
     pub fn require(&self, host: &HostInfo) -> Result<(), HostError> {
+        host.require_watch(&Watch { apart: self.apart, ..Watch::default() })?;
         for group in &self.groups {
             group.loads.require(host)?;
             for cell in &group.cells {
