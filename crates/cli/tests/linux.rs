@@ -46,9 +46,8 @@ of_host = ["stock-eevdf"]
 fn experiments_run_in_linux() {
     let folder = Folder::new();
     folder.write("bound.toml", BOUND);
-    let page = ["--report", "bound.html"];
-    let run = ["run", "bound.toml", "--host", "linux", "--format", "json"];
-    let output = folder.run(&[&run[..], &page].concat());
+    let run = "run bound.toml --host linux --format json --report bound.html";
+    let output = folder.run(&run.split(' ').collect::<Vec<_>>());
     let errors = String::from_utf8_lossy(&output.stderr);
     if errors.contains("no suite of Debian at ") {
         let said = format!("NO LINUX KERNEL THAT FITS CAN BE HAD: NOTHING IS TESTED\n{errors}\n");

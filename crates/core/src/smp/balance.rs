@@ -268,6 +268,7 @@ impl Smp<dyn Rule> {
         now < self.tasks[task].hot_until
     }
 
+    /// As [`Smp::pull`], where CPUs do not pull as in Linux and a task waits somewhere.
     fn pull_nearest(&mut self, cx: &mut Cx<'_>, queue: usize, cpu: CpuId) -> bool {
         let Some(reach) = self.params.steal.level() else { return false };
         self.refresh_busy();

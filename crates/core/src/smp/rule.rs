@@ -4,10 +4,9 @@
 //! and changes of tasks and CPUs are many times as much code and ask the rule little: they are
 //! compiled once, for [`Smp`] with a [`Rule`] of any kind in it.
 
-use super::{At, Balancing, Entry, Removal, RunQueue, Running, Smp, Whereabouts};
+use super::{At, Entry, Removal, RunQueue, Running, Smp, Whereabouts};
 use crate::ids::{CpuId, TaskId};
 use crate::params::TaskParams;
-use crate::time::Time;
 
 /// What that code asks a [`RunQueue`], under the same names; constants are methods here.
 pub trait Rule: 'static {
@@ -47,9 +46,6 @@ pub trait Rule: 'static {
     /// See [`RunQueue::DELAYS`].
     fn delays(&self) -> bool;
 
-    /// See [`RunQueue::balancing`].
-    fn balancing(&self) -> Balancing;
-
     /// See [`RunQueue::is_owed`].
     fn is_owed(&self, queue: usize, task: TaskId) -> bool;
 
@@ -85,12 +81,6 @@ pub trait Rule: 'static {
 
     /// See [`RunQueue::is_cold`].
     fn is_cold(&self, task: TaskId) -> bool;
-
-    /// See [`RunQueue::next_timer`].
-    fn next_timer(&self) -> Option<Time>;
-
-    /// See [`RunQueue::timer`].
-    fn timer(&mut self, now: Time);
 }
 
 /// A [`Rule`] known by its type or behind a pointer, which code that is compiled for both can take
@@ -170,10 +160,6 @@ impl<Q: RunQueue> Rule for Q {
         Q::DELAYS
     }
 
-    fn balancing(&self) -> Balancing {
-        RunQueue::balancing(self)
-    }
-
     fn is_owed(&self, queue: usize, task: TaskId) -> bool {
         RunQueue::is_owed(self, queue, task)
     }
@@ -223,13 +209,5 @@ impl<Q: RunQueue> Rule for Q {
 
     fn is_cold(&self, task: TaskId) -> bool {
         RunQueue::is_cold(self, task)
-    }
-
-    fn next_timer(&self) -> Option<Time> {
-        super::due(self)
-    }
-
-    fn timer(&mut self, now: Time) {
-        RunQueue::timer(self, now);
     }
 }

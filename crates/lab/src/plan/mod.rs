@@ -488,7 +488,8 @@ impl Plan {
 
     /// Checks that `host` can make all runs.
     ///
-    /// Errors: names the first group that it cannot, and why.
+    /// Errors: it cannot measure what is wanted; or names the first group that it cannot run, and
+    /// why.
     pub fn require(&self, host: &HostInfo) -> Result<(), HostError> {
         host.require_watch(&Watch { apart: self.apart, ..Watch::default() })?;
         for group in &self.groups {

@@ -78,6 +78,7 @@ pub(super) struct Fair {
     out_of_balance: Vec<bool>,
     /// Some CPU has two tasks, or had when that was last looked at.
     is_overloaded: bool,
+    /// What belongs to the rule.
     balancing: Balancing,
     /// Whether newidle balancing is left out by chance, if that is not up to the rule.
     ni_random: Option<bool>,
