@@ -495,8 +495,8 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "cli/tests/anywhere.rs",
         "papers_are_reproduced_anywhere",
     ),
-    ("runs that nobody can wait for", "lab/tests/errors.rs", "runs_that_would_not_end"),
-    ("all that is wrong at once", "lab/tests/errors.rs", "all_that_is_wrong_is_said_at_once"),
+    ("runs that nobody can wait for", "lab/tests/lab/errors.rs", "runs_that_would_not_end"),
+    ("all that is wrong at once", "lab/tests/lab/errors.rs", "all_that_is_wrong_is_said_at_once"),
     (
         "an experiment from a pipe",
         "cli/tests/command.rs",

@@ -1,0 +1,31 @@
+//! Tests of the simulator, and of policies in it, in one program: each would be linked with all
+//! policies.
+
+mod arceos_test;
+mod benchmarks;
+mod cfs;
+mod costs;
+mod credit;
+mod credit2;
+mod decisions;
+mod eevdf;
+mod ftrace_round_trip;
+mod gfs_is_bfs;
+mod golden;
+mod golden_runs;
+mod m_rsf;
+mod machine;
+mod orders;
+mod osv;
+mod parts;
+mod pbg;
+mod realtime;
+mod replays;
+mod rtds;
+mod sedf;
+mod soap;
+mod stuck;
+mod support;
+mod swarm;
+mod theory;
+mod vms;
