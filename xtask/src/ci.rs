@@ -28,15 +28,17 @@ const PARTS: [Part; 13] = [
 
 /// All checks. What has to be built for most of them comes first.
 pub fn all() -> Result<(), Failed> {
-    setup::ensure()?;
-    // Before two processes need it, and so that what is missing is said at the beginning.
-    setup::ensure_report()?;
-    hosts::require_toolchain()?;
-    playground::require_toolchain()?;
-    step("style", style::check)?;
-    step("format", format)?;
-    step("clippy", clippy)?;
-    step("core without std", check_without_std)?;
+    // What cannot be installed is said at the beginning.
+    let missing = setup::missing()?;
+    // Sources are checked with nothing but Rust, and most of installing is waiting for the network
+    // and the disk.
+    let (installed, checked) = std::thread::scope(|scope| {
+        let installing = scope.spawn(|| step("set up", || set_up(&missing)));
+        let checked = check_sources();
+        let panicked = |_| Err(Failed("the thread that sets up panicked".into()));
+        (installing.join().unwrap_or_else(panicked), checked)
+    });
+    checked.and(installed)?;
     step("build tests", docs::build_program)?;
     all_parts()?;
     // Packages are optimised across crates, which takes half an hour.
@@ -44,6 +46,20 @@ pub fn all() -> Result<(), Failed> {
         Some(_) => setup::ensure_packages().and_then(|()| crate::dist::check()),
         None => Ok(()),
     }
+}
+
+/// Before two processes need it.
+fn set_up(missing: &setup::Packages) -> Result<(), Failed> {
+    missing.install()?;
+    hosts::require_toolchain()?;
+    playground::require_toolchain()
+}
+
+fn check_sources() -> Result<(), Failed> {
+    step("style", style::check)?;
+    step("format", format)?;
+    step("clippy", clippy)?;
+    step("core without std", check_without_std)
 }
 
 /// All parts, as many at a time as there are cores: images are linked for minutes on one core, and

@@ -27,14 +27,24 @@ const COMPONENTS: [(&str, &str); 2] = [("rustfmt", "rustfmt"), ("cargo-clippy", 
 
 /// Checks the toolchain and the tools; installs packages if permitted, otherwise says what to type.
 pub fn ensure() -> Result<(), Failed> {
-    for (program, component) in COMPONENTS {
-        if !exists(program) {
-            return Err(Failed(format!(
-                "`{program}` is missing; type: rustup component add {component}"
-            )));
+    require_components().and_then(|()| install(&TOOLS))
+}
+
+/// What checks without packages need lacks: packages that can be installed.
+///
+/// Errors: they cannot, or the toolchain lacks something, and what to type.
+pub fn missing() -> Result<Packages, Failed> {
+    require_components()?;
+    Packages::of([&TOOLS[..], &TOOLS_OF_REPORT].concat())
+}
+
+fn require_components() -> Result<(), Failed> {
+    match COMPONENTS.iter().find(|(program, _)| !exists(program)) {
+        None => Ok(()),
+        Some((program, component)) => {
+            Err(Failed(format!("`{program}` is missing; type: rustup component add {component}")))
         }
     }
-    install(&TOOLS)
 }
 
 /// What making packages needs.
@@ -67,23 +77,48 @@ pub fn ensure_report() -> Result<(), Failed> {
 
 /// Installs the packages of tools that are missing.
 fn install(tools: &[Tool]) -> Result<(), Failed> {
-    let missing: Vec<_> = tools.iter().filter(|(test, ..)| !succeeds(test)).collect();
-    if missing.is_empty() {
-        return Ok(());
+    Packages::of(tools.to_vec())?.install()
+}
+
+/// Packages of Debian that are missing.
+pub struct Packages(Vec<&'static str>);
+
+impl Packages {
+    /// Those of tools that are missing. Errors: they cannot be installed, and what to type.
+    fn of(tools: Vec<Tool>) -> Result<Packages, Failed> {
+        let missing: Vec<Tool> = tools.into_iter().filter(|(test, ..)| !succeeds(test)).collect();
+        for (test, package, why) in &missing {
+            println!("`{}` fails ({why}); it comes with the package {package}", test.join(" "));
+        }
+        let packages = Packages(missing.into_iter().map(|(_, package, _)| package).collect());
+        if packages.0.is_empty() {
+            return Ok(packages);
+        }
+        let is_root = output(&mut command("id", &["-u"]))?.trim() == "0";
+        if !is_root || !exists("apt-get") {
+            let line = packages.line();
+            return Err(Failed(format!("install what is missing; on Debian, as root: {line}")));
+        }
+        Ok(packages)
     }
-    let packages: Vec<&str> = missing.iter().map(|(_, package, _)| *package).collect();
-    for (test, package, why) in &missing {
-        println!("`{}` fails ({why}); it comes with the package {package}", test.join(" "));
+
+    /// The command that installs them.
+    fn line(&self) -> String {
+        format!("apt-get install -y --no-install-recommends {}", self.0.join(" "))
     }
-    let is_root = output(&mut command("id", &["-u"]))?.trim() == "0";
-    let line = format!("apt-get install -y --no-install-recommends {}", packages.join(" "));
-    if !is_root || !exists("apt-get") {
-        return Err(Failed(format!("install what is missing; on Debian, as root: {line}")));
+
+    /// Installs them.
+    pub fn install(&self) -> Result<(), Failed> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        println!("installing: {}", self.line());
+        run(&mut command("apt-get", &["update", "-qq"]))?;
+        let args = ["install", "-y", "-qq", "--no-install-recommends"];
+        let mut install = command("apt-get", &args);
+        // Two hundred lines for a dozen packages; what goes wrong is on the other stream.
+        output(install.args(&self.0).env("DEBIAN_FRONTEND", "noninteractive")).map(drop)
     }
-    println!("installing: {line}");
-    run(&mut command("apt-get", &["update", "-qq"]))?;
-    let mut install = command("apt-get", &["install", "-y", "-qq", "--no-install-recommends"]);
-    run(install.args(&packages).env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
 fn succeeds(test: &[&str]) -> bool {
