@@ -30,9 +30,9 @@ pub fn ensure() -> Result<(), Failed> {
     require_components().and_then(|()| install(&TOOLS))
 }
 
-/// What checks without packages need lacks: packages that can be installed.
+/// The packages that `ci` needs and that are missing; packages are made with more.
 ///
-/// Errors: they cannot, or the toolchain lacks something, and what to type.
+/// Errors: they cannot be installed, or the toolchain lacks something, and what to type.
 pub fn missing() -> Result<Packages, Failed> {
     require_components()?;
     Packages::of([&TOOLS[..], &TOOLS_OF_REPORT].concat())
