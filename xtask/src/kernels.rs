@@ -4,8 +4,8 @@
 //! The check uses the quick form of ArceOS's experiments, in `hosts/arceos/expected`. Instructions
 //! are counted, so an image gives the same figures on every machine. It differs by the versions of
 //! QEMU and of the compiler and by where it is built: paths are in it, and order its functions. The
-//! check allows for that. Linux's depend on the kernel that Debian has that day, too; its tests have
-//! bounds instead.
+//! check allows for that. Linux's depend on the kernel that Debian has that day, too; its tests
+//! have bounds instead.
 
 use crate::docs::{self, anysched, reproduced};
 use crate::run::{Failed, root};

@@ -55,7 +55,7 @@ impl Switch<'_> {
 }
 
 /// Whether a thread of this name is a task of the load: these end with a number.
-pub fn is_task(name: &str) -> bool {
+fn is_task(name: &str) -> bool {
     let number = name.rsplit_once('-').map_or("", |(_, number)| number);
     !name.contains('/') && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }

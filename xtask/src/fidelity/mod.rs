@@ -5,6 +5,7 @@
 //! The simulator's side is computed whenever a page is printed.
 
 mod counts;
+mod decisions;
 mod figures;
 mod placement;
 mod recordings;
@@ -18,6 +19,7 @@ use crate::kernels::write_file;
 use crate::run::{Failed, root};
 use serde_json::Value;
 use std::fmt::Write;
+use std::path::Path;
 
 const EXPERIMENTS: &str = "experiments/fidelity";
 const RESULTS: &str = "hosts/linux/results/fidelity";
@@ -275,7 +277,9 @@ fn of_kernels(name: &str, schedulers: &[&str]) -> Result<Figures, Failed> {
     }
     let mut of_traces = Figures::new();
     let json = traced(name, &options, schedulers, &mut |load, scheduler, trace| {
-        let counts = Counts::of(trace);
+        let text = std::fs::read_to_string(trace)
+            .map_err(|error| Failed(format!("{}: {error}", trace.display())))?;
+        let counts = Counts::of(&text);
         for quantity in &counted {
             let key = (load.to_string(), scheduler.to_string(), quantity.to_string());
             of_traces.insert(key, counts.get(quantity));
@@ -290,12 +294,12 @@ fn of_kernels(name: &str, schedulers: &[&str]) -> Result<Figures, Failed> {
     Ok(figures)
 }
 
-/// The results of an experiment, traced; hands on the load, the policy and the text of each trace.
+/// The results of an experiment, traced; hands on the load, the policy and the file of each trace.
 fn traced(
     name: &str,
     options: &[&str],
     policies: &[&str],
-    take: &mut dyn FnMut(&str, &str, &str) -> Result<(), Failed>,
+    take: &mut dyn FnMut(&str, &str, &Path) -> Result<(), Failed>,
 ) -> Result<Value, Failed> {
     let folder = root().join("target/fidelity").join(name);
     let failed = |error: std::io::Error| Failed(format!("{}: {error}", folder.display()));
@@ -315,8 +319,7 @@ fn traced(
             if policies.len() > 1 {
                 let _ = write!(file, "-{}", policy.replace('.', "_"));
             }
-            let text = std::fs::read_to_string(file + ".txt").map_err(failed)?;
-            take(load, policy, &text)?;
+            take(load, policy, Path::new(&(file + ".txt")))?;
         }
     }
     std::fs::remove_dir_all(&folder).map_err(failed)?;

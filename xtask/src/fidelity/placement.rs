@@ -1,11 +1,10 @@
 //! Where tasks of a load ran after they were woken, on several CPUs.
 
-use super::counts::is_task;
+use super::decisions::{Decisions, Tasks};
 use super::figures::Figures;
 use super::row::Tolerance;
 use crate::run::Failed;
-use anysched_core::Span;
-use anysched_workload::import::ftrace::{Decisions, Recording, Softirqs};
+use std::path::Path;
 
 /// What is read from a trace.
 pub const QUANTITIES: [&str; 4] = [
@@ -25,24 +24,17 @@ pub fn tolerance(quantity: &str) -> Tolerance {
 }
 
 /// The figures of a trace: of wake-ups of tasks of the load, which in a kernel are not alone.
-pub fn figures(load: &str, policy: &str, trace: &str, kernel: bool) -> Result<Figures, Failed> {
-    let recording = Recording::read(trace.as_bytes())
-        .map_err(|error| Failed(format!("the trace of \"{load}\" under {policy}: {error}")))?;
-    let replay = recording.replay(Softirqs::default());
-    let is_meant = |task: usize| {
-        // The importer adds a pid to the name.
-        let name = replay.model.tasks[task].new.name.as_deref().unwrap_or_default();
-        !kernel || name.rsplit_once('-').is_some_and(|(name, _)| is_task(name))
-    };
-    let decisions = Decisions::of(&replay, recording.cpus(), Span::ZERO, is_meant);
-    let percent = |part: u64| decisions.share(part).map(|share| share * 100.0);
+pub fn figures(load: &str, policy: &str, trace: &Path, kernel: bool) -> Result<Figures, Failed> {
+    let tasks = if kernel { Tasks::Numbered } else { Tasks::All };
+    let decisions = Decisions::of(trace, tasks, 0)
+        .map_err(|Failed(why)| Failed(format!("the trace of \"{load}\" under {policy}: {why}")))?;
     let figures = [
-        percent(decisions.to_previous),
-        decisions.share_to_waker().map(|share| share * 100.0),
-        percent(decisions.to_busy),
-        percent(decisions.past_idle),
+        "share_to_previous_cpu",
+        "share_to_wakers_cpu",
+        "share_to_busy_cpu",
+        "share_to_busy_cpu_while_another_was_idle",
     ];
-    let all = QUANTITIES.into_iter().zip(figures);
+    let all = QUANTITIES.into_iter().zip(figures.map(|name| decisions.percent(name)));
     let key = |quantity: &str| (load.to_string(), policy.to_string(), quantity.to_string());
     Ok(all.filter_map(|(quantity, figure)| Some((key(quantity), figure?))).collect())
 }

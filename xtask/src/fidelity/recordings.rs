@@ -3,15 +3,13 @@
 //!
 //! The run is written as a recording, too, and both are read the same way.
 
+use super::decisions::{Decisions, Tasks};
 use super::figures::{Figures, from_tsv, load, rows, tsv};
 use super::row::{Row, Tolerance, named};
 use super::{EXPERIMENTS, RESULTS, run_file};
 use crate::kernels::write_file;
 use crate::run::{Failed, root};
-use anysched_core::Span;
-use anysched_workload::import::ftrace::{Decisions, Recording, Softirqs, mean, percentile};
 use std::fmt::Write;
-use std::fs::File;
 use std::path::Path;
 
 /// An experiment whose loads are recordings.
@@ -119,10 +117,10 @@ impl Set {
                     figures.insert((load(row), side.into(), quantity.into()), figure);
                 }
             };
-            put(RECORDED, &decisions(&folder.join(path), Span::ZERO)?);
+            put(RECORDED, &Decisions::of(&folder.join(path), Tasks::Known, 0)?);
             let several = self.recordings.len() > 1;
             let trace = if several { format!("trace-{number}.txt") } else { "trace.txt".into() };
-            put(SIMULATED, &decisions(&out.join(trace), idle_exit)?);
+            put(SIMULATED, &Decisions::of(&out.join(trace), Tasks::Known, idle_exit)?);
         }
         Ok(figures)
     }
@@ -145,38 +143,23 @@ impl Set {
     }
 }
 
-/// What leaving idle costs in each scenario of an experiment.
-fn idle_exits(text: &str) -> Vec<Span> {
-    let number = |text: &str| text.split_once("us\"").and_then(|(us, _)| us.parse().ok());
+/// What leaving idle costs in each scenario of an experiment, in ns.
+fn idle_exits(text: &str) -> Vec<u64> {
+    let number = |text: &str| text.split_once("us\"").and_then(|(us, _)| us.parse::<u64>().ok());
     let all = text.split("idle_exit = \"").skip(1).filter_map(number);
-    all.map(Span::from_us).collect()
-}
-
-/// Those of a recording. How late tasks ran that recordings call `other` is not known: switches to
-/// them are missing.
-fn decisions(path: &Path, idle_exit: Span) -> Result<Decisions, Failed> {
-    let failed = |error: String| Failed(format!("{}: {error}", path.display()));
-    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
-    let recording = Recording::read(file).map_err(|error| failed(error.to_string()))?;
-    let replay = recording.replay(Softirqs::default());
-    let is_meant = |task: usize| {
-        let name = replay.model.tasks[task].new.name.as_deref();
-        !name.is_some_and(|name| name.starts_with("other-"))
-    };
-    Ok(Decisions::of(&replay, recording.cpus(), idle_exit, is_meant))
+    all.map(|us| us * 1000).collect()
 }
 
 /// In the order of [`QUANTITIES`], without what there is none of.
 fn figures_of(decisions: &Decisions) -> impl Iterator<Item = (&'static str, f64)> {
-    let percent = |part: u64| decisions.share(part).map(|share| share * 100.0);
     let figures = [
-        Some(decisions.involuntary as f64),
-        mean(&decisions.latencies),
-        percentile(&decisions.latencies, 95).map(|span| span.0 as f64),
-        mean(&decisions.first_waits),
-        Some(decisions.migrations as f64),
-        percent(decisions.to_busy),
-        percent(decisions.past_idle),
+        decisions.get("involuntary_switches"),
+        decisions.get("wakeup_latency_ns_mean"),
+        decisions.get("wakeup_latency_ns_p95"),
+        decisions.get("first_run_of_new_tasks_ns_mean"),
+        decisions.get("migrations"),
+        decisions.percent("share_to_busy_cpu"),
+        decisions.percent("share_to_busy_cpu_while_another_was_idle"),
     ];
     QUANTITIES.iter().zip(figures).filter_map(|((quantity, _), figure)| Some((*quantity, figure?)))
 }
