@@ -159,7 +159,10 @@ fn nothing_is_sent_after_a_stop() {
 
 #[test]
 fn a_server_that_is_not_there_loses_everything() {
-    let address = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+    // Kept, or another test could be given its port; connected, it refuses what others send.
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = socket.local_addr().unwrap();
+    socket.connect(address).unwrap();
     let load = Load { timeout: 50 * MS, ..load(2, 3, &["1us"]) };
     let report = load.run(&[address], &AtomicU64::new(0), &AtomicBool::new(false)).unwrap();
     assert_eq!((report.all.sent, report.all.lost), (6, 6));
