@@ -38,7 +38,8 @@ impl Decisions {
 
     /// A figure; `None` if there is nothing that it is of.
     pub fn get(&self, name: &str) -> Option<f64> {
-        self.0[name].as_f64()
+        let figure = self.0.get(name);
+        figure.unwrap_or_else(|| panic!("`decisions` prints no \"{name}\"")).as_f64()
     }
 
     /// A share in percent.
