@@ -1,9 +1,7 @@
 //! Charts of results over an axis.
 
-use anysched_lab::{Experiment, Results, RunOptions};
-use anysched_sim::Simulator;
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use crate::support::{self, SIMULATED};
+use anysched_lab::{Experiment, Results};
 
 /// Of n tasks of 10 ms that are there at once, on one CPU in order, task k waits (k − 1) times
 /// 10 ms: on average 5 (n − 1) ms.
@@ -20,18 +18,11 @@ const GAP: &str = "question = \"?\"\npolicy = \"rr\"\nduration = \"50ms\"\n[mach
     [[scenario.workload]]\nkind = \"interactive\"\ntasks = 4\nrun = \"1ms\"\nsleep = \"2ms\"\n";
 
 fn experiment(text: &str) -> Experiment {
-    Experiment::parse(text, Path::new("chart.toml")).unwrap()
+    support::experiment("chart.toml", text)
 }
 
 fn run(experiment: &Experiment) -> Results {
-    let options = RunOptions {
-        host: &Simulator,
-        jobs: 2,
-        cancel: &AtomicBool::new(false),
-        journal: None,
-        progress: &|_| {},
-    };
-    experiment.plan().unwrap().run(&options).unwrap()
+    support::plan(experiment).run(&SIMULATED).unwrap()
 }
 
 fn svg(text: &str, axis: &str, metrics: &[&str], log: [bool; 2]) -> String {

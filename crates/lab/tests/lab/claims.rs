@@ -1,7 +1,7 @@
 //! Whether claims hold, on runs small enough to know the answer.
 
+use crate::support::{self, SIMULATED};
 use anysched_lab::{ClaimResult, Experiment, Results, RunOptions, Verdict, output};
-use anysched_sim::Simulator;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -14,16 +14,8 @@ fn results(service: &str, seeds: u32, claims: &str) -> Results {
          policy = [\"fcfs\", {{ name = \"rr\", quantum = \"1ms\", label = \"in turns\" }}]\n\
          \"workload.0.tasks\" = [3, 6]\nseeds = {seeds}\n{claims}"
     );
-    let plan = Experiment::parse(&text, Path::new("claims.toml")).and_then(|e| e.plan());
-    let plan = plan.unwrap_or_else(|error| panic!("{}", error.to_plain()));
-    let options = RunOptions {
-        host: &Simulator,
-        jobs: 1,
-        cancel: &AtomicBool::new(false),
-        journal: None,
-        progress: &|_| {},
-    };
-    plan.run(&options).unwrap()
+    let experiment = support::experiment("claims.toml", &text);
+    support::plan(&experiment).run(&RunOptions { jobs: 1, ..SIMULATED }).unwrap()
 }
 
 /// The claim with these further keys, on fixed tasks.
@@ -123,16 +115,7 @@ fn what_was_not_measured_decides_nothing() {
     let experiment = Experiment::parse(&text, Path::new("x.toml")).unwrap();
     let plan = experiment.with_setting("workload.0.tasks", "3").unwrap().plan().unwrap();
     let cancel = AtomicBool::new(false);
-    let run = |cancel| {
-        plan.run(&RunOptions {
-            host: &Simulator,
-            jobs: 1,
-            cancel,
-            journal: None,
-            progress: &|_| {},
-        })
-        .unwrap()
-    };
+    let run = |cancel| plan.run(&RunOptions { jobs: 1, cancel, ..SIMULATED }).unwrap();
     assert_eq!(run(&cancel).claims[0].verdict, None, "its row is not there");
 }
 

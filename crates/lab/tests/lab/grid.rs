@@ -1,10 +1,9 @@
 //! The search over values of parameters for an experiment.
 
+use crate::support::{self, SIMULATED};
 use anysched_lab::output::{grid_json, grid_markdown, grid_table};
 use anysched_lab::tune::{GridKind, GridRequest, GridRow, GridTuned};
 use anysched_lab::{Experiment, Progress, RunOptions, column};
-use anysched_sim::Simulator;
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -30,7 +29,7 @@ fn quantum<'a>(values: &'a [&'a str]) -> [(&'a str, &'a [&'a str]); 1] {
 }
 
 fn experiment(text: &str) -> Experiment {
-    Experiment::parse(text, Path::new("grid.toml")).unwrap_or_else(|e| panic!("{}", e.to_plain()))
+    support::experiment("grid.toml", text)
 }
 
 fn request(metric: &str, over: &[(&str, &[&str])]) -> GridRequest {
@@ -45,14 +44,7 @@ fn request(metric: &str, over: &[(&str, &[&str])]) -> GridRequest {
 
 fn tuned(text: &str, request: &GridRequest) -> GridTuned {
     let grid = experiment(text).grid(request).unwrap_or_else(|e| panic!("{}", e.to_plain()));
-    let options = RunOptions {
-        host: &Simulator,
-        jobs: 2,
-        cancel: &AtomicBool::new(false),
-        journal: None,
-        progress: &|_| {},
-    };
-    grid.run(&options).unwrap()
+    grid.run(&SIMULATED).unwrap()
 }
 
 fn refused(text: &str, request: &GridRequest) -> String {
@@ -100,14 +92,7 @@ fn fresh_seeds_are_those_behind_the_ones_of_the_search() {
     let best = &found.rows[0].lines[0];
     let quantum = &best.settings[0].1;
     let plan = experiment(RANDOM).with_setting("quantum", quantum).unwrap().with_seeds(16);
-    let options = RunOptions {
-        host: &Simulator,
-        jobs: 2,
-        cancel: &AtomicBool::new(false),
-        journal: None,
-        progress: &|_| {},
-    };
-    let results = plan.plan().unwrap().run(&options).unwrap();
+    let results = plan.plan().unwrap().run(&SIMULATED).unwrap();
     let index = column("slowdown_mean").unwrap();
     let values = results.row(0, 0).unwrap().values(index);
     let mean = values[8..].iter().sum::<f64>() / 8.0;
@@ -126,14 +111,7 @@ fn neither_jobs_nor_other_rows_change_numbers() {
     let request =
         request("slowdown_mean", &[("quantum", &["1ms", "5ms"]), ("tick", &["0", "1ms"])]);
     let printed = |text: &str, jobs| {
-        let options = RunOptions {
-            host: &Simulator,
-            jobs,
-            cancel: &AtomicBool::new(false),
-            journal: None,
-            progress: &|_| {},
-        };
-        experiment(text).grid(&request).unwrap().run(&options).unwrap()
+        experiment(text).grid(&request).unwrap().run(&RunOptions { jobs, ..SIMULATED }).unwrap()
     };
     let one = printed(RANDOM, 1);
     assert_eq!(grid_json(&one), grid_json(&printed(RANDOM, 2)));
@@ -197,14 +175,7 @@ fn progress_ends_at_its_total_and_a_cancellation_leaves_whole_rows() {
         let mut seen = seen.lock().unwrap();
         seen.push((progress.done, progress.total));
     };
-    grid.run(&RunOptions {
-        host: &Simulator,
-        jobs: 2,
-        cancel: &cancel,
-        journal: None,
-        progress: &note,
-    })
-    .unwrap();
+    grid.run(&RunOptions { cancel: &cancel, progress: &note, ..SIMULATED }).unwrap();
     let seen = seen.into_inner().unwrap();
     assert!(seen.is_sorted());
     let (done, total) = seen[seen.len() - 1];
@@ -212,15 +183,7 @@ fn progress_ends_at_its_total_and_a_cancellation_leaves_whole_rows() {
     assert_eq!(done, total);
     let stop =
         |progress: &Progress<'_>| cancel.store(progress.done > total / 2 + 3, Ordering::Relaxed);
-    let found = grid
-        .run(&RunOptions {
-            host: &Simulator,
-            jobs: 2,
-            cancel: &cancel,
-            journal: None,
-            progress: &stop,
-        })
-        .unwrap();
+    let found = grid.run(&RunOptions { cancel: &cancel, progress: &stop, ..SIMULATED }).unwrap();
     assert!(!found.complete);
     assert_eq!(found.rows.len(), 1);
     assert!(found.rows[0].lines.iter().all(|line| line.estimate().unwrap().n == 8));

@@ -1,5 +1,6 @@
 //! Experiments on another host than the simulator, and costs that were measured on one.
 
+use crate::support;
 use anysched_core::Span;
 use anysched_host::{Capabilities, Host, HostError, HostInfo, Order, Outcome};
 use anysched_lab::{Experiment, Plan, Results, RunError, RunOptions, Verdict};
@@ -7,7 +8,6 @@ use anysched_measure::Metrics;
 use anysched_sim::Simulator;
 use anysched_workload::kinds::Needs;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 /// A turnaround for each scheduler, by the length of its name in ms.
 struct ByName;
@@ -43,9 +43,7 @@ impl Host for ByName {
     }
 }
 
-static CANCEL: AtomicBool = AtomicBool::new(false);
-const OPTIONS: RunOptions<'static> =
-    RunOptions { host: &ByName, jobs: 1, cancel: &CANCEL, journal: None, progress: &|_| {} };
+const OPTIONS: RunOptions<'static> = RunOptions { host: &ByName, jobs: 1, ..support::SIMULATED };
 const SIMULATED: RunOptions<'static> = RunOptions { host: &Simulator, ..OPTIONS };
 
 fn experiment(text: &str) -> Result<Experiment, String> {

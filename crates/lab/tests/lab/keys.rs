@@ -1,11 +1,10 @@
 //! The examples of the reference of keys: each is of an experiment that runs.
 
+use crate::support::{self, SIMULATED};
 use anysched_lab::keys::{Key, SECTIONS, Section, Takes};
-use anysched_lab::{Experiment, Results, RunOptions, output};
-use anysched_sim::Simulator;
+use anysched_lab::{Experiment, Results, output};
 use anysched_workload::kinds::{Fallback, Given, KINDS};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use toml::{Table, Value};
 
 /// Small, with something of everything.
@@ -108,14 +107,7 @@ fn experiment(section: &Section, key: &Key) -> String {
 }
 
 fn run(experiment: Experiment) -> Results {
-    let options = RunOptions {
-        host: &Simulator,
-        jobs: 2,
-        cancel: &AtomicBool::new(false),
-        journal: None,
-        progress: &|_| {},
-    };
-    experiment.plan().unwrap_or_else(|e| panic!("{}", e.to_plain())).run(&options).unwrap()
+    support::plan(&experiment).run(&SIMULATED).unwrap()
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! Why tasks wait and where schedules part, beside what can be worked out by hand.
 
+use crate::support;
 use anysched_core::{CpuId, Off, Time};
 use anysched_host::Watch;
+use anysched_lab::Plan;
 use anysched_lab::look::{Alike, Answer, Source, diff, why};
-use anysched_lab::{Experiment, Plan};
 use anysched_sim::Simulator;
 use anysched_trace::diff::Diff;
 use anysched_trace::follow::Became;
 use anysched_trace::why::{Did, Missed, Reason, Why};
-use std::path::Path;
 
 const MS: u64 = 1_000_000;
 
@@ -26,9 +26,7 @@ fn plan(policies: &str, cpus: u32, tasks: &[(&str, u64, u64, &str)]) -> Plan {
 }
 
 fn parsed(text: &str) -> Plan {
-    let experiment = Experiment::parse(text, Path::new("dir/name.toml"));
-    let plan = experiment.and_then(|experiment| experiment.plan());
-    plan.unwrap_or_else(|error| panic!("{}", error.to_plain()))
+    support::plan(&support::experiment("dir/name.toml", text))
 }
 
 fn run(plan: &Plan, policy: usize) -> Source<'_> {

@@ -14,4 +14,5 @@ mod rehearsal;
 mod report;
 mod runs;
 mod shrink;
+mod support;
 mod vms;

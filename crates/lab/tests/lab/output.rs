@@ -1,24 +1,13 @@
 //! What is shown and written.
 
+use crate::support::{self, SIMULATED};
+use anysched_lab::Results;
 #[cfg(feature = "parquet")]
 use anysched_lab::columns;
 use anysched_lab::output::{self, Form, Inputs};
-use anysched_lab::{Experiment, Results, RunOptions};
-use anysched_sim::Simulator;
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 fn run(text: &str, file: &str) -> Results {
-    let plan = Experiment::parse(text, Path::new(file)).and_then(|e| e.plan());
-    let plan = plan.unwrap_or_else(|error| panic!("{}", error.to_plain()));
-    let options = RunOptions {
-        host: &Simulator,
-        jobs: 2,
-        cancel: &AtomicBool::new(false),
-        journal: None,
-        progress: &|_| {},
-    };
-    plan.run(&options).unwrap()
+    support::plan(&support::experiment(file, text)).run(&SIMULATED).unwrap()
 }
 
 /// Two scenarios, one of which has jobs and wake-ups, with costs, several seeds and a policy that

@@ -1,9 +1,8 @@
 //! Rows of workloads and tasks.
 
-use anysched_lab::{Experiment, Results, RunOptions, Verdict, output};
-use anysched_sim::Simulator;
+use crate::support::{self, SIMULATED};
+use anysched_lab::{Experiment, Results, Verdict, output};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 /// On one CPU, first come, first served: two tasks of 10 ms, and one of 5 ms that comes at 1 ms.
 fn two_loads(rest: &str) -> String {
@@ -29,18 +28,11 @@ at = "1ms"
 }
 
 fn experiment(text: &str) -> Experiment {
-    Experiment::parse(text, Path::new("parts.toml")).unwrap_or_else(|e| panic!("{}", e.to_plain()))
+    support::experiment("parts.toml", text)
 }
 
 fn run(experiment: &Experiment) -> Results {
-    let options = RunOptions {
-        host: &Simulator,
-        jobs: 2,
-        cancel: &AtomicBool::new(false),
-        journal: None,
-        progress: &|_| {},
-    };
-    experiment.plan().unwrap_or_else(|e| panic!("{}", e.to_plain())).run(&options).unwrap()
+    support::plan(experiment).run(&SIMULATED).unwrap()
 }
 
 /// A column of each row, behind the values of the row's axes.

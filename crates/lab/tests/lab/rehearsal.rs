@@ -1,12 +1,12 @@
 //! Policies that learn in a first run: what the run behind it is like, for the policy that is
 //! compared and for those in virtual machines.
 
+use crate::support::SIMULATED;
 use anysched_core::recorder::LogReader;
 use anysched_host::Watch;
 use anysched_lab::{Experiment, Plan, Results, RunOptions, output};
 use anysched_sim::Simulator;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 fn experiment_in(folder: &Path, text: &str) -> Result<Plan, String> {
     let parsed = Experiment::parse(text, &folder.join("name.toml"));
@@ -18,14 +18,7 @@ fn plan(text: &str) -> Plan {
 }
 
 fn run(plan: &Plan) -> Results {
-    let options = RunOptions {
-        host: &Simulator,
-        jobs: 1,
-        cancel: &AtomicBool::new(false),
-        journal: None,
-        progress: &|_| {},
-    };
-    plan.run(&options).unwrap_or_else(|error| panic!("{error}"))
+    plan.run(&RunOptions { jobs: 1, ..SIMULATED }).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The mean of a metric over the runs of each row.

@@ -1,17 +1,16 @@
 //! The page of results: what is in it, and that it is what the results say.
 
+use crate::support::{self, SIMULATED};
 use anysched_host::{By, Capabilities, Host, HostError, HostInfo, Order, Outcome, Watch};
 use anysched_lab::output::report::{EVENTS, Origin, Told, VERSION, report};
 use anysched_lab::output::{json, table};
-use anysched_lab::{Experiment, Plan, Results, RunOptions};
+use anysched_lab::{Plan, Results, RunOptions};
 use anysched_sim::Simulator;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 use std::io::Read;
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 /// Two loads, of which one has jobs, on two CPUs.
 const MIXED: &str = r#"
@@ -39,9 +38,7 @@ columns = ["wakeup_latency_ns_mean", "wakeup_latency_ns_p99"]
 "#;
 
 fn plan(text: &str) -> Plan {
-    let experiment = Experiment::parse(text, Path::new("dir/mixed.toml"));
-    let plan = experiment.and_then(|experiment| experiment.plan());
-    plan.unwrap_or_else(|error| panic!("{}", error.to_plain()))
+    support::plan(&support::experiment("dir/mixed.toml", text))
 }
 
 fn run(plan: &Plan) -> Results {
@@ -49,14 +46,7 @@ fn run(plan: &Plan) -> Results {
 }
 
 fn run_on(host: &dyn Host, plan: &Plan) -> Results {
-    let options = RunOptions {
-        host,
-        jobs: 2,
-        cancel: &AtomicBool::new(false),
-        journal: None,
-        progress: &|_| {},
-    };
-    plan.run(&options).unwrap()
+    plan.run(&RunOptions { host, ..SIMULATED }).unwrap()
 }
 
 fn origin() -> Origin {

@@ -1,31 +1,23 @@
 //! From a file to numbers: values worked out by hand, and what runs may depend on.
 
+use crate::support::{self, SIMULATED};
 use anysched_lab::{
     AxisValue, Experiment, Journal, Plan, Progress, Results, RunOptions, column, output,
 };
-use anysched_sim::Simulator;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn experiment(text: &str) -> Experiment {
-    Experiment::parse(text, Path::new("dir/name.toml"))
-        .unwrap_or_else(|e| panic!("{}", e.to_plain()))
+    support::experiment("dir/name.toml", text)
 }
 
 fn plan(text: &str) -> Plan {
-    experiment(text).plan().unwrap_or_else(|e| panic!("{}", e.to_plain()))
+    support::plan(&experiment(text))
 }
 
 fn run_with(plan: &Plan, jobs: usize) -> Results {
-    let options = RunOptions {
-        host: &Simulator,
-        jobs,
-        cancel: &AtomicBool::new(false),
-        journal: None,
-        progress: &|_| {},
-    };
-    plan.run(&options).unwrap()
+    plan.run(&RunOptions { jobs, ..SIMULATED }).unwrap()
 }
 
 fn run(text: &str) -> Results {
@@ -259,14 +251,9 @@ fn a_cancelled_experiment_keeps_what_there_is() {
             cancel.store(true, Ordering::Relaxed);
         }
     };
-    let options = RunOptions {
-        host: &Simulator,
-        jobs: 1,
-        cancel: &cancel,
-        journal: None,
-        progress: &progress,
-    };
-    let results = plan.run(&options).unwrap();
+    let results = plan
+        .run(&RunOptions { jobs: 1, cancel: &cancel, progress: &progress, ..SIMULATED })
+        .unwrap();
     assert!(!results.complete);
     assert_eq!(rows(&results)[..2], whole[..2], "7 of 12 runs are 2 rows and one run");
     let made: Vec<usize> = results.rows.iter().map(|row| row.runs.len()).collect();
@@ -673,8 +660,7 @@ fn the_first_runs_can_be_had_whole() {
          [sweep]\n\"workload.0.tasks\" = [3, 4]\nseeds = 2\n",
     );
     let cancel = std::sync::atomic::AtomicBool::new(false);
-    let options =
-        RunOptions { host: &Simulator, jobs: 2, cancel: &cancel, journal: None, progress: &|_| {} };
+    let options = RunOptions { cancel: &cancel, ..SIMULATED };
     let tasks: Vec<u64> =
         plan.measure(&options).unwrap().iter().filter_map(|metrics| metrics.tasks.get()).collect();
     assert_eq!(tasks, [3, 3, 4, 4]);
@@ -728,8 +714,7 @@ seeds = 5
 by = \"task\"
 ";
     let (plan, cancel) = (plan(text), AtomicBool::new(false));
-    let options =
-        RunOptions { host: &Simulator, jobs: 1, cancel: &cancel, journal: None, progress: &|_| {} };
+    let options = RunOptions { jobs: 1, cancel: &cancel, ..SIMULATED };
     let part = |numbers| plan.part(&options, numbers).unwrap();
     // One run is missing, one is there twice.
     let parts = [part(13..20), part(0..3), part(2..12)];

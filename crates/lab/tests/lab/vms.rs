@@ -1,30 +1,23 @@
 //! Experiments with virtual machines: how many there are, their rows, and what rows depend on.
 
+use crate::support::{self, SIMULATED};
 use anysched_core::TaskId;
 use anysched_host::Watch;
-use anysched_lab::{Column, Experiment, Plan, Results, Row, RunOptions, Verdict, output};
+use anysched_lab::{Column, Experiment, Plan, Results, Row, Verdict, output};
 use anysched_sim::Simulator;
 use anysched_trace::{Event, Sink, TaskInfo};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 fn experiment(text: &str) -> Experiment {
-    Experiment::parse(text, Path::new("vms.toml")).unwrap_or_else(|e| panic!("{}", e.to_plain()))
+    support::experiment("vms.toml", text)
 }
 
 fn run_plan(plan: &Plan) -> Results {
-    let options = RunOptions {
-        host: &Simulator,
-        jobs: 2,
-        cancel: &AtomicBool::new(false),
-        journal: None,
-        progress: &|_| {},
-    };
-    plan.run(&options).unwrap()
+    plan.run(&SIMULATED).unwrap()
 }
 
 fn plan(text: &str) -> Plan {
-    experiment(text).plan().unwrap_or_else(|e| panic!("{}", e.to_plain()))
+    support::plan(&experiment(text))
 }
 
 fn run(text: &str) -> Results {
